@@ -55,8 +55,8 @@ try {
   const callAll = async (): Promise<void> => {
     await http(false);
     await http(true);
-    const content = [{ content: { case: "text" as const, value: "Hello" } }];
-    await grpc.create({ model, messages: [{ role: Role.USER, content }] }, { headers: { authorization } });
+    const parts = [{ kind: { case: "text" as const, value: "Hello" } }];
+    await grpc.create({ model, messages: [{ role: Role.USER, parts }] }, { headers: { authorization } });
   };
 
   for (let count = 0; count < WARM_UP; count++) await callAll();

@@ -3,9 +3,12 @@ import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { runTool } from "./tools.ts";
 
+/** Folders that `npm run generate` writes. */
+const FOLDERS = ["gen", "docs/reference"];
+
 /**
- * Fails when `gen/` differs from the output of `npm run generate`: a file is different, missing or left over. Generates
- * into a temporary folder, without changes to `gen/`.
+ * Fails when a folder differs from the output of `npm run generate`: a file is different, missing or left over. Generates
+ * into a temporary folder, and changes nothing else.
  *
  * @throws {Error} naming the files
  */
@@ -13,9 +16,10 @@ export async function checkGeneratedCode(): Promise<undefined> {
   const folder = await mkdtemp(join(tmpdir(), "parley-generated-"));
   try {
     await runTool("buf", ["generate", "--output", folder]);
-    const differences = await compareFolders("gen", join(folder, "gen"));
+    const compared = await Promise.all(FOLDERS.map((name) => compareFolders(name, join(folder, name))));
+    const differences = compared.flat();
     if (differences.length > 0)
-      throw new Error(`gen/ is not up to date with the proto files; run npm run generate: ${differences.join(", ")}`);
+      throw new Error(`not up to date with the proto files; run npm run generate: ${differences.join(", ")}`);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -25,7 +29,8 @@ export async function checkGeneratedCode(): Promise<undefined> {
 async function compareFolders(actualFolder: string, expectedFolder: string): Promise<string[]> {
   const [actual, expected] = await Promise.all([readFiles(actualFolder), readFiles(expectedFolder)]);
   const paths = new Set([...actual.keys(), ...expected.keys()]);
-  return [...paths].filter((path) => actual.get(path) !== expected.get(path)).toSorted();
+  const different = [...paths].filter((path) => actual.get(path) !== expected.get(path));
+  return different.toSorted().map((path) => join(actualFolder, path));
 }
 
 async function readFiles(folder: string): Promise<Map<string, string>> {

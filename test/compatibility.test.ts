@@ -1,8 +1,6 @@
-import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { CompletionChunkSchema, CompletionRequestSchema, CompletionSchema } from "../gen/parley/v1/completion_pb.js";
-import { AttemptSchema } from "../gen/parley/v1/report_pb.js";
 import { type Dialect, DIALECTS } from "../src/config/dialects.ts";
 import { Failure } from "../src/core/failure.ts";
 import { readChatRequest } from "../src/formats/openai-chat/request.ts";
@@ -15,6 +13,7 @@ import { covers, observe, placeOfChange, promisedBy } from "./compatibility/outc
 import { hasProtoField } from "./compatibility/proto-path.ts";
 import { REQUEST_SAMPLES } from "./compatibility/request-samples.ts";
 import { codeIn, dialectRowsUnder, tableUnder } from "./compatibility/table.ts";
+import { attemptOf } from "./support/attempt.ts";
 
 describe("docs/compatibility.md on requests", () => {
   const rows = [...dialectRowsUnder("Request"), ...dialectRowsUnder("Messages")];
@@ -59,7 +58,7 @@ describe("docs/compatibility.md on requests", () => {
 
   it("says what becomes of a key that nobody knows", () => {
     const messages = [{ role: "user", content: "Hi", weight: 1 }];
-    expect(readChatRequest({ model: "m", messages, frobnicate: 1 }).request.unrecognizedFields).toEqual([
+    expect(readChatRequest({ model: "m", messages, frobnicate: 1 }).unrecognized).toEqual([
       "frobnicate",
       "messages[0].weight",
     ]);
@@ -121,7 +120,7 @@ describe("docs/compatibility.md on answers", () => {
 
 describe("docs/compatibility.md on what comes with an answer", () => {
   it("has a row for every field of an error, and no other", () => {
-    const attempts = [create(AttemptSchema, { model: "m" })];
+    const attempts = [attemptOf()];
     const violations = [{ field: "n", description: "is wrong" }];
     const { error } = toErrorBody(new Failure("invalid_request", "n: is wrong.", { violations, attempts })) as {
       error: object;

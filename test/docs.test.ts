@@ -148,3 +148,23 @@ function keysOf(schema: unknown): string[] {
   const own = Object.entries(properties).flatMap(([key, value]) => [key, ...keysOf(value)]);
   return [...new Set([...own, ...Object.values(rest).flatMap(keysOf)])];
 }
+
+describe("the programs of README.md", () => {
+  const programs = [...read("README.md").matchAll(/<details><summary>(\w+)<\/summary>\n\n(```.*?```)\n/gs)].map(
+    ([, language = "", program = ""]) => ({ language: language.toLowerCase(), program }),
+  );
+
+  it.each(programs)("are those of the client packages, whose tests run them: $language", ({ language, program }) => {
+    const [, first] = /## First program\n.*?(```\w+\n.*?```)/s.exec(read(`clients/${language}/README.md`)) ?? [];
+    expect(first).toBe(program);
+  });
+
+  it("are one for each package", () => {
+    const packages = readdirSync(join(root, "clients"), { withFileTypes: true }).filter((each) => each.isDirectory());
+    expect(programs.map(({ language }) => language).toSorted()).toEqual(packages.map(({ name }) => name).toSorted());
+  });
+
+  it("of Rust is the example that its test runs", () => {
+    expect(read("clients/rust/README.md")).toContain(`\`\`\`rust\n${read("clients/rust/examples/tides.rs")}\`\`\``);
+  });
+});

@@ -24,7 +24,7 @@ const Playground = lazy(() => import("./playground/playground.tsx"));
 const Usage = lazy(() => import("./usage/usage.tsx"));
 const NotFound = lazy(() => import("./layout/not-found.tsx"));
 
-/** The pages of whoever is signed in, or the way to become that. */
+/** Root component: the pages of a session, or sign-in and sign-up. */
 export function App() {
   const session = useQuery(sessionQuery);
   if (session.data !== undefined) {
@@ -38,7 +38,7 @@ export function App() {
   );
 }
 
-/** Where somebody is taken in. The address stays as it was: it is shown after the sign-in. */
+/** Pages without a session. The URL stays the same, so its page opens after sign-in. */
 function Outside({ known }: { readonly known: GetSessionResponse }) {
   const [path] = useLocation();
   useEffect(forgetSession, []);

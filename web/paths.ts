@@ -1,5 +1,7 @@
-/** Every address of the app. The server answers exactly these and `requestPath`'s with the page; a browser at
- * any other address gets the same page with 404. */
+/**
+ * All URL paths of the app. The server responds with the page for these paths and those of `requestPath`, and with 404
+ * and the same page for any other path.
+ */
 export const PATHS = {
   home: "/",
   signIn: "/sign-in",
@@ -9,7 +11,7 @@ export const PATHS = {
   requests: "/requests",
   playground: "/playground",
   models: "/models",
-  /** Leads to the first of its pages. */
+  /** Redirects to the first administration page. */
   admin: "/admin",
   adminAccounts: "/admin/accounts",
   adminInvitations: "/admin/invitations",
@@ -22,12 +24,12 @@ export const PATHS = {
 
 export const PAGE_PATHS: readonly string[] = Object.values(PATHS);
 
-/** The page of one request, by the completion's ID or the request's. */
+/** Returns the path of a request's page, by completion ID or request ID. */
 export function requestPath(id: string): string {
   return `${PATHS.requests}/${encodeURIComponent(id)}`;
 }
 
-/** Whether there is a page at this address, without its query. */
+/** Whether the path, without query, belongs to a page. */
 export function isPagePath(path: string): boolean {
   return PAGE_PATHS.includes(path) || /^\/requests\/[^/]{1,400}$/.test(path);
 }

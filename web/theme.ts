@@ -1,11 +1,11 @@
-/** How the pages look: as the system says, or as somebody chose in this browser. */
+/** Themes: the system's, or one selected in this browser. */
 export const THEMES = ["system", "light", "dark"] as const;
 
 export type Theme = (typeof THEMES)[number];
 
 const STORED_AS = "parley-theme";
 
-/** The theme that was chosen here; `system` where none was, and where the browser keeps nothing for us. */
+/** Returns the stored theme; `system` without one, or if storage is not available. */
 export function readTheme(): Theme {
   try {
     const stored = localStorage.getItem(STORED_AS);
@@ -17,35 +17,35 @@ export function readTheme(): Theme {
 
 const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
 
-/** Shows the pages in the chosen theme, and follows the system where none was chosen. */
+/** Applies the stored theme, and follows changes of the system theme. */
 export function followTheme(): void {
-  showTheme(readTheme());
-  systemIsDark.addEventListener("change", () => showTheme(readTheme()));
+  applyTheme(readTheme());
+  systemIsDark.addEventListener("change", () => applyTheme(readTheme()));
 }
 
-/** Shows the pages in a theme from now on, in this browser. */
+/** Applies and stores a theme. */
 export function chooseTheme(theme: Theme): void {
   try {
     localStorage.setItem(STORED_AS, theme);
   } catch {
-    // It holds until the page is left, then.
+    // Storage is not available: the theme applies until the page is closed.
   }
-  showTheme(theme);
+  applyTheme(theme);
 }
 
-/** The theme that is shown. */
+/** Returns the applied theme: `light` or `dark`. */
 export function shownTheme(): string | undefined {
   return document.documentElement.dataset["theme"];
 }
 
-/** Calls when the pages have changed to another theme, until the returned function is called. */
+/** Calls `changed` when the applied theme changes. Returns a function that unsubscribes. */
 export function onThemeChange(changed: () => void): () => void {
   const observer = new MutationObserver(changed);
   observer.observe(document.documentElement, { attributeFilter: ["data-theme"] });
   return () => observer.disconnect();
 }
 
-function showTheme(theme: Theme): void {
+function applyTheme(theme: Theme): void {
   const isDark = theme === "system" ? systemIsDark.matches : theme === "dark";
   document.documentElement.dataset["theme"] = isDark ? "dark" : "light";
 }

@@ -9,7 +9,7 @@ export default defineConfig({
   build: {
     // Browsers since the middle of 2024.
     target: ["chrome123", "firefox125", "safari17.5"],
-    // The policy of the pages lets no style or script stand in the page itself.
+    // The content security policy forbids inline styles and scripts.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,

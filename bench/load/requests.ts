@@ -29,7 +29,7 @@ export function toChatRequest({
 export function toCompletionRequest({ model }: Pick<Load, "model">): Uint8Array {
   const messages = MESSAGES.map(({ role, content }) => ({
     role: ROLES[role],
-    content: [{ content: { case: "text" as const, value: content } }],
+    parts: [{ kind: { case: "text" as const, value: content } }],
   }));
   return toBinary(CompletionRequestSchema, create(CompletionRequestSchema, { model, messages, ...PARAMETERS }));
 }

@@ -14,7 +14,10 @@ export function tarGz(files: ReadonlyMap<string, Buffer>): Buffer {
   return packed;
 }
 
-/** The ustar header of a world-readable file with time 0. */
+/** 1980-01-01: some build tools take time 0 for a file that does not exist, such as Maven's resources. */
+const TIME_S = 315_532_800;
+
+/** The ustar header of a world-readable file. */
 function header(path: string, size: number): Buffer {
   if (Buffer.byteLength(path) > 100) throw new RangeError(`${path} is too long for an archive`);
   const block = Buffer.alloc(BLOCK);
@@ -24,7 +27,7 @@ function header(path: string, size: number): Buffer {
   block.write(octal(0, 7), 108);
   block.write(octal(0, 7), 116);
   block.write(octal(size, 11), 124);
-  block.write(octal(0, 11), 136);
+  block.write(octal(TIME_S, 11), 136);
   block.write("        ", 148);
   block.write("0", 156);
   block.write("ustar\x0000", 257, "latin1");

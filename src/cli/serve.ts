@@ -79,28 +79,37 @@ async function reload(
   }
 }
 
-/** Sections of the configuration that a reload does not apply. */
-const AT_RESTART = [
-  "http",
-  "grpc",
-  "operations",
-  "workers",
-  "dataDir",
-  "databaseUrl",
-  "redisUrl",
-  "limits",
-  "signUp",
-  "ledger",
-  "log",
-  "shutdown",
-  "simulator",
-  "retries",
-  "breaker",
-  "overload",
-] as const;
+/** Whether a reload applies a section of the configuration. */
+const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
+  file: "on reload",
+  secretsInFile: "on reload",
+  providers: "on reload",
+  models: "on reload",
+  timeouts: "on reload",
+  http: "at restart",
+  grpc: "at restart",
+  operations: "at restart",
+  workers: "at restart",
+  dataDir: "at restart",
+  databaseUrl: "at restart",
+  redisUrl: "at restart",
+  limits: "at restart",
+  signUp: "at restart",
+  ledger: "at restart",
+  log: "at restart",
+  shutdown: "at restart",
+  simulator: "at restart",
+  retries: "at restart",
+  breaker: "at restart",
+  overload: "at restart",
+};
 
 function changedAtRestart(before: Config, after: Config): string[] {
-  return AT_RESTART.filter((section) => JSON.stringify(before[section]) !== JSON.stringify(after[section]));
+  const sections = Object.keys(APPLIED) as (keyof Config)[];
+  return sections.filter(
+    (section) =>
+      APPLIED[section] === "at restart" && JSON.stringify(before[section]) !== JSON.stringify(after[section]),
+  );
 }
 
 /** Uncaught exception: the process can no longer be trusted with new work, but its calls in flight may end. */

@@ -6,7 +6,13 @@ export const DIALECTS = ["anthropic", "gemini", "openai"] as const;
 export type Dialect = (typeof DIALECTS)[number];
 
 /** Provider options that requests may use; has the values of core's list of the same name. */
-export const PROVIDER_OPTIONS = ["service_tier", "web_search", "store", "prompt_cache_retention"] as const;
+export const PROVIDER_OPTIONS = [
+  "service_tier",
+  "web_search",
+  "store",
+  "prompt_cache_retention",
+  "provider_tools",
+] as const;
 
 export type ProviderOption = (typeof PROVIDER_OPTIONS)[number];
 

@@ -1,5 +1,6 @@
 import type { CompletionChunk, CompletionRequest, Usage } from "../../gen/parley/v1/completion_pb.js";
-import type { Attempt, Report } from "../../gen/parley/v1/report_pb.js";
+import { OmissionReason, type Report } from "../../gen/parley/v1/report_pb.js";
+import type { Attempt } from "./attempt.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "./clock.ts";
 import { boundCost, type Capped, costOf, mostTokens, type Sending } from "./cost.ts";
@@ -16,9 +17,10 @@ import {
 import type { Reservation } from "./limiter.ts";
 import type { Model } from "./model.ts";
 import type { Answer, SentSize } from "./provider.ts";
+import { omission } from "./provider-options.ts";
 import type { Mode, Plan, RestOutcome, RouterCall, UncountedAttempt } from "./router.ts";
 import {
-  addDelta,
+  addChunk,
   type AnswerSize,
   estimateAnswerTokens,
   estimateTokens,
@@ -149,9 +151,10 @@ export class CompletionAccounting {
     this.#sent = reserved.sent;
   }
 
-  observe({ event }: CompletionChunk): void {
-    if (event.case === "delta") {
-      addDelta(this.#answer, event.value);
+  observe(chunk: CompletionChunk): void {
+    const { event } = chunk;
+    if (event.case === "partDelta" || event.case === "partStart") {
+      addChunk(this.#answer, chunk);
     } else if (event.case === "start") {
       this.#model = this.#find(event.value.model);
       this.#firstContentMs = this.#ports.clock.monotonic() - this.#call.arrivedMs;
@@ -167,7 +170,8 @@ export class CompletionAccounting {
 
   /** Completes the report of a whole answer with what core knows. */
   complete(report: Report): void {
-    report.omitted = [...this.#request.unrecognizedFields, ...report.omitted];
+    const unknown = (this.#call.unrecognized ?? []).map((field) => omission(field, OmissionReason.UNKNOWN));
+    report.omitted = [...unknown, ...report.omitted];
     const costMicroUsd = this.#countedCost(this.#usage);
     if (costMicroUsd !== undefined) report.costMicroUsd = BigInt(costMicroUsd);
     this.#outcome = "served";

@@ -24,6 +24,11 @@ export interface Call extends Caller {
   readonly expiresMs?: number | undefined;
   /** Number of gateways before this one (`x-parley-hops`). Default: 0. */
   readonly hops?: number | undefined;
+  /**
+   * Names of request fields that the contract does not have, at most MAX_UNRECOGNIZED, in the caller's words. A strict request is
+   * refused by them; for others they are the first omissions of the report. Default: none.
+   */
+  readonly unrecognized?: readonly string[] | undefined;
   /** Called with the permissions that the completion needs, so that losing them ends the call. Absent: nothing ends it. */
   readonly permitted?: ((needs: Needs) => void) | undefined;
 }

@@ -1,42 +1,58 @@
-import { clone, create } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import {
   type Choice,
   type CompletionChunk,
-  type Delta,
   FinishReason,
   type Logprobs,
   LogprobsSchema,
-  type ToolCallDelta,
+  type PartDelta,
+  type PartStart,
   type Usage,
 } from "../../gen/parley/v1/completion_pb.js";
-import {
-  AudioSchema,
-  type ContentPart,
-  type Message,
-  ReasoningBlockSchema,
-  Role,
-  ToolCallSchema,
-} from "../../gen/parley/v1/message_pb.js";
+import { type Annotation, type Audio, AudioSchema, type Part, Role } from "../../gen/parley/v1/message_pb.js";
+import { Failure } from "./failure.ts";
 import type { Answer } from "./provider.ts";
+import { MAX_PARTS } from "./validate.ts";
 
 /*
  * Plain objects of the shape that `create` returns. An answer has thousands of chunks, and `create` iterates over all fields
  * of a message. The compiler reports a missing field.
  */
 
-/** A chunk that adds `content` to a choice. */
-export function deltaChunk(choiceIndex: number, content: Delta["content"]): CompletionChunk {
-  return toChunk({ case: "delta", value: { $typeName: "parley.v1.Delta", choiceIndex, content } });
+/** A part of a message. */
+export function toPart(kind: Part["kind"], signature = ""): Part {
+  return { $typeName: "parley.v1.Part", kind, annotations: [], signature };
+}
+
+/** A chunk that begins a part. */
+export function startChunk(value: PartStart): CompletionChunk {
+  return toChunk({ case: "partStart", value });
+}
+
+/** A chunk that adds `content` to a part. */
+export function deltaChunk(choiceIndex: number, partIndex: number, content: PartDelta["content"]): CompletionChunk {
+  return toChunk({ case: "partDelta", value: { $typeName: "parley.v1.PartDelta", choiceIndex, partIndex, content } });
+}
+
+/** The first delta from `start` on. */
+export function firstDelta(chunks: readonly CompletionChunk[], start: number): PartDelta | undefined {
+  for (let at = start; at < chunks.length; at++) {
+    const { event } = chunks[at]!;
+    if (event.case === "partDelta") return event.value;
+  }
+  return undefined;
 }
 
 /** Provider's word for the end of a choice. Anything else is not passed on: it could be a credential or a text. */
 const NATIVE_REASON = /^[A-Za-z_]{1,64}$/;
 
-/** A chunk that ends a choice. `native`: the provider's word for it; empty for anything that is not a word. */
+/** A chunk that ends a choice. `native`: the provider's word for the reason; empty for anything that is not a word. */
 export function finishChunk(choiceIndex: number, finishReason: FinishReason, native: string): CompletionChunk {
   const nativeFinishReason = NATIVE_REASON.test(native) ? native : "";
-  const value = { $typeName: "parley.v1.ChoiceFinish", choiceIndex, finishReason, nativeFinishReason } as const;
-  return toChunk({ case: "finish", value });
+  return toChunk({
+    case: "finish",
+    value: { $typeName: "parley.v1.ChoiceFinish", choiceIndex, finishReason, nativeFinishReason, stopSequence: "" },
+  });
 }
 
 /** A chunk with the provider's token counts. */
@@ -48,20 +64,215 @@ function toChunk(event: CompletionChunk["event"]): CompletionChunk {
   return { $typeName: "parley.v1.CompletionChunk", event };
 }
 
+/** How a choice ended. */
+interface Ending {
+  readonly reason: FinishReason;
+  readonly native: string;
+  /** Default: empty. */
+  readonly stopSequence?: string;
+}
+
+/** What a tool call begins with. */
+interface BegunCall {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+  readonly custom?: boolean;
+}
+
+/** Kinds of parts that arrive in pieces without an identity: a piece of another kind starts another part. */
+type Flowing = "text" | "reasoning" | "refusal" | "audio";
+
+/** Limits the parts of an answer: each holds some hundred bytes, and a message with more could not be sent back. */
+export class PartBudget {
+  #taken = 0;
+
+  take(): void {
+    if (++this.#taken > MAX_PARTS)
+      throw new Failure("upstream_protocol", `The provider's answer has more than ${MAX_PARTS} parts.`);
+  }
+}
+
+/**
+ * Appends the chunks of one choice: starts, numbers and finishes its parts. Used by all dialects, so that every stream follows the
+ * grammar of `CompletionService.Stream`. Throws `upstream_protocol` for more parts than a message may have.
+ */
+export class ChoiceWriter {
+  readonly #index: number;
+  readonly #budget: PartBudget;
+  #parts = 0;
+  /** Kind of the last part, while pieces may be added to it. */
+  #flowing: Flowing | undefined;
+  /** Unfinished tool calls, by part index. */
+  readonly #calls = new Set<number>();
+
+  /** `budget`: shared by the choices of an answer. */
+  constructor(index: number, budget = new PartBudget()) {
+    this.#index = index;
+    this.#budget = budget;
+  }
+
+  /** Kind of the last part, if more pieces of it continue it. */
+  get flowing(): Flowing | undefined {
+    return this.#flowing;
+  }
+
+  /** Whether any part was started. */
+  get begun(): boolean {
+    return this.#parts > 0;
+  }
+
+  /** Appends text to the last part, or starts a part with it. Ignores an empty one. */
+  text(kind: "text" | "reasoning" | "refusal", text: string, out: CompletionChunk[]): void {
+    if (text === "") return;
+    this.#flow(kind, out);
+    out.push(deltaChunk(this.#index, this.#parts - 1, { case: kind, value: text }));
+  }
+
+  /** Appends a piece of a recording. */
+  audio(piece: Audio, out: CompletionChunk[]): void {
+    this.#flow("audio", out);
+    out.push(deltaChunk(this.#index, this.#parts - 1, { case: "audio", value: piece }));
+  }
+
+  /** Adds a source to the last text. */
+  annotate(annotation: Annotation, out: CompletionChunk[]): void {
+    this.#flow("text", out);
+    out.push(deltaChunk(this.#index, this.#parts - 1, { case: "annotation", value: annotation }));
+  }
+
+  /** Finishes the last text or reasoning with a signature; starts an empty one if it is of another kind. */
+  sign(kind: "text" | "reasoning", signature: string, out: CompletionChunk[]): void {
+    this.#flow(kind, out);
+    this.endFlow(out, signature);
+  }
+
+  /** Appends a part that arrived whole. */
+  whole(part: Part, out: CompletionChunk[]): void {
+    this.endFlow(out);
+    this.#end(this.#start(part, out), "", out);
+  }
+
+  /** Appends a native block that arrived whole, in deltas that each fit into a message of a stream. */
+  native(dialect: string, json: string, out: CompletionChunk[]): void {
+    this.endFlow(out);
+    const value = { $typeName: "parley.v1.NativeBlock", dialect, json: "" } as const;
+    const partIndex = this.#start(toPart({ case: "native", value }), out);
+    for (const piece of inPieces(json))
+      out.push(deltaChunk(this.#index, partIndex, { case: "nativeJson", value: piece }));
+    this.#end(partIndex, "", out);
+  }
+
+  /** Starts a tool call, with the first of its arguments. Returns its part index, for `arguments` and `endCall`. */
+  beginCall(call: BegunCall, signature: string, out: CompletionChunk[]): number {
+    this.endFlow(out);
+    const value = { $typeName: "parley.v1.ToolCall", custom: false, ...call } as const;
+    const partIndex = this.#start(toPart({ case: "toolCall", value }, signature), out);
+    this.#calls.add(partIndex);
+    return partIndex;
+  }
+
+  /** Appends arguments to a tool call. Ignores empty ones. */
+  arguments(partIndex: number, text: string, out: CompletionChunk[]): void {
+    if (text !== "") out.push(deltaChunk(this.#index, partIndex, { case: "arguments", value: text }));
+  }
+
+  /** Finishes a tool call; `signature` if it was not known at its start. */
+  endCall(partIndex: number, out: CompletionChunk[], signature = ""): void {
+    if (this.#calls.delete(partIndex)) this.#end(partIndex, signature, out);
+  }
+
+  /** Finishes the last text, reasoning, refusal or recording, so that the next piece starts a part. */
+  endFlow(out: CompletionChunk[], signature = ""): void {
+    if (this.#flowing === undefined) return;
+    this.#flowing = undefined;
+    this.#end(this.#parts - 1, signature, out);
+  }
+
+  /** Finishes all parts and the choice, see `finishChunk`. */
+  finish({ reason, native, stopSequence = "" }: Ending, out: CompletionChunk[]): void {
+    this.endFlow(out);
+    for (const partIndex of this.#calls) this.#end(partIndex, "", out);
+    this.#calls.clear();
+    const chunk = finishChunk(this.#index, reason, native);
+    if (chunk.event.case === "finish") chunk.event.value.stopSequence = stopSequence;
+    out.push(chunk);
+  }
+
+  #flow(kind: Flowing, out: CompletionChunk[]): void {
+    if (this.#flowing === kind) return;
+    this.endFlow(out);
+    this.#start(toPart(emptyKind(kind)), out);
+    this.#flowing = kind;
+  }
+
+  #start(part: Part, out: CompletionChunk[]): number {
+    this.#budget.take();
+    const partIndex = this.#parts++;
+    out.push(startChunk({ $typeName: "parley.v1.PartStart", choiceIndex: this.#index, partIndex, part }));
+    return partIndex;
+  }
+
+  #end(partIndex: number, signature: string, out: CompletionChunk[]): void {
+    const value = { $typeName: "parley.v1.PartFinish", choiceIndex: this.#index, partIndex, signature } as const;
+    out.push(toChunk({ case: "partFinish", value }));
+  }
+}
+
+/** Most UTF-16 units of a native block in one delta: at most three bytes each, so less than 1 MiB. */
+const NATIVE_PIECE_UNITS = 256 * 1024;
+
+function* inPieces(text: string): Generator<string> {
+  for (let from = 0; from < text.length;) {
+    let to = from + NATIVE_PIECE_UNITS;
+    // Not between the two halves of a character.
+    if (text.charCodeAt(to) >> 10 === 0b110111) to -= 1;
+    yield text.slice(from, to);
+    from = to;
+  }
+}
+
+function emptyKind(kind: Flowing): Part["kind"] {
+  if (kind === "audio") return { case: "audio", value: create(AudioSchema) };
+  if (kind === "reasoning")
+    return { case: "reasoning", value: { $typeName: "parley.v1.Reasoning", text: "", redacted: "" } };
+  return { case: kind, value: "" };
+}
+
 /** Joins the chunks of a stream into the whole answer. Does not change the chunks. */
 export class AnswerBuilder {
   readonly #choices = new Map<number, Choice>();
   #usage: Usage | undefined;
 
   /** Adds one chunk; `start` and `report` are not part of the answer and ignored. */
-  add(chunk: CompletionChunk): void {
-    const { event } = chunk;
-    if (event.case === "delta") this.#addDelta(event.value);
-    else if (event.case === "finish") {
-      const choice = this.#choice(event.value.choiceIndex);
-      choice.finishReason = event.value.finishReason;
-      choice.nativeFinishReason = event.value.nativeFinishReason;
-    } else if (event.case === "usage") this.#usage = event.value;
+  add({ event }: CompletionChunk): void {
+    switch (event.case) {
+      case "partStart": {
+        const { choiceIndex, partIndex, part } = event.value;
+        if (part !== undefined) this.#choice(choiceIndex).message!.parts[partIndex] = copyPart(part);
+        break;
+      }
+      case "partDelta":
+        this.#addDelta(event.value);
+        break;
+      case "partFinish": {
+        const { choiceIndex, partIndex, signature } = event.value;
+        const part = this.#choice(choiceIndex).message!.parts[partIndex];
+        if (part !== undefined && signature !== "") part.signature = signature;
+        break;
+      }
+      case "finish": {
+        const choice = this.#choice(event.value.choiceIndex);
+        choice.finishReason = event.value.finishReason;
+        choice.nativeFinishReason = event.value.nativeFinishReason;
+        choice.stopSequence = event.value.stopSequence;
+        break;
+      }
+      case "usage":
+        this.#usage = event.value;
+        break;
+      default:
+    }
   }
 
   /** The answer so far: choices by index. */
@@ -79,98 +290,72 @@ export class AnswerBuilder {
     return choice;
   }
 
-  #addDelta({ choiceIndex, content, logprobs }: Delta): void {
+  #addDelta({ choiceIndex, partIndex, content, logprobs }: PartDelta): void {
     const choice = this.#choice(choiceIndex);
-    addContent(choice.message!, content);
+    const part = choice.message!.parts[partIndex];
+    if (part !== undefined) addContent(part, content);
     if (logprobs !== undefined) choice.logprobs = joinLogprobs(choice.logprobs, logprobs);
   }
 }
 
-// Plain objects of the shape that `create` returns, at a fraction of its cost: every answer has them.
-
 function newChoice(index: number): Choice {
-  const message: Message = {
-    $typeName: "parley.v1.Message",
-    role: Role.ASSISTANT,
-    content: [],
-    toolCalls: [],
-    reasoning: [],
-    annotations: [],
-  };
   return {
     $typeName: "parley.v1.Choice",
     index,
-    message,
+    message: { $typeName: "parley.v1.Message", role: Role.ASSISTANT, parts: [] },
     finishReason: FinishReason.UNSPECIFIED,
     nativeFinishReason: "",
+    stopSequence: "",
   };
 }
 
-function toPart(content: ContentPart["content"]): ContentPart {
-  return { $typeName: "parley.v1.ContentPart", content };
+/** A part to which deltas can be added without changing `part`. */
+function copyPart({ kind, annotations, signature }: Part): Part {
+  const part = toPart(kind, signature);
+  if (annotations.length > 0) part.annotations = [...annotations];
+  // The other kinds have no deltas, or are replaced as a whole.
+  if (kind.case === "toolCall") part.kind = { case: "toolCall", value: { ...kind.value } };
+  else if (kind.case === "reasoning") part.kind = { case: "reasoning", value: { ...kind.value } };
+  else if (kind.case === "audio") part.kind = { case: "audio", value: { ...kind.value } };
+  else if (kind.case === "native") part.kind = { case: "native", value: { ...kind.value } };
+  else if (kind.case === "text" || kind.case === "refusal") part.kind = { ...kind };
+  return part;
 }
 
-function addContent(message: Message, content: Delta["content"]): void {
+function addContent({ kind, annotations }: Part, content: PartDelta["content"]): void {
   switch (content.case) {
-    case "text": {
-      const last = message.content.at(-1)?.content;
-      if (last?.case === "text") last.value += content.value;
-      else message.content.push(toPart({ case: "text", value: content.value }));
-      break;
-    }
-    case "image":
-      message.content.push(toPart({ case: "image", value: content.value }));
-      break;
-    case "audio": {
-      const last = message.content.at(-1)?.content;
-      if (last?.case === "audio") {
-        last.value.data = Buffer.concat([last.value.data, content.value.data]);
-        last.value.transcript += content.value.transcript;
-        last.value.id ||= content.value.id;
-        if (content.value.expiresAt !== undefined) last.value.expiresAt = content.value.expiresAt;
-      } else {
-        const value = clone(AudioSchema, content.value);
-        message.content.push(toPart({ case: "audio", value }));
-      }
-      break;
-    }
-    case "reasoning": {
-      const last = message.reasoning.at(-1);
-      if (last !== undefined && last.signature === "" && last.redacted === "") last.text += content.value;
-      else message.reasoning.push(create(ReasoningBlockSchema, { text: content.value }));
-      break;
-    }
-    case "reasoningBlock": {
-      // The block repeats the text that was streamed as `reasoning` since the previous block.
-      const last = message.reasoning.at(-1);
-      if (last !== undefined && last.signature === "" && last.redacted === "") message.reasoning.pop();
-      message.reasoning.push(clone(ReasoningBlockSchema, content.value));
-      break;
-    }
+    case "text":
     case "refusal":
-      message.refusal = (message.refusal ?? "") + content.value;
+      if (kind.case === content.case) kind.value += content.value;
       break;
-    case "toolCall":
-      addToolCall(message, content.value);
+    case "reasoning":
+      if (kind.case === "reasoning") kind.value.text += content.value;
       break;
-    case "signature":
-      message.signature = content.value;
+    case "arguments":
+      if (kind.case === "toolCall") kind.value.arguments += content.value;
+      break;
+    case "nativeJson":
+      if (kind.case === "native") kind.value.json += content.value;
+      break;
+    case "audio":
+      if (kind.case === "audio") addAudio(kind.value, content.value);
       break;
     case "annotation":
-      message.annotations.push(content.value);
+      annotations.push(content.value);
       break;
+    // Only on the wire, see `inbound/image-pieces.ts`.
+    case "imageData":
     case undefined:
       break;
   }
 }
 
-function addToolCall(message: Message, delta: ToolCallDelta): void {
-  const call = (message.toolCalls[delta.index] ??= create(ToolCallSchema));
-  call.id ||= delta.id;
-  call.name ||= delta.name;
-  call.arguments += delta.arguments;
-  call.signature ||= delta.signature;
-  call.custom ||= delta.custom;
+function addAudio(audio: Audio, piece: Audio): void {
+  audio.data = audio.data.length === 0 ? piece.data : Buffer.concat([audio.data, piece.data]);
+  audio.transcript += piece.transcript;
+  audio.id ||= piece.id;
+  audio.format ||= piece.format;
+  if (piece.expireTime !== undefined) audio.expireTime = piece.expireTime;
 }
 
 /** Appends in place: a copy per chunk would be quadratic in the length of the answer. */

@@ -1,3 +1,4 @@
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Completion, type CompletionRequest, Modality } from "../../gen/parley/v1/completion_pb.js";
 import { CompletionAccounting, type Reserved, Settling } from "./accounting.ts";
 import type { Call } from "./call.ts";
@@ -76,7 +77,7 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
         return {
           $typeName: "parley.v1.Completion",
           id,
-          created: BigInt(created),
+          createTime: timestampFromMs(created * 1000),
           model: model.id,
           choices: answer.choices,
           report,
@@ -165,7 +166,7 @@ const NO_OPTIONS: ReadonlySet<ProviderOption> = new Set();
 function admit(
   { router, permit, limiter }: AdmissionPorts,
   request: CompletionRequest,
-  { call, mode }: { readonly call: Pick<Call, "principal" | "permitted">; readonly mode: Mode },
+  { call, mode }: { readonly call: Pick<Call, "principal" | "permitted" | "unrecognized">; readonly mode: Mode },
 ): Plan {
   if (request.model === "") throw invalidField("model", "is required");
   const primary = find(router, request.model, { field: "model", principal: call.principal });
@@ -180,7 +181,8 @@ function admit(
   permit(call.principal, needs);
   call.permitted?.(needs);
   validate(request, primary, () => router.list().flatMap((model) => (makes(model, Modality.IMAGE) ? [model.id] : [])));
-  if (request.strict && request.unrecognizedFields.length > 0) throw unrecognized(request.unrecognizedFields);
+  if (request.strict && call.unrecognized !== undefined && call.unrecognized.length > 0)
+    throw unrecognized(call.unrecognized);
   const capped = limiter.hasBudget(call.principal);
   const options = call.principal.options ?? (capped ? NO_OPTIONS : undefined);
   return router.plan(request, candidates, { mode, rules: { options, capped } });

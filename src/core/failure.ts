@@ -1,10 +1,11 @@
-import type { Attempt } from "../../gen/parley/v1/report_pb.js";
+import type { Attempt } from "./attempt.ts";
 import type { LimitFacts } from "./limiter.ts";
 
 /** Codes of failures. `inbound/failure-table.ts` maps each to the status and code of every wire format. */
 export type FailureCode =
   | "invalid_request"
   | "request_too_large"
+  | "response_too_large"
   | "unauthenticated"
   | "permission_denied"
   | "model_not_found"
@@ -116,8 +117,13 @@ export class Failure extends Error {
   }
 
   /** A copy with other details. */
-  with(changes: Pick<FailureOptions, "attempts" | "retryAfterMs" | "upstreamStatus" | "violations">): Failure {
-    const { code, message, detail, violations, retryAfterMs, transient, requestBound, refused } = this;
+  with({
+    message = this.message,
+    ...changes
+  }: Pick<FailureOptions, "attempts" | "retryAfterMs" | "upstreamStatus" | "violations"> & {
+    readonly message?: string;
+  }): Failure {
+    const { code, detail, violations, retryAfterMs, transient, requestBound, refused } = this;
     const { upstreamStatus, attempts, limits, cause } = this;
     return new Failure(code, message, {
       violations,

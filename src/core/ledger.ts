@@ -1,5 +1,5 @@
 import type { Usage } from "../../gen/parley/v1/completion_pb.js";
-import type { Attempt } from "../../gen/parley/v1/report_pb.js";
+import type { Attempt } from "./attempt.ts";
 import type { Failure, FailureCode } from "./failure.ts";
 import type { LimitFacts } from "./limiter.ts";
 import type { Principal } from "./principal.ts";

@@ -69,7 +69,7 @@ export function modelNotFound(
   const name = id.slice(0, MAX_NAME);
   const ids = visible.map((model) => model.id);
   const near = nearest(name, ids) ?? nearest(name.slice(name.lastIndexOf("/") + 1), ids);
-  const advice = `${near === undefined ? "" : `Did you mean '${near}'? `}GET /v1/models lists yours.`;
+  const advice = `${near === undefined ? "" : `Did you mean '${near}'? `}GET /v1/models (gRPC: ModelService.List) lists yours.`;
   const message = `The model '${name}' does not exist or you do not have access to it. ${advice}`;
   return new Failure("model_not_found", message, { violations: [{ field, description: "no such model" }] });
 }

@@ -1,12 +1,20 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { Tool } from "../../gen/parley/v1/message_pb.js";
+import { type Omission, OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import type { Model } from "./model.ts";
 
 /**
  * Request options that cost money beyond tokens, or let a provider keep data; operators permit them per provider and key.
  * `service_tier` changes the price of all tokens, `web_search` has a fee per search, `store` lets the provider keep the
- * conversation, `prompt_cache_retention` its prefixes.
+ * conversation, `prompt_cache_retention` its prefixes, `provider_tools` are native tools, which the provider runs itself.
  */
-export const PROVIDER_OPTIONS = ["service_tier", "web_search", "store", "prompt_cache_retention"] as const;
+export const PROVIDER_OPTIONS = [
+  "service_tier",
+  "web_search",
+  "store",
+  "prompt_cache_retention",
+  "provider_tools",
+] as const;
 
 export type ProviderOption = (typeof PROVIDER_OPTIONS)[number];
 
@@ -18,26 +26,35 @@ export interface SendingRules {
   readonly capped: boolean;
 }
 
-/** The fields of `openai_options_json` that belong to an option. */
-const OPENAI_FIELDS: readonly (readonly [field: string, option: ProviderOption])[] = [
-  ["web_search_options", "web_search"],
-  ["prompt_cache_retention", "prompt_cache_retention"],
-  ["prompt_cache_options", "prompt_cache_retention"],
+/** The fields of `provider_options_json` that belong to an option. */
+const OPTION_FIELDS: readonly (readonly [field: string, option: ProviderOption])[] = [
+  ["openai.web_search_options", "web_search"],
+  ["openai.prompt_cache_retention", "prompt_cache_retention"],
+  ["openai.prompt_cache_options", "prompt_cache_retention"],
 ];
 
 /** A request restricted for one model, and the omitted fields. */
 export interface Restricted {
   readonly request: CompletionRequest;
-  readonly omitted: readonly string[];
+  readonly omitted: readonly Omission[];
 }
 
-const NOTHING_OMITTED: readonly string[] = [];
+const NOTHING_OMITTED: readonly Omission[] = [];
+
+/** A request field that is not honoured. */
+export function omission(field: string, reason: OmissionReason): Omission {
+  return { $typeName: "parley.v1.Omission", field, reason };
+}
 
 /** Omits options that are not permitted and adds the token limit. Returns a copy. */
 export function restrict(request: CompletionRequest, model: Model, rules: SendingRules): Restricted {
-  const { serviceTier, store, openaiOptionsJson, maxTokens } = request;
-  const isPlain = serviceTier === undefined && store !== true && (maxTokens !== undefined || !rules.capped);
-  if (isPlain && isEmpty(openaiOptionsJson)) return { request, omitted: NOTHING_OMITTED };
+  const { serviceTier, store, providerOptionsJson, maxTokens } = request;
+  const isPlain =
+    serviceTier === undefined &&
+    store !== true &&
+    (maxTokens !== undefined || !rules.capped) &&
+    !request.tools.some(isNative);
+  if (isPlain && isEmpty(providerOptionsJson)) return { request, omitted: NOTHING_OMITTED };
   const { options, capped } = rules;
   const isAllowed = (option: ProviderOption): boolean =>
     (options?.has(option) ?? true) && (model.options?.has(option) ?? true);
@@ -52,17 +69,27 @@ export function restrict(request: CompletionRequest, model: Model, rules: Sendin
     changes.store = undefined;
     omitted.push("store");
   }
-  const refused = OPENAI_FIELDS.filter(([field, option]) => field in openaiOptionsJson && !isAllowed(option));
+  const refused = OPTION_FIELDS.filter(([field, option]) => field in providerOptionsJson && !isAllowed(option));
   if (refused.length > 0) {
     const fields = refused.map(([field]) => field);
-    changes.openaiOptionsJson = Object.fromEntries(
-      Object.entries(openaiOptionsJson).filter(([field]) => !fields.includes(field)),
+    changes.providerOptionsJson = Object.fromEntries(
+      Object.entries(providerOptionsJson).filter(([field]) => !fields.includes(field)),
     );
-    omitted.push(...fields);
+    omitted.push(...fields.map((field) => `provider_options_json.${field}`));
+  }
+  if (request.tools.some(isNative) && !isAllowed("provider_tools")) {
+    // A tool without a kind keeps the place of each refused one, so that the other tools keep their paths.
+    changes.tools = request.tools.map((tool) => (isNative(tool) ? { ...tool, kind: { case: undefined } } : tool));
+    request.tools.forEach((tool, index) => isNative(tool) && omitted.push(`tools[${index}]`));
   }
   if (capped && maxTokens === undefined) changes.maxTokens = model.upstream.defaultMaxTokens;
-  return { request: Object.keys(changes).length === 0 ? request : { ...request, ...changes }, omitted };
+  return {
+    request: Object.keys(changes).length === 0 ? request : { ...request, ...changes },
+    omitted: omitted.map((field) => omission(field, OmissionReason.NOT_ALLOWED)),
+  };
 }
+
+const isNative = ({ kind }: Tool): boolean => kind.case === "native";
 
 function isEmpty(record: Readonly<Record<string, string>>): boolean {
   for (const key in record) if (Object.hasOwn(record, key)) return false;

@@ -1,5 +1,5 @@
 import type { Choice, CompletionChunk, CompletionRequest, Modality, Usage } from "../../gen/parley/v1/completion_pb.js";
-import type { Clamp } from "../../gen/parley/v1/report_pb.js";
+import type { Clamp, Omission } from "../../gen/parley/v1/report_pb.js";
 
 /** Capabilities of an upstream model. Dialects check these flags, never the model name. Listed in `docs/configuration.md`. */
 export interface Capabilities {
@@ -83,7 +83,7 @@ export interface Translation {
    * no attempt is made: it may be the largest part of an open stream's memory.
    */
   body: Buffer;
-  readonly omitted: readonly string[];
+  readonly omitted: readonly Omission[];
   readonly clamped: readonly Clamp[];
   /** Whether `body` requests a stream: in mode `stream`, and for whole answers above `streamAbove`. */
   readonly streamed: boolean;

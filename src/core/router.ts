@@ -1,5 +1,6 @@
 import type { CompletionRequest, Usage } from "../../gen/parley/v1/completion_pb.js";
-import type { Attempt, Report } from "../../gen/parley/v1/report_pb.js";
+import type { Report } from "../../gen/parley/v1/report_pb.js";
+import type { Attempt } from "./attempt.ts";
 import type { Failure } from "./failure.ts";
 import type { Model } from "./model.ts";
 import type { SendingRules } from "./provider-options.ts";

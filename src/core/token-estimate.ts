@@ -1,5 +1,5 @@
-import type { Choice, CompletionRequest, Delta } from "../../gen/parley/v1/completion_pb.js";
-import type { ContentPart, Message } from "../../gen/parley/v1/message_pb.js";
+import type { Choice, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { Message, Part } from "../../gen/parley/v1/message_pb.js";
 
 /**
  * Size of a prompt, for estimating its tokens: only the provider knows its tokenizer. Budgets need an upper bound; rates and
@@ -61,6 +61,12 @@ export function measurePrompt(request: CompletionRequest): PromptSize {
   for (const message of request.messages) addMessage(size, message);
   for (const { kind } of request.tools) {
     if (kind.case === undefined) continue;
+    if (kind.case === "native") {
+      // Its results become tokens of the prompt.
+      size.unbounded = true;
+      addTexts(size, kind.value.json);
+      continue;
+    }
     const definition = kind.case === "function" ? kind.value.parametersJson : kind.value.formatJson;
     addTexts(size, kind.value.name, kind.value.description, definition);
   }
@@ -89,21 +95,15 @@ export function estimateAnswerTokens({ textTokens, pictures }: AnswerSize): numb
   return Math.ceil(textTokens) + pictures * PICTURE_TOKENS.estimate;
 }
 
-/** Adds a piece of a streamed answer. */
-export function addDelta(size: AnswerSize, { content }: Delta): void {
-  switch (content.case) {
-    case "text":
-    case "reasoning":
-    case "refusal":
-      size.textTokens += estimateTextTokens(content.value);
-      return;
-    case "toolCall":
-      size.textTokens += estimateTextTokens(content.value.name) + estimateTextTokens(content.value.arguments);
-      return;
-    case "image":
-      size.pictures += 1;
-      return;
-    default:
+/** Adds a chunk of a streamed answer. */
+export function addChunk(size: AnswerSize, { event }: CompletionChunk): void {
+  if (event.case === "partDelta") {
+    const { content } = event.value;
+    if (typeof content.value === "string") size.textTokens += estimateTextTokens(content.value);
+  } else if (event.case === "partStart") {
+    const kind = event.value.part?.kind;
+    if (kind?.case === "image") size.pictures += 1;
+    else if (kind?.case === "toolCall") addTexts(size, kind.value.name, kind.value.arguments);
   }
 }
 
@@ -111,37 +111,54 @@ export function addDelta(size: AnswerSize, { content }: Delta): void {
 export function sizeOfChoices(choices: readonly Choice[]): AnswerSize {
   const size: AnswerSize = { textTokens: 0, pictures: 0 };
   for (const { message } of choices) {
-    for (const { content } of message?.content ?? []) {
-      if (content.case === "text") addTexts(size, content.value);
-      else if (content.case === "image") size.pictures += 1;
+    for (const { kind } of message?.parts ?? []) {
+      if (kind.case === "text" || kind.case === "refusal") addTexts(size, kind.value);
+      else if (kind.case === "image") size.pictures += 1;
+      else if (kind.case === "toolCall") addTexts(size, kind.value.name, kind.value.arguments);
+      else if (kind.case === "reasoning") addTexts(size, kind.value.text);
+      else if (kind.case === "native") addTexts(size, kind.value.json);
     }
-    for (const call of message?.toolCalls ?? []) addTexts(size, call.name, call.arguments);
-    for (const block of message?.reasoning ?? []) addTexts(size, block.text);
-    addTexts(size, message?.refusal);
   }
   return size;
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-function addMessage(size: Mutable<PromptSize>, message: Message): void {
-  for (const part of message.content) addPart(size, part);
-  for (const call of message.toolCalls) addTexts(size, call.id, call.name, call.arguments);
-  // The text may be a summary; then the signature holds the encrypted reasoning that the provider counts.
-  for (const { text, redacted, signature } of message.reasoning) addTexts(size, text, redacted, signature);
-  addTexts(size, message.refusal, message.name, message.toolCallId);
+function addMessage(size: Mutable<PromptSize>, { name, parts }: Message): void {
+  for (const part of parts) addPart(size, part);
+  addTexts(size, name);
 }
 
-function addPart(size: Mutable<PromptSize>, { content }: ContentPart): void {
-  if (content.case === "text") addTexts(size, content.value);
-  else if (content.case === "image") size.pictures += 1;
-  else if (content.case === "audio") {
-    size.mediaBytes += content.value.data.length;
-    addTexts(size, content.value.transcript);
-    if (content.value.id !== "") size.unbounded = true;
-  } else if (content.case === "file") {
-    if (content.value.source.case === "data") size.mediaBytes += content.value.source.value.length;
-    size.unbounded = true;
+function addPart(size: Mutable<PromptSize>, { kind, signature }: Part): void {
+  switch (kind.case) {
+    case "text":
+    case "refusal":
+      return addTexts(size, kind.value);
+    case "image":
+      size.pictures += 1;
+      return;
+    case "audio":
+      size.mediaBytes += kind.value.data.length;
+      if (kind.value.id !== "") size.unbounded = true;
+      return addTexts(size, kind.value.transcript);
+    case "file":
+      if (kind.value.source.case === "data") size.mediaBytes += kind.value.source.value.length;
+      size.unbounded = true;
+      return;
+    case "reasoning":
+      // The text may be a summary; then the signature holds the encrypted reasoning that the provider counts.
+      return addTexts(size, kind.value.text, kind.value.redacted, signature);
+    case "toolCall":
+      return addTexts(size, kind.value.id, kind.value.name, kind.value.arguments);
+    case "toolResult":
+      addTexts(size, kind.value.toolCallId);
+      for (const part of kind.value.parts) addPart(size, part);
+      return;
+    case "native":
+      // It may name a document at the provider.
+      size.unbounded = true;
+      return addTexts(size, kind.value.json);
+    case undefined:
   }
 }
 

@@ -1,17 +1,23 @@
-import { type CompletionRequest, Modality, ReasoningEffort } from "../../gen/parley/v1/completion_pb.js";
-import { type Message, Role, type Tool, ToolMode } from "../../gen/parley/v1/message_pb.js";
+import { type CompletionRequest, Modality, ReasoningEffort, Verbosity } from "../../gen/parley/v1/completion_pb.js";
+import {
+  type File,
+  type Image,
+  ImageDetail,
+  type Message,
+  type NativeBlock,
+  type Part,
+  Role,
+  type Tool,
+  ToolMode,
+} from "../../gen/parley/v1/message_pb.js";
 import { Failure, type FieldViolation } from "./failure.ts";
 import { exceedsJsonSize, MAX_PARSED_DEPTH, MAX_REQUEST_JSON, measureJson } from "../encoding/json-size.ts";
 import { makes, type Model } from "./model.ts";
 
 /** Limit of messages per request. */
 export const MAX_MESSAGES = 2000;
-/** Limit of parts per message: more than the images that any provider accepts in one request. */
+/** Limit of parts per message, those of tool results included: more than the images that any provider accepts in one request. */
 export const MAX_PARTS = 4000;
-/** Limit of tool calls per message. */
-export const MAX_TOOL_CALLS = 512;
-/** Limit of reasoning blocks per message. */
-export const MAX_REASONING_BLOCKS = 512;
 /** Limit of tools per request, and of the tools that `tool_choice` allows. */
 export const MAX_TOOLS = 2000;
 /** Limit of fallback models. */
@@ -30,6 +36,8 @@ export const RANGES = {
   n: [1, 128],
   logit_bias: [-100, 100],
 } as const;
+/** The largest number of an int32 field. */
+export const MAX_INT32 = 0x7fffffff;
 /** Limits of metadata: entries, and characters of keys and values. */
 export const METADATA = { maxPairs: 16, maxKeyChars: 64, maxValueChars: 512 } as const;
 /** Limit of characters of an end user ID. */
@@ -42,11 +50,11 @@ export const MAX_VIOLATIONS = 20;
 export const MAX_UNRECOGNIZED = 64;
 /** Characters of a caller's key that a violation repeats. */
 const MAX_KEY_CHARS = 64;
-const OPENAI_OPTIONS: ReadonlySet<string> = new Set([
-  "moderation",
-  "prompt_cache_options",
-  "prompt_cache_retention",
-  "web_search_options",
+const DIALECT_OPTIONS: ReadonlySet<string> = new Set([
+  "openai.moderation",
+  "openai.prompt_cache_options",
+  "openai.prompt_cache_retention",
+  "openai.web_search_options",
 ]);
 
 /** Collects violations, up to MAX_VIOLATIONS, to report them together. */
@@ -95,71 +103,102 @@ function checkMessages(messages: readonly Message[], wrong: Violations): void {
   if (!wrong.full) checkToolResults(messages, wrong);
 }
 
+/** Kinds of parts by role. A tool result has the kinds of a user message. */
+const ALLOWED: Readonly<Record<number, ReadonlySet<Part["kind"]["case"]>>> = {
+  [Role.SYSTEM]: new Set(["text"]),
+  [Role.USER]: new Set(["text", "image", "audio", "file", "native"]),
+  [Role.ASSISTANT]: new Set(["text", "image", "audio", "file", "reasoning", "toolCall", "refusal", "native"]),
+  [Role.TOOL]: new Set(["toolResult"]),
+};
+const IN_WORDS: Readonly<Record<number, string>> = {
+  [Role.SYSTEM]: "must be text in a system message",
+  [Role.USER]: "must be text, an image, audio or a file",
+  [Role.ASSISTANT]: "must not be a tool result in an assistant message",
+  [Role.TOOL]: "must be a tool result in a tool message",
+};
+
 /** Builds field paths only for violations: most conversations are long and valid. */
-function checkMessage(message: Message, at: number, wrong: Violations): void {
-  if (Role[message.role] === undefined || message.role === Role.UNSPECIFIED)
+function checkMessage({ role, parts }: Message, at: number, wrong: Violations): void {
+  if (Role[role] === undefined || role === Role.UNSPECIFIED)
     return wrong.add(`messages[${at}].role`, "must be one of system, developer, user, assistant, tool");
-  checkLengths(message, at, wrong);
-  for (let index = 0; index < message.content.length && !wrong.full; index++) {
-    const { content } = message.content[index]!;
-    if (content.case === "text") continue;
-    const part = `messages[${at}].content[${index}]`;
-    if (content.case === undefined) wrong.add(part, "must be text, an image, audio or a file");
-    else if (content.case === "image") checkImage(content.value, part, wrong);
-    if (message.role === Role.SYSTEM) wrong.add(part, "must be text in a system message");
+  if (countParts(parts) > MAX_PARTS) return wrong.add(`messages[${at}].parts`, `must hold at most ${MAX_PARTS} parts`);
+  for (let index = 0; index < parts.length && !wrong.full; index++) {
+    const part = parts[index]!;
+    if (part.kind.case !== "text" || role === Role.TOOL)
+      checkPart(part, { path: `messages[${at}].parts[${index}]`, role }, wrong);
   }
-  if (message.role === Role.TOOL && !message.toolCallId)
-    wrong.add(`messages[${at}].tool_call_id`, "is required in a tool message");
-  const speaks = message.content.length > 0 || message.toolCalls.length > 0 || message.refusal !== undefined;
-  if (!speaks && (message.role === Role.USER || message.role === Role.SYSTEM))
-    wrong.add(`messages[${at}].content`, "must not be empty");
-  if (message.toolCalls.length > 0 && message.role !== Role.ASSISTANT)
-    wrong.add(`messages[${at}].tool_calls`, "belong to assistant messages");
+  if (parts.length === 0 && role !== Role.ASSISTANT) wrong.add(`messages[${at}].parts`, "must not be empty");
 }
 
-function checkLengths({ content, toolCalls, reasoning }: Message, at: number, wrong: Violations): void {
-  if (content.length > MAX_PARTS) wrong.add(`messages[${at}].content`, `must hold at most ${MAX_PARTS} parts`);
-  if (toolCalls.length > MAX_TOOL_CALLS)
-    wrong.add(`messages[${at}].tool_calls`, `must hold at most ${MAX_TOOL_CALLS} calls`);
-  if (reasoning.length > MAX_REASONING_BLOCKS)
-    wrong.add(`messages[${at}].reasoning`, `must hold at most ${MAX_REASONING_BLOCKS} blocks`);
+function countParts(parts: readonly Part[]): number {
+  let count = parts.length;
+  for (const { kind } of parts) if (kind.case === "toolResult") count += kind.value.parts.length;
+  return count;
 }
 
-function checkImage(
-  { source }: { source: { case: string | undefined; value?: unknown } },
-  at: string,
+function checkPart(
+  { kind }: Part,
+  { path, role }: { readonly path: string; readonly role: Role },
   wrong: Violations,
 ): void {
-  if (source.case === "url" && !/^https:\/\//i.test(String(source.value))) {
+  if (kind.case === undefined) return wrong.add(path, "must have content");
+  if (!ALLOWED[role]!.has(kind.case)) return wrong.add(path, IN_WORDS[role]!);
+  if (kind.case === "image") checkImage(kind.value, path, wrong);
+  else if (kind.case === "file") checkFile(kind.value, path, wrong);
+  else if (kind.case === "native") checkNative(kind.value, path, wrong);
+  else if (kind.case === "toolResult") {
+    const { toolCallId, parts } = kind.value;
+    if (toolCallId === "") wrong.add(`${path}.tool_result.tool_call_id`, "is required in a tool message");
+    for (let index = 0; index < parts.length && !wrong.full; index++)
+      checkPart(parts[index]!, { path: `${path}.tool_result.parts[${index}]`, role: Role.USER }, wrong);
+  }
+}
+
+const HTTPS = /^https:\/\//i;
+
+function checkImage({ source, detail }: Image, at: string, wrong: Violations): void {
+  if (ImageDetail[detail] === undefined) wrong.add(`${at}.image.detail`, "is not a detail");
+  if (source.case === "url" && !HTTPS.test(source.value)) {
     wrong.add(at, "must be an https address or a data URL");
   } else if (source.case === undefined) wrong.add(at, "must have its data or an address");
 }
 
+function checkFile({ source }: File, at: string, wrong: Violations): void {
+  if (source.case === "url" && !HTTPS.test(source.value)) wrong.add(at, "must be an https address");
+}
+
+const DIALECT = /^[a-z][a-z0-9-]{0,31}$/;
+
+/** Which dialects there are is known to providers: a block of an unknown one is left out as one of another dialect is. */
+function checkNative({ dialect, json }: NativeBlock, at: string, wrong: Violations): void {
+  if (!DIALECT.test(dialect)) wrong.add(`${at}.native.dialect`, "must be the name of a dialect, such as openai");
+  if (!isJsonObject(json)) wrong.add(`${at}.native.json`, "must be the text of a JSON object");
+}
+
 /** Each tool call needs its result directly after the message with the call, and no other result is valid. */
 function checkToolResults(messages: readonly Message[], wrong: Violations): void {
-  let open = new Set<string>();
-  let openedAt = -1;
+  /** Path of each call without a result, by its ID. */
+  let open = new Map<string, string>();
   const requireNone = (): void => {
-    if (open.size === 0) return;
-    const missing = [...open].slice(0, 3).join(", ");
-    wrong.add(
-      `messages[${openedAt}].tool_calls`,
-      `must be followed by tool messages for each tool_call_id; missing: ${missing}`,
-    );
-    open = new Set();
+    const [path] = open.values();
+    if (path === undefined) return;
+    const missing = [...open.keys()].slice(0, 3).join(", ");
+    wrong.add(path, `must be followed by tool messages for each tool_call_id; missing: ${missing}`);
+    open = new Map();
   };
-  messages.forEach((message, index) => {
-    if (message.role === Role.TOOL) {
-      const id = message.toolCallId ?? "";
-      if (id !== "" && !open.delete(id))
-        wrong.add(`messages[${index}].tool_call_id`, "must be the ID of a call in the assistant message before it");
-      return;
-    }
-    requireNone();
-    if (message.toolCalls.length > 0) {
-      open = new Set(message.toolCalls.map((call) => call.id));
-      openedAt = index;
-    }
+  messages.forEach(({ role, parts }, index) => {
+    if (role !== Role.TOOL) requireNone();
+    if (role !== Role.TOOL && role !== Role.ASSISTANT) return;
+    parts.forEach(({ kind }, at) => {
+      if (kind.case === "toolCall") open.set(kind.value.id, `messages[${index}].parts[${at}]`);
+      if (kind.case !== "toolResult") return;
+      const { toolCallId } = kind.value;
+      if (toolCallId !== "" && !open.delete(toolCallId))
+        wrong.add(
+          `messages[${index}].parts[${at}].tool_result.tool_call_id`,
+          "must be the ID of a call in the assistant message before it",
+        );
+    });
   });
   requireNone();
 }
@@ -171,6 +210,8 @@ function checkSampling(request: CompletionRequest, wrong: Violations): void {
   wrong.range("presence_penalty", request.presencePenalty, RANGES.presence_penalty);
   wrong.range("top_logprobs", request.topLogprobs, RANGES.top_logprobs);
   wrong.range("n", request.n, RANGES.n);
+  wrong.range("top_k", request.topK, [1, MAX_INT32]);
+  wrong.range("reasoning_max_tokens", request.reasoningMaxTokens, [1, MAX_INT32]);
   if (request.topLogprobs !== undefined && request.logprobs !== true)
     wrong.add("top_logprobs", "needs logprobs to be true");
   const [min, max] = RANGES.logit_bias;
@@ -184,14 +225,15 @@ function checkSampling(request: CompletionRequest, wrong: Violations): void {
 
 function checkOptions(request: CompletionRequest, wrong: Violations): void {
   if (ReasoningEffort[request.reasoningEffort] === undefined) wrong.add("reasoning_effort", "is not an effort");
+  if (request.reasoningMaxTokens !== undefined && request.reasoningEffort !== ReasoningEffort.UNSPECIFIED)
+    wrong.add("reasoning_max_tokens", "must not be combined with reasoning_effort");
+  if (Verbosity[request.verbosity] === undefined) wrong.add("verbosity", "is not a verbosity");
   if ((request.safetyIdentifier?.length ?? 0) > MAX_SAFETY_IDENTIFIER_CHARS) {
     wrong.add("safety_identifier", `must be at most ${MAX_SAFETY_IDENTIFIER_CHARS} characters`);
   }
-  if (request.unrecognizedFields.length > MAX_UNRECOGNIZED) {
-    wrong.add("unrecognized_fields", `must hold at most ${MAX_UNRECOGNIZED} names`);
-  }
-  const unknown = Object.keys(request.openaiOptionsJson).find((name) => !OPENAI_OPTIONS.has(name));
-  if (unknown !== undefined) wrong.add("openai_options_json", `has no place for ${unknown.slice(0, MAX_KEY_CHARS)}`);
+  wrong.range("max_response_bytes", request.maxResponseBytes, [1, MAX_INT32]);
+  const unknown = Object.keys(request.providerOptionsJson).find((name) => !DIALECT_OPTIONS.has(name));
+  if (unknown !== undefined) wrong.add("provider_options_json", `has no place for ${unknown.slice(0, MAX_KEY_CHARS)}`);
 }
 
 function checkLimits(request: CompletionRequest, primary: Model, wrong: Violations): void {
@@ -231,17 +273,18 @@ function checkTools(request: CompletionRequest, wrong: Violations): void {
     if (!NAME.test(format.value.name))
       wrong.add("response_format.json_schema.name", "must be 1 to 64 letters, digits, _ or -");
     if (format.value.schemaJson !== "" && !isJsonObject(format.value.schemaJson)) {
-      wrong.add("response_format.json_schema.schema", "must be a JSON schema, which is an object");
+      wrong.add("response_format.json_schema.schema_json", "must be a JSON schema, which is an object");
     }
   }
 }
 
 function checkTool({ kind }: Tool, at: number, wrong: Violations): void {
-  if (kind.case === undefined) return wrong.add(`tools[${at}]`, "must be a function or a custom tool");
+  if (kind.case === undefined) return wrong.add(`tools[${at}]`, "must be a function, a custom tool or a native tool");
+  if (kind.case === "native") return checkNative(kind.value, `tools[${at}]`, wrong);
   if (!NAME.test(kind.value.name))
     wrong.add(`tools[${at}].${kind.case}.name`, "must be 1 to 64 letters, digits, _ or -");
   if (kind.case === "function" && kind.value.parametersJson !== "" && !isJsonObject(kind.value.parametersJson)) {
-    wrong.add(`tools[${at}].function.parameters`, "must be a JSON schema, which is an object");
+    wrong.add(`tools[${at}].function.parameters_json`, "must be a JSON schema, which is an object");
   }
 }
 
@@ -253,7 +296,7 @@ function checkToolChoice({ tools, toolChoice }: CompletionRequest, wrong: Violat
   if (tools.length === 0 || choice?.case === undefined || choice.case === "mode") return;
   const names = choice.case === "allowed" ? choice.value.names : [choice.value];
   if (names.length > MAX_TOOLS) return wrong.add("tool_choice", `must name at most ${MAX_TOOLS} tools`);
-  const known = new Set(tools.map(({ kind }) => kind.value?.name));
+  const known = new Set(tools.map(({ kind }) => (kind.case === "native" ? undefined : kind.value?.name)));
   const missing = names.find((name) => !known.has(name));
   if (missing !== undefined) wrong.add("tool_choice", `names ${missing.slice(0, 64)}, which is not among tools`);
 }
@@ -275,12 +318,24 @@ function hasTooMuchJson(request: CompletionRequest): boolean {
   return false;
 }
 
-function jsonTexts({ tools, messages, responseFormat }: CompletionRequest): string[] {
-  const texts: string[] = [];
-  for (const { kind } of tools) if (kind.case === "function") texts.push(kind.value.parametersJson);
-  for (const { toolCalls } of messages) for (const call of toolCalls) if (!call.custom) texts.push(call.arguments);
+function jsonTexts({ tools, messages, responseFormat, providerOptionsJson }: CompletionRequest): string[] {
+  const texts: string[] = Object.values(providerOptionsJson);
+  for (const { kind } of tools) {
+    if (kind.case === "function") texts.push(kind.value.parametersJson);
+    else if (kind.case === "custom") texts.push(kind.value.formatJson);
+    else if (kind.case === "native") texts.push(kind.value.json);
+  }
+  for (const { parts } of messages) addJsonTexts(parts, texts);
   if (responseFormat?.format.case === "jsonSchema") texts.push(responseFormat.format.value.schemaJson);
   return texts;
+}
+
+function addJsonTexts(parts: readonly Part[], texts: string[]): void {
+  for (const { kind } of parts) {
+    if (kind.case === "toolCall" && !kind.value.custom) texts.push(kind.value.arguments);
+    else if (kind.case === "native") texts.push(kind.value.json);
+    else if (kind.case === "toolResult") addJsonTexts(kind.value.parts, texts);
+  }
 }
 
 /** Whether the text is a JSON object within the size limits of a request: dialects traverse schemas. */
@@ -317,5 +372,6 @@ function checkModalities(
   if (wanted.has(Modality.AUDIO) && !makes(primary, Modality.AUDIO)) {
     wrong.add("modalities", `must not include audio: ${primary.id} does not make speech`);
   }
-  if (wanted.has(Modality.AUDIO) && request.audioOptions === undefined) wrong.add("audio", "is required for audio");
+  if (wanted.has(Modality.AUDIO) && request.audioOptions === undefined)
+    wrong.add("audio_options", "is required for audio");
 }

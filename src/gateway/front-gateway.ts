@@ -60,7 +60,7 @@ async function assemble(
     shed: () => admission.state().refused,
     connectionsRefused: () => connections.refused,
   });
-  const observer = createObserver({ log, metrics, isModel: () => false });
+  const observer = createObserver({ log, metrics, clock, isModel: () => false });
   const keys = new ShownKeys();
   const limits = new LastLimits();
   const remote = connectCore({

@@ -3,6 +3,7 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
 import { AttemptListSchema } from "../../gen/parley/v1/report_pb.js";
+import { toAttemptMessage } from "../core/attempt.ts";
 import type { Failure } from "../core/failure.ts";
 import { errorCode, FAILURE_TABLE, retryAfterMs } from "./failure-table.ts";
 
@@ -24,7 +25,8 @@ export function errorDetails(failure: Failure, requestId: string): ErrorDetail[]
     details.push(detail(BadRequestSchema, { fieldViolations: [...failure.violations] }));
   const waitMs = retryAfterMs(failure);
   if (waitMs !== undefined) details.push(detail(RetryInfoSchema, { retryDelay: durationFromMs(Math.ceil(waitMs)) }));
-  if (failure.attempts.length > 0) details.push(detail(AttemptListSchema, { attempts: [...failure.attempts] }));
+  if (failure.attempts.length > 0)
+    details.push(detail(AttemptListSchema, { attempts: failure.attempts.map(toAttemptMessage) }));
   return details;
 }
 

@@ -20,6 +20,12 @@ export const FAILURE_ADVICE: Readonly<Record<string, FailureAdvice>> = {
     todo: "Keep the body below 32 MiB: send smaller images and files, or a shorter conversation.",
     retry: "no",
   },
+  response_too_large: {
+    means:
+      "gRPC and Connect: the completion was made and charged, but is larger than `max_response_bytes` of the request (default over gRPC: 4 MiB).",
+    todo: "Use `Stream`, whose messages are below 1 MiB, or raise `max_response_bytes` and the client’s own limit.",
+    retry: "no",
+  },
   unauthenticated: {
     means:
       "The API key is missing or invalid: mistyped, revoked, expired, or its account is disabled. A completion in flight also ends with this error when its key becomes invalid.",

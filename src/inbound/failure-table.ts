@@ -41,6 +41,14 @@ export const FAILURE_TABLE = {
     grpc: GRPC.RESOURCE_EXHAUSTED,
     final: false,
   },
+  // Of gRPC and Connect alone.
+  response_too_large: {
+    http: 400,
+    type: "invalid_request_error",
+    code: "response_too_large",
+    grpc: GRPC.RESOURCE_EXHAUSTED,
+    final: true,
+  },
   unauthenticated: { http: 401, type: "authentication_error", code: null, grpc: GRPC.UNAUTHENTICATED, final: false },
   permission_denied: { http: 403, type: "permission_error", code: null, grpc: GRPC.PERMISSION_DENIED, final: false },
   model_not_found: { http: 404, type: "not_found_error", code: "model_not_found", grpc: GRPC.NOT_FOUND, final: false },

@@ -1,5 +1,6 @@
 import type { Completion, CompletionStart } from "../../gen/parley/v1/completion_pb.js";
-import type { Attempt } from "../../gen/parley/v1/report_pb.js";
+import { AttemptOutcome, type Attempt as AttemptMessage } from "../../gen/parley/v1/report_pb.js";
+import { toMs } from "../core/attempt.ts";
 import { BoundedMap } from "../core/bounded-map.ts";
 import type { Failure } from "../core/failure.ts";
 import type { LimitFacts, LimitState } from "../core/limiter.ts";
@@ -14,13 +15,13 @@ export function routingOfCompletion({ model, report }: Completion, requested: st
     requested,
     served: model,
     tried: countTried(report?.attempts ?? []),
-    overheadMs: elapsedMs - (report?.upstreamMs ?? 0),
+    overheadMs: elapsedMs - toMs(report?.upstreamTime),
   });
 }
 
 /** Facts of a stream at its first content: the attempt that serves is not among `start.attempts` yet. */
 export function routingOfStart(
-  { model, attempts, upstreamMs }: CompletionStart,
+  { model, attempts, upstreamTime }: CompletionStart,
   requested: string,
   elapsedMs: number,
 ): RoutingFacts {
@@ -28,7 +29,7 @@ export function routingOfStart(
     requested,
     served: model,
     tried: countTried(attempts) + 1,
-    overheadMs: elapsedMs - upstreamMs,
+    overheadMs: elapsedMs - toMs(upstreamTime),
   });
 }
 
@@ -36,7 +37,7 @@ export function routingOfStart(
 export function routingOfFailure({ attempts }: Failure, requested: string): RoutingFacts {
   return [
     ["parley-requested-model", headerSafe(requested)],
-    ["parley-attempts", String(countTried(attempts))],
+    ["parley-attempts", String(attempts.filter(({ outcome }) => outcome !== "skipped").length)],
   ];
 }
 
@@ -45,8 +46,8 @@ function headerSafe(text: string): string {
   return text.slice(0, 256).replace(/[^\x20-\x7e]/g, "");
 }
 
-function countTried(attempts: readonly Attempt[]): number {
-  return attempts.filter((attempt) => attempt.outcome !== "skipped").length;
+function countTried(attempts: readonly AttemptMessage[]): number {
+  return attempts.filter(({ outcome }) => outcome !== AttemptOutcome.SKIPPED).length;
 }
 
 function routingFacts(of: { requested: string; served: string; tried: number; overheadMs: number }): RoutingFacts {

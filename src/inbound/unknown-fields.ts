@@ -1,19 +1,37 @@
 import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
 import { type CompletionRequest, CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { MAX_UNRECOGNIZED } from "../core/validate.ts";
 
 /** Unknown fields that are named; a request with more is refused or reported by these. */
 const MAX_NAMED = 20;
 
 /**
- * Adds the fields that a newer client may send and this version does not know to `unrecognized_fields`, by path and field
- * number, such as `messages[0].100`: a strict request is refused by them, for others they are listed in the report.
+ * Names the fields that a newer client may send and this version does not know, by path and field number, such as
+ * `messages[0].100`. For `Call.unrecognized`.
  */
-export function nameUnknownFields(request: CompletionRequest): void {
+export function unknownFields(request: CompletionRequest): string[] {
   const names = new Set<string>();
   collect(CompletionRequestSchema, request, { path: "", names });
-  if (names.size === 0) return;
-  // A front has named them already.
-  request.unrecognizedFields = [...new Set([...request.unrecognizedFields, ...names])];
+  return [...names];
+}
+
+/** Header from a front to its core with `Call.unrecognized`: a URI-encoded JSON list of names. */
+export const UNRECOGNIZED_HEADER = "x-parley-unrecognized";
+
+/** Writes the header; undefined without names. */
+export function writeUnrecognized(names: readonly string[] | undefined): string | undefined {
+  return names === undefined || names.length === 0 ? undefined : encodeURIComponent(JSON.stringify(names));
+}
+
+/** Reads the header. Any caller may send it, with effect on its own request only: empty for anything unreadable. */
+export function readUnrecognized(header: string | undefined): string[] {
+  if (header === undefined) return [];
+  try {
+    const names: unknown = JSON.parse(decodeURIComponent(header));
+    return Array.isArray(names) ? names.filter((name) => typeof name === "string").slice(0, MAX_UNRECOGNIZED) : [];
+  } catch {
+    return [];
+  }
 }
 
 interface Found {

@@ -1,11 +1,12 @@
 import type { CompletionChunk, Usage } from "../../gen/parley/v1/completion_pb.js";
-import type { Attempt, Report } from "../../gen/parley/v1/report_pb.js";
+import type { Report } from "../../gen/parley/v1/report_pb.js";
+import { type Attempt, toAttemptMessage, toDuration } from "../core/attempt.ts";
 import { type Clock, sleep } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
 import type { Answer, Translation, UpstreamCall } from "../core/provider.ts";
 import type { RestOutcome, RouterCall } from "../core/router.ts";
-import { addDelta, type AnswerSize, sizeOfChoices } from "../core/token-estimate.ts";
+import { addChunk, type AnswerSize, sizeOfChoices } from "../core/token-estimate.ts";
 import type { Breaker, BreakerPermit } from "./breaker.ts";
 import { type AttemptPlan, translate } from "./plan.ts";
 import { backoffMs, type BackoffOptions, type RetryBudget } from "./retry-budget.ts";
@@ -40,9 +41,9 @@ export class UnseenAnswer {
   usage: Usage | undefined;
 
   add(batch: readonly CompletionChunk[]): void {
-    for (const { event } of batch) {
-      if (event.case === "delta") addDelta(this.size, event.value);
-      else if (event.case === "usage") this.usage = event.value;
+    for (const chunk of batch) {
+      if (chunk.event.case === "usage") this.usage = chunk.event.value;
+      else addChunk(this.size, chunk);
     }
   }
 }
@@ -112,10 +113,10 @@ export class AttemptRun {
     const { omitted, clamped } = attempt.translation;
     return {
       $typeName: "parley.v1.Report",
-      attempts: this.#call.attempts,
+      attempts: this.#call.attempts.map(toAttemptMessage),
       omitted: [...omitted],
       clamped: [...clamped],
-      upstreamMs: this.#upstreamMs,
+      upstreamTime: toDuration(this.#upstreamMs),
     };
   }
 
@@ -258,22 +259,20 @@ export class AttemptRun {
 
   #note(
     model: Model,
-    outcome: string,
+    outcome: Attempt["outcome"],
     { startedMs, failure, upstreamStatus = failure?.upstreamStatus, reason = failure?.message ?? "" }: AttemptNote,
   ): void {
     const nowMs = this.#ports.clock.monotonic();
     const beganMs = startedMs ?? nowMs;
     this.#upstreamMs += nowMs - beganMs;
-    const attempt: Attempt = {
-      $typeName: "parley.v1.Attempt",
+    this.#call.attempts.push({
       model: model.id,
       outcome,
+      upstreamStatus,
       reason,
       durationMs: Math.round(nowMs - beganMs),
       startMs: Math.round(beganMs - this.#call.arrivedMs),
-    };
-    if (upstreamStatus !== undefined) attempt.upstreamStatus = upstreamStatus;
-    this.#call.attempts.push(attempt);
+    });
   }
 }
 

@@ -1,4 +1,5 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { Omission } from "../../gen/parley/v1/report_pb.js";
 import { Failure, type FieldViolation } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
 import type { Translation } from "../core/provider.ts";
@@ -40,16 +41,16 @@ export function translate(request: CompletionRequest, model: Model, { mode, rule
 }
 
 /** The failure of a strict request with options that its key or the provider does not permit. */
-function notAllowed(fields: readonly string[]): Failure {
+function notAllowed(omitted: readonly Omission[]): Failure {
   const description = "is not allowed for this API key and provider, and the request is strict";
-  const violations = fields.map((field): FieldViolation => ({ field, description }));
-  return new Failure("invalid_request", `${fields[0]}: ${description}.`, { violations });
+  const violations = omitted.map(({ field }): FieldViolation => ({ field, description }));
+  return new Failure("invalid_request", `${violations[0]?.field}: ${description}.`, { violations });
 }
 
 /** The failure of a strict request whose translation omits or clamps fields; undefined when it does not. */
 function refuseLosses(model: Model, { omitted, clamped }: Translation): Failure | undefined {
   const violations: FieldViolation[] = [
-    ...omitted.map((field) => ({
+    ...omitted.map(({ field }) => ({
       field,
       description: `is not supported by ${model.id}, and the request is strict`,
     })),

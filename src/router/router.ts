@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type CompletionChunk,
   CompletionChunkSchema,
@@ -6,6 +7,7 @@ import {
   CompletionStartSchema,
 } from "../../gen/parley/v1/completion_pb.js";
 import type { Report } from "../../gen/parley/v1/report_pb.js";
+import { toAttemptMessage, toDuration } from "../core/attempt.ts";
 import { AnswerBuilder } from "../core/chunks.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
@@ -215,8 +217,15 @@ function startChunk(
   model: Model,
   upstreamMs: number,
 ): CompletionChunk {
-  const start = { id: completionId, created: BigInt(created), model: model.id, attempts: [...attempts], upstreamMs };
-  return create(CompletionChunkSchema, { event: { case: "start", value: create(CompletionStartSchema, start) } });
+  const createTime = timestampFromMs(created * 1000);
+  const value = create(CompletionStartSchema, {
+    id: completionId,
+    createTime,
+    model: model.id,
+    attempts: attempts.map(toAttemptMessage),
+    upstreamTime: toDuration(upstreamMs),
+  });
+  return create(CompletionChunkSchema, { event: { case: "start", value } });
 }
 
 function reportChunk(report: Report): CompletionChunk {

@@ -14,12 +14,14 @@ import {
 import { makeExample, readStatedValues } from "./schema-example.ts";
 import { abbreviate, findStop, splitTokens, writeProse } from "./text.ts";
 
-/** Words that a question leaves out: it asks for the weather, not to get it. */
+/** First words of tool names that a question may omit: it mentions the weather, not `get_weather`. */
 const FETCHING = /^(?:fetch|find|get|list|read)$/iu;
 
 const GAP = "[^A-Za-z0-9]?";
 
-/** Whether the text names the tool: as `get_weather`, `get-weather` or `get weather`, or what it gets, the `weather`. */
+/**
+ * Whether the text names the tool: as `get_weather`, `get-weather` or `get weather`, or without its verb, as `weather`.
+ */
 function isNamed(tool: string, question: string): boolean {
   const words = tool.split(/[^A-Za-z0-9]+/u).filter(Boolean);
   const [first, ...rest] = words;
@@ -29,9 +31,8 @@ function isNamed(tool: string, question: string): boolean {
 }
 
 /**
- * The tools that an answer calls, on a plain rule. A required call is made to the tools that the last user message
- * names, or else to the first one allowed. Left to itself the simulator calls the tools that the message names, and
- * after their results came back it answers with text.
+ * Returns the tools that an answer calls. In mode `required`: the tools that the last user message names, or else the
+ * first allowed one. In mode `auto`: the tools that the message names. After their results it answers with text.
  */
 function chooseTools(prompt: Prompt): string[] {
   const { mode, names, parallel } = prompt.toolChoice;
@@ -46,13 +47,13 @@ function chooseTools(prompt: Prompt): string[] {
 
 const THOUGHT_QUOTE_LENGTH = 120;
 
-/** How many thoughts an effort takes. */
+/** Number of reasoning sentences by effort. */
 const DEPTHS = { minimal: 1, low: 1, medium: 2, high: 3, xhigh: 4, max: 4 } as const;
 
-/** An effort in the words that the dialects share. */
+/** A reasoning effort, in the words that the dialects share. */
 export type Effort = keyof typeof DEPTHS;
 
-/** Whether a word is an effort that makes a model reason. */
+/** Whether a word is an effort that enables reasoning. */
 export function isEffort(word: string): word is Effort {
   return Object.hasOwn(DEPTHS, word);
 }
@@ -75,26 +76,23 @@ function writeThoughts(prompt: Prompt): [string, ...string[]] {
   ];
 }
 
-/**
- * What a simulated model thinks before it answers, in the tokens that a stream sends: the more effort, the more
- * thoughts, and never more tokens than the order allows.
- */
+/** Returns the reasoning as stream tokens. More effort adds sentences; `maxTokens` truncates. */
 function writeReasoning(prompt: Prompt, { effort, maxTokens }: ReasoningOrder): string[] {
   const text = writeThoughts(prompt).slice(0, DEPTHS[effort]).join(" ");
   return splitTokens(text).slice(0, maxTokens);
 }
 
-/** What makes a refusal more precise than its status and message; each dialect has its own place for it. */
+/** Details of a refusal besides status and message. Each dialect encodes them differently. */
 interface RefusalDetail {
-  /** How long the caller is asked to wait: a header in two dialects, a `RetryInfo` in Gemini's. */
+  /** Requested wait: a header in two dialects, a `RetryInfo` detail in Gemini's. */
   readonly retryAfterSeconds?: number;
-  /** The machine-readable word beside the status, such as `context_length_exceeded` or `API_KEY_INVALID`. */
+  /** Machine-readable error code, such as `context_length_exceeded` or `API_KEY_INVALID`. */
   readonly code?: string;
   /** The offending request field, in the dialect's own spelling. */
   readonly field?: string;
 }
 
-/** A request that the simulated provider does not serve. Thrown anywhere, encoded by the dialect that was spoken. */
+/** An error response of the simulated provider. Encoded by the dialect of the request. */
 export class Refusal extends Error {
   override readonly name = "Refusal";
   /** HTTP status. */
@@ -110,15 +108,15 @@ export class Refusal extends Error {
 
 export interface TextPart {
   readonly kind: "text";
-  /** What a stream sends one by one; joined they are the text. */
+  /** Tokens of a stream, one per event. Joined they are the text. */
   readonly tokens: readonly string[];
 }
 
 export interface ReasoningPart {
   readonly kind: "reasoning";
-  /** Visibility: readable, sealed (only the provider can read it), or withheld as unsafe. */
+  /** Visibility: readable, encrypted (readable only by the provider), or redacted as unsafe. */
   readonly form: "shown" | "hidden" | "redacted";
-  /** Its token count, whatever the visibility. */
+  /** Tokens of the reasoning. They count in every form. */
   readonly tokens: readonly string[];
 }
 
@@ -131,32 +129,32 @@ export interface ImagePart {
 
 export interface CallPart {
   readonly kind: "call";
-  /** Hexadecimal and unique in its conversation; the dialect puts its prefix before it. */
+  /** Hexadecimal and unique in its conversation; the dialect adds its prefix. */
   readonly id: string;
   readonly name: string;
   readonly input: Readonly<Record<string, unknown>>;
-  /** The input as JSON, in the pieces that a stream sends. */
+  /** The input as JSON, split into stream tokens. */
   readonly tokens: readonly string[];
 }
 
 export type Part = ReasoningPart | TextPart | ImagePart | CallPart;
 
-/** Why an answer ended. Undefined in an `Answer` means that it never says. */
+/** Reason for the end of an answer. Undefined in an `Answer` means that no finish reason is sent. */
 export type End = { readonly kind: "done" | "calls" | "length" } | { readonly kind: "stop"; readonly sequence: string };
 
 export interface Usage {
   readonly promptTextTokens: number;
   readonly promptImageTokens: number;
   readonly promptTokens: number;
-  /** Exactly the tokens of the parts, reasoning included. */
+  /** Exact number of tokens of the parts, including reasoning. */
   readonly completionTokens: number;
   readonly reasoningTokens: number;
   readonly completionImageTokens: number;
 }
 
-/** One whole answer, in no dialect yet. */
+/** A whole answer, independent of the dialect. */
 export interface Answer {
-  /** Hexadecimal; the dialect puts its prefix before it. */
+  /** Hexadecimal; the dialect adds its prefix. */
   readonly id: string;
   readonly model: string;
   readonly parts: readonly Part[];
@@ -169,7 +167,7 @@ const QUOTE_LENGTH = 240;
 const PICTURE_TOKENS = 1120;
 const LARGE_PICTURE_TOKENS = 2000;
 
-/** Tokens that a part counts as. */
+/** Returns the token count of a part. */
 export function countTokens(part: Part): number {
   return part.kind === "image" ? part.tokenCount : part.tokens.length;
 }
@@ -207,12 +205,12 @@ function writeEcho(prompt: Prompt, dice: Dice): string {
   return sentences.join(" ");
 }
 
-/** Whether the instructions say, where the dialect has no field for it, that the answer has to be JSON. */
+/** Whether the system message demands JSON, for dialects without a JSON mode. */
 function isJsonDemanded({ turns }: Prompt): boolean {
   return turns.some((turn) => turn.role === "system" && /\b(?:one|only a) JSON object\b/iu.test(turn.text));
 }
 
-/** JSON of no schema has the properties that the question puts in quotation marks, or else one that says what it is. */
+/** Returns the schema for JSON without one: the properties quoted in the question, or a `simulated` flag. */
 function toFreeSchema(question: string): object {
   const names = readStatedValues(question).texts;
   const properties = names.map((name) => [name, { type: "string" }] as const);
@@ -231,7 +229,7 @@ function writeText(prompt: Prompt, dice: Dice): string {
   return words === undefined ? writeEcho(prompt, dice) : writeProse(words, dice);
 }
 
-/** Cuts the text at the token limit, then at the first stop sequence that is left in it. */
+/** Truncates the text at the token limit, then at the first remaining stop sequence. */
 function limitText(text: string, prompt: Prompt): { part: TextPart; end: End } {
   const all = splitTokens(text);
   const kept = all.slice(0, prompt.maxTokens);
@@ -254,7 +252,7 @@ function writeCalls(names: readonly string[], prompt: Prompt, identity: string):
     const input = typeof made === "object" && made !== null ? { ...made } : {};
     const tokens = splitTokens(JSON.stringify(input));
     room -= tokens.length;
-    // A call whose arguments are cut has no use; it is left out as a whole.
+    // A call with truncated arguments is unusable, so the whole call is omitted.
     if (room < 0) return { parts, end: { kind: "length" } };
     parts.push({ kind: "call", id: fingerprint(`${identity} call ${index}`).slice(0, 24), name, input, tokens });
   }
@@ -266,7 +264,7 @@ async function drawPart(question: string, order: PictureOrder): Promise<ImagePar
   return { kind: "image", mediaType: "image/png", bytes: await drawPicture(question, order), tokenCount };
 }
 
-/** A sealed piece follows the readable reasoning and counts as one token. */
+/** A redacted part follows the readable reasoning and counts as one token. */
 function writeReasoningParts(prompt: Prompt): ReasoningPart[] {
   if (!prompt.reasoning) return [];
   const { shown, redacted } = prompt.reasoning;
@@ -276,20 +274,20 @@ function writeReasoningParts(prompt: Prompt): ReasoningPart[] {
   return isSealed ? [open, { kind: "reasoning", form: "redacted", tokens: [" …"] }] : [open];
 }
 
-/** Reasoning first: it uses up the token limit, and nothing is left to say when it took all of it. */
+/** Writes the reasoning first. It counts against the token limit; if it reaches the limit, no other content follows. */
 async function writeParts(prompt: Prompt, identity: string): Promise<{ parts: readonly Part[]; end: End }> {
   const reasoning = writeReasoningParts(prompt);
   if (reasoning.length === 0 || prompt.maxTokens === undefined) {
-    const { parts, end } = await writeSaid(prompt, identity);
+    const { parts, end } = await writeContent(prompt, identity);
     return { parts: [...reasoning, ...parts], end };
   }
   const maxTokens = prompt.maxTokens - sumTokens(reasoning);
   if (maxTokens <= 0) return { parts: reasoning, end: { kind: "length" } };
-  const { parts, end } = await writeSaid({ ...prompt, maxTokens }, identity);
+  const { parts, end } = await writeContent({ ...prompt, maxTokens }, identity);
   return { parts: [...reasoning, ...parts], end };
 }
 
-async function writeSaid(prompt: Prompt, identity: string): Promise<{ parts: readonly Part[]; end: End }> {
+async function writeContent(prompt: Prompt, identity: string): Promise<{ parts: readonly Part[]; end: End }> {
   const dice = createDice(identity);
   const names = chooseTools(prompt);
   if (names.length > 0) return writeCalls(names, prompt, identity);
@@ -307,8 +305,8 @@ async function writeSaid(prompt: Prompt, identity: string): Promise<{ parts: rea
 }
 
 /**
- * The answer to a prompt: the same one whenever the same is asked. `choice` counts the alternatives of one request from
- * 0; each is another answer.
+ * Composes the answer to a prompt. Deterministic: the same prompt gets the same answer. `choice` is the index of the
+ * alternative, from 0; each alternative differs.
  */
 export async function composeAnswer(prompt: Prompt, choice: number): Promise<Answer> {
   const id = identify(prompt);
@@ -325,12 +323,12 @@ export async function composeAnswer(prompt: Prompt, choice: number): Promise<Ans
   return { id, model: prompt.model, parts, end, usage };
 }
 
-/** The reasoning of an answer that may be read. */
+/** Returns the readable reasoning of an answer. */
 export function joinReasoning(parts: readonly Part[]): string {
   return parts.map((part) => (part.kind === "reasoning" && part.form === "shown" ? part.tokens.join("") : "")).join("");
 }
 
-/** The text of an answer, without its reasoning, pictures and calls. */
+/** Returns the text of an answer, without reasoning, images and calls. */
 export function joinText(parts: readonly Part[]): string {
   return parts.map((part) => (part.kind === "text" ? part.tokens.join("") : "")).join("");
 }

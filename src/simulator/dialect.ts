@@ -3,34 +3,34 @@ import type { Answer, Refusal } from "./answer.ts";
 import type { DialectName } from "./models.ts";
 import type { Prompt } from "./prompt.ts";
 
-/** A request without its body. */
+/** Request line and headers. */
 export interface Head {
   readonly method: string;
-  /** As sent: still percent-encoded, without the query. */
+  /** Path as sent: percent-encoded, without the query. */
   readonly path: string;
   readonly query: URLSearchParams;
   readonly headers: IncomingHttpHeaders;
 }
 
-/** One piece of a streamed answer, ready to be written. */
+/** One encoded event of a stream. */
 export interface StreamEvent {
   readonly text: string;
-  /** `content` is one token (or picture, or call) and is paced; `finish` says why the answer ended. */
+  /** `content` is one token, image or call, sent at the configured pace; `finish` carries the finish reason. */
   readonly kind: "frame" | "content" | "finish";
 }
 
-/** A completion request that was understood, and how to answer it. */
+/** A parsed completion request with the encoders for its answer. */
 export interface Order {
   readonly prompt: Prompt;
-  /** How many alternative answers are wanted. */
+  /** Number of alternative answers. */
   readonly choices: number;
-  /** The content type of a streamed answer; undefined when the answer is wanted whole. */
+  /** Content type of the stream; undefined for a whole answer. */
   readonly streamType: string | undefined;
-  /** The whole answer as the JSON value of the body. */
+  /** Encodes the whole answer as the JSON body. */
   encodeWhole(answers: readonly Answer[]): unknown;
-  /** The events of a streamed answer. An answer without an end yields no `finish` event. */
+  /** Encodes the answer as stream events. An answer without an end yields no `finish` event. */
   encodeStream(answers: readonly Answer[]): Iterable<StreamEvent>;
-  /** An error in a stream that has begun. */
+  /** Encodes an error in a stream that has started. */
   encodeStreamError(refusal: Refusal): string;
 }
 
@@ -38,27 +38,27 @@ export type Endpoint =
   | { readonly kind: "look-up"; readonly method: "GET"; /** Throws `Refusal`. */ answer(): unknown }
   | { readonly kind: "completion"; readonly method: "POST"; /** Throws `Refusal`. */ read(body: unknown): Order };
 
-/** One provider's way of speaking HTTP. */
+/** HTTP API of one provider. */
 export interface Dialect {
   readonly name: DialectName;
-  /** The endpoint at a path, whatever the method; undefined when there is none. */
+  /** Returns the endpoint at a path, for any method; undefined for an unknown path. */
   find(head: Head): Endpoint | undefined;
-  /** Throws `Refusal` when the headers lack what the real service requires. Any credential is as good as another. */
+  /** Throws `Refusal` if the headers lack what the real API requires. Accepts any credential. */
   authenticate(head: Head): void;
-  /** Headers of every answer. */
+  /** Returns headers of every response. */
   identify(requestId: string): OutgoingHttpHeaders;
-  /** An error answer. */
+  /** Encodes an error response. */
   encodeRefusal(refusal: Refusal, requestId: string): { headers: OutgoingHttpHeaders; body: unknown };
 }
 
-/** A header's value when it is there and not empty. */
+/** Returns a header's value; undefined if missing or empty. */
 export function readHeader(head: Head, name: string): string | undefined {
   const value = head.headers[name];
   const first = Array.isArray(value) ? value[0] : value;
   return first?.trim() || undefined;
 }
 
-/** The credential of an `Authorization: Bearer …` header. */
+/** Returns the credential of an `Authorization: Bearer …` header. */
 export function readBearer(head: Head): string | undefined {
   return /^Bearer\s+(\S.*)$/iu.exec(readHeader(head, "authorization") ?? "")?.[1];
 }

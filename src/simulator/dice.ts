@@ -1,19 +1,22 @@
 import { createHash } from "node:crypto";
 
-/** Deterministic random numbers: the same seed always gives the same sequence. */
+/** Deterministic random numbers: the same seed gives the same sequence. */
 export interface Dice {
-  /** An integer from 0 up to, and without, `sides`. */
+  /** Returns an integer from 0 to `sides` - 1. */
   roll(sides: number): number;
-  /** One of the items; there must be at least one. */
+  /** Returns one of the items. */
   pick<T>(items: readonly [T, ...T[]]): T;
 }
 
-/** A short, stable fingerprint of a text: 32 hexadecimal digits. */
+/** Returns a short, stable hash of a text: 32 hexadecimal digits. */
 export function fingerprint(text: string): string {
   return createHash("sha256").update(text).digest("hex").slice(0, 32);
 }
 
-/** Dice seeded with a fingerprint (mulberry32 over its first 32 bits: ample for choosing words and colours). */
+/**
+ * Creates a generator seeded with a fingerprint. Uses mulberry32 with the first 32 bits, which is enough to choose
+ * words and colours.
+ */
 export function createDice(seed: string): Dice {
   let state = Number.parseInt(fingerprint(seed).slice(0, 8), 16);
   const roll = (sides: number): number => {

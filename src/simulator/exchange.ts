@@ -23,7 +23,10 @@ function readHead(request: IncomingMessage): Head {
   return { method: request.method ?? "GET", path, query: new URLSearchParams(query), headers: request.headers };
 }
 
-/** All three have a `/v1/models`: what a request brings along tells them apart, and `…:generateContent` is Gemini's. */
+/**
+ * Selects the dialect by path and headers. All three have `/v1/models`, which only headers distinguish;
+ * `…:generateContent` is Gemini's.
+ */
 function chooseDialect(head: Head): Dialect {
   if (/^\/v1beta\/|^\/v1\/models\/[^/]+:\w*Content$/u.test(head.path)) return gemini;
   if (readHeader(head, "x-goog-api-key") !== undefined) return gemini;
@@ -56,7 +59,7 @@ function watchReader(response: ServerResponse): AbortSignal {
   return controller.signal;
 }
 
-/** Answers the requests of one simulator. The promise of an exchange never rejects. */
+/** Creates the request handler of one simulator. Its promise never rejects. */
 export function createExchange(
   parts: ExchangeParts,
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
@@ -121,7 +124,7 @@ function takeFault(faults: FaultBook, sources: Parameters<FaultBook["take"]>[0])
 
 function toRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
-  // A body nested so deeply that walking through it overflows the stack.
+  // Stack overflow on a deeply nested body.
   if (error instanceof RangeError) return new Refusal(400, "The request body is nested too deeply.");
   return new Refusal(500, "The simulator itself failed on this request.");
 }
@@ -131,7 +134,7 @@ function refuse(
   encode: (refusal: Refusal) => Omit<JsonAnswer, "status">,
   refusal: Refusal,
 ): void {
-  // Once an answer has begun only its end can tell that it failed.
+  // After the headers an error can only be signalled by closing the connection.
   if (response.headersSent) {
     response.destroy();
     return;
@@ -143,20 +146,20 @@ function refuse(
 
 export const MAX_BODY_BYTES = 64 * 1024 * 1024;
 
-/** The request's body as JSON. Throws `Refusal`: 413 beyond 64 MiB, 400 when it is not JSON in UTF-8. */
+/** Reads the body as JSON. Throws `Refusal`: 413 above MAX_BODY_BYTES, 400 if it is not JSON in UTF-8. */
 async function readJson(request: IncomingMessage): Promise<unknown> {
   const tooLarge = new Refusal(413, "Request exceeds the maximum size");
   if (Number(request.headers["content-length"] ?? 0) > MAX_BODY_BYTES) throw tooLarge;
-  const pieces: Buffer[] = [];
+  const chunks: Buffer[] = [];
   let sizeBytes = 0;
-  // A plain `break` or `throw` in the loop would destroy the socket that the refusal still has to travel on.
-  for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    sizeBytes += piece.length;
+  // By default, leaving the loop would destroy the socket that the error response needs.
+  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    sizeBytes += chunk.length;
     if (sizeBytes > MAX_BODY_BYTES) throw tooLarge;
-    pieces.push(piece);
+    chunks.push(chunk);
   }
   try {
-    const parsed: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(pieces)));
+    const parsed: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(chunks)));
     return parsed;
   } catch {
     throw new Refusal(400, "The request body is not valid JSON.");

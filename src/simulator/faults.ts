@@ -1,44 +1,43 @@
 import { createDice, type Dice } from "./dice.ts";
 
 /**
- * Faults on demand. A fault is written as clauses separated by semicolons, and is chosen by the request header
- * `x-simulator-fault`, by the simulator's options, or by `[[fault: …]]` in the last user message; the first that is
- * there wins, in this order.
+ * A fault on demand. A fault consists of clauses separated by semicolons. Sources, in order of precedence: the request
+ * header `x-simulator-fault`, the simulator's options, and `[[fault: …]]` in the last user message.
  *
- * What goes wrong (at most one of these):
+ * Failures (at most one per fault):
  *
  * | clause | meaning |
  * |---|---|
- * | `status=529` | this status, with the dialect's own error body |
- * | `hang` | the request is accepted and never answered |
- * | `reset` | the connection is reset before any byte of an answer |
- * | `garbage` | 200 whose body is not what its content type says |
- * | `html` | 200 with a page of HTML |
- * | `empty` | 200 with a body of no bytes |
+ * | `status=529` | error response with this status and the dialect's error body |
+ * | `hang` | accepts the request and never responds |
+ * | `reset` | resets the connection before the first byte of a response |
+ * | `garbage` | 200 with a body that does not match its content type |
+ * | `html` | 200 with an HTML page |
+ * | `empty` | 200 with an empty body |
  * | `gzip` | 200 with a compressed body that the request does not accept |
- * | `wrong-length` | the whole answer, then the connection closes: more was announced |
- * | `no-content` | 200, well-formed and finished, but with nothing in it |
- * | `truncate` | the answer comes but never says that it is finished; the body ends cleanly |
+ * | `wrong-length` | the whole answer with a larger `content-length`, then the connection closes |
+ * | `no-content` | 200, well-formed and finished, but without content |
+ * | `truncate` | an answer without a finish reason; the body ends properly |
  * | `error-first` | 200, then an error as the first event |
  * | `error-after=3` | an error event after three content events |
- * | `hang-after=3` | silence after three content events |
- * | `cut-after=3` | the connection ends after three content events, in the middle of the chunked body |
+ * | `hang-after=3` | no data after three content events |
+ * | `cut-after=3` | the connection closes after three content events, in the middle of the chunked body |
  * | `reset-after=3` | the same with a reset |
  *
- * An answer that is not streamed breaks at half of its body instead (`…-after=0`: after its headers); an error is then
+ * An answer that is not streamed breaks at half of its body instead (`…-after=0`: after its headers). An error is then
  * the whole body, with status 200.
  *
- * What goes with it, or stands alone:
+ * Modifiers, also valid without a failure:
  *
  * | clause | meaning |
  * |---|---|
  * | `delay=1500` | milliseconds before the headers |
- * | `drip=1` | the body comes in writes of this many bytes … |
- * | `every=50` | … with this many milliseconds between them (default 10) |
- * | `retry-after=2` | with `status`: seconds, where the dialect puts them |
- * | `message=…`, `code=…` | with `status`: the error's message and machine-readable code |
- * | `times=2` | only the first two requests with this very text; later ones are served |
- * | `id=…` | ignored; makes a text different from others, so that it is counted by itself |
+ * | `drip=1` | size of each write of the body, in bytes |
+ * | `every=50` | with `drip`: milliseconds between writes (default 10) |
+ * | `retry-after=2` | with `status`: seconds, encoded as in the dialect |
+ * | `message=…`, `code=…` | with `status`: error message and machine-readable code |
+ * | `times=2` | applies to the first two requests with exactly this fault text; later ones succeed |
+ * | `id=…` | ignored; makes the text unique, so that `times` counts it separately |
  */
 export interface Fault {
   readonly text: string;
@@ -63,7 +62,7 @@ const PLAIN = ["hang", "reset", "garbage", "html", "empty", "gzip", "wrong-lengt
 const BREAKS = { "error-after": "error", "hang-after": "hang", "cut-after": "cut", "reset-after": "reset" } as const;
 const NUMBERS = ["delay", "drip", "every", "retry-after", "times", "status", ...Object.keys(BREAKS)];
 const TEXTS = ["message", "code", "id"];
-/** The longest timer that Node keeps; a longer one would fire at once. */
+/** Largest delay of a Node timer; a larger one would fire immediately. */
 const MAX_NUMBER = 2 ** 31 - 1;
 
 type Clauses = ReadonlyMap<string, string>;
@@ -115,13 +114,13 @@ function readFailures(clauses: Clauses): FaultFailure[] {
   return failures;
 }
 
-/** Reads a fault. Throws `SyntaxError` with a message that says which clause is wrong. */
+/** Parses a fault. Throws `SyntaxError` that names the invalid clause. */
 export function parseFault(text: string): Fault {
   const clauses = readClauses(text);
   const known = new Set<string>([...PLAIN, "error-first", ...NUMBERS, ...TEXTS]);
   for (const name of clauses.keys()) if (!known.has(name)) throw new SyntaxError(`unknown clause "${name}"`);
   const failures = readFailures(clauses);
-  if (failures.length > 1) throw new SyntaxError("only one thing can go wrong at a time");
+  if (failures.length > 1) throw new SyntaxError("only one failure per fault is allowed");
   const bytes = readNumber(clauses, "drip");
   if (bytes === 0) throw new SyntaxError("drip=0 would never end");
   return {
@@ -140,10 +139,10 @@ export interface ChaosOptions {
   readonly percent: number;
 }
 
-/** Bad enough for every kind of fault to be seen within a hundred requests or two, and mild enough to work with. */
+/** High enough to see each kind of fault within 100 to 200 requests, and low enough to work with. */
 export const CHAOS_PERCENT = 20;
 
-/** Possible faults in the grammar of `faults.ts`. A repeated entry is more frequent. */
+/** Faults to draw from. A repeated entry is more frequent. */
 const DRAWS: readonly [draw: (dice: Dice) => string, ...((dice: Dice) => string)[]] = [
   () => "status=429; retry-after=1",
   () => "status=429",
@@ -164,28 +163,28 @@ const DRAWS: readonly [draw: (dice: Dice) => string, ...((dice: Dice) => string)
   (dice) => `cut-after=${dice.roll(20)}`,
   (dice) => `reset-after=${1 + dice.roll(20)}`,
   (dice) => `delay=${500 + dice.roll(2_000)}`,
-  // Slow, and split in the middle of its characters.
+  // Slow writes that split multi-byte characters.
   (dice) => `drip=${1 + dice.roll(40)}; every=${1 + dice.roll(5)}`,
 ];
 
 /**
- * The fault that the completion request `number`, counted from 1, meets; undefined when it meets none. A pure function: with
- * the same seed the same requests in the same order meet the same faults.
+ * Returns the fault of the completion request with this number, counted from 1; undefined for none. Pure function: the
+ * same seed and order of requests give the same faults.
  */
 export function drawFault({ seed, percent }: ChaosOptions, number: number): string | undefined {
   const dice = createDice(`chaos ${seed} ${number}`);
   return dice.roll(100) < percent ? dice.pick(DRAWS)(dice) : undefined;
 }
 
-/** A fault that the simulator's options ask for. */
+/** A fault in the simulator's options. */
 export interface ConfiguredFault {
-  /** The grammar is in `faults.ts`. */
+  /** Clauses of the fault, see `Fault`. */
   readonly fault: string;
-  /** Only requests for this model; without it, all requests. */
+  /** Applies only to this model; without it, to all. */
   readonly model?: string;
 }
 
-/** Where a request may name a fault. */
+/** Sources of a request's fault. */
 interface FaultSources {
   readonly header: string | undefined;
   readonly model: string;
@@ -194,16 +193,18 @@ interface FaultSources {
 
 /** Selects the fault of each request and counts faults limited by `times`. */
 export interface FaultBook {
-  /** The fault to commit, if one is asked for and has not been used up. Throws `SyntaxError` for one it cannot read. */
+  /**
+   * Returns the fault to apply, unless there is none or `times` is exhausted. Throws `SyntaxError` for an invalid one.
+   */
   take(sources: FaultSources): Fault | undefined;
 }
 
-/** Counted texts that are remembered; the oldest is forgotten first, and would then count from the start. */
+/** Maximum number of counted faults. The oldest is evicted first, and would count from zero again. */
 const MAX_COUNTED = 1000;
 
 /**
- * Throws `SyntaxError` when a configured fault cannot be read. With `chaos`, a request for which nobody has asked for one
- * meets the fault that is drawn for its place in the order of all.
+ * Creates a fault book. Throws `SyntaxError` for an invalid configured fault. With `chaos`, requests without another
+ * fault get the one drawn for their number.
  */
 export function openFaultBook(configured: readonly ConfiguredFault[], chaos?: ChaosOptions): FaultBook {
   const standing = configured.map(({ fault, model }) => ({ fault: parseFault(fault), model }));

@@ -1,10 +1,10 @@
 /**
- * A bitmap font of the printable ASCII characters, drawn side by side so that it can be read and mended by eye. A glyph
- * is up to five pixels wide; rows 0 to 6 stand on the base line, rows 7 and 8 hang below it.
+ * Bitmap font of the printable ASCII characters. The glyphs are drawn side by side, so that they can be read and edited
+ * in the source. A glyph is up to five pixels wide. Rows 0 to 6 are above the base line, rows 7 and 8 below it.
  */
 export const LINE_HEIGHT = 9;
 
-/** Rows of pixels, `true` for ink. All rows of a glyph are equally wide. */
+/** Rows of pixels, `true` for ink. All rows of a glyph have the same width. */
 export type Glyph = readonly (readonly boolean[])[];
 
 const SPACE_WIDTH = 3;
@@ -102,7 +102,7 @@ const STRIPS: readonly { readonly characters: string; readonly rows: readonly st
   },
 ];
 
-/** Stands for every character the font lacks. */
+/** Placeholder for missing characters. */
 const BOX: Glyph = drawGlyph(["#####", "#...#", "#...#", "#...#", "#...#", "#...#", "#####"]);
 
 const GLYPHS: ReadonlyMap<string, Glyph> = new Map([
@@ -115,7 +115,7 @@ function cutStrip(characters: string, rows: readonly string[]): [string, Glyph][
   return Array.from(characters, (character, index) => [character, drawGlyph(cells.map((row) => row[index] ?? ""))]);
 }
 
-/** Trims the empty columns at both sides, so that letters stand as close as their shapes allow. */
+/** Removes empty columns on both sides, for proportional spacing. */
 function drawGlyph(rows: readonly string[]): Glyph {
   const inked = rows.flatMap((row) => Array.from(row, (pixel, x) => (pixel === "#" ? x : -1))).filter((x) => x >= 0);
   const left = Math.min(...inked);
@@ -125,12 +125,12 @@ function drawGlyph(rows: readonly string[]): Glyph {
   );
 }
 
-/** The glyph of one character; a box where the font has none. */
+/** Returns the glyph of a character; BOX for a missing one. */
 export function findGlyph(character: string): Glyph {
   return GLYPHS.get(character) ?? BOX;
 }
 
-/** Text as the font can show it: accents dropped, typographic marks made plain, emoji variants removed. */
+/** Converts text to the characters of the font: removes accents and emoji variants, replaces typographic marks. */
 export function toPrintable(text: string): string {
   return text
     .normalize("NFD")
@@ -142,7 +142,7 @@ export function toPrintable(text: string): string {
     .replaceAll("×", "x");
 }
 
-/** Width of a line in font pixels, one pixel between letters. */
+/** Returns the width of a line in font pixels, with one pixel between letters. */
 export function measureLine(line: string): number {
   return Array.from(line, (character) => (findGlyph(character)[0]?.length ?? 0) + 1).reduce((a, b) => a + b, 0) - 1;
 }

@@ -1,8 +1,8 @@
-/** A picture in a request, reduced to what an answer says about it and what it costs. */
+/** An image in a request: the properties that answers describe, and its token count. */
 export interface ImageInput {
-  /** The type that the bytes themselves show, or the declared one where the bytes were not sent. */
+  /** Type detected from the bytes, or the declared one if no bytes were sent. */
   readonly mediaType: string;
-  /** Undefined for a picture that was sent as an address: the simulator fetches nothing. */
+  /** Undefined for an image URL, which the simulator does not fetch. */
   readonly sizeBytes?: number | undefined;
   readonly width?: number | undefined;
   readonly height?: number | undefined;
@@ -31,7 +31,7 @@ function measureGif(bytes: Buffer): Measured | undefined {
   return { mediaType: "image/gif", width: bytes.readUInt16LE(6), height: bytes.readUInt16LE(8) };
 }
 
-/** Walks the segments of a JPEG to its start-of-frame, which holds the size. */
+/** Walks the segments of a JPEG to the start-of-frame segment, which contains the size. */
 function measureJpeg(bytes: Buffer): Measured | undefined {
   if (bytes.length < 4 || bytes.readUInt16BE(0) !== 0xffd8) return undefined;
   let at = 2;
@@ -53,17 +53,17 @@ function measureWebp(bytes: Buffer): Measured | undefined {
   return { mediaType: "image/webp", width: bytes.readUIntLE(24, 3) + 1, height: bytes.readUIntLE(27, 3) + 1 };
 }
 
-/** Base64 to bytes, or undefined when it is not base64. */
+/** Decodes base64; undefined if invalid. */
 export function decodeBase64(data: string): Buffer | undefined {
   return data.length % 4 === 0 && BASE64.test(data) ? Buffer.from(data, "base64") : undefined;
 }
 
-/** The media type and size that the bytes show, or undefined when they are no picture the simulator knows. */
+/** Returns media type and size detected from the bytes; undefined for an unknown format. */
 export function measureImage(bytes: Buffer): Measured | undefined {
   return measurePng(bytes) ?? measureJpeg(bytes) ?? measureGif(bytes) ?? measureWebp(bytes);
 }
 
-/** A picture whose bytes are in the request. One token per 750 pixels, at most 1,600. */
+/** Reads an image with inline bytes. Counts one token per PIXELS_PER_TOKEN, at most MAX_IMAGE_TOKENS. */
 export function readImage(bytes: Buffer, declaredType: string): ImageInput {
   const { mediaType, width, height } = measureImage(bytes) ?? { mediaType: declaredType };
   const isMeasured = width !== undefined && height !== undefined;
@@ -73,12 +73,12 @@ export function readImage(bytes: Buffer, declaredType: string): ImageInput {
   return { mediaType, sizeBytes: bytes.length, width, height, tokens };
 }
 
-/** A picture that the request only points to. */
+/** An image by reference, without bytes. */
 export function referToImage(mediaType = "image/*"): ImageInput {
   return { mediaType, tokens: UNMEASURED_IMAGE_TOKENS };
 }
 
-/** A picture in words: `image/png, 640 × 480 pixels, 1234 bytes`. */
+/** Describes an image: `image/png, 640 × 480 pixels, 1234 bytes`. */
 export function describeImage(image: ImageInput): string {
   const size = image.width === undefined ? [] : [`${image.width} × ${image.height} pixels`];
   const weight = image.sizeBytes === undefined ? "sent as an address" : `${image.sizeBytes} bytes`;

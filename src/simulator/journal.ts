@@ -1,15 +1,15 @@
 import type { DialectName } from "./models.ts";
 
-/** One request that was seen. */
+/** One received request. */
 export interface JournalEntry {
   readonly dialect: DialectName;
   readonly method: string;
   readonly path: string;
-  /** The model that was asked for, once the body has been read. */
+  /** Requested model, set after the body was read. */
   model?: string;
-  /** The fault that was committed, as it was written. */
+  /** Text of the applied fault. */
   fault?: string;
-  /** HTTP status, once it was sent. */
+  /** HTTP status, set after it was sent. */
   status?: number;
   outcome: "active" | "finished" | "left";
 }
@@ -20,7 +20,7 @@ export interface Journal {
   readonly seen: number;
   /** Requests in flight. */
   readonly active: number;
-  /** Requests whose connection closed before the response was complete, by either side. */
+  /** Requests whose connection either side closed before the response was complete. */
   readonly left: number;
   /** Connections open now. */
   readonly connections: number;
@@ -30,7 +30,7 @@ export interface Journal {
 
 const MAX_ENTRIES = 200;
 
-/** The journal as its writers see it. */
+/** Writable journal. */
 export class JournalKeeper implements Journal {
   seen = 0;
   active = 0;

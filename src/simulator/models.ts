@@ -1,6 +1,6 @@
 export type DialectName = "anthropic" | "gemini" | "openai";
 
-/** A model that the simulator lists. Requests may name any other model too. */
+/** A listed model. Requests may use unlisted models too. */
 export interface Model {
   readonly id: string;
   readonly dialect: DialectName;
@@ -12,7 +12,7 @@ export interface Model {
   readonly makesPictures: boolean;
 }
 
-/** What is assumed of a model that is not listed: it may do everything, within large limits. */
+/** Limits of an unlisted model: large, with all capabilities. */
 export const UNLISTED_MODEL = { contextTokens: 2_000_000, maxOutputTokens: 128_000, makesPictures: true } as const;
 
 const CLAUDE = { dialect: "anthropic", contextTokens: 200_000, maxOutputTokens: 64_000, makesPictures: false } as const;
@@ -69,17 +69,17 @@ export const MODELS: readonly Model[] = [
   },
 ];
 
-/** The models that one dialect lists. */
+/** Returns the listed models of a dialect. */
 export function listModels(dialect: DialectName): readonly Model[] {
   return MODELS.filter((model) => model.dialect === dialect);
 }
 
-/** A listed model by its id. */
+/** Returns a listed model by ID. */
 export function findModel(id: string): Model | undefined {
   return MODELS.find((model) => model.id === id);
 }
 
-/** The limits of a model, listed or not. */
+/** Returns the limits of a model, listed or not. */
 export function findLimits(id: string): Pick<Model, "contextTokens" | "maxOutputTokens" | "makesPictures"> {
   return findModel(id) ?? UNLISTED_MODEL;
 }

@@ -19,12 +19,12 @@ const GARBAGE = '{"simulated":"garbage", this is not the JSON you are looking fo
 const HTML =
   "<!doctype html><html><head><title>Bad gateway</title></head><body><h1>A page, not an answer</h1></body></html>\n";
 
-/** How much more is announced than sent. */
+/** Difference between `content-length` and the sent body. */
 const MISSING_BYTES = 10;
 
 const STREAM_FAILURE = new Refusal(500, "Simulated fault: the answer broke off.");
 
-/** Answers a completion request, or commits the fault that was asked for. Throws `Refusal` before the first byte. */
+/** Sends the answer to a completion request, or applies the requested fault. Throws `Refusal` before the first byte. */
 export async function performCompletion(stage: Stage): Promise<void> {
   const { fault, sender, order } = stage;
   if (fault && fault.delayMs > 0) await pause(fault.delayMs, undefined, { signal: sender.signal });
@@ -71,7 +71,7 @@ async function composeAnswers({ order, fault }: Stage): Promise<Answer[]> {
   return answers;
 }
 
-/** The whole answer in one piece, in a form that makes it useless. */
+/** Sends the whole answer at once in an unusable encoding. */
 async function sendAtOnce(stage: Stage, form: "gzip" | "wrong-length"): Promise<void> {
   const { order, sender } = stage;
   const answers = await composeAnswers(stage);
@@ -79,9 +79,9 @@ async function sendAtOnce(stage: Stage, form: "gzip" | "wrong-length"): Promise<
   const body = order.streamType === undefined ? JSON.stringify(order.encodeWhole(answers)) : events().join("");
   const type = order.streamType ?? JSON_TYPE;
   if (form === "gzip") {
-    const packed = gzipSync(body);
-    sender.start(200, { "content-type": type, "content-encoding": "gzip", "content-length": packed.length });
-    await sender.write(packed);
+    const compressed = gzipSync(body);
+    sender.start(200, { "content-type": type, "content-encoding": "gzip", "content-length": compressed.length });
+    await sender.write(compressed);
     return sender.end();
   }
   sender.start(200, { "content-type": type, "content-length": Buffer.byteLength(body) + MISSING_BYTES });
@@ -105,7 +105,7 @@ function countContent(answers: readonly Answer[]): number {
     .reduce((sum, part) => sum + (part.kind === "text" || part.kind === "reasoning" ? part.tokens.length : 1), 0);
 }
 
-/** A whole answer takes as long as its stream would. */
+/** Sends a whole answer after the time that its stream would take. */
 async function sendWhole(stage: Stage): Promise<void> {
   const { order, fault, sender, pace } = stage;
   const answers = await composeAnswers(stage);
@@ -122,7 +122,7 @@ async function sendWhole(stage: Stage): Promise<void> {
   return breakOff(stage, broken);
 }
 
-/** The JSON of the stream's error event is the error body of every dialect. */
+/** Extracts the JSON from the stream's error event, which is the error body in every dialect. */
 function readErrorBody(order: Order): string {
   const event = order.encodeStreamError(STREAM_FAILURE);
   return event.slice(event.indexOf("{"), event.lastIndexOf("}") + 1);
@@ -135,7 +135,7 @@ async function sendStream(stage: Stage, type: string): Promise<void> {
   sender.start(200, { "content-type": type, "cache-control": "no-cache" });
   let count = 0;
   for (const event of order.encodeStream(answers)) {
-    // An answer with less content than the fault waits for breaks before it finishes.
+    // An answer with fewer content events than `after` breaks before its finish.
     if (broken && (count >= broken.after || event.kind === "finish")) return breakOff(stage, broken);
     if (event.kind === "content") {
       count += 1;

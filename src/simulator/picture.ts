@@ -9,7 +9,7 @@ type Colour = readonly [number, number, number];
 
 const SIDES: Readonly<Record<string, number>> = { "512": 512, "1K": 1024, "2K": 2048, "4K": 4096 };
 
-/** The palette: three ramps of equal length (background, discs, panel), then the inks. */
+/** Palette layout: three colour ramps of equal length (background, discs, panel), then the text colours. */
 const RAMP = 80;
 const LIGHT = RAMP;
 const DARK = 2 * RAMP;
@@ -18,10 +18,13 @@ const PALE_INK = INK + 1;
 
 const LABEL = "SIMULATED IMAGE";
 const MAX_CHARACTERS = 600;
-/** Font pixels between the feet of one line and the next. */
+/** Line height in font pixels, from base line to base line. */
 const LEADING = LINE_HEIGHT + 2;
 
-/** Width and height in pixels: the area of the size's square at the given ratio, in steps of 32 as real ones are. */
+/**
+ * Returns width and height in pixels: the area of a square of this size at the given ratio, in multiples of 32, as in
+ * real images.
+ */
 export function planSize({ aspectRatio, size }: PictureOrder): { width: number; height: number } {
   const [across = 1, down = 1] = aspectRatio.split(":").map(Number);
   const side = SIDES[size] ?? 1024;
@@ -29,7 +32,7 @@ export function planSize({ aspectRatio, size }: PictureOrder): { width: number; 
   return { width: round(side * Math.sqrt(across / down)), height: round(side * Math.sqrt(down / across)) };
 }
 
-/** Hue in degrees, saturation and lightness 0 to 1. */
+/** Converts HSL to RGB. Hue in degrees, saturation and lightness from 0 to 1. */
 function toRgb(hue: number, saturation: number, lightness: number): Colour {
   const channel = (shift: number): number => {
     const position = (shift + hue / 30) % 12;
@@ -50,7 +53,7 @@ function mixPalette(dice: Dice): Colour[] {
   return [...ramp(0, 0.5), ...ramp(0.045, 0.5), ...ramp(-0.19, 0.45), [255, 255, 255], toRgb(hue, 0.55, 0.86)];
 }
 
-/** Pixels and the way to colour them; every shape keeps the gradient and only moves it to another ramp. */
+/** Pixel buffer. Shapes keep the gradient and only move it to another ramp. */
 class Canvas {
   readonly width: number;
   readonly height: number;
@@ -64,7 +67,7 @@ class Canvas {
     for (let y = 0; y < height; y += 1) this.pixels.set(diagonal.subarray(y, y + width), y * width);
   }
 
-  /** Moves a run of pixels to another ramp; those outside the canvas are left out. */
+  /** Moves a run of pixels to another ramp, clipped to the canvas. */
   shade([left, right]: readonly [number, number], y: number, ramp: number): void {
     if (y < 0 || y >= this.height) return;
     const end = Math.min(this.width, right);
@@ -109,7 +112,7 @@ class Canvas {
   }
 }
 
-/** Breaks words into lines of at most `width` font pixels; a word too long for a line is broken inside. */
+/** Wraps text into lines of at most `width` font pixels. A word that is too long is split. */
 export function wrapLines(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = "";
@@ -132,7 +135,7 @@ export function wrapLines(text: string, width: number): string[] {
   return line === "" ? lines : [...lines, line];
 }
 
-/** The largest scale at which the words fill the space, and the lines they break into there. */
+/** Returns the largest scale at which the text fits the space, and the wrapped lines. */
 function fitText(text: string, space: { width: number; height: number; largest: number; smallest: number }) {
   for (let scale = space.largest; scale > space.smallest; scale -= 1) {
     const lines = wrapLines(text, Math.floor(space.width / scale));
@@ -145,7 +148,7 @@ function fitText(text: string, space: { width: number; height: number; largest: 
   return { scale: space.smallest, lines: shown };
 }
 
-/** Draws the words on a panel over a gradient whose colours follow from them, and returns a PNG file. */
+/** Draws the text on a panel over a gradient, with colours derived from the text. Returns a PNG file. */
 export async function drawPicture(words: string, order: PictureOrder): Promise<Buffer> {
   const { width, height } = planSize(order);
   const dice = createDice(`picture ${words}`);
@@ -179,12 +182,12 @@ export async function drawPicture(words: string, order: PictureOrder): Promise<B
   return encodePng({ width, height, pixels: canvas.pixels, palette });
 }
 
-/** A picture of up to 256 colours: one palette index per pixel, row by row. */
+/** An image of up to 256 colours: one palette index per pixel, row by row. */
 interface Bitmap {
   readonly width: number;
   readonly height: number;
   readonly pixels: Uint8Array;
-  /** Red, green and blue of each colour, 0 to 255. */
+  /** RGB values of each colour, 0 to 255. */
   readonly palette: readonly (readonly [number, number, number])[];
 }
 
@@ -192,7 +195,7 @@ const SIGNATURE = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 const BIT_DEPTH = 8;
 const INDEXED_COLOUR = 3;
 
-/** In the thread pool: a large picture takes longer than an event loop should wait. */
+/** Runs in the thread pool, because a large image would block the event loop. */
 const compress = promisify<Buffer, Buffer>(deflate);
 
 function writeChunk(type: string, data: Buffer): Buffer {

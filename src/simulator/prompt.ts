@@ -3,60 +3,59 @@ import { fingerprint } from "./dice.ts";
 import type { ImageInput } from "./image-input.ts";
 import { estimateTokens } from "./text.ts";
 
-/** One message of a conversation, in the simulator's own words whatever the dialect. */
+/** One message of a conversation, independent of the dialect. */
 export interface Turn {
   readonly role: "system" | "user" | "assistant" | "tool";
   readonly text: string;
   readonly images: readonly ImageInput[];
 }
 
-/** A tool that the answer may call. */
 export interface Tool {
   readonly name: string;
-  /** JSON Schema of the arguments; undefined when it takes none. */
+  /** JSON Schema of the arguments; undefined for a tool without arguments. */
   readonly parameters: unknown;
 }
 
 export interface ToolChoice {
   readonly mode: "auto" | "required" | "none";
-  /** The only tools that may be called; undefined means all of them. */
+  /** Allowed tools; undefined for all. */
   readonly names?: readonly string[] | undefined;
-  /** Whether one answer may hold several calls. */
+  /** Whether an answer may contain several calls. */
   readonly parallel: boolean;
 }
 
-/** A picture that is asked for. */
+/** A requested image. */
 export interface PictureOrder {
-  /** Width to height, such as `16:9`. */
+  /** Ratio of width to height, such as `16:9`. */
   readonly aspectRatio: string;
   /** `512`, `1K`, `2K` or `4K`: the side of a square of the same area. */
   readonly size: string;
-  /** Whether words may stand beside the picture. */
+  /** Whether the answer may contain text besides the image. */
   readonly caption: boolean;
 }
 
-/** Reasoning that is asked for, before the answer. */
+/** Requested reasoning, which precedes the answer. */
 export interface ReasoningOrder {
   readonly effort: Effort;
-  /** The most tokens of it; undefined leaves it to the effort. */
+  /** Maximum number of reasoning tokens; undefined if only the effort limits them. */
   readonly maxTokens?: number | undefined;
-  /** Whether its text may be read. Its tokens are counted either way. */
+  /** Whether the text is readable. Its tokens count either way. */
   readonly shown: boolean;
-  /** Whether a part of it is sealed: unreadable for the client, and replayed unchanged. */
+  /** Whether a part is redacted: unreadable for the client, and replayed unchanged. */
   readonly redacted?: true | undefined;
 }
 
-/** What was asked, in all three dialects. */
+/** A completion request, independent of the dialect. */
 export interface Prompt {
   readonly model: string;
   readonly turns: readonly Turn[];
   readonly tools: readonly Tool[];
   readonly toolChoice: ToolChoice;
-  /** Set when the answer has to be JSON; with a schema, JSON that satisfies it. */
+  /** Set if the answer must be JSON; with a schema, JSON that satisfies it. */
   readonly json?: { readonly schema?: unknown } | undefined;
   readonly picture?: PictureOrder | undefined;
   readonly reasoning?: ReasoningOrder | undefined;
-  /** The most tokens of reasoning and text in an answer. A picture is never cut by it. */
+  /** Maximum number of reasoning and text tokens. Does not truncate images. */
   readonly maxTokens?: number | undefined;
   readonly stop: readonly string[];
   readonly seed?: number | undefined;
@@ -66,28 +65,28 @@ const FAULT_DIRECTIVE = /\[\[\s*fault:([^\]]*)\]\]\s*/iu;
 
 const TURN_OVERHEAD_TOKENS = 3;
 
-/** The text of the last user message as it was sent, or "" when there is none. */
+/** Returns the unchanged text of the last user message; empty without one. */
 export function findLastUserText(prompt: Prompt): string {
   return prompt.turns.findLast((turn) => turn.role === "user")?.text ?? "";
 }
 
-/** The fault that the last user message asks for with `[[fault: …]]`, if it does. */
+/** Returns the fault in `[[fault: …]]` of the last user message, if any. */
 export function findFaultDirective(prompt: Prompt): string | undefined {
   return FAULT_DIRECTIVE.exec(findLastUserText(prompt))?.[1]?.trim();
 }
 
-/** The last user message as the answer quotes it: without a fault directive. */
+/** Returns the last user message without its fault directive. */
 export function readQuestion(prompt: Prompt): string {
   return findLastUserText(prompt).replace(FAULT_DIRECTIVE, "").trim();
 }
 
-/** The results that came back from tools after the last answer, in order. */
+/** Returns the tool results after the last answer, in order. */
 export function findToolResults(prompt: Prompt): readonly Turn[] {
   const lastAnswer = prompt.turns.findLastIndex((turn) => turn.role === "assistant");
   return prompt.turns.slice(lastAnswer + 1).filter((turn) => turn.role === "tool");
 }
 
-/** Tokens of the whole request: its texts, its tools, its pictures, and three for every message. */
+/** Counts the tokens of the request: texts, tools, images, and TURN_OVERHEAD_TOKENS per message. */
 export function countPromptTokens(prompt: Prompt): { text: number; images: number; total: number } {
   let text = prompt.tools.reduce((sum, tool) => sum + estimateTokens(JSON.stringify(tool)), 0);
   let images = 0;
@@ -99,8 +98,8 @@ export function countPromptTokens(prompt: Prompt): { text: number; images: numbe
 }
 
 /**
- * What the answer depends on, as one word: equal requests have equal identities. Where an answer has to end and how
- * much is thought before it are left out, so that they do not change what it says.
+ * Returns a hash of the fields that determine the answer. Limits, stop sequences and reasoning are excluded, because
+ * they do not change the content.
  */
 export function identify(prompt: Prompt): string {
   return fingerprint(JSON.stringify({ ...prompt, reasoning: undefined, maxTokens: undefined, stop: undefined }));

@@ -1,6 +1,9 @@
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Beyond this depth only required properties are made, and beyond twice as much nothing is: schemas may be cyclic. */
+/**
+ * Beyond this depth only required properties are generated, and beyond twice this depth nothing, because schemas may be
+ * cyclic.
+ */
 const MAX_OPTIONAL_DEPTH = 4;
 
 const FORMATS: Readonly<Record<string, string>> = {
@@ -43,7 +46,7 @@ function nameType(schema: Schema): string {
   return schema["items"] !== undefined || schema["prefixItems"] !== undefined ? "array" : "string";
 }
 
-/** Makes values for one schema document; `name` is the property a value is for, and shows in the strings. */
+/** Generates values for one schema document. `name` is the property name, which appears in generated strings. */
 class ExampleMaker {
   readonly root: Schema;
   private readonly numbers: number[];
@@ -126,13 +129,13 @@ function toProperties(schema: Schema): Record<string, unknown> {
   return isSchema(schema["properties"]) ? { ...schema["properties"] } : {};
 }
 
-/** Takes the first value that fits out of the list. */
+/** Removes and returns the first value that fits. */
 function takeFirst<T>(values: T[], fits: (value: T) => boolean): T | undefined {
   const at = values.findIndex(fits);
   return at < 0 ? undefined : values.splice(at, 1)[0];
 }
 
-/** Whether a number satisfies a schema of numbers; `step` is the default grid of integers. */
+/** Whether a number satisfies a numeric schema. `step` is the default `multipleOf` for integers. */
 function isNumberOf(schema: Schema, number: number, step?: number): boolean {
   const grid = readNumber(schema["multipleOf"]) ?? step;
   return (
@@ -144,7 +147,7 @@ function isNumberOf(schema: Schema, number: number, step?: number): boolean {
   );
 }
 
-/** Whether a text satisfies a schema of strings; never where it has to have a form. */
+/** Whether a text satisfies a string schema. False for schemas with `format` or `pattern`. */
 function isStringOf(schema: Schema, text: string): boolean {
   return (
     schema["format"] === undefined &&
@@ -154,7 +157,7 @@ function isStringOf(schema: Schema, text: string): boolean {
   );
 }
 
-/** `step` is the default grid of integers; real numbers have none. */
+/** Generates a number. `step` is the default `multipleOf` for integers; undefined for real numbers. */
 function makeNumber(schema: Schema, step: number | undefined): number {
   const grid = readNumber(schema["multipleOf"]) ?? step;
   const above = readNumber(schema["exclusiveMinimum"]);
@@ -179,31 +182,31 @@ function makeString(schema: Schema, name: string): string {
 }
 
 /**
- * A value that satisfies a JSON Schema, the same for the same schema. Understands types, `enum`, `const`, `default`,
- * required and optional properties, arrays, bounds, formats, references inside the document, and the first branch of
- * unions. It does not solve `pattern`, `not` or conditions. Gemini's upper-case type names are understood too. Each value
- * of `stated` stands in the first place that it fits.
+ * Generates a value that satisfies a JSON Schema. Deterministic. Supports types, `enum`, `const`, `default`, required
+ * and optional properties, arrays, bounds, formats, references inside the document, the first branch of unions, and
+ * Gemini's upper-case type names. Does not support `pattern`, `not` and conditions. Each value of `stated` is used for
+ * the first property that it fits.
  */
 export function makeExample(schema: unknown, stated: StatedValues = NOTHING_STATED): unknown {
   return isSchema(schema) ? new ExampleMaker(schema, stated).make(schema, "", 0) : {};
 }
 
-/** Values that a message states explicitly, in its order. They take precedence over generated examples. */
+/** Values in a message, in order. They take precedence over generated examples. */
 interface StatedValues {
   readonly numbers: readonly number[];
-  /** What stands in quotation marks. */
+  /** Quoted texts. */
   readonly texts: readonly string[];
 }
 
 const NOTHING_STATED: StatedValues = { numbers: [], texts: [] };
 
-/** Not a part of a word, of a name such as `gpt-5`, or of a version. */
+/** Matches numbers that are not part of a word, of a name such as `gpt-5`, or of a version. */
 const NUMBER = /(?<![\w.]|\w-)-?\d+(?:\.\d+)?(?![\w.]*\w)/gu;
 
-/** An apostrophe inside a word is no quotation mark. */
+/** Matches quoted text. An apostrophe inside a word is not a quotation mark. */
 const QUOTED = /(?<!\w)(?:'([^']+)'|"([^"]+)")(?!\w)|“([^”]+)”/gu;
 
-/** Reads the numbers and the quoted words of a message: `magic_function(3)` states 3, `named 'Åse'` states Åse. */
+/** Reads the numbers and quoted texts of a message: `magic_function(3)` states 3, `named 'Åse'` states Åse. */
 export function readStatedValues(message: string): StatedValues {
   const texts = [...message.matchAll(QUOTED)].map(([, single, double, curly]) => single ?? double ?? curly ?? "");
   return { numbers: Array.from(message.matchAll(NUMBER), ([digits]) => Number(digits)), texts };

@@ -3,24 +3,24 @@ import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 import type { Fault } from "./faults.ts";
 
-/** How fast answers come. Leave a field out to have no wait of its kind. */
+/** Pace of answers. A missing field means no delay. */
 export interface PaceOptions {
-  /** Tokens per second, from the first one on. */
+  /** Tokens per second after the first token. */
   readonly tokensPerSecond?: number | undefined;
-  /** Wait before the first token, in milliseconds. */
+  /** Delay before the first token, in milliseconds. */
   readonly firstTokenMs?: number | undefined;
 }
 
-/** About what a hosted model does; good for a demonstration. */
+/** Approximate pace of a hosted model, for demonstrations. */
 export const MODEL_PACE = { tokensPerSecond: 80, firstTokenMs: 250 } as const satisfies PaceOptions;
 
-/** Keeps one answer to its pace. */
+/** Paces one answer. */
 export interface Pace {
   /** Waits until the `count`-th token (from 1) is due. Rejects and clears its timer when the client disconnects. */
   waitFor(count: number): Promise<void>;
 }
 
-/** Starts the clock of one answer. Tokens are due by the clock, so late timers are made up for. */
+/** Starts the clock of one answer. Due times are absolute, so late timers do not accumulate. */
 export function startPace(options: PaceOptions, signal: AbortSignal): Pace {
   const startedMs = performance.now();
   const firstTokenMs = options.firstTokenMs ?? 0;
@@ -34,7 +34,7 @@ export function startPace(options: PaceOptions, signal: AbortSignal): Pace {
   };
 }
 
-/** Writes one answer to its socket, no faster than the reader takes it, and ends it well or badly. */
+/** Writes one response with back-pressure, and ends it properly or with a fault. */
 export class Sender {
   readonly signal: AbortSignal;
   private readonly response: ServerResponse;
@@ -46,13 +46,13 @@ export class Sender {
     this.drip = drip;
   }
 
-  /** Sends the status line and the headers at once, also when no body follows for a while. */
+  /** Sends status line and headers immediately, even if the body follows later. */
   start(status: number, headers: OutgoingHttpHeaders): void {
     this.response.writeHead(status, headers);
     this.response.flushHeaders();
   }
 
-  /** Resolves when more may be written. Rejects as soon as the client disconnects. */
+  /** Writes and resolves when more can be written. Rejects when the client disconnects. */
   async write(body: string | Buffer): Promise<void> {
     if (!this.drip) return this.push(body);
     const bytes = typeof body === "string" ? Buffer.from(body) : body;
@@ -66,13 +66,13 @@ export class Sender {
     this.response.end();
   }
 
-  /** Ends the connection politely on the TCP level although the body is not complete. */
+  /** Closes the TCP connection with FIN before the body is complete. */
   async cut(): Promise<void> {
     await this.flush();
     this.response.socket?.end();
   }
 
-  /** Resets the connection once what was written has left. */
+  /** Resets the TCP connection after the written data was sent. */
   async reset(): Promise<void> {
     await this.flush();
     this.response.socket?.resetAndDestroy();
@@ -84,9 +84,9 @@ export class Sender {
     throw this.signal.reason;
   }
 
-  /** Waits until the operating system has everything that was written. */
+  /** Waits until all written data was passed to the operating system. */
   private async flush(): Promise<void> {
-    // Node gathers the chunks of one turn of the event loop before any of them reaches the socket.
+    // Node buffers the chunks of one event loop turn before it writes them to the socket.
     await nextTurn(undefined, { signal: this.signal });
     const { socket } = this.response;
     if (socket) await new Promise<void>((resolve) => socket.write("", () => resolve()));

@@ -9,15 +9,15 @@ export { MODEL_PACE } from "./sender.ts";
 export type { ConfiguredFault } from "./faults.ts";
 export type { Journal, JournalEntry } from "./journal.ts";
 
-/** Pace: without `tokensPerSecond` and `firstTokenMs` answers come at once. */
+/** Options of the simulator. Without `tokensPerSecond` and `firstTokenMs` answers have no delay. */
 export interface SimulatorOptions extends PaceOptions {
-  /** Address to listen on. Default `127.0.0.1`. */
+  /** Listen address. Default `127.0.0.1`. */
   readonly host?: string | undefined;
-  /** Port to listen on. Default 0: any free one. */
+  /** Listen port. Default 0: any free port. */
   readonly port?: number | undefined;
-  /** Faults for all requests, or for those of one model. A request's own header goes before them. Default none. */
+  /** Faults for all requests, or for those of one model. The request header takes precedence. Default none. */
   readonly faults?: readonly ConfiguredFault[] | undefined;
-  /** Faults drawn from a seed for requests that have no other. Default none. */
+  /** Random faults for requests without another fault. Default none. */
   readonly chaos?: ChaosOptions | undefined;
 }
 
@@ -27,14 +27,14 @@ export interface Simulator {
   readonly port: number;
   /** Record of the requests. */
   readonly requests: Journal;
-  /** Stops listening and closes all connections, also those with a response in flight. */
+  /** Stops listening and closes all connections, including those with a response in flight. */
   close(): Promise<void>;
 }
 
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 60_000;
 const KEEP_ALIVE_TIMEOUT_MS = 65_000;
-/** Node looks for overdue connections only this often; its default of 30 s makes shorter limits meaningless. */
+/** Interval of Node's timeout checks. The default of 30 s would make shorter timeouts ineffective. */
 const CHECK_INTERVAL_MS = 1_000;
 
 function listen(server: Server, host: string, port: number): Promise<number> {
@@ -49,8 +49,9 @@ function listen(server: Server, host: string, port: number): Promise<number> {
 }
 
 /**
- * Starts a server that answers like the Anthropic, Gemini and OpenAI APIs, on one port. Answers are made up, always the
- * same for the same request, and say so. Rejects when the address cannot be listened on or a fault cannot be read.
+ * Starts a server that simulates the Anthropic, Gemini and OpenAI APIs on one port. Answers are generated
+ * deterministically and identify themselves as simulated. Rejects if the address is not available or a fault is
+ * invalid.
  */
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
   const { host = "127.0.0.1", port = 0, faults = [], chaos, tokensPerSecond, firstTokenMs } = options;

@@ -1,18 +1,18 @@
 import * as z from "zod";
 
-/** The first thing that is wrong with the shape of a request, in no dialect's words yet. */
+/** The first validation error of a request, independent of the dialect. */
 export interface Flaw {
-  /** Keys and indexes from the body's root to the value; for an unknown field, to the field itself. */
+  /** Keys and indexes from the root to the value; for an unknown field, to the field itself. */
   readonly path: readonly (string | number)[];
   readonly kind: "unknown" | "missing" | "type" | "choice" | "too_small" | "too_big" | "rule";
-  /** What would be right: a type's name, the choices, a bound, or for a rule its whole message. */
+  /** Expected type, choices or bound; the whole message for kind `rule`. */
   readonly expected: string;
   readonly received: unknown;
 }
 
 type Issue = z.core.$ZodIssue;
 
-/** Of the ways in which a union was missed, the one that came furthest says most. */
+/** Selects the issue with the longest path among the branches of a union, as the most specific one. */
 function pickFurthest(branches: readonly (readonly Issue[])[]): Issue | undefined {
   return branches
     .flatMap((issues) => issues.slice(0, 1))
@@ -60,7 +60,7 @@ function describeFlaw(issue: Issue): Flaw {
   }
 }
 
-/** The value as the schema types it. Throws what `refuse` makes of the first flaw otherwise. */
+/** Parses the value. Throws the error that `refuse` creates from the first flaw. */
 export function readShape<T>(schema: z.ZodType<T>, value: unknown, refuse: (flaw: Flaw) => Error): T {
   const result = schema.safeParse(value, { reportInput: true });
   if (result.success) return result.data;

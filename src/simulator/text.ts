@@ -41,7 +41,7 @@ function writeSentence(dice: Dice): string[] {
   return words;
 }
 
-/** Readable prose of exactly `count` words, in paragraphs of some eighty words, always ending in a full stop. */
+/** Writes prose of exactly `count` words, in paragraphs of about 80 words, ending in a full stop. */
 export function writeProse(count: number, dice: Dice): string {
   const words = [...OPENING];
   let sinceBreak = words.length;
@@ -59,23 +59,25 @@ export function writeProse(count: number, dice: Dice): string {
 }
 
 /**
- * What the simulator calls a token. A written token is a run of white space, if any, with up to six characters of a
- * word after it: about four characters in English. A streamed answer sends one token per event, so its completion
- * tokens are exactly its content events.
+ * A token of the simulator: optional white space and up to six characters of a word, about four characters in English.
+ * A stream sends one token per event, so the completion tokens equal the content events.
  */
 const PIECE = /\s*[^\s]{1,6}|\s+$/gu;
 
-/** Splits an answer into its tokens; joined again they are the text, character for character. */
+/** Splits an answer into tokens. Joined they are the exact text. */
 export function splitTokens(text: string): string[] {
   return text.match(PIECE) ?? [];
 }
 
-/** How many tokens a text of a request counts as: one per four UTF-16 units, rounded up, whatever its length costs. */
+/** Estimates the tokens of a request text: one per four UTF-16 units, rounded up. Constant time. */
 export function estimateTokens(text: string): number {
   return Math.ceil(text.length / 4);
 }
 
-/** The text on one line, cut at a word's end to at most `limit` characters, with an ellipsis where it was cut. */
+/**
+ * Returns the text on one line, truncated at a word boundary to at most `limit` characters, with an ellipsis if
+ * truncated.
+ */
 export function abbreviate(text: string, limit: number): string {
   const line = text
     .slice(0, limit * 4)
@@ -87,7 +89,7 @@ export function abbreviate(text: string, limit: number): string {
   return `${(end > limit / 2 ? cut.slice(0, end) : cut.replace(/[\uD800-\uDBFF]$/u, "")).trimEnd()}…`;
 }
 
-/** Where a text has to end: the earliest stop sequence in it, if any is there. */
+/** Returns the earliest stop sequence in the text, if any. */
 export function findStop(text: string, stops: readonly string[]): { at: number; sequence: string } | undefined {
   let first: { at: number; sequence: string } | undefined;
   for (const sequence of stops) {

@@ -23,6 +23,7 @@ interface Place {
 
 /** Consecutive failed starts, while no worker serves, after which the fleet gives up. */
 const MAX_FAILED_STARTS = 5;
+const RELOAD_TIMEOUT_MS = 30_000;
 
 /** A fixed number of worker processes, each replaced when it ends unexpectedly. */
 export class Fleet {
@@ -86,13 +87,16 @@ export class Fleet {
     for (const member of this.serving) if (member !== self) member.tell(call, input);
   }
 
-  /** Applies a changed configuration in all workers that serve. Rejects with the first worker's error. */
+  /**
+   * Applies a changed configuration in all workers that serve. Rejects with the first worker's error, also when a worker
+   * does not answer in time.
+   */
   async reload(next: InForce): Promise<void> {
     await Promise.all(
       this.serving.map((member) =>
-        member.ask("reload", next).catch((reason: unknown) => {
+        member.ask("reload", next, RELOAD_TIMEOUT_MS).catch((cause: unknown) => {
           // A worker that has ended meanwhile is replaced, and its successor starts with the new configuration.
-          if (this.#living.has(member)) throw reason;
+          if (this.#living.has(member)) throw new Error(`${member.name}: ${(cause as Error).message}`, { cause });
         }),
       ),
     );

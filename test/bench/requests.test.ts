@@ -20,7 +20,7 @@ describe("what the loads ask", () => {
     expect(read("fifty messages").messages).toHaveLength(50);
     const { messages, tools } = read("tools");
     expect(tools).toHaveLength(3);
-    expect(messages.filter(({ toolCalls }) => toolCalls.length > 0)).toHaveLength(2);
+    expect(messages.filter(({ parts }) => parts.some(({ kind }) => kind.case === "toolCall"))).toHaveLength(2);
   });
 
   it.each([

@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => site?.close());
 
-/** Presses Tab until this has the focus, as somebody without a mouse does. */
+/** Presses Tab until the element with this label or text has the focus. */
 async function tabTo(page: Page, name: string): Promise<void> {
   const label = `(document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim()`;
   for (let presses = 0; presses < 60; presses += 1) {
@@ -23,17 +23,17 @@ async function tabTo(page: Page, name: string): Promise<void> {
   throw new Error(`Tab does not lead to ${name}`);
 }
 
-describe("every page, at 1440 and 390 pixels, light and dark", () => {
+describe("accessibility of every page, at 1440 and 390 pixels, light and dark", () => {
   const barriers = () => findBarriersEverywhere(visit.page);
 
-  it("would be found to have one", async () => {
+  it("reports a violation that was added for the test", async () => {
     const { page } = await site.visit("/sign-in");
     await page.getByRole("heading", { name: "Set up Parley" }).waitFor();
     await page.evaluate("document.querySelector('main').append(document.createElement('img'))");
     expect(await findBarriersEverywhere(page)).toHaveLength(4);
   });
 
-  it("has no barrier before anybody is signed in", async () => {
+  it("has no violation before sign-in", async () => {
     const { page } = visit;
     await page.getByRole("heading", { name: "Set up Parley" }).waitFor();
     expect(await barriers()).toEqual([]);
@@ -49,7 +49,7 @@ describe("every page, at 1440 and 390 pixels, light and dark", () => {
     expect(await findBarriersEverywhere(stranger.page)).toEqual([]);
   });
 
-  it("has no barrier in the list of keys and its dialogs", async () => {
+  it("has no violation in the list of keys and its dialogs", async () => {
     const { page } = visit;
     await createKey(page, "laptop");
     expect(await barriers()).toEqual([]);
@@ -82,7 +82,7 @@ describe("every page, at 1440 and 390 pixels, light and dark", () => {
     expect(await barriers()).toEqual([]);
   });
 
-  it("has no barrier in the log of requests and the page of one", async () => {
+  it("has no violation in the request log and the page of a request", async () => {
     const { page } = visit;
     await page.goto(`${site.product.url}/requests`);
     await page.getByText("No requests yet").waitFor();
@@ -108,14 +108,14 @@ describe("every page, at 1440 and 390 pixels, light and dark", () => {
     expect(await barriers()).toEqual([]);
   });
 
-  it.each(["Usage", "Models", "Account"])("has no barrier in %s", async (name) => {
+  it.each(["Usage", "Models", "Account"])("has no violation in %s", async (name) => {
     await visit.page.goto(`${site.product.url}/${name.toLowerCase()}`);
     await visit.page.getByRole("heading", { name, exact: true }).waitFor();
     await visit.page.waitForLoadState("networkidle");
     expect(await barriers()).toEqual([]);
   });
 
-  it("has no barrier in the playground", async () => {
+  it("has no violation in the playground", async () => {
     const { page } = visit;
     await page.goto(`${site.product.url}/playground`);
     const message = page.getByLabel("Message", { exact: true });
@@ -144,7 +144,7 @@ describe("every page, at 1440 and 390 pixels, light and dark", () => {
   });
 
   it.each(["Accounts", "Invitations", "Providers", "Security", "Settings"])(
-    "has no barrier in the administration of %s",
+    "has no violation in the administration of %s",
     async (name) => {
       await visit.page.goto(`${site.product.url}/admin/${name.toLowerCase()}`);
       await visit.page.getByRole("heading", { name, exact: true }).waitFor();
@@ -153,7 +153,7 @@ describe("every page, at 1440 and 390 pixels, light and dark", () => {
     },
   );
 
-  it("has no barrier in the dialogs of the administration", async () => {
+  it("has no violation in the dialogs of the administration", async () => {
     const { page } = visit;
     await page.goto(`${site.product.url}/admin/invitations`);
     await page.getByRole("button", { name: "Invite" }).click();
@@ -179,13 +179,13 @@ describe("every page, at 1440 and 390 pixels, light and dark", () => {
     expect(await barriers()).toEqual([]);
   });
 
-  it("gives the browser nothing to complain about", () => {
+  it("causes no browser errors", () => {
     expect(visit.complaints).toEqual([]);
   });
 });
 
-describe("somebody without a mouse", () => {
-  it("signs in, makes a key and goes to another page", async () => {
+describe("keyboard navigation", () => {
+  it("can sign in, create a key and open another page", async () => {
     const { page, complaints } = await site.visit("/sign-in");
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
     await tabTo(page, "E-mail");
@@ -198,7 +198,7 @@ describe("somebody without a mouse", () => {
     await tabTo(page, "Create key");
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").waitFor();
-    // The dialog has taken the focus, and keeps it.
+    // The dialog has the focus and traps it.
     await expect.poll(() => page.evaluate("document.activeElement.name")).toBe("name");
     await page.keyboard.type("by keyboard");
     await tabTo(page, "LimitsNone");
@@ -217,7 +217,7 @@ describe("somebody without a mouse", () => {
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").first().waitFor({ state: "detached" });
     await page.getByRole("listitem").filter({ hasText: "by keyboard" }).getByText("30 requests/min").waitFor();
-    // Back where it was opened.
+    // The focus returns to the button that opened the dialog.
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Create key");
 
     await page.goto(`${site.product.url}/keys`);
@@ -230,8 +230,8 @@ describe("somebody without a mouse", () => {
   });
 });
 
-describe("the switch between light and dark", () => {
-  it("takes precedence over the system, and is remembered", async () => {
+describe("the theme switch", () => {
+  it("overrides the system theme, and is stored", async () => {
     const { page } = await site.visit("/sign-in", { colorScheme: "light" });
     await page.getByLabel("E-mail").fill("ada@example.com");
     await page.getByLabel("Password").fill(PASSWORD);

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { findBarriersEverywhere } from "./support/accessibility.ts";
 import { createKey, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
 
-/** What would run, or end an element, if anything took it for more than a text. */
+/** Text that would execute, or close an element, if it were not escaped. */
 const HOSTILE = `"><img src=x onerror="document.title='pwned'"><script>document.title='pwned'</script>evil`;
 
 let site: Site;
@@ -31,7 +31,7 @@ async function signIn({ page }: Visit, email: string): Promise<void> {
   await page.getByRole("button", { name: "Sign in" }).click();
 }
 
-/** Asks as a program with this key would; the status of a refusal in place of an answer. */
+/** Sends a request with this key. Returns the HTTP status. */
 async function ask(apiKey: string, content = "Write 3 words", model = "alpha-haiku-4.5"): Promise<number> {
   const client = new OpenAI({ apiKey, baseURL: `${site.product.url}/v1`, maxRetries: 0 });
   try {
@@ -49,9 +49,9 @@ async function closed(page: Page): Promise<void> {
   await page.getByRole("dialog").first().waitFor({ state: "detached" });
 }
 
-// Each step goes on where the one before has ended.
+// The steps depend on each other.
 describe("an invitation", () => {
-  it("says at the field what is wrong with it", async () => {
+  it("shows validation errors at the field", async () => {
     const { page } = ada;
     await go(ada, "/admin/invitations", "Invitations");
     await page.getByText("No invitations").waitFor();
@@ -64,7 +64,7 @@ describe("an invitation", () => {
     await page.getByText("Already has an account.").waitFor();
   });
 
-  it("gives a link once, which can be copied", async () => {
+  it("shows a link once, with a copy button", async () => {
     const { page } = ada;
     await page.getByLabel("E-mail (optional)").fill("bob@example.com");
     await page.getByRole("button", { name: "Create link" }).click();
@@ -79,7 +79,7 @@ describe("an invitation", () => {
     expect(await page.content()).not.toContain(link.split("=")[1]);
   });
 
-  it("tells somebody who is signed in that they are, and goes on after they have signed out", async () => {
+  it("shows a signed-in user a notice, and continues after sign-out", async () => {
     bob = await site.visit("/sign-in");
     await signIn(bob, "ada@example.com");
     await bob.page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
@@ -91,7 +91,7 @@ describe("an invitation", () => {
     await bob.page.getByRole("heading", { name: "Accept your invitation" }).waitFor();
   });
 
-  it("makes an account, and is used up by it", async () => {
+  it("creates an account, and can be used only once", async () => {
     const { page } = bob;
     expect(await page.getByLabel("E-mail").inputValue()).toBe("bob@example.com");
     await page.getByLabel("Name (optional)").fill("Bob");
@@ -105,7 +105,7 @@ describe("an invitation", () => {
     expect(await ada.page.getByRole("button", { name: /^Revoke/ }).count()).toBe(0);
   });
 
-  it("that was revoked is refused", async () => {
+  it("is rejected after revocation", async () => {
     const { page } = ada;
     await page.getByRole("button", { name: "Invite" }).click();
     await page.getByRole("button", { name: "Create link" }).click();
@@ -123,8 +123,8 @@ describe("an invitation", () => {
   });
 });
 
-describe("a key that an administrator has limited", () => {
-  it("says so to its member, who can only rename it", async () => {
+describe("a key limited by an administrator", () => {
+  it("shows this to the member, who can only rename it", async () => {
     await go(ada, "/keys", "Keys");
     await ada.page.getByRole("button", { name: "Edit Bob's program" }).click();
     await ada.page.locator("summary", { hasText: "Limits" }).click();
@@ -152,7 +152,7 @@ describe("a key that an administrator has limited", () => {
 });
 
 describe("a member", () => {
-  it("has no way to the administration, and is told whom it is for", async () => {
+  it("sees no link to the administration, and a notice on its pages", async () => {
     const { page } = bob;
     expect(await page.getByRole("link", { name: "Administration" }).count()).toBe(0);
     for (const [path, heading] of [
@@ -171,7 +171,7 @@ describe("a member", () => {
 });
 
 describe("accounts", () => {
-  it("are found by name and address, with their working keys", async () => {
+  it("are found by name and e-mail address, with their active keys", async () => {
     const { page } = ada;
     await page.getByRole("link", { name: "Administration" }).click();
     await page.getByRole("heading", { name: "Accounts", exact: true }).waitFor();
@@ -184,7 +184,7 @@ describe("accounts", () => {
     await page.getByLabel("Show").selectOption("All");
   });
 
-  it("take a role and limits, and say at the field what is wrong with them", async () => {
+  it("can be given a role and limits, with validation errors at the field", async () => {
     const { page } = ada;
     await page.getByRole("button", { name: "Edit Bob" }).click();
     await page.getByLabel("Role").selectOption("Administrator");
@@ -206,7 +206,7 @@ describe("accounts", () => {
     await expect.poll(() => item(page, "Accounts", "Bob").innerText()).not.toContain("Administrator");
   });
 
-  it("are changed although the browser takes itself for offline: the gateway may be on the same machine", async () => {
+  it("can be changed while the browser is offline, because the gateway may run on the same machine", async () => {
     const { page } = ada;
     await page.evaluate("dispatchEvent(new Event('offline'))");
     await page.getByRole("button", { name: "Edit Bob" }).click();
@@ -218,7 +218,7 @@ describe("accounts", () => {
     await page.evaluate("dispatchEvent(new Event('online'))");
   });
 
-  it("keep the last administrator, and say so", async () => {
+  it("must include an administrator: the last one cannot be disabled or demoted", async () => {
     const { page } = ada;
     await page.getByRole("button", { name: "Disable Ada" }).click();
     await page.getByText("This is your own account").waitFor();
@@ -235,7 +235,7 @@ describe("accounts", () => {
     await closed(page);
   });
 
-  it("that are disabled lose their session and their keys, and get them back", async () => {
+  it("lose session and keys when disabled, and regain their keys when enabled", async () => {
     const { page } = ada;
     await page.getByRole("button", { name: "Disable Bob" }).click();
     await page.getByText(/signed out everywhere[\s\S]*Its keys \(1\) stop working/).waitFor();
@@ -259,7 +259,7 @@ describe("accounts", () => {
       .waitFor();
   });
 
-  it("take a hostile name for a text, wherever it is shown", async () => {
+  it("escape a hostile name everywhere", async () => {
     const { page } = ada;
     await page.getByRole("button", { name: "Edit Bob" }).click();
     await page.getByLabel("Name", { exact: true }).fill(HOSTILE);
@@ -276,7 +276,7 @@ describe("accounts", () => {
     expect(await page.title()).toBe("Security · Parley");
   });
 
-  it("stay usable when there are a thousand of them", async () => {
+  it("stay usable with more than a thousand entries", async () => {
     const { page } = ada;
     site.edit((database) => {
       const insert = database.prepare(
@@ -298,7 +298,7 @@ describe("accounts", () => {
 });
 
 describe("security events", () => {
-  it("say in words who did what and from where, of all accounts or of one", async () => {
+  it("describe actor, action and network, for all accounts or one", async () => {
     const { page } = ada;
     await go(ada, "/admin/security", "Security");
     await page
@@ -313,7 +313,7 @@ describe("security events", () => {
     expect(await findBarriersEverywhere(page)).toEqual([]);
   });
 
-  it("show more when asked, and nothing twice", async () => {
+  it("load more on demand, without duplicates", async () => {
     const { page } = ada;
     site.edit((database) => {
       const insert = database.prepare(
@@ -335,7 +335,7 @@ describe("security events", () => {
 });
 
 describe("settings", () => {
-  it("say what the installation runs with, and where that stands in the file", async () => {
+  it("show the active configuration with its configuration keys", async () => {
     const { page } = ada;
     await go(ada, "/admin/settings", "Settings");
     await page.getByText("Invitation only").waitFor();
@@ -347,7 +347,7 @@ describe("settings", () => {
 });
 
 describe("providers", () => {
-  it("show a model that fails, its breaker and its failures, and that it works again", async () => {
+  it("show a failing model, its circuit breaker and errors, and its recovery", async () => {
     const { page } = ada;
     await go(ada, "/admin/providers", "Providers");
     const opus = page
@@ -355,11 +355,11 @@ describe("providers", () => {
       .getByRole("listitem")
       .filter({ hasText: "alpha-opus-4.5" });
     await opus.getByText("Healthy").waitFor();
-    // Five in a row open the breaker: three requests, two of them with a retry.
+    // Five consecutive failures open the breaker: three requests, two of them with a retry.
     for (let index = 0; index < 3; index += 1) {
       expect(await ask(bobsKey, `[[fault: status=529; id=${index}]]`, "alpha-opus-4.5")).toBe(503);
     }
-    // Without being told: it asks again by itself.
+    // The page refreshes automatically.
     await opus.getByText(/^(Circuit open since|Ready to retry \(circuit open since)/).waitFor();
     await opus.getByText(/Provider unavailable \(5\)/).waitFor();
     await opus.locator("summary").click();
@@ -375,7 +375,7 @@ describe("providers", () => {
 });
 
 describe("sessions", () => {
-  it("are listed on the account page, and end elsewhere when that is asked for", async () => {
+  it("are listed on the account page, where other sessions can be ended", async () => {
     const elsewhere = await site.visit("/sign-in");
     await signIn(elsewhere, "ada@example.com");
     await elsewhere.page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
@@ -395,7 +395,7 @@ describe("sessions", () => {
     await page.getByRole("heading", { name: "Account", exact: true }).waitFor();
   });
 
-  it("that could not be ended are not taken for ended", async () => {
+  it("stay open, with an error, if the sign-out fails", async () => {
     const { page } = ada;
     const path = "**/parley.console.v1.SessionService/SignOut";
     await page.route(path, (route) => route.abort());
@@ -406,8 +406,8 @@ describe("sessions", () => {
   });
 });
 
-describe("somebody without a mouse", () => {
-  it("goes to the accounts, finds one and changes it", async () => {
+describe("keyboard navigation", () => {
+  it("can open the accounts, find one and change it", async () => {
     const { page } = ada;
     await go(ada, "/admin/settings", "Settings");
     await tabTo(page, "Accounts");
@@ -428,14 +428,14 @@ describe("somebody without a mouse", () => {
   });
 });
 
-describe("all of this", () => {
-  it("gives the browsers nothing to complain about", () => {
-    // The sign-out that was cut off on purpose is a failure for the browser too.
+describe("the administration", () => {
+  it("causes no browser errors", () => {
+    // Includes the aborted sign-out: refused and failed calls of the services are not recorded.
     expect([...ada.complaints, ...bob.complaints]).toEqual([]);
   });
 });
 
-/** Presses Tab until this has the focus, as somebody without a mouse does. */
+/** Presses Tab until the element with this label or text has the focus. */
 async function tabTo(page: Page, name: string): Promise<void> {
   const label = `(document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim()`;
   for (let presses = 0; presses < 60; presses += 1) {

@@ -8,17 +8,17 @@ import { setUp, type Site, startSite, type Visit } from "./support/site.ts";
 
 const run = promisify(execFile);
 
-/** Of JavaScript, compressed as browsers ask for it: Redoc, React and the page. */
+/** Maximum size of the JavaScript, compressed: Redoc, React and the page. */
 const MAX_BYTES = 290_000;
 
 let site: Site;
 let visit: Visit;
-const asked: string[] = [];
+const requestedUrls: string[] = [];
 
 beforeAll(async () => {
   site = await startSite();
   visit = await site.visit("/docs");
-  visit.page.on("request", (request) => asked.push(request.url()));
+  visit.page.on("request", (request) => requestedUrls.push(request.url()));
   await visit.page.reload();
   await visit.page.getByRole("heading", { name: "API reference" }).waitFor();
 });
@@ -28,7 +28,7 @@ const search = () => visit.page.getByRole("textbox", { name: "search" });
 const found = () => visit.page.locator('[data-role="search:results"]').getByRole("menuitem");
 
 describe("the API reference", () => {
-  it("shows the operations, and every field of a completion's request", async () => {
+  it("shows the operations, and every field of a completion request", async () => {
     const { page } = visit;
     await page.getByRole("heading", { name: "Create a chat completion" }).waitFor();
     const operation = page.locator('[id="operation/createChatCompletion"]');
@@ -38,13 +38,13 @@ describe("the API reference", () => {
     expect(await row.first().textContent()).toContain("Asks for a repeatable answer");
   });
 
-  it("asks nothing of other hosts", () => {
-    const others = asked.filter((url) => !url.startsWith(site.product.url) && !/^(data|blob):/.test(url));
+  it("loads nothing from other hosts", () => {
+    const others = requestedUrls.filter((url) => !url.startsWith(site.product.url) && !/^(data|blob):/.test(url));
     expect(others).toEqual([]);
-    expect(asked).toContain(`${site.product.url}/openapi.json`);
+    expect(requestedUrls).toContain(`${site.product.url}/openapi.json`);
   });
 
-  it(`takes at most ${MAX_BYTES / 1000} kB of JavaScript`, async () => {
+  it(`loads at most ${MAX_BYTES / 1000} kB of JavaScript`, async () => {
     const bytes = await visit.page.evaluate<number>(
       `performance.getEntriesByType("resource").filter(({ name }) => name.endsWith(".js"))
         .reduce((total, { encodedBodySize }) => total + encodedBodySize, 0)`,
@@ -53,7 +53,7 @@ describe("the API reference", () => {
     expect(bytes).toBeLessThanOrEqual(MAX_BYTES);
   });
 
-  it("has every failure, at the address to which the dashboard leads", async () => {
+  it("has every failure, at the URL that the dashboard links to", async () => {
     const missing = await visit.page.evaluate<string[]>(
       `${JSON.stringify(Object.keys(FAILURE_TABLE))}.filter((code) => !document.getElementById("section/Errors/" + code))`,
     );
@@ -62,16 +62,16 @@ describe("the API reference", () => {
 
   it.each([
     ["a field", "fallback_models", "Create a chat completion"],
-    ["a field of an inner object", "thought_signature", "ExtraContent"],
+    ["a nested field", "thought_signature", "ExtraContent"],
     ["an error", "budget_spent", "budget_spent"],
-    ["a message of the contract", "ToolCallDelta", "parley.v1.ToolCallDelta"],
-    ["what is not offered", "embeddings", "Not offered"],
-  ])("finds %s", async (_, sought, title) => {
-    await search().fill(sought);
+    ["a message of the contract", "PartDelta", "parley.v1.PartDelta"],
+    ["an unsupported endpoint", "embeddings", "Not offered"],
+  ])("finds %s", async (_, query, title) => {
+    await search().fill(query);
     await expect.poll(() => found().filter({ hasText: title }).count()).toBeGreaterThan(0);
   });
 
-  it("is gone through by keyboard", async () => {
+  it("supports keyboard navigation", async () => {
     const { page } = visit;
     await search().fill("budget_spent");
     await found().filter({ hasText: "budget_spent" }).first().waitFor();
@@ -87,7 +87,7 @@ describe("the API reference", () => {
     await expect.poll(() => entry.getAttribute("aria-expanded")).toBe("true");
   });
 
-  it("opens at an error when its address says so", async () => {
+  it("scrolls to the error in the URL", async () => {
     const { page } = await site.visit("/docs#section/Errors/rate_limited");
     const top = () =>
       page.evaluate<number>(
@@ -98,7 +98,7 @@ describe("the API reference", () => {
     await page.context().close();
   });
 
-  it("has its contents behind a button where there is no room beside the text", async () => {
+  it("shows its contents behind a button on narrow screens", async () => {
     const { page } = visit;
     await page.setViewportSize({ width: 390, height: 844 });
     const entry = page.getByRole("menuitem", { name: "Errors", exact: true });
@@ -110,9 +110,9 @@ describe("the API reference", () => {
     await page.setViewportSize({ width: 1440, height: 900 });
   });
 
-  // One at a time: it is by far the longest page.
+  // One test per size and theme, because the page is by far the longest.
   it.each(SIZES.flatMap(([width, height]) => (["light", "dark"] as const).map((theme) => ({ width, height, theme }))))(
-    "has no barrier at $width pixels, $theme",
+    "has no accessibility violation at $width pixels, $theme",
     { timeout: 120_000 },
     async ({ theme, ...size }) => {
       const { page } = visit;
@@ -125,7 +125,7 @@ describe("the API reference", () => {
     },
   );
 
-  it("has a program that works when it is pasted, with a key in the environment", async () => {
+  it("has a program that runs as pasted, with a key in the environment", async () => {
     const { page } = visit;
     await page.setViewportSize({ width: 1440, height: 900 });
     const operation = page.locator('[id="operation/createChatCompletion"]');
@@ -144,8 +144,8 @@ describe("the API reference", () => {
   });
 });
 
-describe("the way to the reference and back", () => {
-  it("is there for somebody without an account", async () => {
+describe("links to the reference and back", () => {
+  it("exist without an account", async () => {
     const { page, complaints } = await site.visit("/docs");
     await page.getByRole("link", { name: "Dashboard" }).click();
     await page.getByRole("heading", { name: "Set up Parley" }).waitFor();
@@ -155,7 +155,7 @@ describe("the way to the reference and back", () => {
     expect(complaints).toEqual([]);
   });
 
-  it("is at the end of the navigation for somebody who is signed in", async () => {
+  it("are in the navigation of a session", async () => {
     const { page, complaints } = await site.visit("/");
     await setUp(page);
     await page.getByRole("link", { name: "API reference" }).click();
@@ -166,6 +166,6 @@ describe("the way to the reference and back", () => {
   });
 });
 
-it("the browser has nothing to complain about", () => {
+it("the API reference causes no browser errors", () => {
   expect(visit.complaints).toEqual([]);
 });

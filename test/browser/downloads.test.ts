@@ -13,7 +13,7 @@ const BUF = join(root, "node_modules/@bufbuild/buf/bin/buf");
 let product: Product;
 let folder: string;
 
-// Beside the tests in a browser, because what is downloaded is built with the pages.
+// Among the browser tests, because the downloads are built together with the dashboard.
 beforeAll(async () => {
   product = await startProduct();
   folder = mkdtempSync(join(tmpdir(), "parley-client-"));
@@ -30,7 +30,7 @@ async function download(path: string): Promise<Buffer> {
 }
 
 describe("the contract's files", () => {
-  it("are for everybody, from pages of other origins too, and only to be read", async () => {
+  it("are public, also for pages of other origins, and read-only", async () => {
     const { headers } = await fetch(`${product.url}/proto/parley/v1/completion.proto`);
     expect(Object.fromEntries(headers)).toMatchObject({
       "content-type": "text/plain; charset=utf-8",
@@ -44,13 +44,13 @@ describe("the contract's files", () => {
     }
   });
 
-  it("are nothing but the public contract", async () => {
+  it("contain only the public contract", async () => {
     for (const path of ["/proto/parley/console/v1/key.proto", "/proto/built.json", "/proto/..%2findex.html"]) {
       expect((await fetch(product.url + path)).status, path).toBe(404);
     }
   });
 
-  it("are a buf module, and make a client that works as its README says", async () => {
+  it("are a buf module that generates a working client as its README describes", async () => {
     writeFileSync(join(folder, "protos.tar.gz"), await download("/proto/parley-protos.tar.gz"));
     const module = join(folder, "proto");
     mkdirSync(module);
@@ -73,7 +73,7 @@ describe("the contract's files", () => {
     expect(stdout).toContain("Tell me about tides.");
   });
 
-  it("describe themselves, with their comments, to tools that read descriptors", async () => {
+  it("include descriptors with comments", async () => {
     writeFileSync(join(folder, "parley.binpb"), await download("/proto/parley.binpb"));
     const { stdout } = await run(process.execPath, [BUF, "build", "parley.binpb", "-o", "-#format=json"], {
       cwd: folder,

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { setUp, type Site, startSite } from "./support/site.ts";
 
-/** Of JavaScript, compressed as browsers ask for it. */
+/** Maximum size of the JavaScript, compressed. */
 const MAX_BYTES = 120_000;
 
 let site: Site;
@@ -22,12 +22,12 @@ interface Loaded {
 }
 
 describe("the first load", () => {
-  it("takes at most 120 kB of JavaScript, for the first page of all and for the list of keys", async () => {
+  it("takes at most 120 kB of JavaScript, for the set-up page and for the list of keys", async () => {
     const { page } = await site.visit("/");
     await page.getByRole("heading", { name: "Set up Parley" }).waitFor();
     const sizes: Record<string, number> = { "set-up": sum(await page.evaluate<Loaded[]>(LOADED)) };
     await setUp(page);
-    // Anew, and with an empty cache.
+    // A new context has an empty cache.
     const context = await page.context().browser()!.newContext();
     await context.addCookies(await page.context().cookies());
     const again = await context.newPage();

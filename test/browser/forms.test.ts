@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createKey, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
 
-/** What would run, or end an element, if anything took it for more than a text. */
+/** Text that would execute, or close an element, if it were not escaped. */
 const HOSTILE = `"><img src=x onerror="document.title='pwned'"><script>document.title='pwned'</script>{{7*7}}evil`;
 
 let site: Site;
@@ -13,8 +13,8 @@ beforeAll(async () => {
 });
 afterAll(() => site?.close());
 
-/** The field that was complained about, and how. */
-async function complaint({ page }: Visit): Promise<string> {
+/** Returns the error of the focused invalid field. */
+async function fieldError({ page }: Visit): Promise<string> {
   const field = page.locator("input[aria-invalid]:focus");
   await field.waitFor();
   const notes = (await field.getAttribute("aria-describedby"))?.split(" ") ?? [];
@@ -22,25 +22,25 @@ async function complaint({ page }: Visit): Promise<string> {
 }
 
 describe("the set-up", () => {
-  it("says at the field what is wrong with it, and keeps what was written", async () => {
+  it("shows validation errors at the field, and keeps the input", async () => {
     const { page } = ada;
     const create = page.getByRole("button", { name: "Create administrator" });
     await create.click();
-    expect(await complaint(ada)).toMatch(/e-mail address/);
+    expect(await fieldError(ada)).toMatch(/e-mail address/);
     await page.getByLabel("E-mail").fill("ada@example.com");
     await page.getByLabel("Password").fill("short");
     await create.click();
-    await expect.poll(() => complaint(ada)).toMatch(/12 characters/);
+    await expect.poll(() => fieldError(ada)).toMatch(/12 characters/);
     await page.getByLabel("Password").fill("passwordpassword");
     await create.click();
-    await expect.poll(() => complaint(ada)).toMatch(/too common/);
+    await expect.poll(() => fieldError(ada)).toMatch(/too common/);
     expect(await page.getByLabel("E-mail").inputValue()).toBe("ada@example.com");
     await setUp(page);
   });
 });
 
 describe("the sign-in", () => {
-  it("says the same of an unknown address and of a wrong password", async () => {
+  it("shows the same error for an unknown address and a wrong password", async () => {
     const visit = await site.visit("/usage");
     const { page } = visit;
     const answers: string[] = [];
@@ -54,14 +54,14 @@ describe("the sign-in", () => {
     expect(new Set(answers).size).toBe(1);
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Sign in" }).click();
-    // Where somebody wanted to go is where the sign-in leads.
+    // The sign-in opens the requested page.
     await page.getByRole("heading", { name: "Usage" }).waitFor();
     expect(visit.complaints).toEqual([]);
   });
 });
 
 describe("the sign-up by invitation", () => {
-  it("is closed without a link, and refuses one that was not sent", async () => {
+  it("is closed without a link, and rejects an invalid one", async () => {
     const { page } = await site.visit("/sign-up");
     await page.getByRole("heading", { name: "Sign-up is not available" }).waitFor();
     const guessed = await site.visit("/sign-up#invitation=guessed");
@@ -69,7 +69,7 @@ describe("the sign-up by invitation", () => {
     expect(await guessed.page.getByLabel("Password").count()).toBe(0);
   });
 
-  it("lets whoever has the link in as a member, who sees only their own keys", async () => {
+  it("creates a member account, which sees only its own keys", async () => {
     const token = await invite(ada);
     const bob = await site.visit(`/sign-up#invitation=${token}`);
     await bob.page.getByRole("heading", { name: "Accept your invitation" }).waitFor();
@@ -88,12 +88,12 @@ describe("the sign-up by invitation", () => {
 });
 
 describe("the form of a key", () => {
-  it("says at each field what is wrong with it", async () => {
+  it("shows validation errors at each field", async () => {
     const { page } = ada;
     await page.getByRole("button", { name: "Create key" }).click();
     const create = page.getByRole("dialog").getByRole("button", { name: "Create key" });
     await create.click();
-    expect(await complaint(ada)).toMatch(/^Enter a name\.$/);
+    expect(await fieldError(ada)).toMatch(/^Enter a name\.$/);
     await page.getByLabel("Name", { exact: true }).fill("limited");
     await page.locator("summary", { hasText: "Limits" }).click();
     for (const [label, wrong, what] of [
@@ -104,7 +104,7 @@ describe("the form of a key", () => {
     ] as const) {
       await page.getByLabel(label).fill(wrong);
       await create.click();
-      await expect.poll(() => complaint(ada)).toMatch(what);
+      await expect.poll(() => fieldError(ada)).toMatch(what);
       await page.getByLabel(label).fill("");
     }
     await page.locator("summary", { hasText: "Permissions" }).click();
@@ -115,7 +115,7 @@ describe("the form of a key", () => {
     await page.getByRole("dialog").first().waitFor({ state: "detached" });
   });
 
-  it("keeps what was chosen, to be changed later", async () => {
+  it("stores the settings, which can be edited later", async () => {
     const { page } = ada;
     await page.getByRole("button", { name: "Create key" }).click();
     await page.getByLabel("Name", { exact: true }).fill("limited");
@@ -148,7 +148,7 @@ describe("the form of a key", () => {
     expect(await renamed.innerText()).not.toContain("requests/min");
   });
 
-  it("takes a hostile name for a text, wherever it is shown", async () => {
+  it("escapes a hostile name everywhere", async () => {
     const { page } = ada;
     await createKey(page, HOSTILE);
     await page.getByRole("heading", { name: HOSTILE }).waitFor();
@@ -167,8 +167,8 @@ describe("the form of a key", () => {
   });
 });
 
-describe("the change of a password", () => {
-  it("says what is wrong, and ends the sessions elsewhere", async () => {
+describe("the password change", () => {
+  it("shows validation errors, and ends all other sessions", async () => {
     const elsewhere = await site.visit("/sign-in");
     await elsewhere.page.getByLabel("E-mail").fill("ada@example.com");
     await elsewhere.page.getByLabel("Password").fill(PASSWORD);
@@ -180,11 +180,11 @@ describe("the change of a password", () => {
     await page.getByLabel("Current password").fill("not my password");
     await page.getByLabel("New password").fill("five entirely other words");
     await page.getByRole("button", { name: "Change password" }).click();
-    expect(await complaint(ada)).toMatch(/wrong password/i);
+    expect(await fieldError(ada)).toMatch(/wrong password/i);
     await page.getByLabel("Current password").fill(PASSWORD);
     await page.getByLabel("New password").fill("short");
     await page.getByRole("button", { name: "Change password" }).click();
-    await expect.poll(() => complaint(ada)).toMatch(/12 characters/);
+    await expect.poll(() => fieldError(ada)).toMatch(/12 characters/);
     await page.getByLabel("New password").fill("five entirely other words");
     await page.getByRole("button", { name: "Change password" }).click();
     await page.getByText("Other browsers were signed out.").waitFor();
@@ -195,13 +195,13 @@ describe("the change of a password", () => {
   });
 });
 
-describe("all of this", () => {
-  it("gives the browser nothing to complain about", () => {
+describe("the forms", () => {
+  it("cause no browser errors", () => {
     expect(ada.complaints).toEqual([]);
   });
 });
 
-/** Makes an invitation as the page of administrators will: by its service, with the session of this browser. */
+/** Creates an invitation by calling the service with the session of this browser. */
 async function invite({ page }: Visit): Promise<string> {
   const answer: { token: string } = await page.evaluate(`fetch("/parley.console.v1.AccountService/CreateInvitation", {
     method: "POST",

@@ -5,7 +5,7 @@ import { createKey, setUp, type Site, startSite, type Visit } from "./support/si
 
 const HOSTILE = `<img src=x onerror="document.title='pwned'">\u202Eevil`;
 
-/** Models of an installation that has many. */
+/** Configuration with 300 models. */
 const MANY = Object.fromEntries(
   Array.from({ length: 300 }, (_, index) => [
     `family/model-${index}`,
@@ -26,7 +26,7 @@ afterAll(() => site?.close());
 const items = () => visit.page.getByRole("list", { name: "Models", exact: true }).getByRole("listitem");
 
 describe("the models", () => {
-  it("are found among three hundred by name, description and what they can do", async () => {
+  it("are found among 300 by name, description and capability", async () => {
     const { page } = visit;
     await page.getByRole("link", { name: "Models" }).click();
     await expect.poll(() => items().count()).toBe(60);
@@ -42,7 +42,7 @@ describe("the models", () => {
     expect(await items().innerText()).toMatch(/beta-3-pro-image-preview[\s\S]*Preview[\s\S]*\$120\.00 image output/);
   });
 
-  it("say what they cost and can do, and lead to where they are used", async () => {
+  it("show prices and capabilities, and link to other pages", async () => {
     const { page } = visit;
     await page.getByLabel("Show").selectOption("All");
     await page.getByLabel("Find a model").fill("alpha-haiku");
@@ -59,7 +59,7 @@ describe("the models", () => {
     expect(await page.evaluate("navigator.clipboard.readText()")).toBe("alpha-haiku-4.5");
   });
 
-  it("take a hostile description for a text", async () => {
+  it("escape a hostile description", async () => {
     const { page } = visit;
     await page.getByLabel("Find a model").fill("model-7 pwned");
     await expect.poll(() => items().count()).toBe(1);
@@ -68,7 +68,7 @@ describe("the models", () => {
     expect(await page.title()).toBe("Models · Parley");
   });
 
-  it("say how long their time to first token is, and that the circuit of one is open", async () => {
+  it("show the time to first token, and an open circuit", async () => {
     const { page } = visit;
     await page.goto(`${site.product.url}/keys`);
     const apiKey = await createKey(page, "program");
@@ -96,7 +96,7 @@ describe("the models", () => {
     expect(await findBarriersEverywhere(page)).toEqual([]);
   });
 
-  it("give the browser nothing to complain about", () => {
+  it("cause no browser errors", () => {
     expect(visit.complaints).toEqual([]);
   });
 });

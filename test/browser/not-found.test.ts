@@ -12,18 +12,21 @@ beforeAll(async () => {
 });
 afterAll(() => site?.close());
 
-describe("an address without a page", () => {
-  it.each(["/nonsense", "/keys/a", "/admin/nothing", "/a/b/c"])("says so at %s, with 404", async (path) => {
-    const { page } = visit;
-    const response = await page.goto(site.product.url + path);
-    expect(response?.status()).toBe(404);
-    await page.getByRole("heading", { name: "Page not found" }).waitFor();
-    expect(await findBarriersEverywhere(page)).toEqual([]);
-    await page.getByRole("link", { name: "Go to Keys" }).click();
-    await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
-  });
+describe("an unknown URL", () => {
+  it.each(["/nonsense", "/keys/a", "/admin/nothing", "/a/b/c"])(
+    "shows an error page at %s, with status 404",
+    async (path) => {
+      const { page } = visit;
+      const response = await page.goto(site.product.url + path);
+      expect(response?.status()).toBe(404);
+      await page.getByRole("heading", { name: "Page not found" }).waitFor();
+      expect(await findBarriersEverywhere(page)).toEqual([]);
+      await page.getByRole("link", { name: "Go to Keys" }).click();
+      await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    },
+  );
 
-  it("offers a stranger to sign in", async () => {
+  it("links to the sign-in page without a session", async () => {
     const { page } = await site.visit("/nonsense");
     await page.getByRole("heading", { name: "Page not found" }).waitFor();
     expect(await findBarriersEverywhere(page)).toEqual([]);
@@ -31,7 +34,7 @@ describe("an address without a page", () => {
     await page.getByRole("heading", { name: "Sign in" }).waitFor();
   });
 
-  it("with a slash too many leads to the page", async () => {
+  it("with a trailing slash redirects to the page", async () => {
     const { page } = visit;
     await page.goto(`${site.product.url}/usage/?days=7`);
     await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();

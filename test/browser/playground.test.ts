@@ -14,7 +14,7 @@ import { PASSWORD, setUp, type Site, startSite, type Visit } from "./support/sit
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "../..");
 
-/** A model whose provider is not there. */
+/** Configuration with a model whose provider is unreachable. */
 const GONE = {
   sign_up: "open",
   simulator: { enabled: true },
@@ -24,7 +24,7 @@ const GONE = {
   models: { "gone-1": { provider: "gone", upstream_model: "gone-1", context_window: 9_000, max_output_tokens: 900 } },
 };
 
-/** A picture of one pixel. */
+/** A PNG of one pixel. */
 const PIXEL = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
   "base64",
@@ -63,7 +63,7 @@ async function complete(): Promise<void> {
   await page.getByText("Completed", { exact: true }).waitFor();
 }
 
-/** The services as somebody's browser may call them. */
+/** Returns clients of the services with the session of a browser. */
 async function servicesOf(of: Page) {
   const cookies = await of.context().cookies();
   const cookie = cookies.map(({ name, value }) => `${name}=${value}`).join("; ");
@@ -85,7 +85,7 @@ async function servicesOf(of: Page) {
 }
 
 describe("an answer", () => {
-  it("appears piece by piece, with its pace, and then what it was and cost", async () => {
+  it("appears incrementally with its rate, and then with its facts and cost", async () => {
     await ask("Say 300 words about the sea");
     const lengths = new Set<number>();
     await expect
@@ -99,14 +99,14 @@ describe("an answer", () => {
     const facts = await page.getByRole("tabpanel").innerText();
     for (const fact of ["stop", "alpha-opus-4.5", "$0.0"]) expect(facts).toContain(fact);
     expect(await answer().innerText()).toContain("simulated prose");
-    // It scrolled along, and nobody's focus was taken.
+    // The log has scrolled along, and the focus has not moved.
     const isAtEnd =
       "(log => log.scrollHeight - log.scrollTop - log.clientHeight < 2)(document.querySelector('[role=log]'))";
     expect(await page.evaluate(isAtEnd)).toBe(true);
     expect(await page.evaluate("document.activeElement.tagName")).toBe("TEXTAREA");
   });
 
-  it("does not pull away somebody who reads further up", async () => {
+  it("does not scroll while the user reads further up", async () => {
     const log = "document.querySelector('[role=log]')";
     await ask("Say 3000 words");
     await expect.poll(() => page.evaluate<number>(`${log}.scrollTop`)).toBeGreaterThan(100);
@@ -117,7 +117,7 @@ describe("an answer", () => {
     await stop().click();
   });
 
-  it("is shown from the inside: every event with its time", async () => {
+  it("has a list of all events with their times", async () => {
     await ask("Hello");
     await complete();
     await page.getByRole("tab", { name: "Events" }).click();
@@ -130,7 +130,7 @@ describe("an answer", () => {
     expect(chunks.at(-1)).toBe("report");
   });
 
-  it("that is stopped ends at the provider too, and is in the ledger as cancelled", async () => {
+  it("is cancelled at the provider when stopped, and recorded as cancelled", async () => {
     await ask("Say 5000 words");
     await expect.poll(async () => (await answer().innerText()).length).toBeGreaterThan(50);
     await stop().click();
@@ -139,11 +139,11 @@ describe("an answer", () => {
     await expect
       .poll(async () => (await log.list({})).requests[0])
       .toMatchObject({ outcome: "cancelled", entrance: "console", partial: true });
-    // It is still there to go on from.
+    // The partial answer stays in the conversation.
     expect((await answer().innerText()).length).toBeGreaterThan(50);
   });
 
-  it("goes on while other pages are looked at, and is gone after a reload", async () => {
+  it("continues while other pages are open, and is lost after a reload", async () => {
     await ask("Say 100 words");
     await answer().waitFor();
     await page.getByRole("link", { name: "Models" }).click();
@@ -156,7 +156,7 @@ describe("an answer", () => {
     await page.getByText("Send a message to start.").waitFor();
   });
 
-  it("with reasoning has it folded", async () => {
+  it("shows reasoning collapsed", async () => {
     await open("Parameters");
     await choose("Reasoning effort", "high");
     await ask("Think");
@@ -167,7 +167,7 @@ describe("an answer", () => {
     expect(await reasoning.innerText()).toContain("The last message reads");
   });
 
-  it("with a picture shows it", async () => {
+  it("shows an image", async () => {
     await choose("Model", "beta-3-pro-image-preview");
     await page.getByLabel("Generate images").check();
     await ask("Draw a picture of a cat");
@@ -183,7 +183,7 @@ describe("an answer", () => {
     expect(download.suggestedFilename()).toBe("image-1.png");
   });
 
-  it("is text, whatever it holds", async () => {
+  it("is escaped", async () => {
     const hostile = `<img src=x onerror="window.hurt=1"><script>window.hurt=1</script>`;
     await ask(hostile);
     await complete();
@@ -192,8 +192,8 @@ describe("an answer", () => {
   });
 });
 
-describe("what is sent", () => {
-  it("is refused at the parameter that is out of its range, and works once that is right", async () => {
+describe("a playground request", () => {
+  it("shows validation errors at the parameter, and works after the correction", async () => {
     await open("Parameters");
     for (const [label, text, what] of [
       ["Temperature", "3", "Must be between 0 and 2."],
@@ -218,7 +218,7 @@ describe("what is sent", () => {
     await page.getByText("Truncated: max tokens reached").waitFor();
   });
 
-  it("holds tools, whose calls are answered by hand", async () => {
+  it("supports tools, with results entered by hand", async () => {
     await open("Tools");
     const tools = page.getByLabel("Functions (JSON)");
     for (const [text, what] of [
@@ -244,7 +244,7 @@ describe("what is sent", () => {
     expect(await answer().innerText()).not.toBe("");
   });
 
-  it("may be a picture, by the file picker or pasted, but no other file", async () => {
+  it("accepts images by file picker or paste, but no other files", async () => {
     await page.getByLabel("Pictures").setInputFiles([
       { name: "pixel.png", mimeType: "image/png", buffer: PIXEL },
       { name: "notes.png", mimeType: "image/png", buffer: Buffer.from("no picture") },
@@ -263,7 +263,7 @@ describe("what is sent", () => {
     expect(await answer().innerText()).toContain("Picture 2 of 2");
   });
 
-  it("falls back to the next model, and tells of both attempts", async () => {
+  it("falls back to the next model, and shows both attempts", async () => {
     await choose("Model", "gone-1");
     await open("Fallback models");
     await choose("Add a model", "alpha-haiku-4.5");
@@ -276,7 +276,7 @@ describe("what is sent", () => {
     expect(attempts.at(-1)).toContain("Success");
   });
 
-  it("can be edited, removed and asked again", async () => {
+  it("can be edited, removed and repeated", async () => {
     await ask("One");
     await complete();
     await page.locator("[data-role=user]").getByRole("button", { name: "Edit" }).click();
@@ -293,7 +293,7 @@ describe("what is sent", () => {
     expect(await page.locator("[data-role]").count()).toBe(2);
   });
 
-  it("works the same when it is pasted into a shell", async () => {
+  it("gives the same answer when its code is pasted into a shell", async () => {
     const { keys } = await servicesOf(page);
     const { secret } = await keys.create({ name: "pasted" });
     await open("Parameters");
@@ -324,7 +324,7 @@ describe("what is sent", () => {
 });
 
 describe("the key", () => {
-  it("decides which models there are, and what they may be asked for", async () => {
+  it("determines the available models and capabilities", async () => {
     const { keys } = await servicesOf(page);
     await keys.create({ name: "only haiku", models: { ids: ["alpha-haiku-4.5"] } });
     const pictures = { capabilities: [KeyCapability.IMAGES] };
@@ -341,7 +341,7 @@ describe("the key", () => {
     expect(await alert.getByRole("link").getAttribute("href")).toMatch(/^\/requests\/req_/);
   });
 
-  it("is one that may use the model of a link, or the page says why another model is used", async () => {
+  it("is chosen for the model in a link, or a notice explains the replacement", async () => {
     const { keys } = await servicesOf(page);
     await keys.create({ name: "newest, only haiku", models: { ids: ["alpha-haiku-4.5"] } });
     const model = page.getByLabel("Model", { exact: true });
@@ -357,7 +357,7 @@ describe("the key", () => {
     await page.getByText("Model doesnotexist does not exist. Using ").waitFor();
   });
 
-  it("has its limits, and it is said when it may be used again", async () => {
+  it("is rate limited, with the time until the next request", async () => {
     const { keys } = await servicesOf(page);
     await keys.create({ name: "once a minute", limits: { requestsPerMinute: 1n } });
     await page.reload();
@@ -369,7 +369,7 @@ describe("the key", () => {
     expect(await page.getByRole("alert").innerText()).toMatch(/1 request per minute.*Try again in \d+/);
   });
 
-  it("of somebody else is refused, whoever asks and however", async () => {
+  it("of another account is rejected, also for administrators", async () => {
     const stranger = await site.visit("/sign-up");
     await stranger.page.getByLabel("E-mail").fill("bob@example.com");
     await stranger.page.getByLabel("Password").fill(PASSWORD);
@@ -380,7 +380,7 @@ describe("the key", () => {
     const [ada, bob] = [await servicesOf(page), await servicesOf(stranger.page)];
     const theirs = (await ada.keys.list({})).keys[0]!.id;
     const own = (await bob.keys.create({ name: "bob's" })).key!.id;
-    const messages = [{ role: Role.USER, content: [{ content: { case: "text" as const, value: "Hello" } }] }];
+    const messages = [{ role: Role.USER, parts: [{ kind: { case: "text" as const, value: "Hello" } }] }];
     const stream = async (of: typeof ada, keyId: string): Promise<Code | undefined> => {
       try {
         for await (const _ of of.playground.stream({ keyId, completion: { model: "alpha-haiku-4.5", messages } }));
@@ -390,7 +390,7 @@ describe("the key", () => {
       }
     };
     expect(await stream(bob, theirs)).toBe(Code.InvalidArgument);
-    // An administrator may see Bob's keys, and not spend his money.
+    // Administrators can see Bob's keys, but not use them.
     expect(await stream(ada, own)).toBe(Code.InvalidArgument);
     expect(await stream(bob, own)).toBeUndefined();
     await page.reload();
@@ -399,8 +399,8 @@ describe("the key", () => {
   });
 });
 
-describe("somebody without a mouse", () => {
-  it("asks, stops, reads and asks again", async () => {
+describe("keyboard navigation", () => {
+  it("can send, stop, send again and open the events", async () => {
     await message().focus();
     await page.keyboard.type("Say 3000 words");
     await page.keyboard.press("Control+Enter");
@@ -424,8 +424,8 @@ describe("somebody without a mouse", () => {
   });
 });
 
-describe("signing out somewhere else", () => {
-  it("ends an answer on its way, and leaves nothing of it behind", async () => {
+describe("sign-out in another tab", () => {
+  it("cancels a streaming answer, and clears the playground", async () => {
     const other = await page.context().newPage();
     await other.goto(`${site.product.url}/keys`);
     await ask("Say 9000 words");

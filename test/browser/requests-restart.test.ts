@@ -20,8 +20,8 @@ afterAll(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-describe("the request log, when Parley is started anew", () => {
-  it("does not hold it up, is live again by itself, and has what it could not see", async () => {
+describe("the request log during a restart of Parley", () => {
+  it("does not delay the shutdown, reconnects automatically, and shows the missed requests", async () => {
     const { page, complaints } = await site.visit("/");
     await setUp(page);
     const watched = page.waitForResponse((response) => response.url().endsWith(".RequestService/Watch"));

@@ -33,7 +33,7 @@ interface Asked {
   readonly temperature?: string;
 }
 
-/** Asks as a program with this key would; answers the completion's ID, or the request's where it failed. */
+/** Sends a request with this key. Returns the completion ID, or the request ID of a failed request. */
 async function ask({ model = "alpha-haiku-4.5", prompt = "Hello!", ...more }: Asked, apiKey = secret): Promise<string> {
   const client = new OpenAI({ apiKey, baseURL: `${site.product.url}/v1`, maxRetries: 0 });
   const messages = [{ role: "user", content: prompt }];
@@ -52,7 +52,7 @@ async function ask({ model = "alpha-haiku-4.5", prompt = "Hello!", ...more }: As
 const rows = () => page.getByRole("table", { name: "Requests" }).getByRole("row");
 const row = (text: string) => rows().filter({ hasText: text });
 
-/** Opens the log; from then on nothing is missed. */
+/** Opens the log and waits until the live stream is connected. */
 async function openLog(query = "", of: Page = page): Promise<void> {
   const watched = of.waitForResponse((response) => response.url().endsWith(".RequestService/Watch"));
   await of.goto(`${site.product.url}/requests${query}`);
@@ -61,7 +61,7 @@ async function openLog(query = "", of: Page = page): Promise<void> {
   await of.getByText("Connecting…").waitFor({ state: "detached" });
 }
 
-/** The services, called directly as somebody who has signed in here. */
+/** Returns a client of the service with the session of a browser. */
 async function serviceOf(of: Page) {
   const cookies = await of.context().cookies();
   const cookie = cookies.map(({ name, value }) => `${name}=${value}`).join("; ");
@@ -75,15 +75,15 @@ async function serviceOf(of: Page) {
 
 const fact = (name: string) => page.locator("dl > div", { has: page.getByText(name, { exact: true }) }).locator("dd");
 
-// Each step goes on where the one before has ended.
+// The steps depend on each other.
 describe("the request log", () => {
-  it("says what to do as long as nothing has been asked", async () => {
+  it("shows an empty state without requests", async () => {
     await openLog();
     await page.getByText("No requests yet").waitFor();
     expect(await page.getByRole("switch", { name: "Live" }).getAttribute("aria-checked")).toBe("true");
   });
 
-  it("shows what ends without being loaded again: served, streamed, failed, refused and answered by another model", async () => {
+  it("shows requests live: served, streamed, failed, refused and served by a fallback", async () => {
     await ask({});
     await row("alpha-haiku-4.5").filter({ hasText: "Success" }).waitFor();
     await ask({ model: "beta-3-flash", stream: true });
@@ -96,20 +96,20 @@ describe("the request log", () => {
     await row("Refused: invalid request").waitFor();
     await ask({ model: "alpha-opus-4.5", prompt: "[[fault: status=529; times=2]]", fallback_models: ["beta-3-flash"] });
     await row("fallback for alpha-opus-4.5").waitFor();
-    // Without the names of the columns; the latest is the first.
+    // The first row contains the column names; the latest request is the next row.
     expect(await rows().count()).toBe(7);
     expect(await rows().nth(1).innerText()).toContain("fallback for");
     expect(await row(`app ${HOSTILE}`).count()).toBe(6);
   });
 
-  it("tells those who do not see it, a while later", async () => {
-    const told = page.locator("[role=status]");
+  it("announces new requests to screen readers", async () => {
+    const announcements = page.locator("[role=status]");
     await expect
-      .poll(() => told.allTextContents(), { timeout: 15_000 })
+      .poll(() => announcements.allTextContents(), { timeout: 15_000 })
       .toContainEqual(expect.stringMatching(/ new requests\.$/));
   });
 
-  it("stands still while it is paused, and then has what came meanwhile", async () => {
+  it("does not change while paused, and then shows the missed requests", async () => {
     await page.getByRole("switch", { name: "Live" }).click();
     await page.getByText("Paused").waitFor();
     await ask({ model: "beta-3-pro-preview" });
@@ -118,7 +118,7 @@ describe("the request log", () => {
     await row("beta-3-pro-preview").waitFor();
   });
 
-  it("shows what is asked for, also to whoever gets the link", async () => {
+  it("filters requests, with the filter in the URL", async () => {
     await page.getByLabel("Status").selectOption("All errors");
     await row("Provider unavailable").waitFor();
     await expect.poll(() => row("Success").count()).toBe(0);
@@ -137,7 +137,7 @@ describe("the request log", () => {
     expect(new URL(page.url()).search).toBe("");
   });
 
-  it("says why a link that is wrong shows nothing", async () => {
+  it("shows an error for an invalid filter in the URL", async () => {
     await page.goto(`${site.product.url}/requests?outcome=${encodeURIComponent(HOSTILE)}`);
     await page.getByText("filter.outcome: must be served, failed or a failure code.").first().waitFor();
     expect(await page.getByLabel("Status").inputValue()).toBe(HOSTILE);
@@ -145,7 +145,7 @@ describe("the request log", () => {
     await row("Success").first().waitFor();
   });
 
-  it("has what was refused before it was opened, in its place", async () => {
+  it("contains requests that were refused before it was opened, in order", async () => {
     await openLog("?outcome=model_not_found");
     await row("Refused: model not found").filter({ hasText: HOSTILE }).waitFor();
     await openLog();
@@ -165,7 +165,7 @@ describe("the request log", () => {
     expect(await fact("Request ID").innerText()).toContain(id);
   });
 
-  it("waits with what is new while somebody reads further down", async () => {
+  it("holds back new requests while the user reads further down", async () => {
     const store = await openStore({ dataDir: join(site.product.home, "data"), databaseUrl: undefined });
     await writeHistory(store.ledger, { count: 200, untilMs: Date.now() - 60_000, days: 1 });
     await store.close();
@@ -191,7 +191,7 @@ describe("the page of a request", () => {
     await page.getByRole("heading", { name: "Details" }).waitFor();
   };
 
-  it("shows the attempts of one that another model has answered", async () => {
+  it("shows the attempts of a request served by a fallback", async () => {
     const fallback = { model: "alpha-opus-4.5", fallback_models: ["beta-3-flash"] };
     const id = await ask({ ...fallback, prompt: "[[fault: status=529; times=2; id=3]]", stream: true });
     await open(id);
@@ -216,7 +216,7 @@ describe("the page of a request", () => {
     expect(new URL(page.url()).search).toMatch(/^\?key=key_\w+$/);
   });
 
-  it("says what failed, what the caller was told, and what to do about it", async () => {
+  it("shows the failure, the error message for the client, and advice", async () => {
     await open(await ask({ prompt: "[[fault: status=503; id=4]]" }));
     const outcome = await page.getByRole("region", { name: "Status" }).innerText();
     expect(outcome).toMatch(
@@ -225,7 +225,7 @@ describe("the page of a request", () => {
     expect(outcome).toContain("set fallback_models");
   });
 
-  it("is there for one that was refused, too", async () => {
+  it("exists for a refused request", async () => {
     await open(await ask({ model: HOSTILE }));
     const outcome = await page.getByRole("region", { name: "Status" }).innerText();
     expect(outcome).toContain("Refused: model not found");
@@ -234,19 +234,19 @@ describe("the page of a request", () => {
     expect(await fact("Key").innerText()).toBe(`app ${HOSTILE}`);
   });
 
-  it("says when there is none", async () => {
+  it("shows an error for an unknown ID", async () => {
     await page.goto(`${site.product.url}/requests/${encodeURIComponent(`${HOSTILE}/%`)}`);
     await page.getByText("Request not found").waitFor();
     expect(await page.locator("main").innerText()).toContain(`No request has the ID ${HOSTILE}/%.`);
   });
 
-  it("has given the browser nothing to complain about", () => {
+  it("causes no browser errors", () => {
     expect(visit.complaints).toEqual([]);
   });
 });
 
-describe("somebody else", () => {
-  it("sees nothing of it: not in the log, not live, not by asking the services", async () => {
+describe("another account", () => {
+  it("cannot see the requests: not in the log, not live, not by calling the services", async () => {
     const bob = await site.visit("/sign-up");
     await bob.page.getByLabel("E-mail").fill("bob@example.com");
     await bob.page.getByLabel("Password").fill(PASSWORD);

@@ -1,4 +1,4 @@
-// npm run screenshots: pictures of every page, for people to look at, in screenshots/. Builds nothing: `npm run build:web`.
+// npm run screenshots: writes screenshots of every page to screenshots/. Requires a build: `npm run build:web`.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import OpenAI from "openai";
@@ -12,7 +12,7 @@ mkdirSync(folder, { recursive: true });
 const site = await startSite({ config: { sign_up: "open" } });
 const { page } = await site.visit("/");
 
-/** Takes the page as it is, wide and narrow, light and dark. */
+/** Takes screenshots of the page in both sizes and themes. */
 async function shoot(name: string): Promise<void> {
   for (const [size, width, height] of [
     ["1440", 1440, 900],
@@ -34,7 +34,9 @@ const go = async (path: string, heading: string): Promise<void> => {
   await settled(page);
 };
 
-/** All that was on its way is there. The network is never quiet: the live log goes on. */
+/**
+ * Waits until loading indicators are gone. Does not wait for an idle network, because the live log keeps a stream open.
+ */
 async function settled(shown: Page): Promise<void> {
   await shown
     .getByRole("status")
@@ -44,7 +46,7 @@ async function settled(shown: Page): Promise<void> {
   await shown.waitForTimeout(300);
 }
 
-/** What can be seen of a page at first, for docs/images: in one size and theme. */
+/** Takes a screenshot of the viewport for docs/images, in one size and theme. */
 async function picture(
   name: string,
   { isPhone = false, colorScheme = "light" }: { isPhone?: boolean; colorScheme?: "light" | "dark" } = {},
@@ -56,7 +58,7 @@ async function picture(
   await page.setViewportSize({ width: 1440, height: 900 });
 }
 
-/** The pages of administrators, with people, invitations and a model that fails. */
+/** Takes screenshots of the administration with accounts, invitations and a failing model. */
 async function shootAdministration(): Promise<void> {
   await go("/keys", "Keys");
   const apiKey = await createKey(page, "Trials");

@@ -5,9 +5,9 @@ import type { BrowserContext, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
 
-/** What a stranger tries, by the address of the page. */
+/** Attack pages by path. */
 const PAGES: Readonly<Record<string, (target: string) => string>> = {
-  // A form's text can be made to look like JSON.
+  // A text/plain form can produce a body that looks like JSON.
   "/form": (target) =>
     `<form method="post" enctype="text/plain" action="${target}">` +
     `<input name='{"name":"a stranger","x":"' value='"}'><button>Win</button></form>`,
@@ -22,7 +22,8 @@ beforeAll(async () => {
   site = await startSite({ config: { sign_up: "open" } });
   victim = await site.visit("/");
   await setUp(victim.page);
-  // Somebody else's pages on this machine: for browsers 127.0.0.1 with another port is the same site, and localhost another one.
+  // Server of another origin. For browsers, 127.0.0.1 with another port is the same site, and localhost is another
+  // site.
   stranger = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url!, "http://stranger");
     const target = site.product.url + (searchParams.get("target") ?? "");
@@ -36,14 +37,14 @@ afterAll(async () => {
   await site?.close();
 });
 
-/** A stranger's page in the victim's browser. */
+/** Opens a page of the other origin in the victim's browser. */
 async function openStrangersPage(host: string, path = "/"): Promise<Page> {
   const page = await victim.page.context().newPage();
   await page.goto(`http://${host}:${(stranger.address() as AddressInfo).port}${path}`);
   return page;
 }
 
-/** Calls a service as a page's script does, with the cookies that the browser sends along, and gives the status. */
+/** Calls a service from a page's script with the browser's cookies. Returns the status. */
 function call(page: Page, path: string, body: object = {}): Promise<number | string> {
   const url = `${site.product.url}/parley.console.v1.${path}`;
   return page.evaluate(
@@ -58,15 +59,15 @@ function call(page: Page, path: string, body: object = {}): Promise<number | str
 const sessionCookie = async (context: BrowserContext) =>
   (await context.cookies()).find(({ name }) => name.endsWith("sid"));
 
-describe("pages of others", () => {
+describe("pages of other origins", () => {
   it.each(["127.0.0.1", "localhost"])("cannot call the services with the victim's session, from %s", async (host) => {
     const page = await openStrangersPage(host);
-    // The browser asks first, and is not told that it may.
+    // The preflight request is not allowed.
     expect(await call(page, "KeyService/Create", { name: "a stranger" })).toBe("TypeError: Failed to fetch");
     await page.close();
   });
 
-  it.each(["127.0.0.1", "localhost"])("cannot post a form to them either, from %s", async (host) => {
+  it.each(["127.0.0.1", "localhost"])("cannot post a form to the services, from %s", async (host) => {
     const page = await openStrangersPage(host, "/form?target=/parley.console.v1.KeyService/Create");
     const answered = page.waitForResponse((response) => response.url().includes("/parley.console.v1."));
     await page.getByRole("button").click();
@@ -74,7 +75,7 @@ describe("pages of others", () => {
     await page.close();
   });
 
-  it("leave no key behind", async () => {
+  it("have not created a key", async () => {
     await victim.page.reload();
     await victim.page.getByText("first key").waitFor();
     expect(await victim.page.getByText("a stranger").count()).toBe(0);
@@ -82,20 +83,20 @@ describe("pages of others", () => {
 
   it.each(["/", "/keys", "/sign-in", "/sign-up"])("cannot show %s in a frame", async (path) => {
     const page = await openStrangersPage("127.0.0.1", `/frame?target=${path}`);
-    // The browser's own page stands in its place.
+    // The browser shows its own error page instead.
     await expect.poll(() => page.frames()[1]?.url()).toMatch(/^chrome-error:/);
     await page.close();
   });
 });
 
 describe("a session", () => {
-  it("is a cookie that scripts cannot read and other sites' pages do not send along", async () => {
+  it("is an HttpOnly cookie with SameSite=Lax", async () => {
     const cookie = await sessionCookie(victim.page.context());
     expect(cookie).toMatchObject({ httpOnly: true, sameSite: "Lax", path: "/" });
     expect(await victim.page.evaluate("document.cookie")).toBe("");
   });
 
-  it("is a new one after a sign-in, whatever the browser had before", async () => {
+  it("gets a new cookie at sign-in (no session fixation)", async () => {
     const before = await sessionCookie(victim.page.context());
     const { page } = await site.visit("/sign-in");
     const planted = { ...before!, value: "A".repeat(43) };
@@ -108,13 +109,13 @@ describe("a session", () => {
     const after = await sessionCookie(page.context());
     expect(after?.value).not.toBe(planted.value);
     expect(after?.value).not.toBe(before?.value);
-    // The planted one has not become a session.
+    // The planted cookie has not become a session.
     await page.context().addCookies([planted]);
     expect(await call(page, "KeyService/List")).toBe(401);
     await page.context().close();
   });
 
-  it("ends for all tabs with the sign-out, also for who has kept its cookie", async () => {
+  it("ends for all tabs at sign-out, also with a saved cookie", async () => {
     const { page } = await site.visit("/sign-in");
     await page.getByLabel("E-mail").fill("ada@example.com");
     await page.getByLabel("Password").fill(PASSWORD);
@@ -132,7 +133,7 @@ describe("a session", () => {
     await page.context().close();
   });
 
-  it("leaves nothing of its pages in the browser's cache for whoever goes back", async () => {
+  it("leaves no pages in the browser's back/forward cache", async () => {
     const { page } = await site.visit("/sign-in");
     await page.getByLabel("E-mail").fill("ada@example.com");
     await page.getByLabel("Password").fill(PASSWORD);

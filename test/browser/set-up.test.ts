@@ -5,11 +5,11 @@ import { setUp, type Site, startSite } from "./support/site.ts";
 let site: Site;
 afterEach(() => site?.close());
 
-/** A proxy is trusted, so others may reach the page. */
+/** A configuration with a trusted proxy counts as reachable by others. */
 const EXPOSED = { http: { listen: "127.0.0.1:0", trusted_proxies: ["10.0.0.0/8"] } };
 
-describe("the set-up of an installation that others reach", () => {
-  it("asks for the setup token, and takes it from the link that was printed", async () => {
+describe("the set-up of an exposed installation", () => {
+  it("requires the setup token, and reads it from the printed link", async () => {
     site = await startSite({ config: EXPOSED });
     const stranger = await site.visit("/");
     await stranger.page.getByLabel("E-mail").fill("eve@example.com");
@@ -26,8 +26,8 @@ describe("the set-up of an installation that others reach", () => {
   });
 });
 
-describe("the set-up where sign-up is closed", () => {
-  it("names the command that makes the first administrator", async () => {
+describe("the set-up with closed sign-up", () => {
+  it("shows the command that creates the first administrator", async () => {
     site = await startSite({ config: { sign_up: "closed" } });
     const { page } = await site.visit("/");
     await page.getByText("npx parley accounts create --role administrator").waitFor();

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { setUp, type Site, startSite, type Visit } from "./support/site.ts";
 
 const run = promisify(execFile);
-/** Where the clients are installed, and the contract is. */
+/** Root of the repository, with the installed clients and the contract. */
 const root = join(import.meta.dirname, "../..");
 
 let site: Site;
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => site?.close());
 
-/** What the button beside an example puts into the clipboard. */
+/** Returns the text that the copy button of an example puts into the clipboard. */
 async function copy(name: string): Promise<string> {
   await visit.page.getByRole("tab", { name, exact: true }).click();
   await visit.page.getByRole("button", { name: `Copy the ${name} example` }).click();
@@ -30,7 +30,7 @@ async function copy(name: string): Promise<string> {
   return visit.page.evaluate<string>("navigator.clipboard.readText()");
 }
 
-/** What a program prints, with nothing of the developer's own in its environment. */
+/** Runs a program without the developer's environment. Returns its output. */
 async function print(command: string, ...args: string[]): Promise<string> {
   const { stdout } = await run(command, args, { cwd: root, env: { PATH: process.env["PATH"] }, timeout: 30_000 });
   return stdout;
@@ -39,7 +39,7 @@ async function print(command: string, ...args: string[]): Promise<string> {
 const inShell = (text: string): Promise<string> => print("bash", "-c", text);
 const inNode = (text: string): Promise<string> => print(process.execPath, "--input-type=module", "--eval", text);
 
-describe("an example that is copied and pasted", () => {
+describe("a copied code example", () => {
   it("works in a shell with curl", async () => {
     expect(JSON.parse(await inShell(await copy("curl")))).toMatchObject({ object: "chat.completion" });
   });
@@ -62,7 +62,7 @@ describe("an example that is copied and pasted", () => {
     expect(printed.trim()).not.toMatch(/^(undefined|null|)$/);
   });
 
-  it("holds the secret of the key", async () => {
+  it("contains the secret of the key", async () => {
     const secret = (await visit.page.getByTestId("secret").textContent()) ?? "";
     for (const name of ["Python", "Go"]) expect(await copy(name)).toContain(secret);
   });

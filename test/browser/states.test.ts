@@ -15,8 +15,8 @@ beforeAll(async () => {
 afterEach(() => visit.page.unrouteAll());
 afterAll(() => site?.close());
 
-describe("a page whose data", () => {
-  it("is on its way says so", async () => {
+describe("a page", () => {
+  it("shows a loading state", async () => {
     const { page } = visit;
     let answer = (): void => undefined;
     const asked = new Promise<void>((resolve) => (answer = resolve));
@@ -32,7 +32,7 @@ describe("a page whose data", () => {
     expect(await page.getByText("Loading the keys").count()).toBe(0);
   });
 
-  it("cannot be had says why, and tries again when it is told to", async () => {
+  it("shows an error if its data cannot be loaded, with a retry button", async () => {
     const { page } = visit;
     await page.route(LIST, (route) => route.abort());
     await page.reload();
@@ -45,7 +45,7 @@ describe("a page whose data", () => {
     await page.getByText("first key").waitFor();
   });
 
-  it("cannot be had comes back by itself with Parley", async () => {
+  it("reloads its data automatically when Parley is reachable again", async () => {
     const { page } = visit;
     await page.route(/parley\.console|healthz/, (route) => route.abort());
     await page.reload();
@@ -56,7 +56,7 @@ describe("a page whose data", () => {
     expect(await page.getByText("Can’t reach Parley").count()).toBe(0);
   });
 
-  it("is refused says what the service has said", async () => {
+  it("shows the error message of the service, escaped", async () => {
     const { page } = visit;
     const info = { type: "google.rpc.ErrorInfo", value: "CgdVTktOT1dOEgZwYXJsZXk" };
     const body = JSON.stringify({ code: "unavailable", message: "The ledger <b>rests</b>.", details: [info] });
@@ -66,7 +66,7 @@ describe("a page whose data", () => {
     expect(await page.locator("main b").count()).toBe(0);
   });
 
-  it("cannot be brought up to date is still shown, and says so", async () => {
+  it("keeps outdated data with a warning if the refresh fails", async () => {
     const { page } = visit;
     await page.reload();
     await page.getByText("first key").waitFor();
@@ -80,7 +80,7 @@ describe("a page whose data", () => {
     expect(await page.getByText("may be out of date").count()).toBe(0);
   });
 
-  it("could not be loaded itself says so, and lets go on to another page", async () => {
+  it("shows an error if its chunk cannot be loaded, and other pages still work", async () => {
     const { page, complaints } = visit;
     await page.route("**/assets/account-*.js", (route) => route.abort());
     await page.getByRole("link", { name: "Account" }).click();
@@ -95,11 +95,11 @@ describe("a page whose data", () => {
 
     await page.getByRole("link", { name: "Keys" }).click();
     await page.getByText("first key").waitFor();
-    // The browser and React both say that a file is missing.
+    // The browser and React both report the missing file.
     complaints.length = 0;
   });
 
-  it("is out of reach from the very beginning can be asked for again", async () => {
+  it("shows an error if the session cannot be loaded, with a retry button", async () => {
     const { page } = visit;
     await page.route("**/parley.console.v1.SessionService/GetSession", (route) => route.abort());
     await page.reload();
@@ -112,7 +112,7 @@ describe("a page whose data", () => {
 });
 
 describe("many keys", () => {
-  it("are found by their names", async () => {
+  it("can be searched by name", async () => {
     const { page } = visit;
     await page.evaluate(`Promise.all(Array.from({ length: 12 }, (_, index) => fetch("/parley.console.v1.KeyService/Create", {
       method: "POST",

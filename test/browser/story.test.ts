@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => site?.close());
 
-/** Asks as a program with this key would. */
+/** Sends a request with this key. Returns the answer. */
 function ask(apiKey: string): Promise<string | null | undefined> {
   const client = new OpenAI({ apiKey, baseURL: `${site.product.url}/v1`, maxRetries: 0 });
   const messages = [{ role: "user", content: "Hello!" }] as const;
@@ -26,34 +26,34 @@ function ask(apiKey: string): Promise<string | null | undefined> {
 const listed = (name: string) =>
   visit.page.getByRole("list", { name: "Active keys" }).getByRole("listitem").filter({ hasText: name });
 
-/** The key of the web app that no rotation has replaced. */
+/** The current key of the web app, without its rotated predecessors. */
 const working = () => listed("web app").filter({ hasNotText: "Rotated, expires" });
 
-/** What somebody with this key is told. */
+/** Returns the HTTP status of a failed request with this key. */
 const statusOf = (apiKey: string): Promise<unknown> =>
   ask(apiKey).catch((error: { readonly status: number }) => error.status);
 
-// Each step goes on where the one before has ended.
+// The steps depend on each other.
 describe("the first day with Parley", () => {
-  it("begins with the administrator's account", async () => {
+  it("starts with the administrator's account", async () => {
     await visit.page.getByRole("heading", { name: "Set up Parley" }).waitFor();
     await setUp(visit.page);
     expect(await visit.page.getByText("ada@example.com").count()).toBe(1);
     expect(await visit.page.getByText("Administrator").count()).toBe(1);
   });
 
-  it("has the key that the greeting has shown", async () => {
+  it("lists the key that was printed at startup", async () => {
     await listed("first key").waitFor();
     expect(await listed("first key").innerText()).toContain(site.product.firstKey.slice(-4));
   });
 
-  it("goes on with a key that works at once", async () => {
+  it("creates a key that works immediately", async () => {
     first = await createKey(visit.page, "web app");
     expect(first).toMatch(/^sk_parley_\w{46}$/);
     expect(await ask(first)).toBeTruthy();
   });
 
-  it("shows the request when it ends, without being loaded again", async () => {
+  it("shows completed requests live", async () => {
     const watched = visit.page.waitForResponse((response) => response.url().endsWith(".RequestService/Watch"));
     await visit.page.getByRole("link", { name: "Requests" }).click();
     await watched;
@@ -64,7 +64,7 @@ describe("the first day with Parley", () => {
     await visit.page.getByRole("link", { name: "Keys" }).click();
   });
 
-  it("shows that the key was used, and what it cost", async () => {
+  it("shows last use and cost of the key", async () => {
     await expect
       .poll(async () => {
         await visit.page.reload();
@@ -73,7 +73,7 @@ describe("the first day with Parley", () => {
       .toMatch(/just now[\s\S]*\$0\.0/);
   });
 
-  it("asks for the password when it was given long ago, and then goes on", async () => {
+  it("requires password confirmation for an old session, and then continues", async () => {
     site.forgetPasswords();
     await visit.page.getByRole("button", { name: "Rotate web app" }).click();
     await visit.page.getByRole("button", { name: "Rotate key" }).click();
@@ -92,7 +92,7 @@ describe("the first day with Parley", () => {
     await listed("Rotated, expires in 24 hours").waitFor();
   });
 
-  it("leaves only the new key working where the old one is to end at once", async () => {
+  it("stops the old key immediately if requested", async () => {
     await working().getByRole("button", { name: "Rotate web app" }).click();
     await visit.page.getByLabel("Keep the old key active").selectOption("Revoke immediately");
     await visit.page.getByRole("button", { name: "Rotate key" }).click();
@@ -101,7 +101,7 @@ describe("the first day with Parley", () => {
     expect(await ask(third)).toBeTruthy();
   });
 
-  it("refuses a revoked key within a second, and with it the one that was still in its grace", async () => {
+  it("rejects a revoked key within a second, and the predecessor in its grace period", async () => {
     await working().getByRole("button", { name: "Revoke web app" }).click();
     expect(await visit.page.getByLabel("Also revoke the keys it replaced").isChecked()).toBe(true);
     await visit.page.getByRole("dialog").getByRole("button", { name: "Revoke key" }).click();
@@ -111,7 +111,7 @@ describe("the first day with Parley", () => {
     expect(await statusOf(first)).toBe(401);
   });
 
-  it("adds up what was used", async () => {
+  it("shows the usage", async () => {
     await visit.page.getByRole("link", { name: "Usage" }).click();
     await visit.page.getByLabel("Group by").selectOption("Key");
     await expect.poll(() => visit.page.getByRole("row", { name: /^web app/ }).count()).toBeGreaterThan(0);
@@ -122,19 +122,19 @@ describe("the first day with Parley", () => {
       .waitFor();
   });
 
-  it("ends with a session that is over", async () => {
+  it("ends the session at sign-out", async () => {
     const cookies = await visit.page.context().cookies();
     await visit.page.getByRole("button", { name: "Sign out" }).click();
     await visit.page.getByRole("heading", { name: "Sign in" }).waitFor();
-    // What is left tells a browser that is known, and opens nothing.
+    // The remaining cookie identifies a known browser and grants no access.
     expect((await visit.page.context().cookies()).map(({ name }) => name)).toEqual(["browser"]);
-    // Not even the cookie of before opens it again.
+    // The old cookie does not restore the session.
     await visit.page.context().addCookies(cookies);
     await visit.page.reload();
     await visit.page.getByRole("heading", { name: "Sign in" }).waitFor();
   });
 
-  it("gives the browser nothing to complain about", () => {
+  it("causes no browser errors", () => {
     expect(visit.complaints).toEqual([]);
   });
 });

@@ -24,14 +24,14 @@ beforeAll(async () => {
 });
 afterAll(() => site?.close());
 
-/** Opens the page with these words in its address, and waits for its plots. */
+/** Opens the usage page with this query, and waits for its figures. */
 async function open(page: Page, search = ""): Promise<void> {
   await page.goto(`${site.product.url}/usage${search}`);
   await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
   await page.getByRole("definition").first().waitFor();
 }
 
-/** The four figures, without how they have changed. */
+/** Returns the four key figures, without their change. */
 async function figures(page: Page): Promise<Record<string, string>> {
   const names = ["Requests", "Tokens", "Cost", "Error rate"];
   const values = names.map((name) => figure(page, name).getByRole("definition").first().innerText());
@@ -42,13 +42,13 @@ function figure(page: Page, name: string) {
   return page.locator("dl > div", { has: page.getByRole("term").getByText(name, { exact: true }) });
 }
 
-/** The table of groups, a list of its cells for each row. */
+/** Returns the cells of the table of groups, by row. */
 function groups(page: Page, by: string): Promise<string[][]> {
   const rows = page.getByRole("region", { name: `Usage by ${by}`, exact: true }).locator("table tr");
   return rows.evaluateAll((all) => all.map((row) => [...row.children].map(({ textContent }) => textContent ?? "")));
 }
 
-/** Writes what was used at other times, by others or by models that there are not. */
+/** Inserts ledger entries, such as for other times, accounts or unknown models. */
 async function write(entries: readonly Partial<LedgerEntry>[]): Promise<void> {
   const store = await openStore({ dataDir: join(site.product.home, "data"), databaseUrl: undefined });
   const at = ({ startedAtMs = Date.now() }: Partial<LedgerEntry>) => ({ startedAtMs, endedAtMs: startedAtMs });
@@ -63,8 +63,8 @@ function keyIdOf(name: string): string {
   return String(row?.["id"]);
 }
 
-describe("the page of usage", () => {
-  it("says so when nothing was used, and loads no chart for it", async () => {
+describe("the usage page", () => {
+  it("shows an empty state without usage, and does not load the chart library", async () => {
     const { page } = visit;
     await open(page);
     await page.getByText("No usage yet").waitFor();
@@ -72,7 +72,7 @@ describe("the page of usage", () => {
     expect(await page.evaluate(CHART_FILES)).toEqual([]);
   });
 
-  it("has the figures of what the official client was told", async () => {
+  it("shows the same figures as reported to the official client", async () => {
     const { page } = visit;
     const client = new OpenAI({ apiKey: site.product.firstKey, baseURL: `${site.product.url}/v1`, maxRetries: 0 });
     let tokens = 0;
@@ -95,7 +95,7 @@ describe("the page of usage", () => {
     expect(await link.getAttribute("href")).toMatch(/^\/requests\?model=alpha-haiku-4\.5&since=[^&]+Z&until=[^&]+Z$/);
   });
 
-  it("compares with the time before", async () => {
+  it("compares with the previous period", async () => {
     const { page } = visit;
     const before = { startedAtMs: Date.now() - 30 * DAY_MS, keyId: "key_gone", servedModel: "old" };
     await write([before, { ...before, outcome: "upstream_timeout" }]);
@@ -107,7 +107,7 @@ describe("the page of usage", () => {
     expect(await figure(page, "Requests").innerText()).toContain("–");
   });
 
-  it("is changed by the keyboard alone, and its address says how", async () => {
+  it("is operated by keyboard, with its settings in the URL", async () => {
     const { page } = visit;
     await open(page);
     const choose = async (label: string, typed: string): Promise<void> => {
@@ -131,7 +131,7 @@ describe("the page of usage", () => {
     expect(new URL(page.url()).searchParams.get("account")).toBe("acct_default");
   });
 
-  it.each([1440, 390])("has labels at its axes that do not collide, at a width of %i", async (width) => {
+  it.each([1440, 390])("has no overlapping axis labels at a width of %i", async (width) => {
     const { page } = await site.visit("/sign-in", { viewport: { width, height: 900 } });
     await page.addInitScript(NOTE_LABELS);
     await page.getByLabel("E-mail").fill("ada@example.com");
@@ -147,7 +147,7 @@ describe("the page of usage", () => {
     await page.context().close();
   });
 
-  it("reads its plots out step by step, and has their values as tables", async () => {
+  it("makes chart values accessible by slider and table", async () => {
     const { page } = visit;
     await open(page, "?by=none&days=7");
     const plot = page.getByRole("region", { name: "Requests", exact: true });
@@ -177,7 +177,7 @@ describe("the page of usage", () => {
     expect(await findBarriersEverywhere(page)).toEqual([]);
   });
 
-  it("draws again in the other theme and for another width", async () => {
+  it("redraws charts for another theme and width", async () => {
     const { page } = visit;
     await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
     await open(page);
@@ -195,7 +195,7 @@ describe("the page of usage", () => {
     await expect.poll(picture).toBe(light);
   });
 
-  it("shows names for what they are, and writes no formulas into its files", async () => {
+  it("escapes names on the page and formulas in CSV files", async () => {
     const { page } = visit;
     await page.goto(`${site.product.url}/keys`);
     await createKey(page, HOSTILE_KEY);
@@ -219,7 +219,7 @@ describe("the page of usage", () => {
     expect(await page.locator("main img, main script").count()).toBe(0);
   });
 
-  it("shows nobody what others have used, and neither do its services", async () => {
+  it("does not show usage of other accounts, and neither do its services", async () => {
     const stranger = await site.visit("/sign-up");
     const { page } = stranger;
     await page.getByLabel("E-mail").fill("bob@example.com");
@@ -249,7 +249,7 @@ describe("the page of usage", () => {
     expect(stranger.complaints).toEqual([]);
   });
 
-  it("says beside keys and on the account what their budgets count", async () => {
+  it("matches the spending shown for keys and the account", async () => {
     const { page, complaints } = visit;
     await page.goto(`${site.product.url}/keys`);
     const key = page.getByRole("listitem").filter({ hasText: HOSTILE_KEY });
@@ -267,7 +267,7 @@ describe("the page of usage", () => {
   });
 });
 
-/** Keeps, on the page, where each canvas has which text. */
+/** Script that records the position of each text drawn on a canvas. */
 const NOTE_LABELS = `
   globalThis.labels = [];
   const { fillText } = CanvasRenderingContext2D.prototype;
@@ -280,14 +280,17 @@ const NOTE_LABELS = `
   };
 `;
 
-/** Pairs of texts on one canvas that overlap, or nearly do, one above the other; what is drawn again at its place is no pair. */
+/**
+ * Pairs of texts on one canvas that overlap, or have less than 6 pixels between them vertically. The same text redrawn
+ * at the same place is not a pair.
+ */
 const COLLISIONS = `globalThis.labels.filter(({ canvas }) => canvas.isConnected).flatMap((one, index, all) =>
   all.slice(index + 1)
     .filter((other) => other.canvas === one.canvas && (other.text !== one.text || other.left !== one.left))
     .filter((other) => one.left < other.right && other.left < one.right && one.top < other.bottom + 6 && other.top < one.bottom + 6)
     .map((other) => [one.text, other.text]))`;
 
-/** The files that draw charts, as far as they were loaded. */
+/** Loaded files of the chart library. */
 const CHART_FILES = `performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => /\\/chart-[^/]*\\.js$/.test(name))`;
 
 async function downloaded(page: Page, label: string): Promise<{ name: string; text: string }> {

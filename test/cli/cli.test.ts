@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-/** As the gateway's first start leaves it. */
+/** The database after the gateway's first start. */
 async function makeDatabase(dataDir: string): Promise<void> {
   await (await openStore({ dataDir, databaseUrl: undefined })).close();
 }
@@ -242,7 +242,7 @@ describe("keys", () => {
     expect(stderr).toMatch(/^parley: .*cannot be opened: the data_dir is not a directory\n$/);
   });
 
-  it("are made in a new database where there is none, which is named, and listed in none", async () => {
+  it("are created in a new database if there is none, whose path is printed, and listing creates none", async () => {
     const elsewhere = join(directory, "elsewhere");
     const context = { env: { PARLEY_DATA_DIR: elsewhere } };
     const file = join(elsewhere, "parley.db");

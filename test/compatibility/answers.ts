@@ -1,23 +1,30 @@
 import { create } from "@bufbuild/protobuf";
+import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { CompletionChunkSchema, CompletionSchema, CompletionStartSchema } from "../../gen/parley/v1/completion_pb.js";
-import { ReportSchema } from "../../gen/parley/v1/report_pb.js";
+import { ClampSchema, OmissionSchema, ReportSchema } from "../../gen/parley/v1/report_pb.js";
 import type { Dialect } from "../../src/config/dialects.ts";
+import type { NameOf } from "../../src/formats/openai-chat/field-names.ts";
 import { toChatCompletion } from "../../src/formats/openai-chat/response.ts";
+import { toAttemptMessage } from "../../src/core/attempt.ts";
 import { ChunkWriter } from "../../src/formats/openai-chat/stream.ts";
 import { TRANSLATORS } from "./dialects.ts";
+import { attemptOf } from "../support/attempt.ts";
 
 const report = create(ReportSchema, {
-  attempts: [{ model: "m", outcome: "served", upstreamStatus: 200, reason: "-", durationMs: 1 }],
-  omitted: ["seed"],
-  clamped: [{ field: "temperature", requested: 1.4, sent: 1 }],
+  attempts: [toAttemptMessage(attemptOf({ upstreamStatus: 200, reason: "-", durationMs: 1 }))],
+  omitted: [create(OmissionSchema, { field: "seed" })],
+  clamped: [create(ClampSchema, { field: "temperature", requested: 1.4, sent: 1 })],
   costMicroUsd: 1n,
 });
-const head = { id: "chatcmpl-1", created: 1n, model: "m" };
+const head = { id: "chatcmpl-1", createTime: create(TimestampSchema, { seconds: 1n }), model: "m" };
+const nameOf: NameOf = (path) => path;
 
 /** A provider's answer as the client reads it. */
 export function asCompletion(dialect: Dialect, json: object): unknown {
   const { choices, usage } = TRANSLATORS[dialect].read(json);
-  return toJson(toChatCompletion(create(CompletionSchema, { ...head, choices, report, ...(usage && { usage }) })));
+  return toJson(
+    toChatCompletion(create(CompletionSchema, { ...head, choices, report, ...(usage && { usage }) }), nameOf),
+  );
 }
 
 /** The same as the events of a stream. */
@@ -27,7 +34,7 @@ export function asEvents(dialect: Dialect, json: object): unknown[] {
     ...TRANSLATORS[dialect].readChunks(json),
     create(CompletionChunkSchema, { event: { case: "report", value: report } }),
   ];
-  const events = new ChunkWriter({ includeUsage: true }).write(chunks).split("\n\n");
+  const events = new ChunkWriter({ includeUsage: true, nameOf }).write(chunks).split("\n\n");
   return events.filter((event) => event.startsWith("data: {")).map((event): unknown => JSON.parse(event.slice(6)));
 }
 

@@ -1,6 +1,7 @@
 import type { Dialect } from "../../src/config/dialects.ts";
 import { Failure } from "../../src/core/failure.ts";
-import type { Translation, UpstreamModel } from "../../src/core/provider.ts";
+import type { UpstreamModel } from "../../src/core/provider.ts";
+import { renameFields } from "../../src/formats/openai-chat/field-names.ts";
 import { readChatRequest } from "../../src/formats/openai-chat/request.ts";
 import { modelOf, TRANSLATORS } from "./dialects.ts";
 import type { Fields, RequestSample } from "./request-samples.ts";
@@ -19,19 +20,19 @@ export interface Outcome {
 /** Translates both requests of a sample and says in what they differ. */
 export function observe({ given, without = {} }: RequestSample, dialect: Dialect, condition: Condition): Outcome {
   const model = modelOf(dialect, condition);
-  const translate = (fields: Fields): Translation => translateChat({ dialect, model, fields });
-  let translation: Translation;
+  const translate = (fields: Fields): Translated => translateChat({ dialect, model, fields });
+  let translated: Translated;
   try {
-    translation = translate({ ...without, ...given });
+    translated = translate({ ...without, ...given });
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== "invalid_request") throw error;
     return { changed: [], omitted: [], clamped: [], refused: open(error.param ?? "") };
   }
   const plain = translate(without);
   return {
-    changed: changes(leaves(JSON.parse(plain.body.toString())), leaves(JSON.parse(translation.body.toString()))),
-    omitted: translation.omitted.filter((field) => !plain.omitted.includes(field)).map(open),
-    clamped: translation.clamped.map(({ field, sent }) => ({ field, sent })),
+    changed: changes(leaves(plain.json), leaves(translated.json)),
+    omitted: translated.omitted.filter((field) => !plain.omitted.includes(field)).map(open),
+    clamped: translated.clamped.map(({ field, sent }) => ({ field, sent })),
     refused: undefined,
   };
 }
@@ -90,9 +91,24 @@ function translateChat(of: {
   readonly dialect: Dialect;
   readonly model: UpstreamModel;
   readonly fields: Fields;
-}): Translation {
+}): Translated {
   const chat = { model: "m", messages: [{ role: "user", content: "Hi" }], ...of.fields };
-  return TRANSLATORS[of.dialect].translate(readChatRequest(chat).request, of.model, "whole");
+  const { request, nameOf } = readChatRequest(chat);
+  try {
+    const { body, omitted, clamped } = TRANSLATORS[of.dialect].translate(request, of.model, "whole");
+    return {
+      json: JSON.parse(body.toString()),
+      omitted: omitted.map(({ field }) => nameOf(field)),
+      clamped: clamped.map(({ field, sent }) => ({ field: nameOf(field), sent })),
+    };
+  } catch (error) {
+    throw error instanceof Failure ? renameFields(error, nameOf) : error;
+  }
+}
+
+/** A translation with the caller's names of fields. */
+interface Translated extends Pick<Outcome, "omitted" | "clamped"> {
+  readonly json: unknown;
 }
 
 /** The path with its indexes left open. */

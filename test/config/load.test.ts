@@ -78,7 +78,7 @@ describe("a redacted configuration", () => {
 });
 
 describe("any damage to a file", () => {
-  /** Flaws of the error for a text; none when the text is accepted. */
+  /** Returns the flaws of the error for a text; none if the text is valid. */
   const flawsOf = (text: string): string[] => {
     try {
       parseConfig({ file: "parley.yaml", text, env: { ALPHA_API_KEY: SECRET } });
@@ -102,7 +102,7 @@ describe("any damage to a file", () => {
     );
   });
 
-  it("is reported with a place wherever the file is cut off", () => {
+  it("is reported with a place for a file truncated anywhere", () => {
     for (let length = 1; length < GOOD.length; length += 7) expect(flawsOf(GOOD.slice(0, length))).toEqual([]);
   });
 

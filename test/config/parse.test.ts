@@ -150,7 +150,7 @@ describe("interpolation", () => {
   });
 });
 
-describe("mistakes", () => {
+describe("errors in the file", () => {
   it.each([
     ["http: { lisen: x }", "1:9: http.lisen: unknown key; did you mean listen?"],
     ["http:\n  listen: 5", "2:11: http.listen: must be text, not a number"],
@@ -201,13 +201,13 @@ describe("mistakes", () => {
     expect(message).not.toMatch(/^\s+at /m);
   });
 
-  it("with a credential in the place of a key do not show it", () => {
+  it("with a credential as a key name do not contain it", () => {
     const message = errorOf(`providers: { alpha: { api_keys: [x], ${KEY}-of-ours } }`);
     expect(message).toContain("1:38: providers.alpha.a-long-enoug…: unknown key");
     expect(message).not.toContain(KEY);
   });
 
-  it("are all reported in one run", () => {
+  it("are all reported at once", () => {
     const message = errorOf("http: { lisen: x }\ngrpc: { port: 1 }\nlog: { level: loud }");
     expect(message.split("\n")).toHaveLength(4);
   });
@@ -216,7 +216,7 @@ describe("mistakes", () => {
 const OF_LOCAL = "models: { tiny: { provider: local, upstream_model: t } }";
 
 describe("providers", () => {
-  it("without any model left to serve are a mistake", () => {
+  it("that leave no model are refused", () => {
     const text = "providers: { local: { dialect: openai, base_url: 'https://a.example/v1' } }";
     expect(errorOf(text)).toContain("models: no model is left: none uses local");
   });

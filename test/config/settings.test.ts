@@ -1,7 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { z } from "zod";
 import { parseConfig } from "../../src/config/parse.ts";
+import { fileSchema } from "../../src/config/schema.ts";
 import { listSettings } from "../../src/config/settings.ts";
 
 const textOf = (file: object): string => JSON.stringify(file);
@@ -10,7 +12,24 @@ const list = (file: object) => {
   return Object.fromEntries(listSettings(config).map(({ key, value }) => [key, value]));
 };
 
+/** Keys of the file that are no settings of their own, or are shown elsewhere. */
+const NOT_LISTED = new Set(["http.allow_public", "grpc.allow_public", "operations.allow_public", "simulator.enabled"]);
+
+/** Paths of all keys with a value, without those of providers and models. */
+function keysOf(schema: Record<string, unknown>, path = ""): string[] {
+  const properties = schema["properties"] as Record<string, Record<string, unknown>> | undefined;
+  if (properties === undefined) return [path];
+  return Object.entries(properties).flatMap(([name, inner]) =>
+    name === "providers" || name === "models" ? [] : keysOf(inner, path === "" ? name : `${path}.${name}`),
+  );
+}
+
 describe("the settings in force", () => {
+  it("are all keys of the file, but for those of providers and models", () => {
+    const keys = keysOf(z.toJSONSchema(fileSchema, { io: "input" }));
+    expect(keys.filter((key) => !NOT_LISTED.has(key)).toSorted()).toEqual(Object.keys(list({})).toSorted());
+  });
+
   it("have the form of the configuration file", () => {
     const settings = list({
       http: { listen: "[::1]:9000", public_url: "https://parley.example.com", trusted_proxies: ["10.0.0.0/8", "::1"] },
@@ -32,7 +51,7 @@ describe("the settings in force", () => {
     });
   });
 
-  it("hold no secret", () => {
+  it("contain no secret", () => {
     const settings = list({
       database: { url: "postgres://parley:planted-secret@db.internal/parley" },
       redis: { url: "redis://:planted-secret@redis.internal:6379" },

@@ -16,7 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(home, { recursive: true }));
 
-/** A configuration from a file with this mode. */
+/** A configuration from a file with these permissions. */
 function load(sections: object, { mode = 0o600, env = {} }: { mode?: number; env?: Record<string, string> } = {}) {
   writeFileSync(file, JSON.stringify({ data_dir: join(home, "data"), ...sections }));
   chmodSync(file, mode);
@@ -25,7 +25,7 @@ function load(sections: object, { mode = 0o600, env = {} }: { mode?: number; env
 
 const settings = (...given: Parameters<typeof load>) => listWarnings(load(...given)).map(({ setting }) => setting);
 
-describe("a configuration that is not safe", () => {
+describe("an unsafe configuration", () => {
   const open = { listen: "0.0.0.0:8080", allow_public: true };
 
   it.each([

@@ -8,8 +8,11 @@ import {
   UsageSchema,
 } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
+import { AttemptOutcome, OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { finishChunk, usageChunk } from "../../src/core/chunks.ts";
+import type { Call } from "../../src/core/call.ts";
 import { createCompletions } from "../../src/core/completions.ts";
+import { omission } from "../../src/core/provider-options.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { CompletionRecord, LedgerEntry } from "../../src/core/ledger.ts";
 import type { LimitFacts } from "../../src/core/limiter.ts";
@@ -85,14 +88,16 @@ function createCore(options: CoreOptions, forbidden: readonly string[] = []) {
     entries,
     told,
     caller,
-    create: (asked: Asked = {}) => world.clock.drive(completions.create(requestTo(asked), call)),
+    create: (asked: Asked = {}, more: Partial<Call> = {}) =>
+      world.clock.drive(completions.create(requestTo(asked), { ...call, ...more })),
     stream: (asked: Asked = {}) =>
       batchesOf(
         (emit) => completions.stream(requestTo(asked), call, emit),
         () => caller.abort(new Failure("cancelled", "Left.")),
       ),
     emit: (emit: Emit) => world.clock.drive(completions.stream(requestTo({}), call, emit)),
-    read: (asked: Asked = {}) => world.clock.drive(collect((emit) => completions.stream(requestTo(asked), call, emit))),
+    read: (asked: Asked = {}, more: Partial<Call> = {}) =>
+      world.clock.drive(collect((emit) => completions.stream(requestTo(asked), { ...call, ...more }, emit))),
   };
 }
 
@@ -104,11 +109,11 @@ describe("a whole completion", () => {
     const completion = await createCore({ scripts: { a: [counted] } }).create();
     expect(completion).toMatchObject({
       id: "chatcmpl-1",
-      created: 1_767_225_600n,
+      createTime: { seconds: 1_767_225_600n },
       model: "a",
       choices: [{ index: 0, finishReason: FinishReason.STOP, nativeFinishReason: "end_turn" }],
       usage: { promptTokens: 100 },
-      report: { costMicroUsd: BigInt(COST_MICRO_USD), attempts: [{ model: "a", outcome: "served" }] },
+      report: { costMicroUsd: BigInt(COST_MICRO_USD), attempts: [{ model: "a", outcome: AttemptOutcome.SERVED }] },
     });
   });
 
@@ -176,24 +181,34 @@ describe("a streamed completion", () => {
   it("starts with the ID and the model and ends with the report and the cost", async () => {
     const { batches } = await createCore({ scripts: { a: [counted] } }).read();
     expect(said(batches)).toBe("start hi  there finish usage report");
-    expect(eventOf(batches, "start")).toMatchObject({ id: "chatcmpl-1", created: 1_767_225_600n, model: "a" });
+    expect(eventOf(batches, "start")).toMatchObject({
+      id: "chatcmpl-1",
+      createTime: { seconds: 1_767_225_600n },
+      model: "a",
+    });
     expect(eventOf(batches, "report")).toMatchObject({ costMicroUsd: BigInt(COST_MICRO_USD) });
   });
 });
 
 describe("fields that the entrance did not know", () => {
   it("are reported before those that the model cannot honour", async () => {
-    const core = createCore({ scripts: { a: [counted] }, translations: { a: { omitted: ["seed"] } } });
-    const asked = { unrecognizedFields: ["frobnicate", "messages[0].weight"] };
-    expect((await core.create(asked)).report!.omitted).toEqual(["frobnicate", "messages[0].weight", "seed"]);
-    expect(eventOf((await core.read(asked)).batches, "report")).toMatchObject({
-      omitted: ["frobnicate", "messages[0].weight", "seed"],
+    const core = createCore({
+      scripts: { a: [counted] },
+      translations: { a: { omitted: [omission("seed", OmissionReason.UNSUPPORTED)] } },
     });
+    const call = { unrecognized: ["frobnicate", "messages[0].weight"] };
+    const omitted = [
+      { field: "frobnicate", reason: OmissionReason.UNKNOWN },
+      { field: "messages[0].weight", reason: OmissionReason.UNKNOWN },
+      { field: "seed", reason: OmissionReason.UNSUPPORTED },
+    ];
+    expect((await core.create({}, call)).report!.omitted).toMatchObject(omitted);
+    expect(eventOf((await core.read({}, call)).batches, "report")).toMatchObject({ omitted });
   });
 
   it("are a violation of a strict request, each", async () => {
     const core = createCore({ scripts: { a: [counted] } });
-    await expect(core.create({ strict: true, unrecognizedFields: ["x", "y"] })).rejects.toMatchObject({
+    await expect(core.create({ strict: true }, { unrecognized: ["x", "y"] })).rejects.toMatchObject({
       code: "invalid_request",
       violations: [{ field: "x" }, { field: "y" }],
     });
@@ -226,24 +241,15 @@ describe("what is wrong with a request is found in order", () => {
       ["images"],
       { code: "permission_denied", message: "Not images." },
     ],
-    [
-      "a wrong value",
-      { ...invalid, strict: true, unrecognizedFields: ["x"] },
-      ["images"],
-      { code: "invalid_request", param: "temperature" },
-    ],
-    [
-      "an unknown field of a strict request",
-      { strict: true, unrecognizedFields: ["x"] },
-      [],
-      { code: "invalid_request", param: "x" },
-    ],
+    ["a wrong value", { ...invalid, strict: true }, ["images"], { code: "invalid_request", param: "temperature" }],
+    ["an unknown field of a strict request", { strict: true }, [], { code: "invalid_request", param: "x" }],
     ["what the model cannot do", {}, [], { code: "invalid_request", message: "a cannot." }],
   ])("%s", async (_, asked, forbidden, shown) => {
     const translations = { a: new Failure("invalid_request", "a cannot.") };
     const core = createCore({ scripts: { a: [counted], b: [counted] }, translations }, forbidden);
-    await expect(core.create(asked)).rejects.toMatchObject(shown);
-    expect((await core.read(asked)).failure).toMatchObject(shown);
+    const call = { unrecognized: asked.strict === true ? ["x"] : [] };
+    await expect(core.create(asked, call)).rejects.toMatchObject(shown);
+    expect((await core.read(asked, call)).failure).toMatchObject(shown);
     expect(core.world.provider.calls).toEqual([]);
     expect(core.records).toMatchObject([
       { outcome: shown["code"], attempts: [], streamed: false },
@@ -630,11 +636,9 @@ describe("an attempt that ended without the provider's count", () => {
   });
 
   it("is booked by the whole context window when a document is in its prompt", async () => {
-    const content = [
-      { content: { case: "file" as const, value: { source: { case: "id" as const, value: "file-1" } } } },
-    ];
+    const parts = [{ kind: { case: "file" as const, value: { source: { case: "id" as const, value: "file-1" } } } }];
     const core = createLeaving({ ending: "hang" });
-    await expect(core.create({ messages: [message(Role.USER, "", { content })] })).rejects.toMatchObject({
+    await expect(core.create({ messages: [message(Role.USER, "", { parts })] })).rejects.toMatchObject({
       code: "cancelled",
     });
     await core.world.clock.pass(2_000);

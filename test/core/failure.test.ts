@@ -1,7 +1,6 @@
-import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { AttemptSchema } from "../../gen/parley/v1/report_pb.js";
 import { Failure, type FailureCode, invalidField } from "../../src/core/failure.ts";
+import { attemptOf } from "../support/attempt.ts";
 
 describe("a failure", () => {
   it("that is one already is taken as it is", () => {
@@ -29,7 +28,7 @@ describe("a failure", () => {
       cause,
     };
     const failure = new Failure("upstream_unavailable", "Busy.", facts);
-    const attempts = [create(AttemptSchema, { model: "a", outcome: "upstream_unavailable" })];
+    const attempts = [attemptOf({ outcome: "upstream_unavailable" })];
     const same = failure.with({ attempts });
     expect(same).toMatchObject({ code: "upstream_unavailable", message: "Busy.", ...facts, attempts });
     expect(failure.attempts).toEqual([]);

@@ -57,7 +57,9 @@ describe("the models", () => {
         () => "found",
         (failure: Error) => failure.message,
       );
-    expect(await messageOf("bb", mayUse(["b"]))).toContain("Did you mean 'b'? GET /v1/models lists yours.");
+    expect(await messageOf("bb", mayUse(["b"]))).toContain(
+      "Did you mean 'b'? GET /v1/models (gRPC: ModelService.List) lists yours.",
+    );
     expect(await messageOf("openai/bb", mayUse(["b"]))).toContain("Did you mean 'b'?");
     expect(await messageOf("aa", mayUse(["b"]))).not.toContain("'a'");
   });

@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { PROVIDER_OPTIONS, type ProviderOption, restrict, type SendingRules } from "../../src/core/provider-options.ts";
+import { OmissionReason } from "../../gen/parley/v1/report_pb.js";
+import {
+  omission,
+  PROVIDER_OPTIONS,
+  type ProviderOption,
+  restrict,
+  type SendingRules,
+} from "../../src/core/provider-options.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
 import { requestTo } from "./requests.ts";
@@ -11,11 +18,15 @@ const ALL: SendingRules = { options: undefined, capped: false };
 const greedy = requestTo({
   serviceTier: "priority",
   store: true,
-  openaiOptionsJson: {
-    web_search_options: "{}",
-    prompt_cache_retention: '"24h"',
-    prompt_cache_options: "{}",
-    moderation: "{}",
+  tools: [
+    { kind: { case: "native", value: { dialect: "anthropic", json: '{"type":"web_search_20250305"}' } } },
+    { kind: { case: "function", value: { name: "f" } } },
+  ],
+  providerOptionsJson: {
+    "openai.web_search_options": "{}",
+    "openai.prompt_cache_retention": '"24h"',
+    "openai.prompt_cache_options": "{}",
+    "openai.moderation": "{}",
   },
 });
 
@@ -31,18 +42,21 @@ describe("what a request may ask of a provider beside tokens", () => {
     expect(request).toMatchObject({
       serviceTier: undefined,
       store: undefined,
-      openaiOptionsJson: { moderation: "{}" },
+      providerOptionsJson: { "openai.moderation": "{}" },
     });
-    expect(Object.keys(request.openaiOptionsJson)).toEqual(["moderation"]);
-    expect(omitted).toEqual([
+    expect(Object.keys(request.providerOptionsJson)).toEqual(["openai.moderation"]);
+    const fields = [
       "service_tier",
       "store",
-      "web_search_options",
-      "prompt_cache_retention",
-      "prompt_cache_options",
-    ]);
+      "provider_options_json.openai.web_search_options",
+      "provider_options_json.openai.prompt_cache_retention",
+      "provider_options_json.openai.prompt_cache_options",
+      "tools[0]",
+    ];
+    expect(request.tools.map(({ kind }) => kind.case)).toEqual([undefined, "function"]);
+    expect(omitted).toEqual(fields.map((field) => omission(field, OmissionReason.NOT_ALLOWED)));
     expect(greedy).toMatchObject({ serviceTier: "priority", store: true });
-    expect(Object.keys(greedy.openaiOptionsJson)).toHaveLength(4);
+    expect(Object.keys(greedy.providerOptionsJson)).toHaveLength(4);
   });
 
   it.each(PROVIDER_OPTIONS)("is what both the key and the provider allow: %s", (option) => {
@@ -51,7 +65,7 @@ describe("what a request may ask of a provider beside tokens", () => {
     const byProvider = restrict(greedy, { ...model, options: others }, ALL);
     expect(byKey.omitted.length).toBeGreaterThan(0);
     expect(byProvider.omitted).toEqual(byKey.omitted);
-    expect(restrict(greedy, model, { options: new Set([option]), capped: false }).omitted).not.toContain(
+    expect(restrict(greedy, model, { options: new Set([option]), capped: false }).omitted).not.toContainEqual(
       byKey.omitted[0],
     );
   });
@@ -62,7 +76,8 @@ describe("what a request may ask of a provider beside tokens", () => {
     ["flex", undefined, ["service_tier"]],
   ])("never is another tier of service: %s", (serviceTier, sent, omitted) => {
     const restricted = restrict(requestTo({ serviceTier }), model, NOTHING);
-    expect([restricted.request.serviceTier, restricted.omitted]).toEqual([sent, omitted]);
+    const fields = restricted.omitted.map(({ field }) => field);
+    expect([restricted.request.serviceTier, fields]).toEqual([sent, omitted]);
   });
 });
 

@@ -6,8 +6,25 @@ type MessageInit = MessageInitShape<typeof MessageSchema>;
 
 /** A message with this text. */
 export function message(role: Role, text: string, more: MessageInit = {}): Message {
-  const content = text === "" ? [] : [{ content: { case: "text" as const, value: text } }];
-  return create(MessageSchema, { role, content, ...more });
+  const parts = text === "" ? [] : [{ kind: { case: "text" as const, value: text } }];
+  return create(MessageSchema, { role, parts, ...more });
+}
+
+/** An assistant message that calls the function `f`, once for each ID. */
+export function callMessage(...ids: readonly string[]): Message {
+  const parts = ids.map((id) => ({
+    kind: { case: "toolCall" as const, value: { id, name: "f", arguments: "{}" } },
+  }));
+  return create(MessageSchema, { role: Role.ASSISTANT, parts });
+}
+
+/** A tool message with the result of a call. */
+export function resultMessage(toolCallId: string, text = "42"): Message {
+  const parts = text === "" ? [] : [{ kind: { case: "text" as const, value: text } }];
+  return create(MessageSchema, {
+    role: Role.TOOL,
+    parts: [{ kind: { case: "toolResult", value: { toolCallId, parts } } }],
+  });
 }
 
 /** An ordinary request to the model `a`, but for what a test changes. */

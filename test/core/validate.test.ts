@@ -1,12 +1,18 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { type CompletionRequestSchema, Modality, ResponseFormatSchema } from "../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionRequestSchema,
+  Modality,
+  ReasoningEffort,
+  ResponseFormatSchema,
+  type Verbosity,
+} from "../../gen/parley/v1/completion_pb.js";
 import { type Message, Role, ToolSchema } from "../../gen/parley/v1/message_pb.js";
 import { Failure } from "../../src/core/failure.ts";
 import { validate } from "../../src/core/validate.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
-import { message, requestTo } from "./requests.ts";
+import { callMessage, message, requestTo, resultMessage } from "./requests.ts";
 
 type Wrong = MessageInitShape<typeof CompletionRequestSchema>;
 
@@ -27,9 +33,8 @@ function failureOf(wrong: Wrong, primary = text): Failure | undefined {
 
 const said = (...messages: readonly Message[]): Wrong => ({ messages: [...messages] });
 const user = message(Role.USER, "hi");
-const calls = (...ids: readonly string[]): Message =>
-  message(Role.ASSISTANT, "", { toolCalls: ids.map((id) => ({ id, name: "f", arguments: "{}" })) });
-const result = (toolCallId: string): Message => message(Role.TOOL, "42", { toolCallId });
+const calls = callMessage;
+const result = resultMessage;
 const tool = (name: string, parametersJson = ""): Wrong => ({
   tools: [create(ToolSchema, { kind: { case: "function", value: { name, parametersJson } } })],
 });
@@ -39,7 +44,7 @@ const schema = (name: string, schemaJson = ""): Wrong => ({
 const image = (url: string): Wrong =>
   said(
     message(Role.USER, "", {
-      content: [{ content: { case: "image", value: { source: { case: "url", value: url } } } }],
+      parts: [{ kind: { case: "image", value: { source: { case: "url", value: url } } } }],
     }),
   );
 const pairs = (count: number): Record<string, string> =>
@@ -67,77 +72,126 @@ describe("a request is refused", () => {
       "messages[0].role",
       "must be one of system, developer, user, assistant, tool",
     ],
-    ["with an empty user message", said(message(Role.USER, "")), "messages[0].content", "must not be empty"],
-    ["with an empty system message", said(message(Role.SYSTEM, ""), user), "messages[0].content", "must not be empty"],
+    ["with an empty user message", said(message(Role.USER, "")), "messages[0].parts", "must not be empty"],
+    ["with an empty system message", said(message(Role.SYSTEM, ""), user), "messages[0].parts", "must not be empty"],
+    ["with an empty part", said(message(Role.USER, "", { parts: [{}] })), "messages[0].parts[0]", "must have content"],
     [
-      "with an empty part",
-      said(message(Role.USER, "", { content: [{}] })),
-      "messages[0].content[0]",
+      "with reasoning in a user message",
+      said(message(Role.USER, "", { parts: [{ kind: { case: "reasoning", value: { text: "Hm." } } }] })),
+      "messages[0].parts[0]",
       "must be text, an image, audio or a file",
+    ],
+    [
+      "with a tool result in an assistant message",
+      said(user, message(Role.ASSISTANT, "", { parts: result("c1").parts })),
+      "messages[1].parts[0]",
+      "must not be a tool result in an assistant message",
+    ],
+    [
+      "with a text in a tool message",
+      said(user, calls("c1"), message(Role.TOOL, "42")),
+      "messages[2].parts[0]",
+      "must be a tool result in a tool message",
+    ],
+    [
+      "with a tool result inside a tool result",
+      said(
+        user,
+        calls("c1"),
+        message(Role.TOOL, "", {
+          parts: [{ kind: { case: "toolResult", value: { toolCallId: "c1", parts: result("c2").parts } } }],
+        }),
+      ),
+      "messages[2].parts[0].tool_result.parts[0]",
+      "must be text, an image, audio or a file",
+    ],
+    [
+      "with too many parts in all tool results of a message",
+      said(
+        user,
+        calls("c1"),
+        message(Role.TOOL, "", {
+          parts: [
+            { kind: { case: "toolResult", value: { toolCallId: "c1", parts: Array(4_000).fill(user.parts[0]) } } },
+          ],
+        }),
+      ),
+      "messages[2].parts",
+      "must hold at most 4000 parts",
     ],
     [
       "with a picture in a system message",
       said(
         message(Role.SYSTEM, "", {
-          content: [{ content: { case: "image", value: { source: { case: "url", value: "https://a/b.png" } } } }],
+          parts: [{ kind: { case: "image", value: { source: { case: "url", value: "https://a/b.png" } } } }],
         }),
       ),
-      "messages[0].content[0]",
+      "messages[0].parts[0]",
       "must be text in a system message",
     ],
     [
       "with a picture from an http address",
       image("http://a/b.png"),
-      "messages[0].content[0]",
+      "messages[0].parts[0]",
       "must be an https address or a data URL",
+    ],
+    [
+      "with a file from an http address",
+      said(
+        message(Role.USER, "", {
+          parts: [{ kind: { case: "file", value: { source: { case: "url", value: "http://a/b.pdf" } } } }],
+        }),
+      ),
+      "messages[0].parts[0]",
+      "must be an https address",
     ],
     [
       "with a picture from a file",
       image("file:///etc/passwd"),
-      "messages[0].content[0]",
+      "messages[0].parts[0]",
       "must be an https address or a data URL",
     ],
     [
       "with a picture from nowhere",
-      said(message(Role.USER, "", { content: [{ content: { case: "image", value: {} } }] })),
-      "messages[0].content[0]",
+      said(message(Role.USER, "", { parts: [{ kind: { case: "image", value: {} } }] })),
+      "messages[0].parts[0]",
       "must have its data or an address",
     ],
     [
       "with a tool message that answers no call",
-      said(user, message(Role.TOOL, "42")),
-      "messages[1].tool_call_id",
+      said(user, result("")),
+      "messages[1].parts[0].tool_result.tool_call_id",
       "is required in a tool message",
     ],
     [
       "with a tool message for another call",
       said(user, calls("c1"), result("c1"), result("c2")),
-      "messages[3].tool_call_id",
+      "messages[3].parts[0].tool_result.tool_call_id",
       "must be the ID of a call in the assistant message before it",
     ],
     [
       "with a call answered twice",
       said(user, calls("c1"), result("c1"), result("c1")),
-      "messages[3].tool_call_id",
+      "messages[3].parts[0].tool_result.tool_call_id",
       "must be the ID of a call in the assistant message before it",
     ],
     [
       "with a call that is not answered at the end",
       said(user, calls("c1", "c2"), result("c2")),
-      "messages[1].tool_calls",
+      "messages[1].parts[0]",
       "must be followed by tool messages for each tool_call_id; missing: c1",
     ],
     [
       "with a call that is not answered before the next message",
       said(user, calls("c1"), user, result("c1")),
-      "messages[1].tool_calls",
+      "messages[1].parts[0]",
       "must be followed by tool messages for each tool_call_id; missing: c1",
     ],
     [
       "with calls in a user message",
-      said(message(Role.USER, "hi", { toolCalls: [{ id: "c1", name: "f" }] }), result("c1")),
-      "messages[0].tool_calls",
-      "belong to assistant messages",
+      said(message(Role.USER, "", { parts: calls("c1").parts }), result("c1")),
+      "messages[0].parts[0]",
+      "must be text, an image, audio or a file",
     ],
     ["with temperature below", { temperature: -0.1 }, "temperature", RANGE(0, 2)],
     ["with temperature above", { temperature: 2.1 }, "temperature", RANGE(0, 2)],
@@ -151,6 +205,15 @@ describe("a request is refused", () => {
     ["with top_logprobs above", { logprobs: true, topLogprobs: 21 }, "top_logprobs", RANGE(0, 20)],
     ["with top_logprobs below", { logprobs: true, topLogprobs: -1 }, "top_logprobs", RANGE(0, 20)],
     ["with top_logprobs but without logprobs", { topLogprobs: 2 }, "top_logprobs", "needs logprobs to be true"],
+    ["with top_k of zero", { topK: 0 }, "top_k", RANGE(1, 2_147_483_647)],
+    ["with no tokens for reasoning", { reasoningMaxTokens: 0 }, "reasoning_max_tokens", RANGE(1, 2_147_483_647)],
+    [
+      "with an effort and tokens for reasoning",
+      { reasoningMaxTokens: 1, reasoningEffort: ReasoningEffort.LOW },
+      "reasoning_max_tokens",
+      "must not be combined with reasoning_effort",
+    ],
+    ["with a verbosity of next year", { verbosity: 9 as Verbosity }, "verbosity", "is not a verbosity"],
     ["with n of zero", { n: 0 }, "n", RANGE(1, 128)],
     ["with n too large", { n: 129 }, "n", RANGE(1, 128)],
     ["with a logit bias out of range", { logitBias: { 50256: 101 } }, "logit_bias.50256", RANGE(-100, 100)],
@@ -178,7 +241,7 @@ describe("a request is refused", () => {
       "metadata.k",
       "must be at most 512 characters",
     ],
-    ["with a tool of no kind", { tools: [{}] }, "tools[0]", "must be a function or a custom tool"],
+    ["with a tool of no kind", { tools: [{}] }, "tools[0]", "must be a function, a custom tool or a native tool"],
     ["with a tool without a name", tool(""), "tools[0].function.name", "must be 1 to 64 letters, digits, _ or -"],
     [
       "with a tool with a space in its name",
@@ -207,13 +270,13 @@ describe("a request is refused", () => {
     [
       "with parameters that are no schema",
       tool("f", "[]"),
-      "tools[0].function.parameters",
+      "tools[0].function.parameters_json",
       "must be a JSON schema, which is an object",
     ],
     [
       "with parameters that are no JSON",
       tool("f", "{"),
-      "tools[0].function.parameters",
+      "tools[0].function.parameters_json",
       "must be a JSON schema, which is an object",
     ],
     [
@@ -225,7 +288,7 @@ describe("a request is refused", () => {
     [
       "with a schema that is no object",
       schema("s", "null"),
-      "response_format.json_schema.schema",
+      "response_format.json_schema.schema_json",
       "must be a JSON schema, which is an object",
     ],
     ["for a picture alone", { modalities: [Modality.IMAGE] }, "modalities", "must include text"],
@@ -288,7 +351,7 @@ describe("a request is taken", () => {
     ["with calls answered in another order", said(user, calls("c1", "c2"), result("c2"), result("c1"), user)],
     ["with calls in several turns", said(user, calls("c1"), result("c1"), calls("c1"), result("c1"))],
     ["with an empty assistant message", said(user, message(Role.ASSISTANT, ""), user)],
-    ["with an empty tool result", said(user, calls("c1"), message(Role.TOOL, "", { toolCallId: "c1" }))],
+    ["with an empty tool result", said(user, calls("c1"), result("c1", ""))],
     ["with a picture from an https address", image("HTTPS://example.com/a.png")],
     ["with a tool without parameters", tool("get-weather_2")],
     ["with a schema", schema("answer", '{"type":"object"}')],
@@ -299,5 +362,18 @@ describe("a request is taken", () => {
 
   it("for a picture by a model that makes some", () => {
     expect(failureOf({ modalities: [Modality.IMAGE, Modality.TEXT] }, painter)).toBeUndefined();
+  });
+});
+
+describe("JSON texts of a request", () => {
+  const large = `{"a":[${"0,".repeat(120_000)}0]}`;
+
+  it.each<[string, Wrong]>([
+    ["schemas", { tools: [{ kind: { case: "function", value: { name: "f", parametersJson: large } } }] }],
+    ["formats of custom tools", { tools: [{ kind: { case: "custom", value: { name: "c", formatJson: large } } }] }],
+    ["native tools", { tools: [{ kind: { case: "native", value: { dialect: "openai", json: large } } }] }],
+    ["options", { providerOptionsJson: { "openai.moderation": large } }],
+  ])("are bounded together: %s", (_, wrong) => {
+    expect(failureOf(wrong)?.message).toContain("must not, with the schemas and arguments of the whole request");
   });
 });

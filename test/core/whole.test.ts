@@ -1,4 +1,5 @@
 import { create, equals, toJson } from "@bufbuild/protobuf";
+import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
@@ -11,15 +12,8 @@ import {
   LogprobsSchema,
   UsageSchema,
 } from "../../gen/parley/v1/completion_pb.js";
-import {
-  AudioSchema,
-  ContentPartSchema,
-  ImageSchema,
-  MessageSchema,
-  ReasoningBlockSchema,
-  Role,
-} from "../../gen/parley/v1/message_pb.js";
-import { AnswerBuilder, deltaChunk, finishChunk } from "../../src/core/chunks.ts";
+import { AnnotationSchema, AudioSchema, MessageSchema, PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
+import { AnswerBuilder, ChoiceWriter, deltaChunk, finishChunk } from "../../src/core/chunks.ts";
 import type { Answer } from "../../src/core/provider.ts";
 import { toChunks } from "../support/to-chunks.ts";
 
@@ -43,48 +37,43 @@ const words = fc.string({ minLength: 1, unit: "grapheme", maxLength: 12 });
 const count = fc.nat(2_000_000);
 const bytes = fc.uint8Array({ maxLength: 20 });
 
-const textPart = words.map((value) => create(ContentPartSchema, { content: { case: "text", value } }));
-const imagePart = fc
-  .record({ data: bytes, mediaType: fc.constantFrom("image/png", "image/jpeg"), signature: fc.string() })
-  .map(({ data, mediaType, signature }) =>
-    create(ContentPartSchema, {
-      content: {
-        case: "image",
-        value: create(ImageSchema, { source: { case: "data", value: data }, mediaType, signature }),
-      },
+const annotation = fc
+  .record({ url: fc.webUrl(), title: fc.string(), startIndex: fc.nat(99), endIndex: fc.nat(99) })
+  .map((value) => create(AnnotationSchema, value));
+
+/** What an answer's part can be. */
+const kind = fc.oneof(
+  fc.record({ case: fc.constant("text" as const), value: fc.string({ maxLength: 12 }) }),
+  fc.record({ case: fc.constant("refusal" as const), value: words }),
+  fc.record({
+    case: fc.constant("reasoning" as const),
+    value: fc.oneof(fc.record({ text: fc.string() }), fc.record({ redacted: words })),
+  }),
+  fc.record({
+    case: fc.constant("image" as const),
+    value: fc.record({
+      source: fc.record({ case: fc.constant("data" as const), value: bytes }),
+      mediaType: fc.constantFrom("image/png", "image/jpeg"),
     }),
-  );
-const audioPart = fc
-  .record({ data: bytes, id: words, transcript: fc.string(), format: fc.constant("wav") })
-  .map((value) => create(ContentPartSchema, { content: { case: "audio", value: create(AudioSchema, value) } }));
-
-/** Parts that a model can say: text, or speech, after itself is one part. */
-const content = fc
-  .array(fc.oneof(textPart, imagePart, audioPart), { maxLength: 5 })
-  .map((parts) =>
-    parts.filter(({ content: { case: kind } }, index) => kind === "image" || kind !== parts[index - 1]?.content.case),
-  );
-
-const signedBlock = fc.oneof(
-  fc.record({ text: fc.string(), signature: words, textOffset: fc.nat(9), toolCallOffset: fc.nat(3) }),
-  fc.record({ redacted: words }),
+  }),
+  fc.record({
+    case: fc.constant("audio" as const),
+    value: fc.record({ data: bytes, id: words, transcript: fc.string(), format: fc.constant("wav") }),
+  }),
+  fc.record({
+    case: fc.constant("toolCall" as const),
+    value: fc.record({ id: words, name: words, arguments: fc.json(), custom: fc.boolean() }),
+  }),
 );
-/** Blocks with their state, and at the end, perhaps, reasoning that has none. */
-const reasoning = fc
-  .tuple(fc.array(signedBlock, { maxLength: 3 }), fc.option(fc.record({ text: words })))
-  .map(([signed, plain]) =>
-    [...signed, ...(plain === null ? [] : [plain])].map((block) => create(ReasoningBlockSchema, block)),
-  );
 
-const toolCall = fc.record({
-  id: words,
-  name: words,
-  arguments: fc.json(),
-  signature: fc.oneof(fc.constant(""), words),
-  custom: fc.boolean(),
-});
+const part = fc
+  .record({
+    kind,
+    signature: fc.oneof(fc.constant(""), words),
+    annotations: fc.array(annotation, { maxLength: 2 }),
+  })
+  .map((value) => create(PartSchema, value));
 
-const annotation = fc.record({ url: fc.webUrl(), title: fc.string(), startIndex: fc.nat(99), endIndex: fc.nat(99) });
 const tokens = fc.array(
   fc.record({ token: words, logprob: fc.double({ max: 0, noNaN: true, noDefaultInfinity: true }) }),
   {
@@ -96,12 +85,7 @@ const tokens = fc.array(
 const choice = fc
   .record(
     {
-      content,
-      reasoning,
-      toolCalls: fc.array(toolCall, { maxLength: 3 }),
-      refusal: words,
-      signature: words,
-      annotations: fc.array(annotation, { maxLength: 2 }),
+      parts: fc.array(part, { maxLength: 6 }),
       finishReason: fc.constantFrom(
         FinishReason.STOP,
         FinishReason.LENGTH,
@@ -111,16 +95,16 @@ const choice = fc
       nativeFinishReason: fc.constantFrom("stop", "MAX_TOKENS", "end_turn", ""),
       tokens,
     },
-    { requiredKeys: ["finishReason", "nativeFinishReason"] },
+    { requiredKeys: ["parts", "finishReason", "nativeFinishReason"] },
   )
-  .map(({ finishReason, nativeFinishReason, tokens: probable, ...message }) => {
+  .map(({ finishReason, nativeFinishReason, tokens: probable, parts }) => {
     const out = create(ChoiceSchema, {
       finishReason,
       nativeFinishReason,
-      message: create(MessageSchema, { role: Role.ASSISTANT, ...message }),
+      message: create(MessageSchema, { role: Role.ASSISTANT, parts }),
     });
-    // Probabilities belong to something that was said.
-    if (probable !== undefined && (message.content ?? []).length > 0) {
+    // Probabilities belong to a delta.
+    if (probable !== undefined && parts.some(({ kind: { value } }) => typeof value === "string" && value !== "")) {
       out.logprobs = create(LogprobsSchema, { content: probable });
     }
     return out;
@@ -175,27 +159,23 @@ describe("a whole answer", () => {
   });
 
   it("does not depend on how its text is cut, wherever that is", () => {
-    const text = fc.array(fc.tuple(fc.constantFrom("text", "reasoning", "refusal"), words), {
-      minLength: 1,
-      maxLength: 6,
-    });
     const cutUp = (chunks: readonly CompletionChunk[], size: number): CompletionChunk[] =>
       chunks.flatMap((chunk) => {
         const { event } = chunk;
-        const value = event.case === "delta" ? event.value.content.value : undefined;
-        if (event.case !== "delta" || typeof value !== "string") return [chunk];
-        return Array.from({ length: Math.ceil(value.length / size) }, (_, at) =>
-          deltaChunk(0, {
-            case: event.value.content.case,
-            value: value.slice(at * size, (at + 1) * size),
-          } as typeof event.value.content),
+        if (event.case !== "partDelta" || typeof event.value.content.value !== "string") return [chunk];
+        const { choiceIndex, partIndex, content, logprobs } = event.value;
+        const pieces = Array.from({ length: Math.ceil(content.value.length / size) }, (_, at) =>
+          deltaChunk(choiceIndex, partIndex, {
+            case: content.case,
+            value: content.value.slice(at * size, (at + 1) * size),
+          }),
         );
+        if (logprobs !== undefined && pieces[0]?.event.case === "partDelta") pieces[0].event.value.logprobs = logprobs;
+        return pieces;
       });
     fc.assert(
-      fc.property(text, fc.integer({ min: 1, max: 9 }), (pieces, size) => {
-        const chunks = pieces.map(([kind, value]) => deltaChunk(0, { case: kind, value }));
-        chunks.push(finishChunk(0, FinishReason.STOP, "stop"));
-        expectSame(fold(cutUp(chunks, size)), fold(chunks));
+      fc.property(answer, fc.integer({ min: 1, max: 9 }), (given, size) => {
+        expectSame(fold(cutUp(toChunks(given), size)), given);
       }),
       { numRuns: 300 },
     );
@@ -216,53 +196,82 @@ describe("the provider's word for an end", () => {
 });
 
 describe("chunks put together", () => {
-  const audio = (data: string, more: { transcript?: string; expiresAt?: bigint } = {}): CompletionChunk =>
-    deltaChunk(0, { case: "audio", value: create(AudioSchema, { id: "audio_1", data: Buffer.from(data), ...more }) });
+  const write = (run: (writer: ChoiceWriter, out: CompletionChunk[]) => void): CompletionChunk[] => {
+    const out: CompletionChunk[] = [];
+    run(new ChoiceWriter(0), out);
+    return out;
+  };
+  const piece = (data: string, more: { transcript?: string; expireTime?: Timestamp } = {}) =>
+    create(AudioSchema, { id: "audio_1", data: Buffer.from(data), ...more });
+  const speech = (): CompletionChunk[] =>
+    write((writer, out) => {
+      writer.audio(piece("one", { transcript: "Hel" }), out);
+      writer.audio(piece("two", { transcript: "lo", expireTime: timestampFromMs(9000) }), out);
+    });
 
   it("join speech, with its transcript and its end", () => {
-    const { choices } = fold([audio("one", { transcript: "Hel" }), audio("two", { transcript: "lo", expiresAt: 9n })]);
-    expect(choices[0]!.message!.content[0]!.content.value).toMatchObject({
-      id: "audio_1",
-      data: Buffer.from("onetwo"),
-      transcript: "Hello",
-      expiresAt: 9n,
-    });
+    const { choices } = fold(speech());
+    expect(choices[0]!.message!.parts).toMatchObject([
+      {
+        kind: {
+          value: { id: "audio_1", data: Buffer.from("onetwo"), transcript: "Hello", expireTime: { seconds: 9n } },
+        },
+      },
+    ]);
   });
 
   it("stay as they were", () => {
     const chunks = [
-      audio("one"),
-      audio("two"),
-      deltaChunk(0, { case: "reasoningBlock", value: create(ReasoningBlockSchema, { text: "hm" }) }),
-      deltaChunk(0, { case: "reasoning", value: "m" }),
+      ...speech(),
+      ...write((writer, out) => {
+        writer.text("reasoning", "h", out);
+        writer.text("reasoning", "m", out);
+        writer.sign("reasoning", "s", out);
+      }),
     ];
     const before = chunks.map((chunk) => toJson(CompletionChunkSchema, chunk));
     fold(chunks);
     expect(chunks.map((chunk) => toJson(CompletionChunkSchema, chunk))).toEqual(before);
   });
 
-  it("replace streamed reasoning by the block that repeats it", () => {
-    const { choices } = fold([
-      deltaChunk(0, { case: "reasoning", value: "h" }),
-      deltaChunk(0, { case: "reasoning", value: "m" }),
-      deltaChunk(0, { case: "reasoningBlock", value: create(ReasoningBlockSchema, { text: "hm", signature: "s" }) }),
-      deltaChunk(0, { case: "reasoning", value: "more" }),
+  it("are one part until another kind or a signature comes", () => {
+    const { choices } = fold(
+      write((writer, out) => {
+        writer.text("reasoning", "h", out);
+        writer.text("reasoning", "m", out);
+        writer.sign("reasoning", "s", out);
+        writer.text("reasoning", "more", out);
+        writer.text("text", "Hi", out);
+      }),
+    );
+    expect(choices[0]!.message!.parts).toMatchObject([
+      { kind: { value: { text: "hm" } }, signature: "s" },
+      { kind: { value: { text: "more" } }, signature: "" },
+      { kind: { case: "text", value: "Hi" } },
     ]);
-    expect(choices[0]!.message!.reasoning).toMatchObject([{ text: "hm", signature: "s" }, { text: "more" }]);
   });
 
-  it("join the pieces of each tool call, whatever comes between them", () => {
-    const piece = (index: number, more: { id?: string; name?: string; arguments?: string }): CompletionChunk =>
-      create(CompletionChunkSchema, {
-        event: { case: "delta", value: { content: { case: "toolCall", value: { index, ...more } } } },
+  it("are no more parts than a message may have", () => {
+    const kinds = ["text", "reasoning"] as const;
+    const say = (parts: number) =>
+      write((writer, out) => {
+        for (let at = 0; at < parts; at++) writer.text(kinds[at % 2]!, "x", out);
       });
-    const { choices } = fold([
-      piece(0, { id: "c0", name: "f" }),
-      piece(0, { arguments: '{"a"' }),
-      piece(1, { id: "c1", name: "g", arguments: "{}" }),
-      piece(0, { arguments: ":1}" }),
-    ]);
-    expect(choices[0]!.message!.toolCalls).toMatchObject([
+    expect(fold(say(4000)).choices[0]!.message!.parts).toHaveLength(4000);
+    expect(() => say(4001)).toThrow("more than 4000 parts");
+  });
+
+  it("join the arguments of each tool call, whatever comes between them", () => {
+    const { choices } = fold(
+      write((writer, out) => {
+        const first = writer.beginCall({ id: "c0", name: "f", arguments: '{"a"' }, "", out);
+        const second = writer.beginCall({ id: "c1", name: "g", arguments: "" }, "", out);
+        writer.arguments(second, "{}", out);
+        writer.arguments(first, ":1}", out);
+        writer.finish({ reason: FinishReason.TOOL_CALLS, native: "tool_calls" }, out);
+      }),
+    );
+    expect(choices[0]!.message!.parts.map(({ kind: { value } }) => value)).toMatchObject([
       { id: "c0", name: "f", arguments: '{"a":1}' },
       { id: "c1", name: "g", arguments: "{}" },
     ]);

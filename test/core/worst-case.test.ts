@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { type CompletionRequestSchema, Modality } from "../../gen/parley/v1/completion_pb.js";
-import { type ContentPartSchema, MessageSchema, Role } from "../../gen/parley/v1/message_pb.js";
+import { MessageSchema, type PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { worstCase } from "../../src/core/cost.ts";
 import { measurePrompt } from "../../src/core/token-estimate.ts";
 import { toAnthropicRequest } from "../../src/providers/anthropic/request.ts";
@@ -10,7 +10,7 @@ import { toOpenAiRequest } from "../../src/providers/openai/request.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { toPrice } from "../support/prices.ts";
 import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
-import { message, requestTo } from "./requests.ts";
+import { callMessage, message, requestTo, resultMessage } from "./requests.ts";
 
 /** One micro-USD for each token of the prompt, and nothing for the answer. */
 const price = toPrice({ input: 1_000_000, cachedInput: 1_000_000, output: 0, image: 0 });
@@ -37,8 +37,8 @@ function held(asked: MessageInitShape<typeof CompletionRequestSchema>): number |
     .costMicroUsd;
 }
 
-function withPart(content: NonNullable<MessageInitShape<typeof ContentPartSchema>["content"]>): number | undefined {
-  return held({ messages: [create(MessageSchema, { role: Role.USER, content: [{ content }] })] });
+function withPart(kind: NonNullable<MessageInitShape<typeof PartSchema>["kind"]>): number | undefined {
+  return held({ messages: [create(MessageSchema, { role: Role.USER, parts: [{ kind }] })] });
 }
 
 describe("the money that is held for a prompt", () => {
@@ -61,11 +61,7 @@ describe("the money that is held for a prompt", () => {
 
   it("counts the ID of a tool call where a dialect sends it as it is", () => {
     const asked = requestTo({
-      messages: [
-        message(Role.USER, "Hi."),
-        message(Role.ASSISTANT, "", { toolCalls: [{ id: LONG, name: "f", arguments: "{}" }] }),
-        message(Role.TOOL, "Done.", { toolCallId: LONG }),
-      ],
+      messages: [message(Role.USER, "Hi."), callMessage(LONG), resultMessage(LONG, "Done.")],
     });
     expect(toGeminiRequest(asked, model.upstream, "whole").sent.textBytes).toBeGreaterThan(2 * LONG.length);
   });
@@ -82,8 +78,8 @@ describe("the money that is held for a prompt", () => {
 
   it("is that of the whole context window for what the provider keeps and the request only names", () => {
     expect(withPart({ case: "file", value: { source: { case: "id", value: "file-1" } } })).toBe(contextWindow);
-    const content = [{ content: { case: "audio" as const, value: { id: "audio_1" } } }];
-    const spoken = [message(Role.USER, "Hi."), create(MessageSchema, { role: Role.ASSISTANT, content })];
+    const parts = [{ kind: { case: "audio" as const, value: { id: "audio_1" } } }];
+    const spoken = [message(Role.USER, "Hi."), create(MessageSchema, { role: Role.ASSISTANT, parts })];
     expect(held({ messages: [...spoken, message(Role.USER, "Again.")] })).toBe(contextWindow);
   });
 
@@ -96,8 +92,13 @@ describe("the money that is held for a prompt", () => {
   });
 
   it("counts reasoning that came back encrypted, for its text may be a summary", () => {
-    const reasoning = [{ text: "Hm.", signature: "x".repeat(1_000) }];
-    const turn = message(Role.ASSISTANT, "Hi.", { reasoning });
+    const turn = create(MessageSchema, {
+      role: Role.ASSISTANT,
+      parts: [
+        { kind: { case: "reasoning", value: { text: "Hm." } }, signature: "x".repeat(1_000) },
+        { kind: { case: "text", value: "Hi." } },
+      ],
+    });
     const reasoned = requestTo({ messages: [message(Role.USER, "Hi."), turn, message(Role.USER, "Go on.")] });
     const { sent } = toAnthropicRequest(reasoned, model.upstream, "whole");
     expect(sent.textBytes).toBeGreaterThan(1_000);

@@ -12,7 +12,7 @@ const ERROR = {
   error: { type: "invalid_request_error", code: 400, status: "INVALID_ARGUMENT", message: WORDS, param: KEY },
 };
 
-/** How the provider says it, by the first word of the conversation. */
+/** Forms of the provider's error, selected by a word in the conversation. */
 const WAYS = {
   refusal: [400, "application/json", JSON.stringify(ERROR)],
   whole: [200, "application/json", JSON.stringify(ERROR)],
@@ -58,7 +58,7 @@ afterAll(async () => {
   upstream.close();
 });
 
-describe("what a provider says of its own credentials", () => {
+describe("credentials in a provider's error", () => {
   const cases = ["openai", "anthropic", "gemini"].flatMap((dialect) => [
     { dialect, way: "refusal", stream: false },
     { dialect, way: "refusal", stream: true },
@@ -67,7 +67,7 @@ describe("what a provider says of its own credentials", () => {
     { dialect, way: "event", stream: true },
   ]);
 
-  it.each(cases)("is shown to nobody: $dialect, $way, stream $stream", async ({ dialect, way, stream }) => {
+  it.each(cases)("are not sent to callers: $dialect, $way, stream $stream", async ({ dialect, way, stream }) => {
     const response = await fetch(`http://127.0.0.1:${gateway.httpPort}/v1/chat/completions`, {
       method: "POST",
       headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}` },

@@ -13,7 +13,7 @@ const HI = { model: "alpha-haiku-4.5", messages: [{ role: "user", content: "hi" 
 
 let gateway: TestGateway;
 let front: TestFront;
-/** Keys that may make one request a minute, and only of one model. */
+/** Keys with one request a minute and access to one model. */
 const keys: string[] = [];
 
 beforeAll(async () => {
@@ -84,11 +84,11 @@ const protobuf = (model: string): Uint8Array<ArrayBuffer> =>
   Uint8Array.from(toBinary(CompletionRequestSchema, create(CompletionRequestSchema, { model })));
 
 const WRONG: readonly (readonly [what: string, status: number, body: string])[] = [
-  ["is no JSON", 400, "{"],
+  ["is not JSON", 400, "{"],
   ["has a wrong type", 400, JSON.stringify({ ...HI, messages: 7 })],
-  ["asks for a model that there is not", 404, JSON.stringify({ ...HI, model: "nope" })],
-  ["asks for a model that the key may not use", 403, JSON.stringify({ ...HI, model: "alpha-opus-4.5" })],
-  ["means nothing", 400, JSON.stringify({ ...HI, temperature: 9 })],
+  ["names a model that does not exist", 404, JSON.stringify({ ...HI, model: "nope" })],
+  ["names a model that the key may not use", 403, JSON.stringify({ ...HI, model: "alpha-opus-4.5" })],
+  ["is invalid", 400, JSON.stringify({ ...HI, temperature: 9 })],
   ["is too large", 413, " ".repeat(32 * 1024 * 1024 + 1)],
 ];
 
@@ -114,7 +114,7 @@ describe("a key with one request a minute", () => {
     expect(await post(CREATE, key, { body })).toMatchObject({ status: 429, code: "resource_exhausted" });
   });
 
-  it("is refused over Connect after bytes that are no message, or another model's", async () => {
+  it("is refused over Connect after invalid bytes or an unknown model", async () => {
     for (const body of [Uint8Array.of(0xff), protobuf("nope")]) {
       const key = keys.pop()!;
       const type = "application/proto";
@@ -124,9 +124,9 @@ describe("a key with one request a minute", () => {
   });
 
   it.each([
-    ["no message", Uint8Array.of(0xff)],
+    ["an invalid message", Uint8Array.of(0xff)],
     ["a message without messages", protobuf("alpha-haiku-4.5")],
-    ["one for a model that there is not", protobuf("nope")],
+    ["a message with an unknown model", protobuf("nope")],
   ])("is refused over gRPC after %s", async (_, body) => {
     for (const path of [CREATE, STREAM]) {
       const key = keys.pop()!;
@@ -136,7 +136,7 @@ describe("a key with one request a minute", () => {
     }
   });
 
-  it("is refused after a model that there is not was looked up", async () => {
+  it("is refused after a look-up of a model that does not exist", async () => {
     const key = keys.pop()!;
     const headers = { authorization: `Bearer ${key}` };
     const get = () => fetch(`http://127.0.0.1:${gateway.httpPort}/v1/models/nope`, { headers });
@@ -144,7 +144,7 @@ describe("a key with one request a minute", () => {
     expect((await get()).status).toBe(429);
   });
 
-  it("has its request when nothing was wrong", async () => {
+  it("is admitted once with valid requests", async () => {
     const key = keys.pop()!;
     expect(await post("/v1/chat/completions", key, { body: JSON.stringify(HI) })).toMatchObject({ status: 200 });
     expect(await post("/v1/chat/completions", key, { body: JSON.stringify(HI) })).toMatchObject({ status: 429 });

@@ -13,7 +13,7 @@ const MIB = 1024 * 1024;
 const CREATE = `/${CompletionService.typeName}/Create`;
 
 const asked = (): never => {
-  throw new Error("nothing of this can be asked");
+  throw new Error("not implemented in this test");
 };
 
 let refusals: Refusal[];
@@ -65,7 +65,7 @@ async function callGrpc(path: string, body: Buffer): Promise<ServiceError | null
   }
 }
 
-describe("a request for a completion that cannot be read", () => {
+describe("a completion request that cannot be parsed", () => {
   it.each([
     ["http", "/v1/chat/completions", () => post("/v1/chat/completions", "application/json", "{")],
     ["connect", CREATE, () => post(CREATE, "application/json", "{")],
@@ -74,7 +74,7 @@ describe("a request for a completion that cannot be read", () => {
     ["connect", CREATE, () => post(CREATE, "application/connect+proto", "\0\0\0\0\x01\x0f")],
     ["connect", CREATE, () => post(CREATE, "text/plain", "{}")],
     ["grpc", CREATE, () => callGrpc(CREATE, Buffer.from([0x0f]))],
-  ])("over %s is told once, with whose it was", async (entrance, target, send) => {
+  ])("over %s is recorded once, with its principal", async (entrance, target, send) => {
     await send();
     expect(refusals).toMatchObject([{ entrance, target, requestId: "req_unreadable", principal: somebody }]);
     expect(refusals[0]!.failure.code).toBe("invalid_request");
@@ -86,7 +86,7 @@ describe("a request for a completion that cannot be read", () => {
     ["application/json", `{"unheard_of":1}`, "unheard_of: is not a field"],
     ["application/proto", "\x0f", "is not a parley.v1.CompletionRequest message"],
     ["text/plain", "{}", "must be application/json or application/proto"],
-  ])("over Connect says what is wrong, in our own words: %s %s", async (type, body, said) => {
+  ])("over Connect is refused with the gateway's own message: %s %s", async (type, body, said) => {
     const headers = { "content-type": type };
     const reply = await fetch(`http://127.0.0.1:${http.port}${CREATE}`, { method: "POST", headers, body });
     expect(reply.status).toBe(400);
@@ -100,7 +100,7 @@ describe("a request for a completion that cannot be read", () => {
     });
   });
 
-  it("is not one when something else was asked for", async () => {
+  it("is not recorded for other methods", async () => {
     const path = "/parley.v1.ModelService/Get";
     expect(await post(path, "application/json", "{")).toBe(400);
     await callGrpc(path, Buffer.from([0x0f]));

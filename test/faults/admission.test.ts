@@ -18,13 +18,13 @@ import { BODY, CREATE, MIB } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
 
-/** Below this a difference between two moments of a shared machine says nothing. */
+/** Latencies below this cannot be distinguished on a shared machine. */
 const NOISE_MS = 50;
 
 let home: string;
 let upstream: Upstream;
 let product: Product;
-/** Without limits, of a bystander, with one request a minute, and with one at a time. */
+/** Keys: without limits, of another user, with one request a minute, and with one concurrent request. */
 let keys: { readonly own: string; readonly other: string; readonly narrow: string; readonly slow: string };
 
 beforeAll(async () => {
@@ -41,7 +41,7 @@ beforeAll(async () => {
   };
   await store.close();
   upstream = await startUpstream((exchange) => {
-    // A conversation that says so is answered later.
+    // Requests with this word are answered later.
     setTimeout(() => answerText(exchange, "hi"), exchange.body.includes("slowly") ? 2_000 : 0);
   });
   product = await startProduct({
@@ -79,7 +79,7 @@ async function health(): Promise<Answer> {
   return { status: response.status, ms: performance.now() - begunMs };
 }
 
-/** Asks again and again for a while; all must be answered. */
+/** Repeats `look` for a while, and returns the durations; every response must be a success. */
 async function watch(seconds: number, look: () => Promise<Answer>): Promise<number[]> {
   const took: number[] = [];
   const untilMs = performance.now() + seconds * 1000;
@@ -96,15 +96,15 @@ function p99(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[Math.floor(values.length * 0.99)]!;
 }
 
-/** Memory of the product's own, in bytes: what the system cannot take back. */
+/** Anonymous memory of the product, in bytes, which the kernel cannot reclaim. */
 function ownBytes(): number {
   const status = readFileSync(`/proc/${product.pid}/status`, "utf8");
   return Number(/RssAnon:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
 }
 
-/** The most that the product holds while `attack` runs, above what it held before, in MiB. */
+/** Peak memory of the product while `attack` runs, above the level before, in MiB. */
 async function growth(attack: () => Promise<void>): Promise<number> {
-  // So that what was compiled or cached since the start is not taken for the attack's.
+  // Warms up code and caches, so that they do not count for the attack.
   for (let count = 0; count < 50; count++) await ask(keys.other);
   const before = ownBytes();
   let most = before;
@@ -125,7 +125,7 @@ async function dial(): Promise<Socket> {
 }
 
 describe("a closed loop of one key", () => {
-  /** Connections that send the next request when they have the answer, until all requests are answered. */
+  /** Sends the next request on each connection after its response, until all requests are answered. */
   const loop = async (connections: number, requests: number): Promise<Record<string, number>> => {
     const statuses: Record<string, number> = {};
     const bytes = Buffer.from(head(keys.own, Buffer.byteLength(BODY)) + BODY);
@@ -184,7 +184,7 @@ describe("two hundred unfinished uploads of one key", () => {
   };
 
   it(
-    "over HTTP hold little memory, and others are served",
+    "over HTTP use little memory, and other requests are served",
     async () => {
       const sockets: Socket[] = [];
       await held("200 unfinished uploads over HTTP", async () => {
@@ -197,14 +197,14 @@ describe("two hundred unfinished uploads of one key", () => {
         await wait(HOLD_MS);
       });
       for (const socket of sockets) socket.destroy();
-      // What they held is free again.
+      // Their memory and slots are free again.
       await expect.poll(async () => (await ask(keys.own)).status, { timeout: 15_000 }).toBe(200);
     },
     timeLimit(60, 60),
   );
 
   it(
-    "over gRPC hold little memory, and others are served",
+    "over gRPC use little memory, and other requests are served",
     async () => {
       const sessions = Array.from({ length: 4 }, () =>
         connectHttp2(`http://127.0.0.1:${product.grpcPort}`).on("error", () => undefined),
@@ -233,7 +233,7 @@ describe("two hundred unfinished uploads of one key", () => {
 });
 
 it(
-  "thousands of slow calls of a key with one request at a time hold no slots of others",
+  "thousands of slow calls of a key with one concurrent request occupy no slots of other keys",
   async () => {
     const calls = scale(2_000, 8_000);
     const statuses: Record<string, number> = {};
@@ -245,15 +245,15 @@ it(
         const status = bytes.toString("latin1", 9, 12);
         statuses[status] = (statuses[status] ?? 0) + 1;
       });
-      // Nine of the thousand bytes, and no more.
+      // Nine of the thousand bytes.
       socket.write(head(keys.slow, 1_000) + '{"model":');
     }
-    // Those that were accepted late are answered late.
+    // Calls that were admitted have no response yet.
     const holding = (): number => calls - (statuses["429"] ?? 0) - 1;
     await expect.poll(() => ({ few: holding() <= 200, statuses }), { timeout: 20_000 }).toMatchObject({ few: true });
     const took = await watch(2, () => ask(keys.other));
-    figure({ name: "slow calls of one key that hold a slot", value: holding(), unit: "", atMost: 200 });
-    console.log(`others' p99 beside ${calls} slow calls: ${Math.round(p99(took))} ms; ${JSON.stringify(statuses)}`);
+    figure({ name: "slow calls of one key that occupy a slot", value: holding(), unit: "", atMost: 200 });
+    console.log(`others' p99 during ${calls} slow calls: ${Math.round(p99(took))} ms; ${JSON.stringify(statuses)}`);
     for (const socket of sockets) socket.destroy();
   },
   timeLimit(90, 180),
@@ -271,7 +271,7 @@ describe("malformed bodies on 64 connections of one caller", () => {
     times: 189_999,
     suffix: "]}]}",
   });
-  /** Numbers where a message of the playground has objects, as many as are parsed before they are refused. */
+  /** Numbers in place of the playground's message objects: as many as are parsed before the refusal. */
   const ofPlayground = (cookie: string): Attack => ({
     port: product.httpPort,
     path: "/parley.console.v1.PlaygroundService/Stream",
@@ -285,7 +285,7 @@ describe("malformed bodies on 64 connections of one caller", () => {
   });
   const SECONDS = scale(6, 30);
 
-  /** Others' p99 alone and beside the attack, and that of the health endpoint. */
+  /** Measures other users' p99 alone and under the attack, and that of the health endpoint. */
   const measure = async (attack: Attack): Promise<{ alone: number; attacked: number; healthMs: number }> => {
     const before = p99(await watch(3, () => ask(keys.other)));
     const child = fork(new URL("admission/attacker.ts", import.meta.url), [JSON.stringify(attack)]);
@@ -299,7 +299,7 @@ describe("malformed bodies on 64 connections of one caller", () => {
       const after = p99(await watch(3, () => ask(keys.other)));
       const [attacked, healthMs] = [p99(asked), p99(healthy)];
       const alone = Math.max(before, after);
-      const words = `${Math.round(alone)} ms alone, ${Math.round(attacked)} ms beside ${JSON.stringify(counts)}`;
+      const words = `${Math.round(alone)} ms without load, ${Math.round(attacked)} ms during ${JSON.stringify(counts)}`;
       console.log(`others' p99 ${words}; ${asked.length} requests`);
       return { alone, attacked, healthMs };
     } finally {
@@ -307,38 +307,45 @@ describe("malformed bodies on 64 connections of one caller", () => {
     }
   };
 
-  const beside = async (name: string, attack: Attack): Promise<number> => {
+  const measureRatio = async (name: string, attack: Attack): Promise<number> => {
     let best = { ratio: Infinity, healthMs: Infinity };
-    // Neighbours on the machine come and go, and what is wrong with the product stays.
+    // Retries, because load of other programs varies and a fault of the product does not.
     for (let tries = 0; tries < 3 && (best.ratio > 2 || best.healthMs > 100); tries++) {
       const { alone, attacked, healthMs } = await measure(attack);
       const ratio = Math.round((100 * Math.max(attacked, NOISE_MS)) / Math.max(alone, NOISE_MS)) / 100;
       if (ratio < best.ratio) best = { ratio, healthMs };
     }
     const { ratio, healthMs } = best;
-    figure({ name: `${name}: others' p99, as a multiple of the one alone`, value: ratio, unit: "", atMost: 2 });
+    figure({
+      name: `${name}: other requests' p99, as a multiple of the one without load`,
+      value: ratio,
+      unit: "",
+      atMost: 2,
+    });
     figure({ name: `${name}: health endpoint p99`, value: Math.round(healthMs), unit: "ms", atMost: 100 });
     return ratio;
   };
 
   it(
-    "cost others little when the key may send one request a minute",
+    "slow other requests down little when the key may send one request a minute",
     async () => {
-      expect(await beside("malformed bodies of a narrow key", malformed(keys.narrow))).toBeLessThanOrEqual(2);
+      expect(await measureRatio("malformed bodies of a narrow key", malformed(keys.narrow))).toBeLessThanOrEqual(2);
     },
     timeLimit(120, 300),
   );
 
   it(
-    "cost others little when the key has no limits",
+    "slow other requests down little when the key has no limits",
     async () => {
-      expect(await beside("malformed bodies of a key without limits", malformed(keys.own))).toBeLessThanOrEqual(2);
+      expect(await measureRatio("malformed bodies of a key without limits", malformed(keys.own))).toBeLessThanOrEqual(
+        2,
+      );
     },
     timeLimit(120, 300),
   );
 
   it(
-    "cost others little when they are for the playground",
+    "slow other requests down little when they are for the playground",
     async () => {
       const { headers } = await fetch(`${product.url}/parley.console.v1.SessionService/SignUp`, {
         method: "POST",
@@ -346,7 +353,7 @@ describe("malformed bodies on 64 connections of one caller", () => {
         body: JSON.stringify({ email: "ada@example.com", password: "four unrelated words" }),
       });
       const cookie = headers.getSetCookie()[0]!.split(";")[0]!;
-      expect(await beside("malformed bodies of the playground", ofPlayground(cookie))).toBeLessThanOrEqual(2);
+      expect(await measureRatio("malformed bodies of the playground", ofPlayground(cookie))).toBeLessThanOrEqual(2);
     },
     timeLimit(120, 300),
   );

@@ -16,11 +16,11 @@ const REPLICAS = 3;
 const REQUESTS = 300;
 const RATE = 50;
 const CONCURRENT = 4;
-/** For how long one of the replicas stands still in the middle of the burst, in every other start. */
-const STILL_MS = 200;
+/** How long one of the replicas is stopped in the middle of the burst, in every other start. */
+const STOPPED_MS = 200;
 
 it(
-  `${REPLICAS} replicas that have just started, ${STARTS} times, admit no more of ${REQUESTS} requests at once than the limits say`,
+  `${REPLICAS} freshly started replicas, ${STARTS} times, admit at most the limits out of ${REQUESTS} simultaneous requests`,
   async () => {
     const redis = await startRedis();
     const databaseUrl = await createDatabase(inject("postgresUrl"));
@@ -69,16 +69,16 @@ it(
               return status;
             }),
           );
-          const still = deployment.products[start % REPLICAS]!;
+          const stopped = deployment.products[start % REPLICAS]!;
           if (start % 2 === 1) {
-            setTimeout(() => still.signal("SIGSTOP"), 20);
-            setTimeout(() => still.signal("SIGCONT"), 20 + STILL_MS);
+            setTimeout(() => stopped.signal("SIGSTOP"), 20);
+            setTimeout(() => stopped.signal("SIGCONT"), 20 + STOPPED_MS);
           }
           await expect.poll(() => held.count + refused, { timeout: 30_000 }).toBe(REQUESTS);
           const elapsedMs = performance.now() - beganMs;
           const admitted = held.release();
           expect(new Set(await statuses)).toEqual(new Set([200, 429]));
-          // A rate gives back while the burst lasts.
+          // The rate refills during the burst.
           const most = limit === RATE ? limit + Math.floor((elapsedMs / 60_000) * RATE) : limit;
           if (admitted > most) over += 1;
         }

@@ -15,7 +15,7 @@ import { figure } from "./support/figures.ts";
 import { scale, seed, timeLimit } from "./support/scale.ts";
 
 const CALLERS = 16;
-/** A kill comes at a random moment of so many milliseconds after a caller has seen the first end. */
+/** Upper bound of the random time between the first end that a caller received and the SIGKILL. */
 const LOAD_MS = 400;
 const START_MS = 2_000;
 
@@ -24,9 +24,9 @@ const noDatabase = async (): Promise<undefined> => undefined;
 describe.each([
   ["SQLite", scale(14, 800), noDatabase],
   ["PostgreSQL", scale(6, 200), () => createDatabase(inject("postgresUrl"))],
-] as const)("a process on %s that is killed %i times under load", (place, kills, database) => {
+] as const)("a process on %s that receives SIGKILL %i times under load", (place, kills, database) => {
   it(
-    "leaves a ledger with every completion whose end was seen, once",
+    "has every completion whose end a caller received in its ledger, once",
     async () => {
       const databaseUrl: string | undefined = await database();
       const deployment = await startDeployment({
@@ -62,7 +62,7 @@ describe.each([
       const missing = seen.filter((id) => !inLedger.has(id)).length;
       figure({ name: `of these missing from the ledger on ${place}`, value: missing, unit: "", atMost: 0 });
       const doubled = written.length - inLedger.size;
-      figure({ name: `entries that are there twice on ${place}`, value: doubled, unit: "", atMost: 0 });
+      figure({ name: `duplicate entries on ${place}`, value: doubled, unit: "", atMost: 0 });
       const medianMs = Math.round(spread(startsMs).p50);
       figure({ name: `start after a kill on ${place}, median`, value: medianMs, unit: "ms", atMost: START_MS });
     },

@@ -14,13 +14,16 @@ import { scale, seed, timeLimit } from "./support/scale.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 
 const STREAMS = scale(200, 1_000);
-/** So many callers connect at the same moment; more would wait for the operating system. */
+/** Callers that connect at the same moment; more would exceed the listen backlog. */
 const AT_ONCE = 50;
-/** Streams end one after the other, over this time. */
+/** Streams end one after the other within this time. */
 const ENDING_MS = 1_000;
-const NEWCOMERS = 20;
+const NEW_REQUESTS = 20;
 
-/** A product with so many streams under way, over every entrance in turn: each has said "Once", and waits for its upstream. */
+/**
+ * Starts a product with this many streams in flight, on all entrances in turn. Each has sent "Once" and waits for its
+ * upstream.
+ */
 async function withStreams(count: number, shutdown: object = {}) {
   const upstream = await startUpstream(({ response }) => {
     beginStream(response);
@@ -45,8 +48,8 @@ async function withStreams(count: number, shutdown: object = {}) {
   return { product, upstream, streams };
 }
 
-/** How somebody fares who comes when the product is stopping: in the words of the operating system, or of gRPC. */
-async function newcomer({ url, grpcPort }: Product, entrance: "http" | "grpc"): Promise<string> {
+/** Result of a new request while the product stops, as error code of the operating system or of gRPC. */
+async function sendNew({ url, grpcPort }: Product, entrance: "http" | "grpc"): Promise<string> {
   if (entrance === "http") {
     return fetch(`${url}/v1/models`).then(
       ({ status }) => `answered with ${status}`,
@@ -63,13 +66,13 @@ async function newcomer({ url, grpcPort }: Product, entrance: "http" | "grpc"): 
 }
 
 it(
-  `SIGTERM with ${STREAMS} streams under way cuts none, refuses newcomers, and the process ends with the last one`,
+  `SIGTERM with ${STREAMS} streams in flight cuts none, refuses new requests, and the process exits after the last one`,
   async () => {
     const { product, upstream, streams } = await withStreams(STREAMS);
     product.signal("SIGTERM");
-    await expect.poll(() => newcomer(product, "http")).toBe("ECONNREFUSED");
-    const newcomers = await Promise.all(
-      Array.from({ length: NEWCOMERS }, (_, index) => newcomer(product, index % 2 === 0 ? "http" : "grpc")),
+    await expect.poll(() => sendNew(product, "http")).toBe("ECONNREFUSED");
+    const results = await Promise.all(
+      Array.from({ length: NEW_REQUESTS }, (_, index) => sendNew(product, index % 2 === 0 ? "http" : "grpc")),
     );
     const dice = createDice(`drain ${seed()}`);
     const endings = Promise.all(
@@ -83,10 +86,15 @@ it(
     const ending = await product.ending;
     const tookMs = Math.round(performance.now() - lastMs);
 
-    figure({ name: "drain: streams under way that were finished", value: whole.length, unit: "", atLeast: STREAMS });
-    const polite = newcomers.filter((how) => how === "ECONNREFUSED" || how === "Unavailable");
-    expect(newcomers).toEqual(polite);
-    figure({ name: "drain: newcomers refused politely", value: polite.length, unit: "", atLeast: NEWCOMERS });
+    figure({ name: "drain: streams in flight that were completed", value: whole.length, unit: "", atLeast: STREAMS });
+    const refused = results.filter((how) => how === "ECONNREFUSED" || how === "Unavailable");
+    expect(results).toEqual(refused);
+    figure({
+      name: "drain: new requests refused with UNAVAILABLE or a closed port",
+      value: refused.length,
+      unit: "",
+      atLeast: NEW_REQUESTS,
+    });
     expect(ending).toEqual({ code: 0, signal: null });
     figure({ name: "drain: from the last stream's end to the exit", value: tookMs, unit: "ms", atMost: 1_500 });
     const entries = await readLedger(join(product.home, "data"));
@@ -97,7 +105,7 @@ it(
 );
 
 it(
-  "SIGTERM ends streams that take longer than the drain with an error, and they are in the ledger as cut off",
+  "SIGTERM ends streams that exceed the drain time with an error, and their ledger entries say so",
   async () => {
     const LONGER = 30;
     const { product, upstream, streams } = await withStreams(LONGER, { drain_ms: 1_000 });
@@ -106,7 +114,12 @@ it(
     const told = endings.filter(
       (ending) => ending.status === "rejected" && /shutting down/.test(String(ending.reason)),
     );
-    figure({ name: "drain: streams beyond its time that were told so", value: told.length, unit: "", atLeast: LONGER });
+    figure({
+      name: "drain: streams beyond the drain time that ended with an error",
+      value: told.length,
+      unit: "",
+      atLeast: LONGER,
+    });
     expect(await product.ending).toEqual({ code: 0, signal: null });
     await expect.poll(() => upstream.exchanges.every(({ closed }) => closed)).toBe(true);
     const entries = await readLedger(join(product.home, "data"));

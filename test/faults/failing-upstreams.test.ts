@@ -13,14 +13,14 @@ async function openProduct(options: ProductOptions): Promise<Product> {
   return product;
 }
 
-/** A provider that answers 503 to everything. */
+/** A provider that responds with 503 to every request. */
 async function openFailing(): Promise<Upstream> {
   const upstream = await startUpstream(({ response }) => answerJson(response, 503, { error: { message: "down" } }));
   onTestFinished(() => upstream.close());
   return upstream;
 }
 
-/** A provider at this address with models of these names, without limits. */
+/** A configured provider at this address with these models, without limits. */
 function modelsAt(url: string, names: readonly string[]): object {
   const { providers, models } = localModel(url);
   const [model] = Object.values(models) as [object];
@@ -38,12 +38,12 @@ function ask({ url }: Pick<Product, "url">, key: string, body: object): Promise<
 
 describe("a provider that always fails", () => {
   it(
-    "is asked hardly more often than callers ask who try three times more",
+    "receives hardly more calls than requests while its callers retry three times",
     async () => {
       const upstream = await openFailing();
       const callers = scale(100, 1_000);
       const tries = 4;
-      // So many that none fails often enough to rest: what bounds the calls then is the budget for retries alone.
+      // Enough models that no circuit breaker opens: only the retry budget limits the calls.
       const names = Array.from({ length: (callers * tries) / 2 }, (_, index) => `local/${index}`);
       const product = await openProduct({ config: modelsAt(upstream.url, names) });
       let requests = 0;
@@ -59,7 +59,7 @@ describe("a provider that always fails", () => {
       await Promise.all(Array.from({ length: callers }, caller));
       expect(requests).toBe(callers * tries);
       const calls = upstream.exchanges.length;
-      // Each request has reached the provider.
+      // Every request has reached the provider.
       figure({ name: "upstream calls while the upstream fails", value: calls, unit: "", atLeast: requests });
       figure({
         name: "upstream calls beyond 1.2 for each request",
@@ -71,7 +71,7 @@ describe("a provider that always fails", () => {
     timeLimit(30, 120),
   );
 
-  it("is asked once for each fallback, and twice for the first model", async () => {
+  it("is called once for each fallback, and twice for the primary", async () => {
     const upstream = await openFailing();
     const chain = ["a", "b", "c", "d"].map((name) => `local/${name}`);
     const product = await openProduct({ config: modelsAt(upstream.url, chain) });
@@ -93,7 +93,7 @@ describe("a provider that always fails", () => {
   });
 });
 
-/** A gateway whose provider is the HTTP entrance at this port, once it is told the key for it. */
+/** A gateway whose provider is the HTTP entrance at this port, once it has the key for it. */
 async function openCircle(port: number, options: ProductOptions) {
   const home = makeHome();
   onTestFinished(() => rmSync(home, { recursive: true, force: true }));
@@ -102,12 +102,12 @@ async function openCircle(port: number, options: ProductOptions) {
     models: object;
   };
   const { "local/test": model } = models as Record<string, object>;
-  // What it asks itself for has to be one of its own models, too.
+  // Its upstream model also has to be one of its own models.
   const config = {
     ...options.config,
     providers,
     models: { "local/test": model, test: model },
-    // Should it go round for ever, this ends it.
+    // Ends an infinite loop.
     limits: { concurrent_requests: 8 },
   };
   const product = await openProduct({ ...options, home, config });
@@ -118,7 +118,7 @@ async function openCircle(port: number, options: ProductOptions) {
   return product;
 }
 
-/** How a request ends that goes round in circles. */
+/** How a request in a loop ends. */
 const END_OF_CIRCLE = {
   status: 400,
   error: {
@@ -127,7 +127,7 @@ const END_OF_CIRCLE = {
   },
 };
 
-/** Asks for a completion that leads to the gateway itself, and counts those that came of it. Gives its end. */
+/** Requests a completion that leads to the gateway itself, counts the completions it causes, and returns its end. */
 async function goRound(
   entrance: Product,
   { gateway, stream }: { gateway: Product; stream: boolean },
@@ -138,7 +138,7 @@ async function goRound(
   const { error } = (await response.json()) as { error: unknown };
   await expect.poll(() => countCompletions() - before, { timeout: 5_000 }).toBeGreaterThan(1);
   figure({
-    name: "completions of one request that goes round in circles",
+    name: "completions of one request in a loop",
     value: countCompletions() - before,
     unit: "",
     atMost: 2,
@@ -156,7 +156,7 @@ describe("a gateway that is its own provider", () => {
       expect(await goRound(gateway, { gateway, stream })).toMatchObject(END_OF_CIRCLE);
   });
 
-  it("calls itself at most once through a front, too", async () => {
+  it("calls itself at most once through a front", async () => {
     const port = await findFreePort();
     const core = await openCircle(port, { flags: ["--role", "core"] });
     const front = await openProduct({

@@ -33,7 +33,7 @@ describe("plans", () => {
       );
   });
 
-  it("have every kind of fault among a thousand calls, and no fault for about half of them", () => {
+  it("contain every kind of fault among a thousand calls, and no fault in about half of them", () => {
     const kinds = new Set(MANY.map(({ fault }) => (fault.kind === "break" ? fault.how : fault.kind)));
     const all = "close empty end error garbage gzip hang html none overrun reset stall status underrun unfinished";
     expect([...kinds].toSorted().join(" ")).toBe(all);
@@ -74,7 +74,7 @@ describe.each(WIRES)("the fault server in the %s dialect", (wire) => {
     expect(await response.json()).toHaveProperty("error");
   });
 
-  it.each(["close", "reset", "underrun"] as const)("breaks an answer off (%s)", async (how) => {
+  it.each(["close", "reset", "underrun"] as const)("interrupts a response (%s)", async (how) => {
     const server = await open({ fault: { kind: "break", how, at: 0.5 } });
     await expect(ask(server, wire, false).then((response) => response.text())).rejects.toThrow(
       /terminated|fetch failed/,

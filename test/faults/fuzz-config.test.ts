@@ -14,7 +14,7 @@ import { scale, timeLimit } from "./support/scale.ts";
 
 const COUNT = scale(20_000, 200_000);
 const BY_PROGRAM = scale(5, 300);
-/** What `sysexits.h` calls EX_CONFIG. */
+/** EX_CONFIG of `sysexits.h`. */
 const REFUSED = 78;
 
 describe("configurations", () => {
@@ -30,7 +30,7 @@ describe("configurations", () => {
   });
 
   it(
-    "are refused with a place and no secret, or loaded whole",
+    "are refused with a place and without secrets, or loaded completely",
     () => {
       const findings = new Findings("config");
       const seen = { loaded: 0, refused: 0 };
@@ -43,7 +43,7 @@ describe("configurations", () => {
       }
       figure({ name: "fuzzed configurations, in process", value: COUNT, unit: "", atLeast: COUNT });
       console.log(`loaded: ${seen.loaded}, refused: ${seen.refused}`);
-      findings.conclude("fuzzed configurations: crashes, nonsense accepted, refusals without a place, secrets");
+      findings.conclude("fuzzed configurations: crashes, accepted invalid values, refusals without a place, secrets");
       expect(seen.loaded).toBeGreaterThan(COUNT / 100);
       expect(seen.refused).toBeGreaterThan(COUNT / 2);
     },
@@ -51,7 +51,7 @@ describe("configurations", () => {
   );
 
   it(
-    "are refused the same by the program, as bytes of a file",
+    "are refused by the program as well, as bytes of a file",
     async () => {
       const findings = new Findings("config-program");
       const home = mkdtempSync(join(tmpdir(), "parley-fuzz-"));
@@ -60,7 +60,7 @@ describe("configurations", () => {
           const input = configInput(randomOf("config-program", index));
           const variables = { PARLEY_DATA_DIR: join(home, "data"), ...input.env };
           const env = Object.fromEntries(Object.entries(variables).filter(([, value]) => !value.includes("\0")));
-          // With the same variables: one that is set stands for what the file says in its place, also for nonsense.
+          // With the same variables: a set variable replaces the value in the file, even an invalid one.
           const { ended } = readConfig({ ...input, env });
           writeFileSync(join(home, "parley.yaml"), input.text);
           const { output, ending } = runProduct(["config", "check", "parley.yaml"], { home, env });
@@ -77,7 +77,7 @@ describe("configurations", () => {
         rmSync(home, { recursive: true });
       }
       figure({ name: "fuzzed configurations, by the program", value: BY_PROGRAM, unit: "", atLeast: BY_PROGRAM });
-      findings.conclude("fuzzed configurations that the program reads otherwise");
+      findings.conclude("fuzzed configurations that the program reads differently");
     },
     timeLimit(300, 3600),
   );

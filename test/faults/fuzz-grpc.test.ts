@@ -11,9 +11,9 @@ import { scale, timeLimit } from "./support/scale.ts";
 
 const COUNT = scale(20_000, 300_000);
 const CALLERS = 32;
-/** The log is looked through after so many calls. */
+/** The log is searched after this many calls. */
 const LOG_EVERY = 500;
-/** In a hundred inputs so many are connections with damaged frames; the others are calls on sessions that are kept. */
+/** Percentage of inputs that are connections with damaged frames; the others are calls on persistent sessions. */
 const DAMAGED_PERCENT = 10;
 
 let tested: ProductUnderTest;
@@ -41,7 +41,7 @@ describe("calls over gRPC", () => {
   });
 
   it(
-    "are served or refused by the failure table, whatever they are, and leave nothing behind",
+    "are served or refused by the failure table, and leave nothing behind",
     async () => {
       const findings = new Findings("grpc");
       const { grpcPort, firstKey } = tested.product;
@@ -73,7 +73,7 @@ describe("calls over gRPC", () => {
       figure({ name: "fuzzed gRPC calls over sockets", value: COUNT, unit: "", atLeast: COUNT });
       console.log([...endings].map(([ended, count]) => `${count} × ${ended}`).join(", "));
       findings.conclude("fuzzed gRPC calls: crashes, statuses outside the failure table, secrets, lost answers");
-      // Both ways were gone often: what is only ever refused says little.
+      // Served as well as refused, or the inputs test little.
       expect(endings.get("0 OK")).toBeGreaterThan(COUNT / 20);
       expect(endings.get("3 INVALID_REQUEST")).toBeGreaterThan(COUNT / 20);
       for (const caller of open) caller.close();

@@ -11,7 +11,7 @@ import { scale, timeLimit } from "./support/scale.ts";
 
 const COUNT = scale(20_000, 1_000_000);
 const CALLERS = 32;
-/** The log is looked through after so many requests. */
+/** The log is searched after this many requests. */
 const LOG_EVERY = 500;
 
 let tested: ProductUnderTest;
@@ -40,7 +40,7 @@ describe("requests over HTTP", () => {
   });
 
   it(
-    "are served or refused by the failure table, whatever they are, and leave nothing behind",
+    "are served or refused by the failure table, and leave nothing behind",
     async () => {
       const findings = new Findings("http");
       const { httpPort, firstKey } = tested.product;
@@ -68,7 +68,7 @@ describe("requests over HTTP", () => {
           .join(", ")}`,
       );
       findings.conclude("fuzzed HTTP requests: crashes, answers outside the failure table, secrets, lost answers");
-      // Both ways were gone often: what is only ever refused says little.
+      // Served as well as refused, or the inputs test little.
       expect(statuses.get(200)).toBeGreaterThan(COUNT / 20);
       expect(statuses.get(400)).toBeGreaterThan(COUNT / 20);
       for (const caller of open) caller.close();

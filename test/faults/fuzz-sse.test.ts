@@ -16,14 +16,14 @@ const ON_SOCKETS = scale(500, 20_000);
 
 const streams = sampleStreams();
 
-/** What each stream says when it arrives at once, as it is. */
+/** Result of each undamaged stream that arrives in one piece. */
 const atOnce = new Map(
   await Promise.all(
     streams.map(async ({ dialect, text }) => [text, await readPieces(dialect, [Buffer.from(text)])] as const),
   ),
 );
 
-/** What is wrong with how a stream was read in its pieces; undefined when nothing is. */
+/** Returns what is wrong with the reading of a stream in pieces, if anything. */
 async function flawOf(input: SseInput, split: Reading): Promise<string | undefined> {
   const { dialect, bytes, same } = input;
   if (split.flaw !== undefined) return split.flaw;
@@ -49,7 +49,7 @@ describe("streams of providers", () => {
   });
 
   it(
-    "say the same however they are split, and never end well without an end",
+    "give the same result for any split, and never succeed without an end",
     async () => {
       const findings = new Findings("sse");
       const ended = { served: 0, failed: 0 };
@@ -62,14 +62,14 @@ describe("streams of providers", () => {
       }
       figure({ name: "fuzzed event streams, in process", value: COUNT, unit: "", atLeast: COUNT });
       findings.conclude("fuzzed event streams that were misread");
-      // Both ends were seen: the streams are neither all broken nor all whole.
+      // Served as well as failed, or the inputs test little.
       expect(Math.min(ended.served, ended.failed)).toBeGreaterThan(COUNT / 10);
     },
     timeLimit(600, 14_400),
   );
 
   it(
-    "say the same when they come over real connections",
+    "give the same result over real connections",
     async () => {
       const findings = new Findings("sse-sockets");
       const inputs = new Map<string, SseInput>();

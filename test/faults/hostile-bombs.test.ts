@@ -16,7 +16,7 @@ const GRPC = { OK: "0", INVALID_ARGUMENT: "3", RESOURCE_EXHAUSTED: "8", UNIMPLEM
 const FINISHED = { index: 0, message: { role: "assistant", content: "" }, finish_reason: "stop" };
 
 let target: Target;
-/** How the provider answers, by the word in the prompt. */
+/** The provider's response, selected by a word in the prompt. */
 const bombs = new Map<string, Buffer>();
 const seenEncodings = new Set<string | undefined>();
 
@@ -31,7 +31,7 @@ beforeAll(async () => {
     response.writeHead(200, { "content-type": type, "content-encoding": encoding });
     response.end(bombs.get(encoding));
   });
-  // A valid answer at its beginning, and an endless one if anybody inflates it.
+  // Valid at its beginning; endless when inflated.
   const answer = Buffer.concat([
     Buffer.from(`{"choices":[${JSON.stringify(FINISHED)}],"x":"`),
     Buffer.alloc(INFLATED, " "),
@@ -44,7 +44,7 @@ afterAll(async () => {
   await target.stop();
 });
 
-/** The most memory that the product had more than before, while `work` went on. */
+/** Peak memory of the product during `work`, above the level before. */
 async function mostMib(work: Promise<unknown>): Promise<number> {
   const before = target.product.rssBytes();
   let most = before;
@@ -57,61 +57,64 @@ const authorized = (): { authorization: string } => ({ authorization: `Bearer ${
 const grpc = (path = CREATE): Record<string, string> => ({ ":path": path, "content-type": "application/grpc" });
 
 describe("decompression bombs", () => {
-  it.each(["gzip", "deflate"])("a gRPC message in %s is not inflated, with or without a key", async (encoding) => {
-    // Less than a key is asked for.
-    const bomb = encoding === "gzip" ? gzipSync(Buffer.alloc(15 * MIB)) : deflateSync(Buffer.alloc(15 * MIB));
-    const body = grpcMessage(bomb, { compressed: true });
-    const headers = { ...grpc(), "grpc-encoding": encoding };
-    const strangers = scale(32, 128);
-    const ends: unknown[] = [];
-    const memory = await mostMib(
-      Promise.all(
-        Array.from({ length: strangers }, async () => ends.push((await call(target, headers, { body })).grpcStatus)),
-      ),
-    );
-    expect(new Set(ends)).toEqual(new Set([GRPC.UNIMPLEMENTED]));
-    figure({
-      name: `${strangers} messages of strangers in ${encoding} over gRPC: memory`,
-      value: memory,
-      unit: "MiB",
-      atMost: 64,
-    });
-  });
-
-  it.each(["gzip", "br", "deflate", "zstd", "gzip, gzip"])(
-    "a body over HTTP in %s is not even read",
+  it.each(["gzip", "deflate"])(
+    "a gRPC message in %s is not inflated, with or without a valid key",
     async (encoding) => {
-      const bytes = rawRequest(CHAT, target.chatHeaders(`content-encoding: ${encoding}`), bombs.get("gzip"));
+      // Smaller than the messages for which the key is checked first.
+      const bomb = encoding === "gzip" ? gzipSync(Buffer.alloc(15 * MIB)) : deflateSync(Buffer.alloc(15 * MIB));
+      const body = grpcMessage(bomb, { compressed: true });
+      const headers = { ...grpc(), "grpc-encoding": encoding };
+      const strangers = scale(32, 128);
+      const ends: unknown[] = [];
       const memory = await mostMib(
-        new RawConnection(target.product.httpPort)
-          .write(bytes)
-          .response()
-          .then(({ status }) => expect(status).toBe(400)),
+        Promise.all(
+          Array.from({ length: strangers }, async () => ends.push((await call(target, headers, { body })).grpcStatus)),
+        ),
       );
-      figure({ name: `a body over HTTP in ${encoding}: memory`, value: memory, unit: "MiB", atMost: 48 });
+      expect(new Set(ends)).toEqual(new Set([GRPC.UNIMPLEMENTED]));
+      figure({
+        name: `${strangers} messages without a key in ${encoding} over gRPC: memory`,
+        value: memory,
+        unit: "MiB",
+        atMost: 64,
+      });
     },
   );
+
+  it.each(["gzip", "br", "deflate", "zstd", "gzip, gzip"])("an HTTP body in %s is not read", async (encoding) => {
+    const bytes = rawRequest(CHAT, target.chatHeaders(`content-encoding: ${encoding}`), bombs.get("gzip"));
+    const memory = await mostMib(
+      new RawConnection(target.product.httpPort)
+        .write(bytes)
+        .response()
+        .then(({ status }) => expect(status).toBe(400)),
+    );
+    figure({ name: `a body over HTTP in ${encoding}: memory`, value: memory, unit: "MiB", atMost: 48 });
+  });
 
   it.each([
     ["larger than a request may be", 33 * MIB, 429],
     ["as large as a request may be", 31 * MIB, 400],
-  ])("requests of one key over Connect that are %s hold no more than its bodies may", async (_, bytes, status) => {
-    const body = gzipSync(Buffer.alloc(bytes, " "));
-    const ask = async (): Promise<number> => {
-      const response = await fetch(`${target.product.url}/parley.v1.CompletionService/Create`, {
-        method: "POST",
-        headers: { ...authorized(), "content-type": "application/json", "content-encoding": "gzip" },
-        body,
-      });
-      await response.arrayBuffer();
-      return response.status;
-    };
-    const statuses: number[] = [];
-    const requests = Array.from({ length: scale(32, 128) }, async () => void statuses.push(await ask()));
-    const memory = await mostMib(Promise.all(requests));
-    expect(new Set(statuses).difference(new Set([status, 429]))).toEqual(new Set());
-    figure({ name: `gzip of ${bytes / MIB} MiB over Connect: memory`, value: memory, unit: "MiB", atMost: 256 });
-  });
+  ])(
+    "requests of one key over Connect that are %s use at most the memory of their bodies",
+    async (_, bytes, status) => {
+      const body = gzipSync(Buffer.alloc(bytes, " "));
+      const ask = async (): Promise<number> => {
+        const response = await fetch(`${target.product.url}/parley.v1.CompletionService/Create`, {
+          method: "POST",
+          headers: { ...authorized(), "content-type": "application/json", "content-encoding": "gzip" },
+          body,
+        });
+        await response.arrayBuffer();
+        return response.status;
+      };
+      const statuses: number[] = [];
+      const requests = Array.from({ length: scale(32, 128) }, async () => void statuses.push(await ask()));
+      const memory = await mostMib(Promise.all(requests));
+      expect(new Set(statuses).difference(new Set([status, 429]))).toEqual(new Set());
+      figure({ name: `gzip of ${bytes / MIB} MiB over Connect: memory`, value: memory, unit: "MiB", atMost: 256 });
+    },
+  );
 
   it.each(["gzip", "br"])("a provider's response in %s is neither requested nor inflated", async (encoding) => {
     const ask = async (stream: boolean): Promise<void> => {
@@ -133,15 +136,15 @@ describe("decompression bombs", () => {
 });
 
 describe("a message of gRPC", () => {
-  it("with a declared length of a gigabyte is refused by its first five bytes", async () => {
+  it("with a declared length of 1 GiB is refused after its first five bytes", async () => {
     const body = grpcMessage(Buffer.alloc(0), { length: 1024 * MIB });
     const bytesBefore = target.product.rssBytes();
     const end = await call(target, { ...grpc(), ...authorized() }, { body, ends: false });
     expect(end.grpcStatus).toBe(GRPC.RESOURCE_EXHAUSTED);
     const grownMib = Math.round((target.product.rssBytes() - bytesBefore) / MIB);
-    figure({ name: "a message that says it has 1 GiB: memory", value: grownMib, unit: "MiB", atMost: 16 });
+    figure({ name: "a message with a declared length of 1 GiB: memory", value: grownMib, unit: "MiB", atMost: 16 });
     figure({
-      name: "a message that says it has 1 GiB: refused",
+      name: "a message with a declared length of 1 GiB: refused",
       value: Math.round(end.elapsedMs),
       unit: "ms",
       atMost: 1000,
@@ -160,10 +163,10 @@ describe("a message of gRPC", () => {
     );
     expect(new Set(ends)).toEqual(new Set([GRPC.UNAUTHENTICATED]));
     figure({
-      name: `${strangers} strangers who send 31 MiB each: memory`,
+      name: `${strangers} callers without a key who send 31 MiB each: memory`,
       value: memory,
       unit: "MiB",
-      // Kept would be 31 MiB of each; what is read and dropped is garbage until V8 collects it.
+      // Buffering would hold 31 MiB of each; what is read and dropped is garbage until V8 collects it.
       atMost: 160,
     });
   });
@@ -180,7 +183,7 @@ describe("an invalid call over gRPC", () => {
     ["PUT", { ":method": "PUT" }, {}],
     ["metadata that is no base64", { "x-facts-bin": "%%%%" }, { grpcStatus: GRPC.OK }],
     ["reserved metadata", { "grpc-status": "0", "grpc-message": "x" }, { grpcStatus: GRPC.OK }],
-  ])("is refused, or its oddity ignored: %s", async (_name, headers, expected) => {
+  ])("is refused, or the invalid part ignored: %s", async (_name, headers, expected) => {
     const body = grpcMessage(REQUEST);
     const end = await call(target, { ...grpc(), ...authorized(), ...headers }, { body });
     expect(end).toMatchObject(expected);
@@ -201,7 +204,7 @@ describe("an invalid call over gRPC", () => {
     ["a header of a connection", [["connection", "close"] as const]],
     ["a pseudo-header at the end", [[":path", "/x"] as const]],
     ["a header without a name", [["", "x"] as const]],
-  ])("ends without harm: %s", async (_, more) => {
+  ])("causes no fault: %s", async (_, more) => {
     const heardBefore = target.heard();
     const headers = [...grpcHeaders(CREATE, { authorization: `Bearer ${target.product.firstKey}` }), ...more];
     const connection = new RawHttp2(target.product.grpcPort).hello();

@@ -6,13 +6,13 @@ import { MIB, startTarget, type Target } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
 
-/** How long a flood may go on. */
+/** Longest duration of a flood. */
 const CLOSED_MS = 1000;
-/** A busy machine may hold up any one of them: the best of so many is what the product takes. */
+/** Repetitions. The fastest counts, because load of other programs may delay any of them. */
 const TRIES = 4;
-/** Nobody waits longer for a connection that is not closed at all. */
+/** Timeout for a connection that is never closed. */
 const GIVE_UP_MS = 3000;
-/** About so many bytes are sent in one piece. */
+/** Approximate size of one write. */
 const PIECE_BYTES = 32 * 1024;
 
 let target: Target;
@@ -27,7 +27,7 @@ afterAll(async () => {
   await target.stop();
 });
 
-/** Floods until the connection is closed; how long that took. */
+/** Floods the connection until it is closed; returns the duration. */
 async function flood({ first, next }: Flood, reads: boolean): Promise<number> {
   const block = callBlock(target.product.firstKey);
   const connection = new RawHttp2(target.product.grpcPort).hello();
@@ -42,7 +42,7 @@ async function flood({ first, next }: Flood, reads: boolean): Promise<number> {
       stream += 2;
     }
     await Promise.race([connection.send(Buffer.concat(pieces)), connection.end]);
-    // A connection is seen to be closed between two rounds of the loop.
+    // The close is detected in the next event-loop turn.
     await setImmediate();
   }
   connection.close();
@@ -50,10 +50,10 @@ async function flood({ first, next }: Flood, reads: boolean): Promise<number> {
 }
 
 describe.each([
-  ["reads what it is told", true],
+  ["reads the server's frames", true],
   ["reads nothing", false],
-])("a client of HTTP/2 that %s", (_, reads) => {
-  it.each(FLOODS)("is cut off when it sends $name", { timeout: timeLimit(30, 120) }, async (attack) => {
+])("an HTTP/2 client that %s", (_, reads) => {
+  it.each(FLOODS)("is disconnected when it sends $name", { timeout: timeLimit(30, 120) }, async (attack) => {
     const before = target.product.rssBytes();
     let bestMs = Infinity;
     const tries = scale(TRIES, 2 * TRIES);
@@ -66,8 +66,8 @@ describe.each([
   });
 });
 
-describe("all floods of HTTP/2 together", () => {
-  it("were cut off within a second, without upstream calls", () => {
+describe("all HTTP/2 floods together", () => {
+  it("were disconnected within a second, without upstream calls", () => {
     const slowest = Math.max(...closedMs.values());
     expect(closedMs.size).toBe(2 * FLOODS.length);
     figure({ name: "HTTP/2 floods, each read and unread", value: closedMs.size, unit: "", atLeast: 50 });
@@ -76,7 +76,7 @@ describe("all floods of HTTP/2 together", () => {
     figure({ name: "HTTP/2 floods: memory", value: Math.round(mostBytes / MIB), unit: "MiB", atMost: 128 });
   });
 
-  it("left a serving product without faults", async () => {
+  it("left the product serving without faults", async () => {
     await target.goodRequest();
     expect(target.product.output.stderr).not.toMatch(/"level":"(fatal|error)"|Warning/);
   });

@@ -10,12 +10,12 @@ import { MIB } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
 
-/** 300 MB: the kernel's buffers on loopback alone swallow about eight, so less would show nothing. */
+/** 300 MB. Kernel buffers on loopback hold about 8 MB, so smaller answers would test nothing. */
 const PIECES = 18_000;
 const READERS = scale(1, 64);
-/** A caller that reads nothing is taken for gone after 30 s. */
+/** A caller that reads nothing is disconnected after 30 s. */
 const STALL_MS = 36_000;
-/** What Node notices of a whole answer, it may notice only the second time that it looks. */
+/** Node checks the progress of a whole answer in intervals, so detection may take two of them. */
 const WHOLE_STALL_MS = 66_000;
 const IS_LONG = scale(0, 1) === 1;
 const LIMITS = { tokens_per_minute: "unlimited", concurrent_requests: 500 };
@@ -38,12 +38,12 @@ afterAll(async () => {
   await flood.close();
 });
 
-/** The answers that were begun after so many. */
+/** Upstream exchanges after the first `count`. */
 function answersAfter(count: number): Flood["exchanges"] {
   return flood.exchanges.slice(count);
 }
 
-/** What the connections of these answers have sent, in bytes. */
+/** Bytes sent on the connections of these exchanges. */
 function pulled(exchanges: Flood["exchanges"]): number[] {
   return exchanges.map(({ response: { socket } }) => (socket?.bytesWritten ?? 0) - (socket?.writableLength ?? 0));
 }
@@ -67,7 +67,7 @@ async function stalled(before: number): Promise<void> {
 
 describe.each(TEXT_STREAMS.filter(([name]) => name !== "Connect"))("readers of 300 MB over %s", (entrance, open) => {
   it(
-    "that stop have the product hold little, and are gone after a while",
+    "that stop reading use little memory, and are disconnected after a while",
     { timeout: timeLimit(60, 240) },
     async () => {
       const before = flood.exchanges.length;
@@ -80,10 +80,10 @@ describe.each(TEXT_STREAMS.filter(([name]) => name !== "Connect"))("readers of 3
       await stalled(before);
       const name = `${READERS} slow readers of 300 MB over ${entrance}`;
       const most = Math.max(...pulled(answersAfter(before)));
-      // Most of it is in the kernel's buffers, which it enlarges up to tcp_rmem, often 6 to 32 MiB.
+      // Most of it is in kernel buffers, which grow up to tcp_rmem, often 6 to 32 MiB.
       figure({ name: `${name}: pulled for each`, value: Math.round(most / MIB), unit: "MiB", atMost: 48 });
       const grown = (product.rssBytes() - bytesBefore) / MIB;
-      // The first takes with it what every busy process needs.
+      // The first reader's figure includes memory that any load needs.
       const each = Math.max(0, grown - 48) / READERS;
       figure({
         name: `${name}: memory, beside 48 MiB, for each`,
@@ -125,7 +125,7 @@ describe("an answer that is not streamed", () => {
       body: JSON.stringify({ model: "local/test", messages: [{ role: "user", content: "go" }] }),
     });
     expect({ status: response.status, text: await response.text() }).toMatchObject({ status: 500 });
-    // A second attempt may be made.
+    // The router may retry.
     const attempts = upstream.exchanges.length;
     const name = "an answer of 300 MB in JSON: pulled in each attempt";
     figure({ name, value: Math.round(sent / attempts / MIB), unit: "MiB", atMost: 80 });
@@ -151,7 +151,7 @@ describe("an answer that is not streamed", () => {
       await expect.poll(() => connections.every(isReset), { timeout: WHOLE_STALL_MS, interval: 100 }).toBe(true);
       const goneMs = Math.round(performance.now() - begunMs);
       figure({
-        name: "whole answers over gRPC that nobody reads: given up",
+        name: "unread whole answers over gRPC: time until reset",
         value: goneMs,
         unit: "ms",
         atMost: WHOLE_STALL_MS,

@@ -9,11 +9,11 @@ import { scale, timeLimit } from "./support/scale.ts";
 
 const SLOW_CLIENTS = scale(500, 4_000);
 const GONE_MS = 15_000;
-/** The rhythm of slow clients. */
+/** Interval between two writes of slow clients. */
 const DRIP_MS = 500;
-/** How many good clients there are. */
+/** Number of normal clients. */
 const GOOD_CLIENTS = 2;
-/** Below this a difference between two moments of this machine says nothing. */
+/** Latencies below this cannot be distinguished on a shared machine. */
 const NOISE_MS = 50;
 
 let target: Target;
@@ -26,7 +26,7 @@ afterAll(async () => {
   await target.stop();
 });
 
-/** The 99th percentile of good requests, one after the other for each client, until the signal. */
+/** The p99 of normal requests, in sequence for each client, until the signal. */
 async function goodP99(signal: AbortSignal): Promise<number> {
   const took: number[] = [];
   const client = async (): Promise<void> => {
@@ -36,7 +36,10 @@ async function goodP99(signal: AbortSignal): Promise<number> {
   return took.toSorted((one, other) => one - other)[Math.floor(took.length * 0.99)]!;
 }
 
-/** Waits until both entrances have accepted whoever has come: a listener's backlog is short, and who falls out is nobody's. */
+/**
+ * Waits until both entrances have accepted all connections: a listener's backlog is short, and excess connections are
+ * lost.
+ */
 async function accepted(): Promise<void> {
   const { httpPort, grpcPort } = target.product;
   const http = new RawConnection(httpPort).write(rawRequest("GET /healthz", ["host: parley.example"]));
@@ -47,7 +50,7 @@ async function accepted(): Promise<void> {
   grpc.close();
 }
 
-/** Opens them all; when the last of each kind was gone, by the kind's name. */
+/** Opens all slow clients; returns when the last of each kind was closed, by the kind's name. */
 async function attack(): Promise<Map<string, number>> {
   const clients: { readonly kind: string; readonly client: SlowClient; readonly sinceMs: number }[] = [];
   const lastMs = new Map<string, number>();
@@ -102,7 +105,7 @@ describe("slow clients that occupy connections", () => {
       const times = [idleBefore, attacked, idleAfter].map((ms) => Math.round(ms)).join(", ");
       console.log(`p99 of good clients before, during and after, in ms: ${times}; ${served} requests during`);
       figure({
-        name: "slowloris: p99 of good clients, as a multiple of the idle one",
+        name: "slowloris: p99 of normal clients, as a multiple of the idle one",
         value: Math.round(ratio * 100) / 100,
         unit: "",
         atMost: 2,

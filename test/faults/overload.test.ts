@@ -12,23 +12,23 @@ import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
 
 /**
- * 12,000 events in six seconds, in forty packets: as dear for the product as some 400 events that come one by one, which is
- * what a page of text takes. Its callers and its upstream share one core, and could not do ten times as much as the product
- * if each event were a packet for them too.
+ * 12,000 events in six seconds, in forty packets. This costs the product as much as some 400 separate events, which is
+ * a page of text. Callers and upstream share one core, and could not serve ten times the product's load if each event
+ * were a packet for them too.
  */
 const ANSWER = { chunks: 12_000, intervalMs: 150, firstMs: 250, together: 300 };
 const ALONE_MS = ANSWER.firstMs + (ANSWER.chunks / ANSWER.together) * ANSWER.intervalMs;
-/** Streams that began together end together for a while: what is answered is counted over two of their lengths, or more. */
+/** Streams that start together end together, so goodput is measured over at least two durations of an answer. */
 const SHORT_SECONDS = (2 * ALONE_MS) / 1_000;
-/** Callers give up then: three times what an answer takes without any load. */
-const PATIENCE_MS = 20_000;
+/** Timeout of callers: three times the duration of an answer without load. */
+const TIMEOUT_MS = 20_000;
 const REFUSED_MS = 100;
 const HEALTH_MS = 100;
-/** More than there ever are requests under way. */
+/** More than the requests that are ever in flight. */
 const CONNECTIONS = 2_000;
 const MIN_REQUESTS = 40;
-/** So long is waited for a machine that has nothing else to do. */
-const QUIET_PATIENCE_MS = 20_000;
+/** Timeout for the wait until the machine is idle. */
+const IDLE_WAIT_MS = 20_000;
 
 function quantile(values: readonly number[], q: number): number {
   const sorted = values.toSorted((a, b) => a - b);
@@ -37,11 +37,11 @@ function quantile(values: readonly number[], q: number): number {
 
 describe("ten times the capacity of one process", () => {
   let crowd: Crowd;
-  /** What is answered in a second, on a core of its own, at the load at which that is most. */
+  /** Highest goodput in answers per second, corrected to a core of its own. */
   let peak: number;
   beforeAll(async () => {
     crowd = await startCrowd({ answer: ANSWER, keys: 22 });
-    // Compiles what is about to be measured.
+    // Warms up the code under measurement.
     await crowd.run(all(20, { seconds: 4, settleSeconds: 1 }));
   }, 60_000);
   afterAll(() => crowd.stop());
@@ -50,15 +50,15 @@ describe("ten times the capacity of one process", () => {
     seconds,
     settleSeconds,
     connections: CONNECTIONS,
-    patienceMs: PATIENCE_MS,
+    patienceMs: TIMEOUT_MS,
     streams: [{ name: "all", keys: crowd.keys.slice(0, 20), perSecond }],
   });
-  /** What neighbours take cannot all be taken out of a figure again. */
+  /** Waits until other programs are idle, because their load cannot be corrected completely. */
   const quiet = async (): Promise<void> => {
-    const others = await quietMachine(QUIET_PATIENCE_MS);
+    const others = await quietMachine(IDLE_WAIT_MS);
     console.log(`others have ${(100 * others).toFixed(0)} % of the processors`);
   };
-  /** Goodput as it is and as it would be on a core of its own. */
+  /** Goodput as measured, and corrected to a core of its own. */
   const goodput = async (
     perSecond: number,
     seconds: number,
@@ -73,13 +73,13 @@ describe("ten times the capacity of one process", () => {
   };
 
   it(
-    "nearly as much is answered as at the peak, the others are refused at once, and health is answered",
+    "goodput stays close to the peak, excess requests are refused at once, and the health endpoint responds",
     async () => {
       await quiet();
       let nominal = scale(80, 40);
       let raw = 0;
       peak = 0;
-      // The load at which no more is answered than at the one before.
+      // Doubles the load until goodput no longer follows.
       for (let found = false; !found; nominal *= 2) {
         const reached = await goodput(nominal, scale(SHORT_SECONDS, 20));
         found = reached.raw < nominal * 0.8;
@@ -108,12 +108,12 @@ describe("ten times the capacity of one process", () => {
       for (let again = 0; again < 2; again++) {
         const { own, raw: reached } = measured.at(-1)!;
         if (!wasPeak()) {
-          // Then that was not the peak, and ten times as much is more: far below it, who waits in vain is one in a hundred.
+          // The peak was higher, so ten times the load is higher too.
           peak = own;
           raw = reached;
           measured.length = 0;
         } else if (refusalsMs() <= REFUSED_MS && share() >= 80) break;
-        // Neighbours come and go, and what is wrong with the product stays.
+        // Retries, because load of other programs varies and a fault of the product does not.
         await quiet();
         measured.push(await measure());
         wrong.push(measured.at(-1)!.told.wrong);
@@ -129,18 +129,18 @@ describe("ten times the capacity of one process", () => {
         atLeast: 80,
       });
       figure({
-        name: "refusals p99 at ten times the capacity, neighbours' time taken out",
+        name: "refusals p99 at ten times the capacity, without time of other programs",
         value: Math.round(refusalsMs()),
         unit: "ms",
         atMost: REFUSED_MS,
       });
       figure({
-        name: "health endpoint p99 at ten times its capacity, neighbours' time taken out",
+        name: "health endpoint p99 at ten times the capacity, without time of other programs",
         value: Math.round(healthMs()),
         unit: "ms",
         atMost: HEALTH_MS,
       });
-      // Not a line per refusal.
+      // No log line per refusal.
       const lines = crowd
         .log()
         .split("\n")
@@ -157,7 +157,7 @@ describe("ten times the capacity of one process", () => {
       const few = { name: "quiet", keys: crowd.keys.slice(1), perSecond: 5 };
       const beside = await crowd.run({
         seconds: scale(20, 45),
-        // A process that was idle begins more than it can do until it knows what they take.
+        // An idle process admits more than its capacity until it has measured the cost of requests.
         settleSeconds: 12,
         connections: CONNECTIONS,
         patienceMs: 60_000,
@@ -167,13 +167,13 @@ describe("ten times the capacity of one process", () => {
       const { refusedMs, servedMs, wrong } = beside.outcomes["quiet"]!;
       expect(wrong).toEqual({});
       figure({
-        name: "requests of others refused beside one key's flood",
+        name: "requests of other keys refused during one key's flood",
         value: refusedMs.length,
         unit: "",
         atMost: 0,
       });
       figure({
-        name: "others' p99 beside one key's flood, times what their model takes",
+        name: "other keys' p99 during one key's flood, as a multiple of the model's duration",
         value: Math.round((100 * quantile(servedMs, 0.99)) / ALONE_MS) / 100,
         unit: "",
         atMost: 2,
@@ -183,7 +183,7 @@ describe("ten times the capacity of one process", () => {
   );
 });
 
-describe("callers that have left", () => {
+describe("cancelled calls", () => {
   let product: Product;
   let upstream: Upstream;
   beforeAll(async () => {
@@ -197,7 +197,7 @@ describe("callers that have left", () => {
     await upstream.close();
   });
 
-  /** Connections, on which what is sent arrives at once. */
+  /** Opens connections in advance, so that requests arrive at once. */
   const connectAll = (count: number): Promise<Socket[]> =>
     Promise.all(
       Array.from({ length: count }, async () => {
@@ -220,26 +220,26 @@ describe("callers that have left", () => {
   const waiting = async (): Promise<number> => (await ready()).overload.waiting;
 
   it(
-    "while they wait cause no upstream calls",
+    "in the waiting queue cause no upstream calls",
     async () => {
       const stay = await connectAll(3_000);
       const gone = await connectAll(scale(100, 1_000));
       const calls = (who: string): number => upstream.exchanges.filter(({ body }) => body.includes(`"${who}"`)).length;
-      // The upstream never answers: nobody knows what these streams will take, so a thousand are begun in a second.
+      // The upstream never responds, so the cost of these streams is unknown and a thousand are admitted in a second.
       for (const socket of stay) send(socket, "stays");
       for (const socket of gone) send(socket, "gone");
       const arrived = async (): Promise<number> => (await waiting()) + calls("stays");
       await expect.poll(arrived, { timeout: 20_000, interval: 10 }).toBeGreaterThan(stay.length);
       expect(await waiting()).toBeGreaterThan(gone.length);
       for (const socket of gone) socket.destroy();
-      // The product has noticed it.
+      // The product has processed the cancellations.
       const active = async (): Promise<number> => (await ready()).active_calls;
       await expect.poll(active, { timeout: 20_000 }).toBe(stay.length);
       const begun = calls("gone");
       for (const socket of stay) socket.destroy();
       await expect.poll(waiting, { timeout: 60_000 }).toBe(0);
       figure({
-        name: "upstream calls for callers that left while they waited",
+        name: "upstream calls for requests cancelled in the waiting queue",
         value: calls("gone") - begun,
         unit: "",
         atMost: 0,
@@ -249,7 +249,7 @@ describe("callers that have left", () => {
   );
 });
 
-it("memory that runs short keeps new completions out, and lets open streams end", async () => {
+it("memory pressure refuses new completions and lets open streams end", async () => {
   let release = (): void => undefined;
   const released = new Promise<void>((resolve) => {
     release = resolve;
@@ -265,7 +265,7 @@ it("memory that runs short keeps new completions out, and lets open streams end"
     env: { NODE_OPTIONS: "--max-old-space-size=160" },
   });
   try {
-    // As long as another model may have to be asked, a request keeps its conversation.
+    // A request keeps its conversation while a fallback may be called.
     const text = "x".repeat(3_000_000);
     const choice = { model: "local/test", fallback_models: ["local/other"] };
     const ask = async (): Promise<{ status: number; text: string }> => {
@@ -280,10 +280,10 @@ it("memory that runs short keeps new completions out, and lets open streams end"
     let refused: { status: number; text: string } | undefined;
     while (refused === undefined) {
       expect(asked.length).toBeLessThan(200);
-      // Whatever becomes of it: the end of this test must not be taken for one of its own.
+      // Errors are ignored: the end of the test closes these connections.
       const one = ask().catch(() => ({ status: 0, text: "" }));
       asked.push(one);
-      // One that had to wait for its place for too long is refused for that: another one is asked.
+      // A request that waited too long for admission is refused; send another one.
       let isOver = false;
       void one.then(() => (isOver = true));
       const before = upstream.exchanges.length;
@@ -300,7 +300,7 @@ it("memory that runs short keeps new completions out, and lets open streams end"
     const statuses = (await Promise.all(asked)).map(({ status }) => status);
     const cut = statuses.filter((status) => status !== 200 && status !== 503);
     expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(upstream.exchanges.length);
-    figure({ name: "running answers lost when memory ran short", value: cut.length, unit: "", atMost: 0 });
+    figure({ name: "answers in flight lost under memory pressure", value: cut.length, unit: "", atMost: 0 });
   } finally {
     release();
     await product.stop();

@@ -11,12 +11,12 @@ import { ConsoleCaller } from "./support/console.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
 
-/** What is promised of every change of a key. */
+/** Documented time until a change of a key takes effect. */
 const PROMISED_MS = 5_000;
-/** How often each entrance is used at once. */
+/** Simultaneous calls of each entrance. */
 const TIMES = scale(4, 40);
 const PLAYGROUNDS = 4;
-/** Between two pieces of an answer that goes on for ever. */
+/** Interval between two chunks of an endless answer. */
 const DRIP_MS = 200;
 const MODEL = "local/test";
 const PICTURES = "local/pictures";
@@ -28,7 +28,7 @@ let store: Store;
 let administrator: ConsoleCaller;
 
 beforeAll(async () => {
-  // Whole answers never come, streams never end.
+  // Whole answers never arrive, streams never end.
   upstream = await startUpstream(({ body, response }) => {
     if ((JSON.parse(body) as { stream?: boolean }).stream !== true) return;
     beginStream(response);
@@ -62,7 +62,7 @@ afterAll(async () => {
 
 let members = 0;
 
-/** A member who is signed in, with a key. */
+/** A member with a session and a key. */
 async function makeMember(lifetimeMs?: number) {
   const member = new ConsoleCaller(product);
   await member.signUp(`member${++members}@example.com`);
@@ -77,7 +77,7 @@ async function makeMember(lifetimeMs?: number) {
 
 type Member = Awaited<ReturnType<typeof makeMember>>;
 
-/** Calls of this member over every entrance, all of them in the middle of their answer. */
+/** Opens calls of this member on every entrance, all in the middle of their answer. */
 async function openCalls(
   { key, cookie, keyId }: Member,
   { times, image = false }: { times: number; image?: boolean | undefined },
@@ -101,7 +101,7 @@ interface Change {
   readonly code: "unauthenticated" | "permission_denied";
   readonly image?: boolean;
   readonly lifetimeMs?: number;
-  /** Resolves when it is done; with the time from which the key may not be used, where that is another one. */
+  /** Makes the change, and resolves when it is stored or in force. */
   readonly make: (member: Member) => Promise<unknown>;
 }
 
@@ -112,7 +112,7 @@ const CHANGES: readonly Change[] = [
     make: ({ keyId }) => administrator.call("KeyService/Revoke", { id: keyId }),
   },
   {
-    // Another process on the same database, of which no notification comes: what the command line does.
+    // Another process on the same database, as the command line: there is no notification.
     name: "revoked on the command line",
     code: "unauthenticated",
     make: ({ keyId }) => revokeKey({ store: store.keys, clock: systemClock }, keyId),
@@ -155,7 +155,7 @@ const CHANGES: readonly Change[] = [
 
 describe("the calls in flight of a key", () => {
   it.each(CHANGES)(
-    "$name end within five seconds on every entrance, and no others",
+    "$name end within five seconds on every entrance, and no other calls do",
     async ({ name, code, image, lifetimeMs, make }) => {
       const member = await makeMember(lifetimeMs);
       const neighbour = await makeMember();
@@ -164,12 +164,12 @@ describe("the calls in flight of a key", () => {
       await make(member);
       const changedMs = performance.now();
       const cut = new Promise<never>((_, reject) => {
-        setTimeout(reject, 4 * PROMISED_MS, new Error("calls go on")).unref();
+        setTimeout(reject, 4 * PROMISED_MS, new Error("calls did not end")).unref();
       });
       const endings = await Promise.race([Promise.all(calls.map(({ ended }) => ended)), cut]);
       const told = new Set(calls.map(({ entrance }, index) => `${entrance}: ${endings[index]!.code}`));
       expect([...told].filter((text) => !text.endsWith(`: ${code}`))).toEqual([]);
-      // The provider is listened to for `timeouts.settle_ms` longer: it may still say what it bills.
+      // The provider's connection stays open for `timeouts.settle_ms` to receive the token counts.
       await expect.poll(() => exchanges.filter(({ closed }) => !closed).length, { timeout: 5_000 }).toBe(0);
       expect(others.exchanges.filter(({ closed }) => closed)).toEqual([]);
       const latestMs = Math.max(...endings.map(({ atMs }) => atMs)) - changedMs;

@@ -21,14 +21,14 @@ import { builtProgram } from "../support/built-program.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
 
-/** Longer than the interval of a front's PINGs, which Node cannot send on a connection that has received GOAWAY. */
+/** Longer than a front's PING interval: Node cannot send PINGs on a connection that has received GOAWAY. */
 const STREAM_MS = scale(25_000, 60_000);
 const STREAMS = scale(60, 1_000);
 const WORD_MS = 1_000;
 const AGE_MS = 4_000;
 const SHUTDOWN_DELAY_MS = 1_000;
 
-/** Starts a product that can be started again at the same addresses. */
+/** Starts a product that can be restarted at the same addresses. */
 async function openRestartable(options: ProductOptions): Promise<{ current: Product; restart(): Promise<void> }> {
   const home = makeHome();
   const restartable = {
@@ -102,7 +102,7 @@ it(
       const text = await body.text();
       if (statusCode === 200 && text.endsWith("data: [DONE]\n\n")) whole += 1;
       else if (statusCode === 503 && text.includes("more requests than it can answer")) {
-        // A thousand callers at once are an overload for a process that has just started.
+        // A thousand simultaneous callers would overload a process that has just started.
         refused += 1;
         await delay(500);
       } else failures.push(`${statusCode} ${text.slice(-300)}`);
@@ -111,14 +111,14 @@ it(
       await delay((index * STREAM_MS) / STREAMS);
       while (!stopping.signal.aborted) {
         await stream().catch(async (error: unknown) => {
-          // Nobody listened there: a balancer tries the next one.
+          // The connection was refused: a load balancer tries the next server.
           if ((error as NodeJS.ErrnoException).code === "ECONNREFUSED") await delay(50);
           else failures.push(String(error));
         });
       }
     });
     await delay(STREAM_MS / 4);
-    // A core and a front at a time: their drains take as long as the longest stream.
+    // Restarts a core and a front at a time; their drain takes as long as the longest stream.
     for (const index of [0, 1]) await Promise.all([cores[index]!.restart(), fronts[index]!.restart()]);
     stopping.abort();
     await Promise.all(callers);
@@ -136,7 +136,7 @@ it(
 );
 
 it(
-  "a core that hangs ends its calls within half a minute, and the front goes on with the other one",
+  "a core that hangs ends its calls within 30 s, and the front continues with the other core",
   async () => {
     const upstream = await startUpstream((exchange) => {
       if (!exchange.body.includes('"stream":true')) return answerText(exchange, "hi");
@@ -172,7 +172,7 @@ it(
     cores[1]!.signal("SIGSTOP");
     expect(await Promise.race(streams)).toMatch(/middle of the answer|cannot be reached/);
     const noticedMs = Math.round(performance.now() - hungMs);
-    figure({ name: "from a core's hanging to the end of its calls", value: noticedMs, unit: "ms", atMost: 32_000 });
+    figure({ name: "time from a core's hang to the end of its calls", value: noticedMs, unit: "ms", atMost: 32_000 });
     for (let count = 0; count < 4; count++) expect(await ask(false)).toContain("hi");
     for (const { response } of upstream.exchanges) response.end(END_EVENTS);
     const ends = await Promise.all(streams);

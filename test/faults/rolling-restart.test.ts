@@ -14,13 +14,13 @@ import { figure } from "./support/figures.ts";
 import { scale, seed, timeLimit } from "./support/scale.ts";
 
 const REPLICAS = 3;
-/** The replicas take turns; each is restarted once before one is restarted again. */
+/** Replicas restart in rotation. */
 const RESTARTS = scale(3, 50);
 const CALLERS = 24;
 const SHUTDOWN_DELAY_MS = 1_000;
 
 it(
-  `replicas that are restarted one after the other, ${RESTARTS} times together, fail no request and cut no stream`,
+  `rolling restarts of replicas, ${RESTARTS} in total, fail no request and cut no stream`,
   async () => {
     const redis = await startRedis();
     const databaseUrl = await createDatabase(inject("postgresUrl"));
@@ -29,7 +29,7 @@ it(
     const deployment = await startDeployment({ replicas: REPLICAS, databaseUrl, redisUrl: redis.url, config, program });
     onTestFinished(() => deployment.close());
     const dice = createDice(`rolling restarts, ${seed()}`);
-    /** Answers that take their time, so that a restart always finds some in the middle. */
+    /** Slow answers, so that every restart interrupts some. */
     const slowly: Act = (call) => void setTimeout(() => says("one two three")(call), dice.roll(400));
     deployment.upstream.script(MODEL, [slowly]);
     const { secret: key } = await createKey({ store: deployment.store.keys, clock: systemClock }, { name: "rolling" });

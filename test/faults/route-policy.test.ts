@@ -25,10 +25,10 @@ afterAll(async () => {
   await world?.close();
 });
 
-/** What was checked, for the figures at the end. */
+/** Number of checks, for the figures at the end. */
 const checked = { routes: 0, ofRoutes: 0, cells: 0 };
 
-/** What is wrong, in words: every route has its row and every row its route, and each caller fares in each as it says. */
+/** Differences, as text: every route must have a row, every row a route, and each caller the result in its row. */
 async function findWrong(
   routes: readonly string[],
   rows: Readonly<Record<string, unknown>>,
@@ -60,14 +60,14 @@ interface Cell {
 }
 
 const LET_IN: readonly Outcome[] = ["done"];
-/** Let in: what the message asks for may still be wrong. */
+/** Admitted: the request may still be invalid. */
 const ANSWERED: readonly Outcome[] = ["done", "wrong"];
-/** Who may not use a model is told so, and where models are looked up, that it does not exist. */
+/** A caller without permission for a model is told so; model look-ups say that it does not exist. */
 const WITHOUT_PERMISSION: readonly Outcome[] = ["denied", "wrong"];
 const VALID = new Set(["a key for another model", "a key", "another account's key", "an administrator's key"]);
 
 function expectedOfKey(row: KeyRow, caller: string): readonly Outcome[] {
-  // The contract's files are only there when the dashboard is built.
+  // The contract's files exist only when the dashboard is built.
   if (row === "everybody") return ANSWERED;
   if (!VALID.has(caller)) return ["unauthenticated"];
   return row === "permission" && caller === "a key for another model" ? WITHOUT_PERMISSION : LET_IN;
@@ -98,12 +98,12 @@ function expectedOfSession({ who, fresh, others }: ConsoleRow, caller: string): 
   if (who === "administrator" && !isAdministrator) return ["denied"];
   if (fresh && caller.endsWith("long after the password")) return ["denied"];
   if (others === undefined) return ANSWERED;
-  // About something that exists: its owner and administrators see it, and nobody else.
+  // Calls about an existing object: only its owner and administrators see it.
   if (caller === "another one's session") return [others === "hidden" ? "wrong" : "denied"];
   return LET_IN;
 }
 
-/** What a call is about, where that is somebody's: the owner's. */
+/** The object of a call: the owner's, if it has one. */
 async function messageOf(method: string): Promise<object> {
   const { owner } = world;
   const { accountId, completionId } = owner;
@@ -188,10 +188,9 @@ describe("every route of the running server", () => {
       await response.body?.cancel();
       if (!statuses.includes(response.status)) wrong.push(`${method} ${path}: ${response.status}`);
     };
-    for (const route of ROUTES) {
-      const [served = "", path = ""] = route.split(" ");
+    for (const path of new Set(ROUTES.map((route) => route.split(" ")[1]!))) {
       for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"])
-        if (method !== served) await expectStatus(method, path.replace(/\{.*\}/, "x"), [404]);
+        if (!ROUTES.includes(`${method} ${path}`)) await expectStatus(method, path.replace(/\{.*\}/, "x"), [404]);
     }
     for (const path of POLICIES.keys()) await expectStatus("GET", path, [400]);
     for (const path of [
@@ -208,7 +207,7 @@ describe("every route of the running server", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("that is a page is the same for all callers, without personal data", async () => {
+  it("that returns a page returns the same to all callers, without personal data", async () => {
     const { product, sessions } = world;
     const differing: string[] = [];
     for (const path of [...PAGE_PATHS, requestPath("chatcmpl-x")]) {
@@ -235,7 +234,7 @@ describe("every route of the running server", () => {
 
 const methodOf = (path: string): string => path.slice("/parley.console.v1.".length);
 
-/** All methods that the server's own reflection tells of, and those of reflection itself, under both of its names. */
+/** Lists all methods from the server's reflection, including reflection itself under both of its names. */
 async function reflectedPaths(): Promise<string[]> {
   const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${world.product.grpcPort}` });
   const client = createClient(ServerReflection, transport);
@@ -244,7 +243,7 @@ async function reflectedPaths(): Promise<string[]> {
       yield { messageRequest };
     }
     for await (const { messageResponse } of client.serverReflectionInfo(question())) return messageResponse;
-    throw new Error("reflection has said nothing");
+    throw new Error("reflection sent no response");
   };
   const listed = await ask({ case: "listServices", value: "*" });
   if (listed.case !== "listServicesResponse") throw new Error("reflection lists no services");

@@ -24,7 +24,7 @@ afterAll(() => scene?.close());
 
 const question = (content: string, model = "m"): object => ({ model, messages: [{ role: "user", content }] });
 
-/** Every file of the product's own, but for its configuration, which is the operator's. */
+/** All files of the product except its configuration. */
 function keepFiles(name: string): void {
   const { home } = scene.product;
   for (const path of readdirSync(home, { recursive: true, encoding: "utf8" })) {
@@ -34,7 +34,7 @@ function keepFiles(name: string): void {
 }
 
 describe("secrets of forty kinds and more", { timeout: timeLimit(180, 180) }, () => {
-  it("reach their recipient, through success, every failure, timeouts, the dashboard and the command line", async () => {
+  it("are used in successes, every failure, timeouts, the dashboard and the command line", async () => {
     await plantRequests(scene);
     expect(await plantCredentials(scene)).toEqual([401, 401, 401, 401]);
     expect(await plantGrpc(scene)).toContain("not valid");
@@ -53,7 +53,7 @@ describe("secrets of forty kinds and more", { timeout: timeLimit(180, 180) }, ()
     artefacts.set("errors", scene.errors.join("\n"));
   });
 
-  it("are searched in metrics, states and a backup", async () => {
+  it("are searched for in metrics, states and a backup", async () => {
     const { product } = scene;
     for (const path of ["/metrics", "/readyz", "/healthz"]) {
       artefacts.set(`${path} for operators`, await (await fetch(product.operationsUrl + path)).text());
@@ -65,9 +65,9 @@ describe("secrets of forty kinds and more", { timeout: timeLimit(180, 180) }, ()
     expect([...artefacts.keys()]).toContain("backup.db while it runs");
   });
 
-  it("are searched in the output of a fault", async () => {
+  it("are searched for in the output of a crash", async () => {
     const { product, upstream } = scene;
-    // An earlier one may still be open: what it counts is waited for.
+    // Waits for the end of earlier calls, which are counted late.
     const before = upstream.calls("silent").length;
     const cutOff = ask(scene, {
       body: { ...question(planted.plant("a prompt during a fault"), "silent"), stream: true },
@@ -82,13 +82,13 @@ describe("secrets of forty kinds and more", { timeout: timeLimit(180, 180) }, ()
     keepFiles("after a fault");
   });
 
-  it("are searched in entries that could not be written", async () => {
+  it("are searched for in entries that could not be written", async () => {
     const { home, firstKey: key } = scene.product;
     const config = JSON.parse(readFileSync(join(home, "parley.yaml"), "utf8")) as object;
     const again = await startProduct({ ...scene.run, home, config });
     try {
       scene.upstream.script("m", [says("an answer")]);
-      // Known to the process before the database is locked.
+      // Cached by the process before the database is locked.
       expect(await ask({ ...scene, product: again }, { authorization: `Bearer ${key}`, body: question("hi") })).toBe(
         200,
       );
@@ -108,9 +108,9 @@ describe("secrets of forty kinds and more", { timeout: timeLimit(180, 180) }, ()
     }
   });
 
-  it("are in none of these", () => {
+  it("occur in none of these", () => {
     figure({ name: "kinds of planted secrets", value: planted.count, unit: "", atLeast: 40 });
-    figure({ name: "artefacts that were looked through", value: artefacts.size, unit: "", atLeast: 15 });
+    figure({ name: "searched artefacts", value: artefacts.size, unit: "", atLeast: 15 });
     const found = planted.findIn(artefacts);
     expect(found).toEqual([]);
     figure({ name: "planted secrets in any of them", value: found.length, unit: "", atMost: 0 });
@@ -118,7 +118,7 @@ describe("secrets of forty kinds and more", { timeout: timeLimit(180, 180) }, ()
 });
 
 it(
-  "secrets are in nothing that PostgreSQL and Redis hold",
+  "secrets do not occur in PostgreSQL or Redis",
   async () => {
     const shared = new Planted();
     const password = shared.plant("Redis' password");
@@ -132,7 +132,7 @@ it(
       await plantCredentials(asked);
       await plantGrpc(asked);
       await plantAccounts(asked);
-      // Rates are shared once in a while.
+      // Rates are shared at intervals.
       await expect.poll(() => askRedis(DUMP_ALL), { timeout: 10_000 }).toMatch(/parley:\{acct_/);
       held.set("Redis", await askRedis(DUMP_ALL));
       held.set("the log", asked.product.output.stderr);
@@ -158,7 +158,7 @@ it(
   timeLimit(90, 90),
 );
 
-/** Every key of a Redis, and what is there as it would be on its disk. */
+/** Lists all keys of a Redis with their serialized values. */
 const DUMP_ALL = `
 local all = {}
 for _, key in ipairs(redis.call('keys', '*')) do

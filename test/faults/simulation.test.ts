@@ -5,19 +5,19 @@ import { figure } from "./support/figures.ts";
 import { scale, seed, timeLimit } from "./support/scale.ts";
 
 /*
- * The core, the router, the limits, the keys' cache and the ledger of several processes, joined as the gateway joins
- * them, on a clock that is moved by hand, with everything around them breaking. Small worlds, each from a seed of its own:
- * `npm run faults -- simulation --seed N --world M` lives through one of them again.
+ * Runs core, router, limits, key cache and ledger of several processes, connected as in the gateway, on a fake clock,
+ * with faults in everything around them. Many small worlds, each from its own seed: `npm run faults -- simulation
+ * --seed N --world M` repeats one of them.
  */
 
-/** Completions of one world: enough for many at once, few enough to be read about. */
+/** Completions of one world: enough for concurrency, few enough to read. */
 const WORLD_SIZE = 250;
-/** After so many worlds it says how far it is. */
+/** Progress is printed after this many worlds. */
 const WORLDS_PER_WORD = 200;
-/** Worlds that are told about; one fault breaks many. */
+/** Number of broken worlds that are described; one fault breaks many. */
 const MAX_TOLD = 3;
 
-/** What has to have happened for it to mean anything that nothing broke. */
+/** Events that have to occur for the run to be meaningful. */
 const EXERCISED = [
   "outcomes: served",
   "outcomes: cancelled",
@@ -35,16 +35,16 @@ const EXERCISED = [
   "outcomes: upstream_refused_us",
   "retries",
   "fallbacks",
-  "rests",
+  "circuit breakers opened",
   "probes",
   "database: away",
   "database: deaf",
   "entries that a start wrote",
   "completions that were settled later",
   "holds that were extended",
-  "keys revoked aloud",
-  "keys revoked vaguely",
-  "keys revoked silently",
+  "keys revoked with a notification",
+  "keys revoked with a general notification",
+  "keys revoked without notification",
   "happenings: reload",
   "happenings: limits",
   "restarts: rolling",
@@ -57,17 +57,18 @@ describe("the simulation", () => {
   const only = process.env["PARLEY_FAULTS_WORLD"];
   const total = scale(10_000, 1_000_000);
 
-  it("keeps every promise, whatever breaks", { timeout: timeLimit(180, 3_600) }, async () => {
+  it("keeps every invariant under faults", { timeout: timeLimit(180, 3_600) }, async () => {
     const counts = new Map<string, number>();
     const breaches: Breach[] = [];
     let told = 0;
-    let lived = 0;
+    let finished = 0;
     const began = process.cpuUsage();
     for (const index of only === undefined ? numbersBelow(total / WORLD_SIZE) : [Number(only)]) {
       const world = await live(index, counts);
-      lived += 1;
-      // Someone waits for the long one for minutes.
-      if (lived % WORLDS_PER_WORD === 0) console.log(`${lived * WORLD_SIZE} completions, ${breaches.length} breaches`);
+      finished += 1;
+      // A long run takes minutes, so print its progress.
+      if (finished % WORLDS_PER_WORD === 0)
+        console.log(`${finished * WORLD_SIZE} completions, ${breaches.length} breaches`);
       breaches.push(...world.journal.breaches);
       if (world.journal.breaches.length === 0) continue;
       told += 1;
@@ -76,21 +77,21 @@ describe("the simulation", () => {
       if (told >= MAX_TOLD) break;
     }
     const used = process.cpuUsage(began);
-    // Not of the wall's time, in which others run, too.
+    // Processor time, because wall time includes other programs.
     const seconds = (used.user + used.system) / 1e6;
     const lines = [...counts].map(([what, count]) => `${what}: ${count}`);
     console.log(lines.toSorted((one, other) => one.localeCompare(other)).join("\n"));
     const broken = (promised: readonly string[]): number =>
       breaches.filter((breach) => promised.includes(breach.promised)).length;
     const nothing = { unit: "", atMost: 0 };
-    const perSecond = Math.round((lived * WORLD_SIZE) / seconds);
+    const perSecond = Math.round((finished * WORLD_SIZE) / seconds);
     figure({ name: "simulated completions per second of processor time", value: perSecond, unit: "" });
     figure({ name: "lost, repeated or foreign chunks", value: broken(["chunks"]), ...nothing });
     figure({ name: "ledger differences", value: broken(["ledger"]), ...nothing });
     const others = broken(["limits", "attempts", "keys", "end"]);
-    figure({ name: "other promises of the simulation broken", value: others, ...nothing });
+    figure({ name: "other violated invariants of the simulation", value: others, ...nothing });
     if (only !== undefined) return;
-    figure({ name: "simulated completions", value: lived * WORLD_SIZE, unit: "", atLeast: total });
+    figure({ name: "simulated completions", value: finished * WORLD_SIZE, unit: "", atLeast: total });
     expect(EXERCISED.filter((what) => !counts.has(what))).toEqual([]);
   });
 

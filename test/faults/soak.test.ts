@@ -13,17 +13,17 @@ import { builtProgram } from "../support/built-program.ts";
 import { figure } from "./support/figures.ts";
 import { scale, seed, timeLimit } from "./support/scale.ts";
 
-/** What is held is compared over this time. */
+/** Period over which memory is compared. */
 const MEASURED_MS = scale(120, 3_600) * 1_000;
-/** Far below what the machine can do: it has other things to do meanwhile. */
+/** Well below the machine's capacity, because other programs run too. */
 const PER_SECOND = scale(12, 20);
-/** Before it, what is limited fills up: the last 15 minutes of every model, lists of the latest, compiled code. */
+/** Warm-up before the period: bounded structures fill, such as the last 15 minutes of every model and compiled code. */
 const WARM_UP_MS = scale(20, 1_200) * 1_000;
 const WARM_UP_PER_SECOND = scale(12, 60);
 const HOLD_EVERY_MS = scale(3, 15) * 1_000;
 const KEYS_EVERY_MS = scale(2, 5) * 1_000;
 const RELOAD_EVERY_MS = scale(10, 30) * 1_000;
-/** Of refused and of failed requests the latest 1,000 are remembered. */
+/** The latest 1,000 refused and failed requests are kept in memory. */
 const REMEMBERED = 1_000;
 
 const HOUR_MS = 3_600_000;
@@ -34,7 +34,7 @@ it(
   async () => {
     const [simulator, sound] = await Promise.all([
       startSimulator({ tokensPerSecond: 400, firstTokenMs: 20 }),
-      // A fault of its own goes before those in prompts.
+      // A fault of the model's own takes precedence over those in prompts.
       startSimulator({ faults: [{ fault: "delay=1" }] }),
     ]);
     onTestFinished(async () => void (await Promise.all([simulator.close(), sound.close()])));
@@ -44,7 +44,7 @@ it(
     const product = await startProduct({ program, env: { ...env, NODE_OPTIONS }, config });
     onTestFinished(() => product.stop());
     const keys = await startKeyChurn(product);
-    await fillWhatIsRemembered(product);
+    await fillBoundedLists(product);
 
     const wrong: string[] = [];
     const note = (what: string | undefined): void => void (what !== undefined && wrong.push(what));
@@ -82,7 +82,7 @@ it(
     wrong.push(...alarmsIn(product.output.stderr));
     const applied = product.output.stderr.split('"msg":"configuration reloaded"').length - 1;
     figure({ name: "soak: completions", value: seen.length, unit: "", atLeast: scale(1_200, 60_000) });
-    figure({ name: "soak: of these by callers who left", value: seen.filter(({ left }) => left).length, unit: "" });
+    figure({ name: "soak: of these cancelled", value: seen.filter(({ left }) => left).length, unit: "" });
     figure({ name: "soak: reloads that were not applied", value: reloads - applied, unit: "", atMost: 0 });
     figure({ name: "soak: keys made and revoked", value: keys.made, unit: "", atLeast: scale(30, 600) });
     expect(wrong).toEqual([]);
@@ -95,7 +95,7 @@ it(
   timeLimit(300, 5_400),
 );
 
-/** Two minutes are too short to tell a slope of 1 MiB an hour (33 KiB) from chance: there the bound is what they may gain. */
+/** In two minutes a slope of 1 MiB per hour (33 KiB) is within the noise, so short runs have an absolute bound. */
 function reportMemory(held: readonly Held[]): void {
   const heapPerMs = slopeOf(held.map(({ atMs, heapBytes }) => [atMs, heapBytes] as const));
   const perHour = Number(((heapPerMs * HOUR_MS) / MIB).toFixed(2));
@@ -113,8 +113,8 @@ function reportMemory(held: readonly Held[]): void {
   figure({ name: "soak: resident memory at the end", value: Math.round(held.at(-1)!.rssBytes / MIB), unit: "MiB" });
 }
 
-/** Lists of the latest refused and failed requests grow until they are full: that is no leak, and not what is measured. */
-async function fillWhatIsRemembered({ url, firstKey }: Product): Promise<void> {
+/** Fills the bounded lists of refused and failed requests, whose growth is not a leak. */
+async function fillBoundedLists({ url, firstKey }: Product): Promise<void> {
   const ask = async (authorization: string, count: number): Promise<void> => {
     const body = JSON.stringify({
       model: "faulty/local/test",
@@ -133,7 +133,7 @@ async function fillWhatIsRemembered({ url, firstKey }: Product): Promise<void> {
 
 const spareModel = (): object => ({ provider: "sound", upstream_model: "spare" });
 
-/** Does something again and again until the signal; what is under way then ends. */
+/** Repeats `act` at an interval until the signal; a running one completes. */
 async function every(everyMs: number, signal: AbortSignal, act: () => Promise<void>): Promise<void> {
   while (!signal.aborted) {
     await delay(everyMs, undefined, { signal }).catch(() => undefined);
@@ -145,7 +145,7 @@ async function openCalls(product: Product): Promise<number> {
   return (await readMetrics(product)).get("parley_active_calls") ?? Number.NaN;
 }
 
-/** Log lines that somebody would have to look at. */
+/** Returns log lines at levels that need attention. */
 function alarmsIn(log: string): string[] {
   return log.split("\n").filter((line) => /^\{"level":"?(error|fatal|50|60)/.test(line));
 }

@@ -6,18 +6,18 @@ import { figure } from "./support/figures.ts";
 import { scale, seed, timeLimit } from "./support/scale.ts";
 
 /*
- * The product as a process, official clients and bare sockets before it, providers that break in every way behind it. What a
- * caller, a provider and the ledger saw of each completion is held together; see `sockets/judge.ts` and `sockets/ledger.ts`.
+ * The product as a process, with official clients and raw sockets as callers, and providers with every kind of fault.
+ * Compares what caller, provider and ledger have for each completion; see `sockets/judge.ts` and `sockets/ledger.ts`.
  */
 
 const AT_ONCE = 48;
 
-/** Of a long run, so much at a time: each part with a product of its own. */
+/** Completions per part of a long run; each part starts a product. */
 const PART = 2_500;
 
 describe("completions on real sockets", () => {
   it(
-    "lose, repeat and mix up nothing, end once, and are in the ledger once, whatever upstreams and callers do",
+    "lose, repeat and mix up nothing, end once, and have one ledger entry, under all faults",
     async () => {
       const total = scale(500, 20_000);
       const differences: Difference[] = [];
@@ -39,7 +39,7 @@ describe("completions on real sockets", () => {
         if (request >= 0) console.log(`  ${JSON.stringify(drawCallerPlan(seed(), request))}`);
       }
       const count = (kind: Difference["kind"]): number => differences.filter((each) => each.kind === kind).length;
-      // Every kind of end is there, or the test has seen less than it says.
+      // Every kind of end has to occur for the run to be meaningful.
       expect(Object.keys(ends).toSorted()).toEqual(["complete", "failed", "left"]);
       figure({ name: "completions on real sockets", value: total, unit: "", atLeast: scale(500, 20_000) });
       figure({ name: "lost, repeated or foreign chunks", value: count("text"), unit: "", atMost: 0 });

@@ -10,16 +10,16 @@ import { figure } from "./support/figures.ts";
 import { scale, seed, timeLimit } from "./support/scale.ts";
 
 /*
- * The product as a process before a provider that also sends answers that nobody has asked for. Each request has a text of
- * its own, which its answer repeats; a stray answer repeats an earlier request, or a text that no request had. No caller may
- * read what is another's.
+ * The product as a process and a provider that also sends unsolicited responses. The answer repeats the unique text of
+ * its request; an unsolicited one repeats an earlier request, or a text of no request. No caller may receive another
+ * request's answer.
  */
 
 const REQUESTS = scale(100_000, 1_000_000);
-/** Callers at once, and one of so many requests is answered with something stray. */
+/** Simultaneous callers, and the number of requests per unsolicited response. */
 const CALLERS = 96;
 const STRAY_IN = 20;
-/** The provider thinks for up to so long; what is stray comes up to so long after the answer. */
+/** Longest delay of a response, and of an unsolicited response after it. */
 const THINK_MS = 25;
 const LATE_MS = 30;
 
@@ -34,7 +34,7 @@ function answerOf(text: string, head = "200 OK"): string {
   return `HTTP/1.1 ${head}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
 }
 
-/** A provider whose answers are followed by stray ones, now and then. */
+/** A provider that sends an unsolicited response after some of its responses. */
 async function startStraying(dice: Dice) {
   const counts = { stray: 0, connections: 0 };
   let earlier = "none";
@@ -78,7 +78,7 @@ async function startStraying(dice: Dice) {
 }
 
 it(
-  "stray answers of a provider, at any moment, reach no other caller",
+  "unsolicited responses of a provider reach no other caller, whenever they arrive",
   async () => {
     const dice = createDice(`stray answers ${seed()}`);
     const upstream = await startStraying(dice);
@@ -116,9 +116,9 @@ it(
     const asked = counts.own + counts.failed + counts.foreign;
     console.log(JSON.stringify({ ...counts, ...upstream.counts }));
     expect(counts.own).toBeGreaterThan(REQUESTS * 0.9);
-    figure({ name: "requests to a provider that strays", value: asked, unit: "", atLeast: REQUESTS });
-    figure({ name: "stray answers", value: upstream.counts.stray, unit: "", atLeast: REQUESTS / STRAY_IN / 2 });
-    figure({ name: "answers at the wrong caller", value: counts.foreign, unit: "", atMost: 0 });
+    figure({ name: "requests to a provider with unsolicited responses", value: asked, unit: "", atLeast: REQUESTS });
+    figure({ name: "unsolicited responses", value: upstream.counts.stray, unit: "", atLeast: REQUESTS / STRAY_IN / 2 });
+    figure({ name: "responses to the wrong caller", value: counts.foreign, unit: "", atMost: 0 });
   },
   timeLimit(240, 2_400),
 );

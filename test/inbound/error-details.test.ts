@@ -3,10 +3,11 @@ import { anyPack, anyUnpack, durationMs } from "@bufbuild/protobuf/wkt";
 import { createRegistry } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
-import { AttemptListSchema, AttemptSchema } from "../../gen/parley/v1/report_pb.js";
+import { AttemptListSchema, AttemptOutcome } from "../../gen/parley/v1/report_pb.js";
 import { Failure } from "../../src/core/failure.ts";
 import { errorDetails } from "../../src/inbound/error-details.ts";
 import { AnySchema } from "@bufbuild/protobuf/wkt";
+import { attemptOf } from "../support/attempt.ts";
 
 const registry = createRegistry(ErrorInfoSchema, BadRequestSchema, RetryInfoSchema, AttemptListSchema);
 
@@ -58,12 +59,19 @@ describe("the details of a failure", () => {
   });
 
   it("list the attempts", () => {
-    const attempts = [
-      create(AttemptSchema, { model: "a", outcome: "upstream_timeout", upstreamStatus: 504, durationMs: 7 }),
-    ];
+    const attempts = [attemptOf({ outcome: "upstream_timeout", upstreamStatus: 504, reason: "Late.", durationMs: 7 })];
     const { "parley.v1.AttemptList": detail } = received(new Failure("upstream_timeout", "Late.", { attempts }));
     expect(detail).toMatchObject({
-      attempts: [{ model: "a", outcome: "upstream_timeout", upstreamStatus: 504, durationMs: 7 }],
+      attempts: [
+        {
+          model: "m",
+          outcome: AttemptOutcome.FAILED,
+          failureReason: "UPSTREAM_TIMEOUT",
+          upstreamStatus: 504,
+          message: "Late.",
+          duration: { seconds: 0n, nanos: 7_000_000 },
+        },
+      ],
     });
   });
 });

@@ -1,9 +1,9 @@
-import { create } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { describe, expect, it } from "vitest";
-import { AttemptSchema } from "../../gen/parley/v1/report_pb.js";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
 import { errorCode, FAILURE_TABLE, isFinal, retryAfterMs } from "../../src/inbound/failure-table.ts";
+import type { Attempt } from "../../src/core/attempt.ts";
+import { attemptOf } from "../support/attempt.ts";
 
 /** What is documented for callers, written out. `cancelled` is never seen by anybody. */
 const DOCUMENTED: Readonly<
@@ -11,6 +11,7 @@ const DOCUMENTED: Readonly<
 > = {
   invalid_request: [400, "invalid_request_error", null, "InvalidArgument"],
   request_too_large: [413, "invalid_request_error", null, "ResourceExhausted"],
+  response_too_large: [400, "invalid_request_error", "response_too_large", "ResourceExhausted"],
   unauthenticated: [401, "authentication_error", null, "Unauthenticated"],
   permission_denied: [403, "permission_error", null, "PermissionDenied"],
   model_not_found: [404, "not_found_error", "model_not_found", "NotFound"],
@@ -42,7 +43,7 @@ it.each(CODES)("%s is on the wire what is documented", (code) => {
 
 it("gRPC statuses have the numbers that gRPC gives them", () => {
   const numbers = CODES.map((code) => FAILURE_TABLE[code].grpc as number);
-  expect(numbers).toEqual([3, 8, 16, 7, 5, 12, 8, 8, 14, 3, 8, 14, 14, 13, 13, 4, 1, 13]);
+  expect(numbers).toEqual([3, 8, 8, 16, 7, 5, 12, 8, 8, 14, 3, 8, 14, 14, 13, 13, 4, 1, 13]);
 });
 
 describe("error.code", () => {
@@ -84,10 +85,16 @@ describe("retry-after", () => {
 });
 
 describe("a client's own retry", () => {
-  const attempt = (model: string, outcome: string) => create(AttemptSchema, { model, outcome });
+  const attempt = (model: string, outcome: Attempt["outcome"]) => attemptOf({ model, outcome });
 
   it.each(CODES)("after %s is pointless only where nothing would change", (code) => {
-    const pointless = ["budget_spent", "upstream_protocol", "upstream_refused_us", "internal"].includes(code);
+    const pointless = [
+      "response_too_large",
+      "budget_spent",
+      "upstream_protocol",
+      "upstream_refused_us",
+      "internal",
+    ].includes(code);
     expect(isFinal(new Failure(code, "no"))).toBe(pointless);
   });
 

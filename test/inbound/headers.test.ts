@@ -1,11 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { CompletionSchema, CompletionStartSchema } from "../../gen/parley/v1/completion_pb.js";
-import { AttemptSchema } from "../../gen/parley/v1/report_pb.js";
 import { Failure } from "../../src/core/failure.ts";
 import { newCompletionId, requestIdFrom } from "../../src/inbound/calls.ts";
 import { bearerToken } from "../../src/inbound/current-key.ts";
 import { routingOfCompletion, routingOfFailure, routingOfStart } from "../../src/inbound/headers.ts";
+import { toAttemptMessage, toDuration } from "../../src/core/attempt.ts";
+import { attemptOf } from "../support/attempt.ts";
 
 describe("a credential", () => {
   it.each([
@@ -51,12 +52,18 @@ describe("IDs", () => {
 });
 
 describe("routing facts", () => {
-  const attempts = ["upstream_timeout", "skipped", "served"].map((outcome) =>
-    create(AttemptSchema, { model: outcome === "served" ? "b" : "a", outcome }),
-  );
+  const attempts = [
+    attemptOf({ model: "a", outcome: "upstream_timeout" }),
+    attemptOf({ model: "a", outcome: "skipped" }),
+    attemptOf({ model: "b" }),
+  ];
+  const messages = attempts.map(toAttemptMessage);
 
   it("of a whole completion count what was tried, not what was skipped, and take the upstream's time off", () => {
-    const completion = create(CompletionSchema, { model: "b", report: { attempts, upstreamMs: 90.25 } });
+    const completion = create(CompletionSchema, {
+      model: "b",
+      report: { attempts: messages, upstreamTime: toDuration(90.25) },
+    });
     expect(routingOfCompletion(completion, "a", 100.5)).toEqual([
       ["parley-requested-model", "a"],
       ["parley-served-model", "b"],
@@ -66,7 +73,11 @@ describe("routing facts", () => {
   });
 
   it("of a stream count the attempt that is still under way", () => {
-    const start = create(CompletionStartSchema, { model: "b", attempts: attempts.slice(0, 2), upstreamMs: 10 });
+    const start = create(CompletionStartSchema, {
+      model: "b",
+      attempts: messages.slice(0, 2),
+      upstreamTime: toDuration(10),
+    });
     expect(Object.fromEntries(routingOfStart(start, "a", 12))).toMatchObject({
       "parley-served-model": "b",
       "parley-attempts": "2",
@@ -75,7 +86,7 @@ describe("routing facts", () => {
   });
 
   it("never say that the gateway took less than no time", () => {
-    const completion = create(CompletionSchema, { model: "b", report: { upstreamMs: 90 } });
+    const completion = create(CompletionSchema, { model: "b", report: { upstreamTime: toDuration(90) } });
     expect(Object.fromEntries(routingOfCompletion(completion, "a", 89.9))["parley-overhead-ms"]).toBe("0.0");
   });
 

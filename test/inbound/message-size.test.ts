@@ -63,7 +63,7 @@ describe("the size of a protobuf message", () => {
   });
 
   it("is the same in JSON", () => {
-    const json = (count: number): JsonValue => ({ messages: [{ content: Array.from({ length: count }, () => ({})) }] });
+    const json = (count: number): JsonValue => ({ messages: [{ parts: Array.from({ length: count }, () => ({})) }] });
     expect(failureOf(() => requireDecodableJson(json(MAX_INNER_MESSAGES - 2)))).toBeUndefined();
     expect(failureOf(() => requireDecodableJson(json(MAX_INNER_MESSAGES - 1)))?.code).toBe("request_too_large");
   });
@@ -71,6 +71,8 @@ describe("the size of a protobuf message", () => {
 
 describe("a malformed protobuf message", () => {
   const text = (length: number): string => "x".repeat(length);
+  /** Nearly as many as a message may have. */
+  const emptyParts = (): Record<string, never>[] => Array.from({ length: 3_800 }, () => ({}));
   const requests: Readonly<Record<string, Buffer | Uint8Array>> = {
     "300,000 messages": empty(numberOf("messages"), 300_000),
     "messages without anything": empty(numberOf("messages"), 19_000),
@@ -82,7 +84,7 @@ describe("a malformed protobuf message", () => {
     "parts without anything": toBinary(
       CompletionRequestSchema,
       create(CompletionRequestSchema, {
-        messages: [{ role: 2, content: Array.from({ length: 19_000 }, () => ({})) }],
+        messages: Array.from({ length: 5 }, () => ({ role: 2, parts: emptyParts() })),
       }),
     ),
     "wrong parts in a system message": toBinary(
@@ -90,8 +92,8 @@ describe("a malformed protobuf message", () => {
       create(CompletionRequestSchema, {
         messages: Array.from({ length: 1900 }, () => ({
           role: 1,
-          content: Array.from({ length: 3 }, () => ({
-            content: { case: "image" as const, value: { source: { case: "url" as const, value: "http:" } } },
+          parts: Array.from({ length: 3 }, () => ({
+            kind: { case: "image" as const, value: { source: { case: "url" as const, value: "http:" } } },
           })),
         })),
       }),
@@ -122,7 +124,7 @@ describe("a malformed protobuf message", () => {
     ),
     "a long name": toBinary(
       CompletionRequestSchema,
-      create(CompletionRequestSchema, { openaiOptionsJson: { [text(2_000_000)]: "1" } }),
+      create(CompletionRequestSchema, { providerOptionsJson: { [text(2_000_000)]: "1" } }),
     ),
   };
 
@@ -136,7 +138,9 @@ describe("a malformed protobuf message", () => {
   });
 
   it("costs little more than decoding it when its JSON is refused", () => {
-    const json: JsonValue = { messages: [{ role: "ROLE_USER", content: Array.from({ length: 19_000 }, () => ({})) }] };
+    const json: JsonValue = {
+      messages: Array.from({ length: 5 }, () => ({ role: "ROLE_USER", parts: emptyParts() })),
+    };
     const decodingMs = cpuMs(() => void fromJson(CompletionRequestSchema, json));
     const refuse = (): void => {
       requireDecodableJson(json);

@@ -3,7 +3,7 @@ import type { LedgerEntry } from "../../src/core/ledger.ts";
 import { createLedger, MAX_WAITING } from "../../src/ledger/ledger.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
-/** A store whose writes are answered by hand. */
+/** A store whose writes the test resolves and rejects. */
 function setUp() {
   const clock = new FakeClock();
   const batches: (readonly string[])[] = [];
@@ -33,7 +33,7 @@ const entryOf = (completionId: string): LedgerEntry => ({ completionId }) as Led
 const down = new Error("connection refused");
 
 describe("the ledger", () => {
-  it("resolves when an entry is durable, and writes together what gathers meanwhile", async () => {
+  it("resolves when an entry is durable, and writes the entries of the meantime in one batch", async () => {
     const { clock, batches, answers, append } = setUp();
     const first = append("a");
     await clock.pass(0);
@@ -50,7 +50,7 @@ describe("the ledger", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("writes together what ends in one turn of the event loop", async () => {
+  it("writes entries of the same event-loop turn in one batch", async () => {
     const { clock, batches, append } = setUp();
     append("a");
     append("b");
@@ -58,7 +58,7 @@ describe("the ledger", () => {
     expect(batches).toEqual([["a", "b"]]);
   });
 
-  it("keeps nobody waiting for a database that is away, loses nothing, and says so once each way", async () => {
+  it("resolves appends at once while the database is unavailable, retries them, and reports the outage and its end once", async () => {
     const { clock, ledger, batches, answers, troubles, append } = setUp();
     const entries = [append("a")];
     await clock.pass(0);
@@ -82,7 +82,7 @@ describe("the ledger", () => {
     expect(troubles).toEqual([{ cause: down, waiting: 2 }, undefined]);
   });
 
-  it("takes no more completions when too many wait", async () => {
+  it("refuses new completions beyond MAX_WAITING unwritten entries", async () => {
     const { clock, ledger, answers, append } = setUp();
     append("first");
     await clock.pass(0);
@@ -95,7 +95,7 @@ describe("the ledger", () => {
     expect(() => ledger.admit()).toThrow(expect.objectContaining({ code: "overloaded", retryAfterMs: 1_000 }));
   });
 
-  it("writes what waits when it is closed, and hands over what it cannot write", async () => {
+  it("writes waiting entries when it is closed, and returns those that cannot be written", async () => {
     const { clock, ledger, batches, answers, append } = setUp();
     append("a");
     await clock.pass(0);

@@ -14,8 +14,8 @@ afterEach(() => rmSync(home, { recursive: true }));
 
 const entryOf = (completionId: string) => ({ completionId, requestId: "line\nbreak \u2028" }) as LedgerEntry;
 
-describe("entries that a process could not write before its end", () => {
-  it("are kept for its user only, and written by the next one", async () => {
+describe("entries that a process could not write before it exits", () => {
+  it("are stored in a file for its user only, and written by the next process", async () => {
     const dataDir = join(home, "data");
     const path = await spillEntries(dataDir, [entryOf("a"), entryOf("b")]);
     await spillEntries(dataDir, [entryOf("c")]);
@@ -30,16 +30,16 @@ describe("entries that a process could not write before its end", () => {
     expect(await recoverEntries(dataDir, store)).toBe(0);
   });
 
-  it("stay where they are when the next one cannot write them either", async () => {
+  it("stay in the file when the next process cannot write them either", async () => {
     await spillEntries(home, [entryOf("a")]);
     const insert = () => Promise.reject(new Error("away"));
     await expect(recoverEntries(home, { insert })).rejects.toThrow("away");
     expect(readdirSync(home)).toHaveLength(1);
   });
 
-  it("keep no later process from starting when they could be written only in part", async () => {
+  it("do not prevent later starts when the file is incomplete", async () => {
     const path = await spillEntries(home, [entryOf("a")]);
-    // What is left when a process is killed while it writes.
+    // State after a process was killed during the write.
     writeFileSync(`${path}.part`, '{"completionId":"b","requ');
     const written: LedgerEntry[] = [];
     const insert = async (entries: readonly LedgerEntry[]) => void written.push(...entries);
@@ -47,8 +47,8 @@ describe("entries that a process could not write before its end", () => {
     expect(written).toEqual([entryOf("a")]);
   });
 
-  it("leave nothing behind when they cannot be written, such as on a disk that is full", async () => {
-    // A limit on the size of files stands in for the disk.
+  it("leave no file when they cannot be stored, such as on a full disk", async () => {
+    // A file size limit simulates the full disk.
     const limited = `ulimit -f 8; exec "$0" --input-type=module -e "$1" "$2"`;
     const spill = new URL("../../src/ledger/ledger.ts", import.meta.url).href;
     const program = `
@@ -61,13 +61,13 @@ describe("entries that a process could not write before its end", () => {
     expect(readdirSync(home)).toEqual([]);
   });
 
-  it("are left to another process that writes them at the same moment", async () => {
+  it("are written once when another process writes them at the same time", async () => {
     const paths = [await spillEntries(home, [entryOf("a")]), await spillEntries(home, [entryOf("b")])];
     const insert = async () => paths.forEach((path) => rmSync(path, { force: true }));
     expect(await recoverEntries(home, { insert })).toBe(1);
   });
 
-  it("are none where there is no data directory", async () => {
+  it("are absent without a data directory", async () => {
     expect(await recoverEntries(join(home, "none"), { insert: async () => undefined })).toBe(0);
   });
 });

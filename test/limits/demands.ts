@@ -2,7 +2,7 @@ import type { RateDemand, RateSubject } from "../../src/limits/rates.ts";
 
 let count = 0;
 
-/** A subject without any limit but these. */
+/** A subject with these limits only. */
 export function subjectOf(subject: string, limits: Partial<Omit<RateSubject, "subject">> = {}): RateSubject {
   return {
     requestsPerMinute: undefined,
@@ -14,7 +14,7 @@ export function subjectOf(subject: string, limits: Partial<Omit<RateSubject, "su
   };
 }
 
-/** A demand with an ID of its own. */
+/** A demand with a unique ID. */
 export function demandOf(subjects: readonly RateSubject[], tokens = 0): RateDemand {
   count += 1;
   return { id: `completion-${count}`, subjects, tokens };

@@ -15,7 +15,7 @@ interface Given {
   readonly decide?: (demand: BudgetDemand) => Promise<BudgetDecision>;
 }
 
-/** A limiter over memory, with everything that it asked of its stores. */
+/** A limiter on in-memory rates and budgets, and the calls of its stores. */
 function createWorld({ key = {}, account = {}, defaults = {}, decide }: Given) {
   const clock = new FakeClock(Date.UTC(2026, 10, 21));
   const memory = createMemoryRates({ clock, burstMs: 60_000 });
@@ -73,7 +73,7 @@ async function failureOf(work: Promise<unknown>): Promise<Failure> {
 }
 
 describe("a limiter", () => {
-  it("asks nobody for a principal without limits", async () => {
+  it("calls no store for a principal without limits", async () => {
     const { asked, reserve, limiter, principal } = createWorld({});
     const reservation = await reserve({ costMicroUsd: undefined });
     reservation.release(5);
@@ -82,7 +82,7 @@ describe("a limiter", () => {
     expect(asked).toEqual({ takes: 0, held: [], cancelled: [] });
   });
 
-  it("refuses in words that a person can act on, with the time to wait and the limits", async () => {
+  it("refuses with the limit, the amount left and the time to wait", async () => {
     const { reserve } = createWorld({ key: { requestsPerMinute: 60 } });
     for (let index = 0; index < 60; index += 1) await reserve();
     const failure = await failureOf(reserve());
@@ -116,7 +116,7 @@ describe("a limiter", () => {
     });
   });
 
-  it("tells the state of the one that is nearer to its end, and carries it forward", async () => {
+  it("returns the level of the subject with less left, and updates it with later requests", async () => {
     const { reserve, limiter, principal, clock } = createWorld({
       key: { requestsPerMinute: 10 },
       account: { requestsPerMinute: 100 },
@@ -130,7 +130,7 @@ describe("a limiter", () => {
     expect(limiter.peek(principal).requests).toEqual({ limit: 10, remaining: 10, resetMs: 0 });
   });
 
-  it("gives back what was not used, once", async () => {
+  it("returns unused tokens, once", async () => {
     const { reserve } = createWorld({ key: { tokensPerMinute: 1000, concurrentRequests: 1 } });
     const first = await reserve({ tokens: 600 });
     first.release(100);
@@ -138,7 +138,7 @@ describe("a limiter", () => {
     expect((await reserve({ tokens: 100 })).facts.tokens?.remaining).toBe(800);
   });
 
-  it("holds a place for as long as the request is under way, and no longer than it can last", async () => {
+  it("occupies a concurrency slot until release, for at most the longest duration of a request", async () => {
     const { reserve, clock } = createWorld({ key: { concurrentRequests: 1 } });
     await reserve({ lastsMs: 5 * LEASE_MS });
     await clock.pass(5 * LEASE_MS - 1);
@@ -148,10 +148,10 @@ describe("a limiter", () => {
   });
 });
 
-describe("a limiter of money", () => {
+describe("a limiter with budgets", () => {
   const budget = { monthlyBudgetMicroUsd: 5_000_000 };
 
-  it("holds the worst case for the key and for its account", async () => {
+  it("holds the maximum cost for the key and for its account", async () => {
     const { asked, reserve } = createWorld({ key: budget, defaults: { monthlyBudgetMicroUsd: 9_000_000 } });
     await reserve({ costMicroUsd: 1234 });
     expect(asked.held).toEqual([
@@ -174,7 +174,7 @@ describe("a limiter of money", () => {
       "has no room for this request, which may cost 0.0135 USD (less with a lower max_tokens): " +
         "4.987 USD are spent or held for requests under way.",
     ],
-  ])("says when a budget of which %d is taken begins anew, and counts the request", async (taken, state) => {
+  ])("reports when a budget of which %d is spent restarts, and counts the request", async (taken, state) => {
     const refusal: BudgetDecision = {
       admitted: false,
       subject: "key:k1",
@@ -191,12 +191,12 @@ describe("a limiter of money", () => {
     });
     expect(failure.message).not.toMatch(/quota|billing|credit/i);
     await failureOf(reserve());
-    // With the place still taken, or the tokens, this would be another failure.
+    // With the slot or the tokens still taken, this would be another failure.
     expect((await failureOf(reserve())).code).toBe("budget_spent");
     expect(limiter.peek(principal).requests?.remaining).toBe(7);
   });
 
-  it("does not spend blindly when budgets cannot be checked", async () => {
+  it("refuses requests when budgets cannot be checked", async () => {
     const { asked, reserve } = createWorld({
       key: { ...budget, concurrentRequests: 1 },
       decide: () => Promise.reject(new Error("no database")),
@@ -218,7 +218,7 @@ describe("a limiter of money", () => {
     expect(limiter.peek(principal).requests).toMatchObject({ remaining: 4 });
   });
 
-  it("asks no budget for what costs nothing", async () => {
+  it("does not check budgets for requests without cost", async () => {
     const { asked, reserve } = createWorld({ key: budget });
     await reserve({ costMicroUsd: 0 });
     expect(asked.held).toEqual([]);

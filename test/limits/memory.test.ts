@@ -10,7 +10,7 @@ describeRateStore("memory", async () => ({
 }));
 
 describe("rates in memory", () => {
-  it("frees a place that nobody renews", async () => {
+  it("frees a slot whose lease is not renewed", async () => {
     const clock = new FakeClock();
     const rates = createMemoryRates({ clock, burstMs: 60_000 });
     const key = subjectOf("key:1", { concurrentRequests: 1 });
@@ -21,7 +21,7 @@ describe("rates in memory", () => {
     expect((await rates.take(demandOf([key]))).admitted).toBe(true);
   });
 
-  it("forgets those not asked for longest when there are too many", async () => {
+  it("removes the least recently used subjects beyond the maximum", async () => {
     const rates = createMemoryRates({ clock: new FakeClock(), burstMs: 60_000, maxSubjects: 2 });
     const [a, b, c] = ["key:a", "key:b", "key:c"].map((name) => subjectOf(name, { requestsPerMinute: 1 }));
     for (const subject of [a!, b!, c!]) expect((await rates.take(demandOf([subject]))).admitted).toBe(true);

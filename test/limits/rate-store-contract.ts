@@ -6,39 +6,37 @@ import { somebody } from "../support/core-ports.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { demandOf, subjectOf } from "./demands.ts";
 
-/** What a test of the contract works on. */
+/** The fresh stores under test. */
 export interface RateStoreWorld {
-  /** Several that share the state, if this kind can be shared: takes go to them in turn. */
+  /** Several stores with shared state if this kind can be shared; they are used in turn. */
   readonly stores: readonly RateStore[];
 }
 
 /**
- * What every RateStore promises. `create` starts with nothing known and a burst of one minute; it also ends the stores.
+ * Registers the suite that every RateStore has to pass. `create` starts empty stores with a burst of one minute, and
+ * closes them after the test.
  */
 export function describeRateStore(kind: string, create: () => Promise<RateStoreWorld>): void {
   describe(`a store of rates in ${kind}`, () => {
     const subjects: readonly (readonly [string, RateSubject, number])[] = [
       ["requests", subjectOf("key:1", { requestsPerMinute: 50 }), 0],
       ["tokens", subjectOf("key:1", { tokensPerMinute: 5000 }), 100],
-      ["places", subjectOf("key:1", { concurrentRequests: 50 }), 0],
+      ["slots", subjectOf("key:1", { concurrentRequests: 50 }), 0],
     ];
-    it.each(subjects)(
-      "admits exactly as many as there are when many ask at once: %s",
-      async (_kind, subject, tokens) => {
-        const { stores } = await create();
-        const beganMs = performance.now();
-        const asked = Array.from({ length: 600 }, (_, index) =>
-          stores[index % stores.length]!.take(demandOf([subject], tokens)),
-        );
-        const admitted = (await Promise.all(asked)).filter((decision) => decision.admitted).length;
-        // One more comes in each 1.2 s, if it takes so long; places do not come in.
-        const came = subject.concurrentRequests === undefined ? (performance.now() - beganMs) / 1200 : 0;
-        expect(admitted).toBeGreaterThanOrEqual(50);
-        expect(admitted).toBeLessThanOrEqual(50 + came);
-      },
-    );
+    it.each(subjects)("admits exactly the limit under simultaneous demands: %s", async (_kind, subject, tokens) => {
+      const { stores } = await create();
+      const beganMs = performance.now();
+      const asked = Array.from({ length: 600 }, (_, index) =>
+        stores[index % stores.length]!.take(demandOf([subject], tokens)),
+      );
+      const admitted = (await Promise.all(asked)).filter((decision) => decision.admitted).length;
+      // One more is added each 1.2 s if the test takes that long; slots are not added.
+      const came = subject.concurrentRequests === undefined ? (performance.now() - beganMs) / 1200 : 0;
+      expect(admitted).toBeGreaterThanOrEqual(50);
+      expect(admitted).toBeLessThanOrEqual(50 + came);
+    });
 
-    it("counts requests that are refused as wrong, on whichever replica", async () => {
+    it("counts refused invalid requests in any replica", async () => {
       const { stores } = await create();
       const [first, last] = [stores[0]!, stores.at(-1)!];
       const key = subjectOf("key:1", { requestsPerMinute: 3, tokensPerMinute: 100, concurrentRequests: 1 });
@@ -55,7 +53,7 @@ export function describeRateStore(kind: string, create: () => Promise<RateStoreW
       expect((await first.take(demandOf([key], 100))).admitted).toBe(true);
       rateOf(first).countRefused(somebody, wrong);
       rateOf(last).countRefused(somebody, wrong);
-      // Tokens and the place of what is under way stay taken.
+      // Tokens and the slot of the request in flight stay taken.
       const left = {
         requests: { level: expect.closeTo(0, 0) as number },
         tokens: { level: expect.closeTo(0, -1) as number },
@@ -64,7 +62,7 @@ export function describeRateStore(kind: string, create: () => Promise<RateStoreW
       expect(await last.take(demandOf([key]))).toMatchObject({ admitted: false, limit: "requests" });
     });
 
-    it("takes from all subjects or from none, and says which one keeps it out", async () => {
+    it("takes from all subjects or from none, and returns the refusing one", async () => {
       const { stores } = await create();
       const store = stores[0]!;
       const key = subjectOf("key:1", { requestsPerMinute: 10, concurrentRequests: 10 });
@@ -80,7 +78,7 @@ export function describeRateStore(kind: string, create: () => Promise<RateStoreW
       expect(!refused.admitted && refused.retryAfterMs).toBeLessThanOrEqual(30_000);
     });
 
-    it("gives back places, unused tokens, and the request when nothing was begun", async () => {
+    it("returns slots, unused tokens, and the request if it was not started", async () => {
       const { stores } = await create();
       const store = stores[0]!;
       const key = subjectOf("key:1", { requestsPerMinute: 2, tokensPerMinute: 1000, concurrentRequests: 1 });
@@ -93,7 +91,7 @@ export function describeRateStore(kind: string, create: () => Promise<RateStoreW
       expect(Math.floor(second.levels[0]?.requests?.level ?? -1)).toBe(1);
     });
 
-    it("remembers a debt of tokens", async () => {
+    it("keeps a token debt", async () => {
       const { stores } = await create();
       const store = stores[0]!;
       const key = subjectOf("key:1", { tokensPerMinute: 1000 });
@@ -105,7 +103,7 @@ export function describeRateStore(kind: string, create: () => Promise<RateStoreW
       expect(!refused.admitted && refused.retryAfterMs).toBeGreaterThan(90_000);
     });
 
-    it("counts a place again that is renewed after it was forgotten", async () => {
+    it("occupies a slot again that is renewed after it expired", async () => {
       const { stores } = await create();
       const store = stores[0]!;
       const key = subjectOf("key:1", { concurrentRequests: 1 });
@@ -117,7 +115,7 @@ export function describeRateStore(kind: string, create: () => Promise<RateStoreW
       expect((await store.take(demandOf([key]))).admitted).toBe(true);
     });
 
-    it("renews many places at once", async () => {
+    it("renews many slots at once", async () => {
       const { stores } = await create();
       const store = stores[0]!;
       const held = Array.from({ length: 1200 }, (_, index) => ({
@@ -131,7 +129,7 @@ export function describeRateStore(kind: string, create: () => Promise<RateStoreW
       expect((await store.take(demandOf([wide]))).admitted).toBe(false);
     });
 
-    it("is not disturbed by the release of what it does not know", async () => {
+    it("ignores the release of an unknown ID", async () => {
       const { stores } = await create();
       const store = stores[0]!;
       const key = subjectOf("key:1", { requestsPerMinute: 5, tokensPerMinute: 100, concurrentRequests: 1 });
@@ -142,7 +140,7 @@ export function describeRateStore(kind: string, create: () => Promise<RateStoreW
   });
 }
 
-/** The release of a demand. */
+/** Returns the release of a demand. */
 export function toRelease(
   { id, subjects, tokens }: RateDemand,
   usedTokens: number,

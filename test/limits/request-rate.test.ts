@@ -25,7 +25,7 @@ function createWorld(...subjects: RateSubject[]) {
   return { clock, world, rate, rates };
 }
 
-/** What the next request is told; undefined when it is read. */
+/** Returns the refusal of the next request; undefined when it is admitted. */
 function refusalOf({ rate }: ReturnType<typeof createWorld>): Failure | undefined {
   try {
     rate.requireRequestRate(somebody);
@@ -37,8 +37,8 @@ function refusalOf({ rate }: ReturnType<typeof createWorld>): Failure | undefine
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-describe("the request rate of what is refused", () => {
-  it("is used up at once by a wrong request, and comes back", async () => {
+describe("the request rate of refused requests", () => {
+  it("is used up by one invalid request, and refills", async () => {
     const world = createWorld(subjectOf("key:1", { requestsPerMinute: 1, concurrentRequests: 1 }));
     expect(refusalOf(world)).toBeUndefined();
     world.rate.countRefused(somebody, WRONG);
@@ -55,7 +55,7 @@ describe("the request rate of what is refused", () => {
     expect(refusalOf(world)).toBeUndefined();
   });
 
-  it("is that of the account, too", async () => {
+  it("is also that of the account", async () => {
     const world = createWorld(
       subjectOf("key:1", { requestsPerMinute: 100 }),
       subjectOf("account:1", { requestsPerMinute: 2 }),
@@ -85,21 +85,21 @@ describe("the request rate of what is refused", () => {
     },
   );
 
-  it("takes no tokens and no place", async () => {
+  it("takes no tokens and no slot", async () => {
     const world = createWorld(subjectOf("key:1", { requestsPerMinute: 9, tokensPerMinute: 10, concurrentRequests: 1 }));
     world.rate.countRefused(somebody, WRONG);
     await settled();
     expect((await world.rates.take(demandOf(world.world.subjects, 10))).admitted).toBe(true);
   });
 
-  it("is not asked for by who has none", async () => {
+  it("is not checked for a principal without a limit", async () => {
     const world = createWorld(subjectOf("key:1", { tokensPerMinute: 1 }));
     for (const _ of [1, 2, 3]) world.rate.countRefused(somebody, WRONG);
     await settled();
     expect(refusalOf(world)).toBeUndefined();
   });
 
-  it("is looked up again when it was raised", async () => {
+  it("is read from the store again after the limit was raised", async () => {
     const world = createWorld(subjectOf("key:1", { requestsPerMinute: 1 }));
     world.rate.countRefused(somebody, WRONG);
     await settled();
@@ -107,7 +107,7 @@ describe("the request rate of what is refused", () => {
     expect(refusalOf(world)).toBeUndefined();
   });
 
-  it("is counted here while the store is away", async () => {
+  it("is counted in this process while the store is unavailable", async () => {
     const world = createWorld(subjectOf("key:1", { requestsPerMinute: 2 }));
     world.world.away = true;
     world.rate.countRefused(somebody, WRONG);
@@ -116,11 +116,11 @@ describe("the request rate of what is refused", () => {
     expect(refusalOf(world)?.code).toBe("rate_limited");
   });
 
-  it("admits as many wrong requests as it says, however fast they come", async () => {
+  it("admits at most its limit of invalid requests, whatever their rate", async () => {
     for (const perMinute of [1, 60, 600, 60_000, 1_000_000]) {
       const world = createWorld(subjectOf("key:1", { requestsPerMinute: perMinute }));
       let read = 0;
-      // 200 ms, with a request in each tenth of a millisecond once the burst is used up.
+      // 200 ms, with a request each 0.1 ms once the burst is used up.
       for (let at = 0; at < perMinute + 2000; at++) {
         if (at >= perMinute) world.clock.advance(0.1);
         if (refusalOf(world) !== undefined) continue;

@@ -8,7 +8,7 @@ import { describeRateStore, toRelease } from "./rate-store-contract.ts";
 
 const BURST_MS = 60_000;
 
-/** A store that several replicas share, and that can be away. */
+/** A store that several replicas share, and that can be unavailable. */
 function createWorld(replicas = 3) {
   const clock = new FakeClock();
   const shared = createMemoryRates({ clock, burstMs: BURST_MS });
@@ -39,14 +39,14 @@ async function admittedOf(rates: RateStore, count: number, limits: Parameters<ty
 
 describeRateStore("a remote store that is there", async () => ({ stores: [createWorld().rates] }));
 
-describe("rates whose shared state is away", () => {
+describe("rates whose shared store is unavailable", () => {
   it.each([
     ["requests", { requestsPerMinute: 100 }, 33],
     ["tokens", { tokensPerMinute: 100 }, 33],
-    ["places", { concurrentRequests: 100 }, 33],
+    ["slots", { concurrentRequests: 100 }, 33],
     ["requests, fewer than replicas", { requestsPerMinute: 2 }, 1],
     ["tokens, fewer than replicas", { tokensPerMinute: 2 }, 1],
-    ["places, fewer than replicas", { concurrentRequests: 2 }, 1],
+    ["slots, fewer than replicas", { concurrentRequests: 2 }, 1],
   ])("are this replica's share of the limit: %s", async (_kind, limits, share) => {
     const { world, rates } = createWorld(3);
     await rates.renew({ replica: "one", held: [] });
@@ -54,7 +54,7 @@ describe("rates whose shared state is away", () => {
     expect(await admittedOf(rates, 200, limits)).toBe(share);
   });
 
-  it("begin with this replica's share of what was left of the shared ones", async () => {
+  it("start with this replica's share of what the shared rates had left", async () => {
     const { world, rates, clock } = createWorld(2);
     await rates.renew({ replica: "one", held: [] });
     const limits = { requestsPerMinute: 120, tokensPerMinute: 600 };
@@ -65,7 +65,7 @@ describe("rates whose shared state is away", () => {
     expect(await admittedOf(rates, 100, limits)).toBe(3);
   });
 
-  it("are not asked for after five failures in a row, and a probe finds them again", async () => {
+  it("skip the store after five failures in a row, until a probe succeeds", async () => {
     const { world, rates, clock } = createWorld(3);
     await rates.renew({ replica: "one", held: [] });
     world.away = true;
@@ -86,7 +86,7 @@ describe("rates whose shared state is away", () => {
     ]);
   });
 
-  it("do not open the breaker when failures are not in a row", async () => {
+  it("do not open the circuit breaker when failures are not in a row", async () => {
     const { world, rates } = createWorld();
     for (let index = 0; index < 40; index += 1) {
       world.away = index % 5 !== 0;
@@ -95,7 +95,7 @@ describe("rates whose shared state is away", () => {
     expect(rates.state()).toBe("shared");
   });
 
-  it("get back what was taken from them, and the local share what was taken there", async () => {
+  it("return to the shared store what was taken there, and to the local share what was taken locally", async () => {
     const { world, rates, remote, clock } = createWorld(2);
     await rates.renew({ replica: "one", held: [] });
     const one = subjectOf("key:1", { concurrentRequests: 2 });
@@ -114,7 +114,7 @@ describe("rates whose shared state is away", () => {
     expect((await remote.take(demandOf([one]))).admitted).toBe(true);
   });
 
-  it("renew each place where it is held", async () => {
+  it("renew each slot where it was taken", async () => {
     const { world, rates, clock } = createWorld(1);
     const one = subjectOf("key:1", { concurrentRequests: 1 });
     world.away = true;
@@ -127,7 +127,7 @@ describe("rates whose shared state is away", () => {
     expect((await rates.take(demandOf([one]))).admitted).toBe(false);
   });
 
-  it("divide by as many replicas as before until all can have come back", async () => {
+  it("divide by the earlier number of replicas until all had time to reconnect", async () => {
     const { world, rates, clock } = createWorld(4);
     await rates.renew({ replica: "one", held: [] });
     world.away = true;
@@ -140,7 +140,7 @@ describe("rates whose shared state is away", () => {
     expect(await rates.renew({ replica: "one", held: [] })).toBe(1);
   });
 
-  it("divide by those who have joined: a new one is known within two seconds", async () => {
+  it("divide by the joined replicas: a new one counts within two seconds", async () => {
     const { world, rates, clock } = createWorld(1);
     await rates.join(1_000);
     expect(rates.replicas()).toBe(1);
@@ -152,7 +152,7 @@ describe("rates whose shared state is away", () => {
     await rates.close();
   });
 
-  it("divide by no fewer when the shared state was emptied or one of them is late", async () => {
+  it("divide by no fewer after the shared store was emptied or a replica is late", async () => {
     const { world, rates, clock } = createWorld(3);
     await rates.join(1_000);
     world.replicas = 1;
@@ -163,7 +163,7 @@ describe("rates whose shared state is away", () => {
     await rates.close();
   });
 
-  it("divide by those that are counted elsewhere when they were away from the beginning", async () => {
+  it("divide by the replicas counted elsewhere if the store is unavailable from the start", async () => {
     const { world, remote, clock } = createWorld(3);
     world.away = true;
     const rates = createSharedRates({ remote, clock, burstMs: BURST_MS, replica: "one", census: async () => 3 });
@@ -174,7 +174,7 @@ describe("rates whose shared state is away", () => {
     await rates.close();
   });
 
-  it("are waited for by a process that starts, and reached as soon as they are there", async () => {
+  it("are awaited at the start of a process, and used as soon as the store is reachable", async () => {
     const { world, rates, clock } = createWorld(3);
     world.away = true;
     let joined = false;
@@ -187,7 +187,7 @@ describe("rates whose shared state is away", () => {
     await rates.close();
   });
 
-  it("are not probed any more once closed", async () => {
+  it("are not probed after close", async () => {
     const { world, rates, clock } = createWorld();
     world.away = true;
     await admittedOf(rates, 10, { requestsPerMinute: 8 });

@@ -7,7 +7,7 @@ import { decide, giveBack, renewLeases } from "./states.ts";
 
 const MINUTE = 60_000;
 
-/** A keeper of states, as a database would be one. */
+/** Keeps states as a database would. */
 function createKeeper(burstMs = MINUTE) {
   const states = new Map<string, SubjectState>();
   const keep = (changed: ReadonlyMap<string, SubjectState>): void => {
@@ -42,7 +42,7 @@ function createKeeper(burstMs = MINUTE) {
 describe("a bucket of requests", () => {
   const key = subjectOf("key:1", { requestsPerMinute: 3 });
 
-  it("admits a minute's requests at once, and the next one exactly when it says", () => {
+  it("admits a minute's requests at once, and the next one exactly at the returned time", () => {
     const keeper = createKeeper();
     for (let index = 0; index < 3; index += 1) expect(keeper.take(demandOf([key]), 5000).admitted).toBe(true);
     const refused = keeper.take(demandOf([key]), 5000);
@@ -51,13 +51,13 @@ describe("a bucket of requests", () => {
     expect(keeper.take(demandOf([key]), 25_000).admitted).toBe(true);
   });
 
-  it("holds one request at least, however short the burst", () => {
+  it("holds at least one request, however short the burst", () => {
     const keeper = createKeeper(1000);
     expect(keeper.take(demandOf([key]), 0).admitted).toBe(true);
     expect(keeper.take(demandOf([key]), 0)).toMatchObject({ admitted: false, retryAfterMs: 20_000 });
   });
 
-  it("keeps its level when the limit is changed, within what it can hold now", () => {
+  it("keeps its level when the limit changes, up to its new size", () => {
     const keeper = createKeeper();
     const wide = subjectOf("key:1", { requestsPerMinute: 100 });
     keeper.take(demandOf([wide]), 0);
@@ -65,7 +65,7 @@ describe("a bucket of requests", () => {
     expect(keeper.take(demandOf([wide]), 0).levels[0]?.requests).toEqual({ capacity: 100, level: 1, perMinute: 100 });
   });
 
-  it("gives the request itself back when nothing of it was begun", () => {
+  it("returns the request itself if it was not started", () => {
     const keeper = createKeeper();
     const demand = demandOf([key]);
     keeper.take(demand, 0);
@@ -73,7 +73,7 @@ describe("a bucket of requests", () => {
     expect(keeper.take(demandOf([key]), 0).levels[0]?.requests?.level).toBe(2);
   });
 
-  it("neither fills up nor stands still for more than a minute when the clock goes back", () => {
+  it("neither fills nor stops for more than a minute when the clock moves back", () => {
     const keeper = createKeeper();
     for (let index = 0; index < 3; index += 1) keeper.take(demandOf([key]), 10_000_000);
     expect(keeper.take(demandOf([key]), 9_990_000)).toMatchObject({ admitted: false, retryAfterMs: 30_000 });
@@ -85,18 +85,18 @@ describe("a bucket of requests", () => {
 describe("a bucket of tokens", () => {
   const key = subjectOf("key:1", { tokensPerMinute: 600 });
 
-  it("lets a demand that it could never hold take all it has when it is full", () => {
+  it("gives a demand beyond its size everything when it is full", () => {
     const keeper = createKeeper();
     expect(keeper.take(demandOf([key], 100_000), 0).levels[0]?.tokens?.level).toBe(0);
     expect(keeper.take(demandOf([key], 100_000), 0)).toMatchObject({ limit: "tokens", retryAfterMs: MINUTE });
     expect(keeper.take(demandOf([key], 100_000), MINUTE).admitted).toBe(true);
   });
 
-  it("holds a minute's tokens however short the burst", () => {
+  it("holds a minute's tokens, however short the burst", () => {
     expect(createKeeper(1000).take(demandOf([key], 600), 0).admitted).toBe(true);
   });
 
-  it("gets back what was not used, and goes into debt for what was used beyond", () => {
+  it("gets unused tokens back, and goes into debt for tokens beyond the reservation", () => {
     const keeper = createKeeper();
     const [thrifty, greedy] = [demandOf([key], 500), demandOf([key], 100)];
     keeper.take(thrifty, 0);
@@ -116,7 +116,7 @@ describe("a bucket of tokens", () => {
   });
 });
 
-describe("places", () => {
+describe("concurrency slots", () => {
   const key = subjectOf("key:1", { concurrentRequests: 2 });
 
   it("are held until they are released", () => {
@@ -128,7 +128,7 @@ describe("places", () => {
     expect(keeper.take(demandOf([key]), 0).admitted).toBe(true);
   });
 
-  it("end by themselves when their holder says nothing for the time of a lease", () => {
+  it("expire when their lease is not renewed", () => {
     const keeper = createKeeper();
     const [silent, alive] = [demandOf([key]), demandOf([key])];
     keeper.take(silent, 0);
@@ -139,7 +139,7 @@ describe("places", () => {
     expect(keeper.take(demandOf([key]), LEASE_MS).admitted).toBe(false);
   });
 
-  it("are held for no longer than a lease when the clock goes back", () => {
+  it("are held for at most a lease when the clock moves back", () => {
     const keeper = createKeeper();
     keeper.take(demandOf([key]), 10_000_000);
     keeper.take(demandOf([key]), 10_000_000);
@@ -149,7 +149,7 @@ describe("places", () => {
 });
 
 describe("several subjects", () => {
-  it("names the one that keeps it out for longest, and takes from none", () => {
+  it("returns the one with the longest wait, and takes from none", () => {
     const keeper = createKeeper();
     const key = subjectOf("key:1", { requestsPerMinute: 60, concurrentRequests: 5 });
     const account = subjectOf("account:1", { requestsPerMinute: 1 });
@@ -161,7 +161,7 @@ describe("several subjects", () => {
   });
 });
 
-describe("for any sequence of demands", () => {
+describe("a subject under any sequence of demands", () => {
   const limits = fc.record({
     requestsPerMinute: fc.option(fc.integer({ min: 1, max: 5000 }), { nil: undefined }),
     tokensPerMinute: fc.option(fc.integer({ min: 1, max: 100_000 }), { nil: undefined }),
@@ -173,7 +173,7 @@ describe("for any sequence of demands", () => {
   );
   const bursts = fc.integer({ min: 1, max: 120_000 });
 
-  it("admits in no window of time more than a full bucket and what comes in", () => {
+  it("admits at most a full bucket and its refill in any period", () => {
     const check = (
       given: Omit<RateSubject, "subject" | "accountId">,
       moves: { waitMs: number; tokens: number }[],
@@ -207,7 +207,7 @@ describe("for any sequence of demands", () => {
     fc.assert(fc.property(limits, steps, bursts, check), { numRuns: 60 });
   });
 
-  it("takes from all subjects or from none, and admits after exactly the time it told", () => {
+  it("takes from all subjects or from none, and admits after exactly the returned time", () => {
     const check = (one: object, other: object, moves: { waitMs: number; tokens: number }[]) => {
       const subjects = [subjectOf("key:1", one), subjectOf("account:1", other)];
       const keeper = createKeeper();
@@ -229,7 +229,7 @@ describe("for any sequence of demands", () => {
     fc.assert(fc.property(limits, limits, steps, check), { numRuns: 60 });
   });
 
-  it("is as before when all of it is given back", () => {
+  it("is unchanged after a complete release", () => {
     const check = (given: object, demands: { tokens: number }[]) => {
       const subject = subjectOf("key:1", given);
       const keeper = createKeeper();

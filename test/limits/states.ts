@@ -2,12 +2,10 @@ import { giveBackTo, type RateMoment, renewIn, type SubjectBook, takeFrom } from
 import type { Held, RateDecision, RateDemand, RateRelease, RateSubject } from "../../src/limits/rates.ts";
 import { type SubjectState, toBook, toState } from "../../src/limits/state.ts";
 
-/** The states of subjects, as a database keeps them. */
+/** States of subjects, as a database keeps them. */
 export type SubjectStates = ReadonlyMap<string, SubjectState>;
 
-/**
- * The decision on a demand, and the states after it: of its subjects only. Refusals have some too: they are to be kept.
- */
+/** The decision on a demand, and the new states of its subjects. A refusal changes states too: store them. */
 export function decide(
   states: SubjectStates,
   demand: RateDemand,
@@ -18,14 +16,14 @@ export function decide(
   return { decision, states: toStates(books) };
 }
 
-/** The states of its subjects after a release. */
+/** Returns the states of the subjects after a release. */
 export function giveBack(states: SubjectStates, release: RateRelease, moment: RateMoment): SubjectStates {
   const books = toBooks(states, namesOf(release.subjects), moment);
   giveBackTo((subject) => books.get(subject)!, release, moment);
   return toStates(books);
 }
 
-/** The states of the subjects in which places are held, after these have been renewed. */
+/** Returns the states of the subjects whose slots were renewed. */
 export function renewLeases(
   states: SubjectStates,
   held: readonly Held[],

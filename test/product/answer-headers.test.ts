@@ -19,12 +19,7 @@ it.each([
   ["a failure", "/v1/chat/completions", { model: "none", messages: MESSAGES }, "no-store"],
   ["the list of models", "/v1/models", undefined, "no-store"],
   ["an unknown path", "/v1/nothing", undefined, "no-store"],
-  [
-    "a Connect call",
-    CONNECT,
-    { model: MODEL, messages: [{ role: "ROLE_USER", content: [{ text: "hi" }] }] },
-    "no-store",
-  ],
+  ["a Connect call", CONNECT, { model: MODEL, messages: [{ role: "ROLE_USER", parts: [{ text: "hi" }] }] }, "no-store"],
   ["a Connect call that fails", CONNECT, { model: "none" }, "no-store"],
 ])("keeps caches from %s, and browsers from guessing its type", async (_, path, body, cacheControl) => {
   const response = await fetch(product.url + path, {

@@ -101,9 +101,7 @@ it.each([
     "/parley.v1.CompletionService/Stream",
     { "content-type": "application/connect+json", "connect-timeout-ms": DEADLINE_MS },
     envelope(
-      Buffer.from(
-        JSON.stringify({ model: "local/test", messages: [{ role: "ROLE_USER", content: [{ text: "hi" }] }] }),
-      ),
+      Buffer.from(JSON.stringify({ model: "local/test", messages: [{ role: "ROLE_USER", parts: [{ text: "hi" }] }] })),
     ),
   ],
 ])("a stream %s that nobody reads ends at its deadline, and upstream", async (_, path, headers, body) => {

@@ -27,7 +27,7 @@ afterAll(async () => {
 });
 
 function request(content: string, rest: object = {}): string {
-  const messages = [{ role: "ROLE_USER", content: [{ text: content }] }];
+  const messages = [{ role: "ROLE_USER", parts: [{ text: content }] }];
   return JSON.stringify({ model: "local/test", messages, ...rest });
 }
 
@@ -86,12 +86,12 @@ describe("buf curl over gRPC, with reflection only", () => {
         model: "local/test",
         choices: [
           {
-            message: { role: "ROLE_ASSISTANT", content: [{ text: "Hello there" }] },
+            message: { role: "ROLE_ASSISTANT", parts: [{ text: "Hello there" }] },
             finishReason: "FINISH_REASON_STOP",
           },
         ],
         usage: { promptTokens: 3, completionTokens: 2, totalTokens: 5 },
-        report: { attempts: [{ model: "local/test", outcome: "served" }] },
+        report: { attempts: [{ model: "local/test", outcome: "ATTEMPT_OUTCOME_SERVED" }] },
       },
     ]);
     expect(result.stderr).toMatch(/X-Request-Id: req_/);
@@ -102,11 +102,11 @@ describe("buf curl over gRPC, with reflection only", () => {
     const messages = messagesOf(await overGrpc(STREAM, ...key(), "--data", request("hi")));
     const [first] = messages;
     expect(first).toMatchObject({ start: { model: "local/test" } });
-    expect(messages).toContainEqual({ delta: { text: "Hello there" } });
+    expect(messages).toContainEqual({ partDelta: { text: "Hello there" } });
     expect(messages).toContainEqual(
       expect.objectContaining({ finish: expect.objectContaining({ finishReason: "FINISH_REASON_STOP" }) }),
     );
-    expect(messages.at(-1)).toMatchObject({ report: { attempts: [{ outcome: "served" }] } });
+    expect(messages.at(-1)).toMatchObject({ report: { attempts: [{ outcome: "ATTEMPT_OUTCOME_SERVED" }] } });
   });
 
   it("lists the models", async () => {
@@ -147,14 +147,14 @@ describe("buf curl over the Connect protocol", () => {
   it("gets a whole completion", async () => {
     const result = await overConnect(CREATE, ...key(), "--data", request("hi"));
     expect(messagesOf(result)).toMatchObject([
-      { model: "local/test", choices: [{ message: { content: [{ text: "Hello there" }] } }] },
+      { model: "local/test", choices: [{ message: { parts: [{ text: "Hello there" }] } }] },
     ]);
   });
 
   it("gets a stream", async () => {
     const messages = messagesOf(await overConnect(STREAM, ...key(), "--data", request("hi")));
-    expect(messages).toContainEqual({ delta: { text: "Hello there" } });
-    expect(messages.at(-1)).toMatchObject({ report: { attempts: [{ outcome: "served" }] } });
+    expect(messages).toContainEqual({ partDelta: { text: "Hello there" } });
+    expect(messages.at(-1)).toMatchObject({ report: { attempts: [{ outcome: "ATTEMPT_OUTCOME_SERVED" }] } });
   });
 
   it("shows an error's status and its details", async () => {

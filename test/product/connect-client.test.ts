@@ -1,13 +1,18 @@
-import { create } from "@bufbuild/protobuf";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
 import { Code, ConnectError, createClient, type Client, type Transport } from "@connectrpc/connect";
-import { compressionGzip, createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import {
+  compressionGzip,
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+} from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
 import { CompletionRequestSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
-import { ModelService } from "../../gen/parley/v1/model_pb.js";
+import { GetModelRequestSchema, ModelSchema, ModelService } from "../../gen/parley/v1/model_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
-import { AttemptListSchema } from "../../gen/parley/v1/report_pb.js";
+import { AttemptListSchema, AttemptOutcome, OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { type Product, startProduct } from "../support/product.ts";
 import {
   answerJson,
@@ -49,12 +54,21 @@ const TRANSPORTS: readonly [name: string, open: () => Transport][] = [
     "the Connect protocol in JSON",
     () => createConnectTransport({ baseUrl: product.url, httpVersion: "1.1", useBinaryFormat: false }),
   ],
+  ["gRPC-Web in binary", () => createGrpcWebTransport({ baseUrl: product.url, httpVersion: "1.1" })],
+  [
+    "gRPC-Web in JSON",
+    () => createGrpcWebTransport({ baseUrl: product.url, httpVersion: "1.1", useBinaryFormat: false }),
+  ],
+  [
+    "the Connect protocol with GET for reads",
+    () => createConnectTransport({ baseUrl: product.url, httpVersion: "1.1", useHttpGet: true }),
+  ],
 ];
 
 function ask(text: string, model = "local/test") {
   return create(CompletionRequestSchema, {
     model,
-    messages: [{ role: Role.USER, content: [{ content: { case: "text", value: text } }] }],
+    messages: [{ role: Role.USER, parts: [{ kind: { case: "text", value: text } }] }],
   });
 }
 
@@ -80,14 +94,21 @@ describe.each(TRANSPORTS)("a typed client over %s", (_, open) => {
       headers: headers(),
       onHeader: (answered) => void (served = answered.get("parley-served-model")),
     });
-    expect(completion.choices[0]?.message?.content[0]?.content).toEqual({ case: "text", value: "Hello there" });
+    expect(completion.choices[0]?.message?.parts[0]?.kind).toEqual({ case: "text", value: "Hello there" });
     expect(completion.usage?.totalTokens).toBe(5);
     expect(served).toBe("local/test");
   });
 
   it("reads a stream to its end", async () => {
     const chunks = await Array.fromAsync(completions().stream(ask("hi"), { headers: headers() }));
-    expect(chunks.map((chunk) => chunk.event.case)).toEqual(["start", "delta", "finish", "report"]);
+    expect(chunks.map((chunk) => chunk.event.case)).toEqual([
+      "start",
+      "partStart",
+      "partDelta",
+      "partFinish",
+      "finish",
+      "report",
+    ]);
   });
 
   it("lists models and gets one", async () => {
@@ -101,8 +122,15 @@ describe.each(TRANSPORTS)("a typed client over %s", (_, open) => {
     expect(error.code).toBe(Code.InvalidArgument);
     expect(error.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "UPSTREAM_REJECTED", domain: "parley" }]);
     const [list] = error.findDetails(AttemptListSchema);
-    expect(list?.attempts).toMatchObject([{ model: "local/test", outcome: "upstream_rejected", upstreamStatus: 400 }]);
+    expect(list?.attempts).toMatchObject([
+      { model: "local/test", outcome: AttemptOutcome.FAILED, failureReason: "UPSTREAM_REJECTED", upstreamStatus: 400 },
+    ]);
     expect(error.metadata.get("x-request-id")).toMatch(/^req_/);
+  });
+
+  it("reads the details of an error of a stream", async () => {
+    const error = await errorOf(() => Array.fromAsync(completions().stream(ask("break"), { headers: headers() })));
+    expect(error.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "UPSTREAM_REJECTED", domain: "parley" }]);
   });
 
   it("is refused without a key", async () => {
@@ -124,7 +152,7 @@ describe.each(TRANSPORTS)("a typed client over %s", (_, open) => {
     const controller = new AbortController();
     const error = await errorOf(async () => {
       const stream = completions().stream(ask("wait"), { headers: headers(), signal: controller.signal });
-      for await (const { event } of stream) if (event.case === "delta") controller.abort();
+      for await (const { event } of stream) if (event.case === "partDelta") controller.abort();
     });
     expect(error.code).toBe(Code.Canceled);
     await closedSoon();
@@ -134,6 +162,63 @@ describe.each(TRANSPORTS)("a typed client over %s", (_, open) => {
     const error = await errorOf(() => completions().create(ask("wait"), { headers: headers(), timeoutMs: 200 }));
     expect(error.code).toBe(Code.DeadlineExceeded);
     await closedSoon();
+  });
+});
+
+describe("a read by GET", () => {
+  const get = (query: string, path = "/parley.v1.ModelService/Get"): Promise<Response> =>
+    fetch(`${product.url}${path}?${query}`, { headers: headers() });
+  const message = encodeURIComponent('{"id":"local/test"}');
+
+  it("is answered, in JSON and in binary", async () => {
+    const json = await get(`connect=v1&encoding=json&message=${message}`);
+    expect([json.status, await json.json()]).toMatchObject([200, { id: "local/test" }]);
+    const bytes = Buffer.from(toBinary(GetModelRequestSchema, create(GetModelRequestSchema, { id: "local/test" })));
+    const binary = await get(`encoding=proto&base64=1&message=${bytes.toString("base64url")}`);
+    expect(fromBinary(ModelSchema, await binary.bytes()).id).toBe("local/test");
+  });
+
+  it.each([
+    ["encoding=json", "must have the message"],
+    [`message=${message}`, "must have encoding"],
+    [`encoding=json&compression=br&message=${message}`, "must be gzip or identity"],
+    ["encoding=json&message=%7B", "is not valid JSON"],
+    ["encoding=proto&message=%FF%FF", "is not a parley.v1.GetModelRequest message"],
+  ])("is refused as Connect says: %s", async (query, why) => {
+    const answer = await get(query);
+    expect([answer.status, await answer.json()]).toEqual([
+      400,
+      expect.objectContaining({ code: "invalid_argument", message: expect.stringContaining(why) }),
+    ]);
+  });
+
+  it("is not offered for completions", async () => {
+    const answer = await get(`encoding=json&message=${message}`, "/parley.v1.CompletionService/Create");
+    expect([answer.status, answer.headers.get("allow")]).toEqual([404, "POST"]);
+  });
+});
+
+describe("a refusal of gRPC-Web before the call", () => {
+  const post = (contentType: string, body: Uint8Array, more: Record<string, string> = {}): Promise<Response> =>
+    fetch(`${product.url}/parley.v1.ModelService/List`, {
+      method: "POST",
+      headers: { ...headers(), "content-type": contentType, ...more },
+      body,
+    });
+
+  it.each([
+    ["text", "application/grpc-web-text", Buffer.alloc(5), {}],
+    ["without an envelope", "application/grpc-web+proto", Buffer.alloc(3), {}],
+    ["an unknown encoding", "application/grpc-web+proto", Buffer.alloc(5), { "grpc-encoding": "br" }],
+    ["an unreadable deadline", "application/grpc-web+proto", Buffer.alloc(5), { "grpc-timeout": "soon" }],
+  ])("is in the headers: %s", async (_, contentType, body, more) => {
+    const answer = await post(contentType, body, more);
+    expect([answer.status, answer.headers.get("content-type"), answer.headers.get("grpc-status")]).toEqual([
+      200,
+      "application/grpc-web+proto",
+      "3",
+    ]);
+    expect(await answer.text()).toBe("");
   });
 });
 
@@ -150,7 +235,7 @@ describe.each([
 
   it("gets a whole completion", async () => {
     const { choices } = await client().create(long, { headers: headers() });
-    expect(choices[0]!.message!.content[0]!.content.value).toBe("Hello there");
+    expect(choices[0]!.message!.parts[0]!.kind.value).toBe("Hello there");
     expect(upstream.exchanges.at(-1)!.body).toContain("hi hi hi");
   });
 
@@ -171,7 +256,7 @@ describe.each(TRANSPORTS.slice(0, 2))("a field that this version does not know, 
 
   it("is listed as omitted", async () => {
     const { report } = await client().create(request(false), { headers: headers() });
-    expect(report?.omitted).toEqual(["100"]);
+    expect(report?.omitted).toMatchObject([{ field: "100", reason: OmissionReason.UNKNOWN }]);
   });
 
   it("is refused by a strict request", async () => {

@@ -29,7 +29,7 @@ it("a client whose keepalive cannot follow GOAWAY, as Node's cannot, finishes it
   metadata.set("authorization", `Bearer ${product.firstKey}`);
   const message = create(CompletionRequestSchema, {
     model: "local/test",
-    messages: [{ role: Role.USER, content: [{ content: { case: "text", value: "hi" } }] }],
+    messages: [{ role: Role.USER, parts: [{ kind: { case: "text", value: "hi" } }] }],
   });
   const request = { bytes: 0, read: () => message };
   const stream = () => {

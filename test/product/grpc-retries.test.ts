@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import { expect, it, onTestFinished } from "vitest";
@@ -16,7 +17,13 @@ async function start(answer: (exchange: UpstreamExchange) => void) {
   onTestFinished(() => upstream.close());
   const { providers, models } = localModel(upstream.url);
   const [model] = Object.values(models);
-  const product = await startProduct({ config: { providers, models: { ...models, "local/other": model } } });
+  const product = await startProduct({
+    config: {
+      grpc: { listen: "127.0.0.1:0", max_receive_mib: 1 },
+      providers,
+      models: { ...models, "local/other": model },
+    },
+  });
   onTestFinished(() => product.stop());
   const client = new Client(`127.0.0.1:${product.grpcPort}`, credentials.createInsecure(), {
     "grpc.service_config": SERVICE_CONFIG,
@@ -25,22 +32,23 @@ async function start(answer: (exchange: UpstreamExchange) => void) {
   const metadata = new Metadata();
   metadata.set("authorization", `Bearer ${product.firstKey}`);
   metadata.set("x-request-id", "req_mine");
-  const toRequest = (fallbackModels: string[]) => {
+  const toRequest = (fallbackModels: string[], text = "hi") => {
     const message = create(CompletionRequestSchema, {
       model: "local/test",
       fallbackModels,
-      messages: [{ role: Role.USER, content: [{ content: { case: "text", value: "hi" } }] }],
+      messages: [{ role: Role.USER, parts: [{ kind: { case: "text", value: text } }] }],
     });
     return { bytes: 0, read: () => message };
   };
   const { create: whole, stream } = serviceDefinition(CompletionService);
   return {
     upstream,
-    ask: (fallbackModels: string[] = [], timeoutMs = 60_000) =>
+    product,
+    ask: (fallbackModels: string[] = [], timeoutMs = 60_000, text?: string) =>
       new Promise<ServiceError | null>((resolve) => {
         const { path, requestSerialize, responseDeserialize } = whole!;
         const options = { deadline: Date.now() + timeoutMs };
-        const request = toRequest(fallbackModels);
+        const request = toRequest(fallbackModels, text);
         client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, metadata, options, resolve);
       }),
     stream: () =>
@@ -74,10 +82,33 @@ it("a stock retry policy waits as long as it is told", async () => {
   const { upstream, ask } = await start(({ response }) => {
     response.writeHead(429, { "retry-after": "20" }).end("{}");
   });
-  // By its own backoff the client would have made its three attempts in less than four seconds.
-  const error = await ask([], 5_000);
-  expect(error?.code).toBe(status.DEADLINE_EXCEEDED);
+  void ask([], 25_000);
+  // By its own backoff the client would make its three attempts in less than four seconds.
+  await sleep(5_000);
   expect(upstream.exchanges).toHaveLength(1);
+});
+
+it("a stock retry policy does not wait for a deadline that comes first", async () => {
+  const { upstream, ask } = await start(({ response }) => {
+    response.writeHead(429, { "retry-after": "20" }).end("{}");
+  });
+  const error = await ask([], 5_000);
+  expect(error?.code).toBe(status.RESOURCE_EXHAUSTED);
+  expect(error?.metadata.get("grpc-retry-pushback-ms")).toEqual(["-1"]);
+  expect(upstream.exchanges).toHaveLength(1);
+});
+
+it("a stock retry policy does not send a message again that is too large", async () => {
+  const { product, ask } = await start(() => undefined);
+  const error = await ask([], 60_000, "x".repeat(2 * 1024 * 1024));
+  expect(error).toMatchObject({
+    code: status.RESOURCE_EXHAUSTED,
+    details: expect.stringContaining("at most 1048576") as string,
+  });
+  expect(error?.metadata.get("grpc-retry-pushback-ms")).toEqual(["-1"]);
+  expect(error?.metadata.get("grpc-status-details-bin")).toHaveLength(1);
+  const refusals = (): number => product.output.stderr.split('"outcome":"request_too_large"').length - 1;
+  await expect.poll(refusals).toBe(1);
 });
 
 it("a stream that breaks off does not repeat its metadata in the trailers", async () => {

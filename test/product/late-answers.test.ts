@@ -35,10 +35,10 @@ it.each([
     {
       path: "/parley.v1.CompletionService/Create",
       header: "connect-timeout-ms",
-      body: { ...conversation, messages: [{ role: "ROLE_USER", content: [{ text: "hi" }] }] },
+      body: { ...conversation, messages: [{ role: "ROLE_USER", parts: [{ text: "hi" }] }] },
     },
     (json: string) =>
-      (JSON.parse(json) as { choices: { message: { content: { text: string }[] } }[] }).choices[0]!.message.content[0]!
+      (JSON.parse(json) as { choices: { message: { parts: { text: string }[] } }[] }).choices[0]!.message.parts[0]!
         .text,
   ],
 ])(

@@ -186,7 +186,7 @@ describe("a response of the running product matches the document:", () => {
   it.each<[string, object]>([
     [
       "/parley.v1.CompletionService/Create",
-      { model: "local/test", messages: [{ role: "ROLE_USER", content: [{ text: "Hi" }] }], seed: "7" },
+      { model: "local/test", messages: [{ role: "ROLE_USER", parts: [{ text: "Hi" }] }], seed: "7" },
     ],
     ["/parley.v1.ModelService/List", {}],
     ["/parley.v1.ModelService/Get", { id: "local/test" }],

@@ -54,7 +54,7 @@ async function ask(path: string, body: object): Promise<unknown> {
 const askOpenAi = (prompt: string): Promise<unknown> =>
   ask("/v1/chat/completions", { messages: [{ role: "user", content: prompt }] });
 const askConnect = (prompt: string): Promise<unknown> =>
-  ask("/parley.v1.CompletionService/Create", { messages: [{ role: "ROLE_USER", content: [{ text: prompt }] }] });
+  ask("/parley.v1.CompletionService/Create", { messages: [{ role: "ROLE_USER", parts: [{ text: prompt }] }] });
 
 describe.each(["base64", "base64url"])("a picture of two megabytes in %s", (encoding) => {
   it("reaches many callers at once, each with its own, in the OpenAI format", async () => {
@@ -72,7 +72,7 @@ describe.each(["base64", "base64url"])("a picture of two megabytes in %s", (enco
 
   it("reaches a caller of the service as its bytes", async () => {
     const data = pictures[1]!.toString("base64");
-    const content = [{ text: "Here:" }, { image: { data, mediaType: "image/png" } }];
-    expect(await askConnect(`1 ${encoding}`)).toMatchObject({ choices: [{ message: { content } }] });
+    const parts = [{ text: "Here:" }, { image: { data, mediaType: "image/png" } }];
+    expect(await askConnect(`1 ${encoding}`)).toMatchObject({ choices: [{ message: { parts } }] });
   });
 });

@@ -52,13 +52,13 @@ type People = Awaited<ReturnType<typeof signUp>>;
 
 /** Asks for a completion; the answer has begun when it resolves. */
 async function ask({ playground, keyId }: People, signal?: AbortSignal) {
-  const messages = [{ role: Role.USER, content: [{ content: { case: "text" as const, value: "hi" } }] }];
+  const messages = [{ role: Role.USER, parts: [{ kind: { case: "text" as const, value: "hi" } }] }];
   const options = signal === undefined ? {} : { signal };
   const stream = playground.stream({ keyId, completion: { model: "local/test", messages } }, options);
   const chunks = stream[Symbol.asyncIterator]();
   const next = async (): Promise<CompletionChunk["event"]["case"]> => (await chunks.next()).value?.chunk?.event.case;
   expect(await next()).toBe("start");
-  expect(await next()).toBe("delta");
+  expect([await next(), await next()]).toEqual(["partStart", "partDelta"]);
   return next;
 }
 
@@ -68,7 +68,7 @@ describe("the playground of the running product", () => {
     product.signal("SIGTERM");
     await expect.poll(() => fetch(`${product.operationsUrl}/readyz`).then(({ status }) => status)).toBe(503);
     upstream.exchanges[0]!.response.end(textEvent("last words") + END_EVENTS);
-    expect([await next(), await next()]).toEqual(["delta", "finish"]);
+    expect([await next(), await next(), await next()]).toEqual(["partDelta", "partFinish", "finish"]);
     let last: string | undefined;
     for (let event = await next(); event !== undefined; event = await next()) last = event;
     expect(last).toBe("report");

@@ -5,13 +5,12 @@ import {
   CompletionRequestSchema,
   ReasoningEffort,
   type ResponseFormatSchema,
+  Verbosity,
 } from "../../gen/parley/v1/completion_pb.js";
 import {
-  type ContentPartSchema,
-  type MessageSchema,
-  type ReasoningBlockSchema,
+  CacheMarkSchema,
+  type PartSchema,
   Role,
-  type ToolCallSchema,
   type ToolChoiceSchema,
   ToolMode,
   type ToolSchema,
@@ -19,32 +18,63 @@ import {
 import { jsonObject, jsonSchema } from "./json-text.ts";
 import { mark, pictureOf, type Speaker } from "./marks.ts";
 
-type MessageInit = MessageInitShape<typeof MessageSchema>;
-type PartInit = MessageInitShape<typeof ContentPartSchema>;
-type ReasoningInit = MessageInitShape<typeof ReasoningBlockSchema>;
-type CallInit = MessageInitShape<typeof ToolCallSchema>;
+type PartInit = MessageInitShape<typeof PartSchema>;
+
+/** A block of reasoning as a provider gave it. */
+export interface Sealed {
+  readonly text?: string;
+  readonly redacted?: string;
+  readonly signature?: string;
+}
 
 /** How the state that a provider keeps in a conversation is made: it has to be one that the provider gave. */
 export interface Signatures {
   /** Of the reasoning blocks of one answer, given their texts; `undefined` stands for a redacted one. */
-  sealAll(answer: string, texts: readonly (string | undefined)[]): ReasoningInit[];
+  sealAll(answer: string, texts: readonly (string | undefined)[]): Sealed[];
   /** Of a call; empty when it has none. */
   signCall(name: string, argumentsJson: string): string;
+  /** Of a text or a picture of an answer; empty when it has none. */
+  signPart(number: number): string;
 }
+
+/** Kinds of parts that a dialect takes, of those that only some dialects take. Text and pictures go everywhere. */
+export interface MediaKinds {
+  readonly user: readonly MediaKind[];
+  readonly assistant: readonly MediaKind[];
+  readonly result: readonly MediaKind[];
+}
+
+type MediaKind = "recording" | "document" | "spoken";
 
 const word = fc.string({ unit: "binary", maxLength: 12 }).filter((text) => !text.includes("⟦") && text.isWellFormed());
 
-type PartPlan =
-  | { readonly kind: "text"; readonly text: string }
-  | { readonly kind: "blank" }
-  | { readonly kind: "picture" };
-
-const textPlan: fc.Arbitrary<PartPlan> = word.map((text) => ({ kind: "text", text }));
-const partPlan: fc.Arbitrary<PartPlan> = fc.oneof(
-  { weight: 4, arbitrary: textPlan },
-  { weight: 1, arbitrary: fc.constant({ kind: "blank" } as const) },
-  { weight: 2, arbitrary: fc.constant({ kind: "picture" } as const) },
+type PartPlan = { readonly ttl: string | undefined } & (
+  | { readonly kind: "text" | "refusal"; readonly text: string }
+  | { readonly kind: "blank"; readonly text: string }
+  | { readonly kind: "thought"; readonly text: string | undefined }
+  | { readonly kind: "picture" | MediaKind }
+  | { readonly kind: "call"; readonly call: CallPlan }
 );
+
+/** How long to cache up to a part; mostly not marked. */
+const ttl = fc.option(fc.constantFrom("", "5m", "1h", "2d"), { freq: 8, nil: undefined });
+
+const textPlan: fc.Arbitrary<PartPlan> = fc.record({ kind: fc.constant("text" as const), text: word, ttl });
+const blankPlan: fc.Arbitrary<PartPlan> = fc.record({
+  kind: fc.constant("blank" as const),
+  text: fc.constant(" \n"),
+  ttl,
+});
+const plain = (...kinds: ("picture" | MediaKind)[]): fc.Arbitrary<PartPlan> =>
+  fc.record({ kind: fc.constantFrom(...kinds), ttl });
+
+/** What a user says, or a tool. */
+const partPlan = (media: readonly MediaKind[]): fc.Arbitrary<PartPlan> =>
+  fc.oneof(
+    { weight: 4, arbitrary: textPlan },
+    { weight: 1, arbitrary: blankPlan },
+    { weight: 2, arbitrary: plain("picture", ...media) },
+  );
 
 /** Something said at all: at least one text among the parts. */
 const spoken = (part: fc.Arbitrary<PartPlan>): fc.Arbitrary<PartPlan[]> =>
@@ -52,36 +82,56 @@ const spoken = (part: fc.Arbitrary<PartPlan>): fc.Arbitrary<PartPlan[]> =>
     .tuple(fc.array(part, { maxLength: 2 }), textPlan, fc.array(part, { maxLength: 1 }))
     .map(([before, text, after]) => [...before, text, ...after]);
 
-const callPlan = fc.record({
-  name: fc.constantFrom("get_weather", "find", "old-tool"),
-  arguments: jsonObject,
-  idStem: fc.constantFrom("call_", "toolu:", "fn.get/weather-", "x".repeat(60)),
-  result: fc.oneof(
-    fc.record({ parts: fc.array(fc.oneof(textPlan, fc.constant({ kind: "picture" } as const)), { maxLength: 3 }) }),
-    fc.record({ json: jsonObject }),
-  ),
-  order: fc.nat(),
-});
+const callPlan = (media: readonly MediaKind[]) =>
+  fc.record({
+    name: fc.constantFrom("get_weather", "find", "old-tool"),
+    arguments: jsonObject,
+    idStem: fc.constantFrom("call_", "toolu:", "fn.get/weather-", "x".repeat(60)),
+    result: fc.oneof(
+      fc.record({ parts: fc.array(fc.oneof(textPlan, plain("picture", ...media)), { maxLength: 3 }) }),
+      fc.record({ json: jsonObject }),
+    ),
+    isError: fc.boolean(),
+    ttl,
+    order: fc.nat(),
+    /** Whether the result is in the same message as the one before it. */
+    isJoined: fc.boolean(),
+  });
 
-const turnPlan = fc.oneof(
-  { weight: 1, arbitrary: fc.record({ role: fc.constant("system" as const), parts: spoken(textPlan) }) },
-  { weight: 3, arbitrary: fc.record({ role: fc.constant("user" as const), parts: spoken(partPlan) }) },
-  {
-    weight: 3,
-    arbitrary: fc.record({
-      role: fc.constant("assistant" as const),
-      parts: fc.oneof(spoken(partPlan), fc.constant([])),
-      calls: fc.array(callPlan, { maxLength: 3 }),
-      thoughts: fc.array(fc.option(word, { nil: undefined }), { maxLength: 2 }),
-    }),
-  },
-);
+type CallPlan = ReturnType<typeof callPlan> extends fc.Arbitrary<infer T> ? T : never;
 
-type TurnPlan = typeof turnPlan extends fc.Arbitrary<infer T> ? T : never;
+/** What a model says and does, in any order. */
+const answerPlan = (media: MediaKinds): fc.Arbitrary<PartPlan> =>
+  fc.oneof(
+    { weight: 4, arbitrary: textPlan },
+    { weight: 1, arbitrary: blankPlan },
+    { weight: 2, arbitrary: plain("picture", ...media.assistant) },
+    { weight: 3, arbitrary: fc.record({ kind: fc.constant("call" as const), call: callPlan(media.result), ttl }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({ kind: fc.constant("thought" as const), text: fc.option(word, { nil: undefined }), ttl }),
+    },
+    { weight: 1, arbitrary: fc.record({ kind: fc.constant("refusal" as const), text: word, ttl }) },
+  );
+
+const turnPlan = (media: MediaKinds) =>
+  fc.oneof(
+    { weight: 1, arbitrary: fc.record({ role: fc.constant("system" as const), parts: spoken(textPlan) }) },
+    { weight: 3, arbitrary: fc.record({ role: fc.constant("user" as const), parts: spoken(partPlan(media.user)) }) },
+    {
+      weight: 3,
+      arbitrary: fc.record({
+        role: fc.constant("assistant" as const),
+        parts: fc.array(answerPlan(media), { maxLength: 6 }),
+      }),
+    },
+  );
+
+type TurnPlan = { readonly role: "system" | "user" | "assistant"; readonly parts: readonly PartPlan[] };
 
 /** Writes plans as messages; every text and picture is told apart from all others by its mark. */
 class Writer {
-  readonly messages: MessageInit[] = [];
+  readonly messages: { readonly role: Role; readonly parts: PartInit[] }[] = [];
   readonly #signatures: Signatures;
   #count = 0;
 
@@ -89,45 +139,87 @@ class Writer {
     this.#signatures = signatures;
   }
 
-  write(plan: TurnPlan): void {
-    if (plan.role === "system") this.messages.push({ role: Role.SYSTEM, content: this.#parts(plan.parts, "S") });
-    else if (plan.role === "user") this.messages.push({ role: Role.USER, content: this.#parts(plan.parts, "U") });
-    else this.#answer(plan);
+  write({ role, parts }: TurnPlan): void {
+    if (role === "system") this.messages.push({ role: Role.SYSTEM, parts: this.#parts(parts, "S") });
+    else if (role === "user") this.messages.push({ role: Role.USER, parts: this.#parts(parts, "U") });
+    else this.#answer(parts);
   }
 
-  #answer({ parts, calls, thoughts }: Extract<TurnPlan, { role: "assistant" }>): void {
+  #answer(plans: readonly PartPlan[]): void {
     const turn = this.#count++;
-    const toolCalls = calls.map((call, index): CallInit => {
-      const { name, arguments: argumentsJson, idStem } = call;
-      const id = `${idStem}${turn}_${index}`;
-      return { id, name, arguments: argumentsJson, signature: this.#signatures.signCall(name, argumentsJson) };
+    const thoughts = plans.flatMap((plan) => (plan.kind === "thought" ? [plan.text] : []));
+    const sealed = this.#signatures.sealAll(
+      `answer ${turn}`,
+      thoughts.map((said) => (said === undefined ? undefined : mark("R", this.#count++) + said)),
+    );
+    const calls: { readonly id: string; readonly plan: CallPlan }[] = [];
+    const parts = plans.map((plan): PartInit => {
+      if (plan.kind === "thought") {
+        const { signature = "", ...value } = sealed.shift() ?? {};
+        return marked({ kind: { case: "reasoning", value }, signature }, plan.ttl);
+      }
+      if (plan.kind === "call") {
+        const { name, arguments: argumentsJson, idStem } = plan.call;
+        const id = `${idStem}${turn}_${calls.length}`;
+        calls.push({ id, plan: plan.call });
+        const value = { id, name, arguments: argumentsJson };
+        const signature = this.#signatures.signCall(name, argumentsJson);
+        return marked({ kind: { case: "toolCall", value }, signature }, plan.ttl);
+      }
+      return this.#part(plan, "A");
     });
-    this.messages.push({
-      role: Role.ASSISTANT,
-      content: this.#parts(parts, "A"),
-      toolCalls,
-      reasoning: this.#signatures.sealAll(`answer ${turn}`, thoughts),
-    });
-    const results = calls.map(({ result }, index): MessageInit => {
-      const content = "json" in result ? [text(result.json)] : this.#parts(result.parts, "T");
-      return { role: Role.TOOL, toolCallId: toolCalls[index]?.id ?? "", content };
-    });
-    const order = results.map((_, index) => index).toSorted((a, b) => (calls[a]?.order ?? 0) - (calls[b]?.order ?? 0));
-    for (const index of order) this.messages.push(results[index]!);
+    this.messages.push({ role: Role.ASSISTANT, parts });
+    for (const { id, plan } of calls.toSorted((a, b) => a.plan.order - b.plan.order)) this.#result(id, plan);
+  }
+
+  #result(toolCallId: string, { result, isError, isJoined, ttl: asked }: CallPlan): void {
+    const parts = "json" in result ? [text(result.json)] : this.#parts(result.parts, "T");
+    const part = marked({ kind: { case: "toolResult", value: { toolCallId, parts, isError } } }, asked);
+    const last = this.messages.at(-1);
+    if (isJoined && last?.role === Role.TOOL) last.parts.push(part);
+    else this.messages.push({ role: Role.TOOL, parts: [part] });
   }
 
   #parts(plans: readonly PartPlan[], speaker: Speaker): PartInit[] {
-    return plans.map((plan) => {
-      const number = this.#count++;
-      if (plan.kind === "blank") return text(" \n");
-      if (plan.kind === "text") return text(mark(speaker, number) + plan.text);
-      const value = { source: { case: "data" as const, value: pictureOf(number) }, mediaType: "image/png" };
-      return { content: { case: "image", value } };
-    });
+    return plans.map((plan) => this.#part(plan, speaker));
+  }
+
+  #part(plan: PartPlan, speaker: Speaker): PartInit {
+    const number = this.#count++;
+    const signature = speaker === "A" ? this.#signatures.signPart(number) : "";
+    return marked({ kind: toKind(plan, number, speaker), signature }, plan.ttl);
   }
 }
 
-const text = (value: string): PartInit => ({ content: { case: "text", value } });
+function toKind(plan: PartPlan, number: number, speaker: Speaker): NonNullable<PartInit["kind"]> {
+  const data = pictureOf(number);
+  switch (plan.kind) {
+    case "text":
+      return { case: "text", value: mark(speaker, number) + plan.text };
+    case "blank":
+      return { case: "text", value: plan.text };
+    case "refusal":
+      return { case: "refusal", value: mark("N", number) + plan.text };
+    case "picture":
+      return { case: "image", value: { source: { case: "data", value: data }, mediaType: "image/png" } };
+    case "recording":
+      return { case: "audio", value: { data: Buffer.from(`RIFF${number}`), format: "wav" } };
+    case "document": {
+      const value = Buffer.from(`%PDF-1.7 ${number}`);
+      return { case: "file", value: { source: { case: "data", value }, mediaType: "application/pdf", name: "a.pdf" } };
+    }
+    case "spoken":
+      return { case: "audio", value: { transcript: mark("V", number) } };
+    default:
+      throw new Error(`a ${plan.kind} has no place here`);
+  }
+}
+
+function marked(part: PartInit, asked: string | undefined): PartInit {
+  return asked === undefined ? part : { ...part, cacheMark: create(CacheMarkSchema, { ttl: asked }) };
+}
+
+const text = (value: string): PartInit => ({ kind: { case: "text", value } });
 
 const tools = fc.uniqueArray(
   fc.record({
@@ -169,6 +261,7 @@ const parameters = fc.record(
   {
     temperature: fc.double({ min: 0, max: 2, noNaN: true }),
     topP: fc.double({ min: 0, max: 1, noNaN: true }),
+    topK: fc.integer({ min: 1, max: 100 }),
     maxTokens: fc.integer({ min: 1, max: 20_000 }),
     stop: fc.array(fc.oneof(fc.string({ minLength: 1, maxLength: 6 }), fc.constant(" \n")), { maxLength: 4 }),
     seed: fc.integer().map(BigInt),
@@ -177,35 +270,40 @@ const parameters = fc.record(
     logitBias: fc.constantFrom({}, { "50256": -100 }),
     logprobs: fc.boolean(),
     parallelToolCalls: fc.boolean(),
-    reasoningEffort: fc.constantFrom(
-      ReasoningEffort.NONE,
-      ReasoningEffort.LOW,
-      ReasoningEffort.MEDIUM,
-      ReasoningEffort.HIGH,
-      ReasoningEffort.MAX,
+    reasoning: fc.oneof(
+      fc.record({
+        reasoningEffort: fc.constantFrom(
+          ReasoningEffort.NONE,
+          ReasoningEffort.LOW,
+          ReasoningEffort.MEDIUM,
+          ReasoningEffort.HIGH,
+          ReasoningEffort.MAX,
+        ),
+      }),
+      fc.record({ reasoningMaxTokens: fc.integer({ min: 1, max: 40_000 }) }),
     ),
     user: fc.constantFrom("user-1", "someone"),
     metadata: fc.constantFrom({}, { team: "blue" }),
     serviceTier: fc.constantFrom("auto", "default", "flex", "priority"),
     store: fc.boolean(),
-    verbosity: fc.constantFrom("low", "medium", "high"),
+    verbosity: fc.constantFrom(Verbosity.LOW, Verbosity.MEDIUM, Verbosity.HIGH),
     promptCacheKey: fc.constantFrom("key"),
   },
   { requiredKeys: [] },
 );
 
 /** Conversations as core lets them pass: each call has its result, and the model is to speak next. */
-export function conversations(signatures: Signatures): fc.Arbitrary<CompletionRequest> {
+export function conversations(signatures: Signatures, media: MediaKinds): fc.Arbitrary<CompletionRequest> {
   return fc
     .record({
-      turns: fc.array(turnPlan, { maxLength: 7 }),
-      last: spoken(partPlan),
+      turns: fc.array(turnPlan(media), { maxLength: 7 }),
+      last: spoken(partPlan(media.user)),
       tools,
       choice: fc.constantFrom(...CHOICES),
       format: formats,
       parameters,
     })
-    .map(({ turns, last, tools: toolPlans, choice, format, parameters: given }) => {
+    .map(({ turns, last, tools: toolPlans, choice, format, parameters: { reasoning, ...given } }) => {
       const writer = new Writer(signatures);
       // Calls answer somebody: one provider refuses a conversation that begins with them.
       if (turns.find(({ role }) => role !== "system")?.role === "assistant")
@@ -224,6 +322,7 @@ export function conversations(signatures: Signatures): fc.Arbitrary<CompletionRe
         ...(toolChoice && { toolChoice }),
         ...(format && { responseFormat: format }),
         ...given,
+        ...reasoning,
       });
     });
 }

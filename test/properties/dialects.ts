@@ -14,7 +14,7 @@ import { openai } from "../../src/simulator/openai/dialect.ts";
 import { adaptiveModel, budgetModel, switchableModel } from "../providers/anthropic/model.ts";
 import { flash, older } from "../providers/gemini/model.ts";
 import { modelThat } from "../providers/openai/model.ts";
-import type { Signatures } from "./conversations.ts";
+import type { MediaKinds, Signatures } from "./conversations.ts";
 import { recoverAnthropic, type Recovered, recoverGemini, recoverOpenAi } from "./recovered.ts";
 
 /** A dialect as the properties see it: our translation into it, and the simulator's own reading of that. */
@@ -24,6 +24,9 @@ export interface Dialect {
   readonly models: Readonly<Record<string, UpstreamModel>>;
   readonly translate: Provider["translate"];
   readonly signatures: Signatures;
+  readonly media: MediaKinds;
+  /** Kinds of parts of an answer whose order among each other stands in a body. */
+  readonly ordered: ReadonlySet<string>;
   /** Throws the simulator's refusal of a body that the real service would not take. */
   accept(body: string, model: UpstreamModel): Order;
   recover(body: unknown): Recovered;
@@ -33,7 +36,10 @@ export interface Dialect {
   writeSchema(schemaJson: string): string;
 }
 
-const NO_STATE: Signatures = { sealAll: () => [], signCall: () => "" };
+/** Reasoning without state, which is not sent back. */
+const unsealed: Signatures["sealAll"] = (_, texts) =>
+  texts.map((text) => (text === undefined ? { redacted: "sealed" } : { text }));
+const NO_STATE: Signatures = { sealAll: unsealed, signCall: () => "", signPart: () => "" };
 
 function read(
   dialect: SimulatedDialect,
@@ -53,12 +59,15 @@ const anthropicDialect: Dialect = {
   translate: toAnthropicRequest,
   signatures: {
     signCall: () => "",
+    signPart: () => "",
     sealAll: (answer, texts) =>
       texts.map((text, index) => {
         const signature = sealBlock({ answer, index, count: texts.length }, text ?? "");
         return text === undefined ? { redacted: signature } : { text, signature };
       }),
   },
+  media: { user: ["document"], assistant: [], result: ["document"] },
+  ordered: new Set(["text", "refusal", "toolCall", "reasoning"]),
   accept: (body, { capabilities }) =>
     read(anthropic, "/v1/messages", {
       body,
@@ -83,11 +92,14 @@ const geminiDialect: Dialect = {
   },
   translate: toGeminiRequest,
   signatures: {
-    sealAll: () => [],
+    sealAll: unsealed,
+    signPart: (number) => (number % 3 === 0 ? sign(`part ${number}`) : ""),
     // The simulator's reader of JSON shapes loses this one name, and would find the call changed.
     signCall: (name, argumentsJson) =>
       argumentsJson.includes('"__proto__":') ? "" : sign(describeCall(name, JSON.parse(argumentsJson))),
   },
+  media: { user: ["recording", "document"], assistant: ["recording", "document"], result: [] },
+  ordered: new Set(["text", "refusal", "toolCall", "image", "audio", "file"]),
   accept: (body, { name }) =>
     read(gemini, `/v1beta/models/${name}:generateContent`, { body, headers: { "x-goog-api-key": "any" } }),
   recover: (body) => recoverGemini(body, JSON.stringify),
@@ -111,6 +123,8 @@ const openaiDialect: Dialect = {
   },
   translate: toOpenAiRequest,
   signatures: NO_STATE,
+  media: { user: ["recording", "document"], assistant: ["spoken"], result: ["recording", "document"] },
+  ordered: new Set(),
   accept: (body) => read(openai, "/v1/chat/completions", { body, headers: { authorization: "Bearer any" } }),
   recover: recoverOpenAi,
   writeArguments: (text) => `"arguments":${JSON.stringify(text)}`,

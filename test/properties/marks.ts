@@ -1,7 +1,10 @@
-/** Who says a text: system, user, assistant or tool. */
-export type Speaker = "S" | "U" | "A" | "T";
+/**
+ * Who says a text: system, user, assistant or tool; or how an assistant says it: as a refusal (N), as speech (V), as
+ * reasoning (R).
+ */
+export type Speaker = "S" | "U" | "A" | "T" | "N" | "V" | "R";
 
-const MARK = /(?=⟦[SUAT]\d+⟧)/u;
+const MARK = /(?=⟦[SUATNVR]\d+⟧)/u;
 
 /** What a text begins with so that it can be told apart from all others, wherever a translation puts it. */
 export function mark(speaker: Speaker, number: number): string {
@@ -11,6 +14,11 @@ export function mark(speaker: Speaker, number: number): string {
 /** The marked texts in one that they may have been joined into, without what stands before the first of them. */
 export function splitMarked(text: string): string[] {
   return text.split(MARK).filter((piece) => piece.startsWith("⟦"));
+}
+
+/** The mark of a marked text. */
+export function markOf(text: string): string {
+  return text.slice(0, text.indexOf("⟧") + 1);
 }
 
 /** Who said a marked text. */

@@ -1,5 +1,6 @@
-import { type CompletionRequest, ReasoningEffort } from "../../gen/parley/v1/completion_pb.js";
+import { type CompletionRequest, ReasoningEffort, Verbosity } from "../../gen/parley/v1/completion_pb.js";
 import type { Translation } from "../../src/core/provider.ts";
+import { omittedOf } from "../providers/omissions.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -10,20 +11,24 @@ const NAMES: Readonly<Record<string, Names>> = {
   anthropic: {
     temperature: "temperature",
     top_p: "top_p",
+    top_k: "top_k",
     max_tokens: "max_tokens",
     user: "metadata.user_id",
     reasoning_effort: "thinking",
+    reasoning_max_tokens: "thinking.budget_tokens",
     response_format: "output_config.format",
   },
   gemini: {
     temperature: "generationConfig.temperature",
     top_p: "generationConfig.topP",
+    top_k: "generationConfig.topK",
     max_tokens: "generationConfig.maxOutputTokens",
     seed: "generationConfig.seed",
     frequency_penalty: "generationConfig.frequencyPenalty",
     presence_penalty: "generationConfig.presencePenalty",
     logprobs: "generationConfig.responseLogprobs",
     reasoning_effort: "generationConfig.thinkingConfig",
+    reasoning_max_tokens: "generationConfig.thinkingConfig.thinkingBudget",
     response_format: "generationConfig.responseMimeType",
   },
   openai: {
@@ -48,7 +53,16 @@ const NAMES: Readonly<Record<string, Names>> = {
 };
 
 /** Numbers have to arrive as they are; of the others it is enough that something is said. */
-const EXACT = new Set(["temperature", "top_p", "max_tokens", "seed", "frequency_penalty", "presence_penalty"]);
+const EXACT = new Set([
+  "reasoning_max_tokens",
+  "temperature",
+  "top_p",
+  "top_k",
+  "max_tokens",
+  "seed",
+  "frequency_penalty",
+  "presence_penalty",
+]);
 
 /** What a request asks for, without what asks for nothing: defaults, and rules about tools when there are none. */
 function listAsked(request: CompletionRequest): Map<string, unknown> {
@@ -59,6 +73,7 @@ function listAsked(request: CompletionRequest): Map<string, unknown> {
   const { reasoningEffort: effort, responseFormat: format } = request;
   ask("temperature", request.temperature, request.temperature === 1);
   ask("top_p", request.topP, request.topP === 1);
+  ask("top_k", request.topK, false);
   ask("max_tokens", request.maxTokens, false);
   ask("seed", request.seed === undefined ? undefined : Number(request.seed), false);
   ask("frequency_penalty", request.frequencyPenalty, request.frequencyPenalty === 0);
@@ -68,9 +83,14 @@ function listAsked(request: CompletionRequest): Map<string, unknown> {
   ask("user", request.user, false);
   ask("metadata", request.metadata, Object.keys(request.metadata).length === 0);
   ask("store", request.store, request.store === false);
-  ask("verbosity", request.verbosity, request.verbosity === "medium");
+  ask(
+    "verbosity",
+    request.verbosity,
+    request.verbosity === Verbosity.UNSPECIFIED || request.verbosity === Verbosity.MEDIUM,
+  );
   ask("prompt_cache_key", request.promptCacheKey, false);
   ask("reasoning_effort", effort, effort === ReasoningEffort.UNSPECIFIED || effort === ReasoningEffort.NONE);
+  ask("reasoning_max_tokens", request.reasoningMaxTokens, false);
   ask("response_format", format, format?.format.case === "text");
   return asked;
 }
@@ -85,7 +105,7 @@ function look(body: Json, path: string): unknown {
 function isReported(name: string, { omitted, clamped }: Translation): boolean {
   const isPiece = (field: string): boolean =>
     field === name || field.startsWith(`${name}.`) || field.startsWith(`${name}[`);
-  return omitted.some(isPiece) || clamped.some(({ field }) => isPiece(field));
+  return omitted.some(({ field }) => isPiece(field)) || clamped.some(({ field }) => isPiece(field));
 }
 
 /**
@@ -109,7 +129,7 @@ export function losesParameter(
   });
   const clamps = translation.clamped.filter(({ field, sent }) => look(json, NAMES[dialect]?.[field] ?? "") !== sent);
   const stops = request.stop.filter((stop, index) => {
-    return !translation.omitted.includes(`stop[${index}]`) && !body.includes(JSON.stringify(stop));
+    return !omittedOf(translation).includes(`stop[${index}]`) && !body.includes(JSON.stringify(stop));
   });
   return [...lost.map(([name]) => name), ...clamps.map(({ field }) => field), ...stops];
 }

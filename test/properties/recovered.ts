@@ -1,4 +1,4 @@
-import { splitMarked } from "./marks.ts";
+import { markOf, splitMarked } from "./marks.ts";
 
 /** Where in a provider's request a text stands. */
 export type Place = "system" | "user" | "assistant" | "result";
@@ -6,10 +6,14 @@ export type Place = "system" | "user" | "assistant" | "result";
 /** What of a conversation can be read back from a provider's request, each list in the order in which it stands there. */
 export interface Recovered {
   readonly texts: { readonly text: string; readonly place: Place }[];
-  /** In base64. */
-  readonly pictures: string[];
+  /** Pictures, recordings and documents in base64. */
+  readonly media: string[];
   readonly calls: { readonly id: string; readonly name: string }[];
-  readonly results: { readonly id: string; readonly text: string }[];
+  readonly results: { readonly id: string; readonly text: string; readonly isError: boolean }[];
+  /** Signatures of parts, without placeholders. */
+  readonly signatures: string[];
+  /** What assistants say and do: a text by its mark, data in base64, a call by its name, reasoning by this word. */
+  readonly answers: string[];
   /** Reasoning blocks with their state. */
   readonly reasoning: unknown[];
   readonly tools: { readonly name: string; readonly description: string }[];
@@ -19,18 +23,37 @@ export interface Recovered {
 type Json = { readonly [name: string]: Json } & readonly Json[] & string;
 
 class Reader {
-  readonly recovered: Recovered = { texts: [], pictures: [], calls: [], results: [], reasoning: [], tools: [] };
+  readonly recovered: Recovered = {
+    texts: [],
+    media: [],
+    calls: [],
+    results: [],
+    signatures: [],
+    answers: [],
+    reasoning: [],
+    tools: [],
+  };
 
   text(text: string, place: Place): void {
-    for (const piece of splitMarked(text)) this.recovered.texts.push({ text: piece, place });
+    for (const piece of splitMarked(text)) {
+      this.recovered.texts.push({ text: piece, place });
+      if (place === "assistant") this.recovered.answers.push(markOf(piece));
+    }
   }
 
-  result(id: string, text: string): void {
-    this.recovered.results.push({ id, text });
+  result(id: string, text: string, isError = false): void {
+    this.recovered.results.push({ id, text, isError });
   }
 
-  picture(url: string): void {
-    this.recovered.pictures.push(url.replace(/^data:[^,]*,/u, ""));
+  media(url: string, place: Place): void {
+    const data = url.replace(/^data:[^,]*,/u, "");
+    this.recovered.media.push(data);
+    if (place === "assistant") this.recovered.answers.push(data);
+  }
+
+  call(id: string, name: string): void {
+    this.recovered.calls.push({ id, name });
+    this.recovered.answers.push(name);
   }
 
   tool(name: string, description: string | undefined): void {
@@ -56,19 +79,23 @@ export function recoverAnthropic(body: unknown): Recovered {
 }
 
 function readBlock(block: Json, place: Place, reader: Reader): void {
-  const { type, text, source, id, name, tool_use_id: callId, content } = block;
+  const { type, text, source, id, name, tool_use_id: callId, content, is_error: isError } = block;
   if (type === "text") reader.text(text!, place);
-  else if (type === "image") reader.picture(source!["data"]!);
-  else if (type === "tool_use") reader.recovered.calls.push({ id: id!, name: name! });
+  else if (type === "image" || type === "document") reader.media(source!["data"]!, place);
+  else if (type === "tool_use") reader.call(id!, name!);
   else if (type === "tool_result") {
     reader.result(
       callId!,
       list(content)
         .map((part) => part["text"] ?? "")
         .join(""),
+      Boolean(isError),
     );
     for (const part of list(content)) if (part["type"] !== "text") readBlock(part, place, reader);
-  } else reader.recovered.reasoning.push(block);
+  } else {
+    reader.recovered.reasoning.push(block);
+    reader.recovered.answers.push("reasoning");
+  }
 }
 
 /** Reads the body of `generateContent`. Results are as JSON text where they were an object. */
@@ -78,16 +105,17 @@ export function recoverGemini(body: unknown, stringify: (value: unknown) => stri
   for (const { text } of list(systemInstruction?.["parts"])) reader.text(text!, "system");
   for (const { role, parts } of list(contents)) {
     const place = String(role) === "model" ? "assistant" : "user";
-    for (const { text, inlineData, functionCall, functionResponse } of list(parts)) {
+    for (const { text, inlineData, functionCall, functionResponse, thoughtSignature: signature } of list(parts)) {
+      if (signature !== undefined && !signature.startsWith("skip_")) reader.recovered.signatures.push(signature);
       if (text !== undefined) reader.text(text, place);
-      if (inlineData !== undefined) reader.picture(inlineData["data"]!);
-      if (functionCall !== undefined)
-        reader.recovered.calls.push({ id: functionCall["id"]!, name: functionCall["name"]! });
+      if (inlineData !== undefined) reader.media(inlineData["data"]!, place);
+      if (functionCall !== undefined) reader.call(functionCall["id"]!, functionCall["name"]!);
       if (functionResponse === undefined) continue;
       const { id, response, parts: pictures } = functionResponse;
-      const output = response!["output"];
-      reader.result(id!, typeof output === "string" ? output : stringify(response));
-      for (const part of list(pictures)) reader.picture(part["inlineData"]!["data"]!);
+      const { output, error } = response!;
+      if (typeof error === "string" && Object.keys(response!).length === 1) reader.result(id!, error, true);
+      else reader.result(id!, typeof output === "string" ? output : stringify(response));
+      for (const part of list(pictures)) reader.media(part["inlineData"]!["data"]!, "result");
     }
   }
   for (const tool of list(tools)) {
@@ -100,17 +128,20 @@ export function recoverGemini(body: unknown, stringify: (value: unknown) => stri
 export function recoverOpenAi(body: unknown): Recovered {
   const { messages, tools } = body as Json;
   const reader = new Reader();
-  for (const { role, content, tool_calls: calls, tool_call_id: callId } of list(messages)) {
+  for (const { role, content, refusal, tool_calls: calls, tool_call_id: callId } of list(messages)) {
     const parts = list(content ?? undefined);
     if (String(role) === "tool") {
       reader.result(callId!, parts.map(({ text }) => text ?? "").join(""));
       continue;
     }
-    for (const { text, image_url: image } of parts) {
+    for (const { text, image_url: image, input_audio: recording, file } of parts) {
       if (text !== undefined) reader.text(text, role as unknown as Place);
-      if (image !== undefined) reader.picture(image["url"]!);
+      if (image !== undefined) reader.media(image["url"]!, "user");
+      if (recording !== undefined) reader.media(recording["data"]!, "user");
+      if (file !== undefined) reader.media(file["file_data"]!, "user");
     }
-    for (const call of list(calls)) reader.recovered.calls.push({ id: call["id"]!, name: call["function"]!["name"]! });
+    if (refusal !== undefined) reader.text(refusal, "assistant");
+    for (const call of list(calls)) reader.call(call["id"]!, call["function"]!["name"]!);
   }
   for (const { function: described } of list(tools)) reader.tool(described!["name"]!, described!["description"]);
   return reader.recovered;

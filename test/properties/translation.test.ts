@@ -2,26 +2,43 @@ import { clone } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type CompletionRequest, CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
-import { type Message, Role } from "../../gen/parley/v1/message_pb.js";
+import { type Part, Role, type ToolCall } from "../../gen/parley/v1/message_pb.js";
 import { Failure } from "../../src/core/failure.ts";
-import type { UpstreamModel } from "../../src/core/provider.ts";
+import type { Provider, UpstreamModel } from "../../src/core/provider.ts";
+import { validate } from "../../src/core/validate.ts";
+import { omittedOf } from "../providers/omissions.ts";
 import { NO_RULES } from "../router/routed.ts";
 import { planAttempts } from "../../src/router/plan.ts";
 import { modelOf } from "../support/scripted-provider.ts";
 import { conversations } from "./conversations.ts";
 import { type Dialect, DIALECTS, translated } from "./dialects.ts";
-import { speakerOf, splitMarked } from "./marks.ts";
+import { markOf, speakerOf, splitMarked } from "./marks.ts";
 import { losesParameter } from "./parameters.ts";
 
 const RUNS = { numRuns: 100 };
+
+const unused = (): never => {
+  throw new Error("nobody is called");
+};
+const IDLE: Provider = { translate: unused, create: unused, stream: unused, close: async () => {} };
 
 const KINDS = DIALECTS.flatMap((dialect) =>
   Object.entries(dialect.models).map(([kind, model]) => ({ name: dialect.name, kind, dialect, model })),
 );
 
 describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ dialect, model }) => {
-  const requests = conversations(dialect.signatures);
+  const requests = conversations(dialect.signatures, dialect.media);
   const glue = model.capabilities.contentParts ? "" : "\n";
+
+  it("is one that the contract allows", () => {
+    fc.assert(
+      fc.property(requests, (request) => {
+        const { maxTokens: _, ...asked } = request;
+        expect(() => validate(asked, { ...modelOf("any", IDLE), upstream: model }, () => [])).not.toThrow();
+      }),
+      RUNS,
+    );
+  });
 
   it("is accepted by the simulated service", () => {
     fc.assert(
@@ -43,25 +60,55 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
           ["S", Role.SYSTEM],
           ["U", Role.USER],
           ["A", Role.ASSISTANT],
+          ["N", Role.ASSISTANT],
+          ["V", Role.ASSISTANT],
         ] as const) {
-          const said = listTexts(request, role);
+          const said = listTexts(request, role).filter((text) => speakerOf(text) === speaker);
           const found = recovered(speaker);
           // Where texts are joined, what was between them is behind the one before.
           expect(glue !== "" ? found.map((text, index) => text.slice(0, said[index]?.length)) : found).toEqual(said);
         }
-        const places = { S: ["system", "user"], U: ["user"], A: ["assistant"], T: [] };
+        const spoken = ["assistant"];
+        const places = { S: ["system", "user"], U: ["user"], A: spoken, N: spoken, V: spoken, T: [], R: [] };
         for (const { text, place } of texts) expect(places[speakerOf(text)]).toContain(place);
       }),
       RUNS,
     );
   });
 
-  it("keeps every picture's bytes, or says which it left out", () => {
+  it("keeps the order of an answer's parts", () => {
     fc.assert(
       fc.property(requests, (request) => {
         const { json, omitted } = translated(dialect, request, model);
-        const { pictures } = dialect.recover(json);
-        expect(pictures.toSorted()).toEqual(listPictures(request, omitted).toSorted());
+        const said = listAnswers(request, dialect.ordered, omittedOf({ omitted }));
+        const found = dialect.recover(json).answers;
+        expect(dialect.ordered.size === 0 ? [] : found).toEqual(said);
+      }),
+      RUNS,
+    );
+  });
+
+  it("keeps every signature on its part", () => {
+    fc.assert(
+      fc.property(requests, (request) => {
+        const signed = request.messages.flatMap(({ parts }) => parts).filter(({ kind }) => kind.case !== "reasoning");
+        const given = signed.filter(
+          ({ kind }) => kind.case !== "refusal" && kind.case !== "audio" && kind.case !== "file",
+        );
+        expect(dialect.recover(translated(dialect, request, model).json).signatures).toEqual(
+          given.map(({ signature }) => signature).filter((signature) => signature !== ""),
+        );
+      }),
+      RUNS,
+    );
+  });
+
+  it("keeps the bytes of every picture, recording and document, or says which it left out", () => {
+    fc.assert(
+      fc.property(requests, (request) => {
+        const { json, omitted } = translated(dialect, request, model);
+        const { media } = dialect.recover(json);
+        expect(media.toSorted()).toEqual(listMedia(request, omittedOf({ omitted })).toSorted());
       }),
       RUNS,
     );
@@ -70,15 +117,17 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
   it("keeps every call with its arguments, character by character, and its result", () => {
     fc.assert(
       fc.property(requests, (request) => {
-        const { body, json } = translated(dialect, request, model);
+        const { body, json, omitted } = translated(dialect, request, model);
         const { calls, results } = dialect.recover(json);
-        const asked = request.messages.flatMap((message) => message.toolCalls);
+        const asked = listCalls(request);
         expect(calls.map((call) => call.name)).toEqual(asked.map((call) => call.name));
         for (const call of asked) expect(body.toString()).toContain(dialect.writeArguments(call.arguments));
         expect(new Set(calls.map((call) => call.id)).size).toBe(calls.length);
-        const resultOf = new Map(results.map(({ id, text }) => [id, text]));
+        const resultOf = new Map(results.map(({ id, text, isError }) => [id, { text, isError }]));
         const found = calls.map((call) => resultOf.get(call.id));
-        expect(found).toEqual(asked.map((call) => resultText(request, call.id, glue)));
+        expect(found).toEqual(
+          asked.map((call) => resultOfCall(request, call.id, { glue, omitted: omittedOf({ omitted }) })),
+        );
       }),
       RUNS,
     );
@@ -88,7 +137,7 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
     fc.assert(
       fc.property(requests, (request) => {
         const { calls } = dialect.recover(translated(dialect, request, model).json);
-        const asked = request.messages.flatMap((message) => message.toolCalls.map((call) => call.id));
+        const asked = listCalls(request).map((call) => call.id);
         const isPlain = (id: string): boolean => /^[A-Za-z0-9_-]{1,40}$/u.test(id);
         expect(calls.map(({ id }) => id).filter((_, index) => isPlain(asked[index]!))).toEqual(asked.filter(isPlain));
       }),
@@ -99,11 +148,15 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
   it("keeps every tool and its schema, character by character, or says that it left them out", () => {
     fc.assert(
       fc.property(requests, (request) => {
-        const { body, json, omitted } = translated(dialect, request, model);
+        const translation = translated(dialect, request, model);
+        const { body, json } = translation;
+        const omitted = omittedOf(translation);
         const names = allowedTools(request);
         const wanted = request.tools.flatMap(({ kind }, index) => {
           const isWanted = kind.case === "function" && (names?.includes(kind.value.name) ?? true);
-          return isWanted && !omitted.includes("tools") ? [{ ...kind.value, field: `tools[${index}].strict` }] : [];
+          return isWanted && !omitted.includes("tools")
+            ? [{ ...kind.value, field: `tools[${index}].function.strict` }]
+            : [];
         });
         const found = dialect.recover(json).tools.map(({ name, description }) => ({ name, description }));
         expect(found).toEqual(expect.arrayContaining(wanted.map(({ name, description }) => ({ name, description }))));
@@ -119,12 +172,25 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
     );
   });
 
-  it("keeps the reasoning that the provider gave, or says of which message it left it out", () => {
+  it("keeps the reasoning that the provider gave, or says which part it left out", () => {
     fc.assert(
       fc.property(requests, (request) => {
         const { json, omitted } = translated(dialect, request, model);
-        const kept = request.messages.filter((_, index) => !omitted.includes(`messages[${index}].thinking_blocks`));
-        expect(dialect.recover(json).reasoning).toEqual(kept.flatMap(listReasoning));
+        const given = dialect.ordered.has("reasoning") ? listReasoning(request, omittedOf({ omitted })) : [];
+        expect(dialect.recover(json).reasoning).toEqual(given);
+      }),
+      RUNS,
+    );
+  });
+
+  it("keeps every cache mark, or says which it left out", () => {
+    fc.assert(
+      fc.property(requests, (request) => {
+        const translation = translated(dialect, request, model);
+        const sent = translation.body.toString().split('"cache_control":').length - 1;
+        const omitted = omittedOf(translation).filter((field) => field.endsWith(".cache_mark"));
+        expect([...omitted, ...Array.from({ length: sent }, () => "sent")]).toHaveLength(listMarks(request).length);
+        expect(listMarks(request)).toEqual(expect.arrayContaining(omitted));
       }),
       RUNS,
     );
@@ -147,7 +213,7 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
         const strict = clone(CompletionRequestSchema, request);
         strict.strict = true;
         expect(refusedFields(dialect, strict, model)).toEqual(
-          asShown([...omitted, ...clamped.map(({ field }) => field)]),
+          asShown([...omittedOf({ omitted }), ...clamped.map(({ field }) => field)]),
         );
         expect(refusedFields(dialect, request, model)).toEqual([]);
       }),
@@ -170,37 +236,100 @@ function allowedTools({ toolChoice }: CompletionRequest): readonly string[] | un
 function listTexts({ messages }: CompletionRequest, role: Role): string[] {
   return messages
     .filter((message) => message.role === role)
-    .flatMap((message) => message.content)
-    .flatMap(({ content }) => (content.case === "text" ? splitMarked(content.value) : []));
+    .flatMap(({ parts }) => parts)
+    .flatMap(({ kind }) => splitMarked(textOf(kind)));
 }
 
-function listPictures({ messages }: CompletionRequest, omitted: readonly string[]): string[] {
-  return messages.flatMap((message, index) =>
-    message.content.flatMap(({ content }, position) => {
-      if (content.case !== "image" || content.value.source.case !== "data") return [];
-      if (omitted.includes(`messages[${index}].content[${position}]`)) return [];
-      return [Buffer.from(content.value.source.value).toString("base64")];
+/** What a part says: its text, its refusal, or what is spoken. */
+function textOf(kind: Part["kind"]): string {
+  if (kind.case === "audio") return kind.value.transcript;
+  return kind.case === "text" || kind.case === "refusal" ? kind.value : "";
+}
+
+/** What assistants say and do of the given kinds, as `Recovered.answers` has it. */
+function listAnswers(
+  { messages }: CompletionRequest,
+  kinds: ReadonlySet<string>,
+  omitted: readonly string[],
+): string[] {
+  return messages.flatMap(({ role, parts }, at) =>
+    parts.flatMap(({ kind }, index) => {
+      if (role !== Role.ASSISTANT || !kinds.has(kind.case ?? "")) return [];
+      if (omitted.includes(`messages[${at}].parts[${index}]`)) return [];
+      if (kind.case === "toolCall") return [kind.value.name];
+      if (kind.case === "reasoning") return ["reasoning"];
+      return splitMarked(textOf(kind)).map(markOf).concat(dataOf(kind));
     }),
   );
 }
 
-function resultText({ messages }: CompletionRequest, callId: string, glue: string): string {
-  const result = messages.find((message) => message.toolCallId === callId);
-  return (result?.content ?? []).flatMap(({ content }) => (content.case === "text" ? [content.value] : [])).join(glue);
+/** Paths of the cache marks of a request. */
+function listMarks({ messages }: CompletionRequest): string[] {
+  const ofParts = (parts: readonly Part[], path: string): string[] =>
+    parts.flatMap(({ kind, cacheMark }, index) => [
+      ...(cacheMark === undefined ? [] : [`${path}[${index}].cache_mark`]),
+      ...(kind.case === "toolResult" ? ofParts(kind.value.parts, `${path}[${index}].tool_result.parts`) : []),
+    ]);
+  return messages.flatMap(({ parts }, index) => ofParts(parts, `messages[${index}].parts`));
+}
+
+function listCalls({ messages }: CompletionRequest): ToolCall[] {
+  return messages.flatMap(({ parts }) => parts.flatMap(({ kind }) => (kind.case === "toolCall" ? [kind.value] : [])));
+}
+
+/** The data of a picture, recording or document, in base64. */
+function dataOf(kind: Part["kind"]): string[] {
+  const data = kind.case === "audio" ? kind.value.data : undefined;
+  const source = kind.case === "image" || kind.case === "file" ? kind.value.source : undefined;
+  const bytes = source?.case === "data" ? source.value : data;
+  return bytes === undefined || bytes.length === 0 ? [] : [Buffer.from(bytes).toString("base64")];
+}
+
+function listMedia({ messages }: CompletionRequest, omitted: readonly string[]): string[] {
+  const ofParts = (parts: readonly Part[], path: string): string[] =>
+    parts.flatMap(({ kind }, index) => {
+      if (omitted.includes(`${path}[${index}]`)) return [];
+      return kind.case === "toolResult"
+        ? ofParts(kind.value.parts, `${path}[${index}].tool_result.parts`)
+        : dataOf(kind);
+    });
+  return messages.flatMap(({ parts }, index) => ofParts(parts, `messages[${index}].parts`));
+}
+
+/** The result of a call: its text, and whether the tool failed if the provider can be told. */
+function resultOfCall(
+  { messages }: CompletionRequest,
+  callId: string,
+  { glue, omitted }: { readonly glue: string; readonly omitted: readonly string[] },
+): unknown {
+  const found = messages.flatMap(({ parts }, at) =>
+    parts.flatMap(({ kind }, index) => {
+      if (kind.case !== "toolResult" || kind.value.toolCallId !== callId) return [];
+      const isTold = !omitted.includes(`messages[${at}].parts[${index}].tool_result.is_error`);
+      const texts = kind.value.parts.flatMap((part) => (part.kind.case === "text" ? [part.kind.value] : []));
+      return [{ text: texts.join(glue), isError: kind.value.isError && isTold }];
+    }),
+  );
+  return found[0];
 }
 
 /** As blocks of the only dialect that gives reasoning with a state to keep. */
-function listReasoning({ reasoning }: Message): unknown[] {
-  return reasoning.map(({ text, signature, redacted }) =>
-    redacted === "" ? { type: "thinking", thinking: text, signature } : { type: "redacted_thinking", data: redacted },
+function listReasoning({ messages }: CompletionRequest, omitted: readonly string[]): unknown[] {
+  return messages.flatMap(({ parts }, at) =>
+    parts.flatMap(({ kind, signature }, index) => {
+      if (kind.case !== "reasoning" || omitted.includes(`messages[${at}].parts[${index}]`)) return [];
+      const { text, redacted } = kind.value;
+      return [
+        redacted === ""
+          ? { type: "thinking", thinking: text, signature }
+          : { type: "redacted_thinking", data: redacted },
+      ];
+    }),
   );
 }
 
 function refusedFields(dialect: Dialect, request: CompletionRequest, upstream: UpstreamModel): string[] {
-  const unused = (): never => {
-    throw new Error("a plan calls nobody");
-  };
-  const provider = { translate: dialect.translate, create: unused, stream: unused, close: async () => {} };
+  const provider = { ...IDLE, translate: dialect.translate };
   try {
     planAttempts(request, [{ ...modelOf("any", provider), upstream }], { mode: "whole", rules: NO_RULES });
     return [];

@@ -9,6 +9,7 @@ import { connectUpstream, type Upstream, type UpstreamRequest } from "../../src/
 import { openai } from "../../src/providers/openai/provider.ts";
 import { modelOf, TRANSLATORS } from "../compatibility/dialects.ts";
 import type { Condition } from "../compatibility/table.ts";
+import { omittedOf } from "./omissions.ts";
 import { startRawServer } from "./transport/raw-server.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -44,7 +45,7 @@ describe.each(DIALECTS)("what every dialect lists alike: %s", (dialect) => {
       "both options of a picture",
       { image_config: { aspect_ratio: "1:1", image_size: "1K" } },
       { image_options: false },
-      ["image_config.aspect_ratio", "image_config.image_size"],
+      ["image_options.aspect_ratio", "image_options.size"],
     ],
     ["no option of a picture that is not given", { image_config: {} }, { image_options: false }, []],
     [
@@ -78,22 +79,22 @@ describe.each(DIALECTS)("what every dialect lists alike: %s", (dialect) => {
       ["messages[2].name"],
     ],
   ])("%s", (_, fields, condition, omitted) => {
-    expect(translate(dialect, fields, condition).omitted).toEqual(omitted);
+    expect(omittedOf(translate(dialect, fields, condition))).toEqual(omitted);
   });
 
   it("takes a JSON schema format without a schema", () => {
     const responseFormat = { type: "json_schema", json_schema: { name: "a" } };
-    expect(translate(dialect, { response_format: responseFormat }).omitted).toEqual([]);
+    expect(omittedOf(translate(dialect, { response_format: responseFormat }))).toEqual([]);
   });
 
   it("refuses speech of an earlier answer that it cannot refer to", () => {
     const messages = [user, { role: "assistant", content: "Yes?", audio: { id: "audio_1" } }, user];
-    expect(() => translate(dialect, { messages })).toThrow("messages[1].content[1]: ");
+    expect(() => translate(dialect, { messages })).toThrow("messages[1].parts[1]: ");
   });
 });
 
 describe("a rule of a schema that the provider does not enforce", () => {
-  const at = "response_format.json_schema.schema";
+  const at = "response_format.json_schema.schema_json";
 
   it("is listed by its path, wherever it stands", () => {
     const schema = {
@@ -106,7 +107,7 @@ describe("a rule of a schema that the provider does not enforce", () => {
       },
       definitions: { n: { type: "string", pattern: "x" } },
     };
-    expect(translate("anthropic", schemaFormat(schema)).omitted).toEqual([
+    expect(omittedOf(translate("anthropic", schemaFormat(schema)))).toEqual([
       `${at}.properties.name.minLength`,
       `${at}.properties.either.oneOf[1].additionalProperties`,
       `${at}.properties.list.items.multipleOf`,
@@ -124,21 +125,21 @@ describe("an earlier answer, for a server of the OpenAI dialect", () => {
   it("refuses a document that a model cannot have said", () => {
     const content = [{ type: "file", file: { file_id: "file_1" } }];
     expect(() => translate("openai", answered({ content }))).toThrow(
-      "messages[1].content[0]: an assistant message cannot hold a file",
+      "messages[1].parts[0]: an assistant message cannot hold a file",
     );
   });
 
   it("lists each picture, and says the rest", () => {
     const image = { type: "image_url", image_url: { url: "https://example.com/a.png" } };
     const { body, omitted } = translate("openai", answered({ images: [image, image] }));
-    expect(omitted).toEqual(["messages[1].content[1]", "messages[1].content[2]"]);
+    expect(omittedOf({ omitted })).toEqual(["messages[1].parts[1]", "messages[1].parts[2]"]);
     expect(body.toString()).not.toContain("example.com");
   });
 });
 
 it("an effort is listed for a model of Gemini's dialect that knows no levels", () => {
   const condition = { reasoning: "level", reasoning_efforts: [] };
-  expect(translate("gemini", { reasoning_effort: "high" }, condition).omitted).toEqual(["reasoning_effort"]);
+  expect(omittedOf(translate("gemini", { reasoning_effort: "high" }, condition))).toEqual(["reasoning_effort"]);
 });
 
 it("what an answer's JSON is for reaches the model in both dialects that take only a schema", () => {

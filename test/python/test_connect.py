@@ -44,7 +44,7 @@ def method(name: str, stream_type: StreamType, messages, output: str) -> MethodI
 def test_gets_a_whole_completion(contract, client, create):
     completion = client.execute_unary(request=ask(contract, "hi " * 1_000), method=create, headers=HEADERS)
     assert completion.model == GEMINI_MODEL
-    assert completion.choices[0].message.content[0].text
+    assert completion.choices[0].message.parts[0].text
 
 
 def test_gets_a_stream(contract, client, stream):

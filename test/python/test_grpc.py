@@ -28,8 +28,8 @@ KEY = [("authorization", f"Bearer {API_KEY}")]
 
 
 def ask(contract, text: str, model: str = GEMINI_MODEL, **fields):
-    part = contract.message.ContentPart(text=text)
-    message = contract.message.Message(role=contract.message.ROLE_USER, content=[part])
+    part = contract.message.Part(text=text)
+    message = contract.message.Message(role=contract.message.ROLE_USER, parts=[part])
     return contract.completion.CompletionRequest(model=model, messages=[message], **fields)
 
 
@@ -46,17 +46,20 @@ def test_gets_a_whole_completion_and_its_metadata(contract, channel):
     stub = contract.services.CompletionServiceStub(channel)
     completion, call = stub.Create.with_call(ask(contract, "hi"), metadata=KEY, timeout=30)
     assert completion.model == GEMINI_MODEL
-    assert completion.choices[0].message.content[0].text
+    assert completion.choices[0].message.parts[0].text
     assert completion.usage.prompt_tokens > 0
-    assert [attempt.outcome for attempt in completion.report.attempts] == ["served"]
+    assert [attempt.outcome for attempt in completion.report.attempts] == [contract.report.ATTEMPT_OUTCOME_SERVED]
     assert dict(call.initial_metadata())["parley-served-model"] == GEMINI_MODEL
 
 
 def test_streams_by_the_grammar(contract, channel):
     stub = contract.services.CompletionServiceStub(channel)
-    events = [chunk.WhichOneof("event") for chunk in stub.Stream(ask(contract, "hi"), metadata=KEY, timeout=30)]
-    assert (events[0], events[-1], events.count("finish")) == ("start", "report", 1)
-    assert "delta" in events
+    chunks = list(stub.Stream(ask(contract, "hi"), metadata=KEY, timeout=30))
+    events = [chunk.WhichOneof("event") for chunk in chunks]
+    grammar = r"start( part_start( part_delta)* part_finish)+ finish( usage)? report"
+    assert re.fullmatch(grammar, " ".join(events))
+    whole = stub.Create(ask(contract, "hi"), metadata=KEY, timeout=30).choices[0].message.parts[0].text
+    assert "".join(chunk.part_delta.text for chunk in chunks) == whole
 
 
 def test_gets_a_picture(contract, channel):
@@ -64,7 +67,7 @@ def test_gets_a_picture(contract, channel):
     modalities = [contract.completion.MODALITY_TEXT, contract.completion.MODALITY_IMAGE]
     request = ask(contract, "Draw a lighthouse", IMAGE_MODEL, modalities=modalities)
     completion = stub.Create(request, metadata=KEY, timeout=30)
-    parts = completion.choices[0].message.content
+    parts = completion.choices[0].message.parts
     assert any(part.image.data for part in parts)
 
 

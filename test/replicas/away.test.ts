@@ -12,21 +12,21 @@ import { countOutcomes, latencies, type Seen, spread } from "./support/traffic.t
 import { BURST, SCARCE_RPM, startWatchedFleet, type WatchedFleet, type Window } from "./support/watched-fleet.ts";
 
 const REPLICAS = 3;
-/** Enough connections for the fleet, few enough to be taken away. */
+/** Enough connections for all replicas, few enough for the test to occupy. */
 const MAX_CONNECTIONS = 60;
 const BEFORE_MS = 3_000;
 const AFTER_MS = 2_000;
-/** Within this everything is as before; what is beyond it is for a busy machine. */
+/** Time until everything works as before; the rest is for a busy machine. */
 const BACK_MS = 5_000;
 const SLACK_MS = 2_000;
-/** Requests that are on their way when it happens wait for it this long: for the key, for the rates and for the ledger. */
+/** Maximum latency of requests in flight when the fault begins: key look-up, rates and ledger. */
 const FIRST_WAIT_MS = 6_000;
-/** Of requests that come when it is known to be away. Without a fault it is some ten milliseconds. */
+/** Maximum latency once the fault is known. Without a fault it is some ten milliseconds. */
 const KNOWN_WAIT_MS = 500;
-/** Redis is given 50 ms. */
+/** The time limit for Redis is 50 ms. */
 const REDIS_WAIT_MS = 1_000;
 const MAX_GROWTH_BYTES = 150 * 2 ** 20;
-/** How long another process keeps SQLite's write lock, and how long `/healthz` may take meanwhile. */
+/** How long another process holds SQLite's write lock, and the maximum latency of `/healthz` meanwhile. */
 const LOCK_MS = 2_000;
 const HEALTH_MS = 250;
 const HEALTH_EVERY_MS = 5;
@@ -41,7 +41,7 @@ beforeAll(async () => {
 });
 afterAll(() => server?.stop());
 
-/** A fault, and its end. */
+/** A fault with its start and end. */
 interface Fault {
   readonly name: string;
   readonly lastsMs: number;
@@ -49,7 +49,7 @@ interface Fault {
   readonly end: () => Promise<void>;
 }
 
-const hogs: pg.Client[] = [];
+const idleClients: pg.Client[] = [];
 
 const DATABASE_FAULTS: readonly Fault[] = [
   { name: "hung", lastsMs: 8_000, begin: () => server.pause(), end: () => server.resume() },
@@ -59,21 +59,21 @@ const DATABASE_FAULTS: readonly Fault[] = [
     lastsMs: 6_000,
     begin: takeAllConnections,
     async end() {
-      await Promise.all(hogs.splice(0).map((client) => client.end()));
+      await Promise.all(idleClients.splice(0).map((client) => client.end()));
     },
   },
 ];
 
-/** So often the replicas may be faster than the one who takes their connections. */
+/** Maximum rounds in which replicas may take a connection before the test does. */
 const MAX_ROUNDS = 50;
 
-/** Ends those of the replicas, and takes their places before they do. */
+/** Terminates the replicas' connections, and occupies the slots before they reconnect. */
 async function takeAllConnections(databaseUrl: string): Promise<void> {
   const name = new URL(databaseUrl).pathname.slice(1);
   const own = new pg.Client(server.url);
   await own.connect();
-  hogs.push(own);
-  const takeWhatIsFree = async (): Promise<void> => {
+  idleClients.push(own);
+  const takeFreeSlots = async (): Promise<void> => {
     const client = new pg.Client(server.url);
     client.on("error", () => undefined);
     try {
@@ -81,12 +81,12 @@ async function takeAllConnections(databaseUrl: string): Promise<void> {
     } catch {
       return;
     }
-    hogs.push(client);
-    return takeWhatIsFree();
+    idleClients.push(client);
+    return takeFreeSlots();
   };
   let left = 1;
   for (let round = 0; left > 0 && round < MAX_ROUNDS; round++) {
-    await Promise.all(Array.from({ length: 10 }, takeWhatIsFree));
+    await Promise.all(Array.from({ length: 10 }, takeFreeSlots));
     const { rows } = await own.query(
       `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
     );
@@ -95,11 +95,11 @@ async function takeAllConnections(databaseUrl: string): Promise<void> {
   expect(left, "connections that the replicas have got").toBe(0);
 }
 
-/** How long each phase of a scenario lasted, and what was measured in it. */
+/** Measurements by phase of a scenario. */
 interface Phases {
   readonly before: Window;
   readonly away: Window;
-  /** From the end of the fault until every replica says that all is as before. */
+  /** From the end of the fault until every replica reports normal operation. */
   readonly returning: Window;
   readonly after: Window;
   readonly grownBytes: number;
@@ -108,7 +108,7 @@ interface Phases {
 interface Scenario {
   readonly begin: () => Promise<void>;
   readonly lastsMs: number;
-  /** Is called while the fault lasts, when every replica has noticed it. */
+  /** Runs during the fault, once every replica has detected it. */
   readonly whileAway: () => Promise<void>;
   readonly end: () => Promise<void>;
   readonly isBack: () => Promise<boolean>;
@@ -157,7 +157,7 @@ function toText(seen: readonly Seen[]): string {
   return [p50, p99, max].map((ms) => ms.toFixed(0)).join("/");
 }
 
-/** Asserts what holds whatever is away, and prints the figures. */
+/** Checks the invariants of every fault, and prints the figures. */
 async function expectPromises(name: string, fleet: WatchedFleet, phases: Phases): Promise<void> {
   const { before, away, returning, after } = phases;
   const settled: Window = { ...away, sinceMs: away.sinceMs + (away.untilMs - away.sinceMs) / 2 };
@@ -186,7 +186,7 @@ async function expectPromises(name: string, fleet: WatchedFleet, phases: Phases)
   expect(outcomesOf(plain(EVER))).toEqual(["200"]);
   expect(outcomesOf(fleet.began("scarce", EVER))).toEqual(["200", "429"]);
   expect(plain(before).length).toBeGreaterThan(50);
-  // Before and after it, as if nothing had been.
+  // Before and after the fault there are no failures.
   for (const window of [before, after]) {
     expect(outcomesOf(fleet.within("budget", window))).toEqual(["200"]);
     expect(outcomesOf(fleet.within("stranger", window))).toEqual(["401"]);
@@ -195,21 +195,21 @@ async function expectPromises(name: string, fleet: WatchedFleet, phases: Phases)
   expect(latencies(plain(settled)).p99).toBeLessThan(KNOWN_WAIT_MS);
   expect(phases.grownBytes).toBeLessThan(MAX_GROWTH_BYTES);
 
-  // Neither nothing nor everything: what was left, what a minute's share gives meanwhile, and one more for each replica.
+  // The local share applies: the remaining burst, the refill, and one more for each replica.
   const rate = SCARCE_RPM / 60;
   const admitted = admittedOf(fleet.began("scarce", away));
   expect(admitted).toBeGreaterThan(0);
   expect(admitted).toBeLessThanOrEqual(BURST + Math.ceil(secondsOf(away) * rate) + REPLICAS);
   const totalS = (phases.after.sinceMs + AFTER_MS + SLACK_MS - before.sinceMs) / 1_000;
-  // What is shared fills up meanwhile, or is forgotten: then a burst is admitted once more when it is back. A share is at
-  // least one, when it goes away and again when it comes back: not all replicas notice that at once.
+  // The shared bucket refills or is lost meanwhile, so a burst is admitted again afterwards. A share is at least one
+  // request, at the start and at the end of the fault, because replicas detect it at different times.
   const most = 2 * BURST + Math.ceil(totalS * rate) + 2 * REPLICAS;
   expect(admittedOf(fleet.began("scarce", EVER))).toBeLessThanOrEqual(most);
 }
 
 describe("three replicas without PostgreSQL", () => {
   it.each(DATABASE_FAULTS)(
-    "go on with the keys they know, and lose nothing: $name",
+    "continue with cached keys, and lose no entries: $name",
     async ({ name, lastsMs, begin, end }) => {
       const databaseUrl = await createDatabase(server.url);
       const fleet = await startWatchedFleet({ replicas: REPLICAS, databaseUrl, redisUrl: undefined });
@@ -238,12 +238,12 @@ describe("three replicas without PostgreSQL", () => {
       expectOncePerReplica(fleet, "the ledger cannot be written; entries wait in memory");
       expectOncePerReplica(fleet, "the ledger is written again");
 
-      await expectRevocationHeard(fleet, databaseUrl);
+      await expectRevocationNotified(fleet, databaseUrl);
     },
   );
 });
 
-/** What is spent of the budget is what was written, and nothing is held for requests that were refused. */
+/** Checks that the spent budget equals the ledger entries, and that refused requests have no hold. */
 async function expectSpentAsWritten({ deployment, budgetKeyId }: WatchedFleet, databaseUrl: string): Promise<void> {
   const sum = `select sum(cost_micro_usd)::bigint as cost from completions where key_id = '${budgetKeyId}'`;
   const [written] = await queryPostgres(databaseUrl, sum);
@@ -265,11 +265,11 @@ async function askOnce(url: string, key: string): Promise<number> {
   return response.status;
 }
 
-/** Sooner than keys are looked up again without being told. */
-const HEARD_MS = 2_500;
+/** Sooner than keys are refreshed without a notification. */
+const NOTIFIED_MS = 2_500;
 
-async function expectRevocationHeard(fleet: WatchedFleet, databaseUrl: string): Promise<void> {
-  // The last thing that such a connection was asked: to listen, or whether it still does.
+async function expectRevocationNotified(fleet: WatchedFleet, databaseUrl: string): Promise<void> {
+  // Last query of such a connection: LISTEN, or the check of it.
   const listeners = `select count(*) as count from pg_stat_activity
     where datname = current_database()
     and (query = 'listen parley_keys' or query like 'select 1 from pg_listening_channels%')`;
@@ -288,7 +288,7 @@ async function expectRevocationHeard(fleet: WatchedFleet, databaseUrl: string): 
   expect(await statuses()).toEqual([200, 200, 200]);
   await revokeKey({ store: fleet.deployment.store.keys, clock: systemClock }, record.id);
   const revokedAtMs = performance.now();
-  await expect.poll(statuses, { timeout: HEARD_MS }).toEqual([401, 401, 401]);
+  await expect.poll(statuses, { timeout: NOTIFIED_MS }).toEqual([401, 401, 401]);
   console.log(`  a revocation is heard after ${(performance.now() - revokedAtMs).toFixed(0)} ms`);
 }
 
@@ -309,7 +309,7 @@ describe("three replicas without Redis", () => {
       isBack: async () => (await fleet.readiness()).every(({ rates }) => !rates.alone),
     });
     await expectPromises(`Redis ${how}`, fleet, phases);
-    // Nobody but the rates stands on it.
+    // Only rates depend on Redis.
     expect(outcomesOf(fleet.began("budget", EVER))).toEqual(["200"]);
     expect(outcomesOf(fleet.began("stranger", EVER))).toEqual(["401"]);
     expect(latencies(fleet.began("plain", EVER)).max).toBeLessThan(REDIS_WAIT_MS);
@@ -319,7 +319,7 @@ describe("three replicas without Redis", () => {
   });
 });
 
-/** All replicas together admit what the limit says, and not what each of them would. */
+/** Checks that all replicas together admit one limit. */
 async function expectSharedLimits(fleet: WatchedFleet): Promise<void> {
   const { secret } = await fleet.createKey({ requestsPerMinute: SCARCE_RPM });
   const urls = fleet.deployment.products.map(({ url }) => url);
@@ -333,7 +333,7 @@ async function expectSharedLimits(fleet: WatchedFleet): Promise<void> {
 }
 
 describe("a process whose SQLite file is locked by another for two seconds", () => {
-  it("fails no request, loses no entry and answers meanwhile", async () => {
+  it("fails no request, loses no entry and answers health checks meanwhile", async () => {
     const fleet = await startWatchedFleet({ replicas: 1, databaseUrl: undefined, redisUrl: undefined });
     onTestFinished(() => fleet.close());
     const { home, operationsUrl } = fleet.deployment.products[0]!;
@@ -370,7 +370,7 @@ describe("a process whose SQLite file is locked by another for two seconds", () 
   });
 });
 
-/** How long `/healthz` takes, asked again and again until something has ended. */
+/** Repeats `/healthz` until `until` settles, and returns the latencies. */
 async function healthLatencies(operationsUrl: string, until: Promise<unknown>): Promise<ReturnType<typeof spread>> {
   const timesMs: number[] = [];
   const state = { isOver: false };

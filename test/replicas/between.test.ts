@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -13,16 +13,14 @@ import { says } from "../support/scripted-upstream.ts";
 import { MODEL, startDeployment } from "./support/deployment.ts";
 import { startLoad } from "./support/load.ts";
 
-/* What operators put between: HAProxy in front of replicas, PgBouncer in front of PostgreSQL. */
+/* HAProxy in front of replicas, and PgBouncer in front of PostgreSQL. */
 
-const has = (program: string): boolean => spawnSync(program, ["-v"]).error === undefined;
-
-/** Starts a program with a configuration file, which ends with the test. */
+/** Starts a program with a configuration file, and stops it after the test. */
 async function start(program: string, config: string, flags: (file: string) => string[]): Promise<ChildProcess> {
   const folder = await mkdtemp(join(tmpdir(), "parley-between-"));
   const file = join(folder, "config");
   await writeFile(file, config);
-  // Some programs give up being root, and read it as somebody else.
+  // Some programs drop root privileges and read it as another user.
   await chmod(folder, 0o755);
   const child = spawn(program, flags(file), { stdio: "ignore" });
   onTestFinished(async () => {
@@ -36,7 +34,7 @@ async function start(program: string, config: string, flags: (file: string) => s
   return child;
 }
 
-describe.skipIf(!has("haproxy"))("HAProxy before replicas", () => {
+describe("HAProxy in front of replicas", () => {
   it("finds them healthy by its own check, and a rolling restart fails no request", async () => {
     const databaseUrl = await createDatabase(inject("postgresUrl"));
     const ports = [await findFreePort(), await findFreePort()];
@@ -59,7 +57,7 @@ describe.skipIf(!has("haproxy"))("HAProxy before replicas", () => {
         `  bind 127.0.0.1:${port}`,
         "  default_backend parley",
         "backend parley",
-        // As its manual says, and by HTTP/1.0.
+        // As in its manual, with HTTP/1.0.
         "  option httpchk GET /readyz",
         "  option redispatch",
         "  retries 3",
@@ -77,7 +75,7 @@ describe.skipIf(!has("haproxy"))("HAProxy before replicas", () => {
       product.signal("SIGTERM");
       expect(await product.ending).toEqual({ code: 0, signal: null });
       await deployment.restart(index);
-      // Its turn comes when the balancer has seen it.
+      // Wait until HAProxy has detected the restarted replica.
       await expect.poll(async () => (await fetch(`${deployment.products[index]!.url}/readyz`)).status).toBe(200);
       await new Promise((resolve) => setTimeout(resolve, 1_000));
     }
@@ -87,7 +85,7 @@ describe.skipIf(!has("haproxy"))("HAProxy before replicas", () => {
   }, 60_000);
 });
 
-describe.skipIf(!has("pgbouncer"))("PgBouncer before PostgreSQL", () => {
+describe("PgBouncer in front of PostgreSQL", () => {
   async function startBouncer(more: string): Promise<string> {
     const direct = new URL(await createDatabase(inject("postgresUrl")));
     const port = await findFreePort();
@@ -107,7 +105,7 @@ describe.skipIf(!has("pgbouncer"))("PgBouncer before PostgreSQL", () => {
     return direct.href;
   }
 
-  it("that refuses the connection's settings is named as the cause, with the remedy", async () => {
+  it("that refuses the connection's parameters is reported as the cause, with the remedy", async () => {
     const databaseUrl = await startBouncer("pool_mode = session");
     const open = (): Promise<string> =>
       openStore({ dataDir: "/nowhere", databaseUrl }).then(
@@ -117,7 +115,7 @@ describe.skipIf(!has("pgbouncer"))("PgBouncer before PostgreSQL", () => {
     await expect.poll(open).toContain("ignore_startup_parameters = statement_timeout");
   });
 
-  it("works in session mode once it ignores them, and delivers notifications of changed keys", async () => {
+  it("in session mode works with these parameters ignored, and delivers key change notifications", async () => {
     const databaseUrl = await startBouncer("pool_mode = session\nignore_startup_parameters = statement_timeout");
     await expect
       .poll(() => openStore({ dataDir: "/nowhere", databaseUrl }).then((store) => store.close()))

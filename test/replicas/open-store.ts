@@ -1,4 +1,4 @@
-// Run as a process of its own: opens the database and prints the versions it had before and has now.
+// Program: opens the database and prints its schema versions before and after.
 import { openStore } from "../../src/store/store.ts";
 
 const [databaseUrl = ""] = process.argv.slice(2);

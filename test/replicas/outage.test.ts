@@ -8,7 +8,7 @@ import { entry } from "../store/contracts/entries.ts";
 import { createDatabase, type PostgresServer, startPostgres } from "../support/postgres.ts";
 
 const MAX_CONNECTIONS = 20;
-/** The driver's limits are 2 s to connect and 2 s to answer; the rest is for a busy machine. */
+/** The driver's time limits are 2 s for a connection and 2 s for a query; the rest is for a busy machine. */
 const BOUND_MS = 6_000;
 
 let server: PostgresServer;
@@ -32,7 +32,7 @@ function takeRate(): Promise<unknown> {
     .take({ id: "r", subjects: [{ subject: "key:k", accountId: "a", ...limits }], tokens: 1 });
 }
 
-/** Everything that the way of a request asks of the database, some of it on connections that are open already. */
+/** All database operations of a request, some on open connections. */
 function askEverything(): Promise<unknown>[] {
   return [
     store.keys.findByHash("none"),
@@ -51,8 +51,8 @@ async function expectRejectedInTime(asked: readonly Promise<unknown>[]): Promise
   expect(results.map(({ status }) => status)).toEqual(asked.map(() => "rejected"));
 }
 
-describe("a PostgreSQL that hangs", () => {
-  it("times out every time, and is used again when it resumes", async () => {
+describe("a hung PostgreSQL", () => {
+  it("causes a timeout each time, and is used again when it resumes", async () => {
     await Promise.all(askEverything());
     const { record } = await createKey({ store: store.keys, clock: systemClock }, { name: "a" });
     await server.pause();
@@ -71,7 +71,7 @@ describe("a PostgreSQL that hangs", () => {
     await Promise.all(askEverything());
   });
 
-  it("does not keep the process from closing", async () => {
+  it("does not prevent the process from closing", async () => {
     await Promise.all(askEverything());
     await server.pause();
     const startedAt = performance.now();
@@ -101,14 +101,14 @@ describe("a PostgreSQL that hangs", () => {
   });
 });
 
-describe("money held for a completion that never started", () => {
+describe("a budget hold of a completion that never started", () => {
   const held = async (): Promise<number> =>
     (await store.ledger.spending(["key:k"], monthOf(systemClock.now())))[0]!.heldMicroUsd;
 
   it.each([
     ["with the next hold", () => store.budgets.hold(demand({ amountMicroUsd: 7 })), 7],
-    ["by housekeeping", () => store.budgets.reap(), 0],
-  ] as const)("is given back when the database is there again: %s", async (_, next, left) => {
+    ["by the periodic job", () => store.budgets.reap(), 0],
+  ] as const)("is released once the database is available again: %s", async (_, next, left) => {
     const refused = demand();
     await store.budgets.hold(refused);
     await server.pause();
@@ -120,8 +120,8 @@ describe("money held for a completion that never started", () => {
   });
 });
 
-describe("a PostgreSQL without a connection left", () => {
-  it("is reported as such, and used again when one is free", async () => {
+describe("a PostgreSQL without free connections", () => {
+  it("is reported as such, and used again once a connection is free", async () => {
     const clients: pg.Client[] = [];
     for (;;) {
       const client = new pg.Client(server.url);
@@ -133,7 +133,7 @@ describe("a PostgreSQL without a connection left", () => {
         break;
       }
     }
-    // What the pool has open goes on working: those who need one more are told.
+    // Existing connections of the pool still work; only new ones fail.
     const results = await Promise.allSettled(Array.from({ length: 30 }, () => store.keys.list()));
     const reasons = results.flatMap((each) => (each.status === "rejected" ? [String(each.reason)] : []));
     for (const reason of reasons) expect(reason).toMatch(/it has no connection left|in time/);

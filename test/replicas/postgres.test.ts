@@ -20,16 +20,16 @@ async function open(databaseUrl: string): Promise<Store> {
   return store;
 }
 
-/** How many statements wait for somebody's lock. */
+/** Number of statements that wait for a lock. */
 const WAITING = "select count(*) as waiting from pg_stat_activity where wait_event_type = 'Lock'";
 
-/** Deadlocks are tried again, so nothing else would show them. */
+/** Deadlocks are retried, so only PostgreSQL's counter shows them. */
 async function expectNoDeadlock(url: string): Promise<void> {
   const query = "select deadlocks from pg_stat_database where datname = current_database()";
   expect(await queryPostgres(url, query)).toEqual([{ deadlocks: "0" }]);
 }
 
-describe("migrating PostgreSQL", () => {
+describe("migration of PostgreSQL", () => {
   it("is done by one of three processes that start at once", async () => {
     const url = await freshDatabase();
     const starters = [1, 2, 3].map(() => startProcess(join(import.meta.dirname, "open-store.ts"), url));
@@ -42,12 +42,12 @@ describe("migrating PostgreSQL", () => {
     expect(await queryPostgres(url, "select id from accounts")).toEqual([{ id: "acct_default" }]);
   });
 
-  it("keeps the data of an older version", async () => {
+  it("keeps the data of an older schema version", async () => {
     const databaseUrl = await freshDatabase();
     expect(await migrateOldKey({ dataDir: "/nowhere", databaseUrl })).toEqual(OLD_KEY);
   });
 
-  it("sums the usage of an older version's entries", async () => {
+  it("sums the usage from entries of an older schema version", async () => {
     const location = { dataDir: "/nowhere", databaseUrl: await freshDatabase() };
     const entries = [entry({ costMicroUsd: 99 }), entry(), entry({ servedModel: undefined, requestedModel: "n" })];
     expect(await migrateOldEntries(location, entries)).toEqual([
@@ -56,7 +56,7 @@ describe("migrating PostgreSQL", () => {
     ]);
   });
 
-  it("is refused when the database is newer, and leaves it as it is", async () => {
+  it("is refused when the schema is newer, and changes nothing", async () => {
     const url = await freshDatabase();
     await (await openStore({ dataDir: "/nowhere", databaseUrl: url })).close();
     await queryPostgres(url, "update parley_schema set version = 99");
@@ -65,16 +65,20 @@ describe("migrating PostgreSQL", () => {
   });
 });
 
-describe("a PostgreSQL that cannot be used", () => {
+describe("an unusable PostgreSQL", () => {
   const admin = inject("postgresUrl");
 
   it.each([
-    ["does not know our password", admin.replace(PASSWORD, "wrong-secret"), "it does not take our password"],
-    ["has no such database", admin.replace(/\/postgres$/, "/nowhere"), "there is no database of this name"],
-    ["is not there", `postgres://postgres:${PASSWORD}@127.0.0.1:1/x`, "nothing listens there"],
-    ["is not PostgreSQL's address", `mysql://root:${PASSWORD}@127.0.0.1/x`, "database.url is not a PostgreSQL address"],
-    ["is no address", `postgres://postgres:${PASSWORD}@:x:y/`, "database.url is not a PostgreSQL address"],
-  ])("because it %s is named, without its password", async (_what, url, message) => {
+    ["does not accept our password", admin.replace(PASSWORD, "wrong-secret"), "it does not take our password"],
+    ["does not have this database", admin.replace(/\/postgres$/, "/nowhere"), "there is no database of this name"],
+    ["is not reachable", `postgres://postgres:${PASSWORD}@127.0.0.1:1/x`, "nothing listens there"],
+    [
+      "does not have a PostgreSQL URL",
+      `mysql://root:${PASSWORD}@127.0.0.1/x`,
+      "database.url is not a PostgreSQL address",
+    ],
+    ["does not have a valid URL", `postgres://postgres:${PASSWORD}@:x:y/`, "database.url is not a PostgreSQL address"],
+  ])("that %s is reported, without the password", async (_what, url, message) => {
     const error = await open(url).catch((each: Error) => each);
     expect(error).toMatchObject({ name: "StoreError", message: expect.stringContaining(message) as string });
     for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
@@ -113,10 +117,10 @@ describe("replicas on one PostgreSQL", () => {
     await expectNoDeadlock(url);
   });
 
-  it("note the use of the same keys in one order, also where nothing was spent", async () => {
+  it("record the last use of the same keys in one order, also for entries without cost", async () => {
     const url = await freshDatabase();
     const stores = await Promise.all([open(url), open(url), open(url), open(url)]);
-    // So many that PostgreSQL looks up each key by itself.
+    // Enough keys that PostgreSQL uses the index for each.
     const made = `select 'key_' || n, 'acct_default', 'n', 'h' || n, 'd', '[]', 1 from generate_series(0, 2999) n`;
     const columns = "id, account_id, name, hash, display, capabilities, created_at_ms";
     await queryPostgres(url, `insert into api_keys (${columns}) ${made}`);
@@ -125,9 +129,9 @@ describe("replicas on one PostgreSQL", () => {
     await Promise.all(
       stores.map(async ({ ledger }, replica) => {
         for (let round = 0; round < 100; round += 1) {
-          // A use is noted once a minute.
+          // Last use is recorded once a minute.
           latestMs += 60_000;
-          // Of 23 keys some others each time, in another order; and a model to whose sums of usage nobody else adds.
+          // A subset of 23 keys, different each time and in another order; and a model with usage sums of its own.
           const free = { costMicroUsd: 0, servedModel: `${replica}`, endedAtMs: latestMs };
           const keyIds = Array.from(
             { length: 12 },
@@ -143,11 +147,11 @@ describe("replicas on one PostgreSQL", () => {
     await expectNoDeadlock(url);
   });
 
-  it("write entries while more reports are requested than they have connections", async () => {
+  it("write entries while more reports run than there are connections for them", async () => {
     const url = await freshDatabase();
     const { ledger, usage } = await open(url);
     await ledger.insert([entry()]);
-    // Only reports by account look at accounts.
+    // Only reports by account read accounts.
     const lock = new pg.Client({ connectionString: url });
     await lock.connect();
     await lock.query("begin; lock table accounts in access exclusive mode");

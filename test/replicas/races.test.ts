@@ -18,7 +18,7 @@ import { HeldCalls } from "./support/held-calls.ts";
 const ROUNDS = 50;
 const REQUESTS = 200;
 const ADMITTED = 50;
-/** One in fifty: what may be refused although there was room. */
+/** One in fifty may be refused although the limit was not reached. */
 const MIN_ADMITTED = ADMITTED * 0.98;
 
 const LIMITS: readonly (readonly [name: string, limits: Partial<Limits>])[] = [
@@ -71,7 +71,7 @@ describe.each(MODES)("%s", (_, replicas, backing) => {
     return statusCode;
   };
 
-  /** How many requests replicas have decided on by their own share of a rate. */
+  /** Number of requests decided by replicas with their local share. */
   const decidedAlone = async (): Promise<number> => {
     const counts = await Promise.all(
       deployment.products.map(async ({ operationsUrl }) => {
@@ -82,7 +82,7 @@ describe.each(MODES)("%s", (_, replicas, backing) => {
     return counts.reduce((sum, count) => sum + count, 0);
   };
 
-  /** All at once; the upstream answers when each of them has been admitted or refused. */
+  /** Sends all requests at once; the upstream responds when each has been admitted or refused. */
   const race = async (limits: Partial<Limits>) => {
     const keys = { store: deployment.store.keys, clock: systemClock };
     const { secret } = await createKey(keys, { name: "race", limits: { ...NO_LIMITS, ...limits } });
@@ -105,20 +105,20 @@ describe.each(MODES)("%s", (_, replicas, backing) => {
   };
 
   it.each(LIMITS)(
-    `admits never more than its ${ADMITTED} of ${REQUESTS} requests at once, in ${ROUNDS} rounds: %s`,
+    `admits at most its ${ADMITTED} of ${REQUESTS} simultaneous requests, in ${ROUNDS} rounds: %s`,
     async (name, limits) => {
       let slow = 0;
       for (let rounds = 0; rounds < ROUNDS && slow < ROUNDS;) {
         const before = await decidedAlone();
         const { admitted, elapsedMs } = await race(limits);
-        // A replica that does not hear from the shared state in time allows its share: a promise of its own, for the
-        // time when that is away. On a machine that is too busy for that, the round says nothing of this one.
+        // A replica that gets no response from the shared store in time uses its local share, which other tests check.
+        // On a busy machine such a round is invalid.
         if (name !== "budget" && (await decidedAlone()) > before) {
           slow += 1;
           continue;
         }
         rounds += 1;
-        // A rate gives back while the round lasts.
+        // A rate refills during the round.
         const refilled = name === "request rate" ? Math.floor((elapsedMs / 60_000) * ADMITTED) : 0;
         expect(admitted).toBeLessThanOrEqual(ADMITTED + refilled);
         expect(admitted).toBeGreaterThanOrEqual(MIN_ADMITTED);

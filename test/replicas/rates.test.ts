@@ -18,7 +18,7 @@ async function openReplicas(): Promise<RateStore[]> {
 
 describeRateStore("PostgreSQL", async () => ({ stores: await openReplicas() }));
 
-it("a concurrency unit can be released by another replica", async () => {
+it("a concurrency slot can be released by another replica", async () => {
   const rates = await openReplicas();
   const limits = { requestsPerMinute: undefined, tokensPerMinute: undefined, concurrentRequests: 20 };
   const subjects = ["key:k", "account:a"].map((subject) => ({ subject, accountId: "a", ...limits }));
@@ -35,7 +35,7 @@ it("a concurrency unit can be released by another replica", async () => {
   expect(again.filter((decision) => decision.admitted)).toHaveLength(20);
 });
 
-it("replicas count each other", async () => {
+it("replicas register with each other", async () => {
   const rates = await openReplicas();
   const counts: number[] = [];
   for (const [index, each] of rates.entries()) counts.push(await each.renew({ replica: `r${index}`, held: [] }));

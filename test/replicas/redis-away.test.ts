@@ -9,7 +9,7 @@ import { startRedis } from "../support/redis.ts";
 
 const BURST_MS = 60_000;
 const key = subjectOf("key:1", { requestsPerMinute: 30 });
-/** That never refuses. */
+/** A time limit that is never exceeded. */
 const wide = subjectOf("key:2", { requestsPerMinute: 1_000_000 });
 
 async function openReplica(url: string, replica: string, changes: RatesState[] = []): Promise<SharedRates> {
@@ -20,7 +20,7 @@ async function openReplica(url: string, replica: string, changes: RatesState[] =
   return rates;
 }
 
-/** Three replicas that know of each other. */
+/** Three replicas that have registered with each other. */
 async function openFleet(url: string): Promise<readonly SharedRates[]> {
   const fleet = await Promise.all(["one", "two", "three"].map((replica) => openReplica(url, replica)));
   for (let round = 0; round < 2; round += 1)
@@ -47,7 +47,7 @@ async function admittedBy(fleet: readonly SharedRates[], eachAsks: number): Prom
 }
 
 describe("while Redis is unavailable", () => {
-  it("hung, it delays five requests by its time limit and no others, and is used again within five seconds", async () => {
+  it("while hung, it delays five requests by its time limit and no others, and is used again within five seconds", async () => {
     const redis = await startRedis();
     const changes: RatesState[] = [];
     const rates = await openReplica(redis.url, "one", changes);
@@ -64,8 +64,8 @@ describe("while Redis is unavailable", () => {
     await latenciesMs(rates, 1);
   });
 
-  it("hung for five seconds, with all connections closed, it is used again within five", async () => {
-    // With a password there is something to be said before a connection is ready.
+  it("after it hung for five seconds, with all connections closed, it is used again within five", async () => {
+    // A password adds a command before a connection is ready.
     const redis = await startRedis(["--requirepass", "secret"]);
     const rates = await openReplica(redis.url.replace("//", "//:secret@"), "one");
     redis.freeze();
@@ -76,37 +76,34 @@ describe("while Redis is unavailable", () => {
     await expect.poll(() => rates.state(), { timeout: 5000 }).toBe("shared");
   });
 
-  it.each(["killed", "hung"] as const)(
-    "%s, the fleet admits its shares: neither nothing nor everything",
-    async (how) => {
-      const redis = await startRedis();
-      const fleet = await openFleet(redis.url);
-      if (how === "killed") await redis.kill();
-      else redis.freeze();
-      await Promise.all(fleet.map((rates) => latenciesMs(rates, 6)));
-      const beganMs = performance.now();
-      const admitted = await admittedBy(fleet, 200);
-      // One more comes in each 6 s at each of three, if it takes so long.
-      expect(admitted).toBeGreaterThanOrEqual(30);
-      expect(admitted).toBeLessThanOrEqual(30 + 3 * Math.ceil((performance.now() - beganMs) / 6000));
-      expect(fleet.map((rates) => rates.state())).toEqual(["local", "local", "local"]);
-      if (how === "killed") await redis.start();
-      else redis.thaw();
-      for (const rates of fleet) await expect.poll(() => rates.state(), { timeout: 5000 }).toBe("shared");
-      expect(await admittedBy(fleet, 200)).toBeLessThanOrEqual(31);
-    },
-  );
+  it.each(["killed", "hung"] as const)("while %s, the replicas together admit their local shares", async (how) => {
+    const redis = await startRedis();
+    const fleet = await openFleet(redis.url);
+    if (how === "killed") await redis.kill();
+    else redis.freeze();
+    await Promise.all(fleet.map((rates) => latenciesMs(rates, 6)));
+    const beganMs = performance.now();
+    const admitted = await admittedBy(fleet, 200);
+    // One request refills each 6 s in each of three replicas.
+    expect(admitted).toBeGreaterThanOrEqual(30);
+    expect(admitted).toBeLessThanOrEqual(30 + 3 * Math.ceil((performance.now() - beganMs) / 6000));
+    expect(fleet.map((rates) => rates.state())).toEqual(["local", "local", "local"]);
+    if (how === "killed") await redis.start();
+    else redis.thaw();
+    for (const rates of fleet) await expect.poll(() => rates.state(), { timeout: 5000 }).toBe("shared");
+    expect(await admittedBy(fleet, 200)).toBeLessThanOrEqual(31);
+  });
 
-  it("from the beginning, each takes the limit for itself", async () => {
+  it("at the start of a process, each replica uses the whole limit", async () => {
     const redis = await startRedis();
     await redis.kill();
     const rates = await openReplica(redis.url, "one");
     expect(await admittedBy([rates], 100)).toBe(30);
   });
 
-  it("and still loading its data, it counts as unavailable", async () => {
+  it("while loading its data, it counts as unavailable", async () => {
     const server = createServer((socket) => {
-      // One refusal for each command: each begins with the number of its parts.
+      // One error per command: each begins with the number of its arguments.
       socket.on("data", (data) => {
         const commands = data.toString().match(/(^|\r\n)\*\d+\r\n/g) ?? [];
         socket.write("-LOADING Redis is loading the dataset in memory\r\n".repeat(commands.length));

@@ -18,7 +18,7 @@ import { startRedis } from "../support/redis.ts";
 
 const key = subjectOf("key:1", { requestsPerMinute: 1000, tokensPerMinute: 100_000, concurrentRequests: 1000 });
 
-/** On a busy machine an answer may take longer than a request would wait. */
+/** A time limit for busy machines, above that of requests. */
 const PATIENT_MS = 20_000;
 const USUAL_MS = 50;
 
@@ -38,7 +38,7 @@ async function open(url: string, more: Pick<RedisRatesOptions, "commandMs" | "no
   return rates;
 }
 
-/** How long it took, and how it ended. */
+/** Duration and outcome. */
 async function time(work: Promise<unknown>): Promise<{ readonly ms: number; readonly error: unknown }> {
   const beganMs = performance.now();
   const error = await work.then(
@@ -54,7 +54,7 @@ describeRateStore("Redis", async () => {
 });
 
 describe("rates in Redis", () => {
-  it("decide as those in memory do, for any sequence of calls and any time", async () => {
+  it("decide like the in-memory ones, for any sequence of calls at any times", async () => {
     const redis = await startRedis();
     let nowMs = 0;
     const rates = await open(redis.url, { nowMs: () => nowMs });
@@ -70,7 +70,7 @@ describe("rates in Redis", () => {
     });
     const step = fc.record({
       act: fc.constantFrom<Step["act"][]>("take", "take", "take", "release", "renew"),
-      // Also back, by more and by less than what a bucket puts up with.
+      // The clock also moves back, within and beyond the tolerance of a bucket.
       waitMs: fc.oneof(
         fc.integer({ min: 0, max: 20_000 }),
         fc.constantFrom(0, 1, LEASE_MS - 1, LEASE_MS),
@@ -121,7 +121,7 @@ describe("rates in Redis", () => {
     });
   });
 
-  it("count the replicas that renew", async () => {
+  it("count the replicas that renew their registration", async () => {
     const { url } = await startRedis();
     const [one, two] = await Promise.all([open(url), open(url)]);
     expect(await one.renew({ replica: "one", held: [] })).toBe(1);
@@ -154,7 +154,7 @@ describe("rates in Redis", () => {
     expect((await rates.take(demandOf([key]))).admitted).toBe(true);
   });
 
-  it("reject at once while nothing listens, and recover after Redis was killed and restarted", async () => {
+  it("fail at once while Redis is unreachable, and recover after it was killed and restarted", async () => {
     const redis = await startRedis();
     const rates = await open(redis.url, { commandMs: USUAL_MS });
     await expect.poll(async () => (await time(rates.take(demandOf([key])))).error).toBeUndefined();
@@ -165,7 +165,7 @@ describe("rates in Redis", () => {
     await expect.poll(async () => (await time(rates.take(demandOf([key])))).error).toBeUndefined();
   });
 
-  it("reject within the time limit while Redis hangs, do not accumulate, and recover", async () => {
+  it("fail within the time limit while Redis hangs, do not accumulate, and recover", async () => {
     const redis = await startRedis();
     const rates = await open(redis.url, { commandMs: USUAL_MS });
     await expect.poll(async () => (await time(rates.take(demandOf([key])))).error).toBeUndefined();
@@ -178,13 +178,13 @@ describe("rates in Redis", () => {
     await expect.poll(async () => (await time(rates.take(demandOf([key])))).error, { timeout: 5000 }).toBeUndefined();
   });
 
-  it("do not treat a busy process as a slow Redis", async () => {
+  it("do not count the delay of a busy process as a timeout", async () => {
     const redis = await startRedis();
     const rates = await open(redis.url, { commandMs: USUAL_MS });
     await expect.poll(async () => (await time(rates.take(demandOf([key])))).error).toBeUndefined();
     for (let round = 0; round < 10; round += 1) {
       const takes = Array.from({ length: 30 }, () => time(rates.take(demandOf([key]))));
-      // Before anything was sent, and again while the answers are on their way.
+      // Before the commands are sent, and again before the responses are read.
       for (let blocks = 0; blocks < 2; blocks += 1) {
         const untilMs = performance.now() + 200;
         while (performance.now() < untilMs);
@@ -213,14 +213,14 @@ describe("rates in Redis", () => {
     expect([...slots.values()].map((each) => each.size)).toEqual([1, 1]);
   });
 
-  it("refuse a node of a cluster, with the reason", async () => {
+  it("refuse a cluster node, with the reason", async () => {
     const redis = await startRedis(["--cluster-enabled", "yes"]);
     await expect(openRedisRates({ url: redis.url, clock: systemClock, burstMs: 60_000 })).rejects.toThrow(
       "redis.url names a node of a Redis Cluster, which is not supported",
     );
   });
 
-  it("release an admission of Redis that arrives after the time limit", async () => {
+  it("release an admission that Redis returns after the time limit", async () => {
     const redis = await startRedis();
     const rates = await open(redis.url, { commandMs: USUAL_MS });
     const one = subjectOf("key:1", { concurrentRequests: 1 });
@@ -239,7 +239,7 @@ describe("rates in Redis", () => {
     ["READONLY", ["REPLICAOF", "127.0.0.1", "1"]],
     ["MISCONF or NOREPLICAS", ["CONFIG", "SET", "min-replicas-to-write", "1"]],
   ];
-  it.each(refusals)("treat a refusal of Redis as a failure: %s", async (_word, command) => {
+  it.each(refusals)("count an error of Redis as a failure: %s", async (_word, command) => {
     const redis = await startRedis();
     const rates = await open(redis.url);
     await rates.take(demandOf([key]));
@@ -247,7 +247,7 @@ describe("rates in Redis", () => {
     await expect(rates.take(demandOf([key]))).rejects.toThrow(/^Redis failed: [A-Z]+\.$/);
   });
 
-  it("never show the password", async () => {
+  it("never log the password", async () => {
     const { port } = await startRedis(["--requirepass", "right-secret"]);
     const rates = await open(`redis://:wrong-secret@127.0.0.1:${port}`);
     const { error } = await time(rates.take(demandOf([key])));

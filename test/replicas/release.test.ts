@@ -9,7 +9,7 @@ import { startRedis } from "../support/redis.ts";
 
 const root = join(import.meta.dirname, "../..");
 
-it("a release, unpacked without any package beside it, serves on PostgreSQL and Redis", async () => {
+it("an unpacked release without further packages serves with PostgreSQL and Redis", async () => {
   execFileSync(process.execPath, [join(root, "scripts/run.mjs"), "scripts/release.mjs"], { stdio: "pipe" });
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
   const folder = mkdtempSync(join(tmpdir(), "parley-release-"));

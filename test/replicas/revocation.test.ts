@@ -8,7 +8,7 @@ import { begins } from "../support/scripted-upstream.ts";
 import { type Deployment, MODEL, startDeployment } from "./support/deployment.ts";
 
 const TRIALS = 200;
-/** How many keys are revoked at a time, and how often each replica is asked: the callers must not become what is measured. */
+/** Keys revoked at a time, and requests per replica: few enough that the test's callers are not the bottleneck. */
 interface Pace {
   readonly atOnce: number;
   readonly pollMs: number;
@@ -31,7 +31,7 @@ const statusAt = async (url: string, key: string): Promise<number> => {
   return response.status;
 };
 
-/** How long after `revoke` the last replica still takes the key that it had in its cache, in milliseconds. */
+/** Time from `revoke` until the last replica refuses the cached key, in milliseconds. */
 async function trial(revoke: (id: string) => Promise<unknown>, pollMs: number): Promise<number> {
   const keys = { store: deployment.store.keys, clock: systemClock };
   const { secret, record } = await createKey(keys, { name: "revoked" });
@@ -43,7 +43,7 @@ async function trial(revoke: (id: string) => Promise<unknown>, pollMs: number): 
     urls.map(async (url) => {
       while ((await statusAt(url, secret)) !== 401) await delay(pollMs);
       const elapsedMs = performance.now() - beganMs;
-      // Refused stays refused.
+      // A refusal is final.
       expect(await statusAt(url, secret)).toBe(401);
       return elapsedMs;
     }),
@@ -67,7 +67,7 @@ async function trials(
   return { p99: p99!, max: max! };
 }
 
-describe("a revoked key is refused by every replica", () => {
+describe("revoked keys are refused by every replica", () => {
   it(`within a second, ${TRIALS} times`, async () => {
     const { p99, max } = await trials(FOR_MILLISECONDS, (id) =>
       revokeKey({ store: deployment.store.keys, clock: systemClock }, id),
@@ -77,7 +77,7 @@ describe("a revoked key is refused by every replica", () => {
   }, 120_000);
 
   it(`within five seconds without a notification, ${TRIALS} times`, async () => {
-    // What a replica sees that does not hear of it: the row has changed, and no notification comes.
+    // The row changes without a notification.
     const { max } = await trials(FOR_SECONDS, async (id) => {
       await queryPostgres(databaseUrl, `update api_keys set revoked_at_ms = ${Date.now()} where id = '${id}'`);
     });
@@ -85,10 +85,10 @@ describe("a revoked key is refused by every replica", () => {
   }, 300_000);
 });
 
-/** How often each entrance of each replica is used at once. */
+/** Simultaneous calls of each entrance of each replica. */
 const CALLS = 5;
 
-/** How long after `change` the last call in flight of a key has ended, on all replicas, and what its caller was told. */
+/** Time from `change` until the last call in flight of the key has ended, on all replicas, and the received codes. */
 async function endingsAfter(
   change: (key: CreatedKey) => Promise<unknown>,
 ): Promise<{ codes: string[]; lastMs: number }> {
@@ -104,12 +104,12 @@ async function endingsAfter(
     }
   }
   await expect.poll(() => upstream.calls(MODEL).length - before, { timeout: 10_000 }).toBe(calls.length);
-  // Longer than the cache of keys takes anything for granted, and no other request of the key meanwhile.
+  // Longer than the key cache's lifetime, without another request of the key.
   await delay(6_000);
   const changedMs = performance.now();
   await change(key);
   const endings = await Promise.all(calls.map(({ ended }) => ended));
-  // The provider is listened to for `timeouts.settle_ms` longer.
+  // The provider call continues for `timeouts.settle_ms`.
   const open = (): number => upstream.calls(MODEL).filter(({ state }) => state === "open").length;
   await expect.poll(open, { timeout: 5_000 }).toBe(0);
   const lastMs = Math.round(Math.max(...endings.map(({ atMs }) => atMs)) - changedMs);
@@ -130,7 +130,7 @@ describe("the calls in flight of a key end on every replica", () => {
     { lost: "expiry", set: `expires_at_ms = ${Date.now()}`, code: "unauthenticated" },
     { lost: "other models", set: `models = '["another"]'`, code: "permission_denied" },
   ])(
-    "within five seconds when no notification of its $lost comes",
+    "within five seconds without a notification: $lost",
     async ({ set, code }) => {
       const { codes, lastMs } = await endingsAfter(({ record }) =>
         queryPostgres(databaseUrl, `update api_keys set ${set} where id = '${record.id}'`),

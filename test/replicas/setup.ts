@@ -3,12 +3,12 @@ import { startPostgres } from "../support/postgres.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** Of the administrative database of the server that the tests share; see `createDatabase`. */
+    /** URL of the administrative database of the shared server; see `createDatabase`. */
     readonly postgresUrl: string;
   }
 }
 
-/** Starts what the tests of this folder share, once for all of them; ends it when they have ended. */
+/** Starts the services that the tests of this folder share, and stops them at the end. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const postgres = await startPostgres();
   project.provide("postgresUrl", postgres.url);

@@ -11,8 +11,8 @@ import { idsIn } from "./support/written-ids.ts";
 
 const COMMIT_MS = 100;
 
-it("an answer waits for about two slow commits, with any number of replicas writing for the same key", async () => {
-  // The delay is part of the wait for the disk, which the other tests do without.
+it("a response waits for about two slow commits, however many replicas write for the same key", async () => {
+  // The delay applies to synchronous commits, which the other tests disable.
   const settings = { fsync: "on", commit_delay: COMMIT_MS * 1_000, commit_siblings: 0 };
   const postgres = await startPostgres({ settings });
   onTestFinished(() => postgres.stop());

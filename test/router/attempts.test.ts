@@ -2,7 +2,9 @@ import { getEventListeners } from "node:events";
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it, vi } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
+import { omission } from "../../src/core/provider-options.ts";
 import { batchesOf } from "../support/batches.ts";
 import {
   collect,
@@ -17,12 +19,14 @@ import {
   stream,
   whole,
 } from "./routed.ts";
+import { toDuration } from "../../src/core/attempt.ts";
 
 const failure = (code: FailureCode, message = `It is ${code}.`): Failure => new Failure(code, message);
+const unsupported = (field: string) => omission(field, OmissionReason.UNSUPPORTED);
 const unavailable = new Failure("upstream_unavailable", "It is down.", { upstreamStatus: 503 });
 
 describe("one model", () => {
-  it("is asked once when it serves", async () => {
+  it("is called once when it succeeds", async () => {
     const world = createWorld({ scripts: { a: [serves("hi", "there")] } });
     const call = newCall();
     const { batches } = await stream(world, call);
@@ -31,7 +35,7 @@ describe("one model", () => {
     expect(call.attempts[0]).toMatchObject({ upstreamStatus: 200, reason: "" });
   });
 
-  it("is retried once, after a random wait, when it fails in a way that can pass", async () => {
+  it("is retried once, after a random backoff, when the failure is temporary", async () => {
     const world = createWorld({ scripts: { a: [fails(unavailable), serves("hi")] } });
     const call = newCall();
     const beganMs = world.clock.monotonic();
@@ -42,7 +46,7 @@ describe("one model", () => {
     expect(world.clock.monotonic() - beganMs).toBe(50);
   });
 
-  it("is not tried a third time", async () => {
+  it("is not called a third time", async () => {
     const world = createWorld({ scripts: { a: [fails(unavailable)] } });
     const { failure: shown } = await stream(world);
     expect(world.provider.calls).toHaveLength(2);
@@ -50,7 +54,7 @@ describe("one model", () => {
     expect(outcomes(shown!.attempts)).toEqual(["a:upstream_unavailable", "a:upstream_unavailable"]);
   });
 
-  it("is retried no sooner than it asked for", async () => {
+  it("is retried no sooner than its retry-after", async () => {
     const busy = new Failure("upstream_unavailable", "Busy.", { retryAfterMs: 1_500 });
     const world = createWorld({ scripts: { a: [fails(busy), serves("hi")] }, random: () => 0 });
     const beganMs = world.clock.monotonic();
@@ -58,7 +62,7 @@ describe("one model", () => {
     expect(world.clock.monotonic() - beganMs).toBe(1_500);
   });
 
-  it("is retried after a rate limit's own rest, when that is short", async () => {
+  it("is retried after the retry-after of a rate limit, if that is short", async () => {
     const limited = new Failure("upstream_rate_limited", "Slow down.", { retryAfterMs: 1_000 });
     const world = createWorld({ scripts: { a: [fails(limited), serves("hi")] }, random: () => 0 });
     const call = newCall();
@@ -69,7 +73,7 @@ describe("one model", () => {
   });
 
   it.each(["upstream_rejected", "upstream_timeout", "upstream_refused_us"] as const)(
-    "is not retried when the same would happen again: %s",
+    "is not retried when the failure is permanent: %s",
     async (code) => {
       const world = createWorld({ scripts: { a: [fails(failure(code))] } });
       expect((await stream(world)).failure).toMatchObject({ code });
@@ -77,20 +81,20 @@ describe("one model", () => {
     },
   );
 
-  it("is not retried when it asks for more patience than is sensible", async () => {
+  it("is not retried when its retry-after exceeds the limit", async () => {
     const busy = new Failure("upstream_unavailable", "Busy.", { retryAfterMs: 30_000 });
     const world = createWorld({ scripts: { a: [fails(busy)] } });
     expect((await stream(world)).failure).toMatchObject({ retryAfterMs: 30_000 });
     expect(world.provider.calls).toHaveLength(1);
   });
 
-  it("is not retried while its breaker rests", async () => {
+  it("is not retried while its circuit breaker is open", async () => {
     const world = createWorld({ scripts: { a: [fails(unavailable)] }, breaker: { failures: 1 } });
     await stream(world);
     expect(world.provider.calls).toHaveLength(1);
   });
 
-  it("is not retried while too many other retries are under way", async () => {
+  it("is not retried while too many other retries are in flight", async () => {
     const world = createWorld({ scripts: { a: [fails(failure("upstream_rate_limited"))] } });
     const plan = world.router.plan(create(CompletionRequestSchema), world.models, { mode: "stream", rules: NO_RULES });
     const tenAtOnce = async (): Promise<number> => {
@@ -101,12 +105,12 @@ describe("one model", () => {
       return world.provider.calls.length - before;
     };
     expect(await tenAtOnce()).toBe(10 + 3);
-    // Those that are over neither take room from later ones nor make more of it.
+    // Finished retries neither use nor enlarge the budget of later ones.
     for (let count = 0; count < 20; count++) expect((await stream(world)).failure?.attempts).toHaveLength(2);
     expect(await tenAtOnce()).toBe(10 + 3);
   });
 
-  it("can be retried again and again by requests that were served, or left, by then", async () => {
+  it("can be retried repeatedly by requests that were served or cancelled before", async () => {
     const world = createWorld({
       scripts: { a: Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? fails(unavailable) : serves("hi"))) },
     });
@@ -119,7 +123,7 @@ describe("one model", () => {
 });
 
 describe("fallbacks", () => {
-  it("come after the primary's own retry, in the order of the list, each once", async () => {
+  it("come after the primary's own retry, in the order of the list, once each", async () => {
     const scripts = { a: [fails(unavailable)], b: [fails(unavailable)], c: [serves("hi")] };
     const call = newCall();
     const { batches } = await stream(createWorld({ scripts }), call);
@@ -147,7 +151,7 @@ describe("fallbacks", () => {
   });
 
   it.each(["invalid_request", "internal", "overloaded"] as const)(
-    "are not tried after what is not the provider's failure: %s",
+    "are not tried after a failure that is not the provider's: %s",
     async (code) => {
       const world = createWorld({ scripts: { a: [fails(failure(code))], b: [serves("hi")] } });
       const { failure: shown } = await stream(world);
@@ -156,7 +160,7 @@ describe("fallbacks", () => {
     },
   );
 
-  it("are not tried after an error of our own, which is not shown", async () => {
+  it("are not tried after an internal error, which is not shown", async () => {
     const broken = new TypeError("secret") as unknown as Failure;
     const world = createWorld({ scripts: { a: [fails(broken)], b: [serves("hi")] } });
     expect((await stream(world)).failure).toMatchObject({
@@ -165,7 +169,7 @@ describe("fallbacks", () => {
     });
   });
 
-  it("leave the primary's failure to be shown when none serves", async () => {
+  it("leave the primary's failure to be returned when all fail", async () => {
     const scripts = {
       a: [fails(failure("upstream_rejected", "Too long."))],
       b: [fails(failure("upstream_refused_us"))],
@@ -175,7 +179,7 @@ describe("fallbacks", () => {
     expect(outcomes(shown!.attempts)).toEqual(["a:upstream_rejected", "b:upstream_refused_us"]);
   });
 
-  it("that cannot take the request are skipped, saying why", async () => {
+  it("that cannot accept the request are skipped, with the reason", async () => {
     const world = createWorld({
       scripts: { a: [fails(failure("upstream_rejected"))], b: [], c: [serves("hi")] },
       translations: { b: new Failure("invalid_request", "b takes no pictures.") },
@@ -190,7 +194,7 @@ describe("fallbacks", () => {
   it("that would lose a field of a strict request are skipped", async () => {
     const world = createWorld({
       scripts: { a: [fails(failure("upstream_rejected"))], b: [], c: [serves("hi")] },
-      translations: { b: { omitted: ["seed"] } },
+      translations: { b: { omitted: [unsupported("seed")] } },
     });
     const call = newCall();
     await stream(world, call, { strict: true });
@@ -198,7 +202,7 @@ describe("fallbacks", () => {
     expect(call.attempts[1]!.reason).toBe("seed: is not supported by b, and the request is strict.");
   });
 
-  it("that rest after failures are skipped", async () => {
+  it("with an open circuit breaker are skipped", async () => {
     const world = createWorld({
       scripts: { a: [fails(failure("upstream_rejected"))], b: [fails(unavailable)], c: [serves("hi")] },
       breaker: { failures: 1 },
@@ -210,7 +214,7 @@ describe("fallbacks", () => {
     expect(call.attempts[1]!.reason).toBe("circuit breaker open");
   });
 
-  it("are tried at once when the primary rests, and its rest is shown when they fail too", async () => {
+  it("are tried at once when the primary's breaker is open, and its failure is returned when they fail too", async () => {
     const world = createWorld({
       scripts: { a: [fails(unavailable)], b: [serves("hi"), fails(failure("upstream_rejected"))] },
       breaker: { failures: 1 },
@@ -225,19 +229,22 @@ describe("fallbacks", () => {
     expect(outcomes(shown!.attempts)).toEqual(["a:skipped", "b:upstream_rejected"]);
   });
 
-  it("are reported with what the one that served had to leave out", async () => {
+  it("are reported with the fields that the serving one omitted", async () => {
     const world = createWorld({
       scripts: { a: [fails(failure("upstream_rejected"))], b: [serves("hi")] },
-      translations: { a: { omitted: ["seed"] }, b: { omitted: ["logit_bias"] } },
+      translations: { a: { omitted: [unsupported("seed")] }, b: { omitted: [unsupported("logit_bias")] } },
     });
     const { batches } = await stream(world);
     const last = batches.at(-1)![0]!.event;
-    expect(last).toMatchObject({ case: "report", value: { omitted: ["logit_bias"], attempts: [{}, { model: "b" }] } });
+    expect(last).toMatchObject({
+      case: "report",
+      value: { omitted: [unsupported("logit_bias")], attempts: [{}, { model: "b" }] },
+    });
   });
 });
 
 describe("after the first content", () => {
-  it("a failure is final: no retry, no fallback, no report", async () => {
+  it("a failure is final: no retry, no fallback", async () => {
     const world = createWorld({ scripts: { a: [fails(unavailable, "half an")], b: [serves("hi")] } });
     const { batches, failure: shown } = await stream(world);
     expect(said(batches)).toBe("start half an");
@@ -245,7 +252,7 @@ describe("after the first content", () => {
     expect(outcomes(shown!.attempts)).toEqual(["a:upstream_unavailable"]);
   });
 
-  it("nothing is kept of what was sent, to this model or another", async () => {
+  it("the request body is released, for this model and others", async () => {
     const world = createWorld({ scripts: { a: [fails(unavailable)], b: [serves("hi")] } });
     const translate = vi.spyOn(world.provider, "translate");
     const plan = world.router.plan(create(CompletionRequestSchema), world.models, { mode: "stream", rules: NO_RULES });
@@ -257,13 +264,13 @@ describe("after the first content", () => {
     expect(bodies()).toEqual(["", ""]);
   });
 
-  it("the first-content limit no longer applies, however slowly the rest comes", async () => {
+  it("the first-content limit no longer applies, however slow the rest is", async () => {
     const slow = { ...serves("one", "two", "three"), pauseMs: 50_000 };
     const { batches } = await stream(createWorld({ scripts: { a: [slow] } }));
     expect(said(batches)).toBe("start one two three finish report");
   });
 
-  it("a stream that was never begun by the provider is unreadable, and the next model is tried", async () => {
+  it("a stream that its provider never started is upstream_protocol, and the next model is tried", async () => {
     const world = createWorld({ scripts: { a: [{ ending: "end" }], b: [serves("hi")] } });
     const call = newCall();
     await stream(world, call);
@@ -271,8 +278,8 @@ describe("after the first content", () => {
   });
 });
 
-describe("time", () => {
-  it("for the first content is limited per attempt, and then the next model is tried", async () => {
+describe("timing of attempts", () => {
+  it("applies the first-content timeout per attempt, and then tries the next model", async () => {
     const world = createWorld({ scripts: { a: [hangs()], b: [serves("hi")] } });
     const call = newCall();
     await stream(world, call);
@@ -283,14 +290,14 @@ describe("time", () => {
     });
   });
 
-  it("for a whole answer is that of the first content and of a silence together", async () => {
+  it("gives a whole answer the sum of the first-content and idle timeouts", async () => {
     const world = createWorld({ scripts: { a: [{ ...serves("hi"), pauseMs: 59_000 }] } });
     expect(await whole(world)).toMatchObject({ model: { id: "a" } });
     const slower = createWorld({ scripts: { a: [{ ...serves("hi"), pauseMs: 61_000 }] } });
     expect(await whole(slower)).toMatchObject({ code: "upstream_timeout" });
   });
 
-  it("trap 17: for a whole answer that is fetched as a stream is that of the first content", async () => {
+  it("trap 17: gives a whole answer that is fetched as a stream the first-content timeout", async () => {
     const slow = { ...serves("hi", "there"), pauseMs: 59_000 };
     const patient = createWorld({ scripts: { a: [slow] }, translations: { a: { streamed: true } } });
     expect(await whole(patient)).toMatchObject({ model: { id: "a" } });
@@ -300,7 +307,7 @@ describe("time", () => {
     expect(call.attempts[0]!.durationMs).toBe(60_000);
   });
 
-  it("for all attempts together is limited too, even in the middle of an answer", async () => {
+  it("applies the total timeout also in the middle of an answer", async () => {
     const facts = { timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: 100_000, settleMs: 0 } };
     const endless = { ...serves("one", "two", "three", "four"), pauseMs: 30_000 };
     const { batches, failure: shown } = await stream(
@@ -313,25 +320,25 @@ describe("time", () => {
     });
   });
 
-  it("that is over for all attempts leaves none for a fallback", async () => {
+  it("starts no fallback after the total timeout", async () => {
     const facts = { timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: 60_000, settleMs: 0 } };
     const world = createWorld({ scripts: { a: [hangs()], b: [serves("hi")] }, facts });
     const { failure: shown } = await stream(world);
     expect(outcomes(shown!.attempts)).toEqual(["a:upstream_timeout"]);
   });
 
-  it("of attempts is added up for the caller's routing facts", async () => {
+  it("is summed in the caller's routing facts", async () => {
     const world = createWorld({
       scripts: { a: [{ ending: failure("upstream_rejected"), pauseMs: 300 }], b: [{ ...serves("hi"), pauseMs: 200 }] },
     });
     const { batches } = await stream(world);
-    expect(batches[0]![0]!.event.value).toMatchObject({ upstreamMs: 500 });
-    expect(batches.at(-1)![0]!.event.value).toMatchObject({ upstreamMs: 300 + 600 });
+    expect(batches[0]![0]!.event.value).toMatchObject({ upstreamTime: toDuration(500) });
+    expect(batches.at(-1)![0]!.event.value).toMatchObject({ upstreamTime: toDuration(300 + 600) });
   });
 });
 
 describe("a backoff", () => {
-  it("is time spent waiting for upstreams, and stands between the starts of two attempts", async () => {
+  it("counts as time waiting for upstreams, and separates the starts of two attempts", async () => {
     const world = createWorld({ scripts: { a: [fails(unavailable), { ...serves("hi"), pauseMs: 200 }] } });
     const call = { ...newCall(), arrivedMs: world.clock.monotonic() - 30 };
     const { batches } = await stream(world, call);
@@ -339,11 +346,11 @@ describe("a backoff", () => {
       [30, 0],
       [30 + 50, 600],
     ]);
-    expect(batches[0]![0]!.event.value).toMatchObject({ upstreamMs: 50 + 200 });
-    expect(batches.at(-1)![0]!.event.value).toMatchObject({ upstreamMs: 50 + 600 });
+    expect(batches[0]![0]!.event.value).toMatchObject({ upstreamTime: toDuration(50 + 200) });
+    expect(batches.at(-1)![0]!.event.value).toMatchObject({ upstreamTime: toDuration(50 + 600) });
   });
 
-  it("is missing before a skipped attempt, which starts when it is skipped", async () => {
+  it("is absent before a skipped attempt, which starts when it is skipped", async () => {
     const refused = new Failure("upstream_rejected", "No.");
     const world = createWorld({ scripts: { a: [{ ending: refused, pauseMs: 300 }], b: [serves("hi")] } });
     const call = { ...newCall(), arrivedMs: world.clock.monotonic() };
@@ -355,10 +362,10 @@ describe("a backoff", () => {
   });
 });
 
-describe("a caller who leaves", () => {
+describe("a cancelled call", () => {
   const left = new Failure("cancelled", "The caller left.");
 
-  it("before anything was tried has nothing tried", async () => {
+  it("before any attempt has no attempts", async () => {
     const world = createWorld({ scripts: { a: [serves("hi")] } });
     const call = newCall();
     call.caller.abort(left);
@@ -366,7 +373,7 @@ describe("a caller who leaves", () => {
     expect(world.provider.calls).toEqual([]);
   });
 
-  it("during a backoff stops the wait at once", async () => {
+  it("during a backoff ends the wait at once", async () => {
     const world = createWorld({ scripts: { a: [fails(unavailable)] }, random: () => 1 });
     const call = newCall();
     const plan = world.router.plan(create(CompletionRequestSchema), world.models, { mode: "stream", rules: NO_RULES });
@@ -379,7 +386,7 @@ describe("a caller who leaves", () => {
     expect(getEventListeners(call.signal, "abort")).toEqual([]);
   });
 
-  it("before content ends the upstream call and no other is tried", async () => {
+  it("before content ends the upstream call, without another attempt", async () => {
     const world = createWorld({ scripts: { a: [hangs()], b: [serves("hi")] }, breaker: { failures: 1 } });
     const call = newCall();
     const plan = world.router.plan(create(CompletionRequestSchema), world.models, { mode: "stream", rules: NO_RULES });
@@ -404,7 +411,7 @@ describe("a caller who leaves", () => {
     expect(world.clock.pending).toBe(0);
   });
 
-  it("after content by taking no more closes the upstream stream and is noted as cancelled", async () => {
+  it("after content closes the upstream stream when the consumer stops reading, and is recorded as cancelled", async () => {
     const world = createWorld({ scripts: { a: [serves("one", "two", "three")] }, breaker: { failures: 1 } });
     const call = newCall();
     const plan = world.router.plan(create(CompletionRequestSchema), world.models, { mode: "stream", rules: NO_RULES });
@@ -420,7 +427,7 @@ describe("a caller who leaves", () => {
     expect(getEventListeners(call.signal, "abort")).toEqual([]);
   });
 
-  it("because the deadline passed is told so, and no other model is tried", async () => {
+  it("whose deadline passed fails with that reason, without another attempt", async () => {
     const world = createWorld({ scripts: { a: [hangs()], b: [serves("hi")] } });
     const call = newCall();
     world.clock.after(5_000, () => call.caller.abort(new Failure("deadline_exceeded", "Too late.")));

@@ -27,7 +27,7 @@ function refusal(): Failure {
   return pass;
 }
 
-/** Attempts one after the other: `+` succeeds, `-` fails, `.` is abandoned. */
+/** Runs attempts in sequence: `+` succeeds, `-` fails, `.` is abandoned. */
 function attempt(results: string): void {
   for (const result of results) {
     const pass = admitted();
@@ -37,8 +37,8 @@ function attempt(results: string): void {
   }
 }
 
-describe("its rest", () => {
-  it("begins with the failure that opens it and lasts until a probe works, however many fail before", () => {
+describe("the open period", () => {
+  it("begins with the failure that opens the breaker and lasts until a probe succeeds, whatever fails before", () => {
     expect(breaker.rest).toBeUndefined();
     const sinceMs = clock.now();
     attempt("-----");
@@ -57,12 +57,12 @@ describe("its rest", () => {
   });
 });
 
-describe("closed", () => {
+describe("a closed breaker", () => {
   it.each([
     ["four failures in a row", "----", "closed"],
     ["five failures in a row", "-----", "open"],
     ["a success between failures", "----+----", "closed"],
-    ["callers who left between failures", "--..---", "open"],
+    ["cancelled attempts between failures", "--..---", "open"],
     ["half of the last twenty", "+-".repeat(10), "closed"],
     ["more than half of the last twenty", "+-".repeat(9) + "--", "open"],
     ["more than half of fewer than twenty", "+--".repeat(6), "closed"],
@@ -83,16 +83,16 @@ describe("closed", () => {
     ["deadline_exceeded", "closed"],
     ["cancelled", "closed"],
     ["internal", "closed"],
-  ])("twenty times %s leaves it %s", (code, state) => {
+  ])("twenty times %s leave it %s", (code, state) => {
     for (let count = 0; count < 20 && breaker.state === "closed"; count++) admitted().failed(new Failure(code, "no"));
     expect(breaker.state).toBe(state);
   });
 });
 
-describe("open", () => {
+describe("an open breaker", () => {
   beforeEach(() => attempt("-----"));
 
-  it("lets nothing through and says for how long, which is not to be retried at once", () => {
+  it("refuses permits with the time left, and without an immediate retry", () => {
     clock.advance(400);
     expect(refusal()).toMatchObject({
       code: "upstream_unavailable",
@@ -102,14 +102,14 @@ describe("open", () => {
     });
   });
 
-  it("makes the model unavailable whatever opened it, and keeps the reason for the log", () => {
+  it("makes the model unavailable whatever opened it, and logs the reason", () => {
     const other = new Breaker({ ...OPTIONS, failures: 1 }, clock);
     const refused = new Failure("upstream_refused_us", "Our key is wrong.", { upstreamStatus: 401 });
     (other.admit() as BreakerPermit).failed(refused);
     expect(other.admit()).toMatchObject({ code: "upstream_unavailable", cause: refused });
   });
 
-  it("is closed by a probe's first content, and what goes wrong after it is a new failure", () => {
+  it("ends with a probe's first content; a later failure counts as a new one", () => {
     clock.advance(1000);
     const probe = admitted();
     probe.committed();
@@ -119,7 +119,7 @@ describe("open", () => {
     expect(breaker.state).toBe("closed");
   });
 
-  it("lets one probe through when its rest is over, and no other until that one is done", () => {
+  it("lets one probe through afterwards, and no other until that one has ended", () => {
     clock.advance(999);
     expect(breaker.state).toBe("open");
     clock.advance(1);
@@ -131,7 +131,7 @@ describe("open", () => {
     attempt("++");
   });
 
-  it("lets another probe through when the first was abandoned or refused for the caller's own fault", () => {
+  it("lets another probe through when the first was abandoned or refused for the caller's fault", () => {
     clock.advance(1_000);
     admitted().abandoned();
     admitted().failed(new Failure("upstream_rejected", "Bad request."));
@@ -139,7 +139,7 @@ describe("open", () => {
     expect(breaker.state).toBe("closed");
   });
 
-  it("rests twice as long after each failed probe, up to the longest rest", () => {
+  it("doubles after each failed probe, up to a maximum", () => {
     const rests = [1_000, 2_000, 4_000, 8_000, 8_000];
     for (const openMs of rests) {
       clock.advance(openMs - 1);
@@ -150,7 +150,7 @@ describe("open", () => {
     expect(refusal().retryAfterMs).toBe(8_000);
   });
 
-  it("begins anew after a successful probe: with five failures and the first rest", () => {
+  it("is reset by a successful probe: five failures and the first duration", () => {
     clock.advance(1_000);
     admitted().failed(down);
     clock.advance(2_000);
@@ -162,8 +162,8 @@ describe("open", () => {
   });
 });
 
-describe("attempts that were under way when it opened", () => {
-  it("do not make it rest longer by failing too", () => {
+describe("attempts in flight when it opened", () => {
+  it("do not extend the open period by failing", () => {
     const passes = Array.from({ length: 10 }, admitted);
     for (const pass of passes) pass.failed(down);
     expect(refusal().retryAfterMs).toBe(1_000);
@@ -176,7 +176,7 @@ describe("attempts that were under way when it opened", () => {
     expect(breaker.state).toBe("open");
   });
 
-  it("do not take the probe's place when they end", () => {
+  it("do not release the probe's permit when they end", () => {
     const late = admitted();
     attempt("-----");
     clock.advance(1_000);
@@ -190,7 +190,7 @@ describe("a rate limit", () => {
   const limited = (retryAfterMs: number): Failure =>
     new Failure("upstream_rate_limited", "Slow down.", { retryAfterMs });
 
-  it("lets the model rest for as long as the provider asked, at the first time", () => {
+  it("opens the breaker for the provider's retry-after, at the first time", () => {
     admitted().failed(limited(30_000));
     expect(refusal()).toMatchObject({ code: "upstream_rate_limited", retryAfterMs: 30_000, transient: false });
     clock.advance(30_000);
@@ -198,7 +198,7 @@ describe("a rate limit", () => {
     expect(breaker.state).toBe("closed");
   });
 
-  it("never shortens a rest", () => {
+  it("never shortens an open period", () => {
     const late = admitted();
     admitted().failed(limited(30_000));
     late.failed(limited(5_000));

@@ -1,8 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { expect, it } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
-import { ClampSchema } from "../../gen/parley/v1/report_pb.js";
+import { ClampSchema, OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { Failure } from "../../src/core/failure.ts";
+import { omission } from "../../src/core/provider-options.ts";
 import type { Translation } from "../../src/core/provider.ts";
 import { NO_RULES } from "./routed.ts";
 import { planAttempts } from "../../src/router/plan.ts";
@@ -16,9 +17,10 @@ function candidates(translations: Readonly<Record<string, Partial<Translation> |
 
 const ordinary = create(CompletionRequestSchema, {});
 const strict = create(CompletionRequestSchema, { strict: true });
+const unsupported = (field: string) => omission(field, OmissionReason.UNSUPPORTED);
 const clamp = create(ClampSchema, { field: "temperature", requested: 1.5, sent: 1 });
 
-it("keeps the candidates in order and has the primary's request ready", () => {
+it("keeps the order of candidates and prepares the primary's request", () => {
   const models = candidates({
     "a-upstream": { body: Buffer.from("for a") },
     "b-upstream": { body: Buffer.from("for b") },
@@ -28,23 +30,27 @@ it("keeps the candidates in order and has the primary's request ready", () => {
   expect(plan).toMatchObject({ mode: "stream", primary: { body: Buffer.from("for a") } });
 });
 
-it("does not translate for fallbacks that may never be needed", () => {
+it("does not translate the request for fallbacks in advance", () => {
   const models = candidates({ "b-upstream": new Failure("invalid_request", "b cannot") });
   expect(() => planAttempts(ordinary, models, { mode: "whole", rules: NO_RULES })).not.toThrow();
 });
 
-it("refuses what the primary cannot take at all", () => {
+it("refuses what the primary cannot accept at all", () => {
   const models = candidates({ "a-upstream": new Failure("invalid_request", "a cannot") });
   expect(() => planAttempts(ordinary, models, { mode: "whole", rules: NO_RULES })).toThrow("a cannot");
 });
 
-it("lets an ordinary request lose fields", () => {
-  const models = candidates({ "a-upstream": { omitted: ["seed"], clamped: [clamp] } });
-  expect(planAttempts(ordinary, models, { mode: "whole", rules: NO_RULES }).primary.omitted).toEqual(["seed"]);
+it("lets a lenient request lose fields", () => {
+  const models = candidates({ "a-upstream": { omitted: [unsupported("seed")], clamped: [clamp] } });
+  expect(planAttempts(ordinary, models, { mode: "whole", rules: NO_RULES }).primary.omitted).toEqual([
+    unsupported("seed"),
+  ]);
 });
 
 it("refuses a strict request that would lose fields, naming each", () => {
-  const models = candidates({ "a-upstream": { omitted: ["seed", "tools[0].strict"], clamped: [clamp] } });
+  const models = candidates({
+    "a-upstream": { omitted: [unsupported("seed"), unsupported("tools[0].function.strict")], clamped: [clamp] },
+  });
   let failure: unknown;
   try {
     planAttempts(strict, models, { mode: "whole", rules: NO_RULES });
@@ -56,16 +62,16 @@ it("refuses a strict request that would lose fields, naming each", () => {
     message: "seed: is not supported by a, and the request is strict.",
     violations: [
       { field: "seed", description: "is not supported by a, and the request is strict" },
-      { field: "tools[0].strict", description: "is not supported by a, and the request is strict" },
+      { field: "tools[0].function.strict", description: "is not supported by a, and the request is strict" },
       { field: "temperature", description: "would be moved to 1 for a, and the request is strict" },
     ],
   });
 });
 
-it("takes a strict request that loses nothing", () => {
+it("accepts a strict request that loses nothing", () => {
   expect(() => planAttempts(strict, candidates(), { mode: "whole", rules: NO_RULES })).not.toThrow();
 });
 
-it("needs a candidate", () => {
+it("requires a candidate", () => {
   expect(() => planAttempts(ordinary, [], { mode: "whole", rules: NO_RULES })).toThrow(RangeError);
 });

@@ -4,6 +4,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { type CompletionChunk, CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { MessageSchema, Role } from "../../gen/parley/v1/message_pb.js";
+import { toAttemptMessage } from "../../src/core/attempt.ts";
 import { createCompletions } from "../../src/core/completions.ts";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
 import type { CompletionRecord, LedgerEntry } from "../../src/core/ledger.ts";
@@ -13,22 +14,22 @@ import { toChunks } from "../support/to-chunks.ts";
 import { createWorld, say, stop, stream, type World } from "./routed.ts";
 
 /*
- * Whatever the upstream models do and whenever the caller leaves, the router keeps its promises. A case is drawn, run
- * in a world whose time is moved by hand, and judged only by what could be seen from outside.
+ * Invariants of the router for any behaviour of upstream models and callers. A case is drawn at random, run on a fake
+ * clock, and judged only by its visible effects.
  */
 
-/** What the upstream model of one candidate does. */
+/** Behaviour of one candidate's upstream model. */
 interface Candidate {
   /** The first and the second call. */
   readonly scripts: readonly [Script, Script];
   readonly health: "well" | "resting" | "cannot take it";
 }
 
-/** What the caller does: nothing, taking only so many batches, or being gone after some time. */
+/** Behaviour of the caller: reads everything, only a number of batches, or leaves after a time. */
 interface Caller {
   readonly takes: number;
   readonly gone: { readonly afterMs: number; readonly as: "cancelled" | "deadline_exceeded" } | undefined;
-  /** How long it thinks about each batch. */
+  /** Time the caller takes for each batch. */
   readonly readsMs: number;
 }
 
@@ -48,7 +49,7 @@ const FAILURES: readonly FailureCode[] = [
   "internal",
 ];
 const TOTAL_MS = 200_000;
-/** Enough to open a breaker before the case begins. */
+/** Enough failures to open a breaker before the case begins. */
 const WARM_UP = 3;
 
 const anyFailure = fc
@@ -71,7 +72,7 @@ const anyScript: fc.Arbitrary<Script> = fc
     pauseMs: fc.constantFrom(0, 0, 10, 20_000, 70_000),
   })
   .map(({ sizes, ending, pauseMs }) => {
-    // Every delta is its own text, so that nothing can be mistaken for something else.
+    // Every delta has a unique text.
     const batches: CompletionChunk[][] = sizes.map((size, batch) =>
       Array.from({ length: size }, (_, index) => say(`${batch}.${index} `)),
     );
@@ -106,7 +107,7 @@ const anyCase: fc.Arbitrary<Case> = fc.record({
   }),
 });
 
-/** Everything that could be seen of one case. */
+/** All visible effects of one case. */
 interface Seen {
   readonly world: World;
   /** Calls of the case itself, without the warm-up. */
@@ -114,7 +115,7 @@ interface Seen {
   readonly chunks: readonly CompletionChunk[];
   readonly failure: Failure | undefined;
   readonly records: readonly CompletionRecord[];
-  /** What was reserved, given back and written down. */
+  /** Reservation, release and ledger entry. */
   readonly ledgered: {
     readonly demands: readonly unknown[];
     readonly releases: readonly number[];
@@ -126,7 +127,7 @@ interface Seen {
 async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Promise<Seen> {
   const id = (index: number): string => `m${index}`;
   const well: Candidate[] = candidates.map((each, index) =>
-    // Else the request is refused before it comes to the router.
+    // Otherwise the request is refused before it reaches the router.
     index === 0 && each.health === "cannot take it" ? { ...each, health: "well" } : each,
   );
   const warmUp: Script[] = Array.from({ length: WARM_UP }, () => ({
@@ -169,7 +170,7 @@ async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Prom
   const request = create(CompletionRequestSchema, {
     model: models[0]!.id,
     fallbackModels: models.slice(1).map((model) => model.id),
-    messages: [create(MessageSchema, { role: Role.USER, content: [{ content: { case: "text", value: "hi" } }] })],
+    messages: [create(MessageSchema, { role: Role.USER, parts: [{ kind: { case: "text", value: "hi" } }] })],
   });
   const call = callOf({ signal, arrivedMs: clock.monotonic() });
 
@@ -206,7 +207,7 @@ async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Prom
 const isContent = ({ event }: CompletionChunk): boolean => event.case !== "start" && event.case !== "report";
 const upstreamOf = (model: string): string => `${model}-upstream`;
 
-/** No content twice, none lost, none from a second model: what arrived is what one call gave, from its beginning. */
+/** No content is repeated, lost or from a second model: the received text is a prefix of one call's text. */
 function expectOneAnswer({ chunks, calls }: Seen): void {
   const content = chunks.filter(isContent);
   if (chunks.length === 0) return;
@@ -221,7 +222,7 @@ function expectOneAnswer({ chunks, calls }: Seen): void {
   expect(ends).toEqual(last.state === "ended" ? [chunks.length - 1] : []);
 }
 
-/** The primary at most twice, then each fallback at most once, in the order of the list. */
+/** The primary is called at most twice, then each fallback at most once, in the order of the list. */
 function expectPlanKept({ calls, world: { models } }: Seen): void {
   const names = calls.map((call) => call.model);
   const order = models.map((model) => upstreamOf(model.id));
@@ -233,7 +234,7 @@ function expectPlanKept({ calls, world: { models } }: Seen): void {
   }
 }
 
-/** Every attempt is noted once, in order, and nothing else is: what was called, and what was skipped. */
+/** Every attempt, called or skipped, is recorded once and in order, and nothing else. */
 function expectAttemptsComplete({ records, calls, chunks, failure, world: { models } }: Seen): void {
   const { attempts } = records[0]!;
   const called = attempts.filter((attempt) => attempt.outcome !== "skipped");
@@ -250,11 +251,11 @@ function expectAttemptsComplete({ records, calls, chunks, failure, world: { mode
   expect(retried ? noted.slice(1) : noted).toEqual(ids.slice(0, noted.length - (retried ? 1 : 0)));
   if (failure !== undefined) expect(failure.attempts).toEqual(attempts);
   const report = chunks.at(-1)?.event;
-  if (report?.case === "report") expect(report.value.attempts).toEqual(attempts);
+  if (report?.case === "report") expect(report.value.attempts).toEqual(attempts.map(toAttemptMessage));
   else expect(attempts.some((attempt) => attempt.outcome === "served")).toBe(false);
 }
 
-/** What was left behind: no open upstream call, no timer, no listener. */
+/** No open upstream call, timer or listener remains. */
 function expectNothingLeft({ calls, world: { clock }, signal }: Seen): void {
   for (const call of calls) {
     expect(call.state).not.toBe("open");
@@ -264,7 +265,7 @@ function expectNothingLeft({ calls, world: { clock }, signal }: Seen): void {
   expect(getEventListeners(signal, "abort")).toEqual([]);
 }
 
-/** One record, which says how it ended. */
+/** There is one ledger entry, with the outcome. */
 function expectOneRecord({ records, ledgered, chunks, failure }: Seen): void {
   expect(records).toHaveLength(1);
   const { demands, releases, entries } = ledgered;
@@ -275,7 +276,7 @@ function expectOneRecord({ records, ledgered, chunks, failure }: Seen): void {
   expect(records[0]!.failure).toBe(failure);
 }
 
-/** The failure that is shown: the caller's own, that of a broken answer, that of the whole time, or the primary's. */
+/** The returned failure: the cancellation, the broken answer, the total timeout, or the primary's failure. */
 function rightFailure({ failure, signal, chunks, records, world }: Seen): string | undefined {
   if (failure === undefined) return undefined;
   const { attempts } = records[0]!;
@@ -283,7 +284,7 @@ function rightFailure({ failure, signal, chunks, records, world }: Seen): string
   if (signal.aborted && failure.code === (signal.reason as Failure).code) return failure.code;
   if (failure.message.startsWith("The completion took longer")) return "upstream_timeout";
   if (chunks.length > 0 || !failure.code.startsWith("upstream_")) return last!.outcome;
-  // Nothing is left of the plan, then.
+  // The plan is released by then.
   if (last!.model !== world.models.at(-1)!.id) return "that of another model";
   return (
     attempts.findLast(({ model, outcome }) => model === world.models[0]!.id && outcome !== "skipped")?.outcome ??
@@ -299,7 +300,7 @@ function judge(seen: Seen): void {
   expect(seen.failure?.code).toBe(rightFailure(seen));
 }
 
-it("keeps its promises for a stream, whatever the upstream models and the caller do", async () => {
+it("keeps its invariants for a stream, with any upstream models and callers", async () => {
   await fc.assert(
     fc.asyncProperty(anyCase, async (drawn) => {
       const seen = await run(drawn, "stream");
@@ -310,7 +311,7 @@ it("keeps its promises for a stream, whatever the upstream models and the caller
   );
 });
 
-it("keeps its promises for a whole answer, whatever the upstream models and the caller do", async () => {
+it("keeps its invariants for a whole answer, with any upstream models and callers", async () => {
   await fc.assert(
     fc.asyncProperty(anyCase, async (drawn) => judge(await run(drawn, "whole"))),
     { numRuns: 400 },

@@ -1,14 +1,14 @@
 import { expect, it } from "vitest";
 import { RetryBudget } from "../../src/router/retry-budget.ts";
 
-/** How many retries the budget gives now, if not for ever. */
+/** Returns the number of retries that the budget permits now, at most 1,000. */
 function roomIn(budget: RetryBudget): number {
   let room = 0;
   while (room < 1_000 && budget.take() !== undefined) room += 1;
   return room;
 }
 
-/** How many retries the budget gives while this many requests are under way. */
+/** Returns the number of retries that the budget permits with this many requests in flight. */
 function roomWith(requests: number): number {
   const budget = new RetryBudget();
   for (let count = 0; count < requests; count++) budget.begin();
@@ -23,11 +23,11 @@ it.each([
   { requests: 19, room: 4 },
   { requests: 24, room: 4 },
   { requests: 100, room: 17 },
-])("$requests requests under way leave room for $room retries", ({ requests, room }) => {
+])("$requests requests in flight permit $room retries", ({ requests, room }) => {
   expect(roomWith(requests)).toBe(room);
 });
 
-it("room that is given back can be taken again", () => {
+it("a released retry can be taken again", () => {
   const budget = new RetryBudget();
   const [first] = [budget.take(), budget.take(), budget.take()];
   expect(budget.take()).toBeUndefined();
@@ -36,16 +36,16 @@ it("room that is given back can be taken again", () => {
   expect(budget.take()).toBeUndefined();
 });
 
-it("requests that are over leave no room behind", () => {
+it("finished requests add nothing to the budget", () => {
   const budget = new RetryBudget();
   const ends = Array.from({ length: 100 }, () => budget.begin());
   for (const end of ends) end();
   expect(roomIn(budget)).toBe(3);
 });
 
-it("keeps what a failing provider is asked at 1.2 times the requests, however long its failures take", () => {
+it("limits calls of a failing provider to 1.2 times the requests, however long its failures take", () => {
   const budget = new RetryBudget();
-  // Each goes on without a break and at a pace of its own, and tries again at once where it may.
+  // Each sends one request after the other at its own rate, and retries at once if permitted.
   const callers = Array.from({ length: 100 }, (_, index) => ({
     everyMs: 1_000 + index,
     failsAtMs: 10 * index,
@@ -67,6 +67,6 @@ it("keeps what a failing provider is asked at 1.2 times the requests, however lo
     requests += 1;
   }
   expect(calls).toBeLessThanOrEqual(1.2 * requests + 3);
-  // Retries are not kept out altogether, either.
+  // Retries are still permitted.
   expect(calls).toBeGreaterThan(1.15 * requests);
 });

@@ -2,10 +2,10 @@ import { create } from "@bufbuild/protobuf";
 import {
   type CompletionChunk,
   CompletionRequestSchema,
-  type Delta,
+  type PartDelta,
   FinishReason,
 } from "../../gen/parley/v1/completion_pb.js";
-import type { Attempt } from "../../gen/parley/v1/report_pb.js";
+import type { Attempt } from "../../src/core/attempt.ts";
 import { deltaChunk, finishChunk } from "../../src/core/chunks.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { Model } from "../../src/core/model.ts";
@@ -16,7 +16,7 @@ import { createRouter, type OwnedRouter, type RouterOptions } from "../../src/ro
 import { FakeClock } from "../support/fake-clock.ts";
 import { type ModelFacts, modelOf, type Script, ScriptedProvider } from "../support/scripted-provider.ts";
 
-/** A router over scripted models, in a world whose time is moved by hand. */
+/** A router with scripted models and a fake clock. */
 export interface World {
   readonly clock: FakeClock;
   readonly provider: ScriptedProvider;
@@ -25,7 +25,7 @@ export interface World {
 }
 
 export interface WorldOptions {
-  /** What each model does, by its ID; the order is that of the plan. */
+  /** Script of each model by its ID, in the order of the plan. */
   readonly scripts: Readonly<Record<string, readonly Script[]>>;
   readonly translations?: Readonly<Record<string, Partial<Translation> | Failure>>;
   readonly facts?: ModelFacts;
@@ -49,13 +49,13 @@ export function createWorld({ scripts, translations = {}, facts, random = () => 
   return { clock, provider, models, router };
 }
 
-/** Of a key without a budget. */
+/** Limits of a key without a budget. */
 export const NO_RULES: SendingRules = { options: undefined, capped: false };
 
-/** One call of the router, as core makes it. */
+/** One call of the router, with core's arguments. */
 export interface TestCall extends RouterCall {
   readonly caller: AbortController;
-  /** What core was told that may be billed. */
+  /** Billable amounts reported to core. */
   readonly billable: readonly UncountedAttempt[];
 }
 
@@ -79,13 +79,13 @@ export function newCall(): TestCall {
   };
 }
 
-/** What came of a stream. */
+/** Result of a stream. */
 export interface Streamed {
   readonly batches: readonly (readonly CompletionChunk[])[];
   readonly failure: Failure | undefined;
 }
 
-/** Reads a whole stream, with all the time that it needs. */
+/** Reads a whole stream; the fake clock advances as needed. */
 export async function stream(
   world: World,
   call: TestCall = newCall(),
@@ -96,7 +96,7 @@ export async function stream(
   return clock.drive(collect((emit) => plan.stream(call, emit)));
 }
 
-/** Collects batches until the end or the failure. */
+/** Collects batches until the end or a failure. */
 export async function collect(given: (emit: Emit) => Promise<void>): Promise<Streamed> {
   const batches: (readonly CompletionChunk[])[] = [];
   try {
@@ -108,7 +108,7 @@ export async function collect(given: (emit: Emit) => Promise<void>): Promise<Str
   }
 }
 
-/** Gets a whole answer, with all the time that it needs. */
+/** Reads a whole answer; the fake clock advances as needed. */
 export async function whole(world: World, call: TestCall = newCall()): Promise<Routed | Failure> {
   const { router, models, clock } = world;
   const plan = router.plan(create(CompletionRequestSchema), models, { mode: "whole", rules: NO_RULES });
@@ -120,22 +120,23 @@ export async function whole(world: World, call: TestCall = newCall()): Promise<R
   }
 }
 
-/** Attempts in short: `a:served`. */
+/** Formats attempts: `a:served`. */
 export function outcomes(attempts: readonly Attempt[]): string[] {
   return attempts.map(({ model, outcome }) => `${model}:${outcome}`);
 }
 
-/** The text of the deltas, and of other events their names: `start hi finish report`. */
+/** Text of the deltas, and names of other events: `start hi finish report`. */
 export function said(batches: readonly (readonly CompletionChunk[])[]): string {
   return batches
     .flat()
-    .map(({ event }) => (event.case === "delta" ? textOf(event.value) : event.case))
+    .map(({ event }) => (event.case === "partDelta" ? textOf(event.value) : event.case))
     .join(" ");
 }
 
-const textOf = ({ content }: Delta): string => (content.case === "text" ? content.value : (content.case ?? "nothing"));
+const textOf = ({ content }: PartDelta): string =>
+  content.case === "text" ? content.value : (content.case ?? "nothing");
 
-export const say = (text: string): CompletionChunk => deltaChunk(0, { case: "text", value: text });
+export const say = (text: string): CompletionChunk => deltaChunk(0, 0, { case: "text", value: text });
 export const stop = finishChunk(0, FinishReason.STOP, "stop");
 
 /** Answers with these words, one per batch. */
@@ -143,12 +144,12 @@ export function serves(...words: readonly string[]): Script {
   return { batches: [...words.map((word) => [say(word)]), [stop]], ending: "end" };
 }
 
-/** Fails in this way after these words. */
+/** Fails with this failure after these words. */
 export function fails(failure: Failure, ...words: readonly string[]): Script {
   return { batches: words.map((word) => [say(word)]), ending: failure };
 }
 
-/** Says nothing more after these words. */
+/** Stays silent after these words. */
 export function hangs(...words: readonly string[]): Script {
   return { batches: words.map((word) => [say(word)]), ending: "hang" };
 }

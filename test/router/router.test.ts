@@ -13,7 +13,7 @@ it("finds models by their ID and lists them in the order of the configuration", 
   expect(router.find("__proto__")).toBeUndefined();
 });
 
-it("keeps one breaker for all models that lead to the same upstream model", async () => {
+it("has one circuit breaker for all models with the same upstream model", async () => {
   const world = createWorld({ scripts: { a: [fails(refused)] }, breaker: { failures: 1 } });
   await stream(world);
   const alias = modelOf("alias", world.provider, { upstream: { name: "a-upstream" } });
@@ -21,7 +21,7 @@ it("keeps one breaker for all models that lead to the same upstream model", asyn
   expect(failure?.attempts).toMatchObject([{ model: "alias", outcome: "skipped" }]);
 });
 
-it("learns health anew when the configuration changes: what was wrong may have been mended", async () => {
+it("resets health when the configuration changes, because the change may have fixed the cause", async () => {
   const world = createWorld({ scripts: { a: [fails(refused)], b: [fails(refused)] }, breaker: { failures: 1 } });
   await stream(world);
   expect(world.router.health()).toEqual(
@@ -36,7 +36,7 @@ it("learns health anew when the configuration changes: what was wrong may have b
   expect(world.router.health()).toEqual(new Map());
 });
 
-it("ends a request under way with the models that it began with", async () => {
+it("serves a request in flight with the models from its start", async () => {
   const world = createWorld({ scripts: { a: [{ ending: refused, pauseMs: 1_000 }], b: [serves("hi")] } });
   world.clock.after(500, () => world.router.replace([]));
   const { batches } = await stream(world);

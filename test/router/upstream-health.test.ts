@@ -1,12 +1,12 @@
-import { create } from "@bufbuild/protobuf";
 import { beforeEach, describe, expect, it } from "vitest";
-import { type Attempt, AttemptSchema } from "../../gen/parley/v1/report_pb.js";
 import type { CompletionRecord } from "../../src/core/ledger.ts";
 import type { Model } from "../../src/core/model.ts";
 import { createHealthRecorder, type HealthRecorder } from "../../src/router/upstream-health.ts";
 import { somebody } from "../support/core-ports.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
+import type { Attempt } from "../../src/core/attempt.ts";
+import { attemptOf } from "../support/attempt.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -19,15 +19,14 @@ beforeEach(() => {
   clock = new FakeClock();
   const provider = new ScriptedProvider(clock, {});
   model = modelOf("words", provider);
-  // Another ID that leads to the same upstream model.
+  // Another ID with the same upstream model.
   twin = { ...model, id: "words-latest" };
   const models = [model, twin];
   health = createHealthRecorder({ find: (id) => models.find((each) => each.id === id) }, clock);
 });
 
-function attempt(outcome: string, facts: Partial<Omit<Attempt, "$typeName">> = {}): Attempt {
-  return create(AttemptSchema, { model: "words", outcome, durationMs: 10, reason: "", ...facts });
-}
+const attempt = (outcome: Attempt["outcome"], facts: Partial<Attempt> = {}): Attempt =>
+  attemptOf({ model: "words", outcome, durationMs: 10, ...facts });
 
 function record(attempts: readonly Attempt[], facts: Partial<CompletionRecord> = {}): void {
   health.record({
@@ -54,7 +53,7 @@ function record(attempts: readonly Attempt[], facts: Partial<CompletionRecord> =
 }
 
 describe("the health of an upstream model", () => {
-  it("is nothing before it was called", () => {
+  it("is empty before the first call", () => {
     const { attempts, failures, firstContent, duration, lastFailures } = health.of(model);
     expect({ attempts, failures, firstContent, duration, lastFailures }).toEqual({
       attempts: 0,
@@ -65,7 +64,7 @@ describe("the health of an upstream model", () => {
     });
   });
 
-  it("counts how attempts ended, whatever ID has led to them", () => {
+  it("counts attempts by outcome, for all IDs of the model", () => {
     record([attempt("upstream_timeout"), attempt("served")]);
     record([attempt("served", { model: "words-latest" })]);
     record([attempt("skipped")]);
@@ -75,7 +74,7 @@ describe("the health of an upstream model", () => {
     expect(Object.fromEntries(health.of(model).outcomes)).toEqual({ upstream_timeout: 1, served: 2, skipped: 1 });
   });
 
-  it.each([
+  it.each<[Attempt["outcome"], number]>([
     ["upstream_unavailable", 1],
     ["upstream_rate_limited", 1],
     ["upstream_refused_us", 1],
@@ -86,22 +85,22 @@ describe("the health of an upstream model", () => {
     ["deadline_exceeded", 0],
     ["unauthenticated", 0],
     ["permission_denied", 0],
-  ])("takes %s for %i failures of its own", (outcome, failures) => {
+  ])("counts %s as %i failures of the model", (outcome, failures) => {
     record([attempt(outcome)]);
     expect(health.of(model)).toMatchObject({ attempts: 1, failures });
   });
 
-  it("has percentiles of first contents and of whole answers", () => {
+  it("has percentiles of time to first content and of whole answers", () => {
     for (let ms = 1; ms <= 100; ms += 1) {
       record([attempt("served", { durationMs: ms * 10 })], { firstContentMs: ms });
-      // Beyond the 64 of a minute the oldest go.
+      // The oldest beyond the 64 of a minute are removed.
       if (ms % 50 === 0) clock.advance(MINUTE_MS);
     }
     expect(health.of(model).firstContent).toEqual({ count: 100, p50Ms: 50, p95Ms: 95 });
     expect(health.of(model).duration).toEqual({ count: 100, p50Ms: 500, p95Ms: 950 });
   });
 
-  it("does not take the time of other attempts for its own", () => {
+  it("does not include the time of other attempts", () => {
     record([attempt("upstream_timeout", { durationMs: 60_000 }), attempt("served")], { firstContentMs: 60_010 });
     expect(health.of(model).firstContent).toBeUndefined();
     expect(health.of(model).duration).toEqual({ count: 1, p50Ms: 10, p95Ms: 10 });
@@ -112,7 +111,7 @@ describe("the health of an upstream model", () => {
     expect(health.of(model).firstContent).toEqual({ count: 1_000, p50Ms: 968, p95Ms: 997 });
   });
 
-  it("shows the latest 20 failures, newest first, with what leads to their requests", () => {
+  it("has the latest 20 failures, newest first, with the IDs of their requests", () => {
     for (let index = 0; index < 25; index += 1) {
       clock.advance(10);
       const failed = attempt("upstream_unavailable", { reason: `reason ${index}`, upstreamStatus: 503 });
@@ -132,14 +131,14 @@ describe("the health of an upstream model", () => {
     expect(lastFailures.at(-1)?.requestId).toBe("req_5");
   });
 
-  it("cuts words that go on and on", () => {
+  it("truncates long messages", () => {
     record([attempt("upstream_protocol", { reason: "🦜".repeat(5_000) })]);
     const [failure] = health.of(model).lastFailures;
     expect(failure!.reason.length).toBeLessThanOrEqual(300);
     expect(failure!.reason.isWellFormed()).toBe(true);
   });
 
-  it("forgets what is more than a quarter of an hour old", () => {
+  it("removes data older than 15 minutes", () => {
     const startedMs = clock.now();
     record([attempt("upstream_unavailable")], { firstContentMs: 5 });
     clock.advance(13 * MINUTE_MS);

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { afterThisLoopTurn } from "../../src/scheduling/read-scheduler.ts";
 
-describe("the end of a turn of the event loop", () => {
-  it("lets all who wait for it go on together, in order, when what the turn began with is over", async () => {
+describe("the end of an event-loop turn", () => {
+  it("resumes all waiters together, in order, after the turn's own work", async () => {
     const done: string[] = [];
     const goOn = async (name: string): Promise<void> => {
       await afterThisLoopTurn();
@@ -17,7 +17,7 @@ describe("the end of a turn of the event loop", () => {
     expect(done).toEqual(["a", "b", "a again", "b again"]);
   });
 
-  it("comes again for who asks in the next one", async () => {
+  it("is awaited again in the next turn", async () => {
     await afterThisLoopTurn();
     let isOver = false;
     const next = afterThisLoopTurn().then(() => (isOver = true));

@@ -4,7 +4,7 @@ import { FairQueue } from "../../src/scheduling/fair-queue.ts";
 describe("the fair queue", () => {
   const waiters = (text: string) => text.split(" ").map((name) => ({ key: name[0]!, name }));
 
-  it("lets the keys take turns, each with its oldest", () => {
+  it("alternates between keys, oldest waiter first", () => {
     const queue = new FairQueue<{ key: string; name: string }>();
     for (const waiter of waiters("a1 a2 a3 b1 a4 c1 b2")) queue.add(waiter);
     const order = Array.from({ length: 7 }, () => queue.next()!.name);
@@ -13,7 +13,7 @@ describe("the fair queue", () => {
     expect([queue.size, queue.keys]).toEqual([0, 0]);
   });
 
-  it("passes over keys whose oldest waiter may not have its turn yet", () => {
+  it("skips keys whose oldest waiter is not eligible", () => {
     const queue = new FairQueue<{ key: string; name: string }>();
     for (const waiter of waiters("a1 a2 b1 c1")) queue.add(waiter);
     const notA = ({ key }: { key: string }): boolean => key !== "a";
@@ -21,7 +21,7 @@ describe("the fair queue", () => {
     expect([queue.size, queue.next()!.name]).toEqual([2, "a1"]);
   });
 
-  it("forgets who leaves, and the key with its last", () => {
+  it("removes waiters, and a key with its last waiter", () => {
     const queue = new FairQueue<{ key: string; name: string }>();
     const [a1, a2, b1] = waiters("a1 a2 b1");
     for (const waiter of [a1!, a2!, b1!]) queue.add(waiter);
@@ -32,7 +32,7 @@ describe("the fair queue", () => {
     expect(queue.next()).toBe(a2);
   });
 
-  it("gives back who has waited too long, of all keys", () => {
+  it("removes and returns expired waiters of all keys", () => {
     const queue = new FairQueue<{ key: string; name: string }>();
     for (const waiter of waiters("a1 a2 b1 a3 b3")) queue.add(waiter);
     const late = queue.takeLate(({ name }) => Number(name[1]) < 3);

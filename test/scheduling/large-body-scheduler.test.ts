@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { LargeBodyScheduler } from "../../src/scheduling/read-scheduler.ts";
 
-it("lets the oldest answer that waits go on, one in each turn of the event loop", async () => {
+it("resumes the oldest waiting answer, one read per event-loop turn", async () => {
   const turns = new LargeBodyScheduler();
   const read: string[] = [];
   let left = 2;

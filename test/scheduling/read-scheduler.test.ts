@@ -7,10 +7,10 @@ import { ReadScheduler } from "../../src/scheduling/read-scheduler.ts";
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-/** So many are done before anybody looks at the time. */
+/** Reads between two looks at the clock. */
 const GROUP = 32;
 
-/** Parts of answers, each of which takes so long by a clock of the test's own. */
+/** Reads of responses, each with a duration on the test's clock. */
 class Parts {
   nowMs = 100;
   readonly turns = new ReadScheduler(() => this.nowMs);
@@ -19,28 +19,28 @@ class Parts {
   arrive(name: string, tookMs: number, { key = "key", bytes = 1 }: { key?: string; bytes?: number } = {}): void {
     this.turns.take(key, () => {
       this.done.push(name);
-      // As in a stream's reader, the work is not done within the call.
+      // As in a stream's reader, the work is asynchronous.
       queueMicrotask(() => queueMicrotask(() => (this.nowMs += tookMs)));
       return bytes;
     });
   }
 
-  /** So many that take so long each, by their names in this order. */
+  /** Adds `count` reads and returns their names in order. */
   arriveMany({ count, tookMs, key = "key" }: { count: number; tookMs: number; key?: string }): string[] {
     const names = Array.from({ length: count }, (_, index) => `${key} ${index}`);
     for (const name of names) this.arrive(name, tookMs, { key });
     return names;
   }
 
-  /** What the next turn of the event loop does. */
+  /** Runs the next event-loop turn and returns the reads it finished. */
   async turn(): Promise<string[]> {
     await nextTurn();
     return this.done.splice(0);
   }
 }
 
-describe("parts of answers", () => {
-  it("that have arrived in one turn are looked at together at its end, before any goes on", async () => {
+describe("reads of responses", () => {
+  it("that arrive in one turn run together at its end, before any continuation", async () => {
     const parts = new Parts();
     for (const name of ["a", "b"]) {
       parts.turns.take("key", () => {
@@ -55,26 +55,26 @@ describe("parts of answers", () => {
     expect(parts.turns.takeLongestWaitMs()).toBe(0);
   });
 
-  it("of a key wait for later turns of the event loop, in order, when there is no time left", async () => {
+  it("of a key wait for later turns, in order, when the time is used up", async () => {
     const parts = new Parts();
     const all = parts.arriveMany({ count: 3 * GROUP, tookMs: 6 / GROUP });
-    // Each group but the last leaves no time for another.
+    // Each group but the last uses up the time.
     expect(await parts.turn()).toEqual(all.slice(0, GROUP));
-    // Who comes later does not come first, although there would be time.
+    // A later read does not overtake, although there would be time.
     parts.arrive("late", 0);
     expect(await parts.turn()).toEqual(all.slice(GROUP, 2 * GROUP));
     expect(await parts.turn()).toEqual(all.slice(2 * GROUP));
     expect(await parts.turn()).toEqual(["late"]);
   });
 
-  it("are done in one turn as long as there is time, up to eight groups", async () => {
+  it("run in one turn while there is time, up to eight groups", async () => {
     const parts = new Parts();
     const all = parts.arriveMany({ count: 9 * GROUP, tookMs: 0.5 / GROUP });
     expect(await parts.turn()).toEqual(all.slice(0, 8 * GROUP));
     expect(await parts.turn()).toEqual(all.slice(8 * GROUP));
   });
 
-  it("that are large are fewer before anybody looks at the time", async () => {
+  it("that are large form smaller groups between looks at the clock", async () => {
     const parts = new Parts();
     for (const name of ["a", "b", "c"]) parts.arrive(name, 3, { bytes: 10_000 });
     expect(await parts.turn()).toEqual(["a", "b"]);
@@ -91,7 +91,7 @@ describe("parts of answers", () => {
     expect((await parts.turn()).slice(0, 3)).toEqual([loud[GROUP - 2], "quiet 2", loud[GROUP - 1]]);
   });
 
-  it("are done in each turn, however long the rest of it takes", async () => {
+  it("run in each turn, however long the rest of it takes", async () => {
     const parts = new Parts();
     parts.arrive("a", 6);
     expect(await parts.turn()).toEqual(["a"]);
@@ -101,7 +101,7 @@ describe("parts of answers", () => {
     expect(await parts.turn()).toEqual(["b", "c"]);
   });
 
-  it("are forgotten when they are done, even if others wait all the time", async () => {
+  it("are garbage-collected when done, even if others are always waiting", async () => {
     const parts = new Parts();
     const all: WeakRef<object>[] = [];
     const arrive = (): void => {
@@ -124,13 +124,13 @@ describe("parts of answers", () => {
     expect(all.filter((part) => part.deref() !== undefined).length).toBeLessThan(2_000);
   });
 
-  it("tell how long they had to wait, those that still do included, once", async () => {
+  it("report their waiting time once, including those still waiting", async () => {
     const parts = new Parts();
     const all = parts.arriveMany({ count: 2 * GROUP, tookMs: 8 / GROUP });
     parts.nowMs += 7;
     expect(parts.turns.takeLongestWaitMs()).toBe(7);
     expect(await parts.turn()).toEqual(all.slice(0, GROUP));
-    // The first group waited for 7, the second for 15 by now.
+    // The first group has waited for 7, the second for 15.
     expect(parts.turns.takeLongestWaitMs()).toBe(15);
     expect(await parts.turn()).toEqual(all.slice(GROUP));
     expect(parts.turns.takeLongestWaitMs()).toBe(15);

@@ -11,13 +11,13 @@ function ask(text: string, more: Partial<Prompt> = {}): Prompt {
   return { model: "m", turns: [{ role: "user", text, images: [] }], tools: [], toolChoice, stop: [], ...more };
 }
 
-async function tell(prompt: Prompt): Promise<string> {
+async function textOf(prompt: Prompt): Promise<string> {
   return joinText((await composeAnswer(prompt, 0)).parts);
 }
 
 describe("an answer", () => {
   it.each(DIALECTS)(
-    "is the same to the same request in the %s dialect, byte for byte but for the time",
+    "is identical for the same request in the %s dialect, except for the timestamp",
     async (dialect) => {
       const simulator = await openSimulator();
       const read = async (request: { path: string; body: unknown }): Promise<string> =>
@@ -27,7 +27,7 @@ describe("an answer", () => {
     },
   );
 
-  it("is the same from another simulator", async () => {
+  it("is identical from another simulator", async () => {
     const texts: string[] = [];
     for (const simulator of [await openSimulator(), await openSimulator()]) {
       texts.push(await (await post(simulator, { dialect: "gemini" })).text());
@@ -35,14 +35,14 @@ describe("an answer", () => {
     expect(texts[0]).toBe(texts[1]);
   });
 
-  it.each([1, 12, 13, 100, 2500])("has exactly the %i words that were asked for", async (count) => {
-    const text = await tell(ask(`Please write ${count} words about the sea`));
+  it.each([1, 12, 13, 100, 2500])("has exactly the %i requested words", async (count) => {
+    const text = await textOf(ask(`Please write ${count} words about the sea`));
     expect(text.split(/\s+/u)).toHaveLength(count);
     expect(text).toMatch(/\.$/u);
   });
 
-  it("is cut by a token limit and not changed by it", async () => {
-    const whole = await tell(ask("Write 50 words"));
+  it("is truncated, but not otherwise changed, by a token limit", async () => {
+    const whole = await textOf(ask("Write 50 words"));
     const cut = await composeAnswer(ask("Write 50 words", { maxTokens: 10 }), 0);
     expect(cut).toMatchObject({ end: { kind: "length" }, usage: { completionTokens: 10 } });
     expect(whole.startsWith(joinText(cut.parts))).toBe(true);
@@ -54,26 +54,26 @@ describe("an answer", () => {
     expect(joinText(answer.parts)).toMatch(/alpha $/u);
   });
 
-  it("counts exactly the tokens it has, also where words are not ASCII", async () => {
+  it("counts its tokens exactly, including non-ASCII text", async () => {
     const answer = await composeAnswer(ask("Grüße aus Köln 👩‍🚀 世界"), 0);
     expect(answer.usage.completionTokens).toBe(splitTokens(joinText(answer.parts)).length);
     expect(joinText(answer.parts)).toContain("Grüße aus Köln 👩‍🚀 世界");
   });
 
-  it("costs more prompt tokens for a longer request", async () => {
+  it("counts more prompt tokens for a longer request", async () => {
     const short = await composeAnswer(ask("Hi"), 0);
     const long = await composeAnswer(ask("Hi ".repeat(400)), 0);
     expect(short.usage.promptTokens).toBe(4);
     expect(long.usage.promptTokens).toBe(303);
   });
 
-  it("quotes a long message only in part", async () => {
-    const text = await tell(ask("tide ".repeat(1000)));
+  it("truncates the quote of a long message", async () => {
+    const text = await textOf(ask("tide ".repeat(1000)));
     expect(text.length).toBeLessThan(600);
     expect(text).toContain("tide…");
   });
 
-  it("calls every tool that the message names, or one when calls must not be parallel", async () => {
+  it("calls every tool that the message names, or only one without parallel calls", async () => {
     const tools = ["get_weather", "get_time", "ping"].map((name) => ({ name, parameters: undefined }));
     const named = async (parallel: boolean): Promise<unknown[]> => {
       const prompt = ask("get the weather with get-weather and Get Time", {
@@ -92,7 +92,7 @@ describe("an answer", () => {
     ["The weathercock is broken", []],
     ["Please ping", ["ping"]],
     ["What is gettable?", []],
-  ])("understands what a tool gets as its name: %s", async (question, called) => {
+  ])("matches a tool by its name without the verb: %s", async (question, called) => {
     const tools = ["get_weather", "ping", "get"].map((name) => ({ name, parameters: undefined }));
     const { parts } = await composeAnswer(ask(question, { tools }), 0);
     expect(parts.flatMap((part) => (part.kind === "call" ? [part.name] : []))).toEqual(called);
@@ -105,15 +105,15 @@ describe("an answer", () => {
     expect(parts).toMatchObject([{ kind: "call", input: { name: "Åse", age: 42, note: "example note" } }]);
   });
 
-  it("answers in JSON where only the instructions say so, with the properties that the message quotes", async () => {
+  it("is JSON if only the system message demands it, with the properties quoted in the message", async () => {
     const instructed = ask("A joke with 'setup' and 'punchline'");
     const turns = [{ role: "system", text: "Answer with exactly one JSON object.", images: [] } as const];
-    const text = await tell({ ...instructed, turns: [...turns, ...instructed.turns] });
+    const text = await textOf({ ...instructed, turns: [...turns, ...instructed.turns] });
     expect(Object.keys(JSON.parse(text))).toEqual(["setup", "punchline"]);
-    expect(JSON.parse(await tell(ask("Anything", { json: {} })))).toEqual({ simulated: true });
+    expect(JSON.parse(await textOf(ask("Anything", { json: {} })))).toEqual({ simulated: true });
   });
 
-  it("leaves a call out that does not fit into the token limit", async () => {
+  it("omits a call that exceeds the token limit", async () => {
     const tools = [
       { name: "f", parameters: { type: "object", properties: { text: { type: "string", minLength: 300 } } } },
     ];

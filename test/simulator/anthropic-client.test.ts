@@ -25,7 +25,7 @@ const WEATHER: Anthropic.Tool = {
 };
 
 describe("the official Anthropic client", () => {
-  it("gets a message that quotes the question and says that it is simulated", async () => {
+  it("gets a message that quotes the question and identifies itself as simulated", async () => {
     const client = await openClient();
     const message = await client.messages.create({ ...ask("What is a tide?"), system: "You are terse." });
     expect(message).toMatchObject({ role: "assistant", model: MODEL, stop_reason: "end_turn" });
@@ -36,7 +36,7 @@ describe("the official Anthropic client", () => {
     expect(message._request_id).toMatch(/^req_/u);
   });
 
-  it("puts a stream together to the same message that it gets whole", async () => {
+  it("assembles a stream into the same message as the whole response", async () => {
     const client = await openClient();
     const whole = await client.messages.create(ask("Tell me a story in 60 words"));
     const streamed = await client.messages.stream(ask("Tell me a story in 60 words")).finalMessage();
@@ -45,7 +45,7 @@ describe("the official Anthropic client", () => {
     expect(readText(whole).split(/\s+/u)).toHaveLength(60);
   });
 
-  it("sees one text event for every output token", async () => {
+  it("receives one text event per output token", async () => {
     const client = await openClient();
     const stream = client.messages.stream(ask("Hello"));
     let events = 0;
@@ -56,7 +56,7 @@ describe("the official Anthropic client", () => {
     expect(events).toBe(message.usage.output_tokens);
   });
 
-  it("is told which stop sequence ended the answer, and when the token limit did", async () => {
+  it("gets the stop reason: the stop sequence or the token limit", async () => {
     const client = await openClient();
     const stopped = await client.messages.create({ ...ask("one two HALT three"), stop_sequences: ["HALT"] });
     expect(stopped).toMatchObject({ stop_reason: "stop_sequence", stop_sequence: "HALT" });
@@ -65,7 +65,7 @@ describe("the official Anthropic client", () => {
     expect(cut).toMatchObject({ stop_reason: "max_tokens", usage: { output_tokens: 5 } });
   });
 
-  it("has its picture described by type and size", async () => {
+  it("gets a description of its image with type and size", async () => {
     const client = await openClient();
     const message = await client.messages.create(
       ask([
@@ -76,7 +76,7 @@ describe("the official Anthropic client", () => {
     expect(readText(message)).toContain("image/png, 1 × 1 pixels, 70 bytes");
   });
 
-  it("calls a tool that the message names, with arguments of its schema, and uses the result", async () => {
+  it("gets a call of the named tool with arguments of its schema, and an answer with the result", async () => {
     const client = await openClient();
     const question = ask("Please get weather for Oslo");
     const first = await client.messages.create({ ...question, tools: [WEATHER] });
@@ -96,7 +96,7 @@ describe("the official Anthropic client", () => {
     expect(readText(second)).toContain("14 degrees, rain");
   });
 
-  it("streams the arguments of a forced tool", async () => {
+  it("receives the arguments of a forced tool as a stream", async () => {
     const client = await openClient();
     const forced = { ...ask("Hi"), tools: [WEATHER], tool_choice: { type: "tool" as const, name: "get_weather" } };
     const whole = await client.messages.create(forced);
@@ -121,20 +121,20 @@ describe("the official Anthropic client", () => {
     ["status=529", Anthropic.InternalServerError, 529, "overloaded_error"],
     ["status=400; message=prompt is too long", Anthropic.BadRequestError, 400, "invalid_request_error"],
     ["status=401", Anthropic.AuthenticationError, 401, "authentication_error"],
-  ])("throws its own class for the fault %s", async (fault, errorClass, status, type) => {
+  ])("throws its own error class for the fault %s", async (fault, errorClass, status, type) => {
     const client = await openClient({ faults: [{ fault }] });
     const failure: unknown = await client.messages.create(ask("Hello")).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(errorClass);
     expect(failure).toMatchObject({ status, error: { type: "error", error: { type } } });
   });
 
-  it("reads how long it has to wait", async () => {
+  it("reads the retry-after header", async () => {
     const client = await openClient({ faults: [{ fault: "status=429; retry-after=7" }] });
     const failure: unknown = await client.messages.create(ask("Hello")).catch((error: unknown) => error);
     expect((failure as InstanceType<typeof Anthropic.RateLimitError>).headers.get("retry-after")).toBe("7");
   });
 
-  it("retries by itself until a fault has been used up", async () => {
+  it("retries automatically until a fault is exhausted", async () => {
     const simulator = await openSimulator({ faults: [{ fault: "status=529; times=2" }] });
     const client = new Anthropic({ apiKey: "any", authToken: null, baseURL: simulator.url, maxRetries: 2 });
     const message = await client.messages.create(ask("Hello"));
@@ -142,12 +142,12 @@ describe("the official Anthropic client", () => {
     expect(simulator.requests.recent.map((entry) => entry.status)).toEqual([529, 529, 200]);
   });
 
-  it("throws when an error comes in mid-stream", async () => {
+  it("throws for an error during the stream", async () => {
     const client = await openClient({ faults: [{ fault: "error-after=3" }] });
     await expect(client.messages.stream(ask("Hello")).finalMessage()).rejects.toThrow(/api_error/u);
   });
 
-  it("is refused with the field's name for an unknown field", async () => {
+  it("gets an error that names an unknown field", async () => {
     const client = await openClient();
     await expect(client.messages.create(Object.assign(ask("Hello"), { seed: 1 }))).rejects.toThrow(
       "seed: Extra inputs are not permitted",

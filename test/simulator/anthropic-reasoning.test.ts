@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { openSimulator, post } from "./support/simulators.ts";
 
 const CLAUDE = "claude-sonnet-4-5-20250929";
-/** Not listed: it may do everything. */
+/** An unlisted model, which supports all features. */
 const NEWEST = "claude-newest";
 
 const WEATHER = {
@@ -35,15 +35,15 @@ async function openAnthropic(): Promise<Anthropic> {
 describe("reasoning in the Anthropic dialect", () => {
   it.each([
     ["before text", ask(), ["thinking", "text"]],
-    ["before a call", ask({ question: "Use get_weather", tools: [WEATHER] }), ["thinking", "tool_use"]],
+    ["before a tool call", ask({ question: "Use get_weather", tools: [WEATHER] }), ["thinking", "tool_use"]],
     ["without its text", ask({ thinking: { ...MANUAL, display: "omitted" } }), ["thinking", "text"]],
-    ["in part redacted", ask({ question: "Say what was redacted" }), ["thinking", "redacted_thinking", "text"]],
+    ["partly redacted", ask({ question: "Say what was redacted" }), ["thinking", "redacted_thinking", "text"]],
     [
-      "as much as the model sees fit",
+      "in adaptive mode",
       ask({ model: NEWEST, thinking: { type: "adaptive", display: "summarized" }, output_config: { effort: "max" } }),
       ["thinking", "text"],
     ],
-  ])("comes %s, the same whole and streamed", async (_, request, types) => {
+  ])("is returned %s, whole and streamed alike", async (_, request, types) => {
     const client = await openAnthropic();
     const whole = await client.messages.create(request);
     const streamed = await client.messages.stream(request).finalMessage();
@@ -54,7 +54,7 @@ describe("reasoning in the Anthropic dialect", () => {
     expect(streamed.usage).toEqual(whole.usage);
   });
 
-  it("is counted inside the output tokens, and is not there unless it is asked for", async () => {
+  it("counts as output tokens, and is absent unless requested", async () => {
     const client = await openAnthropic();
     const plain = await client.messages.create(ask({ thinking: { type: "disabled" } }));
     const thought = await client.messages.create(ask());
@@ -76,14 +76,14 @@ describe("reasoning in the Anthropic dialect", () => {
     expect(await count("max")).toBeGreaterThan(await count("low"));
   });
 
-  it("uses up the token limit before anything is said", async () => {
+  it("counts against the token limit before any other content", async () => {
     const client = await openAnthropic();
     const cut = await client.messages.create(ask({ model: NEWEST, thinking: { type: "adaptive" }, max_tokens: 5 }));
     expect(cut).toMatchObject({ stop_reason: "max_tokens", usage: { output_tokens: 5 } });
     expect(cut.content).toMatchObject([{ type: "thinking", thinking: "" }]);
   });
 
-  it("may come back unchanged with the result of a call", async () => {
+  it("is accepted unchanged with the result of a call", async () => {
     const client = await openAnthropic();
     const request = ask({ question: "Use get_weather, redacted", tools: [WEATHER] });
     const { content } = await client.messages.create(request);
@@ -109,7 +109,7 @@ describe("reasoning in the Anthropic dialect", () => {
       "Invalid `signature` in `thinking` block",
     ],
     [
-      "sealed data was changed",
+      "redacted data was changed",
       (content) => content.map((block) => (block.type === "redacted_thinking" ? { ...block, data: "AAAA" } : block)),
       "Invalid `data` in `redacted_thinking` block",
     ],
@@ -119,16 +119,16 @@ describe("reasoning in the Anthropic dialect", () => {
       "blocks in the latest assistant message cannot be modified",
     ],
     [
-      "the blocks changed places",
+      "the order of the blocks was changed",
       ([first, second, ...rest]) => [second, first, ...rest],
       "blocks in the latest assistant message cannot be modified",
     ],
     [
-      "a call that was thought about comes back without it",
+      "a call is sent back without its thinking block",
       (content) => content.filter((block) => block.type === "tool_use"),
       "Expected `thinking` or `redacted_thinking`, but found `tool_use`",
     ],
-  ])("is refused when %s", async (_, change, message) => {
+  ])("is rejected if %s", async (_, change, message) => {
     const client = await openAnthropic();
     const request = ask({ question: "Use get_weather, redacted", tools: [WEATHER] });
     const { content } = await client.messages.create(request);
@@ -137,7 +137,7 @@ describe("reasoning in the Anthropic dialect", () => {
     await expect(again).rejects.toMatchObject({ status: 400, message: expect.stringContaining(message) });
   });
 
-  it("may be left out altogether by models that adapt it", async () => {
+  it("may be omitted completely in adaptive mode", async () => {
     const client = await openAnthropic();
     const request = ask({
       model: NEWEST,
@@ -161,20 +161,20 @@ describe("reasoning in the Anthropic dialect", () => {
       "greater than or equal to 1024",
     ],
     ["a budget as large as the limit", { max_tokens: 1024, thinking: MANUAL }, "greater than `thinking.budget_tokens`"],
-    ["a temperature beside it", { temperature: 0.5, thinking: MANUAL }, "`temperature` may only be set to 1"],
-    ["a small `top_p` beside it", { top_p: 0.5, thinking: MANUAL }, "`top_p` must be"],
+    ["a temperature with thinking", { temperature: 0.5, thinking: MANUAL }, "`temperature` may only be set to 1"],
+    ["a small `top_p` with thinking", { top_p: 0.5, thinking: MANUAL }, "`top_p` must be"],
     [
-      "a forced tool beside it",
+      "a forced tool with thinking",
       { tools: [WEATHER], tool_choice: { type: "any" }, thinking: MANUAL },
       "forces tool use",
     ],
-    ["adapting where the model cannot", { thinking: { type: "adaptive" } }, "not supported on this model"],
+    ["adaptive thinking without model support", { thinking: { type: "adaptive" } }, "not supported on this model"],
     [
-      "controls of a beta without its header",
+      "beta controls without the beta header",
       { model: NEWEST, thinking: { type: "adaptive", block_binding: { prefix_mismatch_behavior: "drop_block" } } },
       "block_binding: Extra inputs are not permitted",
     ],
-  ])("refuses %s", async (_, more, message) => {
+  ])("rejects a request with %s", async (_, more, message) => {
     const simulator = await openSimulator();
     const response = await post(simulator, { dialect: "anthropic", body: { ...ask(), ...more } });
     expect(response.status).toBe(400);
@@ -182,14 +182,14 @@ describe("reasoning in the Anthropic dialect", () => {
   });
 });
 
-/** The answer and the result of the call in it, as the next two messages. */
+/** Returns the next two messages: the answer and the results of its calls. */
 function answer(
   content: readonly Anthropic.ContentBlock[],
-  said: readonly Anthropic.ContentBlockParam[] = content,
+  sent: readonly Anthropic.ContentBlockParam[] = content,
 ): Anthropic.MessageParam[] {
   const calls = content.filter((block) => block.type === "tool_use");
   return [
-    { role: "assistant", content: [...said] },
+    { role: "assistant", content: [...sent] },
     { role: "user", content: calls.map(({ id }) => ({ type: "tool_result", tool_use_id: id, content: "Sunny" })) },
   ];
 }

@@ -4,25 +4,25 @@ import { openSimulator, post } from "./support/simulators.ts";
 
 const NUMBERS = Array.from({ length: 2_000 }, (_, index) => index + 1);
 
-/** The first number whose request meets something that matches. */
+/** Returns the number of the first request with a fault that matches. */
 function findDraw(seed: number, pattern: RegExp): number {
   return NUMBERS.find((number) => pattern.test(drawFault({ seed, percent: 100 }, number) ?? ""))!;
 }
 
 describe("chaos", () => {
-  it("draws the same faults for the same seed, and others for another one", () => {
+  it("draws the same faults for the same seed, and different ones for another seed", () => {
     const draw = (seed: number) => NUMBERS.map((number) => drawFault({ seed, percent: 50 }, number));
     expect(draw(7)).toEqual(draw(7));
     expect(draw(7)).not.toEqual(draw(8));
   });
 
-  it.each([1, CHAOS_PERCENT, 100])("lets about %i of a hundred requests meet a fault", (percent) => {
+  it.each([1, CHAOS_PERCENT, 100])("applies faults to about %i percent of requests", (percent) => {
     const faults = NUMBERS.filter((number) => drawFault({ seed: 7, percent }, number) !== undefined);
     expect(faults.length / NUMBERS.length).toBeGreaterThan((percent - 3) / 100);
     expect(faults.length / NUMBERS.length).toBeLessThan((percent + 3) / 100);
   });
 
-  it("draws nothing that cannot be read, and everything that can go wrong", () => {
+  it("draws only valid faults, and every kind of fault", () => {
     const faults = NUMBERS.map((number) => parseFault(drawFault({ seed: 7, percent: 100 }, number) ?? "explode"));
     const kinds = new Set(
       faults.map(({ failure }) => (failure?.kind === "break" ? failure.how : (failure?.kind ?? "slow"))),
@@ -31,7 +31,7 @@ describe("chaos", () => {
     expect([...kinds].toSorted().join(" ")).toBe(all);
   });
 
-  it("meets requests in the order in which they come, and again in the same way", async () => {
+  it("depends only on the order of requests, reproducibly", async () => {
     const chaos = { seed: findSeedWithoutSilence(), percent: 60 };
     const ask = async (): Promise<string[]> => {
       const simulator = await openSimulator({ chaos });
@@ -48,7 +48,7 @@ describe("chaos", () => {
     expect(new Set(first).size).toBeGreaterThan(2);
   });
 
-  it("leaves a request alone that asks for a fault of its own", async () => {
+  it("does not affect a request with its own fault", async () => {
     const seed = 3;
     const before = findDraw(seed, /^status=5/);
     const simulator = await openSimulator({ chaos: { seed, percent: 100 } });
@@ -60,7 +60,7 @@ describe("chaos", () => {
   });
 });
 
-/** What a request without patience for silence can be asked under. */
+/** Returns a seed without hangs or delays in the first 12 requests. */
 function findSeedWithoutSilence(): number {
   return NUMBERS.find((seed) =>
     NUMBERS.slice(0, 12).every((number) => !/hang|delay|drip/.test(drawFault({ seed, percent: 60 }, number) ?? "")),

@@ -35,14 +35,14 @@ async function sendToEnd(request: RawRequest): Promise<RawAnswer> {
 }
 
 describe.each(DIALECTS)("a fault in the %s dialect", (dialect) => {
-  it("answers with a status in the dialect's own error body", async () => {
+  it("responds with a status and the dialect's error body", async () => {
     const answer = await sendToEnd({ dialect, delivery: "stream", fault: "status=503; message=Out for lunch" });
     expect(answer.text).toMatch(/^HTTP\/1\.1 503 /u);
     expect(answer.text).toContain("content-type: application/json");
     expect(answer.text).toContain('"message":"Out for lunch"');
   });
 
-  it("never answers when it hangs, and forgets the request when the caller leaves", async () => {
+  it("never responds when it hangs, and releases the request when the client disconnects", async () => {
     const simulator = await openSimulator();
     const answer = send(simulator, { dialect, delivery: "whole", fault: "hang" });
     await expect.poll(() => simulator.requests.recent[0]?.fault).toBe("hang");
@@ -53,19 +53,19 @@ describe.each(DIALECTS)("a fault in the %s dialect", (dialect) => {
     expect(simulator.requests.recent[0]).not.toHaveProperty("status");
   });
 
-  it("resets the connection without a byte", async () => {
+  it("resets the connection before the first byte", async () => {
     const answer = await sendToEnd({ dialect, delivery: "whole", fault: "reset" });
     expect(answer).toMatchObject({ text: "", end: "reset" });
   });
 
-  it("stalls after the content events that were asked for", async () => {
+  it("stalls after the requested number of content events", async () => {
     const answer = send(await openSimulator(), { dialect, delivery: "stream", fault: "hang-after=3" });
     await expect.poll(() => countContent(answer, dialect)).toBe(3);
     expect(answer.text).not.toMatch(FINISH[dialect]);
     expect(answer.end).toBeUndefined();
   });
 
-  it("ends in mid-stream without the last chunk of the body when it is cut", async () => {
+  it("closes the connection during the stream without the final chunk when it is cut", async () => {
     const answer = await sendToEnd({ dialect, delivery: "stream", fault: "cut-after=2" });
     expect(answer.end).toBe("fin");
     expect(countContent(answer, dialect)).toBe(2);
@@ -73,7 +73,7 @@ describe.each(DIALECTS)("a fault in the %s dialect", (dialect) => {
     expect(answer.text).not.toMatch(FINISH[dialect]);
   });
 
-  it("resets in mid-stream", async () => {
+  it("resets the connection during the stream", async () => {
     const answer = await sendToEnd({ dialect, delivery: "stream", fault: "reset-after=2" });
     expect(answer.end).toBe("reset");
     expect(countContent(answer, dialect)).toBeLessThanOrEqual(2);
@@ -87,7 +87,7 @@ describe.each(DIALECTS)("a fault in the %s dialect", (dialect) => {
     expect(countContent(answer, dialect)).toBe(0);
   });
 
-  it("sends an error after some content and nothing after it", async () => {
+  it("sends an error as the last event after some content", async () => {
     const answer = await sendToEnd({ dialect, delivery: "stream", fault: "error-after=2" });
     expect(countContent(answer, dialect)).toBe(2);
     expect(answer.text).toMatch(/"error":\{/u);
@@ -95,13 +95,13 @@ describe.each(DIALECTS)("a fault in the %s dialect", (dialect) => {
     expect(answer.text).not.toMatch(FINISH[dialect]);
   });
 
-  it("breaks before it finishes when it has less content than the fault waits for", async () => {
+  it("breaks before the finish if there are fewer content events than requested", async () => {
     const answer = await sendToEnd({ dialect, delivery: "stream", fault: "cut-after=100000" });
     expect(countContent(answer, dialect)).toBeGreaterThan(5);
     expect(answer.text).not.toMatch(FINISH[dialect]);
   });
 
-  it("ends cleanly without a finish when it is truncated", async () => {
+  it("ends properly without a finish reason when it is truncated", async () => {
     const streamed = await sendToEnd({ dialect, delivery: "stream", fault: "truncate" });
     expect(countContent(streamed, dialect)).toBeGreaterThan(5);
     expect(streamed.text).not.toMatch(FINISH[dialect]);
@@ -110,20 +110,20 @@ describe.each(DIALECTS)("a fault in the %s dialect", (dialect) => {
     expect(whole.text).not.toMatch(FINISH[dialect]);
   });
 
-  it("sends half of a whole answer and cuts it short of its length", async () => {
+  it("sends half of a whole answer and closes the connection", async () => {
     const answer = await sendToEnd({ dialect, delivery: "whole", fault: "cut-after=1" });
     const [head = "", body = ""] = answer.text.split("\r\n\r\n");
     const length = Number(/content-length: (\d+)/u.exec(head)?.[1]);
     expect(Buffer.byteLength(body)).toBe(Math.floor(length / 2));
   });
 
-  it("sends an error as a whole answer with status 200", async () => {
+  it("sends an error in place of a whole answer with status 200", async () => {
     const answer = await sendToEnd({ dialect, delivery: "whole", fault: "error-first" });
     expect(answer.text).toMatch(/^HTTP\/1\.1 200 /u);
     expect(JSON.parse(answer.text.split("\r\n\r\n")[1] ?? "")).toHaveProperty("error.message");
   });
 
-  it("sends what is no JSON, no JSON at all, or nothing, with status 200", async () => {
+  it("sends invalid JSON, HTML or an empty body with status 200", async () => {
     const simulator = await openSimulator();
     const read = async (fault: string): Promise<[number, string | null, string]> => {
       const response = await post(simulator, { dialect, headers: { "x-simulator-fault": fault } });
@@ -136,13 +136,13 @@ describe.each(DIALECTS)("a fault in the %s dialect", (dialect) => {
     expect(await read("empty")).toEqual([200, "application/json; charset=utf-8", ""]);
   });
 
-  it("compresses its answer unasked", async () => {
+  it("compresses the response although the request does not accept it", async () => {
     const answer = await sendToEnd({ dialect, delivery: "stream", fault: "gzip" });
     expect(answer.text).toContain("content-encoding: gzip");
     expect(answer.text).not.toMatch(FINISH[dialect]);
   });
 
-  it.each(["whole", "stream"] as const)("announces more of a %s answer than it sends", async (delivery) => {
+  it.each(["whole", "stream"] as const)("sends less of a %s answer than its content-length", async (delivery) => {
     const answer = await sendToEnd({ dialect, delivery, fault: "wrong-length" });
     const [head = "", ...rest] = answer.text.split("\r\n\r\n");
     expect(answer.end).toBe("fin");
@@ -150,40 +150,40 @@ describe.each(DIALECTS)("a fault in the %s dialect", (dialect) => {
     expect(Number(/content-length: (\d+)/u.exec(head)?.[1])).toBe(Buffer.byteLength(rest.join("\r\n\r\n")) + 10);
   });
 
-  it("finishes without any content", async () => {
+  it("finishes without content", async () => {
     const answer = await sendToEnd({ dialect, delivery: "stream", fault: "no-content" });
     expect(countContent(answer, dialect)).toBe(0);
     expect(answer.text).toMatch(FINISH[dialect]);
   });
 
-  it("drips its bytes in many small writes", async () => {
+  it("sends the body in many small writes", async () => {
     const answer = await sendToEnd({ dialect, delivery: "whole", fault: "drip=40; every=1" });
     expect(answer.text).toMatch(FINISH[dialect]);
     expect(answer.reads).toBeGreaterThan(5);
   });
 });
 
-describe("choosing a fault", () => {
-  it("is possible from the last user message, so that it passes through a gateway", async () => {
+describe("selecting a fault", () => {
+  it("works in the last user message, so that it passes through a gateway", async () => {
     const simulator = await openSimulator();
     const body = { model: "gpt-5-mini", messages: [{ role: "user", content: "[[fault: status=418]] Hello" }] };
     expect((await post(simulator, { dialect: "openai", body })).status).toBe(418);
   });
 
-  it("leaves the directive out of what the answer quotes", async () => {
+  it("removes the directive from the quote in the answer", async () => {
     const simulator = await openSimulator();
     const body = { model: "gpt-5-mini", messages: [{ role: "user", content: "[[fault: delay=1]] Hello" }] };
     const text = await (await post(simulator, { dialect: "openai", body })).text();
     expect(text).toContain('You wrote: \\"Hello\\"');
   });
 
-  it("can be configured for one model only", async () => {
+  it("can be limited to one model in the options", async () => {
     const simulator = await openSimulator({ faults: [{ fault: "status=500", model: "gpt-5-mini" }] });
     expect((await post(simulator, { dialect: "openai" })).status).toBe(500);
     expect((await post(simulator, { dialect: "anthropic" })).status).toBe(200);
   });
 
-  it("happens only so many times, each text counted by itself", async () => {
+  it("limits the number of times per fault text", async () => {
     const simulator = await openSimulator();
     const ask = async (fault: string): Promise<number> =>
       (await post(simulator, { dialect: "gemini", headers: { "x-simulator-fault": fault } })).status;
@@ -192,14 +192,14 @@ describe("choosing a fault", () => {
     expect(await ask("status=500; times=1; id=a")).toBe(200);
   });
 
-  it("waits before the headers", async () => {
+  it("delays the headers", async () => {
     const simulator = await openSimulator();
     const startedMs = performance.now();
     await post(simulator, { dialect: "openai", headers: { "x-simulator-fault": "delay=80" } });
     expect(performance.now() - startedMs).toBeGreaterThan(75);
   });
 
-  it("puts a wait where each dialect has its place for it", async () => {
+  it("encodes the retry delay as in each dialect", async () => {
     const simulator = await openSimulator({ faults: [{ fault: "status=429; retry-after=9" }] });
     for (const dialect of ["anthropic", "openai"] as const) {
       expect((await post(simulator, { dialect })).headers.get("retry-after")).toBe("9");
@@ -209,7 +209,7 @@ describe("choosing a fault", () => {
     expect(await response.text()).toContain('"retryDelay":"9s"');
   });
 
-  it.each(DIALECTS)("refuses a fault that it cannot read, in the %s dialect", async (dialect) => {
+  it.each(DIALECTS)("rejects an invalid fault in the %s dialect", async (dialect) => {
     const simulator = await openSimulator();
     const { path, body } = toStreamed(dialect);
     const response = await post(simulator, { dialect, path, body, headers: { "x-simulator-fault": "explode" } });
@@ -218,13 +218,13 @@ describe("choosing a fault", () => {
   });
 
   it.each(["explode", "status=200", "delay=soon", "hang; reset", "drip=0", "delay=99999999999"])(
-    "does not start with the unreadable fault %s",
+    "prevents the start with the invalid fault %s",
     async (fault) => {
       await expect(openSimulator({ faults: [{ fault }] })).rejects.toBeInstanceOf(SyntaxError);
     },
   );
 
-  it("reads clauses in any order and spacing", () => {
+  it("accepts clauses in any order and spacing", () => {
     expect(parseFault(" times=2;status = 429 ;retry-after=3")).toMatchObject({
       failure: { kind: "status", status: 429, detail: { retryAfterSeconds: 3 } },
       times: 2,

@@ -41,7 +41,7 @@ describe("the official Gemini client", () => {
     expect(response.modelVersion).toBe(MODEL);
   });
 
-  it("reads the same text in a stream, one token per chunk, with usage as a running total", async () => {
+  it("receives the same text as a stream, one token per chunk, with usage as a running total", async () => {
     const client = await openClient();
     const request = { model: MODEL, contents: "Tell me a story in 40 words" };
     const whole = await client.models.generateContent(request);
@@ -60,7 +60,7 @@ describe("the official Gemini client", () => {
     expect(finishes.filter(Boolean)).toEqual(["STOP"]);
   });
 
-  it("gets words and a picture of the size that was asked for", async () => {
+  it("gets text and an image of the requested size", async () => {
     const client = await openClient();
     const response = await client.models.generateContent(PICTURE);
     const [text, image] = response.candidates?.[0]?.content?.parts ?? [];
@@ -72,7 +72,7 @@ describe("the official Gemini client", () => {
     });
   });
 
-  it("receives the picture of a stream in one chunk, the same picture as whole", async () => {
+  it("receives the image of a stream in one chunk, identical to the whole response", async () => {
     const client = await openClient();
     const whole = await client.models.generateContent(PICTURE);
     const images: unknown[] = [];
@@ -82,7 +82,7 @@ describe("the official Gemini client", () => {
     expect(images).toEqual([whole.candidates?.[0]?.content?.parts?.[1]]);
   });
 
-  it("gets a picture without words when only a picture is asked for", async () => {
+  it("gets an image without text if only an image is requested", async () => {
     const client = await openClient();
     const response = await client.models.generateContent({
       ...PICTURE,
@@ -91,13 +91,13 @@ describe("the official Gemini client", () => {
     expect(response.candidates?.[0]?.content?.parts?.map((part) => Object.keys(part)[0])).toEqual(["inlineData"]);
   });
 
-  it("gets text only from a model that makes no pictures", async () => {
+  it("gets only text from a model without image output", async () => {
     const client = await openClient();
     const response = await client.models.generateContent({ ...PICTURE, model: MODEL });
     expect(response.candidates?.[0]?.content?.parts?.map((part) => Object.keys(part))).toEqual([["text"]]);
   });
 
-  it("has its own picture described, and is told about limits and stops", async () => {
+  it("gets a description of its image, and finish reasons for limits and stop sequences", async () => {
     const client = await openClient();
     const parts = [{ inlineData: { mimeType: "image/png", data: PIXEL } }, { text: "One two HALT three" }];
     const seen = await client.models.generateContent({ model: MODEL, contents: [{ role: "user", parts }] });
@@ -116,7 +116,7 @@ describe("the official Gemini client", () => {
     expect(stopped.candidates?.[0]?.finishReason).toBe("STOP");
   });
 
-  it("calls a forced function and answers with text after its response", async () => {
+  it("gets a call of a forced function, and text after its response", async () => {
     const client = await openClient();
     const parametersJsonSchema = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
     const config = {
@@ -157,7 +157,7 @@ describe("the official Gemini client", () => {
     ["status=429; retry-after=3", 429, /RESOURCE_EXHAUSTED.*"retryDelay":"3s"/u],
     ["status=503", 503, /UNAVAILABLE/u],
     ["status=400; code=API_KEY_INVALID", 400, /API_KEY_INVALID/u],
-  ])("throws its API error for the fault %s", async (fault, status, message) => {
+  ])("throws an API error for the fault %s", async (fault, status, message) => {
     const client = await openClient({ faults: [{ fault }] });
     const failure: unknown = await client.models
       .generateContent({ model: MODEL, contents: "Hello" })
@@ -166,7 +166,7 @@ describe("the official Gemini client", () => {
     expect(failure).toMatchObject({ status, message: expect.stringMatching(message) as unknown });
   });
 
-  it("is refused in the service's words for a value out of range", async () => {
+  it("gets the API's error message for a value out of range", async () => {
     const client = await openClient();
     const request = { model: MODEL, contents: "Hello", config: { temperature: 3 } };
     await expect(client.models.generateContent(request)).rejects.toThrow(/temperature must be in the range/u);

@@ -21,7 +21,7 @@ describe("reasoning in the Gemini dialect", () => {
   it.each([
     ["a level", { thinkingLevel: ThinkingLevel.LOW, includeThoughts: true }],
     ["a budget", { thinkingBudget: 7, includeThoughts: true }],
-  ])("comes as thoughts for %s, the same whole and streamed", async (_, thinkingConfig) => {
+  ])("is returned as thoughts for %s, whole and streamed alike", async (_, thinkingConfig) => {
     const client = await openGemini();
     const request = { model: GEMINI, contents: "What is a tide?", config: { thinkingConfig } };
     const whole = await client.models.generateContent(request);
@@ -35,7 +35,7 @@ describe("reasoning in the Gemini dialect", () => {
     expect(signatures).toEqual([whole.candidates?.[0]?.content?.parts?.at(-1)?.thoughtSignature]);
   });
 
-  it("is counted beside the answer's tokens, shown or not", async () => {
+  it("counts separately from the answer's tokens, shown or hidden", async () => {
     const client = await openGemini();
     const think = async (thinkingConfig: object | undefined): Promise<GenerateContentResponse> =>
       client.models.generateContent({
@@ -54,14 +54,14 @@ describe("reasoning in the Gemini dialect", () => {
 
   it.each([
     ["its own signature", (given: string | undefined) => given, "Sunny"],
-    ["the word that skips the check", () => "skip_thought_signature_validator", "Sunny"],
+    ["the sentinel that skips the check", () => "skip_thought_signature_validator", "Sunny"],
     ["no signature", () => undefined, "missing a thought_signature"],
     [
       "another call's signature",
       () => Buffer.from("simulated other").toString("base64"),
       "Corrupted thought signature",
     ],
-  ])("says what becomes of a call that comes back with %s", async (_, sign, message) => {
+  ])("validates a call that is sent back with %s", async (_, sign, message) => {
     const client = await openGemini();
     const question: Content = { role: "user", parts: [{ text: "Use get_weather" }] };
     const config = {
@@ -83,19 +83,19 @@ describe("reasoning in the Gemini dialect", () => {
       ],
       config,
     });
-    const told = await second.then(
+    const outcome = await second.then(
       (response) => response.text,
       (reason: unknown) => String(reason),
     );
-    expect(told).toContain(message);
+    expect(outcome).toContain(message);
   });
 
   it.each([
     ["a level and a budget", { thinkingLevel: "LOW", thinkingBudget: 100 }, "only set only one"],
     ["an unknown level", { thinkingLevel: "SOME" }, "thinking_level"],
-    ["no budget at all where thinking is always on", { thinkingBudget: 0 }, "only works in thinking mode"],
+    ["a budget of 0 for a model that always thinks", { thinkingBudget: 0 }, "only works in thinking mode"],
     ["a negative budget", { thinkingBudget: -2 }, "budget -2 is invalid"],
-  ])("refuses %s", async (_, thinkingConfig, message) => {
+  ])("rejects %s", async (_, thinkingConfig, message) => {
     const simulator = await openSimulator();
     const body = { contents: [{ role: "user", parts: [{ text: "Hi" }] }], generationConfig: { thinkingConfig } };
     const response = await post(simulator, { dialect: "gemini", body });

@@ -22,7 +22,7 @@ const WEATHER_FUNCTION = {
 const WEATHER: OpenAI.ChatCompletionTool = { type: "function", function: WEATHER_FUNCTION };
 
 describe("the official OpenAI client", () => {
-  it("gets a completion whose usage adds up", async () => {
+  it("gets a completion with a consistent usage", async () => {
     const client = await openClient();
     const completion = await client.chat.completions.create(ask("What is a tide?"));
     expect(completion.choices[0]?.message.content).toContain("What is a tide?");
@@ -31,7 +31,7 @@ describe("the official OpenAI client", () => {
     expect(usage?.total_tokens).toBe((usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0));
   });
 
-  it("reads the same text in a stream, with usage in a chunk of its own when asked for", async () => {
+  it("receives the same text as a stream, with usage in a separate chunk if requested", async () => {
     const client = await openClient();
     const whole = await client.chat.completions.create(ask("Tell me a story in 50 words"));
     const stream = await client.chat.completions.create({
@@ -48,13 +48,13 @@ describe("the official OpenAI client", () => {
     expect(chunks.slice(0, -1).every((chunk) => chunk.usage === null)).toBe(true);
   });
 
-  it("leaves usage out of a stream that did not ask for it", async () => {
+  it("gets no usage in a stream unless requested", async () => {
     const client = await openClient();
     const stream = await client.chat.completions.create({ ...ask("Hello"), stream: true });
     for await (const chunk of stream) expect(chunk).not.toHaveProperty("usage");
   });
 
-  it("puts a stream together with its own helper", async () => {
+  it("assembles a stream with its own helper", async () => {
     const client = await openClient();
     const helper = client.chat.completions.stream({ ...ask("get weather, please"), stream: true, tools: [WEATHER] });
     const completion = await helper.finalChatCompletion();
@@ -63,7 +63,7 @@ describe("the official OpenAI client", () => {
     expect(call).toMatchObject({ type: "function", function: { name: "get_weather" } });
   });
 
-  it("runs a loop of tool calls to an answer that quotes the result", async () => {
+  it("runs a tool loop to an answer that quotes the result", async () => {
     const client = await openClient();
     const run = client.chat.completions.runTools({
       model: MODEL,
@@ -73,7 +73,7 @@ describe("the official OpenAI client", () => {
     expect(await run.finalContent()).toContain("14 degrees");
   });
 
-  it("gets as many different choices as it asks for, whole and streamed", async () => {
+  it("gets the requested number of different choices, whole and streamed", async () => {
     const client = await openClient();
     const { choices } = await client.chat.completions.create({ ...ask("Tell me a story in 30 words"), n: 3 });
     expect(new Set(choices.map((choice) => choice.message.content)).size).toBe(3);
@@ -82,7 +82,7 @@ describe("the official OpenAI client", () => {
     expect(folded.map((choice) => choice.message.content)).toEqual(choices.map((choice) => choice.message.content));
   });
 
-  it("is told why an answer ended early", async () => {
+  it("gets the finish reason of an answer that ended early", async () => {
     const client = await openClient();
     const cut = await client.chat.completions.create({ ...ask("Hello"), max_completion_tokens: 3 });
     expect(cut).toMatchObject({ choices: [{ finish_reason: "length" }], usage: { completion_tokens: 3 } });
@@ -91,7 +91,7 @@ describe("the official OpenAI client", () => {
     expect(stopped.choices[0]?.finish_reason).toBe("stop");
   });
 
-  it("has its picture described by type and size", async () => {
+  it("gets a description of its image with type and size", async () => {
     const client = await openClient();
     const completion = await client.chat.completions.create({
       model: MODEL,
@@ -102,7 +102,7 @@ describe("the official OpenAI client", () => {
     expect(completion.choices[0]?.message.content).toContain("image/png, 1 × 1 pixels, 70 bytes");
   });
 
-  it("gets another answer for another seed and the same for the same", async () => {
+  it("gets the same answer for the same seed, and a different one for another seed", async () => {
     const client = await openClient();
     const tell = async (seed: number): Promise<string | null | undefined> =>
       (await client.chat.completions.create({ ...ask("A story in 80 words"), seed })).choices[0]?.message.content;
@@ -124,14 +124,14 @@ describe("the official OpenAI client", () => {
     ["status=500", OpenAI.InternalServerError, 500],
     ["status=400; code=context_length_exceeded", OpenAI.BadRequestError, 400],
     ["reset", OpenAI.APIConnectionError, undefined],
-  ])("throws its own class for the fault %s", async (fault, errorClass, status) => {
+  ])("throws its own error class for the fault %s", async (fault, errorClass, status) => {
     const client = await openClient({ faults: [{ fault }] });
     const failure: unknown = await client.chat.completions.create(ask("Hello")).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(errorClass);
     expect(failure).toMatchObject({ status });
   });
 
-  it("throws when an error comes in mid-stream", async () => {
+  it("throws for an error during the stream", async () => {
     const client = await openClient({ faults: [{ fault: "error-after=2" }] });
     const read = async (): Promise<number> => {
       let count = 0;
@@ -141,7 +141,7 @@ describe("the official OpenAI client", () => {
     await expect(read()).rejects.toBeInstanceOf(OpenAI.APIError);
   });
 
-  it("is refused for a parameter that does not exist", async () => {
+  it("gets an error for an unknown parameter", async () => {
     const client = await openClient();
     const failure: unknown = await client.chat.completions
       .create(Object.assign(ask("Hello"), { colour: "red" }))

@@ -14,7 +14,7 @@ describe("reasoning in the OpenAI dialect", () => {
     return new OpenAI({ apiKey: "any", baseURL: `${url}/v1`, maxRetries: 0 });
   }
 
-  it("comes as `reasoning_content` before the answer, the same whole and streamed", async () => {
+  it("is returned as `reasoning_content` before the answer, whole and streamed alike", async () => {
     const client = await openOpenAi();
     const whole = await client.chat.completions.create(REQUEST);
     const stream = await client.chat.completions.create({
@@ -22,23 +22,23 @@ describe("reasoning in the OpenAI dialect", () => {
       stream: true,
       stream_options: { include_usage: true },
     });
-    const said = { reasoning_content: "", content: "" };
+    const streamed = { reasoning_content: "", content: "" };
     const late: string[] = [];
     let usage: unknown;
     for await (const chunk of stream) {
       const delta = chunk.choices[0]?.delta as { reasoning_content?: string; content?: string } | undefined;
-      if (delta?.reasoning_content && said.content !== "") late.push(delta.reasoning_content);
-      said.reasoning_content += delta?.reasoning_content ?? "";
-      said.content += delta?.content ?? "";
+      if (delta?.reasoning_content && streamed.content !== "") late.push(delta.reasoning_content);
+      streamed.reasoning_content += delta?.reasoning_content ?? "";
+      streamed.content += delta?.content ?? "";
       usage = chunk.usage ?? usage;
     }
     expect(late).toEqual([]);
-    expect(said.reasoning_content).toMatch(/What is a tide/u);
-    expect(whole.choices[0]?.message).toMatchObject(said);
+    expect(streamed.reasoning_content).toMatch(/What is a tide/u);
+    expect(whole.choices[0]?.message).toMatchObject(streamed);
     expect(usage).toEqual(whole.usage);
   });
 
-  it.each([{ reasoning_effort: "none" as const }, {}])("is not there with %o", async (effort) => {
+  it.each([{ reasoning_effort: "none" as const }, {}])("is absent with %o", async (effort) => {
     const client = await openOpenAi();
     const { model, messages } = REQUEST;
     const { choices, usage } = await client.chat.completions.create({ model, messages, ...effort });
@@ -46,7 +46,7 @@ describe("reasoning in the OpenAI dialect", () => {
     expect(usage?.completion_tokens_details?.reasoning_tokens).toBe(0);
   });
 
-  it("is counted inside the completion tokens", async () => {
+  it("counts as completion tokens", async () => {
     const client = await openOpenAi();
     const plain = await client.chat.completions.create({ ...REQUEST, reasoning_effort: "none" });
     const { usage } = await client.chat.completions.create(REQUEST);

@@ -11,7 +11,7 @@ function askForWords(words: number, stream: boolean) {
 }
 
 describe("the pace of answers", () => {
-  it.each([true, false])("waits for the first token and between tokens (streamed: %s)", async (isStreamed) => {
+  it.each([true, false])("delays the first token and each further token (streamed: %s)", async (isStreamed) => {
     const simulator = await openSimulator({ tokensPerSecond: 100, firstTokenMs: 50 });
     const startedMs = performance.now();
     const body = {
@@ -31,7 +31,7 @@ describe("the pace of answers", () => {
     await response.body?.cancel();
   });
 
-  it("stops at once when the reader of a stream leaves", async () => {
+  it("stops immediately when the client of a stream disconnects", async () => {
     const simulator = await openSimulator({ tokensPerSecond: 0.01 });
     const response = await post(simulator, askForWords(1000, true));
     const reader = response.body?.getReader();
@@ -42,7 +42,7 @@ describe("the pace of answers", () => {
     expect(simulator.requests.recent[0]?.outcome).toBe("left");
   });
 
-  it("ends paced answers when the simulator is closed", async () => {
+  it("aborts paced answers when the simulator is closed", async () => {
     const simulator = await openSimulator({ tokensPerSecond: 0.01 });
     const response = await post(simulator, askForWords(1000, true));
     await simulator.close();
@@ -50,7 +50,7 @@ describe("the pace of answers", () => {
     await expect.poll(() => simulator.requests.active).toBe(0);
   });
 
-  it("sends no more than a slow reader takes, and stops when it leaves", async () => {
+  it("applies back-pressure to a slow client, and stops when it disconnects", async () => {
     const progress = { writtenMb: 0, outcome: "writing" };
     const megabyte = Buffer.alloc(1024 * 1024, "x");
     const write = async (response: ServerResponse): Promise<void> => {

@@ -4,10 +4,10 @@ import { drawPicture, planSize, wrapLines } from "../../src/simulator/picture.ts
 import { readPng } from "./support/png-reader.ts";
 
 const SQUARE = { aspectRatio: "1:1", size: "512", caption: true };
-/** The ink that only the prompt's words are drawn in. */
+/** Palette index of the prompt's text. */
 const INK = 240;
 
-describe("a picture", () => {
+describe("an image", () => {
   it.each([
     ["1:1", "1K", 1024, 1024],
     ["16:9", "1K", 1376, 768],
@@ -21,13 +21,13 @@ describe("a picture", () => {
     expect(readPng(await drawPicture("The quick brown fox", order))).toMatchObject({ width, height, colours: 242 });
   });
 
-  it("is the same for the same words and another for others", async () => {
+  it("is identical for the same text and different for another", async () => {
     const first = await drawPicture("A red bicycle", SQUARE);
     expect(await drawPicture("A red bicycle", SQUARE)).toEqual(first);
     expect(await drawPicture("A blue bicycle", SQUARE)).not.toEqual(first);
   });
 
-  it("shows its words: the glyphs of a word stand in it, pixel for pixel", async () => {
+  it("shows its text: contains the exact pixels of the glyphs", async () => {
     const { width, height, pixels } = readPng(await drawPicture("HI", SQUARE));
     const inked = (x: number, y: number): boolean => pixels[y * width + x] === INK;
     const points = Array.from(
@@ -43,7 +43,7 @@ describe("a picture", () => {
     expect(drawn).toEqual(findGlyph("H").slice(0, 7));
   });
 
-  it("stays modest in size, and fits any text without an error", async () => {
+  it("has a limited file size, and accepts any text", async () => {
     const file = await drawPicture(`${"long words and short ".repeat(200)}${"x".repeat(3000)}`, {
       ...SQUARE,
       size: "1K",
@@ -53,7 +53,7 @@ describe("a picture", () => {
     expect(readPng(await drawPicture("", SQUARE)).width).toBe(512);
   });
 
-  it("has a glyph of its own for every printable ASCII character", () => {
+  it("has a distinct glyph for every printable ASCII character", () => {
     const characters = Array.from({ length: 94 }, (_, index) => String.fromCharCode(33 + index));
     const drawn = new Set(characters.map((character) => JSON.stringify(findGlyph(character))));
     expect(drawn.size).toBe(94);
@@ -61,11 +61,11 @@ describe("a picture", () => {
     for (const character of characters) expect(findGlyph(character)).toHaveLength(LINE_HEIGHT);
   });
 
-  it("makes accents and typographic marks printable", () => {
+  it("converts accents and typographic marks", () => {
     expect(toPrintable("Café “naïve” – it’s…")).toBe('Cafe "naive" - it\'s...');
   });
 
-  it("wraps lines at words, and inside a word only when it is longer than a line", () => {
+  it("wraps lines between words, and splits only words that are longer than a line", () => {
     expect(wrapLines("aa bb cc", measureLine("aa bb"))).toEqual(["aa bb", "cc"]);
     expect(wrapLines("aaaa", measureLine("aa"))).toEqual(["aa", "aa"]);
   });

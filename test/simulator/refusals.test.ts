@@ -33,7 +33,7 @@ const call = { type: "tool_use", id: "t1", name: "f", input: {} };
 const result = { type: "tool_result", tool_use_id: "t1", content: "ok" };
 const jpegNamedPng = { type: "image", source: { type: "base64", media_type: "image/jpeg", data: PIXEL } };
 
-describe("the strictness of Anthropic's dialect", () => {
+describe("validation in the Anthropic dialect", () => {
   it.each<[string, Record<string, unknown>, string]>([
     ["no max_tokens", { max_tokens: undefined }, "max_tokens: Field required"],
     ["too many max_tokens", { max_tokens: 100_000 }, "max_tokens: 100000 > 64000"],
@@ -74,10 +74,10 @@ describe("the strictness of Anthropic's dialect", () => {
       { messages: [user("a"), assistant([call]), user([{ type: "text", text: "b" }, result])] },
       "tool_result",
     ],
-    ["a picture of another type", { messages: [user([jpegNamedPng])] }, "appears to be a image/png image"],
-    ["a forced tool that is not there", { tool_choice: { type: "any" } }, "only be specified while providing tools"],
+    ["an image of another type", { messages: [user([jpegNamedPng])] }, "appears to be a image/png image"],
+    ["a forced tool without tools", { tool_choice: { type: "any" } }, "only be specified while providing tools"],
     [
-      "thinking with too small a limit",
+      "a thinking budget above the token limit",
       { thinking: { type: "enabled", budget_tokens: 5000 } },
       "greater than `thinking",
     ],
@@ -86,13 +86,13 @@ describe("the strictness of Anthropic's dialect", () => {
       { messages: [user("a".repeat(900_000))] },
       "prompt is too long: 225003 tokens",
     ],
-  ])("refuses %s", async (_, change, message) => {
+  ])("rejects %s", async (_, change, message) => {
     const { status, text } = await refusal("anthropic", change);
     expect(status).toBe(400);
     expect((JSON.parse(text) as { error: { message: string } }).error.message).toContain(message);
   });
 
-  it("demands a version that it knows", async () => {
+  it("requires a known version", async () => {
     const simulator = await openSimulator();
     const missing = await post(simulator, { dialect: "anthropic", headers: { "anthropic-version": "" } });
     expect(await missing.text()).toContain("anthropic-version: header is required");
@@ -100,7 +100,7 @@ describe("the strictness of Anthropic's dialect", () => {
     expect(await unknown.text()).toContain("is not a valid version");
   });
 
-  it("takes a temperature under the old version and not under the new one", async () => {
+  it("accepts a temperature in the old version, but not in the new one", async () => {
     const simulator = await openSimulator();
     const body = { ...REQUESTS.anthropic.body, temperature: 0.5 };
     expect((await post(simulator, { dialect: "anthropic", body })).status).toBe(200);
@@ -109,7 +109,7 @@ describe("the strictness of Anthropic's dialect", () => {
     expect(await response.text()).toContain("temperature: Extra inputs are not permitted");
   });
 
-  it("takes a credential in either header", async () => {
+  it("accepts a credential in either header", async () => {
     const simulator = await openSimulator();
     const headers = { "x-api-key": "", authorization: "Bearer any" };
     expect((await post(simulator, { dialect: "anthropic", headers })).status).toBe(200);
@@ -118,10 +118,10 @@ describe("the strictness of Anthropic's dialect", () => {
 
 const contents = (...parts: unknown[]) => [{ role: "user", parts }];
 
-describe("the strictness of Gemini's dialect", () => {
+describe("validation in the Gemini dialect", () => {
   it.each<[string, Record<string, unknown>, string]>([
     ["an unknown field", { seed: 1 }, 'Unknown name "seed": Cannot find field.'],
-    ["an unknown field further down", { generationConfig: { n: 1 } }, `Unknown name "n" at 'generation_config'`],
+    ["an unknown nested field", { generationConfig: { n: 1 } }, `Unknown name "n" at 'generation_config'`],
     ["no contents", { contents: [] }, "contents is not specified"],
     ["an empty part", { contents: contents({}) }, "required oneof field 'data' must have one initialized field"],
     ["no parts", { contents: contents() }, "contents.parts must not be empty"],
@@ -143,19 +143,23 @@ describe("the strictness of Gemini's dialect", () => {
     ],
     ["two candidates", { generationConfig: { candidateCount: 2 } }, "Multiple candidates"],
     [
-      "a shape it cannot draw",
+      "an unsupported aspect ratio",
       { generationConfig: { imageConfig: { aspectRatio: "7:3" } } },
       "aspect_ratio must be one of",
     ],
-    ["a size it cannot draw", { generationConfig: { imageConfig: { imageSize: "1k" } } }, "image_size must be one of"],
-    ["a schema without its type", { generationConfig: { responseJsonSchema: {} } }, "response_mime_type"],
     [
-      "names with automatic calls",
+      "an unsupported image size",
+      { generationConfig: { imageConfig: { imageSize: "1k" } } },
+      "image_size must be one of",
+    ],
+    ["a schema without a JSON media type", { generationConfig: { responseJsonSchema: {} } }, "response_mime_type"],
+    [
+      "allowed function names in mode AUTO",
       { toolConfig: { functionCallingConfig: { mode: "AUTO", allowedFunctionNames: ["f"] } } },
       "ANY",
     ],
     [
-      "a keyword that is not OpenAPI's",
+      "a keyword outside the OpenAPI subset",
       {
         tools: [{ functionDeclarations: [{ name: "f", parameters: { type: "object", additionalProperties: false } }] }],
       },
@@ -183,13 +187,13 @@ describe("the strictness of Gemini's dialect", () => {
       },
       "missing a thought_signature",
     ],
-  ])("refuses %s", async (_, change, message) => {
+  ])("rejects %s", async (_, change, message) => {
     const { status, text } = await refusal("gemini", change);
     expect(status).toBe(400);
     expect((JSON.parse(text) as { error: { message: string } }).error.message).toContain(message);
   });
 
-  it("reads field names in snake case too", async () => {
+  it("accepts field names in snake case", async () => {
     const { status, text } = await refusal("gemini", {
       system_instruction: { parts: [{ text: "Be brief." }] },
       generation_config: { max_output_tokens: 2 },
@@ -198,7 +202,7 @@ describe("the strictness of Gemini's dialect", () => {
     expect(text).toContain("MAX_TOKENS");
   });
 
-  it("streams a JSON array when events were not asked for", async () => {
+  it("streams a JSON array without alt=sse", async () => {
     const simulator = await openSimulator();
     const response = await post(simulator, { dialect: "gemini", path: `${GEMINI_MODEL}:streamGenerateContent` });
     expect(response.headers.get("content-type")).toContain("application/json");
@@ -206,7 +210,7 @@ describe("the strictness of Gemini's dialect", () => {
     expect(chunks.at(-1)?.candidates[0]?.finishReason).toBe("STOP");
   });
 
-  it("ends its event lines as the real service does", async () => {
+  it("uses the same line endings as the real API", async () => {
     const simulator = await openSimulator();
     const path = `${GEMINI_MODEL}:streamGenerateContent?alt=sse`;
     const text = await (await post(simulator, { dialect: "gemini", path })).text();
@@ -217,7 +221,7 @@ describe("the strictness of Gemini's dialect", () => {
 
 const toolCall = { id: "c1", type: "function", function: { name: "f", arguments: "{}" } };
 
-describe("the strictness of OpenAI's dialect", () => {
+describe("validation in the OpenAI dialect", () => {
   it.each<[string, Record<string, unknown>, string, string]>([
     ["an unknown field", { colour: 1 }, "Unknown parameter: 'colour'.", "colour"],
     ["no model", { model: undefined }, "Missing required parameter: 'model'.", "model"],
@@ -232,27 +236,27 @@ describe("the strictness of OpenAI's dialect", () => {
       "messages.[1].role",
     ],
     [
-      "a tool message of no call",
+      "a tool message without a call",
       { messages: [{ role: "tool", tool_call_id: "x", content: "a" }] },
       "role 'tool'",
       "messages.[0].role",
     ],
     ["a wrong content", { messages: [user(1)] }, "Invalid type for 'messages[0].content'", "messages[0].content"],
     [
-      "a picture that is none",
+      "an invalid image",
       { messages: [user([{ type: "image_url", image_url: { url: "data:image/png;base64,aaaa" } }])] },
       "unsupported image",
       "messages[0].content[0].image_url",
     ],
-  ])("refuses %s", async (_, change, message, param) => {
+  ])("rejects %s", async (_, change, message, param) => {
     const { status, text } = await refusal("openai", change);
     expect(status).toBe(400);
     expect(JSON.parse(text)).toMatchObject({ error: { message: expect.stringContaining(message) as unknown, param } });
   });
 });
 
-describe.each(DIALECTS)("a request that cannot be served in the %s dialect", (dialect) => {
-  it("is refused without a credential", async () => {
+describe.each(DIALECTS)("an invalid request in the %s dialect", (dialect) => {
+  it("is rejected without a credential", async () => {
     const simulator = await openSimulator();
     const credentials = Object.keys(HEADERS[dialect]).filter((name) => name !== "anthropic-version");
     const headers = Object.fromEntries(credentials.map((name) => [name, ""]));
@@ -265,14 +269,14 @@ describe.each(DIALECTS)("a request that cannot be served in the %s dialect", (di
     ["is not JSON", Buffer.from('{"model":')],
     ["is not UTF-8", Buffer.from([0x22, 0xff, 0xfe, 0x22])],
     ["is empty", Buffer.alloc(0)],
-  ])("is refused when its body %s", async (_, body) => {
+  ])("is rejected if its body %s", async (_, body) => {
     const { url } = await openSimulator();
     const response = await fetch(url + REQUESTS[dialect].path, { method: "POST", headers: HEADERS[dialect], body });
     expect(response.status).toBe(400);
     expect(await response.json()).toMatchObject(ERROR_SHAPE[dialect] as object);
   });
 
-  it.each(["null", "[]", '"text"', "7"])("is refused when its body is %s", async (json) => {
+  it.each(["null", "[]", '"text"', "7"])("is rejected if its body is %s", async (json) => {
     const { url } = await openSimulator();
     const response = await fetch(url + REQUESTS[dialect].path, {
       method: "POST",
@@ -282,7 +286,7 @@ describe.each(DIALECTS)("a request that cannot be served in the %s dialect", (di
     expect(response.status).toBe(400);
   });
 
-  it("is refused with another method, and at a path that is not there", async () => {
+  it("is rejected with another method, and at an unknown path", async () => {
     const { url } = await openSimulator();
     const options = { headers: HEADERS[dialect] };
     expect((await fetch(url + REQUESTS[dialect].path, options)).status).toBe(405);
@@ -291,7 +295,7 @@ describe.each(DIALECTS)("a request that cannot be served in the %s dialect", (di
     expect(await nowhere.json()).toMatchObject(ERROR_SHAPE[dialect] as object);
   });
 
-  it("is refused unread when it says that it is too large", async () => {
+  it("is rejected without reading the body if its content-length is too large", async () => {
     const { port, requests } = await openSimulator();
     const { path } = REQUESTS[dialect];
     const headers = { ...HEADERS[dialect], "content-length": MAX_BODY_BYTES + 1 };
@@ -308,7 +312,7 @@ describe.each(DIALECTS)("a request that cannot be served in the %s dialect", (di
   });
 });
 
-it("a body that is nested very deeply is refused, not stumbled over", async () => {
+it("a very deeply nested body is rejected without a crash", async () => {
   const simulator = await openSimulator();
   const depth = 200_000;
   const response = await fetch(simulator.url + REQUESTS.gemini.path, {
@@ -321,7 +325,7 @@ it("a body that is nested very deeply is refused, not stumbled over", async () =
 });
 
 describe("the journal", () => {
-  it("tells what was asked, in which dialect, and what became of it", async () => {
+  it("records request, dialect and outcome", async () => {
     const simulator = await openSimulator();
     await (await post(simulator, { dialect: "openai" })).text();
     await (await post(simulator, { dialect: "gemini", headers: { "x-simulator-fault": "status=500" } })).text();
@@ -347,7 +351,7 @@ describe("the journal", () => {
     ]);
   });
 
-  it("keeps only the latest requests", async () => {
+  it("keeps only the latest 200 requests", async () => {
     const simulator = await openSimulator();
     for (let count = 0; count < 205; count += 1) await (await fetch(`${simulator.url}/v1/nowhere`)).text();
     expect(simulator.requests.seen).toBe(205);

@@ -7,17 +7,17 @@ const PROCESSES = 3;
 const DEMANDS = 100;
 
 export interface RaceResult {
-  /** Admitted demands of all processes. */
+  /** Total number of admitted demands. */
   readonly admitted: number;
-  /** Spent and held money of the key and of the account at the end. */
+  /** Final spent and held amounts of the key and of the account. */
   readonly taken: readonly number[];
   readonly exitCodes: readonly (number | null)[];
 }
 
-/** The result when the budget is used up exactly: neither exceeded nor refused while available. */
+/** The expected result: the whole budget is used and not exceeded. */
 export const EXACT: RaceResult = { admitted: 50, taken: [5000, 5000], exitCodes: [0, 0, 0] };
 
-/** Lets three processes demand six times the budget at once, and settle half of their admitted demands. */
+/** Three processes simultaneously demand six times the budget, and settle half of their admitted demands. */
 export async function raceForBudget(location: DatabaseLocation): Promise<RaceResult> {
   const program = join(import.meta.dirname, "hold-budgets.ts");
   const racers = Array.from({ length: PROCESSES }, () =>

@@ -154,14 +154,14 @@ describe("the database in use by other processes", () => {
     expect(await Promise.all([other.ended, beside.ended])).toEqual([0, 0]);
   });
 
-  it("never gives a budget away twice, among three processes", async () => {
+  it("never exceeds a budget, with three processes", async () => {
     await open();
     expect(await raceForBudget(location)).toEqual(EXACT);
   });
 });
 
 describe("a backup", () => {
-  it("is the committed state, readable for nobody else, and opens like the original", async () => {
+  it("contains the committed state, is readable for its owner only, and opens like the original", async () => {
     const store = await open();
     const { record } = await createKey({ store: store.keys, clock: systemClock }, { name: "kept" });
     const entries = Array.from({ length: 500 }, () => entry());
@@ -184,7 +184,7 @@ describe("a backup", () => {
     expect(sums?.sums.completions ?? 0).toBe(copied.length);
   });
 
-  it("overwrites no file, and leaves none behind when it fails", async () => {
+  it("overwrites no file, and leaves none after a failure", async () => {
     await open();
     const target = join(dataDir, "copy.db");
     writeFileSync(target, "mine");
@@ -204,7 +204,7 @@ describe("a damaged file", () => {
     expect(await store.findDamage()).toEqual([]);
     await store.ledger.insert(Array.from({ length: 2000 }, () => entry()));
     await opened.pop()?.close();
-    // Moves all data from the WAL into the file, and then cuts its end off.
+    // Checkpoints the WAL into the file, and then truncates the file.
     new DatabaseSync(file).exec("pragma wal_checkpoint(truncate)");
     truncateSync(file, statSync(file).size - 16_384);
     const damaged = await openStore(location).catch((error: Error) => error);

@@ -57,7 +57,7 @@ describe("the data directory", () => {
     expect(modes).toEqual([0o700, 0o600, 0o600, 0o600]);
   });
 
-  it("that is a file is refused by name", async () => {
+  it("that is a file is refused with its path", async () => {
     writeFileSync(dataDir, "");
     await expect(openStore({ dataDir, databaseUrl: undefined })).rejects.toThrow(
       `${join(dataDir, "parley.db")} cannot be opened: the data_dir is not`,
@@ -149,7 +149,7 @@ describe("keys in the database", () => {
     await expect(createKey(context, { name: "a", accountId: "acct_none" })).rejects.toThrow("FOREIGN KEY");
   });
 
-  it("are all stored when two processes make them while a third uses them", async () => {
+  it("are all stored when two processes create them while a third uses them", async () => {
     const workers = ["15", "15"].map((count) =>
       spawn(process.execPath, [join(import.meta.dirname, "create-keys.ts"), dataDir, count], {
         stdio: ["ignore", "pipe", "inherit"],
@@ -162,7 +162,7 @@ describe("keys in the database", () => {
     const names: string[] = [];
     await Promise.all(
       workers.map(async (worker) => {
-        // Each key is used as soon as its maker has printed it.
+        // Each key is used as soon as its creator has printed it.
         for await (const text of worker.stdout.setEncoding("utf8")) {
           for (const secret of String(text).trim().split("\n")) {
             names.push((await authenticator.authenticate(secret)).keyName);

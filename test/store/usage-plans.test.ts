@@ -32,8 +32,8 @@ async function planOf({ sql, parameters }: CompiledQuery): Promise<string[]> {
   return rows.map(({ detail }) => detail).filter((step) => /(completions|usage_hours)\b/.test(step));
 }
 
-describe("reports have an index for", () => {
-  it("when a key was last used", async () => {
+describe("usage reports use an index for", () => {
+  it("the last use of a key", async () => {
     expect(await planOf(keysWithUse(database).compile())).toEqual([
       "SEARCH completions USING COVERING INDEX completions_key_end (key_id=?)",
     ]);
@@ -44,7 +44,7 @@ describe("reports have an index for", () => {
     [{ model: "m" }, "completions_end (ended_at_ms>? AND ended_at_ms<?)"],
     [{ accountId: "a" }, "completions_account_end (account_id=? AND ended_at_ms>? AND ended_at_ms<?)"],
     [{ keyId: "k", accountId: "a" }, "completions_key_end (key_id=? AND ended_at_ms>? AND ended_at_ms<?)"],
-  ] as const)("how long requests of %o took", async (filter, index) => {
+  ] as const)("latencies of requests with %o", async (filter, index) => {
     const query = latencyPoints(database, { ...SPAN, step: "day", ...filter });
     expect(await readsOf(query)).toEqual([`SEARCH completions USING INDEX ${index}`]);
   });
@@ -53,7 +53,7 @@ describe("reports have an index for", () => {
     [{}, /sqlite_autoindex_usage_hours_1 \(hour_ms>\? AND hour_ms<\?\)$/],
     [{ keyId: "k" }, /usage_hours_key \(key_id=\? AND hour_ms>\? AND hour_ms<\?\)$/],
     [{ accountId: "a" }, /usage_hours_account \(account_id=\? AND hour_ms>\? AND hour_ms<\?\)$/],
-  ] as const)("the sums of %o", async (filter, index) => {
+  ] as const)("sums with %o", async (filter, index) => {
     const query = { ...SPAN, by: "model", step: "day", ...filter } as const;
     expect(await readsOf(sumsOf(query, { shown: ["m"], hasOthers: true }))).toEqual([expect.stringMatching(index)]);
   });

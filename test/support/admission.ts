@@ -2,10 +2,10 @@ import type { Clock } from "../../src/core/clock.ts";
 import { Connections } from "../../src/inbound/connections.ts";
 import { AdmissionControl } from "../../src/admission/admission-control.ts";
 
-/** Room for the bodies of a test. */
+/** Memory for the bodies of a test. */
 export const ROOMY_BYTES = { key: 1e9, account: 1e9, process: 1e9 };
 
-/** An admission control with plenty of room, or for this many calls. */
+/** An admission control with high limits, or for this number of calls. */
 export function roomyAdmission(clock: Clock, maxCalls = 10_000): AdmissionControl {
   return new AdmissionControl(
     { maxCalls, maxWaitMs: 60_000, accountConcurrency: undefined, arrivingBytes: ROOMY_BYTES },
@@ -19,7 +19,7 @@ export function roomyAdmission(clock: Clock, maxCalls = 10_000): AdmissionContro
   );
 }
 
-/** Any number of connections. */
+/** No connection limit. */
 export function anyConnections(): Connections {
   return new Connections({ max: Infinity, maxPerAddress: Infinity, isExempt: () => true });
 }

@@ -6,8 +6,8 @@ export interface BuiltProgram {
 }
 
 /**
- * The program as users run it: built, with the variables of `npm start`, and those of its flags that variables can say.
- * Builds it when the sources have changed.
+ * The built program with the environment of `npm start`, including Node flags that NODE_OPTIONS accepts. Builds it if
+ * the sources have changed.
  */
 export async function builtProgram(): Promise<BuiltProgram> {
   const program = await ensureProgram(process.execPath);

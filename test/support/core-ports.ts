@@ -5,7 +5,7 @@ import type { Demand, Limiter, LimitFacts } from "../../src/core/limiter.ts";
 import type { KeyPrincipal } from "../../src/access/principal.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
 
-/** A key that may do everything, without limits. */
+/** A key with all permissions and no limits. */
 export const somebody: KeyPrincipal = {
   keyId: "key_1",
   keyFamilyId: "key_1",
@@ -20,10 +20,10 @@ export const somebody: KeyPrincipal = {
   confirmedAtMs: 0,
 };
 
-/** What the noting limiter says of everybody. */
+/** Rate limit facts that `notingLimiter` returns. */
 export const FACTS: LimitFacts = { requests: { limit: 60, remaining: 59, resetMs: 1_000 }, tokens: undefined };
 
-/** A limiter that admits everything, or refuses everything in one way, and notes what it was asked. */
+/** A limiter that admits everything, or refuses everything with `refusal`, and records its calls. */
 export function notingLimiter(refusal?: Failure) {
   const demands: Demand[] = [];
   const releases: number[] = [];
@@ -58,7 +58,7 @@ export function notingLimiter(refusal?: Failure) {
   };
 }
 
-/** A ledger in memory. `durable` is waited for by each entry; a `refusal` keeps new completions out. */
+/** An in-memory ledger. Each append waits for `durable`; `refusal` refuses new completions. */
 export function memoryLedger({ durable, refusal }: { durable?: () => Promise<void>; refusal?: Failure } = {}) {
   const entries: LedgerEntry[] = [];
   const ledger: Ledger = {
@@ -73,7 +73,7 @@ export function memoryLedger({ durable, refusal }: { durable?: () => Promise<voi
   return { ledger, entries };
 }
 
-/** A call over HTTP that begins now. */
+/** An HTTP call that starts now. */
 export function callOf(facts: Pick<Call, "signal" | "arrivedMs"> & Partial<Call>): Call {
   return {
     principal: somebody,

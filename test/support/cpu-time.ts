@@ -1,4 +1,4 @@
-/** The least processor time of three tries, in milliseconds: what else the machine does only adds to it. */
+/** Returns the minimum processor time of three runs, in milliseconds, because other load only adds to it. */
 export function cpuMs(work: () => unknown): number {
   const times = [1, 2, 3].map(() => {
     const before = process.cpuUsage();

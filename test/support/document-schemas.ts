@@ -1,15 +1,15 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 
-/** Says what is wrong with a value by a schema, one line for each thing; nothing when it is as the schema says. */
+/** Validates a value and returns one line per error. */
 export type FindFaults = (value: unknown) => string[];
 
-/** The schemas of an OpenAPI document, to hold values against. */
+/** The schemas of an OpenAPI document. */
 export interface DocumentSchemas {
-  /** By its place, such as `/components/schemas/Model`; the names in it are not escaped. */
+  /** Returns the validator of a schema by its path, such as `/components/schemas/Model`, with unescaped names. */
   at(...place: readonly string[]): FindFaults;
 }
 
-/** Takes a document's schemas as they are, or as `strict` ones, by which an object has no field that is not documented. */
+/** Compiles a document's schemas; `strict` ones refuse undocumented properties of objects. */
 export function schemasOf(document: object, strictness: "open" | "strict" = "open"): DocumentSchemas {
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false, validateFormats: false });
   ajv.addSchema({
@@ -30,7 +30,7 @@ export function schemasOf(document: object, strictness: "open" | "strict" = "ope
   };
 }
 
-/** The same schema, by which objects have only the fields that it names. */
+/** Returns a schema whose objects permit only the listed properties. */
 function closed(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(closed);
   if (typeof schema !== "object" || schema === null) return schema;

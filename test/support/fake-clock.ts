@@ -2,16 +2,16 @@ import type { Clock } from "../../src/core/clock.ts";
 import { TimerQueue } from "./timer-queue.ts";
 
 /**
- * A clock that is moved by hand. Timers go off in the order of their time, and those of the same time in the order they
- * were set, so that a test runs the same way every time.
+ * A clock that tests advance. Timers run in order of their due time, then in the order they were set, so that tests are
+ * deterministic.
  */
 export class FakeClock implements Clock {
   readonly #beganUnixMs: number;
-  // Not zero, so that nobody gets away with taking `monotonic` for an age.
+  // Not zero, so that code that confuses `monotonic` with an age fails.
   #monotonicMs = 1_000_000;
   readonly #timers = new TimerQueue();
 
-  /** `unixMs` is the wall time at the beginning. */
+  /** `unixMs` is the initial wall time. */
   constructor(unixMs: number = Date.UTC(2026, 0, 1)) {
     this.#beganUnixMs = unixMs - this.#monotonicMs;
   }
@@ -28,19 +28,19 @@ export class FakeClock implements Clock {
     return this.#timers.add(this.#monotonicMs + Math.max(delayMs, 0), callback);
   }
 
-  /** How many timers are set. */
+  /** Number of pending timers. */
   get pending(): number {
     return this.#timers.size;
   }
 
-  /** Lets this much time pass at once; timers that come due go off, promises are not waited for. */
+  /** Advances the time at once and runs due timers, without waiting for promises. */
   advance(ms: number): void {
     const untilMs = this.#monotonicMs + ms;
     while (this.#timers.dueMs <= untilMs) this.step();
     this.#monotonicMs = untilMs;
   }
 
-  /** Lets time pass as it would in the world: before each timer and at the end, everything that can happen has. */
+  /** Advances the time as in reality: waits for all promises before each timer and at the end. */
   async pass(ms: number): Promise<void> {
     const untilMs = this.#monotonicMs + ms;
     await settle();
@@ -51,18 +51,20 @@ export class FakeClock implements Clock {
     this.#monotonicMs = untilMs;
   }
 
-  /** Lets time pass until `work` is done. Throws when it waits for something that no timer will bring. */
+  /** Advances the time until `work` settles. Throws if no timer is pending before that. */
   async drive<T>(work: Promise<T>): Promise<T> {
     const done = work.then(
       () => true,
       () => true,
     );
     while (!(await Promise.race([done, settle().then(() => false)])))
-      if (!this.step()) throw new Error("the work waits for something that never comes");
+      if (!this.step()) throw new Error("the work waits, but no timer is pending");
     return work;
   }
 
-  /** Lets time pass until the next timer, which goes off; promises are not waited for. False when none is set. */
+  /**
+   * Advances the time to the next timer and runs it, without waiting for promises. Returns false if none is pending.
+   */
   step(): boolean {
     const timer = this.#timers.take();
     if (timer === undefined) return false;
@@ -72,7 +74,7 @@ export class FakeClock implements Clock {
   }
 }
 
-/** Resolves when every promise that can go on has gone on. */
+/** Resolves when no promise can make progress. */
 export function settle(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
 }

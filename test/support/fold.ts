@@ -2,14 +2,14 @@ import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import { AnswerBuilder } from "../../src/core/chunks.ts";
 import type { Answer, Emit } from "../../src/core/provider.ts";
 
-/** The whole answer that the chunks of a stream add up to. */
+/** Returns the whole answer from the chunks of a stream. */
 export function fold(chunks: Iterable<CompletionChunk>): Answer {
   const builder = new AnswerBuilder();
   for (const chunk of chunks) builder.add(chunk);
   return builder.build();
 }
 
-/** The whole answer of a provider's stream. */
+/** Returns the whole answer of a provider's stream. */
 export async function foldStream(stream: (emit: Emit) => Promise<void>): Promise<Answer> {
   const chunks: CompletionChunk[] = [];
   await stream((batch) => {

@@ -7,7 +7,7 @@ import type { LogLine } from "./gateway.ts";
 /** A front in this process, on free loopback ports. */
 export interface TestFront {
   readonly httpPort: number;
-  /** All lines so far. */
+  /** All log lines so far. */
   readonly log: readonly LogLine[];
   activeCalls(): Promise<number>;
   close(): Promise<void>;
@@ -15,7 +15,7 @@ export interface TestFront {
 
 const FREE_PORT = { listen: "127.0.0.1:0" };
 
-/** Starts a front before the cores at `core`. */
+/** Starts a front for the cores at `core`. */
 export async function startTestFront(core: string): Promise<TestFront> {
   const text = JSON.stringify({ http: FREE_PORT, operations: FREE_PORT });
   const log: LogLine[] = [];

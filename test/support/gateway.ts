@@ -13,9 +13,9 @@ import { openStore } from "../../src/store/store.ts";
 export type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string };
 
 export interface TestGatewayOptions {
-  /** What `parley.yaml` says beside its addresses and data directory. */
+  /** Configuration in addition to addresses and data directory. */
   readonly config: object;
-  /** Makes keys beside the first one, before the gateway starts. */
+  /** Creates additional keys before the gateway starts. */
   readonly prepareKeys?: (context: KeyContext) => Promise<void>;
 }
 
@@ -23,28 +23,28 @@ export interface TestGatewayOptions {
 export interface TestGateway {
   readonly httpPort: number;
   readonly grpcPort: number;
-  /** The secret of a key that may do everything. */
+  /** Secret of a key with all permissions. */
   readonly key: string;
-  /** All lines so far. */
+  /** All log lines so far. */
   readonly log: readonly LogLine[];
-  /** Replaces the providers and models; the rest of `config` is as it was at the start. */
+  /** Reloads with other providers and models; the rest of `config` is unchanged. */
   configure(config: object): Promise<void>;
-  /** What the operations port says of calls and breakers. */
+  /** Calls and circuit breakers from the operations port. */
   readiness(): Promise<{ readonly active_calls: number; readonly breakers: Readonly<Record<string, string>> }>;
-  /** The operations port's metrics, as text. */
+  /** Metrics from the operations port, as text. */
   metrics(): Promise<string>;
-  /** Ends calls under way at once, as at the end of a drain. */
+  /** Aborts calls in flight at once, as at the end of a drain. */
   abort(): void;
   close(): Promise<void>;
 }
 
 const FREE_PORT = { listen: "127.0.0.1:0" };
 
-/** Starts a gateway with a data directory of its own, which `close` removes. */
+/** Starts a gateway with a temporary data directory, which `close` removes. */
 export async function startTestGateway({ config, prepareKeys }: TestGatewayOptions): Promise<TestGateway> {
   const dataDir = mkdtempSync(join(tmpdir(), "parley-test-"));
   const parse = (sections: object): ReturnType<typeof parseConfig> => {
-    // JSON is YAML.
+    // YAML accepts JSON.
     const text = JSON.stringify({ http: FREE_PORT, grpc: FREE_PORT, operations: FREE_PORT, ...sections });
     const parsed = parseConfig({ file: "parley.yaml", text, env: {} });
     return { ...parsed, dataDir };

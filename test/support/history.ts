@@ -1,9 +1,9 @@
-import { create } from "@bufbuild/protobuf";
-import { type Attempt, AttemptSchema } from "../../gen/parley/v1/report_pb.js";
+import type { Attempt } from "../../src/core/attempt.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import type { FailureCode } from "../../src/core/failure.ts";
 import { type LedgerEntry, NO_TOKENS } from "../../src/core/ledger.ts";
 import type { LedgerStore } from "../../src/ledger/ledger-store.ts";
+import { attemptOf } from "./attempt.ts";
 
 const DAY_MS = 86_400_000;
 const BATCH = 500;
@@ -18,7 +18,7 @@ export const HISTORY_MODELS = [
   "beta-3-pro-image-preview",
 ] as const;
 
-/** What became of one request in so many. */
+/** Failures: every n-th request has this outcome. */
 const OUTCOMES: readonly (readonly [everyNth: number, outcome: FailureCode])[] = [
   [31, "upstream_unavailable"],
   [53, "upstream_timeout"],
@@ -27,24 +27,24 @@ const OUTCOMES: readonly (readonly [everyNth: number, outcome: FailureCode])[] =
   [4999, "internal"],
 ];
 
-/** Which history. */
+/** Options of a history. */
 export interface History {
   readonly count?: number;
-  /** When the latest ended, in Unix milliseconds. */
+  /** End of the latest request, in Unix milliseconds. */
   readonly untilMs?: number;
-  /** Over how many days they are spread. */
+  /** Number of days. */
   readonly days?: number;
-  /** Whose the keys are, in turn. */
+  /** Owners of the keys, in turn. */
   readonly accountIds?: readonly string[];
   readonly keyIds?: readonly string[];
 }
 
-/** Twenty keys that nobody has made. */
+/** Twenty key IDs without keys. */
 export const HISTORY_KEYS = Array.from({ length: 20 }, (_, index) => `key_history${index}`);
 
 /**
- * What many requests leave behind: 50,000 in 30 days unless something else is said, of 20 keys, 6 models and many kinds of
- * outcome, the oldest first, busier at the hour of their end than half a day from it. The same for the same options.
+ * Generates ledger entries: by default 50,000 in 30 days, of 20 keys, 6 models and many outcomes, oldest first, with
+ * daily peaks at the hour of the end. Deterministic for the same options.
  */
 export function* historyOf({
   count = 50_000,
@@ -95,7 +95,7 @@ export function* historyOf({
   }
 }
 
-/** Writes a history into a ledger; answers how many entries it has. */
+/** Inserts a history into a ledger; returns the number of entries. */
 export async function writeHistory(ledger: Pick<LedgerStore, "insert">, history?: History): Promise<number> {
   let batch: LedgerEntry[] = [];
   let written = 0;
@@ -110,7 +110,7 @@ export async function writeHistory(ledger: Pick<LedgerStore, "insert">, history?
   return written + batch.length;
 }
 
-/** How many days before its end a moment of the history is, which goes by evenly but for a wave in every day. */
+/** Days before the end: linear, with a daily wave. */
 function daysBefore(part: number, days: number): number {
   return part * days - Math.sin(part * days * 2 * Math.PI) / (2 * Math.PI) / 1.3;
 }
@@ -128,18 +128,18 @@ function attemptsOf({
 }): Attempt[] {
   const last = {
     model,
-    outcome: failed ?? "served",
+    outcome: failed ?? ("served" as const),
     reason: failed === undefined ? "" : "The provider did not answer.",
   };
   const startMs = fellBack ? Math.floor(durationMs * 0.1) : 0;
-  const attempts = [create(AttemptSchema, { ...last, startMs, durationMs: Math.floor(durationMs * 0.9) })];
+  const attempts = [attemptOf({ ...last, startMs, durationMs: Math.floor(durationMs * 0.9) })];
   if (!fellBack) return attempts;
   const reason = "The provider answered with 503.";
-  const first = { model: "alpha-opus-4.5", outcome: "upstream_unavailable", upstreamStatus: 503, reason };
-  return [create(AttemptSchema, { ...first, durationMs: Math.floor(durationMs * 0.1) }), ...attempts];
+  const first = { model: "alpha-opus-4.5", outcome: "upstream_unavailable", upstreamStatus: 503, reason } as const;
+  return [attemptOf({ ...first, durationMs: Math.floor(durationMs * 0.1) }), ...attempts];
 }
 
-/** Numbers from 0 to 1 that look random, and are the same for the same seed. */
+/** Pseudo-random numbers in [0, 1) from a seed. */
 function randomOf(seed: number): () => number {
   let state = seed;
   return () => {

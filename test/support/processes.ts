@@ -1,18 +1,18 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 
-/** A TypeScript program of the tests in a process of its own. */
+/** A TypeScript program of the tests, as a process. */
 export interface TestProcess {
   readonly child: ChildProcess;
-  /** The next line that it prints. Rejects when it ends before. */
+  /** Resolves with the next line on stdout. Rejects if the process exits before. */
   line(): Promise<string>;
-  /** Writes a line to it. */
+  /** Writes a line to stdin. */
   tell(text: string): void;
-  /** Its exit code. */
+  /** Exit code. */
   readonly ended: Promise<number | null>;
 }
 
-/** Starts a program with an empty environment; what it says on stderr is shown. */
+/** Starts a program with an empty environment; stderr is inherited. */
 export function startProcess(program: string, ...args: readonly string[]): TestProcess {
   const child = spawn(process.execPath, [program, ...args], { stdio: ["pipe", "pipe", "inherit"], env: {} });
   const ended = once(child, "exit").then(([code]) => code as number | null);
@@ -23,7 +23,7 @@ export function startProcess(program: string, ...args: readonly string[]): TestP
     tell: (text) => void child.stdin.write(`${text}\n`),
     async line() {
       const { value, done } = await lines.next();
-      if (done) throw new Error(`${program} has ended without a word`);
+      if (done) throw new Error(`${program} exited without output`);
       return value;
     },
   };

@@ -9,7 +9,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/store.ts";
 import { builtProgram } from "./built-program.ts";
 
-/** Built once, it starts in a third of the time that the sources take. */
+/** The built program starts in a third of the time of the sources. */
 const BUILT = await builtProgram();
 export const MAIN = BUILT.program;
 export const FREE_PORTS = {
@@ -17,13 +17,13 @@ export const FREE_PORTS = {
   grpc: { listen: "127.0.0.1:0" },
   operations: { listen: "127.0.0.1:0" },
 };
-/** How long the greeting and an exit are waited for; a loaded machine takes its time. */
-const PATIENCE_MS = 20_000;
+/** Timeout for the start and for the exit, generous for busy machines. */
+const TIMEOUT_MS = 20_000;
 
 export interface ProductOptions {
-  /** What `parley.yaml` says, beside free ports and the data directory. */
+  /** Configuration in addition to free ports and the data directory. */
   readonly config?: object;
-  /** A directory that outlives the process: made by `makeHome`. Default: one of its own, removed by `stop`. */
+  /** A directory from `makeHome` that outlives the process. Default: a temporary one, removed by `stop`. */
   readonly home?: string;
   readonly env?: Readonly<Record<string, string>>;
   /** Flags of `serve`. */
@@ -32,33 +32,33 @@ export interface ProductOptions {
   readonly program?: string;
 }
 
-/** How a process ended: by itself with a code, or by a signal. */
+/** Exit code or signal of a process. */
 export interface Ending {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
 
-/** The product, running in a process of its own and ready. */
+/** The product as a running process. */
 export interface Product {
   readonly pid: number;
-  /** Where `/v1` is: `http://127.0.0.1:…`. */
+  /** Origin of the API: `http://127.0.0.1:…`. */
   readonly url: string;
-  /** NaN where the role has no such entrance. */
+  /** NaN if the role has no such entrance. */
   readonly httpPort: number;
   readonly grpcPort: number;
   readonly operationsUrl: string;
   readonly home: string;
-  /** The secret of a key that was made because there was none; empty on an old data directory. */
+  /** Secret of the first key, created at the first start; empty on an existing data directory. */
   readonly firstKey: string;
-  /** All that was printed so far. */
+  /** All output so far. */
   readonly output: Output;
   readonly ending: Promise<Ending>;
   signal(name: NodeJS.Signals): void;
-  /** Resident memory now, in bytes. */
+  /** Current resident memory, in bytes. */
   rssBytes(): number;
-  /** Replaces `parley.yaml`; without effect until SIGHUP or a restart. */
+  /** Replaces `parley.yaml`; takes effect at SIGHUP or a restart. */
   writeConfig(config: object | string): void;
-  /** Ends it, however it is, and removes a directory of its own. */
+  /** Ends it in any state, and removes its temporary directory. */
   stop(): Promise<void>;
 }
 
@@ -67,16 +67,16 @@ export interface Output {
   stderr: string;
 }
 
-/** A directory for one `parley.yaml` and its data. The caller removes it. */
+/** Creates a directory for one `parley.yaml` and its data. The caller removes it. */
 export function makeHome(): string {
   return mkdtempSync(join(tmpdir(), "parley-product-"));
 }
 
-/** Starts the product and waits for its greeting. Rejects with what it printed when it ends without one. */
+/** Starts the product and waits for its start-up message. Rejects with its output if it exits before. */
 export async function startProduct(options: ProductOptions = {}): Promise<Product> {
   const home = options.home ?? makeHome();
   const file = join(home, "parley.yaml");
-  // A JSON document is a YAML document.
+  // YAML accepts JSON.
   const writeConfig = (config: object | string): void =>
     writeFileSync(file, typeof config === "string" ? config : JSON.stringify({ ...FREE_PORTS, ...config }, null, 2), {
       mode: 0o600,
@@ -117,14 +117,14 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   };
 }
 
-/** A command of the product on its way. */
+/** A running command of the product. */
 export interface RunningCommand {
   readonly child: ChildProcess;
   readonly output: Output;
   readonly ending: Promise<Ending>;
 }
 
-/** Runs one command line of the product, in an environment with nothing of the developer's own. */
+/** Runs one command line of the product, without the developer's environment variables. */
 export function runProduct(
   argv: readonly string[],
   { home, env = {}, program = MAIN }: { readonly home: string } & Pick<ProductOptions, "env" | "program">,
@@ -137,7 +137,7 @@ export function runProduct(
   const output: Output = { stdout: "", stderr: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => void (output.stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => void (output.stderr += text));
-  // "close" and not "exit": by then all that was printed has been read.
+  // "close" instead of "exit": all output has been read.
   const ending = once(child, "close").then(([code, signal]): Ending => ({ code, signal }));
   return { child, output, ending };
 }
@@ -146,7 +146,7 @@ function environmentOf({ home, env }: Pick<ProductOptions, "env"> & { readonly h
   return { PATH: process.env["PATH"], PARLEY_DATA_DIR: join(home, "data"), ...BUILT.env, ...env };
 }
 
-/** Makes the key that the program makes for a person at a terminal. */
+/** Creates the key that the program creates at a terminal. */
 async function makeFirstKey(file: string, env: NodeJS.ProcessEnv): Promise<string> {
   const store = await openStore(loadConfig({ file, env }));
   try {
@@ -156,11 +156,11 @@ async function makeFirstKey(file: string, env: NodeJS.ProcessEnv): Promise<strin
   }
 }
 
-/** Waits until the greeting is complete. */
+/** Waits for the complete start-up message. */
 async function greeted({ child, output, ending }: RunningCommand): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const give = (what: string): void => reject(new Error(`${what}\n${output.stdout}\n${output.stderr}`));
-    const timer = setTimeout(give, PATIENCE_MS, "The product did not greet in time.");
+    const timer = setTimeout(give, TIMEOUT_MS, "The product did not greet in time.");
     void ending.then(() => give("The product ended without a greeting."));
     child.stdout!.on("data", () => {
       if (!output.stdout.endsWith("\n\n")) return;

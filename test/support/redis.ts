@@ -8,31 +8,31 @@ import { promisify } from "node:util";
 import { onTestFinished } from "vitest";
 import { findFreePort } from "./free-port.ts";
 
-/** A Redis of its own, that keeps nothing on disk. */
+/** A Redis server for a test, without persistence. */
 export interface RedisServer {
   readonly url: string;
   readonly port: number;
-  /** Resolves when it answers; after `kill`, starts an empty one at the same address. */
+  /** Resolves when it responds; after `kill`, starts an empty one at the same address. */
   start(): Promise<void>;
-  /** Ends at once, as by a power cut. */
+  /** Kills it (SIGKILL). */
   kill(): Promise<void>;
-  /** Stands still without closing anything, until `thaw`. */
+  /** Stops it (SIGSTOP) with open connections, until `thaw`. */
   freeze(): void;
   thaw(): void;
-  /** Sends a command by redis-cli, which comes with the server, and answers its lines. */
+  /** Sends a command with redis-cli, and returns the output lines. */
   ask(command: readonly string[]): Promise<string[]>;
-  /** Ends it for good. */
+  /** Ends it permanently. */
   stop(): Promise<void>;
 }
 
-/** Starts one, which ends with the test. `options` go to its command line. */
+/** Starts a server that ends with the test. `options` are command-line options. */
 export async function startRedis(options: readonly string[] = []): Promise<RedisServer> {
   const server = await launchRedis(options);
   onTestFinished(() => server.stop());
   return server;
 }
 
-/** Starts one that several tests share: whoever starts it stops it. */
+/** Starts a shared server; the caller stops it. */
 export async function launchRedis(options: readonly string[] = []): Promise<RedisServer> {
   const port = await findFreePort();
   const folder = await mkdtemp(join(tmpdir(), "parley-redis-"));
@@ -74,7 +74,7 @@ export async function launchRedis(options: readonly string[] = []): Promise<Redi
   return server;
 }
 
-/** Until it says PONG: it accepts connections before it can answer. */
+/** Waits for PONG: it accepts connections before it can respond. */
 async function waitForPort(port: number): Promise<void> {
   const untilMs = performance.now() + 20_000;
   while (performance.now() < untilMs) {
@@ -90,7 +90,7 @@ function answersPing(port: number): Promise<boolean> {
   socket.on("error", () => resolve(false));
   socket.on("close", () => resolve(false));
   socket.on("data", (data) => {
-    // Also when it wants a password first.
+    // Also when it requires a password.
     resolve(/^(\+PONG|-NOAUTH)/.test(data.toString()));
     socket.destroy();
   });

@@ -17,40 +17,48 @@ import type {
   UpstreamCall,
   UpstreamModel,
 } from "../../src/core/provider.ts";
+import { startChunk, toPart } from "../../src/core/chunks.ts";
 import { foldStream } from "./fold.ts";
 
-/** What one call of an upstream model does. A whole answer is what a stream would have said, put together. */
+const TEXT_START = startChunk({
+  $typeName: "parley.v1.PartStart",
+  choiceIndex: 0,
+  partIndex: 0,
+  part: toPart({ case: "text", value: "" }),
+});
+
+/** Behaviour of one call of an upstream model. A whole answer consists of the same batches. */
 export interface Script {
-  /** Said in this order before it ends. */
+  /** Sent in this order before the end. */
   readonly batches?: readonly (readonly CompletionChunk[])[];
-  /** Then it ends well, says nothing more until a time limit or the caller ends it, or fails in this way. */
+  /** Then it succeeds, stays silent until a timeout or the caller ends it, or fails. */
   readonly ending: "end" | "hang" | Failure;
-  /** The silence before each batch and before the end. */
+  /** Delay before each batch and before the end. */
   readonly pauseMs?: number;
 }
 
-/** One call that the provider has had. */
+/** One recorded call. */
 export interface ScriptedCall {
-  /** The upstream model's name. */
+  /** Upstream model name. */
   readonly model: string;
   readonly script: Script;
   readonly signal: AbortSignal;
-  /** For which line of keys. */
+  /** Key family of the request. */
   readonly keyFamilyId: string | undefined;
-  /** Batches that were taken from it. */
+  /** Number of batches that were read. */
   given: number;
-  /** How it ended: by itself, by the call's signal; `open` while it has not. */
+  /** How it ended: by itself or by the call's signal; `open` until then. */
   state: "open" | "ended" | "failed" | "aborted";
 }
 
 const NOTHING_LOST = { body: Buffer.from("{}"), omitted: [], clamped: [], streamed: false } as const;
 
-/** No option that changes a price. */
+/** Without options that change the price. */
 export const PLAINLY_SENT = { priceFactor: 1, searches: false, cacheWrite: "none" } as const;
 
 /**
- * A provider without a network. Each upstream model has its scripts, one per call, the last one for all further calls;
- * every call is noted.
+ * An in-memory provider. Each upstream model has scripts, one per call, with the last one repeated; every call is
+ * recorded.
  */
 export class ScriptedProvider implements Provider {
   readonly calls: ScriptedCall[] = [];
@@ -58,7 +66,7 @@ export class ScriptedProvider implements Provider {
   readonly #scripts: Readonly<Record<string, readonly Script[]>>;
   readonly #translations: Readonly<Record<string, Partial<Translation> | Failure>>;
 
-  /** `translations` says what a request loses for an upstream model, or that it cannot be said to it at all. */
+  /** `translations` has the lost fields by upstream model, or the refusal. */
   constructor(
     clock: Clock,
     scripts: Readonly<Record<string, readonly Script[]>>,
@@ -78,7 +86,11 @@ export class ScriptedProvider implements Provider {
 
   async create(call: UpstreamCall): Promise<Answer> {
     if (call.translation.streamed) throw new Error("A translation that asks for a stream was posted as a whole one.");
-    return foldStream((emit) => this.stream(call, emit));
+    // Scripts have one text part.
+    return foldStream(async (emit) => {
+      await emit([TEXT_START]);
+      await this.stream(call, emit);
+    });
   }
 
   async stream(asked: UpstreamCall, emit: Emit): Promise<void> {
@@ -132,13 +144,13 @@ export class ScriptedProvider implements Provider {
   }
 }
 
-/** What a test wants to be different from an ordinary model. */
+/** Overrides for an ordinary model. */
 export interface ModelFacts extends Partial<Omit<Model, "id" | "provider" | "upstream">> {
   readonly upstream?: Partial<Omit<UpstreamModel, "capabilities">>;
   readonly capabilities?: Partial<Capabilities>;
 }
 
-/** A text model served by `provider`, whose upstream name is `<id>-upstream`. */
+/** A text model of `provider`, whose upstream name is `<id>-upstream`. */
 export function modelOf(id: string, provider: Provider, { upstream, capabilities, ...facts }: ModelFacts = {}): Model {
   return {
     id,
@@ -164,7 +176,7 @@ export function modelOf(id: string, provider: Provider, { upstream, capabilities
   };
 }
 
-/** A model that can do everything. */
+/** A model with all capabilities. */
 export const ABLE: Capabilities = {
   sampling: true,
   temperatureWithTopP: true,

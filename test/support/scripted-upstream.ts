@@ -9,42 +9,42 @@ import {
   type UpstreamDialect,
 } from "./upstream-dialects.ts";
 
-/** One request that reached the upstream, and its answer's other end. */
+/** One request that reached the upstream, with its response. */
 export interface ScriptedCall {
   readonly dialect: UpstreamDialect;
   readonly streamed: boolean;
   readonly response: ServerResponse;
 }
 
-/** What the upstream does with one call. */
+/** Behaviour of the upstream for one call. */
 export type Act = (call: ScriptedCall) => void;
 
-/** One request as the upstream saw it. */
+/** One request as the upstream received it. */
 export interface SeenCall {
   readonly path: string;
   readonly headers: IncomingMessage["headers"];
   readonly body: Readonly<Record<string, unknown>>;
-  /** `open` until the answer is out, or the connection closed before it was. */
+  /** `open` until the response is complete, or the connection closed before. */
   state: "open" | "answered" | "closed";
 }
 
 /**
- * A provider that does what it is told, on a real socket and in all three dialects: the path tells which one. Its
- * models are any names; each has a script of its own.
+ * A scripted provider on a real socket for all three dialects, selected by the path. Any model name is valid; each has
+ * its own script.
  */
 export interface ScriptedUpstream {
   /** `http://127.0.0.1:…`, without a path. */
   readonly url: string;
-  /** What is done with the calls of a model, one by one; the last act is repeated. Calls without a script get a 418. */
+  /** Sets the acts for the calls of a model; the last one is repeated. Calls without a script get a 418. */
   script(model: string, acts: readonly Act[]): void;
-  /** The calls of a model, in order. */
+  /** Returns the calls of a model, in order. */
   calls(model: string): readonly SeenCall[];
-  /** Connections that are open now. */
+  /** Number of open connections. */
   readonly openSockets: number;
   close(): Promise<void>;
 }
 
-/** Starts one on a free loopback port. */
+/** Starts an upstream on a free loopback port. */
 export async function startScriptedUpstream(): Promise<ScriptedUpstream> {
   const scripts = new Map<string, readonly Act[]>();
   const seen = new Map<string, SeenCall[]>();
@@ -62,7 +62,7 @@ export async function startScriptedUpstream(): Promise<ScriptedUpstream> {
     const act = acts[calls.length] ?? acts.at(-1) ?? refuses(418);
     act({ dialect, streamed, response });
   };
-  // A request that is broken off, or is no JSON, was no call: its connection is all there is to end.
+  // An aborted or invalid request is not a call; its connection is closed.
   const server = createServer((request, response) => void perform(request, response).catch(() => response.destroy()));
   server.on("connection", (socket) => {
     sockets.add(socket);
@@ -105,7 +105,7 @@ function identify(
 const EVENT_STREAM = { "content-type": "text/event-stream" } as const;
 const JSON_TYPE = { "content-type": "application/json" } as const;
 
-/** Answers, whole or streamed as it is asked. */
+/** Responds, whole or streamed as requested. */
 export function says(text: string, answer: Omit<ScriptedAnswer, "text"> = {}): Act {
   return (call) => {
     const { dialect, streamed, response } = call;
@@ -117,42 +117,40 @@ export function says(text: string, answer: Omit<ScriptedAnswer, "text"> = {}): A
   };
 }
 
-/** Answers with a status that is no success. */
+/** Responds with an error status. */
 export function refuses(status: number, message = "Scripted.", headers: Record<string, string> = {}): Act {
   return ({ dialect, response }) =>
     void response.writeHead(status, { ...JSON_TYPE, ...headers }).end(JSON.stringify(dialect.error(status, message)));
 }
 
-/** Answers with these bytes. */
+/** Responds with these bytes. */
 export function sends(status: number, contentType: string, body: string): Act {
   return ({ response }) => void response.writeHead(status, { "content-type": contentType }).end(body);
 }
 
-/** Takes the request and never answers. */
+/** Accepts the request and never responds. */
 export const staysSilent: Act = () => {};
 
-/** Closes the connection in place of an answer. */
+/** Closes the connection without a response. */
 export const hangsUp: Act = ({ response }) => void response.socket?.destroy();
 
-/** Resets the connection in place of an answer. */
+/** Resets the connection without a response. */
 export const resets: Act = ({ response }) => void response.socket?.resetAndDestroy();
 
-/** How an answer that has begun goes wrong. */
+/** How a started response breaks. */
 export type Breakage =
-  /** The connection is closed. */
   | "close"
-  /** The connection is reset. */
   | "reset"
-  /** The body ends as if it were complete, without the reason why. */
+  /** The body ends as if it were complete, without a finish reason. */
   | "end"
   /** An error of status 529 follows. */
   | "error"
-  /** Bytes follow that mean nothing. */
+  /** Garbage follows. */
   | "garbage"
   /** Nothing follows. */
   | "silence";
 
-/** Begins an answer with `text` and then breaks. Of a whole answer, half of its bytes are the beginning. */
+/** Starts a response with `text` and then breaks. For a whole response, half of its bytes are sent. */
 export function begins(text: string, breakage: Breakage): Act {
   return (call) => {
     const { dialect, streamed, response } = call;
@@ -161,7 +159,7 @@ export function begins(text: string, breakage: Breakage): Act {
     const whole = JSON.stringify(dialect.whole({ text }));
     response.writeHead(200, streamed ? EVENT_STREAM : JSON_TYPE);
     const beginning = streamed ? dialect.events({ text }).content : whole.slice(0, whole.length / 2);
-    // Bytes that are still on their way must not be overtaken by the breakage.
+    // Waits until the sent bytes have been delivered.
     response.write(beginning, () => breakOff[breakage](call));
   };
 }

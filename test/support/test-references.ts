@@ -2,21 +2,21 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { readTitles } from "./test-titles.ts";
 
-/** What a page names as its proof: a fixture by its number, or a test file and what a title in it says. */
+/** A test that a document refers to: a fixture by its number, or a test file and words of a title. */
 export type Reference =
   | { readonly fixture: string }
   | {
       readonly file: string;
-      /** Without it, the page has a way of its own to find the title. */ readonly words: string | undefined;
+      /** Absent if the document identifies the title otherwise. */ readonly words: string | undefined;
     };
 
-/** Reads a list such as `` `router/breaker` "its rest", fixture 05 ``. Throws for what is none. */
+/** Parses a list such as `` `router/breaker` "doubles after", fixture 05 ``. Throws for invalid lists. */
 export function readReferences(list: string): Reference[] {
   const reference = /(?:fixture (\d\d)|`([\w/-]+)`(?: "([^"]+)")?)(?:, |$)/y;
   const references: Reference[] = [];
   while (reference.lastIndex < list.length) {
     const match = reference.exec(list);
-    if (match === null) throw new Error(`cannot be read as names of tests: ${list}`);
+    if (match === null) throw new Error(`not a list of test references: ${list}`);
     const [, fixture, file = "", words] = match;
     references.push(fixture === undefined ? { file, words } : { fixture });
   }
@@ -25,7 +25,7 @@ export function readReferences(list: string): Reference[] {
 
 const read = new Map<string, readonly string[]>();
 
-/** The titles in a test file, or in a table of scenarios, below `test/`; none when there is no such file. */
+/** Returns the titles in a test file or a table of scenarios below `test/`; none if the file does not exist. */
 export function titlesOf(file: string): readonly string[] {
   const known = read.get(file);
   if (known !== undefined) return known;

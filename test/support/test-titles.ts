@@ -1,18 +1,18 @@
 import { parseSync, Visitor } from "rolldown/utils";
 
-/** A call that names a test or a group of them, as its source begins: `it(`, `it.each(`, `describe.each(`. */
+/** A call that names a test or a group, as in the source: `it(`, `it.each(`, `describe.each(`. */
 const NAMING = /^(?:describe|it|test)\b/;
 
-/** A stretch of a source, as offsets. */
+/** A range of a source, as offsets. */
 interface Span {
   readonly start: number;
   readonly end: number;
 }
 
 /**
- * The words that a source file names its tests with: what `it` and `describe` are given beside functions, tables of
- * `it.each` included, also those with a name, and the property `name` of scenarios that are a table of their own. What
- * a template leaves open is `…`. Comments and the tests' own words are not among them.
+ * Returns the titles in a source file: string arguments of `it` and `describe`, tables of `it.each` including named
+ * ones, and `name` properties of scenario tables. Template placeholders become `…`. Comments and other strings are
+ * omitted.
  */
 export function readTitles(path: string, source: string): string[] {
   const { program, errors } = parseSync(path, source);

@@ -1,33 +1,33 @@
-/** What goes off when. */
+/** A timer. */
 interface Timer {
   readonly dueMs: number;
-  /** Of timers that are due at the same time, the one that was set first goes first. */
+  /** Timers with the same due time run in the order they were set. */
   readonly order: number;
   readonly callback: () => void;
-  /** Neither gone off nor called off. */
+  /** Neither run nor cancelled. */
   isSet: boolean;
 }
 
-/** Those that were called off are taken out of the heap when there are this many more of them than of the others. */
-const MAX_LITTER = 1_000;
+/** Cancelled timers are removed from the heap when they outnumber the others by this. */
+const MAX_CANCELLED = 1_000;
 
-/** Timers by their time: a binary heap, so that a world with thousands of them does not look at all for each that goes off. */
+/** Timers by due time, as a binary heap, because a simulation has thousands. */
 export class TimerQueue {
   #heap: Timer[] = [];
   #size = 0;
   #orders = 0;
 
-  /** How many timers are set. */
+  /** Number of pending timers. */
   get size(): number {
     return this.#size;
   }
 
-  /** When the next one is due; Infinity without any. */
+  /** Due time of the next timer; Infinity without any. */
   get dueMs(): number {
     return this.#next()?.dueMs ?? Infinity;
   }
 
-  /** Sets a timer; the returned function calls it off. */
+  /** Sets a timer; returns a function that cancels it. */
   add(dueMs: number, callback: () => void): () => void {
     const timer: Timer = { dueMs, order: this.#orders, callback, isSet: true };
     this.#orders += 1;
@@ -37,11 +37,11 @@ export class TimerQueue {
       if (!timer.isSet) return;
       timer.isSet = false;
       this.#size -= 1;
-      if (this.#heap.length > 2 * this.#size + MAX_LITTER) this.#clean();
+      if (this.#heap.length > 2 * this.#size + MAX_CANCELLED) this.#clean();
     };
   }
 
-  /** Takes out the next one; undefined without any. */
+  /** Removes and returns the next timer; undefined without any. */
   take(): Pick<Timer, "dueMs" | "callback"> | undefined {
     const timer = this.#next();
     if (timer === undefined) return undefined;
@@ -57,7 +57,7 @@ export class TimerQueue {
   }
 
   #clean(): void {
-    // A sorted list is a heap.
+    // A sorted list is a valid heap.
     this.#heap = this.#heap.filter(({ isSet }) => isSet).toSorted((one, other) => (isBefore(one, other) ? -1 : 1));
   }
 

@@ -1,51 +1,61 @@
 import { create } from "@bufbuild/protobuf";
 import {
+  type Choice,
   type CompletionChunk,
-  type Delta,
+  CompletionChunkSchema,
   FinishReason,
-  ToolCallDeltaSchema,
+  type PartDelta,
 } from "../../gen/parley/v1/completion_pb.js";
-import type { Message } from "../../gen/parley/v1/message_pb.js";
-import { deltaChunk, finishChunk, usageChunk } from "../../src/core/chunks.ts";
+import { AudioSchema, type Part } from "../../gen/parley/v1/message_pb.js";
+import { deltaChunk, finishChunk, toPart, usageChunk } from "../../src/core/chunks.ts";
 import type { Answer } from "../../src/core/provider.ts";
 
-/** The same answer as chunks: what a stream of it would have said, in as few pieces as possible. */
+/** Converts a whole answer to the chunks of a stream, in as few chunks as possible. */
 export function toChunks({ choices, usage }: Answer): CompletionChunk[] {
-  const out: CompletionChunk[] = [];
-  for (const choice of choices) {
-    const { index, message, logprobs } = choice;
-    const say = (content: Delta["content"]): void => void out.push(deltaChunk(index, content));
-    if (message !== undefined) sayMessage(message, say);
-    const first = out.find((chunk) => chunk.event.case === "delta" && chunk.event.value.choiceIndex === index);
-    if (logprobs !== undefined && first?.event.case === "delta") first.event.value.logprobs = logprobs;
-    out.push(
-      finishChunk(
-        index,
-        choice.finishReason === FinishReason.UNSPECIFIED ? FinishReason.STOP : choice.finishReason,
-        choice.nativeFinishReason,
-      ),
-    );
-  }
+  const out: CompletionChunk[] = choices.flatMap(chunksOfChoice);
   if (usage !== undefined) out.push(usageChunk(usage));
   return out;
 }
 
-function sayMessage(message: Message, say: (content: Delta["content"]) => void): void {
-  for (const block of message.reasoning) {
-    if (block.text !== "") say({ case: "reasoning", value: block.text });
-    if (block.signature !== "" || block.redacted !== "") say({ case: "reasoningBlock", value: block });
+function chunksOfChoice({ index, message, logprobs, finishReason, nativeFinishReason }: Choice): CompletionChunk[] {
+  const out = (message?.parts ?? []).flatMap((part, partIndex) => chunksOfPart(part, index, partIndex));
+  const first = out.find(({ event }) => event.case === "partDelta");
+  if (logprobs !== undefined && first?.event.case === "partDelta") first.event.value.logprobs = logprobs;
+  const reason = finishReason === FinishReason.UNSPECIFIED ? FinishReason.STOP : finishReason;
+  return [...out, finishChunk(index, reason, nativeFinishReason)];
+}
+
+/** Chunks of one part: start, content, annotations, and finish with the signature. */
+export function chunksOfPart(part: Part, choiceIndex: number, partIndex: number): CompletionChunk[] {
+  const [kind, content] = split(part.kind);
+  const contents = [...content, ...part.annotations.map((value) => ({ case: "annotation" as const, value }))];
+  const place = { choiceIndex, partIndex };
+  return [
+    create(CompletionChunkSchema, { event: { case: "partStart", value: { ...place, part: toPart(kind) } } }),
+    ...contents.map((each) => deltaChunk(choiceIndex, partIndex, each)),
+    create(CompletionChunkSchema, { event: { case: "partFinish", value: { ...place, signature: part.signature } } }),
+  ];
+}
+
+/** Initial content of a part, and its deltas. */
+function split(kind: Part["kind"]): [start: Part["kind"], content: PartDelta["content"][]] {
+  switch (kind.case) {
+    case "text":
+    case "refusal":
+      return [{ case: kind.case, value: "" }, kind.value === "" ? [] : [{ case: kind.case, value: kind.value }]];
+    case "reasoning": {
+      const { text } = kind.value;
+      const start = { case: "reasoning", value: { ...kind.value, text: "" } } as const;
+      return [start, text === "" ? [] : [{ case: "reasoning", value: text }]];
+    }
+    case "toolCall": {
+      const { arguments: text } = kind.value;
+      const start = { case: "toolCall", value: { ...kind.value, arguments: "" } } as const;
+      return [start, text === "" ? [] : [{ case: "arguments", value: text }]];
+    }
+    case "audio":
+      return [{ case: "audio", value: create(AudioSchema) }, [{ case: "audio", value: kind.value }]];
+    default:
+      return [kind, []];
   }
-  for (const { content } of message.content) {
-    if (content.case === "text" && content.value !== "") say({ case: "text", value: content.value });
-    else if (content.case === "image" || content.case === "audio") say(content);
-  }
-  if (message.refusal !== undefined && message.refusal !== "") say({ case: "refusal", value: message.refusal });
-  message.toolCalls.forEach(({ id, name, arguments: text, signature, custom }, index) => {
-    say({
-      case: "toolCall",
-      value: create(ToolCallDeltaSchema, { index, id, name, arguments: text, signature, custom }),
-    });
-  });
-  if (message.signature !== undefined) say({ case: "signature", value: message.signature });
-  for (const annotation of message.annotations) say({ case: "annotation", value: annotation });
 }

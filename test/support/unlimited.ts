@@ -1,4 +1,4 @@
-/** `limits` of a configuration in which the default account may do as much as it likes. */
+/** Configuration `limits` that never limit the default account. */
 export const UNLIMITED = {
   requests_per_minute: "unlimited",
   tokens_per_minute: "unlimited",

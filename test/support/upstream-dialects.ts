@@ -1,34 +1,34 @@
-/** An answer that a scripted upstream gives, in no dialect's words. */
+/** A scripted answer, independent of the dialect. */
 export interface ScriptedAnswer {
   readonly text: string;
-  /** Why it ends. Default: `stop`. */
+  /** Finish reason. Default: `stop`. */
   readonly finish?: "stop" | "length" | "refused";
-  /** Ends with this call in place of the word for `finish`. */
+  /** Ends with this tool call and its finish reason. */
   readonly call?: { readonly name: string; readonly arguments: string };
   /** A PNG in base64, after the text. Gemini only. */
   readonly picture?: string;
-  /** How many choices say the same. OpenAI only. */
+  /** Number of identical choices. OpenAI only. */
   readonly choices?: number;
 }
 
-/** What every scripted answer says it counted. */
+/** Usage in every scripted answer. */
 export const COUNTED = { prompt: 7, completion: 3 } as const;
 
-/** An answer as events of a stream: all that is said, and what ends it. */
+/** An answer as events of a stream: the content, and the end. */
 export interface ScriptedEvents {
   readonly content: string;
   readonly ending: string;
 }
 
-/** A provider's wire format from the provider's side, as far as scripts need it. */
+/** A provider's wire format from the provider's side, as needed by scripts. */
 export interface UpstreamDialect {
   whole(answer: ScriptedAnswer): object;
-  /** The whole answer without the reason why it ended. */
+  /** A whole answer without a finish reason. */
   unfinished(answer: ScriptedAnswer): object;
   events(answer: ScriptedAnswer): ScriptedEvents;
-  /** The body of a refusal, and of an error in the place of an answer. */
+  /** The body of an error response. */
   error(status: number, message: string): object;
-  /** An error in the middle of a stream. */
+  /** An error event within a stream. */
   errorEvent(status: number, message: string): string;
 }
 

@@ -7,7 +7,7 @@ const [light = "", dark = ""] = css.split('[data-theme="dark"]');
 
 type Rgb = readonly [red: number, green: number, blue: number];
 
-/** Linear light as people with a colour vision deficiency see it (Machado 2009, severity 1). */
+/** Matrices on linear RGB that simulate colour vision deficiencies (Machado 2009, severity 1). */
 const VISION: Readonly<Record<string, readonly [Rgb, Rgb, Rgb]>> = {
   normal: [
     [1, 0, 0],
@@ -26,7 +26,7 @@ const VISION: Readonly<Record<string, readonly [Rgb, Rgb, Rgb]>> = {
   ],
 };
 
-/** The last definition of a colour in a theme, in linear light. */
+/** Returns the last definition of a colour in a theme, as linear RGB. */
 function colour(theme: string, name: string): Rgb {
   const found = new RegExp(`--color-${name}: #([0-9a-f]{6});`).exec(theme)?.[1] ?? "";
   const [red, green, blue] = [0, 2, 4].map((at) => {
@@ -64,14 +64,14 @@ const PARTS = [1, 2, 3, 4, 5, 6, 7].map((part) => `chart-${part}`);
 describe.each([
   ["light", light, 0.045, 0.18],
   ["dark", dark, 0.1, 0.14],
-])("the colours of charts in the %s theme", (_, theme, least, most) => {
-  it("stand out from the surface", () => {
+])("chart colours in the %s theme", (_, theme, least, most) => {
+  it("have a contrast of at least 3 with the surface", () => {
     for (const part of [...PARTS, "danger"]) {
       expect([part, contrast(colour(theme, part), colour(theme, "surface")) >= 3]).toEqual([part, true]);
     }
   });
 
-  it.each(Object.keys(VISION))("are apart with %s vision", (vision) => {
+  it.each(Object.keys(VISION))("are distinguishable with %s vision", (vision) => {
     for (const [index, one] of PARTS.entries()) {
       for (const other of PARTS.slice(index + 1)) {
         const apart = distance(colour(theme, one), colour(theme, other), vision);
@@ -80,7 +80,7 @@ describe.each([
     }
   });
 
-  it("are calm: none is as bright as an alarm", () => {
+  it("have a low saturation, unlike error colours", () => {
     for (const part of PARTS) {
       const [, a, b] = oklab(colour(theme, part));
       expect([part, Math.hypot(a, b) < most]).toEqual([part, true]);

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { toCsv } from "../../web/usage/csv.ts";
 
 describe("a CSV file", () => {
-  it("has a line for each row, and quotes what needs it", () => {
+  it("has a line per row, and quotes fields where necessary", () => {
     const rows = [
       ["name", "cost"],
       ["plain", 1.5],
@@ -13,15 +13,18 @@ describe("a CSV file", () => {
     expect(toCsv(rows)).toBe('name,cost\r\nplain,1.5\r\n"say ""hi"", all",-2\r\n"two\nlines\r",\r\n');
   });
 
-  it.each(["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx"])("makes no formula of the text %j", (text) => {
-    expect(toCsv([[text]])).toMatch(/^"?'/);
-  });
+  it.each(["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx"])(
+    "escapes the text %j, which a spreadsheet would read as a formula",
+    (text) => {
+      expect(toCsv([[text]])).toMatch(/^"?'/);
+    },
+  );
 
-  it("leaves numbers as they are, negative ones too", () => {
+  it("does not change numbers, including negative ones", () => {
     expect(toCsv([[-1, 0, 1e-6, 12_345_678]])).toBe("-1,0,0.000001,12345678\r\n");
   });
 
-  it("gives back whatever texts it was given", () => {
+  it("round-trips any text", () => {
     const cell = fc.string({ unit: "grapheme" });
     fc.assert(
       fc.property(fc.array(fc.array(cell, { minLength: 2, maxLength: 4 })), (rows) => {
@@ -34,7 +37,7 @@ describe("a CSV file", () => {
   });
 });
 
-/** RFC 4180, read character by character. */
+/** Parses RFC 4180, character by character. */
 function readCsv(text: string): string[][] {
   const rows: string[][] = [];
   let [row, field, isQuoted]: [string[], string, boolean] = [[], "", false];

@@ -21,8 +21,8 @@ describe("the health of a model", () => {
   });
 });
 
-describe("health in words", () => {
-  it("has percentiles and their number of requests", () => {
+describe("formatted health", () => {
+  it("has percentiles and the number of requests", () => {
     const latency = { $typeName: "parley.console.v1.Latency", p50Ms: 251, p95Ms: 1256 } as const;
     expect(formatLatency({ ...latency, count: 6n }, 6n)).toBe("p50 251 ms · p95 1.3 s (6 requests)");
     expect(formatLatency({ ...latency, count: 1n }, 1n)).toBe("251 ms (1 request)");
@@ -30,7 +30,7 @@ describe("health in words", () => {
     expect(formatLatency(undefined, 3n)).toBe("No recent data");
   });
 
-  it("has an error rate beside what it is made of", () => {
+  it("has an error rate with its counts", () => {
     expect([formatShare(3n, 24n), formatShare(0n, 24n), formatShare(0n, 0n)]).toEqual([
       "12.5% (3 of 24)",
       "0% (0 of 24)",

@@ -25,40 +25,40 @@ function resolve(keys: readonly [Key, ...Key[]], draft: { keyId?: string; key?: 
 const narrow = keyFor("narrow", ["words"]);
 const wide = keyFor("wide", "all");
 
-describe("the playground's key and model", () => {
-  it("are the first key and its first text model without a choice", () => {
+describe("key and model of the playground", () => {
+  it("default to the first key and its first text model", () => {
     expect(resolve([narrow, wide], {})).toEqual(["narrow", "words", undefined]);
   });
 
-  it("follow the wished model to a key that may use it", () => {
+  it("include a key that may use the selected model", () => {
     expect(resolve([narrow, wide], { model: "pictures" })).toEqual(["wide", "pictures", undefined]);
     expect(resolve([narrow, wide], { model: "pictures", keyId: "narrow" })).toEqual(["wide", "pictures", undefined]);
   });
 
-  it("stay with the current key when that may use the model", () => {
+  it("keep the current key if it may use the model", () => {
     expect(resolve([narrow, wide], { model: "words", keyId: "wide" })).toEqual(["wide", "words", undefined]);
   });
 
-  it("prefer a key that may generate images with a model that does", () => {
+  it("prefer a key with the image capability for an image model", () => {
     const reader = keyFor("reader", "all", [KeyCapability.CHAT]);
     expect(resolve([reader, wide], { model: "pictures" })).toEqual(["wide", "pictures", undefined]);
     expect(resolve([reader], { model: "pictures" })).toEqual(["reader", "pictures", undefined]);
   });
 
-  it("come back to the wished model when a key that may use it is chosen", () => {
+  it("return to the selected model when a key that may use it is selected", () => {
     const notice = "The key “narrow” may not use pictures. Using words instead.";
     expect(resolve([narrow, wide], { model: "pictures", key: "narrow" })).toEqual(["narrow", "words", notice]);
     expect(resolve([narrow, wide], { model: "pictures", key: "wide" })).toEqual(["wide", "pictures", undefined]);
   });
 
-  it("say when no key may use the model, and when there is no such model", () => {
+  it("have a notice if no key may use the model, or the model does not exist", () => {
     const none = "None of your active keys may use pictures. Using words instead.";
     expect(resolve([narrow], { model: "pictures" })).toEqual(["narrow", "words", none]);
     const unknown = "Model doesnotexist does not exist. Using words instead.";
     expect(resolve([narrow], { model: "doesnotexist" })).toEqual(["narrow", "words", unknown]);
   });
 
-  it("say so when the key may use no model at all", () => {
+  it("have a notice if the key may use no model", () => {
     const gone = keyFor("gone", ["removed-model"]);
     const notice = "None of your active keys may use words.";
     expect(resolve([gone], { model: "words" })).toEqual(["gone", undefined, notice]);

@@ -13,13 +13,13 @@ const row = (group: string, day: number, completions: bigint) => {
 };
 const of = ({ completions }: { readonly completions: bigint }): bigint => completions;
 
-describe("the parts of a chart", () => {
-  it("have every step that the time reaches into", () => {
+describe("chart series", () => {
+  it("have every step that overlaps the period", () => {
     expect(stepsOf({ sinceMs: 5, untilMs: 2 * DAY_MS + 1 }, DAY_MS)).toEqual(STEPS);
     expect(stepsOf({ sinceMs: 0, untilMs: 2 * DAY_MS }, DAY_MS)).toEqual([0, DAY_MS]);
   });
 
-  it("are zero where nothing was used, in the order of the groups, with all others last", () => {
+  it("are zero for steps without rows, in the order of the groups, with all others last", () => {
     const rows = [row("b", 0, 1n), row("", 0, 9n), row("a", 2, 2n), row("b", 2, 3n)];
     const series = groupSeries(rows, { steps: STEPS, order: ["a", "b"], of, nameOf: ({ group }) => `<${group}>` });
     expect(series).toEqual([
@@ -29,13 +29,13 @@ describe("the parts of a chart", () => {
     ]);
   });
 
-  it("add up the groups of a step where they are one", () => {
+  it("add up all groups of a step in a total", () => {
     const rows = [row("a", 1, 1n), row("b", 1, 2n)];
     const total = totalSeries(rows, { steps: STEPS, of, name: "all", colour: 1 });
     expect(total.values).toEqual([0, 3, 0]);
   });
 
-  it("have no value where there was nothing to take its time", () => {
+  it("have no latency for steps without requests", () => {
     const point = create(LatencyPointSchema, { stepTime: timestampFromMs(DAY_MS), durationMs: { p50: 5 } });
     const series = latencySeries([point], { steps: STEPS, of: (each) => each.durationMs?.p50, name: "p50", colour: 1 });
     expect(series.values).toEqual([undefined, 5, undefined]);

@@ -6,7 +6,7 @@ import { EVENT_WORDS } from "../../web/administration/event-words.ts";
 import { describeValue, SETTING_GROUPS, settingName } from "../../web/administration/setting-names.ts";
 import { hasWords } from "../../web/format/search.ts";
 
-/** Every type there is: a new one does not compile without a line here. */
+/** All event types. A new type does not compile without an entry here. */
 const EVENT_TYPES: Readonly<Record<SecurityEventType, true>> = {
   signed_up: true,
   signed_in: true,
@@ -33,7 +33,7 @@ const EVENT_TYPES: Readonly<Record<SecurityEventType, true>> = {
 };
 
 describe("security events", () => {
-  it("have words, all of them", () => {
+  it("all have a sentence", () => {
     expect(Object.keys(EVENT_WORDS).toSorted()).toEqual(Object.keys(EVENT_TYPES).toSorted());
   });
 });
@@ -41,7 +41,7 @@ describe("security events", () => {
 describe("settings", () => {
   const keys = listSettings(parseConfig({ file: undefined, text: "", env: {} })).map(({ key }) => key);
 
-  it("have a name and one place, all of them", () => {
+  it("all have a name and exactly one group", () => {
     const isIn = (key: string) => (prefix: string) => key === prefix || key.startsWith(`${prefix}.`);
     for (const key of keys) {
       expect(settingName(key)).not.toBe(key);
@@ -59,19 +59,19 @@ describe("settings", () => {
     ["limits.tokens_per_minute", "2000000", "2,000,000"],
     ["limits.monthly_budget_usd", "unlimited", "Unlimited"],
     ["http.listen", "127.0.0.1:8080", "127.0.0.1:8080"],
-  ])("say of %s that %j is %s", (key, value, words) => {
+  ])("are formatted: %s %j as %s", (key, value, words) => {
     expect(describeValue(key, value)).toBe(words);
   });
 });
 
-describe("looking for words", () => {
+describe("a word search", () => {
   it.each([
     ["", true],
     ["  ", true],
     ["ADA lovelace", true],
     ["lovelace ada", true],
     ["ada bob", false],
-  ])("%j in a name finds it: %s", (sought, isFound) => {
-    expect(hasWords("Ada Lovelace, ada@example.com", sought)).toBe(isFound);
+  ])("for %j matches a name: %s", (query, isFound) => {
+    expect(hasWords("Ada Lovelace, ada@example.com", query)).toBe(isFound);
   });
 });

@@ -27,7 +27,7 @@ const history = fc.array(fc.tuple(demand, fc.boolean(), fc.integer({ min: 0, max
 
 const overTheChannel = (message: RateMessage): RateMessage => JSON.parse(JSON.stringify(message)) as RateMessage;
 
-describe("rates that the parent counts", () => {
+describe("rates in the parent process", () => {
   it("are decided as by a single process, for any sequence of demands", async () => {
     await fc.assert(
       fc.asyncProperty(history, async (steps) => {

@@ -10,7 +10,7 @@ const facts = (changes: object) => ({
   ...changes,
 });
 
-it("sums the workers' counts, and takes the worst state of each", () => {
+it("sums the workers' counts, and reports the worst state of each component", () => {
   const other = facts({
     rates: { counted_in: "memory", alone: true },
     ledger: { waiting: 3, away: true },
@@ -25,12 +25,12 @@ it("sums the workers' counts, and takes the worst state of each", () => {
   });
 });
 
-it("is ready while one worker is, and not without any", () => {
+it("is ready while at least one worker is", () => {
   expect(mergeReadiness([facts({ ready: false }), facts({})]).ready).toBe(true);
   expect(mergeReadiness([])).toEqual({ ready: false, active_calls: 0 });
 });
 
-it("keeps the fronts' state of their core", () => {
+it("keeps the core state that fronts report", () => {
   const front = { ready: true, active_calls: 1, core: "READY" };
   expect(mergeReadiness([front, front])).toEqual({ ready: true, active_calls: 2, core: "READY" });
 });

@@ -14,7 +14,7 @@ import { Spent } from "../components/spent.tsx";
 import { describeLimits, limitsInForce } from "../format/limits.ts";
 import { Sessions } from "./sessions.tsx";
 
-/** One's own account. */
+/** Page of the signed-in account. */
 export default function Account() {
   const account = useAccount();
   const settings = useQuery(settingsQuery);
@@ -128,7 +128,7 @@ function PasswordForm() {
 interface SubmitProps {
   readonly look: "primary" | "secondary";
   readonly label: string;
-  /** What is said when it worked. */
+  /** Message after success. */
   readonly done: string;
   readonly isPending: boolean;
   readonly isSuccess: boolean;

@@ -8,7 +8,7 @@ import { Badge } from "../components/badge.tsx";
 import { Button } from "../components/button.tsx";
 import { formatFromNow, formatMoment } from "../format/time.ts";
 
-/** Where one is signed in, and the way to end that everywhere else. */
+/** Open sessions of the account, with a button that ends all others. */
 export function Sessions() {
   const list = useQuery(openSessionsQuery);
   const signOut = useMutation({
@@ -74,7 +74,7 @@ function Session({
   );
 }
 
-/** Sessions have no name outside the server. Two that look the same are shown the same. */
+/** Returns a React key. The API does not expose session IDs, so sessions with the same fields share a key. */
 function toKey({ browser, network, createTime, current }: OpenSession): string {
   return `${browser} ${network} ${createTime?.seconds} ${createTime?.nanos} ${current}`;
 }

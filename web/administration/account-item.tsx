@@ -7,10 +7,10 @@ import { PATHS } from "../paths.ts";
 import { formatCount } from "../format/number.ts";
 import { formatFromNow, formatMoment } from "../format/time.ts";
 
-/** What can be done with an account: `disable` also enables it again. */
+/** Actions on an account. `disable` also enables a disabled account. */
 export type AccountAct = "edit" | "disable";
 
-/** A dialog about one account. */
+/** Props of a dialog for one account. */
 export interface AccountDialogProps {
   readonly target: Account;
   readonly open: boolean;
@@ -23,7 +23,6 @@ interface AccountItemProps {
   readonly onAct: (act: AccountAct) => void;
 }
 
-/** One account in the list. */
 export function AccountItem({ account, isOwn, onAct }: AccountItemProps) {
   const { id, name, email, role, limits, createTime, disableTime, workingKeys = 0n } = account;
   const isDisabled = disableTime !== undefined;

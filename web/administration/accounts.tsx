@@ -16,7 +16,7 @@ const DIALOGS = {
   disable: lazy(() => import("./disable-account.tsx")),
 } as const satisfies Record<AccountAct, unknown>;
 
-/** So many are shown at first. */
+/** Number of accounts shown initially, and added per click on "Show more". */
 const SHOWN = 25;
 
 const FILTERS: readonly (readonly [name: string, has: (account: Account) => boolean])[] = [
@@ -26,7 +26,7 @@ const FILTERS: readonly (readonly [name: string, has: (account: Account) => bool
   ["Disabled", ({ disableTime }) => disableTime !== undefined],
 ];
 
-/** Everybody who has an account, and what they may do. */
+/** Page of all accounts, for administrators. */
 export function Accounts() {
   return (
     <Administration title="Accounts" description="Who can sign in, and the limits shared by their keys.">
@@ -38,12 +38,12 @@ export function Accounts() {
 function AccountList() {
   const list = useQuery(accountsQuery);
   const own = useAccount();
-  const [sought, setSought] = useState("");
+  const [searchText, setSearchText] = useState("");
   const [filter, setFilter] = useState("All");
   const [act, setAct] = useState<{ readonly what: AccountAct; readonly target: Account; readonly isOpen: boolean }>();
   const has = FILTERS.find(([name]) => name === filter)![1];
   const found = (list.data ?? []).filter(
-    (account) => has(account) && hasWords(`${account.name} ${account.email} ${account.id}`, sought),
+    (account) => has(account) && hasWords(`${account.name} ${account.email} ${account.id}`, searchText),
   );
   const shown = useShown(found, SHOWN);
   if (list.isPending) return <Loading what="the accounts" />;
@@ -56,8 +56,8 @@ function AccountList() {
           label="Find an account"
           type="search"
           autoComplete="off"
-          value={sought}
-          onChange={(event) => setSought(event.target.value)}
+          value={searchText}
+          onChange={(event) => setSearchText(event.target.value)}
         />
         <SelectField label="Show" value={filter} onChange={(event) => setFilter(event.target.value)}>
           {FILTERS.map(([name]) => (

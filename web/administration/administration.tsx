@@ -16,11 +16,11 @@ interface AdministrationProps {
   readonly title: string;
   readonly description: string;
   readonly actions?: ReactNode;
-  /** Only for administrators: asks nothing before it is known that somebody is one. */
+  /** Renders the page for administrators. A function, so that its queries do not run for members. */
   readonly children: () => ReactNode;
 }
 
-/** One page of the administration, with the way to the others. */
+/** Layout of an administration page, with the navigation to the others. */
 export function Administration({ title, description, actions, children }: AdministrationProps) {
   const [here] = useLocation();
   if (!isAdministrator(useAccount())) {

@@ -5,7 +5,7 @@ import { ConfirmDialog } from "../components/confirm-dialog.tsx";
 import { formatCount } from "../format/number.ts";
 import type { AccountDialogProps } from "./account-item.tsx";
 
-/** Takes everything from an account, or gives it back. */
+/** Dialog that disables an account, or enables it again. */
 export default function DisableAccount({ target, open, onClose }: AccountDialogProps) {
   const own = useAccount();
   const isDisabled = target.disableTime !== undefined;

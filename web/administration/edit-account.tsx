@@ -12,7 +12,7 @@ import { Form, type Written } from "../components/form.tsx";
 import type { AccountDialogProps } from "./account-item.tsx";
 import { RoleField } from "./role-field.tsx";
 
-/** Changes what an account is called and what it may do. */
+/** Dialog that changes the name, role and limits of an account. */
 export default function EditAccount({ target, open, onClose }: AccountDialogProps) {
   const own = useAccount();
   const update = useMutation({
@@ -24,7 +24,7 @@ export default function EditAccount({ target, open, onClose }: AccountDialogProp
     async onSuccess() {
       onClose();
       await refreshAccounts();
-      // Who takes the role of administrator from themselves sees another page from now on.
+      // Administrators who remove their own role lose access to these pages.
       if (target.id === own.id) await queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
     },
   });

@@ -1,8 +1,9 @@
 import type { SecurityEvent } from "../../gen/parley/console/v1/account_pb.js";
 
 /**
- * Events in words. `{actor}` did it, `{account}` is whom it is about, `{whose}` and `{of}` say the same of something that may be
- * the actor's own, `{key}` is which key; other names are those of details.
+ * Sentence templates by event type. `{actor}` is the account that acted, `{account}` the affected account. `{whose}`
+ * and `{of}` are possessive forms of `{account}` that allow for the actor's own. `{key}` is the key; other placeholders
+ * are names of details.
  */
 export const EVENT_WORDS: Readonly<Record<string, string>> = {
   signed_up: "{account} signed up",
@@ -29,11 +30,11 @@ export const EVENT_WORDS: Readonly<Record<string, string>> = {
   key_revoked: "{actor} revoked the key “{key}”{of}",
 };
 
-const SAID = new Set(["from", "to", "role", "sessions", "email_hash"]);
+const INCLUDED = new Set(["from", "to", "role", "sessions", "email_hash"]);
 
-/** Details that the sentence does not say, such as IDs to look for elsewhere. */
+/** Returns the details that the sentence does not contain, such as IDs. */
 export function describeDetails({ details }: SecurityEvent): string[] {
   return Object.entries(details)
-    .filter(([name]) => !SAID.has(name))
+    .filter(([name]) => !INCLUDED.has(name))
     .map(([, value]) => value);
 }

@@ -5,12 +5,12 @@ import { Button } from "../components/button.tsx";
 import { formatFromNow } from "../format/time.ts";
 import { roleName } from "./roles.ts";
 
-/** Whom an invitation is for. */
+/** Describes the recipient of an invitation. */
 export function invited({ email }: Invitation): string {
   return email === "" ? "Anyone with the link" : email;
 }
 
-/** What has become of an invitation. */
+/** Returns the state of an invitation. */
 export function invitationState({ useTime, expireTime }: Invitation): "open" | "used" | "expired" {
   if (useTime !== undefined) return "used";
   return expireTime !== undefined && timestampMs(expireTime) <= Date.now() ? "expired" : "open";
@@ -18,13 +18,12 @@ export function invitationState({ useTime, expireTime }: Invitation): "open" | "
 
 interface InvitationItemProps {
   readonly invitation: Invitation;
-  /** The name of the account that invites. */
+  /** Name of the account that created the invitation. */
   readonly inviter: string;
-  /** Undefined where there is nothing to revoke. */
+  /** Undefined if the invitation cannot be revoked. */
   readonly onRevoke: (() => void) | undefined;
 }
 
-/** One invitation in the list. */
 export function InvitationItem({ invitation, inviter, onRevoke }: InvitationItemProps) {
   const { role, createTime } = invitation;
   return (

@@ -14,10 +14,10 @@ import { InvitationItem, invitationState } from "./invitation-item.tsx";
 const Invite = lazy(() => import("./invite.tsx"));
 const RevokeInvitation = lazy(() => import("./revoke-invitation.tsx"));
 
-/** So many are shown at first. */
+/** Number of invitations shown initially, and added per click on "Show more". */
 const SHOWN = 50;
 
-/** Who may make an account here, and how many have. */
+/** Page of all invitations, for administrators. */
 export function Invitations() {
   const [creation, setCreation] = useState<"open" | "closed">();
   const isClosed = useQuery(sessionQuery).data?.signUpMode === SignUpMode.CLOSED;

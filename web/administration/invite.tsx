@@ -9,7 +9,7 @@ import { Form, type Written } from "../components/form.tsx";
 import { PATHS } from "../paths.ts";
 import { RoleField } from "./role-field.tsx";
 
-/** Makes an invitation and shows its link. */
+/** Dialog that creates an invitation and shows its link. */
 export default function Invite({ open, onClose }: { readonly open: boolean; readonly onClose: () => void }) {
   const create = useMutation({
     mutationFn: (form: Written) => {
@@ -20,11 +20,11 @@ export default function Invite({ open, onClose }: { readonly open: boolean; read
   });
   const close = (): void => {
     onClose();
-    // After the dialog has gone: what it shows is not to change on the way.
+    // Resets after the closing animation, so that the content does not change while the dialog is visible.
     setTimeout(() => create.reset(), 200);
   };
   if (create.data !== undefined) {
-    // Behind the #, where browsers do not send it to servers.
+    // Browsers do not send the fragment to servers.
     const link = `${location.origin}${PATHS.signUp}#invitation=${create.data.token}`;
     return <LinkOnce open={open} link={link} email={create.data.invitation?.email ?? ""} onDone={close} />;
   }
@@ -62,12 +62,12 @@ export default function Invite({ open, onClose }: { readonly open: boolean; read
 interface LinkOnceProps {
   readonly open: boolean;
   readonly link: string;
-  /** The only address that may use it; empty for any. */
+  /** The only e-mail address that may use the invitation; empty for any. */
   readonly email: string;
   readonly onDone: () => void;
 }
 
-/** The link at the only moment it is known. */
+/** Shows the link. The server returns it only once. */
 function LinkOnce({ open, link, email, onDone }: LinkOnceProps) {
   return (
     <Dialog

@@ -6,7 +6,7 @@ import { Providers } from "./providers.tsx";
 import { Security } from "./security.tsx";
 import { Settings } from "./settings.tsx";
 
-/** The pages of administrators, which are loaded together. */
+/** All administration pages, in one chunk. */
 export default function AdministrationPages() {
   return (
     <Switch>

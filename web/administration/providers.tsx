@@ -11,10 +11,10 @@ import { formatTime } from "../format/time.ts";
 import { Administration } from "./administration.tsx";
 import { UpstreamItem } from "./upstream-item.tsx";
 
-/** So many are shown at first. */
+/** Number of upstream models shown initially, and added per click on "Show more". */
 const SHOWN = 50;
 
-/** How the providers are doing, as the process sees it that answers. */
+/** Page of provider health, as measured by the process that handles the request. */
 export function Providers() {
   return (
     <Administration title="Providers" description="Health, latency and recent errors of each upstream model.">

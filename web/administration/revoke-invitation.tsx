@@ -10,7 +10,7 @@ interface RevokeInvitationProps {
   readonly onClose: () => void;
 }
 
-/** Ends an invitation that was not used. */
+/** Dialog that revokes an unused invitation. */
 export default function RevokeInvitation({ target, open, onClose }: RevokeInvitationProps) {
   const revoke = useMutation({
     mutationFn: () => accounts.revokeInvitation({ id: target.id }),

@@ -4,11 +4,11 @@ import { ROLE_NAMES } from "./roles.ts";
 
 interface RoleFieldProps {
   readonly defaultValue: AccountRole;
-  /** What is wrong with it. */
+  /** Validation error. */
   readonly error: string | undefined;
 }
 
-/** What an account may do. */
+/** Field for the role of an account. */
 export function RoleField({ defaultValue, error }: RoleFieldProps) {
   return (
     <SelectField

@@ -2,17 +2,17 @@ import { createElement, Fragment, type ReactNode } from "react";
 import type { SecurityEvent } from "../../gen/parley/console/v1/account_pb.js";
 import { EVENT_WORDS } from "./event-words.ts";
 
-/** What IDs are called. */
+/** Names of accounts and keys by ID. */
 export interface Names {
   readonly accounts: ReadonlyMap<string, string>;
   readonly keys: ReadonlyMap<string, string>;
 }
 
-/** What happened, in a sentence. Names are shown as they are, each apart from the words around it. */
+/** An event as a sentence. Names are isolated (`bdi`) from the text direction around them. */
 export function SecurityEventText({ event, names }: { readonly event: SecurityEvent; readonly names: Names }) {
   const { type, accountId } = event;
-  const isOfNobody = type === "sign_in_failed" && accountId === "";
-  const words = isOfNobody ? "Failed sign-in for an unknown address" : (EVENT_WORDS[type] ?? type);
+  const isUnknownAddress = type === "sign_in_failed" && accountId === "";
+  const words = isUnknownAddress ? "Failed sign-in for an unknown address" : (EVENT_WORDS[type] ?? type);
   const parts = words
     .split(/(\{\w+\})/)
     .map((part) => (part.startsWith("{") ? toName(part.slice(1, -1), event, names) : part));
@@ -23,7 +23,7 @@ function toName(what: string, { actorId, accountId, network, details }: Security
   const account = <Name>{names.accounts.get(accountId) ?? accountId}</Name>;
   switch (what) {
     case "actor":
-      // The command line has neither.
+      // Events from the command line have no actor and no network.
       if (actorId === "") return network === "" ? "The command line" : "Unknown";
       return <Name>{names.accounts.get(actorId) ?? actorId}</Name>;
     case "account":

@@ -12,7 +12,7 @@ import { Administration } from "./administration.tsx";
 import { describeDetails } from "./event-words.ts";
 import { SecurityEventText, type Names } from "./security-event.tsx";
 
-/** What happened to accounts, keys and sessions. */
+/** Page of the audit log of accounts, keys and sessions. */
 export function Security() {
   return (
     <Administration title="Security" description="Audit log, newest first. Events are kept for 400 days.">

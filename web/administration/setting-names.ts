@@ -1,7 +1,7 @@
 import { formatDuration } from "../format/duration.ts";
 import { formatCount } from "../format/number.ts";
 
-/** What belongs together, by the beginnings of the keys. */
+/** Groups of settings by key prefix. */
 export const SETTING_GROUPS: readonly (readonly [title: string, prefixes: readonly string[]])[] = [
   ["Access", ["sign_up", "http.public_url"]],
   ["Default account limits", ["limits"]],
@@ -53,12 +53,12 @@ const NAMES: Readonly<Record<string, string>> = {
   "simulator.first_token_ms": "Simulator: time to first token",
 };
 
-/** What a setting is called. */
+/** Returns the display name of a setting. */
 export function settingName(key: string): string {
   return NAMES[key] ?? key;
 }
 
-/** What a setting is, in words. */
+/** Formats the value of a setting for display. */
 export function describeValue(key: string, value: string): string {
   if (value === "") return "Not set";
   if (value === "…") return "Set (hidden)";
@@ -76,7 +76,7 @@ const WAITS = [
   ["s", 1_000],
 ] as const;
 
-/** A time that somebody has chosen, which is mostly a round one: `5 s`, `15 min`. */
+/** Formats a configured duration in the largest unit that divides it: `5 s`, `15 min`. */
 function formatWait(ms: number): string {
   const [unit, lengthMs] = WAITS.find(([, each]) => ms >= each && ms % each === 0) ?? [];
   return unit === undefined ? formatDuration(ms) : `${formatCount(ms / lengthMs)} ${unit}`;

@@ -9,7 +9,7 @@ import { Panel } from "../components/panel.tsx";
 import { Administration } from "./administration.tsx";
 import { describeValue, SETTING_GROUPS, settingName } from "./setting-names.ts";
 
-/** What this installation runs with. */
+/** Read-only page of the configuration, for administrators. */
 export function Settings() {
   return (
     <Administration title="Settings" description="Read-only view of the active configuration.">
@@ -87,7 +87,7 @@ const RATES: Readonly<Record<string, string>> = {
   postgres: "PostgreSQL (shared by all processes)",
 };
 
-/** One line: what it is called, where it stands in the file, and what it is. */
+/** One setting: name, configuration key and value. */
 function Row({
   name,
   hint,

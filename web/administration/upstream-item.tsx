@@ -10,10 +10,10 @@ import { formatCount } from "../format/number.ts";
 import { outcomeOf } from "../format/outcomes.ts";
 import { formatPreciseMoment, formatTime } from "../format/time.ts";
 
-/** How one upstream model is doing. */
+/** Health of one upstream model. */
 export function UpstreamItem({ upstream }: { readonly upstream: Upstream }) {
   const { provider, name, modelIds, attempts, failures, skipped, outcomes, lastFailures } = upstream;
-  const isOtherwise = modelIds.length !== 1 || modelIds[0] !== name;
+  const hasOtherIds = modelIds.length !== 1 || modelIds[0] !== name;
   return (
     <li className="rounded-xl border border-line bg-surface p-5">
       <h2 className="flex flex-wrap items-center gap-x-3 gap-y-1 text-base font-semibold">
@@ -22,7 +22,7 @@ export function UpstreamItem({ upstream }: { readonly upstream: Upstream }) {
         </span>
         <HealthBadge of={upstream} />
       </h2>
-      {isOtherwise && <p className="mt-1 text-sm wrap-anywhere text-muted">Requested as {modelIds.join(", ")}</p>}
+      {hasOtherIds && <p className="mt-1 text-sm wrap-anywhere text-muted">Requested as {modelIds.join(", ")}</p>}
       <dl className="mt-4 grid grid-cols-2 gap-x-6 gap-y-3 text-sm lg:grid-cols-4">
         <Fact name="Error rate">{formatShare(failures, attempts)}</Fact>
         <Fact name="Time to first token">{formatLatency(upstream.firstContent, attempts)}</Fact>

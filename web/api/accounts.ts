@@ -17,7 +17,7 @@ export const accountsQuery = queryOptions({
   staleTime: 30_000,
 });
 
-/** An account has changed. */
+/** Refetches the accounts after a change. */
 export function refreshAccounts(): Promise<void> {
   return queryClient.invalidateQueries({ queryKey: accountsQuery.queryKey });
 }
@@ -28,12 +28,12 @@ export const invitationsQuery = queryOptions({
   queryFn: async ({ signal }) => (await accounts.listInvitations({}, { signal })).invitations,
 });
 
-/** The invitations have changed. */
+/** Refetches the invitations after a change. */
 export function refreshInvitations(): Promise<void> {
   return queryClient.invalidateQueries({ queryKey: invitationsQuery.queryKey });
 }
 
-/** What happened to one account, or to all (empty), newest first and page by page. */
+/** Security events of one account, or of all (empty ID), newest first, with pagination. */
 export function eventsQuery(accountId: string) {
   return infiniteQueryOptions({
     queryKey: ["events", accountId],

@@ -1,7 +1,9 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema } from "../../gen/google/rpc/error_details_pb.js";
 
-/** A failure like a service's, about a text that cannot even be sent because it is no number. */
+/**
+ * Creates the error that a service would return for an invalid field, for text that cannot be encoded in the request.
+ */
 export function failureOfField(field: string, description: string): ConnectError {
   const value = { fieldViolations: [{ field, description }] };
   return new ConnectError(description, Code.InvalidArgument, undefined, [{ desc: BadRequestSchema, value }]);

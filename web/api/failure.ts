@@ -1,44 +1,44 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
 
-/** What went wrong, for the person who asked. */
+/** A failed call, as shown to the user. */
 export interface Failing {
-  /** What cannot be said at a field. */
+  /** General message, for errors without a field. */
   readonly message: string;
-  /** By the field's name in the request, such as `limits.requests_per_minute`. */
+  /** Errors by field name in the request, such as `limits.requests_per_minute`. */
   readonly fields: ReadonlyMap<string, string>;
 }
 
-/** Reads an error of a call. Undefined for one that the person caused on purpose, by closing a question. */
+/** Converts an error of a call. Undefined for a call that the user cancelled. */
 export function readFailure(error: unknown): Failing | undefined {
   const failure = ConnectError.from(error);
   if (failure.code === Code.Canceled) return undefined;
   const violations = failure.findDetails(BadRequestSchema).flatMap(({ fieldViolations }) => fieldViolations);
   const fields = new Map(violations.map(({ field, description }) => [field, sentence(description)]));
-  return { message: isOurs(failure) ? failure.rawMessage : UNREACHABLE, fields };
+  return { message: isFromParley(failure) ? failure.rawMessage : UNREACHABLE, fields };
 }
 
 const UNREACHABLE = "Can’t reach Parley. Check your connection and that Parley is running.";
 
-/** Whether an error says that the password has to be given again first. */
+/** Whether a call failed because the password must be confirmed again. */
 export function needsPassword(error: ConnectError): boolean {
   return infoOf(error)?.metadata["error_code"] === "reauthentication_required";
 }
 
-/** Whether the same call may work a moment later. */
+/** Whether a retry of the call may succeed. */
 export function isTransient(error: unknown): boolean {
   const failure = ConnectError.from(error);
-  return failure.code === Code.Unavailable || !isOurs(failure);
+  return failure.code === Code.Unavailable || !isFromParley(failure);
 }
 
-/** Whether no answer of Parley has arrived: it is not running, or something between refuses. */
+/** Whether no response of Parley has arrived: it is not running, or a proxy refused the call. */
 export function isUnreachable(error: unknown): boolean {
   const failure = ConnectError.from(error);
-  return failure.code !== Code.Canceled && !isOurs(failure);
+  return failure.code !== Code.Canceled && !isFromParley(failure);
 }
 
-/** Whether Parley itself has answered: what the browser and proxies say is not meant for people. */
-function isOurs(failure: ConnectError): boolean {
+/** Whether the error comes from Parley. Error texts of browsers and proxies are not shown to users. */
+function isFromParley(failure: ConnectError): boolean {
   return infoOf(failure)?.domain === "parley";
 }
 
@@ -46,7 +46,7 @@ function infoOf(failure: ConnectError) {
   return failure.findDetails(ErrorInfoSchema)[0];
 }
 
-/** The services say of a field what it must be or is; beside the field it stands as a sentence of its own. */
+/** Turns a field description into a sentence. Services describe a field as "must be …". */
 function sentence(description: string): string {
   const text = description.charAt(0).toUpperCase() + description.slice(1);
   return /[.!?]$/.test(text) ? text : `${text}.`;

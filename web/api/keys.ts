@@ -7,7 +7,7 @@ import { transport } from "./transport.ts";
 
 export const keys = createClient(KeyService, transport);
 
-/** Every key that the account may see, the newest first. */
+/** All keys that the account can see, newest first. */
 export const keysQuery = queryOptions({
   queryKey: ["keys"],
   async queryFn({ signal }) {
@@ -16,7 +16,7 @@ export const keysQuery = queryOptions({
   },
 });
 
-/** The keys have changed. */
+/** Refetches the keys after a change. */
 export function refreshKeys(): Promise<void> {
   return queryClient.invalidateQueries({ queryKey: keysQuery.queryKey });
 }

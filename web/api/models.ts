@@ -5,14 +5,14 @@ import { transport } from "./transport.ts";
 
 const models = createClient(ModelService, transport);
 
-/** The models that can be asked for, in the order of the registry, with how they are doing. */
+/** Available models in the order of the registry, with their health. */
 export const modelsQuery = queryOptions({
   queryKey: ["models"],
   queryFn: async ({ signal }) => (await models.list({}, { signal })).models,
   staleTime: 10_000,
 });
 
-/** How the upstream models are doing, for administrators: asked again every ten seconds while it is looked at. */
+/** Health of the upstream models, for administrators. Refetched every 10 seconds while the page is visible. */
 export const upstreamsQuery = queryOptions({
   queryKey: ["upstreams"],
   queryFn: ({ signal }) => models.listUpstreams({}, { signal }),

@@ -1,7 +1,7 @@
-/** So many pages of a list are asked for and no more: nobody reads further, and a browser has to hold them. */
+/** Maximum number of pages of one list, to bound the memory of the browser. */
 const MAX_PAGES = 20;
 
-/** All pages of a list that the services give in pages, as far as is sane. */
+/** Loads the pages of a paginated list, at most MAX_PAGES. */
 export async function loadPages<R extends { readonly nextPageToken: string }>(
   load: (pageToken: string) => Promise<R>,
 ): Promise<R[]> {

@@ -10,20 +10,20 @@ interface Waiting {
 let waiting: Waiting | undefined;
 const listeners = new Set<() => void>();
 
-/** Calls that wait until the password was given again; at most one dialog asks for all of them. */
+/** State of the password confirmation. One dialog serves all calls that wait for it. */
 export const passwordRequest = {
   subscribe: (listener: () => void): (() => void) => {
     listeners.add(listener);
     return () => void listeners.delete(listener);
   },
   isOpen: (): boolean => waiting !== undefined,
-  /** The password was right: the calls are made again. */
+  /** The password was confirmed: the calls are repeated. */
   succeed: (): void => close((request) => request.done()),
-  /** The password was not given: the calls fail as cancelled. */
+  /** The dialog was dismissed: the calls fail as cancelled. */
   dismiss: (): void => close((request) => request.dismissed()),
 };
 
-/** Makes a call that needs a fresh password once more after it was asked for. */
+/** Repeats a call after password confirmation if it requires a recent one. */
 export const askForPassword: Interceptor = (next) => async (request) => {
   try {
     return await next(request);
@@ -36,19 +36,19 @@ export const askForPassword: Interceptor = (next) => async (request) => {
 
 function open(): Waiting {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const dismissed = (): void => reject(new ConnectError("the password was not given", Code.Canceled));
+  const dismissed = (): void => reject(new ConnectError("the password was not confirmed", Code.Canceled));
   waiting = { answered: promise, done: resolve, dismissed };
-  tell();
+  notify();
   return waiting;
 }
 
 function close(answer: (request: Waiting) => void): void {
   const request = waiting;
   waiting = undefined;
-  tell();
+  notify();
   if (request !== undefined) answer(request);
 }
 
-function tell(): void {
+function notify(): void {
   for (const listener of listeners) listener();
 }

@@ -2,9 +2,9 @@ import { QueryClient } from "@tanstack/react-query";
 import { isTransient } from "./failure.ts";
 
 /**
- * What the pages know. Asked again when a page comes back to the front; failures that may pass are tried twice more. What the
- * browser thinks of the network does not matter: the gateway may be on the same machine, and a call that waits for a network
- * would say neither that it works nor that it fails.
+ * Cache of query results. Active queries are refetched on window focus; transient failures are retried twice.
+ * `networkMode: "always"` ignores the browser's online state: the gateway may run on the same machine, and a paused
+ * call would report neither success nor failure.
  */
 export const queryClient = new QueryClient({
   defaultOptions: {

@@ -1,11 +1,11 @@
 import { useEffect, useEffectEvent } from "react";
 
-/** How often Parley is asked whether it can be reached again. */
+/** Interval between probes. */
 const PROBE_MS = 2_000;
 
 /**
- * Calls back whenever Parley answers, as long as the caller is lost. Probes `/healthz`, so that nothing that is shown flickers
- * while there is no answer.
+ * Calls `onReconnect` after each successful probe while `isLost`. Probes `/healthz` instead of repeating queries, so
+ * that the page does not flicker while Parley is unreachable.
  */
 export function useReconnect(isLost: boolean, onReconnect: () => void): void {
   const reconnected = useEffectEvent(onReconnect);
@@ -24,7 +24,7 @@ export function useReconnect(isLost: boolean, onReconnect: () => void): void {
   }, [isLost]);
 }
 
-/** Whether Parley answers now. */
+/** Whether Parley is reachable now. */
 export async function isReachable(signal: AbortSignal): Promise<boolean> {
   try {
     const timeout = AbortSignal.timeout(5 * PROBE_MS);

@@ -13,7 +13,10 @@ import { transport } from "./transport.ts";
 
 export const requests = createClient(RequestService, transport);
 
-/** Which requests: what is left out does not narrow. Times are Unix milliseconds, so that filters can be compared. */
+/**
+ * Filter of the request log. Missing fields match all requests. Times are Unix milliseconds, so that filters can be
+ * compared.
+ */
 export interface LogFilter {
   readonly accountId?: string;
   readonly keyId?: string;
@@ -23,7 +26,7 @@ export interface LogFilter {
   readonly untilMs?: number;
 }
 
-/** What the services are asked with; `live` leaves out the times, which only the list knows. */
+/** Converts a filter to its message. `live` omits the times, which only the list supports. */
 export function toFilterMessage(filter: LogFilter, use: "list" | "live"): MessageInitShape<typeof RequestFilterSchema> {
   const { sinceMs, untilMs, ...others } = filter;
   if (use === "live") return others;
@@ -34,7 +37,7 @@ export function toFilterMessage(filter: LogFilter, use: "list" | "live"): Messag
   };
 }
 
-/** The log, page by page. Only asked again when somebody says so: what is new comes by itself. */
+/** The request log, with pagination. Refetched only on demand, because new requests arrive by stream. */
 export function logQuery(filter: LogFilter) {
   return infiniteQueryOptions({
     queryKey: ["requests", "log", filter],
@@ -46,7 +49,7 @@ export function logQuery(filter: LogFilter) {
   });
 }
 
-/** One request, by the completion's ID or its own. */
+/** One request, by completion ID or request ID. */
 export function requestQuery(id: string) {
   return queryOptions({
     queryKey: ["requests", "one", id],
@@ -55,7 +58,7 @@ export function requestQuery(id: string) {
   });
 }
 
-/** Takes note of a request that is about to be shown: another process may not know one that was refused. */
+/** Caches a request before its page opens: another process may not have a refused one. */
 export function noteRequest(request: LoggedRequest): void {
   queryClient.setQueryData(requestQuery(request.id).queryKey, request);
 }

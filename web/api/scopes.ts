@@ -8,18 +8,18 @@ import { settingsQuery } from "./settings.ts";
 
 type Choices = readonly (readonly [value: string, name: string])[];
 
-/** What requests and their sums can be narrowed down to, by what people call it. */
+/** Filter choices for requests and usage, with display names. */
 export interface Scopes {
   readonly models: Choices;
   readonly keys: Choices;
   readonly outcomes: Choices;
-  /** Undefined for those who see only their own. */
+  /** Undefined for members, who see only their own account. */
   readonly accounts: Choices | undefined;
 }
 
 const OUTCOMES: Choices = [["failed", "All errors"], ...REQUEST_OUTCOMES];
 
-/** What there is to narrow down to, as far as it is known; keys only of this account, if one is named. */
+/** Returns the filter choices loaded so far; only keys of this account if `accountId` is not empty. */
 export function useScopes(accountId: string): Scopes {
   const isAll = isAdministrator(useAccount());
   const keys = useQuery(keysQuery).data ?? [];

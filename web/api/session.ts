@@ -5,31 +5,31 @@ import { type GetSessionResponse, type Session, SessionService } from "../../gen
 import { queryClient } from "./query-client.ts";
 import { transport } from "./transport.ts";
 
-/** Signing up, in and out. */
+/** Client for sign-up, sign-in and sign-out. */
 export const sessions = createClient(SessionService, transport);
 
-/** Who is signed in, and who may sign up. */
+/** The current session, and the sign-up mode. */
 export const sessionQuery = queryOptions({
   queryKey: ["session"],
   queryFn: ({ signal }) => sessions.getSession({}, { signal }),
   staleTime: 60_000,
-  // Somebody may have signed in in another tab.
+  // The user may have signed in in another tab.
   refetchOnWindowFocus: ({ state }) => (state.data?.session === undefined ? "always" : true),
 });
 
-/** The account that is signed in. Only for pages that are shown to nobody else. */
+/** Returns the signed-in account. Only for pages inside a session. */
 export function useAccount(): Account {
   const account = useQuery(sessionQuery).data?.session?.account;
-  if (account === undefined) throw new TypeError("a page for those who are signed in is shown to somebody else");
+  if (account === undefined) throw new TypeError("useAccount needs a signed-in session");
   return account;
 }
 
-/** Whether an account may see and change those of others. */
+/** Whether the account can manage other accounts. */
 export function isAdministrator({ role }: Account): boolean {
   return role === AccountRole.ADMINISTRATOR;
 }
 
-/** What is known of the invitation of a link. */
+/** The invitation of a link. */
 export function invitationQuery(token: string) {
   return queryOptions({
     queryKey: ["invitation", token],
@@ -39,20 +39,19 @@ export function invitationQuery(token: string) {
   });
 }
 
-/** Takes note of a session that has just begun, or got a new cookie. */
+/** Caches a new session, or one with a new cookie. */
 export function enter(session: Session | undefined): void {
   queryClient.setQueryData(sessionQuery.queryKey, (known): GetSessionResponse | undefined =>
     known && session ? { ...known, session, needsAdministrator: false } : known,
   );
 }
 
-/** Where the account is signed in. */
+/** Open sessions of the account. */
 export const openSessionsQuery = queryOptions({
   queryKey: ["sessions"],
   queryFn: async ({ signal }) => (await sessions.listSessions({}, { signal })).sessions,
 });
 
-/** Ends the session. */
 export function useSignOut() {
   return useMutation({
     mutationFn: () => sessions.signOut({}),
@@ -60,15 +59,15 @@ export function useSignOut() {
   });
 }
 
-const forgetters = new Set<() => void>();
+const clearCallbacks = new Set<() => void>();
 
-/** Calls back when a session is over: for what a page keeps besides what it has asked for. */
+/** Registers a callback for the end of a session, to clear state outside the query cache. */
 export function onForget(forget: () => void): void {
-  forgetters.add(forget);
+  clearCallbacks.add(forget);
 }
 
-/** Forgets what was shown in a session that is over: the next one may be somebody else's. */
+/** Clears all data of the ended session: the next one may belong to another account. */
 export function forgetSession(): void {
   queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== sessionQuery.queryKey[0] });
-  for (const forget of forgetters) forget();
+  for (const forget of clearCallbacks) forget();
 }

@@ -5,14 +5,14 @@ import { transport } from "./transport.ts";
 
 const settings = createClient(SettingsService, transport);
 
-/** What this installation has, in short: models, sign-up mode, version. `modelsQuery` says what the models can do. */
+/** Summary of the installation: models, sign-up mode, version. `modelsQuery` has the capabilities of the models. */
 export const settingsQuery = queryOptions({
   queryKey: ["settings"],
   queryFn: ({ signal }) => settings.get({}, { signal }),
   staleTime: 60_000,
 });
 
-/** The configuration in force, for administrators. */
+/** The active configuration, for administrators. */
 export const configurationQuery = queryOptions({
   queryKey: ["configuration"],
   queryFn: ({ signal }) => settings.getConfiguration({}, { signal }),

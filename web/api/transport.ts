@@ -4,8 +4,8 @@ import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { askForPassword } from "./password-request.ts";
 import { queryClient } from "./query-client.ts";
 
-/** A call that finds the session ended lets the app find out too, which then shows the sign-in. */
-const noticeEnd: Interceptor = (next) => async (request) => {
+/** Refetches the session when a call fails as unauthenticated, so that the app shows the sign-in page. */
+const detectSessionEnd: Interceptor = (next) => async (request) => {
   const notice = (reason: unknown): void => {
     const isEnded = reason instanceof ConnectError && reason.code === Code.Unauthenticated;
     if (isEnded && request.method !== SessionService.method.signIn) {
@@ -14,15 +14,15 @@ const noticeEnd: Interceptor = (next) => async (request) => {
   };
   try {
     const response = await next(request);
-    return response.stream ? { ...response, message: noticed(response.message, notice) } : response;
+    return response.stream ? { ...response, message: watchFailure(response.message, notice) } : response;
   } catch (reason) {
     notice(reason);
     throw reason;
   }
 };
 
-/** A stream whose failure is told of. */
-async function* noticed<T>(messages: AsyncIterable<T>, notice: (reason: unknown) => void): AsyncGenerator<T> {
+/** Yields the messages of a stream, and calls `notice` if it fails. */
+async function* watchFailure<T>(messages: AsyncIterable<T>, notice: (reason: unknown) => void): AsyncGenerator<T> {
   try {
     for await (const message of messages) yield message;
   } catch (reason) {
@@ -31,10 +31,10 @@ async function* noticed<T>(messages: AsyncIterable<T>, notice: (reason: unknown)
   }
 }
 
-/** The pages' only way to the server. */
+/** Transport of all calls to the server. */
 export const transport = createConnectTransport({
   baseUrl: location.origin,
-  interceptors: [noticeEnd, askForPassword],
-  // Passwords are hashed one after another when many people sign in.
+  interceptors: [detectSessionEnd, askForPassword],
+  // Passwords are hashed one at a time, so concurrent sign-ins queue.
   defaultTimeoutMs: 30_000,
 });

@@ -6,10 +6,10 @@ import { transport } from "./transport.ts";
 
 const usage = createClient(UsageService, transport);
 
-/** So many groups have a colour of their own in a chart. */
+/** Number of groups with their own colour in a chart. */
 export const CHART_GROUPS = 6;
 
-/** Which completions; empty texts do not narrow. */
+/** Filter of completions. Empty strings match all. */
 export interface UsageFilter {
   readonly sinceMs: number;
   readonly untilMs: number;
@@ -19,35 +19,39 @@ export interface UsageFilter {
   readonly outcome: string;
 }
 
-/** What one's own account has spent in this calendar month. */
+/** Spending of the signed-in account in this calendar month. */
 export const spendingQuery = queryOptions({
   queryKey: ["usage", "spending"],
   queryFn: ({ signal }) => usage.getSpending({}, { signal }),
 });
 
-/** Sums as they are asked for. */
+/** Parameters of a usage query. */
 export interface UsagePieces {
   readonly filter: UsageFilter;
   readonly by: UsageGrouping;
   readonly step: UsageStep;
-  /** How much earlier the time is that it is compared with. */
+  /** Offset to the previous period, for comparison. */
   readonly lengthMs: number;
 }
 
 /**
- * The sums of a time: by group, by group and step, and of the same length of time before. Says what was asked for, which
- * may be something else by now: what was shown before stays until the next answer.
+ * Sums of a period: by group, by group and step, and of the previous period. The result contains its parameters,
+ * because previous data stays visible until the next response.
  */
 export function usageQuery<P extends UsagePieces>(asked: P) {
   return queryOptions({
     queryKey: ["usage", "sums", asked],
     async queryFn({ signal }) {
       const { filter, by, step } = asked;
-      const before = { ...filter, sinceMs: filter.sinceMs - asked.lengthMs, untilMs: filter.untilMs - asked.lengthMs };
+      const previousFilter = {
+        ...filter,
+        sinceMs: filter.sinceMs - asked.lengthMs,
+        untilMs: filter.untilMs - asked.lengthMs,
+      };
       const [groups, steps, previous] = await Promise.all([
         usage.summarize({ filter: toMessage(filter), by }, { signal }),
         usage.summarize({ filter: toMessage(filter), by, step, maxGroups: CHART_GROUPS }, { signal }),
-        usage.summarize({ filter: toMessage(before) }, { signal }),
+        usage.summarize({ filter: toMessage(previousFilter) }, { signal }),
       ]);
       return { asked, groups: groups.rows, total: groups.total, steps: steps.rows, previous: previous.total };
     },
@@ -55,7 +59,7 @@ export function usageQuery<P extends UsagePieces>(asked: P) {
   });
 }
 
-/** How long the requests of a time took; says what was asked for, as with the sums. */
+/** Latency of the requests of a period. The result contains its parameters, as with the sums. */
 export function latencyQuery(filter: UsageFilter, step: UsageStep) {
   return queryOptions({
     queryKey: ["usage", "latency", filter, step],

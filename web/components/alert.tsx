@@ -3,7 +3,7 @@ import { isUnreachable, readFailure } from "../api/failure.ts";
 import { useReconnect } from "../api/reconnect.ts";
 import { Button } from "./button.tsx";
 
-/** What went wrong, read out at once. */
+/** Error message, announced by screen readers immediately. */
 export function Alert({ children }: { readonly children: ReactNode }) {
   return (
     <div role="alert" className="rounded-lg bg-danger-soft px-4 py-3 text-sm wrap-anywhere text-danger">
@@ -12,7 +12,7 @@ export function Alert({ children }: { readonly children: ReactNode }) {
   );
 }
 
-/** Why a part of a page could not be shown, and a way to try again. Retries by itself once Parley can be reached again. */
+/** Error in place of content, with a retry button. Retries automatically when Parley is reachable again. */
 export function Unavailable({ error, onRetry }: { readonly error: unknown; readonly onRetry: () => void }) {
   const isLost = isUnreachable(error);
   useReconnect(isLost, onRetry);
@@ -24,7 +24,7 @@ export function Unavailable({ error, onRetry }: { readonly error: unknown; reado
   );
 }
 
-/** What is shown while Parley cannot be reached and somebody keeps trying. */
+/** Shown while Parley is unreachable; the caller retries. */
 export function Unreachable({ onRetry }: { readonly onRetry: () => void }) {
   return (
     <Apology action="Retry" onAct={onRetry}>
@@ -39,7 +39,7 @@ interface ApologyProps {
   readonly children: string;
 }
 
-/** Stands in for something that cannot be shown. */
+/** Placeholder for content that could not be loaded. */
 export function Apology({ action, onAct, children }: ApologyProps) {
   return (
     <div role="alert" className="rounded-xl border border-line bg-surface px-6 py-10 text-center">

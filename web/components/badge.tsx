@@ -7,7 +7,7 @@ const LOOKS = {
   plain: "bg-sunken text-muted",
 } as const;
 
-/** One word about something. */
+/** Short status label. */
 export function Badge({ look, children }: { readonly look: keyof typeof LOOKS; readonly children: ReactNode }) {
   return (
     <span className={`rounded-full px-2.5 py-0.5 text-xs font-medium whitespace-nowrap ${LOOKS[look]}`}>

@@ -4,7 +4,7 @@ import { Apology, Unreachable } from "./alert.tsx";
 import { Page, Starting } from "./page.tsx";
 
 interface BreakageProps {
-  /** The page that is shown: another one may be whole. */
+  /** Path of the current page. A new path resets the error. */
   readonly path: string;
   readonly children: ReactNode;
 }
@@ -14,7 +14,7 @@ interface BreakageState {
   readonly isBroken: boolean;
 }
 
-/** Stands in for a page that cannot be shown: its files cannot be loaded, or are gone after an update, or it has a fault. */
+/** Error boundary of a page: its chunks cannot be loaded, were removed by an update, or rendering threw. */
 export class Breakage extends Component<BreakageProps, BreakageState> {
   override state = { path: this.props.path, isBroken: false };
 
@@ -33,16 +33,16 @@ export class Breakage extends Component<BreakageProps, BreakageState> {
 
 const reload = (): void => location.reload();
 
-/** Reloads by itself only where Parley could not be reached: a page with a fault would be reloaded for ever. */
+/** Reloads automatically only if Parley was unreachable. Reloading after a rendering error would loop. */
 function Broken() {
   const [isLost, setLost] = useState<boolean>();
   useEffect(() => {
     const stop = new AbortController();
-    const look = async (): Promise<void> => {
+    const probe = async (): Promise<void> => {
       const found = await isReachable(stop.signal);
       if (!stop.signal.aborted) setLost(!found);
     };
-    void look();
+    void probe();
     return () => stop.abort();
   }, []);
   useReconnect(isLost === true, reload);

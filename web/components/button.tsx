@@ -8,7 +8,7 @@ const LOOKS = {
   "quiet danger": "text-danger hover:bg-danger-soft",
 } as const;
 
-/** The classes of a button, also for those that a library renders. */
+/** Returns the CSS classes of a button, also for buttons rendered by a library. */
 export function buttonClass(look: keyof typeof LOOKS, size: "normal" | "small" = "normal"): string {
   const room = size === "small" ? "min-h-9 px-3 text-sm" : "min-h-11 px-4 text-[0.9375rem] sm:min-h-10";
   return `inline-flex items-center justify-center gap-2 rounded-lg font-medium transition-colors disabled:opacity-60 ${room} ${LOOKS[look]}`;
@@ -17,7 +17,7 @@ export function buttonClass(look: keyof typeof LOOKS, size: "normal" | "small" =
 interface ButtonProps extends ComponentProps<"button"> {
   readonly look?: keyof typeof LOOKS;
   readonly size?: "normal" | "small";
-  /** What it does is under way: it cannot be pressed again. */
+  /** The action is in progress: the button is disabled. */
   readonly busy?: boolean;
 }
 

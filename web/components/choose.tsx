@@ -1,21 +1,20 @@
 import { SelectField } from "./field.tsx";
 
-/** Something to choose, by what it is called. */
 export type Choice = readonly [value: string, name: string];
 
 interface ChooseProps {
   readonly label: string;
-  /** Empty for all. */
+  /** Empty for `all`. */
   readonly value: string;
-  /** What all of them are called. */
+  /** Label of the option for all. */
   readonly all: string;
   readonly choices: readonly Choice[];
   readonly onChange: (value: string) => void;
 }
 
-/** One of several, or all. */
+/** Select field with an option for all. */
 export function Choose({ label, value, all, choices, onChange }: ChooseProps) {
-  // What a link names is shown, also when it is gone or has not arrived yet.
+  // Shows a value from a link even if it no longer exists or is not loaded yet.
   const isKnown = value === "" || choices.some(([choice]) => choice === value);
   return (
     <SelectField label={label} value={value} onChange={(event) => onChange(event.target.value)}>

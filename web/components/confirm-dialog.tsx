@@ -6,21 +6,21 @@ import { Form } from "./form.tsx";
 interface ConfirmDialogProps {
   readonly open: boolean;
   readonly title: string;
-  /** What will happen. */
+  /** Consequences of the action. */
   readonly description: ReactNode;
-  /** What is done, on its button: `Revoke key`. */
+  /** Label of the button: `Revoke key`. */
   readonly action: string;
-  /** The same while it is under way: `Revoking …`. */
+  /** Label while the action is in progress: `Revoking …`. */
   readonly doing: string;
   /** Default: danger. */
   readonly look?: "danger" | "primary";
   readonly act: { readonly error: Error | null; readonly isPending: boolean; readonly mutate: () => void };
   readonly onClose: () => void;
-  /** What there is to choose first. */
+  /** Options of the action. */
   readonly children?: ReactNode;
 }
 
-/** Asks before something is done that others will notice. */
+/** Dialog that confirms an action with effects on others. */
 export function ConfirmDialog({
   open,
   title,

@@ -5,12 +5,12 @@ const SHOWN_MS = 2_000;
 
 interface CopyButtonProps {
   readonly text: string;
-  /** What is copied, for those who do not see where the button stands. */
+  /** Name of the copied content, for screen readers. */
   readonly what: string;
   readonly look?: "primary" | "secondary";
 }
 
-/** Puts a text into the clipboard, and says whether that worked. */
+/** Copies text to the clipboard, and shows whether that succeeded. */
 export function CopyButton({ text, what, look = "secondary" }: CopyButtonProps) {
   const [outcome, setOutcome] = useState<"copied" | "failed">();
   useEffect(() => {
@@ -20,7 +20,7 @@ export function CopyButton({ text, what, look = "secondary" }: CopyButtonProps) 
   }, [outcome]);
   const copy = async (): Promise<void> => {
     try {
-      // Browsers offer it only on https and on this machine itself.
+      // Browsers provide the clipboard only on HTTPS and localhost.
       await navigator.clipboard.writeText(text);
       setOutcome("copied");
     } catch {

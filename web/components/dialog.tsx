@@ -6,15 +6,15 @@ interface DialogProps {
   readonly open: boolean;
   readonly title: string;
   readonly description?: ReactNode;
-  /** Somebody wants it closed. */
+  /** Called when the user closes the dialog. */
   readonly onClose: () => void;
-  /** Only a button of its own closes it, because what it shows is shown once. */
+  /** Closed only by its own buttons, because its content is shown once. */
   readonly sticky?: boolean;
   readonly wide?: boolean;
   readonly children: ReactNode;
 }
 
-/** A question or a task in front of the page: at the lower edge of a phone, in the middle of anything larger. */
+/** Modal dialog: at the bottom of a phone's screen, centred on larger ones. */
 export function Dialog({ open, title, description, onClose, sticky = false, wide = false, children }: DialogProps) {
   return (
     <Base.Root
@@ -42,7 +42,7 @@ export function Dialog({ open, title, description, onClose, sticky = false, wide
   );
 }
 
-/** What can be done in a dialog: the way out first, what it is about last. */
+/** Buttons of a dialog: Cancel first, the action last. */
 export function DialogActions({ children }: { readonly children: ReactNode }) {
   return (
     <div className="flex flex-col-reverse gap-3 pt-2 sm:flex-row sm:justify-end">

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 
-/** Something that is known, by its name, in a `dl`. */
+/** A labelled value in a `dl`. */
 export function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
   return (
     <div className="min-w-0">

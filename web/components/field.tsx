@@ -6,13 +6,13 @@ const BOX =
 
 interface Named {
   readonly label: string;
-  /** What a person needs to know before filling it in. */
+  /** Help text. */
   readonly hint?: ReactNode;
-  /** What is wrong with it. */
+  /** Validation error. */
   readonly error?: string | undefined;
 }
 
-/** A text that somebody writes, with its label, its hint and what is wrong with it. */
+/** Text input with label, hint and validation error. */
 export function TextField({ label, hint, error, ...rest }: Named & ComponentProps<"input">) {
   const id = useId();
   return (
@@ -22,7 +22,7 @@ export function TextField({ label, hint, error, ...rest }: Named & ComponentProp
   );
 }
 
-/** A longer text. */
+/** Multi-line text input. */
 export function TextAreaField({ label, hint, error, className = "", ...rest }: Named & ComponentProps<"textarea">) {
   const id = useId();
   return (
@@ -32,7 +32,7 @@ export function TextAreaField({ label, hint, error, className = "", ...rest }: N
   );
 }
 
-/** A choice of one. */
+/** Select field. */
 export function SelectField({ label, hint, error, children, ...rest }: Named & ComponentProps<"select">) {
   const id = useId();
   return (
@@ -44,7 +44,7 @@ export function SelectField({ label, hint, error, children, ...rest }: Named & C
   );
 }
 
-/** Choices of which each can be made or not. */
+/** Checkbox. */
 export function CheckField({ label, ...rest }: { readonly label: ReactNode } & ComponentProps<"input">) {
   return (
     <label className="flex min-h-9 items-center gap-3 text-[0.9375rem]">
@@ -54,7 +54,7 @@ export function CheckField({ label, ...rest }: { readonly label: ReactNode } & C
   );
 }
 
-/** Several fields about one thing. */
+/** Group of fields with a common label. */
 export function FieldGroup({ label, hint, error, children }: Named & { readonly children: ReactNode }) {
   const id = useId();
   return (

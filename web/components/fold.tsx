@@ -2,14 +2,14 @@ import { type ReactNode, useState } from "react";
 
 interface FoldProps {
   readonly title: string;
-  /** What is inside, in a few words. */
+  /** Short summary of the content, shown while collapsed. */
   readonly summary: string;
-  /** Something inside has to be seen: it opens. */
+  /** Forces the section open, for a validation error inside. */
   readonly isOpen: boolean;
   readonly children: ReactNode;
 }
 
-/** What most people leave as it is. */
+/** Collapsible section, for optional settings. */
 export function Fold({ title, summary, isOpen, children }: FoldProps) {
   const [wasOpened, setOpened] = useState(false);
   return (

@@ -2,7 +2,7 @@ import { type FormEvent, type ReactNode, useEffect, useRef } from "react";
 import { type Failing, readFailure } from "../api/failure.ts";
 import { Alert } from "./alert.tsx";
 
-/** What was written into a form. */
+/** Values of a form. */
 export class Written {
   readonly #form: FormData;
 
@@ -10,21 +10,21 @@ export class Written {
     this.#form = new FormData(form);
   }
 
-  /** The text of a field; empty for one that is not there. */
+  /** Returns the value of a field; empty for a missing one. */
   get(field: string): string {
     return this.all(field)[0] ?? "";
   }
 
-  /** All that was chosen under one name. */
+  /** Returns all values of a field. */
   all(field: string): string[] {
     return this.#form.getAll(field).filter((value) => typeof value === "string");
   }
 }
 
 interface FormProps {
-  /** Names of the fields that show their errors themselves. */
+  /** Names of the fields that display their own errors. */
   readonly fields: readonly string[];
-  /** Of the latest attempt. */
+  /** Error of the latest submission. */
   readonly error: unknown;
   readonly onSubmit: (written: Written) => void;
   readonly className?: string;
@@ -32,8 +32,8 @@ interface FormProps {
 }
 
 /**
- * A form whose errors come from the services, which are the only ones that judge what was written: at the field that they name,
- * which gets the focus, and above the form where they name none of its fields.
+ * Form validated only by the services. A field error is shown at its field, and the first field with an error gets the
+ * focus. Errors without a field of this form are shown above the form.
  */
 export function Form({ fields, error, onSubmit, className = "space-y-5", children }: FormProps) {
   const form = useRef<HTMLFormElement>(null);
@@ -43,20 +43,21 @@ export function Form({ fields, error, onSubmit, className = "space-y-5", childre
   }, [error]);
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
-    // A form inside a dialog that another form has opened is inside that one for React.
+    // In React, events bubble from a dialog's form to the form that opened the dialog.
     event.stopPropagation();
     onSubmit(new Written(event.currentTarget));
   };
   return (
     <form ref={form} noValidate onSubmit={submit} className={className}>
-      <Unplaced failing={failing} fields={fields} />
+      <FormError failing={failing} fields={fields} />
       {children((field) => failing?.fields.get(field))}
     </form>
   );
 }
 
-function Unplaced({ failing, fields }: { readonly failing: Failing | undefined; readonly fields: readonly string[] }) {
+function FormError({ failing, fields }: { readonly failing: Failing | undefined; readonly fields: readonly string[] }) {
   if (failing === undefined) return null;
-  const isPlaced = failing.fields.size > 0 && [...failing.fields.keys()].every((field) => fields.includes(field));
-  return isPlaced ? null : <Alert>{failing.message}</Alert>;
+  const isShownAtFields =
+    failing.fields.size > 0 && [...failing.fields.keys()].every((field) => fields.includes(field));
+  return isShownAtFields ? null : <Alert>{failing.message}</Alert>;
 }

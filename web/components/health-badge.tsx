@@ -12,7 +12,7 @@ const BADGES: Readonly<Record<Health, readonly [look: "good" | "warn" | "danger"
   unknown: ["plain", "Unknown"],
 };
 
-/** The health of a model, and since when its circuit is open. */
+/** Health of a model, with the time when its circuit opened. */
 export function HealthBadge({ of }: { readonly of: Observed }) {
   const health = healthOf(of);
   const [look, label] = BADGES[health];

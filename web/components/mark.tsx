@@ -1,6 +1,6 @@
 import mark from "../mark.svg";
 
-/** Parley's mark and name. */
+/** Logo and name of Parley. */
 export function Mark() {
   return (
     <span className="inline-flex items-center gap-2.5 text-lg font-semibold tracking-tight">

@@ -8,7 +8,7 @@ interface Shown<T> {
   readonly showMore: () => void;
 }
 
-/** As much of a long list as is shown now, in steps. */
+/** Returns the visible part of a long list, which grows in steps. */
 export function useShown<T>(items: readonly T[], step: number): Shown<T> {
   const [count, setCount] = useState(step);
   return {
@@ -18,7 +18,7 @@ export function useShown<T>(items: readonly T[], step: number): Shown<T> {
   };
 }
 
-/** Shows more of a long list, where there is more. */
+/** Button that shows more of a long list. Hidden when nothing remains. */
 export function More({ hidden, showMore }: Pick<Shown<unknown>, "hidden" | "showMore">) {
   if (hidden === 0) return null;
   return (

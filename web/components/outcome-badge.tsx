@@ -3,7 +3,7 @@ import { outcomeOf } from "../format/outcomes.ts";
 
 interface OutcomeBadgeProps {
   readonly code: string;
-  /** It was refused before any upstream call. */
+  /** The request was refused before any upstream call. */
   readonly refused?: boolean;
 }
 

@@ -3,12 +3,12 @@ import { type ReactNode, useEffect, useRef } from "react";
 interface PageProps {
   readonly title: string;
   readonly description?: string;
-  /** What can be done here, beside the title. */
+  /** Buttons beside the title. */
   readonly actions?: ReactNode;
   readonly children: ReactNode;
 }
 
-/** One page: its title, also in the browser's tab, and what is on it. */
+/** Page layout. The title is also the document title. */
 export function Page({ title, description, actions, children }: PageProps) {
   return (
     <>
@@ -24,12 +24,12 @@ export function Page({ title, description, actions, children }: PageProps) {
   );
 }
 
-/** The page's title. It gets the focus when the page is new, so that those who do not see it hear where they are. */
+/** Page heading. Gets the focus on a new page, so that screen readers announce it. */
 export function Title({ children, className }: { readonly children: string; readonly className: string }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${children} · Parley`;
-    // Where the browser has just put it there is nothing to move.
+    // Does not move focus that is already inside the page.
     if (document.activeElement === document.body || document.activeElement?.closest("nav") != null) {
       heading.current?.focus({ preventScroll: true });
     }
@@ -41,7 +41,7 @@ export function Title({ children, className }: { readonly children: string; read
   );
 }
 
-/** The app itself is on its way; seen only by those who wait for longer than a moment. */
+/** Loading indicator of the app. Appears after 500 ms. */
 export function Starting() {
   return (
     <p role="status" className="animate-[appear_500ms_step-end_backwards] p-8 text-center text-muted">
@@ -50,7 +50,7 @@ export function Starting() {
   );
 }
 
-/** Something is on its way. */
+/** Loading placeholder. */
 export function Loading({ what, rows = 3 }: { readonly what: string; readonly rows?: number }) {
   return (
     <div role="status" className="space-y-3">
@@ -65,7 +65,7 @@ export function Loading({ what, rows = 3 }: { readonly what: string; readonly ro
   );
 }
 
-/** There is nothing yet, and what to do about it. */
+/** Empty state: title, and what to do. */
 export function Empty({ title, children }: { readonly title: string; readonly children: ReactNode }) {
   return (
     <div className="rounded-xl border border-dashed border-line px-6 py-14 text-center">

@@ -6,7 +6,7 @@ interface PanelProps {
   readonly children: ReactNode;
 }
 
-/** One of several things on a page. */
+/** Section of a page with a heading. */
 export function Panel({ title, description, children }: PanelProps) {
   const id = useId();
   return (

@@ -1,15 +1,15 @@
 import { useId } from "react";
 
 interface SegmentsProps<T extends string> {
-  /** What is chosen, for those who do not see where it stands. */
+  /** Name of the group, for screen readers. */
   readonly legend: string;
-  /** The choices and their names, few and short. */
+  /** Choices with display names. */
   readonly choices: readonly (readonly [value: T, name: string])[];
   readonly value: T;
   readonly onChange: (value: T) => void;
 }
 
-/** One of a few, all of them in sight. */
+/** Radio group displayed as a segmented control. */
 export function Segments<T extends string>({ legend, choices, value, onChange }: SegmentsProps<T>) {
   const group = useId();
   return (

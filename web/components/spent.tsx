@@ -1,12 +1,12 @@
 import { formatMicroUsd } from "../format/money.ts";
 
 interface SpentProps {
-  /** Undefined as long as it is not known. */
+  /** Undefined while loading. */
   readonly micro: bigint | undefined;
   readonly budget: bigint | undefined;
 }
 
-/** Money spent, beside the budget that it is taken from. */
+/** Amount spent, with a progress bar if there is a budget. */
 export function Spent({ micro, budget }: SpentProps) {
   if (micro === undefined) return "–";
   if (budget === undefined) return formatMicroUsd(micro);

@@ -7,7 +7,7 @@ interface SwitchProps {
   readonly children: ReactNode;
 }
 
-/** Something that goes on or does not. */
+/** Toggle switch. */
 export function Switch({ on, onChange, disabled = false, children }: SwitchProps) {
   return (
     <button

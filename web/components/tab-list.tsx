@@ -1,14 +1,14 @@
 import { Tabs } from "@base-ui/react/tabs";
 
 interface TabListProps {
-  /** What the tabs are of, where nothing before them says it. */
+  /** Accessible name, if no heading names the tabs. */
   readonly label?: string;
-  /** Also the tabs' values. */
+  /** Labels of the tabs, also their values. */
   readonly names: readonly string[];
   readonly className?: string;
 }
 
-/** The tabs of a `Tabs.Root`, by which its panels are chosen. */
+/** Tab bar of a `Tabs.Root`. */
 export function TabList({ label, names, className = "" }: TabListProps) {
   return (
     <Tabs.List aria-label={label} className={`flex flex-wrap gap-1 ${className}`}>

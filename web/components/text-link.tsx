@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 
-/** A way to another page, in a text or beside others. `label` says where to, where the words alone do not. */
+/** Link to another page of the app. `label` is the accessible name if the text alone is ambiguous. */
 export function TextLink({
   to,
   label,

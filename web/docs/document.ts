@@ -1,6 +1,6 @@
 import { PROGRAMS } from "../playground/programs.ts";
 
-/** An OpenAPI document, as far as this page looks into it. */
+/** The parts of an OpenAPI document that this page uses. */
 export interface ApiDocument {
   readonly info: object;
   readonly tags: readonly object[];
@@ -18,7 +18,7 @@ const HELLO = {
   stream: true,
 };
 
-/** Adds what depends on the address of the page (server, programs), and a section for each schema. */
+/** Adds the server URL, the code samples with that URL, and a section for each schema. */
 export function forRedoc(document: ApiDocument, origin: string): ApiDocument {
   const programs: Readonly<Record<string, readonly object[]>> = {
     "/v1/chat/completions": PROGRAMS.map(({ name, write }) => sample(name, write(HELLO, origin))),
@@ -35,8 +35,10 @@ export function forRedoc(document: ApiDocument, origin: string): ApiDocument {
     servers: [{ url: origin }],
     tags: [
       ...document.tags,
-      sections("Objects", "What requests and answers of the OpenAI format consist of.", (name) => !name.includes(".")),
-      sections("Messages", "The contract `parley.v1`, with its fields’ names in JSON.", (name) => name.includes(".")),
+      sections("Objects", "Objects in requests and responses of the OpenAI format.", (name) => !name.includes(".")),
+      sections("Messages", "Messages of the `parley.v1` contract, with their JSON field names.", (name) =>
+        name.includes("."),
+      ),
     ],
     paths: mapValues(document.paths, (operations, path) =>
       mapValues(operations, (operation) => ({ ...operation, "x-codeSamples": programs[path] })),
@@ -45,16 +47,16 @@ export function forRedoc(document: ApiDocument, origin: string): ApiDocument {
   };
 }
 
-/** A schema without its `allOf`: Redoc would show the conditions of a message in place of its fields. */
+/** Removes `allOf` from a schema: Redoc would show the conditions of a message in place of its fields. */
 function withoutConditions(schema: Schema): Schema {
   const { allOf: _, ...rest } = schema;
   return rest;
 }
 
-/** A schema under a heading of its own. Redoc shows the texts of enumerations by itself, but none of objects. */
+/** Returns a section for a schema. Redoc shows descriptions of enumerations, but none of objects. */
 function toSection([name, { description, enum: values, allOf }]: readonly [string, Schema]): string {
   const text = values === undefined && typeof description === "string" ? description : "";
-  // An example would set all fields of a oneof.
+  // Redoc's example would set all fields of a oneof.
   const attributes = `schemaRef="#/components/schemas/${name}" showExample={${allOf === undefined}}`;
   return `# ${name}\n\n${text}\n\n<SchemaDefinition ${attributes} />`;
 }

@@ -1,6 +1,6 @@
 /*
- * Replaces `@redocly/openapi-core`, which Redoc calls only for documents that refer to other files. Ours does not, and the
- * package would add 75 kB (brotli) and code that needs `eval`.
+ * Replaces `@redocly/openapi-core`, which Redoc calls only for documents that refer to other files. The Parley document
+ * does not, and the package would add 75 kB (brotli) and code that needs `eval`.
  */
 function bundle(): never {
   throw new Error("the OpenAPI document refers to another file");

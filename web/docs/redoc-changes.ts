@@ -1,21 +1,24 @@
 import type { Plugin } from "vite";
 
-/** Replacements in Redoc's code for which it has no settings. */
+/** Replacements in Redoc's code where it has no options. */
 const CHANGES: readonly (readonly [text: string, by: string])[] = [
-  // The logo is loaded from the maker's host; the page loads nothing from other hosts.
+  // Redoc loads the logo from its vendor's host; the page must not load anything from other hosts.
   ["https://cdn.redoc.ly/redoc/logo-mini.svg", "data:,"],
-  // Fixed colours of patterns, media types and the buttons of `oneOf`, unreadable in the dark theme.
+  // Fixed colours of patterns, media types and the buttons of `oneOf` are unreadable in the dark theme.
   ["#0e7c86", "var(--color-accent)"],
   ["  color: black;", "  color: inherit;"],
   ["`\\n      color: white;", "`\\n      color: var(--color-on-accent);"],
   [" background-color: white;", " background-color: var(--color-surface);"],
   // A scrollable code block must be reachable by keyboard.
   ['.attrs({as:"pre"})', '.attrs({as:"pre",tabIndex:0})'],
-  // Headings follow those of level two.
+  // Heading levels must not skip a level: h3 follows h2.
   ["ee.h5`", "ee.h3`"],
 ];
 
-/** Applies the replacements during bundling. Fails unless each text occurs exactly once, as after an update of Redoc. */
+/**
+ * Applies the replacements during bundling. Fails unless each text occurs exactly once, which detects changes by a
+ * Redoc update.
+ */
 export const redocChanges: Plugin = {
   name: "redoc-changes",
   transform: {

@@ -1,6 +1,6 @@
 import type { ThemeInterface } from "redoc/typings/theme";
 
-/** Rules for parts of Redoc that have names. */
+/** CSS rules for named parts of Redoc. */
 const PARTS: Readonly<Record<string, string>> = {
   ConstraintItem: "color: var(--color-accent-strong);",
   PropertyDetailsCell: "border-color: var(--color-line);",
@@ -63,7 +63,8 @@ export function readTheme(): ThemeInterface {
       groupItems: { activeBackgroundColor: color("accent-soft") },
       level1Items: { activeBackgroundColor: color("accent-soft") },
     },
-    // Dark in both themes, for which Redoc's highlighted code is made; so are the texts of the tabs above.
+    // Dark in both themes, because Redoc's syntax highlighting assumes a dark background. The same applies to the tab
+    // texts above.
     rightPanel: { backgroundColor: "#1c2226" },
     codeBlock: { backgroundColor: "#0f1315" },
     extensionsHook,

@@ -8,9 +8,9 @@ interface TrustedTypes {
 }
 
 /**
- * Allows Redoc to assign text to `innerHTML`, which the page's policy forbids (`require-trusted-types-for 'script'`). From now
- * on the browser hands each such text to the policy named `default`: HTML passes through DOMPurify, workers come from
- * blobs of this page (the search), and text never becomes a script.
+ * Allows Redoc to assign text to `innerHTML`, which the page's policy forbids (`require-trusted-types-for 'script'`).
+ * The browser then passes each such text to the policy named `default`: HTML passes through DOMPurify, workers (the
+ * search) may come only from blobs of this page, and text never becomes a script.
  */
 export function sanitizeAssignedHtml(): void {
   const { trustedTypes } = globalThis as { readonly trustedTypes?: TrustedTypes };

@@ -4,7 +4,7 @@ import { redocChanges } from "./redoc-changes.ts";
 
 const noBundler = `${import.meta.dirname}/no-bundler.ts`;
 
-// A separate build: shared chunks of React would enlarge the first page of the dashboard by 4 kB.
+// A separate build: shared React chunks would enlarge the first load of the dashboard by 4 kB.
 export default mergeConfig(dashboard, {
   plugins: [redocChanges],
   resolve: {

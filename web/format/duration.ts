@@ -1,7 +1,7 @@
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const FINE = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
-/** Milliseconds as people read them: `320 ms`, `1.2 s`, `2 min 5 s`, `15 min`. */
+/** Formats milliseconds: `320 ms`, `1.2 s`, `2 min 5 s`, `15 min`. */
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${WHOLE.format(ms)} ms`;
   if (ms < 60_000) return `${FINE.format(ms / 1_000)} s`;

@@ -4,20 +4,20 @@ import { formatCount } from "./number.ts";
 
 const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
 
-/** A model or an upstream model, as far as its health goes. */
+/** The health fields of a model or an upstream model. */
 export interface Observed {
   readonly breaker?: Breaker | undefined;
-  /** Recent calls, and how many of them failed. */
+  /** Number of recent calls, including failed ones. */
   readonly attempts: bigint;
   readonly failures: bigint;
 }
 
 export type Health = "healthy" | "degraded" | "failing" | "circuit open" | "ready to retry" | "recovering" | "unknown";
 
-/** From this share of failed calls on a model is degraded, although its circuit is closed. */
+/** Error rate from which a model with a closed circuit is degraded. */
 const DEGRADED_SHARE = 0.1;
 
-/** The health of a model: by its circuit breaker, and by its error rate while the circuit is closed. */
+/** Returns the health of a model: by its circuit breaker, and by its error rate while the circuit is closed. */
 export function healthOf({ breaker, attempts, failures }: Observed): Health {
   switch (breaker?.state) {
     case BreakerState.OPEN:
@@ -32,7 +32,7 @@ export function healthOf({ breaker, attempts, failures }: Observed): Health {
   }
 }
 
-/** How long something takes: `p50 310 ms · p95 1.2 s (24 requests)`. `attempts` includes failed ones. */
+/** Formats a latency: `p50 310 ms · p95 1.2 s (24 requests)`. `attempts` includes failed ones. */
 export function formatLatency(latency: Latency | undefined, attempts: bigint): string {
   if (latency === undefined || latency.count === 0n) return attempts === 0n ? "No recent traffic" : "No recent data";
   const { count, p50Ms, p95Ms } = latency;
@@ -40,7 +40,7 @@ export function formatLatency(latency: Latency | undefined, attempts: bigint): s
   return `p50 ${formatDuration(p50Ms)} · p95 ${formatDuration(p95Ms)} (${formatCount(count)} requests)`;
 }
 
-/** An error rate: `12.5% (3 of 24)`. */
+/** Formats an error rate: `12.5% (3 of 24)`. */
 export function formatShare(part: bigint, whole: bigint): string {
   if (whole === 0n) return "No recent traffic";
   if (part === 0n) return `0% (0 of ${formatCount(whole)})`;

@@ -2,7 +2,7 @@ import type { Limits } from "../../gen/parley/console/v1/limits_pb.js";
 import { formatMicroUsd } from "./money.ts";
 import { formatShort } from "./number.ts";
 
-/** What somebody is held to: his own limits, and the general ones where he has none. */
+/** Returns the effective limits: each own limit, or the default if it is not set. */
 export function limitsInForce(own: Limits | undefined, general: Limits | undefined): Limits | undefined {
   if (own === undefined || general === undefined) return own ?? general;
   return {
@@ -14,7 +14,7 @@ export function limitsInForce(own: Limits | undefined, general: Limits | undefin
   };
 }
 
-/** Limits in a few words each. */
+/** Formats each limit as a short text. */
 export function describeLimits(limits: Limits | undefined): string[] {
   if (limits === undefined) return [];
   const { requestsPerMinute, tokensPerMinute, concurrentRequests, monthlyBudgetMicroUsd } = limits;

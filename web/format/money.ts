@@ -6,19 +6,19 @@ const FINE = new Intl.NumberFormat("en-US", {
   maximumSignificantDigits: 2,
 });
 
-/** Millionths of a US dollar as people write them: `$1,234.50`, and `$0.0042` below a cent. */
+/** Formats micro-USD: `$1,234.50`, and `$0.0042` below a cent. */
 export function formatMicroUsd(micro: bigint): string {
   const dollars = Number(micro) / 1e6;
   return dollars > 0 && dollars < 0.01 ? FINE.format(dollars) : WHOLE.format(dollars);
 }
 
-/** US dollars as somebody wrote them, in millionths; undefined for what is no amount. */
+/** Parses US dollars to micro-USD. Undefined for an invalid amount. */
 export function parseUsd(text: string): bigint | undefined {
   const [, whole, fraction = ""] = /^\$?\s*(\d{1,10})(?:\.(\d{1,6}))?$/.exec(text.replaceAll(",", "")) ?? [];
   return whole === undefined ? undefined : BigInt(whole) * 1_000_000n + BigInt(fraction.padEnd(6, "0"));
 }
 
-/** An amount as `parseUsd` reads it. */
+/** Formats micro-USD as an amount that `parseUsd` accepts. */
 export function writeUsd(micro: bigint): string {
   return (Number(micro) / 1e6).toFixed(6).replace(/\.?0{1,6}$/, "");
 }

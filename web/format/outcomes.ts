@@ -1,4 +1,4 @@
-/** The label of the status of a request or an attempt; `failure-advice.ts` says what to do about it. */
+/** Label of the status of a request or an attempt. Explanations are in `failure-advice.ts`. */
 export interface Outcome {
   readonly label: string;
   readonly look: "good" | "warn" | "danger" | "plain";
@@ -8,6 +8,7 @@ const OUTCOMES: Readonly<Record<string, Outcome>> = {
   served: { label: "Success", look: "good" },
   invalid_request: { label: "Invalid request", look: "warn" },
   request_too_large: { label: "Request too large", look: "warn" },
+  response_too_large: { label: "Response too large", look: "warn" },
   unauthenticated: { label: "Unauthenticated", look: "warn" },
   permission_denied: { label: "Permission denied", look: "warn" },
   model_not_found: { label: "Model not found", look: "warn" },
@@ -27,12 +28,12 @@ const OUTCOMES: Readonly<Record<string, Outcome>> = {
   skipped: { label: "Skipped", look: "plain" },
 };
 
-/** Every outcome that a request can have, in display order. */
+/** All outcomes of a request, in display order. */
 export const REQUEST_OUTCOMES: readonly (readonly [code: string, label: string])[] = Object.entries(OUTCOMES)
   .filter(([code]) => code !== "skipped")
   .map(([code, { label }]) => [code, label]);
 
-/** What is known of an outcome; one of a newer version is shown by its code. */
+/** Returns label and colour of an outcome. An unknown outcome of a newer version is labelled with its code. */
 export function outcomeOf(code: string): Outcome {
   const known = Object.hasOwn(OUTCOMES, code) ? OUTCOMES[code] : undefined;
   return known ?? { label: code, look: "plain" };

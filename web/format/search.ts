@@ -1,7 +1,7 @@
-/** Whether a text has every word of what somebody looks for, in any order and case. */
-export function hasWords(text: string, sought: string): boolean {
+/** Whether a text contains every word of a search query, in any order and case. */
+export function hasWords(text: string, query: string): boolean {
   const lower = text.toLowerCase();
-  return sought
+  return query
     .toLowerCase()
     .split(/\s+/)
     .every((word) => lower.includes(word));

@@ -15,7 +15,7 @@ const STEPS = [
   ["minute", 60_000],
 ] as const;
 
-/** A moment from now: `3 minutes ago`, `in 2 days`, `just now`. */
+/** Formats a time relative to now: `3 minutes ago`, `in 2 days`, `just now`. */
 export function formatFromNow(time: Timestamp, nowMs = Date.now()): string {
   const difference = timestampMs(time) - nowMs;
   const [unit, length] = STEPS.find(([, lengthMs]) => Math.abs(difference) >= lengthMs) ?? [];
@@ -23,17 +23,17 @@ export function formatFromNow(time: Timestamp, nowMs = Date.now()): string {
   return RELATIVE.format(Math.round(difference / length), unit);
 }
 
-/** A moment in the reader's own time zone: `Nov 21, 2026, 1:05 PM`. */
+/** Formats a time in the local time zone: `Nov 21, 2026, 1:05 PM`. */
 export function formatMoment(time: Timestamp): string {
   return EXACT.format(timestampMs(time));
 }
 
-/** The same to the second, with the time zone: `Nov 21, 2026, 1:05:09 PM GMT+1`. */
+/** Formats a time with seconds and time zone: `Nov 21, 2026, 1:05:09 PM GMT+1`. */
 export function formatPreciseMoment(time: Timestamp): string {
   return PRECISE.format(timestampMs(time));
 }
 
-/** Its time of day, `1:05:09 PM`, and its day, `Nov 20`, unless that is today, in the reader's own time zone. */
+/** Formats the time of day, `1:05:09 PM`, and the day, `Nov 20`, unless it is today. In the local time zone. */
 export function formatClock(
   time: Timestamp,
   nowMs = Date.now(),
@@ -43,7 +43,7 @@ export function formatClock(
   return { clock: CLOCK.format(ms), day: isToday ? undefined : DAY.format(ms) };
 }
 
-/** The same in one text: `1:05:09 PM`, or `Nov 20, 1:05:09 PM`. */
+/** Formats time of day and day as one text: `1:05:09 PM`, or `Nov 20, 1:05:09 PM`. */
 export function formatTime(time: Timestamp): string {
   const { clock, day } = formatClock(time);
   return day === undefined ? clock : `${day}, ${clock}`;

@@ -12,7 +12,7 @@ import { parseUsd } from "../format/money.ts";
 import { parseCount } from "../format/number.ts";
 import { BUDGET_FIELD, LIMIT_FIELDS } from "./limits.tsx";
 
-/** What was chosen for a key, as the requests to make and to change one have it. */
+/** Values of a key's form, as fields of the create and update requests. */
 export interface Choices {
   readonly name: string;
   readonly models: MessageInitShape<typeof ModelSelectionSchema>;
@@ -20,7 +20,7 @@ export interface Choices {
   readonly limits: MessageInitShape<typeof LimitsSchema>;
 }
 
-/** The fields of a key's form that show their errors themselves. */
+/** Fields of a key's form that display their own errors. */
 export const CHOICE_FIELDS = [
   "name",
   "models",
@@ -30,11 +30,11 @@ export const CHOICE_FIELDS = [
   BUDGET_FIELD,
 ];
 
-/** Reads a key's form. Throws a failure of the field for a number that is none; the rest is judged by the service. */
+/** Reads a key's form. Throws a field error for an invalid number; the service validates the rest. */
 export function readChoices(form: Written): Choices {
   const isAll = form.get("models") === "all";
   const ids = form.all("model");
-  // Neither all nor any is what the service would say too, in words that suit no form.
+  // The service rejects an empty selection too, but its error text does not fit this form.
   if (!isAll && ids.length === 0) throw failureOfField("models", "select at least one model, or all models");
   const capabilities = form.all("capability").map((value): KeyCapability => Number(value));
   if (capabilities.length === 0) throw failureOfField("capabilities", "select at least one");
@@ -46,7 +46,7 @@ export function readChoices(form: Written): Choices {
   };
 }
 
-/** Reads the limits of a form. Throws a failure of the field for a number that is none. */
+/** Reads the limits of a form. Throws a field error for an invalid number. */
 export function readLimits(form: Written): Choices["limits"] {
   const counts = LIMIT_FIELDS.flatMap(([name, , field]) => {
     const count = readNumber(form, name, { parse: parseCount, what: "must be a whole number, such as 60" });
@@ -56,7 +56,7 @@ export function readLimits(form: Written): Choices["limits"] {
   return { ...Object.fromEntries(counts), ...(budget !== undefined && { monthlyBudgetMicroUsd: budget }) };
 }
 
-/** Whether a choice of models differs from a key's: models that are gone stay allowed as long as nobody chooses anew. */
+/** Whether the selected models differ from the key's. An unchanged selection keeps removed models allowed. */
 export function changesModels({ all = false, ids = [] }: Choices["models"], key: Key): boolean {
   const known = key.models?.ids ?? [];
   return all !== (key.models?.all ?? false) || ids.length !== known.length || ids.some((id) => !known.includes(id));

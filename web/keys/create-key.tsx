@@ -15,7 +15,7 @@ import { SecretOnce } from "./secret.tsx";
 
 const DAY_MS = 24 * 60 * 60_000;
 
-/** How long a key may live, in milliseconds. */
+/** Lifetimes of a key in milliseconds, with labels. */
 const LIFETIMES = [
   ["", "Never"],
   [String(DAY_MS / 24), "In an hour"],
@@ -26,7 +26,7 @@ const LIFETIMES = [
   [String(365 * DAY_MS), "In a year"],
 ] as const;
 
-/** Makes a key and shows its secret. */
+/** Dialog that creates a key and shows its secret. */
 export default function CreateKey({ open, onClose }: { readonly open: boolean; readonly onClose: () => void }) {
   const create = useMutation({
     mutationFn: async (form: Written) => {
@@ -41,7 +41,7 @@ export default function CreateKey({ open, onClose }: { readonly open: boolean; r
   });
   const close = (): void => {
     onClose();
-    // After the dialog has gone: what it shows is not to change on the way.
+    // Resets after the closing animation, so that the content does not change while the dialog is visible.
     setTimeout(() => create.reset(), 200);
   };
   if (create.data?.key !== undefined) {
@@ -97,7 +97,7 @@ function KeyPermissions({ errors }: { readonly errors: (field: string) => string
   return <Permissions models={data} errors={errors} />;
 }
 
-/** Whose key it is to be, where there is a choice. */
+/** Field for the account of the key. Hidden if there is only one account. */
 function Owner({ error }: { readonly error: string | undefined }) {
   const account = useAccount();
   const { data = [] } = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });

@@ -1,9 +1,9 @@
 import type { Key } from "../../gen/parley/console/v1/key_pb.js";
 
-/** What can be done with a key. */
+/** Actions on a key. */
 export type KeyAct = "edit" | "rotate" | "revoke";
 
-/** A dialog about one key. */
+/** Props of a dialog for one key. */
 export interface KeyDialogProps {
   readonly target: Key;
   readonly open: boolean;

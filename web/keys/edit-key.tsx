@@ -12,7 +12,7 @@ import type { KeyDialogProps } from "./dialog-props.ts";
 import { Limits } from "./limits.tsx";
 import { Permissions } from "./permissions.tsx";
 
-/** Changes what a key is called and what it may do. */
+/** Dialog that changes the name, permissions and limits of a key. */
 export default function EditKey({ target, open, onClose }: KeyDialogProps) {
   const account = useAccount();
   const isLocked = target.limitedByAdministrator && !isAdministrator(account);

@@ -10,14 +10,13 @@ import { CAPABILITY_NAMES } from "./permissions.tsx";
 
 interface KeyItemProps {
   readonly value: Key;
-  /** Whose it is, where it is somebody else's. */
+  /** Name of the account, if it is another than the signed-in one. */
   readonly owner: string | undefined;
-  /** A rotation made it in place of another key. */
+  /** Whether a rotation created the key to replace another. */
   readonly isSuccessor: boolean;
   readonly onAct: (act: KeyAct) => void;
 }
 
-/** One key in the list. */
 export function KeyItem({ value: key, owner, isSuccessor, onAct }: KeyItemProps) {
   const isRotated = key.replacedBy !== "";
   return (

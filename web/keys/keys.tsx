@@ -13,7 +13,7 @@ import { hasWords } from "../format/search.ts";
 import type { KeyAct } from "./dialog-props.ts";
 import { KeyItem } from "./key-item.tsx";
 
-// Loaded when they are first opened: the list alone is there sooner.
+// Dialogs are loaded when first opened, so that the list appears sooner.
 const CreateKey = lazy(() => import("./create-key.tsx"));
 const DIALOGS = {
   edit: lazy(() => import("./edit-key.tsx")),
@@ -21,12 +21,12 @@ const DIALOGS = {
   revoke: lazy(() => import("./revoke-key.tsx")),
 } as const satisfies Record<KeyAct, unknown>;
 
-/** From how many keys on it is quicker to look for one by its name. */
+/** Number of keys above which the search field is shown. */
 const MANY = 10;
-/** So many are shown at first: a page of thousands would be slow. */
+/** Number of keys shown initially, and added per click on "Show more". Rendering thousands would be slow. */
 const SHOWN = 100;
 
-/** The keys: what they may do, what they have used, and everything that can be done with them. */
+/** Page of all keys, with permissions, usage and actions. */
 export default function Keys() {
   const [creation, setCreation] = useState<"open" | "closed">();
   const create = (): void => setCreation("open");
@@ -52,10 +52,10 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   const account = useAccount();
   const accounts = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
   const [withEnded, setWithEnded] = useState(false);
-  const [sought, setSought] = useState("");
+  const [searchText, setSearchText] = useState("");
   const [act, setAct] = useState<{ readonly what: KeyAct; readonly target: Key; readonly isOpen: boolean }>();
   const names = new Map(accounts.data?.map(({ id, name }) => [id, name]));
-  const found = (list.data ?? []).filter((key) => isFound(key, sought, names.get(key.accountId)));
+  const found = (list.data ?? []).filter((key) => isFound(key, searchText, names.get(key.accountId)));
   const active = found.filter(({ state }) => state === KeyState.ACTIVE);
   const ended = found.filter(({ state }) => state !== KeyState.ACTIVE);
   const shown = useShown(active, SHOWN);
@@ -82,12 +82,12 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
             label="Find a key"
             type="search"
             autoComplete="off"
-            value={sought}
-            onChange={(event) => setSought(event.target.value)}
+            value={searchText}
+            onChange={(event) => setSearchText(event.target.value)}
           />
         </div>
       )}
-      {active.length === 0 && sought.trim() !== "" ? (
+      {active.length === 0 && searchText.trim() !== "" ? (
         <p role="status" className="py-8 text-muted">
           No active key matches.
         </p>
@@ -123,7 +123,7 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
       )}
       {ActDialog && (
         <Suspense>
-          {/* Anew for each key, so that nothing of the last one is left. */}
+          {/* A new instance per key, so that no state of the previous key remains. */}
           <ActDialog
             key={`${act.what} ${act.target.id}`}
             target={act.target}
@@ -136,6 +136,6 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   );
 }
 
-function isFound({ name, display }: Key, sought: string, owner = ""): boolean {
-  return hasWords(`${name} ${display} ${owner}`, sought);
+function isFound({ name, display }: Key, searchText: string, owner = ""): boolean {
+  return hasWords(`${name} ${display} ${owner}`, searchText);
 }

@@ -4,7 +4,7 @@ import { Fold } from "../components/fold.tsx";
 import { describeLimits } from "../format/limits.ts";
 import { writeUsd } from "../format/money.ts";
 
-/** The limits by their fields' names, as they are labelled. */
+/** Fields of the limits: name in the request, label, name in the message. */
 export const LIMIT_FIELDS = [
   ["limits.requests_per_minute", "Requests per minute", "requestsPerMinute"],
   ["limits.tokens_per_minute", "Tokens per minute", "tokensPerMinute"],
@@ -15,14 +15,14 @@ export const BUDGET_FIELD = "limits.monthly_budget_micro_usd";
 
 interface LimitsProps {
   readonly current?: LimitsMessage | undefined;
-  /** What holds where no limit is written. */
+  /** Explains what applies to an empty field. */
   readonly note?: string;
   readonly errors: (field: string) => string | undefined;
 }
 
 const OF_A_KEY = "Leave empty for no key limit. Account limits always apply.";
 
-/** How much a key or an account may use. */
+/** Fields for the limits of a key or an account. */
 export function Limits({ current, note = OF_A_KEY, errors }: LimitsProps) {
   const names = [...LIMIT_FIELDS.map(([name]) => name), BUDGET_FIELD];
   const [first = "None", ...others] = describeLimits(current);

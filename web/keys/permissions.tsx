@@ -4,7 +4,7 @@ import type { Model } from "../../gen/parley/console/v1/model_pb.js";
 import { CheckField, FieldGroup } from "../components/field.tsx";
 import { Fold } from "../components/fold.tsx";
 
-/** What capabilities are called. */
+/** Display names of the capabilities. */
 export const CAPABILITY_NAMES: readonly (readonly [capability: KeyCapability, name: string])[] = [
   [KeyCapability.CHAT, "Chat"],
   [KeyCapability.IMAGES, "Image generation"],
@@ -12,12 +12,12 @@ export const CAPABILITY_NAMES: readonly (readonly [capability: KeyCapability, na
 
 interface PermissionsProps {
   readonly models: readonly Pick<Model, "id">[];
-  /** The key that is changed; undefined for a new one. */
+  /** The edited key; undefined for a new one. */
   readonly current?: Key | undefined;
   readonly errors: (field: string) => string | undefined;
 }
 
-/** Which models a key may use, and for what. */
+/** Fields for the models and capabilities of a key. */
 export function Permissions({ models, current, errors }: PermissionsProps) {
   const [isAll, setAll] = useState(current?.models?.all ?? true);
   const modelError = errors("models") ?? errors("models.ids");

@@ -7,7 +7,7 @@ import { CheckField } from "../components/field.tsx";
 import { formatFromNow } from "../format/time.ts";
 import type { KeyDialogProps } from "./dialog-props.ts";
 
-/** Ends a key for good, and those it has replaced unless the person wants to keep them. */
+/** Dialog that revokes a key, and by default also the keys that it replaced. */
 export default function RevokeKey({ target, open, onClose }: KeyDialogProps) {
   const { data = [] } = useQuery(keysQuery);
   const predecessors = workingPredecessors(target, data);
@@ -62,7 +62,7 @@ export default function RevokeKey({ target, open, onClose }: KeyDialogProps) {
   );
 }
 
-/** The keys that still work and that rotations replaced on the way to this one. */
+/** Returns the active keys that rotations replaced by this one, directly or indirectly. */
 function workingPredecessors({ id }: Key, known: readonly Key[]): Key[] {
   const predecessor = known.find(({ replacedBy }) => replacedBy === id);
   if (predecessor === undefined) return [];

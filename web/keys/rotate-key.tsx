@@ -15,7 +15,7 @@ const GRACES = [
   [RotationGrace.NONE, "Revoke immediately"],
 ] as const;
 
-/** Makes a key anew and shows its secret; the old one goes on for a while. */
+/** Dialog that rotates a key and shows the new secret. The old key stays active for the grace period. */
 export default function RotateKey({ target, open, onClose }: KeyDialogProps) {
   const rotate = useMutation({
     mutationFn: (grace: RotationGrace) => keys.rotate({ id: target.id, grace }),

@@ -17,7 +17,7 @@ interface SecretOnceProps {
   readonly onDone: () => void;
 }
 
-/** The secret of a key at the only moment it is known, and how to use it. */
+/** Shows the secret of a key, which the server returns only once, and code examples. */
 export function SecretOnce({ open, title, made: { key, secret }, onDone }: SecretOnceProps) {
   const { data: models = [] } = useQuery(modelsQuery);
   const model = key.models?.ids[0] ?? models.find((each) => !makes(each, Modality.IMAGE))?.id ?? models[0]?.id;

@@ -1,20 +1,20 @@
-/** What an example is made of. All three are without quotes, backslashes and spaces. */
+/** Values of a code example. None of them contains quotes, backslashes or spaces. */
 export interface Use {
-  /** Where this page comes from, such as `http://127.0.0.1:8080`. */
+  /** Origin of this page, such as `http://127.0.0.1:8080`. */
   readonly origin: string;
   readonly secret: string;
   readonly model: string;
 }
 
-/** A program that works when it is pasted. */
+/** A code example that runs as pasted. */
 export interface Snippet {
   readonly name: string;
-  /** What has to be there first, or where it goes. */
+  /** Prerequisites, or where to run it. */
   readonly needs: string;
   readonly write: (use: Use) => string;
 }
 
-/** One for each of the usual clients. */
+/** One example per common client. */
 export const SNIPPETS: readonly Snippet[] = [
   {
     name: "curl",
@@ -127,7 +127,7 @@ func main() {
     needs: "In a checkout of Parley, which has the .proto files",
     write: ({ origin, secret, model }) => `buf curl --protocol connect --schema proto \\
   --header 'authorization: Bearer ${secret}' \\
-  --data '{"model": "${model}", "messages": [{"role": "ROLE_USER", "content": [{"text": "Hello!"}]}]}' \\
+  --data '{"model": "${model}", "messages": [{"role": "ROLE_USER", "parts": [{"text": "Hello!"}]}]}' \\
   ${origin}/parley.v1.CompletionService/Create`,
   },
 ];

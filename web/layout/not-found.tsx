@@ -8,7 +8,7 @@ import { PATHS } from "../paths.ts";
 
 const TITLE = "Page not found";
 
-/** What is shown at an address that no page has; the server answers it with 404. */
+/** Page for an unknown URL; the server responds with 404. */
 export default function NotFound() {
   const isSignedIn = useQuery(sessionQuery).data?.session !== undefined;
   const link = (

@@ -10,7 +10,7 @@ const REASONS = {
   failed: "Could not refresh this page. Retrying… ",
 } as const;
 
-/** Says so while something that is shown could not be refreshed, and refreshes it once Parley can be reached again. */
+/** Shows a warning while displayed data could not be refreshed. Refetches when Parley is reachable again. */
 export function Outdated() {
   const state = useSyncExternalStore(subscribe, readState);
   const isOutdated = state !== "current";
@@ -38,7 +38,7 @@ function readState(): keyof typeof REASONS {
   return stale.some(({ state }) => isUnreachable(state.error)) ? "unreachable" : "failed";
 }
 
-/** Whether its data is from before a failure. */
+/** Whether a query failed after earlier data was loaded. */
 function isStale({ state }: Query): boolean {
   return state.status === "error" && state.data !== undefined;
 }

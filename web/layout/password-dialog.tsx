@@ -6,7 +6,7 @@ import { Dialog, DialogActions } from "../components/dialog.tsx";
 import { TextField } from "../components/field.tsx";
 import { Form } from "../components/form.tsx";
 
-/** Asks for the password because a call needs it to have been given recently, in front of whatever is open. */
+/** Dialog for the password, opened when a call requires a recent confirmation. Shown above other dialogs. */
 export default function PasswordDialog({ open }: { readonly open: boolean }) {
   const { email } = useAccount();
   const confirm = useMutation({
@@ -30,7 +30,7 @@ export default function PasswordDialog({ open }: { readonly open: boolean }) {
       <Form fields={["password"]} error={confirm.error} onSubmit={(written) => confirm.mutate(written.get("password"))}>
         {(errors) => (
           <>
-            {/* For password managers, which need to know whose it is. */}
+            {/* Password managers need the user name of the password. */}
             <input type="hidden" name="username" autoComplete="username" value={email} readOnly />
             <TextField
               label="Password"

@@ -21,10 +21,10 @@ const PLACES = [
   [PATHS.account, "Account"],
 ] as const;
 
-/** What administrators alone have, and what is around its first page. */
+/** Path prefix of the pages for administrators. */
 const ADMINISTRATION = "/admin/";
 
-/** What is around every page for those who are signed in: beside it where there is room, above it on a phone. */
+/** Layout of all pages of a session. The navigation is beside the page on wide screens and above it on phones. */
 export function Shell({ children }: { readonly children: ReactNode }) {
   const [isOpen, setOpen] = useState(false);
   return (
@@ -97,7 +97,7 @@ function Places({ onGo }: { readonly onGo: () => void }) {
   );
 }
 
-/** Whether somebody is further inside a place than at its beginning. */
+/** Whether the current path is below a navigation entry, but not its first page. */
 function isAround(path: string, here: string): boolean {
   return here.startsWith(path.startsWith(ADMINISTRATION) ? ADMINISTRATION : `${path}/`);
 }
@@ -123,12 +123,12 @@ function Person() {
   );
 }
 
-/** The dialog that asks for the password, loaded when a call first needs it. */
+/** Loads the password dialog when a call first needs it. */
 function PasswordOnDemand() {
   const isOpen = useSyncExternalStore(passwordRequest.subscribe, passwordRequest.isOpen);
-  const [isKnown, setKnown] = useState(false);
-  if (isOpen && !isKnown) setKnown(true);
-  if (!isKnown) return null;
+  const [isLoaded, setLoaded] = useState(false);
+  if (isOpen && !isLoaded) setLoaded(true);
+  if (!isLoaded) return null;
   return (
     <Suspense>
       <PasswordDialog open={isOpen} />

@@ -10,7 +10,7 @@ interface SignOutButtonProps {
   readonly children: ReactNode;
 }
 
-/** Ends the session, or says why that did not work. */
+/** Button that ends the session, and shows an error if that fails. */
 export function SignOutButton({ size = "normal", className = "", children }: SignOutButtonProps) {
   const signOut = useSignOut();
   const failing = signOut.isError ? readFailure(signOut.error) : undefined;

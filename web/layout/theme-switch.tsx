@@ -4,7 +4,7 @@ import { chooseTheme, readTheme, type Theme, THEMES } from "../theme.ts";
 
 const NAMES: Readonly<Record<Theme, string>> = { system: "Auto", light: "Light", dark: "Dark" };
 
-/** Light, dark, or as the system says. */
+/** Selects the theme: light, dark, or that of the system. */
 export function ThemeSwitch() {
   const [theme, setTheme] = useState(readTheme);
   return (

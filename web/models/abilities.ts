@@ -1,7 +1,7 @@
 import type { Model } from "../../gen/parley/console/v1/model_pb.js";
 import { Modality } from "../../gen/parley/v1/completion_pb.js";
 
-/** Whether the answers of a model may hold this. */
+/** Whether the model can output this modality. */
 export function makes({ outputModalities }: Model, modality: Modality): boolean {
   return outputModalities.includes(modality);
 }
@@ -10,7 +10,7 @@ function reads({ inputModalities }: Model, modality: Modality): boolean {
   return inputModalities.includes(modality);
 }
 
-/** What people look for in a model, as it is shown. */
+/** Capabilities of a model, as displayed and filtered. */
 export const ABILITIES: readonly (readonly [name: string, has: (model: Model) => boolean])[] = [
   ["Image output", (model) => makes(model, Modality.IMAGE)],
   ["Audio output", (model) => makes(model, Modality.AUDIO)],

@@ -11,7 +11,6 @@ import { formatMicroUsd } from "../format/money.ts";
 import { formatShort } from "../format/number.ts";
 import { ABILITIES, makes } from "./abilities.ts";
 
-/** One model in the list. */
 export function ModelItem({ model }: { readonly model: Model }) {
   const { id, description, provider, preview, price, attempts, failures, firstContent } = model;
   const abilities = ABILITIES.filter(([, has]) => has(model)).map(([name]) => name);

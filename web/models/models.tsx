@@ -11,15 +11,15 @@ import { hasWords } from "../format/search.ts";
 import { ABILITIES } from "./abilities.ts";
 import { ModelItem } from "./model-item.tsx";
 
-/** From how many models on it is quicker to look for one than to read. */
+/** Number of models from which search and filter are shown. */
 const MANY = 4;
-/** So many are shown at first. */
+/** Number of models shown initially, and added per click on "Show more". */
 const SHOWN = 60;
 
-/** How they are doing changes; so often it is asked again while somebody looks. */
+/** Interval between refreshes of the health data while the page is visible. */
 const REFRESH_MS = 15_000;
 
-/** The models that can be asked for: what each can do, what it costs and how it does now. */
+/** Page of the available models, with capabilities, prices and health. */
 export default function Models() {
   const models = useQuery({ ...modelsQuery, refetchInterval: REFRESH_MS, refetchOnMount: "always" });
   return (
@@ -38,11 +38,11 @@ export default function Models() {
 }
 
 function ModelList({ models }: { readonly models: readonly Model[] }) {
-  const [sought, setSought] = useState("");
+  const [searchText, setSearchText] = useState("");
   const [filter, setFilter] = useState("");
   const has = FILTERS.find(([name]) => name === filter)?.[1] ?? (() => true);
   const found = models.filter(
-    (model) => has(model) && hasWords(`${model.id} ${model.provider} ${model.description}`, sought),
+    (model) => has(model) && hasWords(`${model.id} ${model.provider} ${model.description}`, searchText),
   );
   const shown = useShown(found, SHOWN);
   return (
@@ -53,8 +53,8 @@ function ModelList({ models }: { readonly models: readonly Model[] }) {
             label="Find a model"
             type="search"
             autoComplete="off"
-            value={sought}
-            onChange={(event) => setSought(event.target.value)}
+            value={searchText}
+            onChange={(event) => setSearchText(event.target.value)}
           />
           <SelectField label="Show" value={filter} onChange={(event) => setFilter(event.target.value)}>
             <option value="">All</option>

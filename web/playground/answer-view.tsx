@@ -1,11 +1,11 @@
-import type { Image } from "../../gen/parley/v1/message_pb.js";
+import type { Image, ToolCall } from "../../gen/parley/v1/message_pb.js";
 import { FinishReason } from "../../gen/parley/v1/completion_pb.js";
 import { Badge } from "../components/badge.tsx";
 import { Button } from "../components/button.tsx";
-import type { Answer, Call } from "./answer.ts";
+import type { Answer } from "./answer.ts";
 import { DataImage } from "./data-image.tsx";
 
-/** What a model has said, thought, drawn and wants to have called. */
+/** Renders an answer: reasoning, text, refusal, images and tool calls. */
 export function AnswerView({ answer, isGrowing }: { readonly answer: Answer; readonly isGrowing: boolean }) {
   const { text, reasoning, refusal, images, calls, finish } = answer;
   return (
@@ -35,7 +35,7 @@ export function AnswerView({ answer, isGrowing }: { readonly answer: Answer; rea
 }
 
 function Picture({ image: { source, mediaType }, number }: { readonly image: Image; readonly number: number }) {
-  // The page loads nothing from elsewhere: an address is only shown.
+  // The page loads nothing from other hosts, so an image URL is shown as text.
   if (source.case !== "data") return <p className="text-sm wrap-anywhere text-muted">Image at {source.value}</p>;
   const [, kind] = /^image\/(\w+)$/.exec(mediaType) ?? [];
   if (kind === undefined) return <p className="text-sm wrap-anywhere text-muted">Image of type {mediaType}</p>;
@@ -62,18 +62,18 @@ interface Bytes {
   readonly data: Uint8Array;
 }
 
-/** Has the browser save bytes as a file. */
+/** Saves bytes as a file. */
 function download(name: string, { mediaType, data }: Bytes): void {
   const url = URL.createObjectURL(new Blob([Uint8Array.from(data)], { type: mediaType }));
   const link = document.createElement("a");
   link.href = url;
   link.download = name;
   link.click();
-  // Not at once: some browsers begin to read it a moment later.
+  // Delayed, because some browsers start reading the URL later.
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-function CallView({ call }: { readonly call: Call }) {
+function CallView({ call }: { readonly call: ToolCall }) {
   return (
     <div className="rounded-lg border border-line">
       <p className="border-b border-line px-3 py-2 text-sm">
@@ -86,7 +86,7 @@ function CallView({ call }: { readonly call: Call }) {
   );
 }
 
-/** JSON on many lines; as it is while it is not whole. */
+/** Indents JSON. Returns incomplete JSON unchanged. */
 function pretty(json: string): string {
   try {
     return JSON.stringify(JSON.parse(json), null, 2);

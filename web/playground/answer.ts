@@ -1,28 +1,19 @@
-import type { ChoiceFinish, CompletionChunk, Delta, ToolCallDelta, Usage } from "../../gen/parley/v1/completion_pb.js";
-import type { Image, ReasoningBlock } from "../../gen/parley/v1/message_pb.js";
+import type { ChoiceFinish, CompletionChunk, PartDelta, Usage } from "../../gen/parley/v1/completion_pb.js";
+import type { Image, Part, ToolCall } from "../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../gen/parley/v1/report_pb.js";
 
-/** A call of a tool, as far as it has arrived. */
-export interface Call {
-  readonly id: string;
-  readonly name: string;
-  readonly arguments: string;
-  readonly signature: string;
-}
-
-/** What has arrived of a completion. */
+/** The received part of a completion. */
 export interface Answer {
-  /** The completion's ID and the model that answers; empty until something has arrived. */
+  /** Completion ID and serving model; empty before the first chunk. */
   readonly completionId: string;
   readonly model: string;
   readonly text: string;
   readonly reasoning: string;
   readonly refusal: string;
   readonly images: readonly Image[];
-  readonly calls: readonly Call[];
-  /** What has to go back with the next request to let a model go on from its reasoning. */
-  readonly blocks: readonly ReasoningBlock[];
-  readonly signature: string | undefined;
+  readonly calls: readonly ToolCall[];
+  /** All parts in order, as sent back with the next request. */
+  readonly parts: readonly Part[];
   readonly finish: ChoiceFinish | undefined;
   readonly usage: Usage | undefined;
   readonly report: Report | undefined;
@@ -36,25 +27,33 @@ export const NOTHING: Answer = {
   refusal: "",
   images: [],
   calls: [],
-  blocks: [],
-  signature: undefined,
+  parts: [],
   finish: undefined,
   usage: undefined,
   report: undefined,
 };
 
-/** Whether there is anything that a person could read, or send back. */
+/** Whether the answer has any content to display or send back. */
 export function hasContent({ text, reasoning, refusal, images, calls }: Answer): boolean {
   return text !== "" || reasoning !== "" || refusal !== "" || images.length > 0 || calls.length > 0;
 }
 
-/** The answer with what one more chunk says. */
+/** Returns the answer with one more chunk applied. */
 export function addChunk(answer: Answer, { event }: CompletionChunk): Answer {
   switch (event.case) {
     case "start":
       return { ...answer, completionId: event.value.id, model: event.value.model };
-    case "delta":
+    case "partStart": {
+      const { part, partIndex } = event.value;
+      return part === undefined ? answer : withPart(answer, partIndex, part);
+    }
+    case "partDelta":
       return addDelta(answer, event.value);
+    case "partFinish": {
+      const { partIndex, signature } = event.value;
+      const part = answer.parts[partIndex];
+      return part === undefined || signature === "" ? answer : withPart(answer, partIndex, { ...part, signature });
+    }
     case "finish":
       return { ...answer, finish: event.value };
     case "usage":
@@ -66,34 +65,62 @@ export function addChunk(answer: Answer, { event }: CompletionChunk): Answer {
   }
 }
 
-function addDelta(answer: Answer, { content }: Delta): Answer {
+function addDelta(answer: Answer, { partIndex, content }: PartDelta): Answer {
+  const part = answer.parts[partIndex];
+  if (part === undefined) return answer;
+  const next = withPart(answer, partIndex, { ...part, kind: addTo(part.kind, content) });
   switch (content.case) {
     case "text":
-      return { ...answer, text: answer.text + content.value };
+      return { ...next, text: answer.text + content.value };
     case "reasoning":
-      return { ...answer, reasoning: answer.reasoning + content.value };
+      return { ...next, reasoning: answer.reasoning + content.value };
     case "refusal":
-      return { ...answer, refusal: answer.refusal + content.value };
-    case "image":
-      return { ...answer, images: [...answer.images, content.value] };
-    case "toolCall":
-      return { ...answer, calls: addCall(answer.calls, content.value) };
-    case "reasoningBlock":
-      return { ...answer, blocks: [...answer.blocks, content.value] };
-    case "signature":
-      return { ...answer, signature: content.value };
+      return { ...next, refusal: answer.refusal + content.value };
     default:
-      return answer;
+      return next;
   }
 }
 
-function addCall(calls: readonly Call[], delta: ToolCallDelta): readonly Call[] {
-  const known = calls[delta.index] ?? { id: "", name: "", arguments: "", signature: "" };
-  const call: Call = {
-    id: known.id || delta.id,
-    name: known.name || delta.name,
-    arguments: known.arguments + delta.arguments,
-    signature: known.signature || delta.signature,
-  };
-  return calls.toSpliced(delta.index, 1, call);
+function addTo(kind: Part["kind"], content: PartDelta["content"]): Part["kind"] {
+  if ((kind.case === "text" || kind.case === "refusal") && kind.case === content.case)
+    return { case: kind.case, value: kind.value + content.value };
+  if (kind.case === "reasoning" && content.case === "reasoning")
+    return { case: "reasoning", value: { ...kind.value, text: kind.value.text + content.value } };
+  if (kind.case === "toolCall" && content.case === "arguments")
+    return { case: "toolCall", value: { ...kind.value, arguments: kind.value.arguments + content.value } };
+  return kind;
+}
+
+function withPart(answer: Answer, index: number, part: Part): Answer {
+  const parts = answer.parts.toSpliced(index, 1, part);
+  switch (part.kind.case) {
+    case "image":
+      return { ...answer, parts, images: parts.flatMap(({ kind }) => (kind.case === "image" ? [kind.value] : [])) };
+    case "toolCall":
+      return { ...answer, parts, calls: parts.flatMap(({ kind }) => (kind.case === "toolCall" ? [kind.value] : [])) };
+    default:
+      return { ...answer, parts };
+  }
+}
+
+/**
+ * Returns the answer with another text. Removes reasoning and the signature of the text, because they would not match
+ * the new text.
+ */
+export function withEditedText(answer: Answer, text: string): Answer {
+  const first = answer.parts.findIndex(({ kind }) => kind.case === "text");
+  const parts = answer.parts.flatMap((part, index): Part[] => {
+    if (part.kind.case === "reasoning") return [];
+    if (part.kind.case !== "text") return [part];
+    return index === first ? [{ ...part, kind: { case: "text", value: text }, signature: "" }] : [];
+  });
+  return { ...answer, text, parts };
+}
+
+/** Returns the parts that a model accepts as input: reasoning only with a signature or as redacted data. */
+export function partsToSend({ parts }: Answer): readonly Part[] {
+  return parts.filter(({ kind, signature }) => {
+    if (kind.case === "reasoning") return signature !== "" || kind.value.redacted !== "";
+    return kind.case !== "text" || kind.value !== "" || signature !== "";
+  });
 }

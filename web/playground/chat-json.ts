@@ -1,16 +1,16 @@
 import { base64Encode } from "@bufbuild/protobuf/wire";
-import { type CompletionRequest, Modality, ReasoningEffort } from "../../gen/parley/v1/completion_pb.js";
+import { type CompletionRequest, Modality, ReasoningEffort, Verbosity } from "../../gen/parley/v1/completion_pb.js";
 import {
   type Image,
   type Message,
-  type ReasoningBlock,
+  type Part,
   Role,
   type Tool,
   type ToolCall,
   ToolMode,
 } from "../../gen/parley/v1/message_pb.js";
 
-/** A request in the OpenAI format, as `/v1/chat/completions` takes it. */
+/** A request in the OpenAI format, for `/v1/chat/completions`. */
 export type ChatJson = Readonly<Record<string, unknown>>;
 
 const ROLES = {
@@ -21,7 +21,7 @@ const ROLES = {
   [Role.TOOL]: "tool",
 } as const;
 
-/** The same request in the OpenAI format: what the playground asked, to be asked by a program. */
+/** Converts a playground request to the OpenAI format, for code examples. */
 export function toChatJson(request: CompletionRequest): ChatJson {
   const { seed, modalities, imageOptions, toolChoice, reasoningEffort } = request;
   const mode = toolChoice?.choice.case === "mode" ? toolChoice.choice.value : ToolMode.UNSPECIFIED;
@@ -45,43 +45,73 @@ export function toChatJson(request: CompletionRequest): ChatJson {
     image_config:
       imageOptions &&
       withoutGaps({ aspect_ratio: imageOptions.aspectRatio || undefined, image_size: imageOptions.size || undefined }),
-    verbosity: request.verbosity,
+    verbosity: request.verbosity === Verbosity.UNSPECIFIED ? undefined : Verbosity[request.verbosity].toLowerCase(),
     parley: request.strict ? { strict: true } : undefined,
     stream: true,
     stream_options: { include_usage: true },
   });
 }
 
-function toMessage({ role, content, toolCalls, toolCallId, refusal, reasoning, signature }: Message): ChatJson {
-  const parts = content.flatMap(({ content: part }) =>
-    part.case === "text" ? [{ type: "text", text: part.value }] : part.case === "image" ? [toImage(part.value)] : [],
+function toMessage({ role, parts }: Message): ChatJson {
+  const [first] = parts;
+  if (first?.kind.case === "toolResult") {
+    const { toolCallId, parts: result } = first.kind.value;
+    return { role: "tool", tool_call_id: toolCallId, content: toContent(result) };
+  }
+  const calls = parts.flatMap(({ kind, signature }) =>
+    kind.case === "toolCall" ? [toCall(kind.value, signature)] : [],
   );
-  const [only, ...others] = content;
-  const text = only?.content.case === "text" && others.length === 0 ? only.content.value : undefined;
+  const refusal = parts.map(({ kind }) => (kind.case === "refusal" ? kind.value : "")).join("");
+  const texts = parts.filter(({ kind, signature }) => kind.case === "text" && signature !== "");
+  const hasImage = parts.some(({ kind }) => kind.case === "image");
   return withoutGaps({
     role: ROLES[role],
-    content: text ?? (parts.length > 0 ? parts : null),
-    refusal,
-    thinking_blocks: listed(reasoning.map(toThinking)),
-    tool_calls: listed(toolCalls.map(toCall)),
-    tool_call_id: toolCallId,
-    extra_content: toSignature(signature),
+    content: toContent(parts),
+    refusal: refusal || undefined,
+    thinking_blocks: listed(toThinking(parts)),
+    tool_calls: listed(calls),
+    extra_content: toSignature((hasImage ? texts[0] : texts.at(-1))?.signature),
   });
 }
 
-function toImage({ source, mediaType, signature }: Image): ChatJson {
+/** Converts content parts. A single text becomes a string. */
+function toContent(parts: readonly Part[]): unknown {
+  const content = parts.flatMap(({ kind, signature }) => {
+    if (kind.case === "text") return kind.value === "" ? [] : [{ type: "text", text: kind.value }];
+    return kind.case === "image" ? [toImage(kind.value, signature)] : [];
+  });
+  const [only, ...others] = content;
+  if (only !== undefined && others.length === 0 && "text" in only) return only.text;
+  return content.length > 0 ? content : null;
+}
+
+function toImage({ source, mediaType }: Image, signature: string): ChatJson {
   const url = source.case === "data" ? dataUrl(mediaType, source.value) : (source.value ?? "");
   return withoutGaps({ type: "image_url", image_url: { url }, extra_content: toSignature(signature) });
 }
 
-function toThinking({ text, signature, redacted, textOffset, toolCallOffset }: ReasoningBlock): ChatJson {
-  const at = textOffset + toolCallOffset > 0 ? { text: textOffset, tools: toolCallOffset } : undefined;
-  return redacted === ""
-    ? withoutGaps({ type: "thinking", thinking: text, signature, at })
-    : withoutGaps({ type: "redacted_thinking", data: redacted, at });
+/** Converts reasoning parts. `at` is the position: number of text characters and tool calls before the block. */
+function toThinking(parts: readonly Part[]): ChatJson[] {
+  const blocks: ChatJson[] = [];
+  let text = 0;
+  let tools = 0;
+  for (const { kind, signature } of parts) {
+    if (kind.case === "text") text += kind.value.length;
+    else if (kind.case === "toolCall") tools += 1;
+    else if (kind.case === "reasoning") {
+      const { text: thinking, redacted } = kind.value;
+      const at = text + tools > 0 ? { text, tools } : undefined;
+      blocks.push(
+        redacted === ""
+          ? withoutGaps({ type: "thinking", thinking, signature, at })
+          : withoutGaps({ type: "redacted_thinking", data: redacted, at }),
+      );
+    }
+  }
+  return blocks;
 }
 
-function toCall({ id, name, arguments: given, signature }: ToolCall): ChatJson {
+function toCall({ id, name, arguments: given }: ToolCall, signature: string): ChatJson {
   return withoutGaps({
     id,
     type: "function",
@@ -115,7 +145,7 @@ function toFormat({ responseFormat }: CompletionRequest): ChatJson | undefined {
   return { type: "json_schema", json_schema: { name, schema: JSON.parse(schemaJson) as unknown } };
 }
 
-/** A picture as pages and the OpenAI format write it. */
+/** Returns a data URL of an image. */
 export function dataUrl(mediaType: string, data: Uint8Array): string {
   return `data:${mediaType};base64,${base64Encode(data)}`;
 }

@@ -7,7 +7,7 @@ import { ACCEPTED, readPictures } from "./pictures.ts";
 import { openCalls, type Picture } from "./turns.ts";
 import { useWorkspace, workspace } from "./workspace.ts";
 
-/** Where a message is written, sent, and its answer stopped. */
+/** Form to write and send a message, and to stop the response. */
 export function Composer() {
   const message = useWorkspace((state) => state.message);
   const pictures = useWorkspace((state) => state.pictures);
@@ -15,12 +15,12 @@ export function Composer() {
   const isRunning = useWorkspace((state) => state.run?.state === "running");
   const [error, setError] = useState<string>();
   const isWaiting = openCalls(turns).length > 0;
-  const isSaid = message.trim() !== "" || pictures.length > 0;
+  const hasMessage = message.trim() !== "" || pictures.length > 0;
   const canGoOn = turns.length > 0 && turns.at(-1)?.role !== "assistant";
 
   const send = (): void => {
     if (isRunning) return;
-    const isAble = !isWaiting && (isSaid || canGoOn);
+    const isAble = !isWaiting && (hasMessage || canGoOn);
     setError(isAble ? undefined : isWaiting ? "Send the tool results first." : "Enter a message first.");
     if (isAble) workspace.send();
   };
@@ -63,7 +63,7 @@ export function Composer() {
               Stop
             </Button>
           ) : (
-            <Button type="submit">{isSaid || !canGoOn ? "Send" : "Run"}</Button>
+            <Button type="submit">{hasMessage || !canGoOn ? "Send" : "Run"}</Button>
           )}
           <PicturePicker onPick={(files) => void attach(files)} />
           <span className="text-sm text-muted max-sm:hidden">Ctrl or ⌘ + Enter</span>
@@ -78,7 +78,7 @@ function PicturePicker({ onPick }: { readonly onPick: (files: readonly File[]) =
   const input = useRef<HTMLInputElement>(null);
   const pick = ({ target }: ChangeEvent<HTMLInputElement>): void => {
     onPick([...(target.files ?? [])]);
-    // The same file may be chosen again after it was removed.
+    // Allows selecting the same file again after it was removed.
     target.value = "";
   };
   return (

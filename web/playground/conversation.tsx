@@ -4,21 +4,21 @@ import { Problem } from "./problem.tsx";
 import { TurnItem } from "./turn-item.tsx";
 import { useWorkspace, workspace } from "./workspace.ts";
 
-/** What was said. It scrolls along with an answer as long as its end is in view. */
+/** The turns of the conversation. Scrolls with a growing answer while its end is in view. */
 export function Conversation() {
   const turns = useWorkspace((state) => state.turns);
   const run = useWorkspace((state) => state.run);
   const isRunning = run?.state === "running";
   const end = useEndInView();
   const hasAnswer = isRunning && turns.at(-1)?.role === "assistant";
-  const isFresh = turns.length === 0;
+  const isEmpty = turns.length === 0;
   return (
     <section aria-labelledby="conversation" className="rounded-xl border border-line bg-surface">
       <header className="flex min-h-13 items-center justify-between gap-4 border-b border-line px-4 sm:px-5">
         <h2 id="conversation" className="text-base font-semibold">
           Conversation
         </h2>
-        {!isFresh && (
+        {!isEmpty && (
           <Button look="quiet" size="small" className="-mr-3" onClick={() => workspace.clear()}>
             New conversation
           </Button>
@@ -26,13 +26,13 @@ export function Conversation() {
       </header>
       <div
         {...end}
-        tabIndex={isFresh ? -1 : 0}
+        tabIndex={isEmpty ? -1 : 0}
         role="log"
         aria-labelledby="conversation"
         aria-busy={isRunning}
         className="max-h-[max(20rem,60dvh)] overflow-y-auto px-4 py-4 sm:px-5"
       >
-        {isFresh ? (
+        {isEmpty ? (
           <p className="py-8 text-center text-[0.9375rem] text-muted">Send a message to start.</p>
         ) : (
           <ol className="space-y-5">

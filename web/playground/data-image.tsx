@@ -7,7 +7,7 @@ interface DataImageProps extends Omit<ComponentProps<"img">, "src"> {
   readonly alt: string;
 }
 
-/** A picture by its bytes, which are encoded once and not with every word that arrives beside it. */
+/** Image from bytes. The data URL is memoized, because the parent renders for each chunk. */
 export function DataImage({ mediaType, data, alt, ...rest }: DataImageProps) {
   const url = useMemo(() => dataUrl(mediaType, data), [mediaType, data]);
   return <img {...rest} src={url} alt={alt} />;

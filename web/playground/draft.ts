@@ -1,16 +1,16 @@
-/** What is asked for besides the conversation, as it was chosen and written. */
+/** Settings of the request besides the conversation, as entered. */
 export interface Draft {
-  /** What a person or a link has chosen; empty for no choice. */
+  /** Selected by the user or a link; empty without a selection. */
   readonly chosenKeyId: string;
   readonly chosenModel: string;
-  /** What the request is sent with: the choice where it works, see `resolveSetup`. Empty until it is known. */
+  /** Sent with the request: the selection if it is usable, see `resolveSetup`. Empty until resolved. */
   readonly keyId: string;
   readonly model: string;
   readonly fallbacks: readonly string[];
   readonly system: string;
-  /** What was written for each parameter, by its field in the request; nothing for those that were left alone. */
+  /** Entered text by field name in the request; missing for unchanged parameters. */
   readonly parameters: Readonly<Partial<Record<ParameterField, string>>>;
-  /** JSON, as OpenAI's clients write tools; empty for none. */
+  /** JSON in the OpenAI tools format; empty for none. */
   readonly tools: string;
 }
 
@@ -25,7 +25,7 @@ export const EMPTY_DRAFT: Draft = {
   tools: "",
 };
 
-/** A number with the range that the contract gives it. */
+/** A numeric parameter. The hint is the range of the contract. */
 export interface NumberParameter {
   readonly field: ParameterField;
   readonly label: string;
@@ -42,7 +42,7 @@ export const NUMBERS = [
   { field: "presence_penalty", label: "Presence penalty", hint: "-2 to 2" },
 ] as const satisfies readonly NumberParameter[];
 
-/** One word of a few; the first one of each leaves it to the model. */
+/** Enumerated parameters. No selection leaves the value to the model. */
 export const CHOICES = [
   {
     field: "reasoning_effort",
@@ -54,7 +54,7 @@ export const CHOICES = [
   { field: "response_format", label: "Response format", words: ["text", "json_object", "json_schema"] },
 ] as const;
 
-/** Every parameter by its field in the request. */
+/** Field names of all parameters. */
 export type ParameterField =
   | "temperature"
   | "top_p"
@@ -63,14 +63,14 @@ export type ParameterField =
   | "frequency_penalty"
   | "presence_penalty"
   | "stop"
-  | "response_format.json_schema.schema"
-  | "image_config.aspect_ratio"
-  | "image_config.image_size"
+  | "response_format.json_schema.schema_json"
+  | "image_options.aspect_ratio"
+  | "image_options.size"
   | "modalities"
   | "strict"
   | (typeof CHOICES)[number]["field"];
 
-/** How many parameters somebody has changed. */
+/** Returns the number of changed parameters. */
 export function countChanged({ parameters }: Draft): number {
   return Object.values(parameters).filter((text) => text.trim() !== "").length;
 }

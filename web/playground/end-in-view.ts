@@ -1,30 +1,30 @@
 import { type RefObject, type UIEvent, useEffect, useLayoutEffect, useRef } from "react";
 
-/** So close to its end, in pixels, somebody is taken to read along. */
+/** Distance to the end, in pixels, within which the box follows new content. */
 const NEAR = 48;
 
-/** What a box that scrolls has to be given. */
+/** Props for the scrolling box. */
 interface Follower {
   readonly ref: RefObject<HTMLDivElement | null>;
   readonly onScroll: (event: UIEvent<HTMLDivElement>) => void;
 }
 
-/** Keeps the end of a box in view while what is in it grows, as long as that is where somebody looks. */
+/** Keeps the end of a scrolling box in view while its content grows, unless the user has scrolled up. */
 export function useEndInView(): Follower {
   const ref = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
-  /** Where `showEnd` left the box. */
+  /** Scroll position after the last `showEnd`. */
   const shownTop = useRef(0);
   useLayoutEffect(() => {
     const box = ref.current!;
-    // The browser reports scrolling at its next frame, and more text may come before.
+    // Scroll events arrive with the next frame, and more text may be rendered before.
     const hasLeft = box.scrollTop < shownTop.current - NEAR && distanceToEnd(box) >= NEAR;
     if (hasLeft) isAtEnd.current = false;
     if (isAtEnd.current) shownTop.current = showEnd(box);
   });
   useEffect(() => {
     const box = ref.current!;
-    // The keyboard of a phone takes half of the room.
+    // The on-screen keyboard of a phone shrinks the box.
     const observer = new ResizeObserver(() => {
       if (isAtEnd.current) shownTop.current = showEnd(box);
     });
@@ -39,7 +39,7 @@ export function useEndInView(): Follower {
   };
 }
 
-/** Scrolls to the end; returns the position. */
+/** Scrolls to the end. Returns the scroll position. */
 function showEnd(box: HTMLDivElement): number {
   box.scrollTop = box.scrollHeight;
   return box.scrollTop;

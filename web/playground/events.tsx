@@ -3,10 +3,10 @@ import { formatCount } from "../format/number.ts";
 import { Code } from "./request-code.tsx";
 import type { Run } from "./run.ts";
 
-/** How many are shown while more arrive: all of them, drawn anew each time, would take too long. */
+/** Number of events shown while streaming. Rendering all of them for each chunk would take too long. */
 const LATEST = 100;
 
-/** What has arrived, message by message. */
+/** List of the received stream messages. */
 export function Events({ run: { state, events, furtherEvents } }: { readonly run: Run }) {
   const isRunning = state === "running";
   const shown = isRunning ? events.slice(-LATEST) : events;

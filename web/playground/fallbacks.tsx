@@ -8,12 +8,12 @@ const MAX = 8;
 
 interface FallbacksProps {
   readonly models: readonly ModelSetting[];
-  /** The one that is asked first. */
+  /** The primary model. */
   readonly model: string | undefined;
   readonly error: string | undefined;
 }
 
-/** The models that are tried when the first one fails before it has said anything, in their order. */
+/** Ordered list of fallback models, which are tried when a model fails before its first content. */
 export function Fallbacks({ models, model, error }: FallbacksProps) {
   const fallbacks = useWorkspace((state) => state.draft.fallbacks);
   const change = (next: readonly string[]): void => workspace.draft({ fallbacks: next });

@@ -1,7 +1,7 @@
 import { readFailure } from "../api/failure.ts";
 import { useWorkspace } from "./workspace.ts";
 
-/** What is wrong with a field of the request, by its name there: said before it was sent, or by the service. */
+/** Returns the validation error of a request field, from the playground or the service. */
 export function useFieldErrors(): (field: string) => string | undefined {
   const error = useWorkspace(({ refusal, run }) => refusal ?? run?.error);
   const fields = error == null ? undefined : readFailure(error)?.fields;
@@ -9,7 +9,7 @@ export function useFieldErrors(): (field: string) => string | undefined {
     if (fields === undefined) return undefined;
     const exact = fields.get(field);
     if (exact !== undefined) return exact;
-    // Of a list the service names the entry.
+    // The service reports list errors by entry.
     for (const [name, text] of fields) {
       if (name.startsWith(`${field}[`) || name.startsWith(`${field}.`)) return `${name}: ${text}`;
     }

@@ -12,7 +12,7 @@ import { RequestCode } from "./request-code.tsx";
 import type { Run } from "./run.ts";
 import { useWorkspace } from "./workspace.ts";
 
-/** The latest completion from the inside. */
+/** Details of the latest completion: response facts, request, events and attempts. */
 export function Inspector() {
   const run = useWorkspace((state) => state.run);
   if (run === undefined) return null;
@@ -54,7 +54,7 @@ function Facts({ run }: { readonly run: Run }) {
       <Fact name="Completion tokens">{usage === undefined ? "–" : formatCount(usage.completionTokens)}</Fact>
       <Fact name="Time to first token">{firstMs === undefined ? "–" : formatDuration(firstMs - startedMs)}</Fact>
       <Fact name="Duration">{endedMs === undefined ? "–" : formatDuration(endedMs - startedMs)}</Fact>
-      {omitted.length > 0 && <Fact name="Omitted (not supported by the provider)">{omitted.join(", ")}</Fact>}
+      {omitted.length > 0 && <Fact name="Omitted">{omitted.map(({ field }) => field).join(", ")}</Fact>}
       {clamped.length > 0 && (
         <Fact name="Clamped to the provider’s range">
           {clamped.map(({ field, requested, sent }) => `${field} ${requested} → ${sent}`).join(", ")}

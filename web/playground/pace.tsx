@@ -4,12 +4,12 @@ import type { Run } from "./run.ts";
 import { useWorkspace } from "./workspace.ts";
 
 const TICK_MS = 200;
-/** What providers count as a token, about, where they have not counted yet. */
+/** Approximate characters per token, for estimates before the provider reports usage. */
 const CHARS_PER_TOKEN = 4;
-/** What arrives in less time arrives at once, at no rate. */
+/** Shortest time span for a rate. A faster response counts as a single burst. */
 const MIN_SPAN_MS = 50;
 
-/** How fast the latest answer comes, or came. */
+/** Timing of the latest response: time to first token, tokens per second, elapsed time. */
 export function Pace() {
   const run = useWorkspace((state) => state.run);
   if (run === undefined) return null;
@@ -47,7 +47,7 @@ function Fact({ name, children }: { readonly name: string; readonly children: st
   );
 }
 
-/** By the provider's count once there is one, estimated before. */
+/** Returns the rate by the provider's token count, or an estimate before it arrives. */
 function tokensPerSecond({ answer, firstMs, endedMs }: Run, nowMs: number): string | undefined {
   const spanMs = firstMs === undefined ? 0 : (endedMs ?? nowMs) - firstMs;
   if (spanMs < MIN_SPAN_MS) return undefined;

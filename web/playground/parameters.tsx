@@ -4,18 +4,18 @@ import { Fold } from "../components/fold.tsx";
 import { CHOICES, countChanged, NUMBERS, type ParameterField } from "./draft.ts";
 import { useWorkspace, workspace } from "./workspace.ts";
 
-const SCHEMA = "response_format.json_schema.schema";
+const SCHEMA = "response_format.json_schema.schema_json";
 
 interface ParametersProps {
   readonly errors: (field: string) => string | undefined;
 }
 
-/** How the model is to answer. What is left empty is left to the model. */
+/** Fields for the generation parameters. Empty fields use the model's defaults. */
 export function Parameters({ errors }: ParametersProps) {
   const draft = useWorkspace((state) => state.draft);
   const { parameters } = draft;
   const changed = countChanged(draft);
-  const written = (field: ParameterField) => ({
+  const fieldProps = (field: ParameterField) => ({
     name: field,
     value: parameters[field] ?? "",
     error: errors(field),
@@ -39,14 +39,14 @@ export function Parameters({ errors }: ParametersProps) {
             inputMode="decimal"
             autoComplete="off"
             placeholder="Default"
-            {...written(field)}
+            {...fieldProps(field)}
           />
         ))}
       </div>
       <div className="grid gap-4 sm:grid-cols-2 lg:grid-cols-1">
-        <TextAreaField label="Stop sequences" hint="One per line, at most 4" rows={2} {...written("stop")} />
+        <TextAreaField label="Stop sequences" hint="One per line, at most 4" rows={2} {...fieldProps("stop")} />
         {CHOICES.map(({ field, label, words }) => (
-          <SelectField key={field} label={label} {...written(field)}>
+          <SelectField key={field} label={label} {...fieldProps(field)}>
             <option value="">Default</option>
             {words.map((word) => (
               <option key={word} value={word}>
@@ -61,7 +61,7 @@ export function Parameters({ errors }: ParametersProps) {
             rows={6}
             spellCheck={false}
             className="font-mono text-[0.8125rem]!"
-            {...written(SCHEMA)}
+            {...fieldProps(SCHEMA)}
           />
         )}
         {parameters.modalities === "image" && (
@@ -70,13 +70,13 @@ export function Parameters({ errors }: ParametersProps) {
               label="Aspect ratio"
               hint="For example 1:1, 16:9 or 9:16"
               placeholder="Default"
-              {...written("image_config.aspect_ratio")}
+              {...fieldProps("image_options.aspect_ratio")}
             />
             <TextField
               label="Image size"
               hint="For example 1K, 2K or 4K"
               placeholder="Default"
-              {...written("image_config.image_size")}
+              {...fieldProps("image_options.size")}
             />
           </>
         )}

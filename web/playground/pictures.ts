@@ -1,10 +1,10 @@
 import type { Picture } from "./turns.ts";
 
 const MAX_BYTES = 5 * 1024 * 1024;
-/** A request has at most 16 MiB, and a picture is a third larger in it. */
+/** Limit of all images together. A request has at most 16 MiB, and base64 adds a third. */
 const MAX_TOGETHER = 11 * 1024 * 1024;
 
-/** The types by their first bytes: what a picture is, not what its file is called. */
+/** Media types by magic bytes. File names are not trusted. */
 const MAGIC: readonly (readonly [mediaType: string, offset: number, bytes: readonly number[]])[] = [
   ["image/png", 0, [0x89, 0x50, 0x4e, 0x47]],
   ["image/jpeg", 0, [0xff, 0xd8, 0xff]],
@@ -12,16 +12,16 @@ const MAGIC: readonly (readonly [mediaType: string, offset: number, bytes: reado
   ["image/webp", 8, [0x57, 0x45, 0x42, 0x50]],
 ];
 
-/** What a file picker offers. */
+/** `accept` attribute of the file picker. */
 export const ACCEPTED = MAGIC.map(([mediaType]) => mediaType).join(",");
 
-/** Files that were read, and what is wrong with the first one that was not taken. */
+/** Images read, and the error of the first rejected file. */
 export interface ReadPictures {
   readonly pictures: readonly Picture[];
   readonly error: string | undefined;
 }
 
-/** Reads files as pictures to be sent beside `before`, those that are attached already. */
+/** Reads files as images. `before` are the images attached already. */
 export async function readPictures(files: readonly File[], before: readonly Picture[]): Promise<ReadPictures> {
   const pictures: Picture[] = [...before];
   let error: string | undefined;

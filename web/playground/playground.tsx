@@ -17,19 +17,19 @@ import { Settings } from "./settings.tsx";
 import { resolveSetup } from "./setup.ts";
 import { useWorkspace, workspace } from "./workspace.ts";
 
-/** Where a model is tried with one of the account's own keys. */
+/** Page to try a model with one of the account's own keys. */
 export default function Playground() {
   return (
     <Page
       title="Playground"
       description="Try a model with one of your API keys. The key’s permissions, limits and budget apply."
     >
-      <Table />
+      <Content />
     </Page>
   );
 }
 
-function Table() {
+function Content() {
   const keys = useQuery(keysQuery);
   const settings = useQuery(settingsQuery);
   const account = useAccount();
@@ -65,7 +65,8 @@ function Workbench({ keys, models }: WorkbenchProps) {
   }, [linked]);
   const { key, usable, model, notice } = resolveSetup({ keys, models, draft });
   const [keyId, modelId, makesImages] = [key.id, model?.id ?? "", model?.images === true];
-  // The request is sent with what is shown, also where a choice is missing or has become impossible.
+  // Updates the draft to the displayed key and model, which differ from the selection if that is missing or no longer
+  // usable.
   useEffect(() => {
     if (keyId !== draft.keyId || modelId !== draft.model) workspace.draft({ keyId, model: modelId });
     if (!makesImages && draft.parameters.modalities === "image") workspace.parameter("modalities", "");

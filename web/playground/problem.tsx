@@ -6,7 +6,7 @@ import { Alert } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
 import { useWorkspace, workspace } from "./workspace.ts";
 
-/** Why there is no answer, or no whole one, and what can be done. */
+/** Error of a failed or stopped run, with a retry button. */
 export function Problem() {
   const error = useWorkspace(({ refusal, run }) => refusal ?? run?.error);
   const run = useWorkspace((state) => state.run);

@@ -1,22 +1,22 @@
 import type { ChatJson } from "./chat-json.ts";
 
-/** A request written as a program that reads the key's secret from `PARLEY_API_KEY`, and works when it is pasted. */
+/** A request as a program that reads the API key from `PARLEY_API_KEY` and runs as pasted. */
 export interface Program {
   readonly name: string;
-  /** What has to be there first. */
+  /** Prerequisites. */
   readonly needs: string;
-  /** `origin` is where this page comes from, such as `http://127.0.0.1:8080`. */
+  /** `origin` is the origin of this page, such as `http://127.0.0.1:8080`. */
   readonly write: (request: ChatJson, origin: string) => string;
 }
 
-/** What the official clients have no argument of their own for. */
+/** Fields without an argument in the official Python client, sent as `extra_body`. */
 const EXTRAS: ReadonlySet<string> = new Set(["fallback_models", "image_config", "parley", "modalities"]);
 
 export const PROGRAMS: readonly Program[] = [
   {
     name: "curl",
     needs: "Shell, with PARLEY_API_KEY set",
-    // A quoted here-document takes everything as it is, and arguments may only be so long.
+    // A quoted here-document needs no escaping, and the length of command-line arguments is limited.
     write: (request, origin) => `curl -N '${origin}/v1/chat/completions' \\
   -H "authorization: Bearer $PARLEY_API_KEY" \\
   -H 'content-type: application/json' \\
@@ -69,7 +69,7 @@ function pythonArguments(request: ChatJson): string {
   return all.map(([name, value]) => `    ${name}=${toPython(value, "    ")},`).join("\n");
 }
 
-/** JSON as a literal of Python, whose strings know the same escapes. */
+/** Formats JSON as a Python literal. Python strings use the same escapes as JSON. */
 function toPython(value: unknown, indent: string): string {
   if (value === null) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";

@@ -6,11 +6,11 @@ import { toChatJson } from "./chat-json.ts";
 import { PROGRAMS } from "./programs.ts";
 import { shorten } from "./shorten.ts";
 
-/** The request as a program that asks for the same. */
+/** Shows the request as code in a selected language. */
 export function RequestCode({ request }: { readonly request: CompletionRequest }) {
   const [name, setName] = useState(PROGRAMS[0]!.name);
   const program = PROGRAMS.find((other) => other.name === name) ?? PROGRAMS[0]!;
-  // Not with each word that arrives: pictures make it long.
+  // Memoized, because the component renders for each chunk and images make the text long.
   const text = useMemo(() => program.write(toChatJson(request), location.origin), [program, request]);
   const shown = useMemo(() => shorten(text), [text]);
   return (
@@ -35,7 +35,7 @@ export function RequestCode({ request }: { readonly request: CompletionRequest }
   );
 }
 
-/** A longer text for machines. */
+/** Scrollable code block. */
 export function Code({ label, text }: { readonly label: string; readonly text: string }) {
   return (
     <pre

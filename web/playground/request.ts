@@ -5,14 +5,16 @@ import {
   Modality,
   ReasoningEffort,
   type ResponseFormatSchema,
+  Verbosity,
 } from "../../gen/parley/v1/completion_pb.js";
-import { type ContentPartSchema, type MessageSchema, Role, ToolMode } from "../../gen/parley/v1/message_pb.js";
+import { type PartSchema, type MessageSchema, Role, ToolMode } from "../../gen/parley/v1/message_pb.js";
 import { failureOfField } from "../api/failure-of-field.ts";
+import { partsToSend } from "./answer.ts";
 import { type Draft, NUMBERS, type ParameterField } from "./draft.ts";
 import { parseJson, readTools } from "./tools.ts";
-import type { Turn } from "./turns.ts";
+import type { ResultTurn, Turn } from "./turns.ts";
 
-type Part = MessageInitShape<typeof ContentPartSchema>;
+type Part = MessageInitShape<typeof PartSchema>;
 
 const EFFORTS: Readonly<Record<string, ReasoningEffort>> = {
   none: ReasoningEffort.NONE,
@@ -23,28 +25,33 @@ const EFFORTS: Readonly<Record<string, ReasoningEffort>> = {
   xhigh: ReasoningEffort.XHIGH,
   max: ReasoningEffort.MAX,
 };
+const VERBOSITIES: Readonly<Record<string, Verbosity>> = {
+  low: Verbosity.LOW,
+  medium: Verbosity.MEDIUM,
+  high: Verbosity.HIGH,
+};
 const MODES: Readonly<Record<string, ToolMode>> = {
   auto: ToolMode.AUTO,
   none: ToolMode.NONE,
   required: ToolMode.REQUIRED,
 };
 
-/** The request for what was chosen and said. Throws a failure of the field for what cannot even be sent; the service judges the rest. */
+/** Builds the request. Throws a field error for values that cannot be encoded; the service validates the rest. */
 export function toRequest(draft: Draft, turns: readonly Turn[]): CompletionRequest {
   const { parameters } = draft;
   const chosen = (field: ParameterField): string => parameters[field]?.trim() ?? "";
   const format = toFormat(chosen);
-  const aspectRatio = chosen("image_config.aspect_ratio");
-  const size = chosen("image_config.image_size");
+  const aspectRatio = chosen("image_options.aspect_ratio");
+  const size = chosen("image_options.size");
   const wantsImages = chosen("modalities") === "image";
   const tools = readTools(draft.tools);
   const mode = MODES[chosen("tool_choice")];
   const effort = EFFORTS[chosen("reasoning_effort")];
-  const verbosity = chosen("verbosity");
+  const verbosity = VERBOSITIES[chosen("verbosity")];
   return create(CompletionRequestSchema, {
     model: draft.model,
     messages: [
-      ...(draft.system.trim() === "" ? [] : [{ role: Role.SYSTEM, content: [textPart(draft.system)] }]),
+      ...(draft.system.trim() === "" ? [] : [{ role: Role.SYSTEM, parts: [textPart(draft.system)] }]),
       ...turns.map(toMessage),
     ],
     fallbackModels: [...draft.fallbacks],
@@ -56,7 +63,7 @@ export function toRequest(draft: Draft, turns: readonly Turn[]): CompletionReque
     ...(wantsImages && (aspectRatio || size) !== "" && { imageOptions: { aspectRatio, size } }),
     ...(mode !== undefined && tools.length > 0 && { toolChoice: { choice: { case: "mode", value: mode } } }),
     ...(effort !== undefined && { reasoningEffort: effort }),
-    ...(verbosity !== "" && { verbosity }),
+    ...(verbosity !== undefined && { verbosity }),
     ...(format !== undefined && { responseFormat: format }),
   });
 }
@@ -73,7 +80,7 @@ function readNumbers(chosen: Chosen) {
     }
     return Number(text);
   });
-  // What has no place in 32 bits is far out of every range.
+  // The field is an int32. Larger values are far out of range anyway.
   if (maxTokens !== undefined && Math.abs(maxTokens) > 0x7fffffff) throw failureOfField("max_tokens", "is too large");
   return {
     ...(temperature !== undefined && { temperature }),
@@ -85,7 +92,7 @@ function readNumbers(chosen: Chosen) {
   };
 }
 
-/** One on each line. */
+/** Reads stop sequences, one per line. */
 function readStops(text = ""): string[] {
   return text.split("\n").filter((line) => line !== "");
 }
@@ -97,7 +104,7 @@ function toFormat(chosen: Chosen): MessageInitShape<typeof ResponseFormatSchema>
     case "json_object":
       return { format: { case: "jsonObject", value: {} } };
     case "json_schema": {
-      const field = "response_format.json_schema.schema";
+      const field = "response_format.json_schema.schema_json";
       const schema = parseJson(field, chosen(field) || "null");
       if (typeof schema !== "object" || schema === null) throw failureOfField(field, "must be a JSON schema");
       return { format: { case: "jsonSchema", value: { name: "answer", schemaJson: JSON.stringify(schema) } } };
@@ -111,31 +118,23 @@ function toMessage(turn: Turn): MessageInitShape<typeof MessageSchema> {
   switch (turn.role) {
     case "user": {
       const pictures = turn.pictures.map(({ mediaType, data }): Part => imagePart({ mediaType, data }));
-      return { role: Role.USER, content: [...pictures, ...(turn.text === "" ? [] : [textPart(turn.text)])] };
+      return { role: Role.USER, parts: [...pictures, ...(turn.text === "" ? [] : [textPart(turn.text)])] };
     }
     case "tool":
-      return { role: Role.TOOL, toolCallId: turn.callId, content: [textPart(turn.text)] };
-    case "assistant": {
-      const { text, refusal, images, calls, blocks, signature } = turn.answer;
-      return {
-        role: Role.ASSISTANT,
-        content: [
-          ...(text === "" ? [] : [textPart(text)]),
-          ...images.map((value): Part => ({ content: { case: "image", value } })),
-        ],
-        toolCalls: calls.map((call) => ({ ...call })),
-        reasoning: [...blocks],
-        ...(refusal !== "" && { refusal }),
-        ...(signature !== undefined && { signature }),
-      };
-    }
+      return { role: Role.TOOL, parts: [resultPart(turn)] };
+    case "assistant":
+      return { role: Role.ASSISTANT, parts: [...partsToSend(turn.answer)] };
   }
 }
 
+function resultPart({ callId: toolCallId, text }: ResultTurn): Part {
+  return { kind: { case: "toolResult", value: { toolCallId, parts: [textPart(text)] } } };
+}
+
 function textPart(text: string): Part {
-  return { content: { case: "text", value: text } };
+  return { kind: { case: "text", value: text } };
 }
 
 function imagePart({ mediaType, data }: { readonly mediaType: string; readonly data: Uint8Array }): Part {
-  return { content: { case: "image", value: { mediaType, source: { case: "data", value: data } } } };
+  return { kind: { case: "image", value: { mediaType, source: { case: "data", value: data } } } };
 }

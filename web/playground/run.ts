@@ -9,18 +9,18 @@ import { playground } from "../api/playground.ts";
 import { addChunk, type Answer, NOTHING } from "./answer.ts";
 import { shorten } from "./shorten.ts";
 
-/** How many events are kept to be shown. */
+/** Number of events kept for display. */
 export const MAX_EVENTS = 5_000;
 
-/** Something that has arrived. */
+/** A received stream message. */
 export interface ArrivedEvent {
-  /** Since the request was sent. */
+  /** Milliseconds since the request was sent. */
   readonly atMs: number;
   /** JSON, on one line. */
   readonly json: string;
 }
 
-/** One completion that was asked for, while it runs and after. Times are of `performance.now`. */
+/** State of one completion during and after the stream. Times are from `performance.now`. */
 export interface Run {
   readonly request: CompletionRequest;
   readonly state: "running" | "done" | "stopped" | "failed";
@@ -30,29 +30,29 @@ export interface Run {
   readonly firstMs: number | undefined;
   readonly endedMs: number | undefined;
   readonly events: readonly ArrivedEvent[];
-  /** How many events came after the last one that is kept. */
+  /** Number of events received after MAX_EVENTS. */
   readonly furtherEvents: number;
-  /** Why it failed. */
+  /** Error of a failed run. */
   readonly error: unknown;
-  /** As Parley calls the request; empty until it has answered. */
+  /** Request ID from the response headers; empty before them. */
   readonly requestId: string;
 }
 
-/** What one more step tells of a run, at most so often: a page that is drawn for each chunk is a page that stutters. */
+/** Shortest interval between updates, because rendering each chunk would make the page stutter. */
 const TELL_MS = 40;
 
 export interface RunOptions {
   readonly keyId: string;
   readonly request: CompletionRequest;
   readonly signal: AbortSignal;
-  /** Is told how it goes, in the end at last. */
+  /** Called with the state at the start, at most every TELL_MS while streaming, and at the end. */
   readonly tell: (run: Run) => void;
 }
 
-/** Asks for one completion. Resolves with its end, whatever that is. */
+/** Runs one completion. Resolves with the final state, also after a failure. */
 export async function runCompletion({ keyId, request, signal, tell }: RunOptions): Promise<Run> {
   const progress = new Progress(request);
-  let told = progress.run.startedMs;
+  let updatedMs = progress.run.startedMs;
   tell(progress.run);
   try {
     const stream = playground.stream(
@@ -62,8 +62,8 @@ export async function runCompletion({ keyId, request, signal, tell }: RunOptions
     for await (const { chunk } of stream) {
       if (chunk !== undefined) progress.add(chunk);
       const nowMs = performance.now();
-      if (nowMs - told < TELL_MS) continue;
-      told = nowMs;
+      if (nowMs - updatedMs < TELL_MS) continue;
+      updatedMs = nowMs;
       tell(progress.run);
     }
     progress.end("done");
@@ -108,7 +108,8 @@ class Progress {
     this.run = {
       ...this.run,
       answer: addChunk(this.run.answer, chunk),
-      firstMs: this.run.firstMs ?? (chunk.event.case === "delta" ? nowMs : undefined),
+      firstMs:
+        this.run.firstMs ?? (chunk.event.case === "partDelta" || chunk.event.case === "partStart" ? nowMs : undefined),
       furtherEvents: this.run.furtherEvents + (isKept ? 0 : 1),
     };
   }

@@ -12,15 +12,15 @@ import { useWorkspace, workspace } from "./workspace.ts";
 interface SettingsProps {
   readonly keys: readonly Key[];
   readonly current: Key;
-  /** Those that the key may use. */
+  /** Models that the key may use. */
   readonly models: readonly ModelSetting[];
   readonly model: ModelSetting | undefined;
-  /** Why the model is not the chosen one. */
+  /** Reason why the model differs from the selected one. */
   readonly notice: string | undefined;
   readonly onModel: (id: string) => void;
 }
 
-/** As whom, of which model and how. */
+/** Fields for key, model, parameters, tools and fallbacks. */
 export function Settings({ keys, current, models, model, notice, onModel }: SettingsProps) {
   const draft = useWorkspace((state) => state.draft);
   const errors = useFieldErrors();

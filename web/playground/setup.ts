@@ -2,27 +2,26 @@ import { type Key, KeyCapability } from "../../gen/parley/console/v1/key_pb.js";
 import type { ModelSetting } from "../../gen/parley/console/v1/settings_pb.js";
 import type { Draft } from "./draft.ts";
 
-/** The key and the model that a request is sent with. */
+/** The key and the model of a request. */
 export interface Setup {
   readonly key: Key;
-  /** The models that the key may use. */
+  /** Models that the key may use. */
   readonly usable: readonly ModelSetting[];
-  /** Undefined when the key may use none. */
+  /** Undefined if the key may use none. */
   readonly model: ModelSetting | undefined;
-  /** Why the model is not the chosen one. */
+  /** Reason why the model differs from the selected one. */
   readonly notice: string | undefined;
 }
 
 export interface SetupOptions {
-  /** Active keys of the account. */
   readonly keys: readonly [Key, ...Key[]];
   readonly models: readonly ModelSetting[];
   readonly draft: Pick<Draft, "keyId" | "chosenKeyId" | "chosenModel">;
 }
 
 /**
- * Resolves what was chosen to a key and a model that work together. A key that was chosen stays. Otherwise the key is one that
- * may use the chosen model, if there is one. A model that cannot be used is replaced, and the notice says so.
+ * Resolves the selection to a key and a model that work together. A selected key is kept. Otherwise a key is chosen
+ * that may use the selected model, if there is one. An unusable model is replaced, with a notice.
  */
 export function resolveSetup({ keys, models, draft }: SetupOptions): Setup {
   const wanted = models.find(({ id }) => id === draft.chosenModel);
@@ -42,7 +41,10 @@ function mayUse({ models }: Key, id: string): boolean {
   return models?.all === true || models?.ids.includes(id) === true;
 }
 
-/** The current key if it may use the model, else one that may use all of it. */
+/**
+ * Returns the current key if it may use the model, otherwise one with all needed capabilities, otherwise any that may
+ * use the model.
+ */
 function findKeyFor(model: ModelSetting, keys: readonly Key[], currentId: string): Key | undefined {
   const able = keys.filter((key) => mayUse(key, model.id));
   const needed = model.images ? [KeyCapability.CHAT, KeyCapability.IMAGES] : [KeyCapability.CHAT];

@@ -1,11 +1,11 @@
 import { useState } from "react";
 import { Button } from "../components/button.tsx";
 import { TextAreaField } from "../components/field.tsx";
-import type { Call } from "./answer.ts";
+import type { ToolCall } from "../../gen/parley/v1/message_pb.js";
 import { workspace } from "./workspace.ts";
 
-/** Where somebody plays the tools: what each call has given. */
-export function ToolResults({ calls }: { readonly calls: readonly Call[] }) {
+/** Form for the results of tool calls, entered by hand. */
+export function ToolResults({ calls }: { readonly calls: readonly ToolCall[] }) {
   const [texts, setTexts] = useState<readonly string[]>(calls.map(() => ""));
   return (
     <form

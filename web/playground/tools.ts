@@ -21,7 +21,7 @@ export const TOOLS_EXAMPLE = JSON.stringify(
   2,
 );
 
-/** Reads tools as OpenAI's clients write them. Throws a failure of the field that says where they are wrong. */
+/** Parses tools in the OpenAI format. Throws a field error with the position of the fault. */
 export function readTools(text: string): MessageInitShape<typeof ToolSchema>[] {
   if (text.trim() === "") return [];
   const tools = parseJson("tools", text);
@@ -29,12 +29,11 @@ export function readTools(text: string): MessageInitShape<typeof ToolSchema>[] {
   return tools.map(readTool);
 }
 
-/** Parses JSON. Throws a failure of the field that says where it stops being JSON. */
+/** Parses JSON. Throws a field error, with the line if the browser reports it. */
 export function parseJson(field: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (reason) {
-    // Where browsers say it.
     const line = /\bline (\d+)/.exec(String(reason))?.[1];
     throw failureOfField(field, `is not JSON${line === undefined ? "" : ` from line ${line} on`}`);
   }

@@ -11,16 +11,16 @@ const NAMES = { user: "You", assistant: "Model", tool: "Tool result" } as const;
 
 interface TurnItemProps {
   readonly turn: Turn;
-  /** Nothing can be changed while an answer arrives. */
+  /** Disables editing while a response is streaming. */
   readonly isFixed: boolean;
   readonly isLast: boolean;
-  /** More of it is on its way. */
+  /** Whether this turn is streaming. */
   readonly isGrowing: boolean;
 }
 
-/** One turn of the conversation, drawn anew only when it changes and not with every word of the last one. */
+/** One turn of the conversation. Memoized, so that chunks of the last turn do not render the others. */
 export const TurnItem = memo(function TurnItem({ turn, isFixed, isLast, isGrowing }: TurnItemProps) {
-  const [isEdited, setEdited] = useState(false);
+  const [isEditing, setEditing] = useState(false);
   const name = turn.role === "tool" ? `Result of ${turn.name}` : NAMES[turn.role];
   return (
     <li data-role={turn.role}>
@@ -31,14 +31,14 @@ export const TurnItem = memo(function TurnItem({ turn, isFixed, isLast, isGrowin
             <span className="ml-2 font-mono text-xs font-normal text-muted">{turn.answer.model}</span>
           )}
         </h3>
-        {!isFixed && !isEdited && (
+        {!isFixed && !isEditing && (
           <div className="-mr-3 flex shrink-0" role="group" aria-label={`Message of ${name}`}>
             {isLast && turn.role === "assistant" && (
               <Button look="quiet" size="small" onClick={() => workspace.retry()}>
                 Retry
               </Button>
             )}
-            <Button look="quiet" size="small" onClick={() => setEdited(true)}>
+            <Button look="quiet" size="small" onClick={() => setEditing(true)}>
               Edit
             </Button>
             <Button look="quiet danger" size="small" onClick={() => workspace.remove(turn.id)}>
@@ -47,8 +47,8 @@ export const TurnItem = memo(function TurnItem({ turn, isFixed, isLast, isGrowin
           </div>
         )}
       </div>
-      {isEdited && !isFixed ? (
-        <Editor turn={turn} onDone={() => setEdited(false)} />
+      {isEditing && !isFixed ? (
+        <Editor turn={turn} onDone={() => setEditing(false)} />
       ) : turn.role === "assistant" ? (
         <>
           <AnswerView answer={turn.answer} isGrowing={isGrowing} />

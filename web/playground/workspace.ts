@@ -6,16 +6,15 @@ import { toRequest } from "./request.ts";
 import { type Run, runCompletion } from "./run.ts";
 import { type Picture, type Turn, withoutTurn, withText } from "./turns.ts";
 
-/** Everything in the playground. */
+/** State of the playground. */
 export interface WorkspaceState {
   readonly draft: Draft;
-  /** What is being written. */
+  /** Draft of the next message. */
   readonly message: string;
   readonly pictures: readonly Picture[];
   readonly turns: readonly Turn[];
-  /** The latest completion. */
   readonly run: Run | undefined;
-  /** What cannot even be sent. */
+  /** Error that prevented sending the request. */
   readonly refusal: unknown;
 }
 
@@ -29,8 +28,8 @@ const EMPTY: WorkspaceState = {
 };
 
 /**
- * The playground as long as this page is open and the same person is signed in: other pages come and go, and prompts are
- * written nowhere else.
+ * Holds the state of the playground until the page is closed or the session ends. Navigation keeps it. Prompts are
+ * stored nowhere else.
  */
 class Workspace {
   state = EMPTY;
@@ -56,18 +55,18 @@ class Workspace {
     this.draft({ parameters: { ...this.state.draft.parameters, [field]: text } });
   }
 
-  /** Sends what was written, or the conversation as it stands when nothing was. */
+  /** Sends the draft message, or the unchanged conversation without one. */
   send(): void {
     const { message, pictures, turns } = this.state;
-    const isSaid = message.trim() !== "" || pictures.length > 0;
-    const next: readonly Turn[] = isSaid
+    const hasMessage = message.trim() !== "" || pictures.length > 0;
+    const next: readonly Turn[] = hasMessage
       ? [...turns, { id: this.#nextId(), role: "user", text: message, pictures }]
       : turns;
     if (next.length === 0 || next.at(-1)?.role === "assistant") return;
     this.#ask(next, { message: "", pictures: [] });
   }
 
-  /** Sends the results of the calls of the last answer, in their order. */
+  /** Sends the results for the calls of the last answer, in the order of the calls. */
   sendResults(texts: readonly string[]): void {
     const { turns } = this.state;
     const last = turns.at(-1);
@@ -82,7 +81,7 @@ class Workspace {
     this.#ask([...turns, ...results], {});
   }
 
-  /** Asks once more for the last answer, with what is chosen now. */
+  /** Requests the last answer again, with the current settings. */
   retry(): void {
     const { turns } = this.state;
     const asked = turns.at(-1)?.role === "assistant" ? turns.slice(0, -1) : turns;
@@ -95,7 +94,7 @@ class Workspace {
 
   remove(id: number): void {
     const { turns, run } = this.state;
-    // Why there was no answer to it is not worth knowing any more.
+    // The error of a removed turn is no longer relevant.
     const isAnswered = run?.state === "done";
     this.change({ turns: withoutTurn(turns, id), refusal: undefined, ...(!isAnswered && { run: undefined }) });
   }
@@ -104,7 +103,7 @@ class Workspace {
     this.change({ turns: withText(this.state.turns, id, text) });
   }
 
-  /** Begins a new conversation; what was chosen stays. */
+  /** Starts a new conversation. Keeps the settings. */
   clear(): void {
     this.stop();
     this.change({ message: "", pictures: [], turns: [], run: undefined, refusal: undefined });
@@ -129,7 +128,7 @@ class Workspace {
     const id = this.#nextId();
     this.change({ ...changes, turns, refusal: undefined });
     const tell = (next: Run): void => {
-      // Of a run that was stopped to begin anew nothing is shown any more.
+      // Ignores updates of a run that `clear` or `forget` stopped, or that a newer run replaced.
       if (this.#stop.signal !== signal || (signal.aborted && this.state.run === undefined)) return;
       const { answer } = next;
       const answered: readonly Turn[] = hasContent(answer) ? [{ id, role: "assistant", answer }] : [];
@@ -147,7 +146,7 @@ class Workspace {
 export const workspace = new Workspace();
 onForget(() => workspace.forget());
 
-/** A part of the playground; whoever asks for it is drawn again when it changes. */
+/** Subscribes to a selected part of the state. */
 export function useWorkspace<T>(read: (state: WorkspaceState) => T): T {
   return useSyncExternalStore(workspace.subscribe, () => read(workspace.state));
 }

@@ -4,10 +4,10 @@ import { OutcomeBadge } from "../components/outcome-badge.tsx";
 import { outcomeOf } from "../format/outcomes.ts";
 import { type TimelineEntry, toTimeline } from "./timeline.ts";
 
-/** Bars have the colours of the badges. */
+/** Colours of the bars, the same as of the badges. */
 const BARS = { good: "bg-good", warn: "bg-warn", danger: "bg-danger", plain: "bg-edge" } as const;
 
-/** The attempts in their order, each with its place in the request's time. */
+/** The attempts of a request in order, on a common time axis. */
 export function Attempts({ request }: { readonly request: LoggedRequest }) {
   const { entries, firstToken } = toTimeline(request);
   const { durationMs, firstContentMs } = request;
@@ -15,7 +15,7 @@ export function Attempts({ request }: { readonly request: LoggedRequest }) {
     <>
       <ol className="space-y-4">
         {entries.map((entry, index) => (
-          // An attempt has no name of its own, and the list never changes.
+          // Attempts have no ID, and the list is static.
           // oxlint-disable-next-line react/no-array-index-key
           <li key={index}>
             <AttemptItem entry={entry} firstToken={index === entries.length - 1 ? firstToken : undefined} />
@@ -33,19 +33,19 @@ export function Attempts({ request }: { readonly request: LoggedRequest }) {
 
 interface AttemptItemProps {
   readonly entry: TimelineEntry;
-  /** Where the first token is marked, from 0 to 1. */
+  /** Position of the first token, from 0 to 1. */
   readonly firstToken: number | undefined;
 }
 
 function AttemptItem({ entry: { attempt, from, to, wait }, firstToken }: AttemptItemProps) {
-  const { model, outcome, upstreamStatus, reason, startMs, durationMs } = attempt;
-  const isSkipped = outcome === "skipped";
+  const { model, code, upstreamStatus, message, startMs, durationMs } = attempt;
+  const isSkipped = code === "skipped";
   return (
     <>
       <div className="flex flex-wrap items-baseline justify-between gap-x-4 gap-y-1 text-sm">
         <p className="flex min-w-0 flex-wrap items-baseline gap-x-3 gap-y-1">
           <bdi className="font-medium wrap-anywhere">{model}</bdi>
-          <OutcomeBadge code={outcome} />
+          <OutcomeBadge code={code} />
         </p>
         {!isSkipped && (
           <p className="text-muted tabular-nums">
@@ -64,7 +64,7 @@ function AttemptItem({ entry: { attempt, from, to, wait }, firstToken }: Attempt
         )}
         {!isSkipped && (
           <div
-            className={`absolute inset-y-0 min-w-1 rounded-full ${BARS[outcomeOf(outcome).look]}`}
+            className={`absolute inset-y-0 min-w-1 rounded-full ${BARS[outcomeOf(code).look]}`}
             style={{ left: `${Math.min(from, 0.99) * 100}%`, width: `${(to - from) * 100}%` }}
           />
         )}
@@ -72,9 +72,9 @@ function AttemptItem({ entry: { attempt, from, to, wait }, firstToken }: Attempt
           <div className="absolute inset-y-0 w-0.5 bg-surface" style={{ left: `${firstToken * 100}%` }} />
         )}
       </div>
-      {reason !== "" && (
+      {message !== "" && (
         <p className="mt-1.5 text-sm wrap-anywhere text-muted">
-          <bdi>{reason}</bdi>
+          <bdi>{message}</bdi>
         </p>
       )}
     </>

@@ -1,4 +1,4 @@
-/** How requests come in, for people. */
+/** Display names of the endpoints. */
 export const ENTRANCES: Readonly<Record<string, string>> = {
   http: "HTTP",
   connect: "Connect",

@@ -10,7 +10,7 @@ import { formatDuration } from "../format/duration.ts";
 import { formatPreciseMoment } from "../format/time.ts";
 import { ENTRANCES } from "./entrances.ts";
 
-/** Who asked for what, when, and how it is called. */
+/** Details of a request: IDs, models, key, account, endpoint and times. */
 export function Facts({ request }: { readonly request: LoggedRequest }) {
   const { id, requestId, requestedModel, servedModel, keyId, keyName, entrance, streamed } = request;
   const { startTime, endTime, durationMs, firstContentMs } = request;

@@ -2,13 +2,13 @@ import { useMemo } from "react";
 import { useSearchParams } from "wouter";
 import type { LogFilter } from "../api/requests.ts";
 
-/** What a link to the log can say, by the name of the filter's field. */
+/** Query parameters by filter field. */
 const NAMES = { accountId: "account", keyId: "key", model: "model", outcome: "outcome" } as const;
 const TIMES = { sinceMs: "since", untilMs: "until" } as const;
 
 export type FilterField = keyof typeof NAMES | keyof typeof TIMES;
 
-/** The filter in the page's address, so that a link shows others the same, and what changes it. */
+/** Returns the filter from the URL, so that links can be shared, and a function to change it. */
 export function useFilter(): readonly [LogFilter, (changes: Partial<Record<FilterField, string>>) => void] {
   const [search, setSearch] = useSearchParams();
   const filter = useMemo(() => readFilter(search), [search]);

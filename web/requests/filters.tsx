@@ -11,7 +11,7 @@ interface FiltersProps {
   readonly onChange: (changes: Partial<Record<FilterField, string>>) => void;
 }
 
-/** Which requests are shown. */
+/** Filter fields of the request log. */
 export function Filters({ filter, onChange }: FiltersProps) {
   const { accountId = "", keyId = "", model = "", outcome = "" } = filter;
   const { models, keys, outcomes, accounts } = useScopes(accountId);

@@ -6,7 +6,7 @@ import { TextField } from "../components/field.tsx";
 import { Form } from "../components/form.tsx";
 import { requestPath } from "../paths.ts";
 
-/** The way to a request whose ID somebody has at hand. */
+/** Form that opens a request by its ID. */
 export function FindRequest() {
   const [, go] = useLocation();
   const find = useMutation({

@@ -8,14 +8,14 @@ interface HeldButtonProps {
   readonly onShow: () => void;
 }
 
-/** New requests wait above what somebody reads. */
+/** Button that shows the new requests held back while the user reads. */
 export function HeldButton({ count, rows, onShow }: HeldButtonProps) {
   const show = (): void => {
     onShow();
-    // The button is gone then; the keyboard goes on with the newest.
+    // The button disappears, so the focus moves to the newest requests.
     rows.current?.focus({ preventScroll: true });
-    const isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    rows.current?.scrollIntoView({ block: "start", behavior: isCalm ? "auto" : "smooth" });
+    const isMotionReduced = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    rows.current?.scrollIntoView({ block: "start", behavior: isMotionReduced ? "auto" : "smooth" });
   };
   return (
     <div className="sticky top-3 z-10 flex h-0 justify-center">

@@ -2,7 +2,7 @@ import type { LimitSnapshot, LoggedRequest } from "../../gen/parley/console/v1/r
 import { formatDuration } from "../format/duration.ts";
 import { formatCount } from "../format/number.ts";
 
-/** What was left of the rates. */
+/** Remaining rate limits at the time of the request. */
 export function Limits({ request: { requestLimit, tokenLimit } }: { readonly request: LoggedRequest }) {
   return (
     <dl className="space-y-4 text-sm tabular-nums">

@@ -10,13 +10,13 @@ import { formatClock, formatPreciseMoment } from "../format/time.ts";
 import { ENTRANCES } from "./entrances.ts";
 import { OutcomeBadge } from "../components/outcome-badge.tsx";
 
-/** The columns where there is room for them; on a phone each request is a card. */
+/** Grid columns on wide screens. On phones each request is a card. */
 const GRID =
   "grid gap-x-4 lg:grid-cols-[5.5rem_minmax(0,1.4fr)_minmax(0,1fr)_10.5rem_5.5rem_5rem_5rem] lg:items-baseline lg:gap-y-0";
 
 const COLUMNS = ["Time", "Model", "Key", "Status", "Tokens", "Cost", "Duration"] as const;
 
-/** The names of the columns; only heard on a phone. */
+/** Column headers. On phones only for screen readers. */
 export function LogHead() {
   return (
     <div role="rowgroup" className="max-lg:sr-only">
@@ -33,11 +33,11 @@ export function LogHead() {
 
 interface LogRowProps {
   readonly request: LoggedRequest;
-  /** Whose it is, where it is somebody else's. */
+  /** Name of the account, if it is another than the signed-in one. */
   readonly owner: string | undefined;
 }
 
-/** One request in the log; all of it leads to its page. */
+/** One request in the log. The whole row links to its page. */
 export function LogRow({ request, owner }: LogRowProps) {
   const { endTime, keyName, keyId, outcome, refused, durationMs, firstContentMs } = request;
   const { clock, day } = endTime === undefined ? { clock: "–", day: undefined } : formatClock(endTime);
@@ -62,7 +62,7 @@ export function LogRow({ request, owner }: LogRowProps) {
       <Cell className="order-1 lg:order-none">
         <Model request={request} />
       </Cell>
-      {/* Its width has an end, or a long name leaves no room for the model on a phone. */}
+      {/* Limited width, so that a long name leaves room for the model on phones. */}
       <Cell className="order-4 col-span-2 max-w-[45vw] justify-self-end text-right text-muted lg:order-none lg:col-span-1 lg:max-w-none lg:justify-self-auto lg:text-left lg:text-ink">
         <bdi className="line-clamp-2">{keyName || keyId}</bdi>
         {owner !== undefined && (

@@ -16,16 +16,16 @@ import type { WatchState } from "./use-watch.ts";
 
 interface LogProps {
   readonly filter: LogFilter;
-  /** Whether new requests are wanted. */
+  /** Whether live updates are on. */
   readonly isLive: boolean;
   readonly onLive: (isLive: boolean) => void;
 }
 
-/** The requests that are known so far, and those that come. */
+/** List of requests with live updates. */
 export function Log({ filter, isLive: isWanted, onLive }: LogProps) {
   const rows = useRef<HTMLElement>(null);
   const [openedMs] = useState(() => Date.now());
-  // What has ended before is all there.
+  // A period that ended before the page was opened gets no new requests.
   const canBeLive = filter.untilMs === undefined || filter.untilMs > openedMs;
   const isLive = isWanted && canBeLive;
   const log = useLog(filter, isLive, () => isBeingRead(rows.current));
@@ -123,7 +123,7 @@ function describe(state: WatchState): string {
   return typeof state === "object" ? "Stopped" : STATES[state];
 }
 
-/** Whether somebody has scrolled into the log, or goes through it with the keyboard. */
+/** Whether the user has scrolled into the log, or the focus is inside it. */
 function isBeingRead(rows: HTMLElement | null): boolean {
   if (rows === null) return false;
   const focused = document.activeElement;

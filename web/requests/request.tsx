@@ -17,7 +17,7 @@ import { OutcomeBadge } from "../components/outcome-badge.tsx";
 import { adviceFor } from "../../src/inbound/failure-advice.ts";
 import { Tokens } from "./tokens.tsx";
 
-/** One request: its status, attempts, cost and details. */
+/** Page of one request: status, attempts, cost and details. */
 export default function Request() {
   const id = useId();
   const found = useQuery(requestQuery(id));
@@ -88,7 +88,7 @@ function describeLimits({ refused }: LoggedRequest): string {
 
 const SERVED = "Completed.";
 
-/** The outcome, what it means and what to do about it. */
+/** Outcome of the request, with explanation and advice. */
 function What({ request: { outcome, message, refused, partial, servedModel } }: { readonly request: LoggedRequest }) {
   const advice = adviceFor(outcome);
   return (
@@ -134,7 +134,10 @@ function Note({ children }: { readonly children: ReactNode }) {
   return <p className="text-muted">{children}</p>;
 }
 
-/** The ID in the page's address. Callers choose IDs, and what the router has decoded cannot always be decoded further. */
+/**
+ * Returns the ID from the URL. Clients choose request IDs, so the ID that the router has decoded may not be decodable
+ * again.
+ */
 function useId(): string {
   const { id } = useParams<{ readonly id: string }>();
   try {

@@ -6,7 +6,7 @@ import { Filters } from "./filters.tsx";
 import { FindRequest } from "./find-request.tsx";
 import { Log } from "./log.tsx";
 
-/** The requests as they end. */
+/** Page of the request log. */
 export default function Requests() {
   const [filter, change] = useFilter();
   const [isLive, setLive] = useState(true);
@@ -20,7 +20,7 @@ export default function Requests() {
         <Filters filter={filter} onChange={change} />
         <FindRequest />
       </div>
-      {/* Another filter is another log, with nothing of the one before. */}
+      {/* A new instance per filter, so that no state of the previous filter remains. */}
       <Log key={JSON.stringify(filter)} filter={filter} isLive={isLive} onLive={setLive} />
     </Page>
   );

@@ -1,33 +1,34 @@
 import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
-import type { Attempt } from "../../gen/parley/v1/report_pb.js";
+import { type Attempt, readAttempt } from "../format/attempt.ts";
 
-/** An attempt in the time of its request; positions are from 0, when the request arrived, to 1, when it ended. */
+/** An attempt on the time axis of its request. Positions are from 0 (request arrived) to 1 (request ended). */
 export interface TimelineEntry {
   readonly attempt: Attempt;
   readonly from: number;
   readonly to: number;
-  /** The wait before it, after the end of the attempt before: backoff for the most part. Undefined before the first one. */
+  /** Wait between the end of the previous attempt and this one, mostly backoff. Undefined for the first attempt. */
   readonly wait: { readonly from: number; readonly ms: number } | undefined;
 }
 
 export interface Timeline {
   readonly entries: readonly TimelineEntry[];
-  /** Where the first token was sent; undefined without one. */
+  /** Position of the first token; undefined without one. */
   readonly firstToken: number | undefined;
 }
 
-/** Times are whole milliseconds: up to this, a wait may be nothing but rounding. */
+/** Times are rounded to milliseconds, so a wait up to ROUNDING_MS may be a rounding error. */
 const ROUNDING_MS = 2;
 
-/** Puts the attempts of a request on a common time axis. Skipped attempts take no time, and begin no wait. */
-export function toTimeline({ attempts, durationMs, firstContentMs }: TimedRequest): Timeline {
+/** Places the attempts of a request on a common time axis. Skipped attempts take no time and start no wait. */
+export function toTimeline({ durationMs, firstContentMs, ...request }: TimedRequest): Timeline {
+  const attempts = request.attempts.map(readAttempt);
   const ends = attempts.map(({ startMs, durationMs: ms }) => startMs + ms);
   const totalMs = Math.max(durationMs, ...ends, 1);
   let endMs: number | undefined;
   const entries = attempts.map((attempt, index): TimelineEntry => {
-    const { startMs, outcome } = attempt;
+    const { startMs, code } = attempt;
     const at = { attempt, from: startMs / totalMs, to: ends[index]! / totalMs };
-    if (outcome === "skipped") return { ...at, wait: undefined };
+    if (code === "skipped") return { ...at, wait: undefined };
     const waitMs = endMs === undefined ? 0 : startMs - endMs;
     const wait = waitMs > ROUNDING_MS ? { from: endMs! / totalMs, ms: waitMs } : undefined;
     endMs = ends[index]!;

@@ -2,7 +2,7 @@ import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
 import { formatMicroUsd } from "../format/money.ts";
 import { formatCount } from "../format/number.ts";
 
-/** What a request has used. */
+/** Tokens and cost of a request. */
 export function Tokens({ request }: { readonly request: LoggedRequest }) {
   const { promptTokens, cachedTokens, completionTokens, reasoningTokens, imageTokens, costMicroUsd, estimated } =
     request;
@@ -29,7 +29,7 @@ export function Tokens({ request }: { readonly request: LoggedRequest }) {
 interface CountProps {
   readonly name: string;
   readonly count: bigint;
-  /** Part of the one above; left out when there is none. */
+  /** Part of the previous count; hidden if zero. */
   readonly isPart?: boolean;
 }
 

@@ -6,32 +6,32 @@ import { queryClient } from "../api/query-client.ts";
 import { type LogFilter, logQuery } from "../api/requests.ts";
 import { useWatch } from "./use-watch.ts";
 
-/** How many new requests are shown beside those of the list: then the list is asked again. */
+/** Number of streamed requests kept in addition to the list. Above it the list is refetched. */
 const MAX_FRESH = 200;
-/** The least time between two times that the list is asked because more has come than is sent. */
+/** Shortest interval between refetches of the list after skipped requests. */
 const REFRESH_MS = 5_000;
-/** How many pages without a result are passed over before somebody is asked whether to go on. */
+/** Number of empty pages loaded automatically before the user must continue the search. */
 const MAX_EMPTY_PAGES = 5;
 
-/** What has come while somebody reads further down. */
+/** Requests received while the user reads further down. */
 interface Held {
   readonly requests: readonly LoggedRequest[];
-  /** How many there are, also of those that are not kept. */
+  /** Number of requests, including those not kept. */
   readonly count: number;
-  /** The list has to be asked again. */
+  /** Whether the list must be refetched. */
   readonly isStale: boolean;
 }
 
 const NOTHING: Held = { requests: [], count: 0, isStale: false };
 
 /**
- * The log: the list and what has come since, the latest to end first. What comes while `isReading` is held back, so that
- * nothing moves under a reader's eyes. For one filter: another one is another log.
+ * State of the log: the list merged with streamed requests, the latest end first. Requests received while `isReading`
+ * are held back, so that the rows do not move. Each filter needs its own instance.
  */
 export function useLog(filter: LogFilter, isLive: boolean, isReading: () => boolean) {
   const list = useInfiniteQuery(logQuery(filter));
   const fresh = useFresh(filter);
-  // Batches may come faster than the page is drawn.
+  // A ref, because batches may arrive faster than renders.
   const held = useRef(NOTHING);
   const [heldCount, setHeldCount] = useState(0);
   const [arrived, setArrived] = useState(0);
@@ -49,7 +49,7 @@ export function useLog(filter: LogFilter, isLive: boolean, isReading: () => bool
   };
   const state = useWatch(filter, isLive && isVisible, {
     onBegin(refused) {
-      // They are not new: nobody is told how many there are.
+      // Earlier requests are not counted as new.
       const inTime = refused.filter((request) => isInTime(request, filter)).toReversed();
       keep({ ...held.current, requests: merge(held.current.requests, inTime).slice(0, MAX_FRESH), isStale: true });
       if (!isReading()) show();
@@ -71,7 +71,7 @@ export function useLog(filter: LogFilter, isLive: boolean, isReading: () => bool
 
   const requests = useMemo(() => {
     const listed = data?.pages.flatMap((page) => page.requests) ?? [];
-    // What is older than the list reaches so far has its place further down.
+    // Streamed requests older than the loaded pages belong further down.
     const oldest = hasNextPage ? listed.at(-1) : undefined;
     return merge(oldest === undefined ? fresh : fresh.filter((each) => endMs(each) >= endMs(oldest)), listed);
   }, [fresh, data, hasNextPage]);
@@ -87,7 +87,7 @@ function hold(held: Held, batch: readonly LoggedRequest[], skipped: number): Hel
   };
 }
 
-/** What has come and been shown stays for a while, also when another page is looked at meanwhile: refused ones are in no list. */
+/** Query key of the streamed requests. Cached while other pages are open, because refused requests are in no list. */
 function freshKey(filter: LogFilter) {
   return ["requests", "fresh", filter] as const;
 }
@@ -101,7 +101,7 @@ function useFresh(filter: LogFilter): readonly LoggedRequest[] {
   return fresh.data ?? NOTHING.requests;
 }
 
-/** Answers how many there are now, of which the oldest are dropped. */
+/** Adds requests and drops the oldest above MAX_FRESH. Returns the number before dropping. */
 function addFresh(filter: LogFilter, requests: readonly LoggedRequest[]): number {
   let count = 0;
   queryClient.setQueryData<readonly LoggedRequest[]>(freshKey(filter), (before = []) => {
@@ -112,7 +112,7 @@ function addFresh(filter: LogFilter, requests: readonly LoggedRequest[]): number
   return count;
 }
 
-/** Asks for the list's first page again; at most every few seconds, but then in any case. */
+/** Schedules a refetch of the first page, at most one per REFRESH_MS. */
 function useRefresh(filter: LogFilter): () => void {
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const latestMs = useRef(-Infinity);
@@ -136,7 +136,7 @@ function useRefresh(filter: LogFilter): () => void {
 
 async function refresh(filter: LogFilter): Promise<void> {
   const { queryKey } = logQuery(filter);
-  // One that was begun before may not have what has come since.
+  // A refetch already in flight may miss the newest requests.
   await queryClient.cancelQueries({ queryKey, exact: true });
   queryClient.setQueryData(
     queryKey,
@@ -151,14 +151,14 @@ async function refresh(filter: LogFilter): Promise<void> {
   );
 }
 
-/** All of them, each once, the latest to end first. */
+/** Merges two lists without duplicates, the latest end first. */
 function merge(first: readonly LoggedRequest[], second: readonly LoggedRequest[]): LoggedRequest[] {
   const known = new Map(first.map((request) => [request.id, request]));
   const all = [...known.values(), ...second.filter(({ id }) => !known.has(id))];
   return all.toSorted((a, b) => endMs(b) - endMs(a));
 }
 
-/** Whether it is of the time that is asked for, which who watches cannot say. */
+/** Whether the request is in the period of the filter, which the stream does not support. */
 function isInTime(request: LoggedRequest, { sinceMs = -Infinity, untilMs = Infinity }: LogFilter): boolean {
   return endMs(request) >= sinceMs && endMs(request) < untilMs;
 }
@@ -167,7 +167,7 @@ function endMs({ endTime }: LoggedRequest): number {
   return endTime === undefined ? 0 : timestampMs(endTime);
 }
 
-/** Whether anybody can see the page: a stream that nobody sees is not worth its connection. */
+/** Whether the page is visible. Hidden pages close the stream to free its connection. */
 function useVisibility(): boolean {
   return useSyncExternalStore(
     (changed) => {

@@ -3,20 +3,23 @@ import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
 import { isTransient } from "../api/failure.ts";
 import { type LogFilter, requests, toFilterMessage } from "../api/requests.ts";
 
-/** How long nothing may come: the server shows a sign of life every ten seconds. */
+/** Timeout without a message. The server sends a heartbeat every 10 seconds. */
 const SILENCE_MS = 30_000;
 const RETRY_MS = [1_000, 10_000] as const;
 
-/** How watching goes: an error is one that trying again does not mend. */
+/** State of the stream. An error is permanent: it is not retried. */
 export type WatchState = "off" | "connecting" | "live" | "interrupted" | { readonly error: unknown };
 
 interface Watcher {
-  /** From now on nothing is missed. `refused` were turned away before, and are in no list. */
+  /**
+   * The stream has started and reports every request from now on. `refused` are earlier refused requests, which are in
+   * no list.
+   */
   readonly onBegin: (refused: readonly LoggedRequest[]) => void;
   readonly onBatch: (batch: readonly LoggedRequest[], skipped: number) => void;
 }
 
-/** Watches the requests that end, and again when that was interrupted. */
+/** Streams completed requests, and reconnects after interruptions. */
 export function useWatch(filter: LogFilter, isOn: boolean, watcher: Watcher): WatchState {
   const [state, setState] = useState<WatchState>("connecting");
   const onBegin = useEffectEvent(watcher.onBegin);

@@ -7,11 +7,11 @@ interface EntranceProps {
   readonly title: string;
   readonly description?: ReactNode;
   readonly children: ReactNode;
-  /** Where else to go. */
+  /** Links to other pages. */
   readonly footer?: ReactNode;
 }
 
-/** A page for somebody who is not signed in. */
+/** Layout of the pages without a session. */
 export function Entrance({ title, description, children, footer }: EntranceProps) {
   return (
     <main className="mx-auto flex min-h-dvh w-full max-w-md flex-col justify-center px-5 py-10">

@@ -5,7 +5,7 @@ import { Panel } from "../components/panel.tsx";
 import { TextLink } from "../components/text-link.tsx";
 import { PATHS } from "../paths.ts";
 
-/** Somebody has opened an invitation's link while they are signed in. */
+/** Page for a signed-in user who opened an invitation link. */
 export default function Invited() {
   const { name, email } = useAccount();
   return (

@@ -8,7 +8,7 @@ import { Form } from "../components/form.tsx";
 import { PATHS } from "../paths.ts";
 import { Entrance } from "./entrance.tsx";
 
-/** Takes somebody in who has an account. */
+/** Sign-in page. */
 export default function SignIn({ signUpMode }: { readonly signUpMode: SignUpMode }) {
   const signIn = useMutation({
     mutationFn: (credentials: { email: string; password: string }) => sessions.signIn(credentials),
@@ -41,7 +41,7 @@ export default function SignIn({ signUpMode }: { readonly signUpMode: SignUpMode
   );
 }
 
-/** What somebody without an account can do. */
+/** Advice for users without an account. */
 function Newcomers({ signUpMode }: { readonly signUpMode: SignUpMode }) {
   if (signUpMode !== SignUpMode.OPEN) return "New here? Ask an administrator for an invitation.";
   return (

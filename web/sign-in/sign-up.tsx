@@ -11,7 +11,9 @@ import { PATHS } from "../paths.ts";
 import { Entrance } from "./entrance.tsx";
 import { forgetLinkTokens, readLinkToken } from "./link-token.ts";
 
-/** Makes an account: the administrator's on a fresh installation, and after that as the installation allows. */
+/**
+ * Sign-up page: creates the first administrator on a new installation, and later accounts as the sign-up mode allows.
+ */
 export default function SignUp({
   signUpMode,
   needsAdministrator,
@@ -71,7 +73,7 @@ export default function SignUp({
   );
 }
 
-/** The form of somebody with an invitation, or why the invitation cannot be used. */
+/** Sign-up form for an invitation, or the reason why the invitation is invalid. */
 function Acceptance({ token, footer }: { readonly token: string; readonly footer: ReactNode }) {
   const invitation = useQuery(invitationQuery(token));
   if (invitation.isPending) return <Starting />;
@@ -102,7 +104,7 @@ function Acceptance({ token, footer }: { readonly token: string; readonly footer
 
 interface SignUpFormProps {
   readonly invitationToken: string;
-  /** The address that the invitation is for. */
+  /** The e-mail address of the invitation. */
   readonly email?: string | undefined;
   readonly asksForSetupToken: boolean;
   readonly action: string;

@@ -4,19 +4,19 @@ import type { ChartContent } from "./plot.tsx";
 import { HOUR_MS } from "./view.ts";
 import { shortStep } from "./times.ts";
 
-/** A chart on the page. */
+/** A rendered chart. */
 export interface Chart {
-  /** Marks a step; none for undefined. */
+  /** Highlights a step; undefined removes the highlight. */
   mark(step: number | undefined): void;
   destroy(): void;
 }
 
 const HEIGHT = 220;
-/** Steps narrower than this have no room for a line between their parts. */
+/** Bars narrower than this have no space for borders. */
 const NARROW_PX = 12;
 const TICKS_MS = [1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24, 84 * 24].map((hours) => hours * HOUR_MS);
 
-/** Draws a chart into an element, and says over which step the pointer is. */
+/** Renders a chart into an element. `onStep` reports the step under the pointer. */
 export function drawChart(
   element: HTMLElement,
   {
@@ -35,7 +35,7 @@ export function drawChart(
   const font = `12px ${getComputedStyle(document.body).fontFamily}`;
   const [muted, line, surface] = ["muted", "line", "surface"].map(colour);
   const isNarrow = width / steps.length < NARROW_PX;
-  const looks = series.map(({ name, colour: place, isDashed }): uPlot.Series => {
+  const styles = series.map(({ name, colour: place, isDashed }): uPlot.Series => {
     const own = colour(place === "failed" ? "danger" : `chart-${place}`);
     if (kind === "lines") {
       const dash = isDashed ? { dash: [6, 4] } : {};
@@ -44,7 +44,7 @@ export function drawChart(
     const paths = uPlot.paths.bars!({ size: [isNarrow ? 0.9 : 0.75, 56] });
     return { label: name, fill: own, stroke: surface!, width: isNarrow ? 0 : 1, paths, points: { show: false } };
   });
-  // Bars stand on each other: each is drawn from the ground up, the highest first, and the next over it.
+  // Stacked bars: each cumulative bar is drawn from zero, the highest first and lower ones over it.
   const order = kind === "bars" ? series.map((_, index) => series.length - 1 - index) : series.map((_, index) => index);
   const values = kind === "bars" ? stacked(content) : series.map((each) => each.values.map((value) => value ?? null));
   const axis = { stroke: muted!, font, ticks: { show: false }, grid: { stroke: line!, width: 1 } };
@@ -58,12 +58,12 @@ export function drawChart(
         x: { time: false, range: () => [steps[0]!, steps.at(-1)! + stepMs] },
         y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.08 : 1] },
       },
-      series: [{}, ...order.map((index) => looks[index]!)],
+      series: [{}, ...order.map((index) => styles[index]!)],
       axes: [
         {
           ...axis,
           grid: { show: false },
-          // Keeps the labels below the lowest one of the other axis, which stands beside its line.
+          // Keeps the labels below the lowest label of the y axis.
           gap: 14,
           size: 36,
           incrs: TICKS_MS.filter((tickMs) => tickMs >= stepMs),
@@ -88,7 +88,7 @@ export function drawChart(
   };
 }
 
-/** Each series together with all before it; nothing where it adds nothing, or its edge would be drawn there. */
+/** Returns cumulative values of each series. A zero value is null, because its edge would be drawn otherwise. */
 function stacked({ steps, series }: ChartContent): (number | null)[][] {
   const sums = steps.map(() => 0);
   return series.map(({ values }) =>

@@ -1,9 +1,9 @@
-/** A cell of a table: a text, a number, or nothing. */
+/** A cell: text, number or empty. */
 export type CsvCell = string | number | undefined;
 
 /**
- * A table as RFC 4180 has it. A text that a spreadsheet would take for a formula begins with an apostrophe: keys and models
- * are called whatever somebody liked.
+ * Formats a table as CSV (RFC 4180). An apostrophe precedes text that a spreadsheet would read as a formula, because
+ * users choose the names of keys and models.
  */
 export function toCsv(rows: readonly (readonly CsvCell[])[]): string {
   return rows.map((row) => `${row.map(toField).join(",")}\r\n`).join("");

@@ -4,31 +4,31 @@ import { Button } from "../components/button.tsx";
 import { type CsvCell, toCsv } from "./csv.ts";
 import { download } from "./download.ts";
 
-/** A table of the same as a chart, or of groups. */
+/** Content of a table, for a chart or for groups. */
 export interface TableContent {
-  /** What it is of, for those who do not see where it stands. */
+  /** Accessible name of the table. */
   readonly label: string;
-  /** The first one is what the rows are called. */
+  /** The first column contains the names of the rows. */
   readonly columns: readonly TableColumn[];
   readonly rows: readonly TableRow[];
   readonly total?: readonly string[];
-  /** The name of the file, and what is in it. */
+  /** File name and rows of the CSV download. */
   readonly csv: { readonly name: string; readonly rows: () => readonly (readonly CsvCell[])[] };
 }
 
 export interface TableColumn {
-  /** What it is told apart by: names need not be different. */
+  /** Unique ID. Names may repeat. */
   readonly id: string;
   readonly name: string;
 }
 
 export interface TableRow extends TableColumn {
-  /** Where the requests behind it are; undefined for nowhere. */
+  /** Link to the requests of the row; undefined for none. */
   readonly href?: string | undefined;
   readonly cells: readonly string[];
 }
 
-/** The table below a chart, folded up: what a chart shows can also be read and taken away. */
+/** Collapsed table of a chart's values. */
 export function DataTable(content: TableContent) {
   const [isOpen, setOpen] = useState(false);
   return (
@@ -46,11 +46,11 @@ export function DataTable(content: TableContent) {
   );
 }
 
-/** A table that can be taken away as a file. */
+/** Table with a CSV download. */
 export function Table({ label, columns, rows, total, csv }: TableContent) {
   return (
     <>
-      {/* Scrolls by itself, and so has to be reached by the keyboard. */}
+      {/* Focusable, because a scrollable region must be reachable by keyboard. */}
       <section tabIndex={0} aria-label={label} className="max-h-[36rem] overflow-auto rounded-lg border border-line">
         <table className="w-full text-sm tabular-nums">
           <thead className="text-muted">

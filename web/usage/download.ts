@@ -1,4 +1,4 @@
-/** Gives the browser a text to keep as a file. */
+/** Saves text as a CSV file. */
 export function download(name: string, text: string): void {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));

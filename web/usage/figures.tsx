@@ -8,13 +8,13 @@ const POINTS = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 
 interface FiguresProps {
   readonly now: UsageSums;
-  /** Of the same length of time before. */
+  /** Sums of the previous period of the same length. */
   readonly before: UsageSums;
-  /** How long that is: `30 days`. */
+  /** Length of the period: `30 days`. */
   readonly length: string;
 }
 
-/** The four figures of a time, and how they have changed since the time before. */
+/** The four key figures of a period, with their change since the previous period. */
 export function Figures({ now, before, length }: FiguresProps) {
   const change = (of: (sums: UsageSums) => bigint): Change => changeOf(Number(of(now)), Number(of(before)));
   const tokens = (sums: UsageSums): bigint => sums.promptTokens + sums.completionTokens;
@@ -51,7 +51,7 @@ export function Figures({ now, before, length }: FiguresProps) {
   );
 }
 
-/** Which way, and by how much. */
+/** Direction and amount of a change. */
 interface Change {
   readonly direction: "up" | "down" | "none";
   readonly text: string;
@@ -93,7 +93,7 @@ function Figure({ name, value, title, change: { direction, text }, length, isFai
   );
 }
 
-/** A change in parts of what was before. */
+/** Returns the relative change. */
 function changeOf(now: number, before: number): Change {
   if (now === before) return { direction: "none", text: now === 0 ? "–" : "No change" };
   if (before === 0) return { direction: "none", text: "–" };
@@ -103,7 +103,7 @@ function changeOf(now: number, before: number): Change {
   return { direction: ratio > 0 ? "up" : "down", text };
 }
 
-/** A change of the share that failed, in hundredths of the whole. */
+/** Returns the change of the error rate in percentage points. */
 function pointsOf(now: UsageSums, before: UsageSums): Change {
   if (before.completions === 0n) return { direction: "none", text: "–" };
   const points = (failedShare(now) - failedShare(before)) * 100;

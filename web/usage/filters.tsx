@@ -9,7 +9,7 @@ interface FiltersProps {
   readonly onChange: (changes: Partial<View>) => void;
 }
 
-/** Of what time and of what the usage is, and what it is split by. */
+/** Fields for period, filter and grouping. */
 export function Filters({ view, onChange }: FiltersProps) {
   const { models, keys, outcomes, accounts } = useScopes(view.account);
   const groupings = (Object.keys(GROUPING_NAMES) as Grouping[]).filter(

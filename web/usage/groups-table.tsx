@@ -16,7 +16,7 @@ interface GroupsTableProps {
   readonly by: Grouping;
 }
 
-/** What each group comes to in the whole time. */
+/** Table of the totals per group. */
 export function GroupsTable({ rows, total, filter, by }: GroupsTableProps) {
   const name = GROUPING_NAMES[by];
   const content: TableContent = {

@@ -19,7 +19,7 @@ import { latencySeries, stepsOf } from "./series.ts";
 import { fileName, formatMoment, fullStep, isoStep } from "./times.ts";
 import { DAY_MS, HOUR_MS } from "./view.ts";
 
-/** Something that takes its time. */
+/** A measured duration. */
 interface Wait {
   readonly title: string;
   readonly description: string;
@@ -53,7 +53,7 @@ interface LatencyPlotsProps {
   readonly step: UsageStep;
 }
 
-/** How long served requests took, over time. */
+/** Charts of the latency of successful requests. */
 export function LatencyPlots({ filter, step }: LatencyPlotsProps) {
   const known = useQuery(latencyQuery(filter, step));
   if (known.isPending) return <Loading what="latency" rows={1} />;
@@ -97,14 +97,14 @@ function WaitPlot({ wait, latency: { points, overall }, filter, step }: WaitPlot
     return { steps, stepMs, series, kind: "lines", format: formatDuration };
   }, [wait, points, filter, step]);
   const whole = overall && wait.of(overall);
-  const said =
+  const summary =
     whole === undefined ? "none" : SHARES.map(([share, name]) => `${name} ${formatDuration(whole[share])}`).join(", ");
   return (
     <Plot
       title={wait.title}
       description={wait.description}
       content={content}
-      gist={`${wait.title} over time. Whole period: ${said}. The table below has all values.`}
+      summary={`${wait.title} over time. Whole period: ${summary}. The table below has all values.`}
       formatFull={formatDuration}
       overall={({ name }) => (name === SHARES[0][1] ? whole?.p50 : whole?.p95)}
       table={tableOf(wait, points, { content, filter })}

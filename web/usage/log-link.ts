@@ -2,7 +2,7 @@ import type { UsageFilter } from "../api/usage.ts";
 import { PATHS } from "../paths.ts";
 import type { Grouping } from "./view.ts";
 
-/** The address of the log of the requests that a sum is made of. */
+/** Returns the path of the request log for the requests of a sum. */
 export function logLink({ sinceMs, untilMs, accountId, keyId, model, outcome }: UsageFilter): string {
   const [since, until] = [sinceMs, untilMs].map((atMs) => new Date(atMs).toISOString());
   const all = { account: accountId, key: keyId, model, outcome, since: since!, until: until! };
@@ -10,7 +10,7 @@ export function logLink({ sinceMs, untilMs, accountId, keyId, model, outcome }: 
   return `${PATHS.requests}?${new URLSearchParams(given).toString()}`;
 }
 
-/** A filter narrowed to one group; undefined for what is no group of its own. */
+/** Narrows a filter to one group. Undefined for "all others" and without grouping. */
 export function narrow(filter: UsageFilter, by: Grouping, group: string): UsageFilter | undefined {
   if (by === "none" || group === "") return undefined;
   const fields = { model: "model", key: "keyId", account: "accountId", outcome: "outcome" } as const;

@@ -3,16 +3,16 @@ import { formatMicroUsd } from "../format/money.ts";
 import { formatCount, formatShort } from "../format/number.ts";
 import type { Colour } from "./series.ts";
 
-/** Something that is counted, and drawn over time. */
+/** A measure shown over time. */
 export interface Measure {
   readonly title: string;
   readonly of: (sums: UsageSums) => bigint;
-  /** What it is made of, where it is not split by something else. */
+  /** Parts of the measure, shown without grouping. */
   readonly parts: readonly (readonly [name: string, of: (sums: UsageSums) => bigint, colour: Colour])[];
-  /** In few characters. */
+  /** Compact format, for axis labels. */
   readonly formatShort: (value: number) => string;
   readonly format: (value: number) => string;
-  /** For programs: a plain number. */
+  /** Converts the value to a number in `csvUnit`. */
   readonly toCsv: (value: number) => number;
   readonly csvUnit: string;
 }
@@ -26,7 +26,7 @@ const DOLLARS = new Intl.NumberFormat("en-US", {
   maximumSignificantDigits: 3,
 });
 
-const asIs = (value: number): number => value;
+const unchanged = (value: number): number => value;
 
 export const MEASURES: readonly Measure[] = [
   {
@@ -38,7 +38,7 @@ export const MEASURES: readonly Measure[] = [
     ],
     formatShort,
     format: formatCount,
-    toCsv: asIs,
+    toCsv: unchanged,
     csvUnit: "requests",
   },
   {
@@ -50,7 +50,7 @@ export const MEASURES: readonly Measure[] = [
     ],
     formatShort,
     format: formatCount,
-    toCsv: asIs,
+    toCsv: unchanged,
     csvUnit: "tokens",
   },
   {
@@ -64,7 +64,7 @@ export const MEASURES: readonly Measure[] = [
   },
 ];
 
-/** `$0.015` or `$1.2K`, for where there is little room. */
+/** Formats micro-USD in compact notation: `$0.015` or `$1.2K`. */
 function formatDollars(micro: number): string {
   return micro < 1e9 ? DOLLARS.format(micro / 1e6) : `$${formatShort(micro / 1e6)}`;
 }

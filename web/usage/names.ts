@@ -1,7 +1,7 @@
 import { outcomeOf } from "../format/outcomes.ts";
 import type { Grouping } from "./view.ts";
 
-/** What the groupings are called. */
+/** Display names of the groupings. */
 export const GROUPING_NAMES: Readonly<Record<Grouping, string>> = {
   none: "None",
   model: "Model",
@@ -10,7 +10,7 @@ export const GROUPING_NAMES: Readonly<Record<Grouping, string>> = {
   outcome: "Status",
 };
 
-/** What a group is called; the one without a name is all those that there was no room for. */
+/** Returns the display name of a group. The group with an empty ID holds all others. */
 export function groupName(by: Grouping, { group, name }: { readonly group: string; readonly name: string }): string {
   if (group === "") return "All others";
   return by === "outcome" ? outcomeOf(group).label : name || group;

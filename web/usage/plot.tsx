@@ -6,15 +6,15 @@ import { DataTable, type TableContent } from "./data-table.tsx";
 import type { Colour, Series } from "./series.ts";
 import { fullStep } from "./times.ts";
 
-/** What a chart shows. */
+/** Content of a chart. */
 export interface ChartContent {
-  /** The beginnings of the steps, in Unix milliseconds. */
+  /** Start times of the steps, in Unix milliseconds. */
   readonly steps: readonly number[];
   readonly stepMs: number;
   readonly series: readonly Series[];
-  /** Bars stand on each other, lines do not. */
+  /** Bars are stacked, lines are not. */
   readonly kind: "bars" | "lines";
-  /** A value in few characters, for the axis. */
+  /** Compact format for the axis. */
   readonly format: (value: number) => string;
 }
 
@@ -22,11 +22,11 @@ interface PlotProps {
   readonly title: string;
   readonly description?: string;
   readonly content: ChartContent;
-  /** What there is to see, for those who do not see it. */
-  readonly gist: string;
-  /** A value in full, for the legend. */
+  /** Text alternative of the chart. */
+  readonly summary: string;
+  /** Full format for the legend. */
   readonly formatFull: (value: number) => string;
-  /** What the legend shows as long as no step is pointed at; undefined for nothing. */
+  /** Value in the legend while no step is selected; undefined for none. */
   readonly overall: (series: Series) => number | undefined;
   readonly table: TableContent;
 }
@@ -42,8 +42,8 @@ const SWATCHES: Readonly<Record<Colour, string>> = {
   failed: "bg-danger",
 };
 
-/** A chart over time with a legend that reads out its values, and the table of the same. */
-export function Plot({ title, description, content, gist, formatFull, overall, table }: PlotProps) {
+/** Chart over time with a legend of values and a data table. */
+export function Plot({ title, description, content, summary, formatFull, overall, table }: PlotProps) {
   const [step, setStep] = useState<number>();
   const theme = useSyncExternalStore(onThemeChange, shownTheme);
   const at = step === undefined ? undefined : content.steps[step];
@@ -58,7 +58,7 @@ export function Plot({ title, description, content, gist, formatFull, overall, t
         moment={at === undefined ? "Whole period" : fullStep(at, content.stepMs)}
         read={read}
       />
-      <Canvas key={theme} content={content} gist={gist} step={step} onStep={setStep} />
+      <Canvas key={theme} content={content} summary={summary} step={step} onStep={setStep} />
       <input
         type="range"
         aria-label={`Values of ${title.toLowerCase()}`}
@@ -107,13 +107,13 @@ function Legend({ series, moment, read }: LegendProps) {
 
 interface CanvasProps {
   readonly content: ChartContent;
-  readonly gist: string;
+  readonly summary: string;
   readonly step: number | undefined;
   readonly onStep: (step: number | undefined) => void;
 }
 
-/** The picture; what draws it is loaded when the first one is shown. */
-function Canvas({ content, gist, step, onStep }: CanvasProps) {
+/** Canvas of the chart. The chart library is loaded when the first chart is shown. */
+function Canvas({ content, summary, step, onStep }: CanvasProps) {
   const element = useRef<HTMLDivElement>(null);
   const chart = useRef<Chart>(undefined);
   const [isMissing, setMissing] = useState(false);
@@ -124,7 +124,7 @@ function Canvas({ content, gist, step, onStep }: CanvasProps) {
     const start = async (): Promise<void> => {
       const { drawChart } = await import("./chart.ts");
       if (isGone) return;
-      // Tells the first width, too.
+      // Also reports the initial width.
       observer = new ResizeObserver(() => {
         chart.current?.destroy();
         chart.current = drawChart(target, { content, width: target.clientWidth, onStep });
@@ -142,8 +142,8 @@ function Canvas({ content, gist, step, onStep }: CanvasProps) {
   useEffect(() => chart.current?.mark(step), [step]);
   if (isMissing) return <p className="text-sm text-muted">Could not load the chart. The table has all values.</p>;
   return (
-    <div role="img" aria-label={gist} className="relative h-55 overflow-hidden">
-      {/* Outside the layout: the picture of a wide page would keep it from becoming narrow. */}
+    <div role="img" aria-label={summary} className="relative h-55 overflow-hidden">
+      {/* Positioned absolutely, because a wide canvas would prevent the layout from shrinking. */}
       <div ref={element} className="absolute inset-0" />
     </div>
   );

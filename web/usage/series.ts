@@ -1,21 +1,21 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { LatencyPoint, UsageRow, UsageSums } from "../../gen/parley/console/v1/usage_pb.js";
 
-/** One part of a chart: a value for each of its steps. */
+/** One series of a chart, with a value per step. */
 export interface Series {
-  /** What it is told apart by: names need not be different. */
+  /** Unique ID. Names may repeat. */
   readonly id: string;
   readonly name: string;
-  /** Undefined where there is no value, which for sums never is. */
+  /** Undefined for a step without a value; sums have a value for every step. */
   readonly values: readonly (number | undefined)[];
-  /** The place of its colour: 1 to 6, 7 for all others, and failures have their own. */
+  /** Colour index: 1 to 6, 7 for all others, or `failed`. */
   readonly colour: Colour;
   readonly isDashed?: boolean;
 }
 
 export type Colour = 1 | 2 | 3 | 4 | 5 | 6 | 7 | "failed";
 
-/** The beginnings of all steps that a time reaches into, in Unix milliseconds. */
+/** Returns the start times of all steps that overlap the period, in Unix milliseconds. */
 export function stepsOf({ sinceMs, untilMs }: { readonly sinceMs: number; readonly untilMs: number }, stepMs: number) {
   const first = Math.floor(sinceMs / stepMs) * stepMs;
   return Array.from({ length: Math.ceil((untilMs - first) / stepMs) }, (_, index) => first + index * stepMs);
@@ -23,13 +23,13 @@ export function stepsOf({ sinceMs, untilMs }: { readonly sinceMs: number; readon
 
 interface GroupOptions {
   readonly steps: readonly number[];
-  /** The groups in the order in which they are to be. */
+  /** Display order of the groups. */
   readonly order: readonly string[];
   readonly of: (sums: UsageSums) => bigint;
   readonly nameOf: (row: UsageRow) => string;
 }
 
-/** The same measure of each group, all others last; steps without a row are zero. */
+/** Returns a series per group, all others last. Steps without a row are zero. */
 export function groupSeries(rows: readonly UsageRow[], { steps, order, of, nameOf }: GroupOptions): Series[] {
   const place = (group: string): number => (group === "" ? Infinity : order.indexOf(group));
   const groups = [...Map.groupBy(rows, ({ group }) => group)].toSorted(([a], [b]) => place(a) - place(b));
@@ -47,7 +47,7 @@ interface TotalOptions {
   readonly colour: Colour;
 }
 
-/** One measure of everything together; steps without a row are zero. */
+/** Returns the series of the total. Steps without a row are zero. */
 export function totalSeries(rows: readonly UsageRow[], { steps, of, name, colour }: TotalOptions): Series {
   const byStep = new Map<number, number>();
   for (const { stepTime, sums } of rows) {
@@ -63,7 +63,7 @@ interface LatencyOptions extends Omit<Series, "values" | "id"> {
   readonly of: (point: LatencyPoint) => number | undefined;
 }
 
-/** A measure of latency; steps in which nothing was served have no value. */
+/** Returns a latency series. Steps without successful requests have no value. */
 export function latencySeries(points: readonly LatencyPoint[], { steps, of, ...look }: LatencyOptions): Series {
   const byStep = new Map(points.map((point) => [point.stepTime && timestampMs(point.stepTime), of(point)]));
   return { ...look, id: look.name, values: steps.map((stepMs) => byStep.get(stepMs)) };

@@ -12,16 +12,16 @@ import { DAY_MS, type Grouping, HOUR_MS } from "./view.ts";
 
 interface SumsPlotProps {
   readonly measure: Measure;
-  /** By group and step. */
+  /** Sums by group and step. */
   readonly rows: readonly UsageRow[];
-  /** The groups, the dearest first. */
+  /** Groups in descending order of cost. */
   readonly order: readonly string[];
   readonly filter: UsageFilter;
   readonly step: UsageStep;
   readonly by: Grouping;
 }
 
-/** One measure over time, split by groups, or by its own parts. */
+/** Chart of one measure, split by group, or by parts without grouping. */
 export function SumsPlot({ measure, rows, order, filter, step, by }: SumsPlotProps) {
   const content = useMemo((): ChartContent => {
     const stepMs = step === UsageStep.HOUR ? HOUR_MS : DAY_MS;
@@ -36,7 +36,7 @@ export function SumsPlot({ measure, rows, order, filter, step, by }: SumsPlotPro
     <Plot
       title={measure.title}
       content={content}
-      gist={describe(measure, content, by)}
+      summary={describe(measure, content, by)}
       formatFull={measure.format}
       overall={({ values }) => sum(values)}
       table={tableOf(measure, content, { filter, by })}
@@ -108,7 +108,7 @@ function tableOf(
   };
 }
 
-/** What all series come to in each step. */
+/** Returns the total of all series per step. */
 function totalsOf(steps: readonly number[], series: readonly Series[]): number[] {
   return steps.map((_, index) => sum(series.map(({ values }) => values[index])));
 }

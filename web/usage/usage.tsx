@@ -17,7 +17,7 @@ import { usePieces, useView, type View } from "./view.ts";
 
 const NOTHING = create(UsageSumsSchema);
 
-/** What was used over a time: in figures, over time, and how long it took. */
+/** Page of usage: key figures, charts over time and latency. */
 export default function Usage() {
   const [view, change] = useView();
   const isAll = isAdministrator(useAccount());

@@ -6,10 +6,10 @@ import type { UsagePieces } from "../api/usage.ts";
 export const HOUR_MS = 60 * 60_000;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** Of how many days usage can be looked at. */
+/** Selectable periods in days. */
 export const RANGES = [1, 7, 30, 90, 365] as const;
 
-/** What usage can be split by, by its name in the address. */
+/** Groupings by name in the URL. */
 export const GROUPINGS = {
   none: UsageGrouping.UNSPECIFIED,
   model: UsageGrouping.MODEL,
@@ -20,7 +20,7 @@ export const GROUPINGS = {
 
 export type Grouping = keyof typeof GROUPINGS;
 
-/** What of the usage is looked at, as the address has it. */
+/** Filter, period and grouping of the usage page, as in the URL. */
 export interface View {
   readonly days: (typeof RANGES)[number];
   readonly by: Grouping;
@@ -30,7 +30,7 @@ export interface View {
   readonly outcome: string;
 }
 
-/** The view in the address, and a way to change it. What is as usual is left out there. */
+/** Returns the view from the URL, and a function to change it. Default values are omitted from the URL. */
 export function useView(): readonly [view: View, change: (changes: Partial<View>) => void] {
   const [search, setSearch] = useSearchParams();
   const days = RANGES.find((range) => String(range) === search.get("days")) ?? 30;
@@ -46,16 +46,16 @@ export function useView(): readonly [view: View, change: (changes: Partial<View>
   };
   const change = (changes: Partial<View>): void => {
     const next = { ...view, ...changes };
-    const usual = { days: 30, by: "model", account: "", key: "", model: "", outcome: "" };
-    const entries = Object.entries(next).filter(([name, value]) => value !== usual[name as keyof View]);
+    const defaults = { days: 30, by: "model", account: "", key: "", model: "", outcome: "" };
+    const entries = Object.entries(next).filter(([name, value]) => value !== defaults[name as keyof View]);
     setSearch(new URLSearchParams(entries.map(([name, value]) => [name, String(value)])), { replace: true });
   };
   return [view, change];
 }
 
 /**
- * The time of a view, up to the end of this hour, and its pieces. A day has 24 hours; more of them are as many days in UTC,
- * of which today is the last one.
+ * Returns the period of a view, up to the end of the current hour, and the query parameters. One day is the last 24
+ * hours; more days are full UTC days including today.
  */
 export function usePieces({ days, by, account, key, model, outcome }: View): UsagePieces & { grouping: Grouping } {
   const untilMs = endOfHour();

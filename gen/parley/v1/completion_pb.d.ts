@@ -4,7 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Annotation, Audio, Image, Message as Message$1, ReasoningBlock, Tool, ToolChoice } from "./message_pb.js";
+import type { Annotation, Audio, Message as Message$1, Part, Tool, ToolChoice } from "./message_pb.js";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Attempt, Report } from "./report_pb.js";
 
 /**
@@ -75,7 +76,15 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   topP?: number | undefined;
 
   /**
-   * Texts that end the answer when they are generated; at most 4, none empty. The text itself is not returned.
+   * Sample only from the K most likely tokens; at least 1.
+   *
+   * @generated from field: optional int32 top_k = 34;
+   */
+  topK?: number | undefined;
+
+  /**
+   * Texts that end the answer when they are generated; at most 4, none empty. The text itself is not part of the answer;
+   * `Choice.stop_sequence` names it where the provider does.
    *
    * @generated from field: repeated string stop = 8;
    */
@@ -166,6 +175,14 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   reasoningEffort: ReasoningEffort;
 
   /**
+   * How many tokens the model may spend on reasoning, as part of `max_tokens`; at least 1. Clamped to the model's range. Left out
+   * for a model that takes an effort. Not together with `reasoning_effort`.
+   *
+   * @generated from field: optional int32 reasoning_max_tokens = 35;
+   */
+  reasoningMaxTokens?: number | undefined;
+
+  /**
    * Wishes about generated pictures.
    *
    * @generated from field: parley.v1.ImageOptions image_options = 21;
@@ -210,11 +227,11 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   store?: boolean | undefined;
 
   /**
-   * How wordy the answer should be: `low`, `medium` or `high`. Only for providers of the OpenAI dialect.
+   * How wordy the answer should be. Only for providers of the OpenAI dialect.
    *
-   * @generated from field: optional string verbosity = 27;
+   * @generated from field: parley.v1.Verbosity verbosity = 27;
    */
-  verbosity?: string | undefined;
+  verbosity: Verbosity;
 
   /**
    * Text that much of the answer is expected to repeat.
@@ -238,12 +255,12 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   safetyIdentifier?: string | undefined;
 
   /**
-   * Further fields that only providers of the OpenAI dialect understand, by their name in that dialect, each as JSON
-   * text: `moderation`, `prompt_cache_options`, `prompt_cache_retention`, `web_search_options`.
+   * Further fields of one dialect, each as JSON text, by dialect and name: `openai.moderation`, `openai.prompt_cache_options`,
+   * `openai.prompt_cache_retention`, `openai.web_search_options`. Left out for providers of other dialects.
    *
-   * @generated from field: map<string, string> openai_options_json = 31;
+   * @generated from field: map<string, string> provider_options_json = 31;
    */
-  openaiOptionsJson: { [key: string]: string };
+  providerOptionsJson: { [key: string]: string };
 
   /**
    * Refuse, with INVALID_ARGUMENT naming the field, what would otherwise be left out or clamped. A fallback model that
@@ -255,12 +272,13 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   strict: boolean;
 
   /**
-   * Names of fields that an HTTP caller sent and this contract has no place for, at most 64. Reported in
-   * `Report.omitted`; gRPC callers have no use for it.
+   * Create only: the largest response in bytes that the client can receive. A larger one ends with RESOURCE_EXHAUSTED and reason
+   * RESPONSE_TOO_LARGE, after the completion was made and charged: use Stream, whose messages are small, or raise this and the
+   * client's own limit. Default: 4 MiB over gRPC, which most gRPC clients have, none over Connect. At least 1.
    *
-   * @generated from field: repeated string unrecognized_fields = 33;
+   * @generated from field: optional int32 max_response_bytes = 33;
    */
-  unrecognizedFields: string[];
+  maxResponseBytes?: number | undefined;
 };
 
 /**
@@ -283,11 +301,11 @@ export declare type Completion = Message<"parley.v1.Completion"> & {
   id: string;
 
   /**
-   * When it was begun, in Unix seconds.
+   * When it was begun.
    *
-   * @generated from field: int64 created = 2;
+   * @generated from field: google.protobuf.Timestamp create_time = 2;
    */
-  created: bigint;
+  createTime?: Timestamp | undefined;
 
   /**
    * The ID of the model that answered; after a fallback not the one that was asked for.
@@ -364,6 +382,13 @@ export declare type Choice = Message<"parley.v1.Choice"> & {
    * @generated from field: parley.v1.Logprobs logprobs = 5;
    */
   logprobs?: Logprobs | undefined;
+
+  /**
+   * The element of `stop` that ended the answer, where the provider names it; else empty.
+   *
+   * @generated from field: string stop_sequence = 6;
+   */
+  stopSequence: string;
 };
 
 /**
@@ -393,17 +418,33 @@ export declare type CompletionChunk = Message<"parley.v1.CompletionChunk"> & {
     case: "start";
   } | {
     /**
-     * What is added to a choice.
+     * A part of a choice begins.
      *
-     * @generated from field: parley.v1.Delta delta = 2;
+     * @generated from field: parley.v1.PartStart part_start = 2;
      */
-    value: Delta;
-    case: "delta";
+    value: PartStart;
+    case: "partStart";
+  } | {
+    /**
+     * More of a part.
+     *
+     * @generated from field: parley.v1.PartDelta part_delta = 3;
+     */
+    value: PartDelta;
+    case: "partDelta";
+  } | {
+    /**
+     * A part is complete.
+     *
+     * @generated from field: parley.v1.PartFinish part_finish = 4;
+     */
+    value: PartFinish;
+    case: "partFinish";
   } | {
     /**
      * A choice has ended.
      *
-     * @generated from field: parley.v1.ChoiceFinish finish = 3;
+     * @generated from field: parley.v1.ChoiceFinish finish = 5;
      */
     value: ChoiceFinish;
     case: "finish";
@@ -411,7 +452,7 @@ export declare type CompletionChunk = Message<"parley.v1.CompletionChunk"> & {
     /**
      * What the provider counted for the whole completion.
      *
-     * @generated from field: parley.v1.Usage usage = 4;
+     * @generated from field: parley.v1.Usage usage = 6;
      */
     value: Usage;
     case: "usage";
@@ -419,7 +460,7 @@ export declare type CompletionChunk = Message<"parley.v1.CompletionChunk"> & {
     /**
      * Last: attempts and cost.
      *
-     * @generated from field: parley.v1.Report report = 5;
+     * @generated from field: parley.v1.Report report = 7;
      */
     value: Report;
     case: "report";
@@ -446,11 +487,11 @@ export declare type CompletionStart = Message<"parley.v1.CompletionStart"> & {
   id: string;
 
   /**
-   * When it was begun, in Unix seconds.
+   * When it was begun.
    *
-   * @generated from field: int64 created = 2;
+   * @generated from field: google.protobuf.Timestamp create_time = 2;
    */
-  created: bigint;
+  createTime?: Timestamp | undefined;
 
   /**
    * The ID of the model that answers.
@@ -467,11 +508,11 @@ export declare type CompletionStart = Message<"parley.v1.CompletionStart"> & {
   attempts: Attempt[];
 
   /**
-   * Milliseconds spent waiting for upstreams until the first content: all attempts, and the backoff between them.
+   * Time spent waiting for upstreams until the first content: all attempts, and the backoff between them.
    *
-   * @generated from field: double upstream_ms = 5;
+   * @generated from field: google.protobuf.Duration upstream_time = 5;
    */
-  upstreamMs: number;
+  upstreamTime?: Duration | undefined;
 };
 
 /**
@@ -481,11 +522,11 @@ export declare type CompletionStart = Message<"parley.v1.CompletionStart"> & {
 export declare const CompletionStartSchema: GenMessage<CompletionStart>;
 
 /**
- * What one chunk adds to a choice.
+ * The beginning of a part.
  *
- * @generated from message parley.v1.Delta
+ * @generated from message parley.v1.PartStart
  */
-export declare type Delta = Message<"parley.v1.Delta"> & {
+export declare type PartStart = Message<"parley.v1.PartStart"> & {
   /**
    * Which choice it belongs to.
    *
@@ -494,53 +535,87 @@ export declare type Delta = Message<"parley.v1.Delta"> & {
   choiceIndex: number;
 
   /**
+   * The part's index in the choice's message: 0, 1, 2 …
+   *
+   * @generated from field: int32 part_index = 2;
+   */
+  partIndex: number;
+
+  /**
+   * The part as it begins; deltas add to it. A tool call has its ID and name, and perhaps arguments. An image has its media type
+   * or its address; its bytes follow in deltas.
+   *
+   * @generated from field: parley.v1.Part part = 3;
+   */
+  part?: Part | undefined;
+};
+
+/**
+ * Describes the message parley.v1.PartStart.
+ * Use `create(PartStartSchema)` to create a new message.
+ */
+export declare const PartStartSchema: GenMessage<PartStart>;
+
+/**
+ * More of a part. All deltas of a part joined are its content.
+ *
+ * @generated from message parley.v1.PartDelta
+ */
+export declare type PartDelta = Message<"parley.v1.PartDelta"> & {
+  /**
+   * Which choice it belongs to.
+   *
+   * @generated from field: int32 choice_index = 1;
+   */
+  choiceIndex: number;
+
+  /**
+   * Which part of the choice.
+   *
+   * @generated from field: int32 part_index = 2;
+   */
+  partIndex: number;
+
+  /**
    * The addition.
    *
-   * @generated from oneof parley.v1.Delta.content
+   * @generated from oneof parley.v1.PartDelta.content
    */
   content: {
     /**
-     * More text.
+     * More of a text.
      *
-     * @generated from field: string text = 2;
+     * @generated from field: string text = 3;
      */
     value: string;
     case: "text";
   } | {
     /**
-     * More of the model's reasoning, as text.
+     * More of the reasoning's text.
      *
-     * @generated from field: string reasoning = 3;
+     * @generated from field: string reasoning = 4;
      */
     value: string;
     case: "reasoning";
   } | {
     /**
-     * More of the model's explanation of why it will not answer.
+     * More of the refusal.
      *
-     * @generated from field: string refusal = 4;
+     * @generated from field: string refusal = 5;
      */
     value: string;
     case: "refusal";
   } | {
     /**
-     * A tool call's beginning, or more of its arguments.
+     * More of a tool call's arguments, or of a custom tool's input.
      *
-     * @generated from field: parley.v1.ToolCallDelta tool_call = 5;
+     * @generated from field: string arguments = 6;
      */
-    value: ToolCallDelta;
-    case: "toolCall";
+    value: string;
+    case: "arguments";
   } | {
     /**
-     * A whole picture.
-     *
-     * @generated from field: parley.v1.Image image = 6;
-     */
-    value: Image;
-    case: "image";
-  } | {
-    /**
-     * More speech.
+     * More of a recording: bytes and transcript are joined; the other fields are set once.
      *
      * @generated from field: parley.v1.Audio audio = 7;
      */
@@ -548,99 +623,77 @@ export declare type Delta = Message<"parley.v1.Delta"> & {
     case: "audio";
   } | {
     /**
-     * A completed piece of reasoning with the state that must come back with it in the next request. The text was
-     * already streamed as `reasoning`.
-     *
-     * @generated from field: parley.v1.ReasoningBlock reasoning_block = 8;
-     */
-    value: ReasoningBlock;
-    case: "reasoningBlock";
-  } | {
-    /**
-     * State of the provider that belongs to the text, see `Message.signature`.
-     *
-     * @generated from field: string signature = 9;
-     */
-    value: string;
-    case: "signature";
-  } | {
-    /**
      * A source that the text cites.
      *
-     * @generated from field: parley.v1.Annotation annotation = 10;
+     * @generated from field: parley.v1.Annotation annotation = 8;
      */
     value: Annotation;
     case: "annotation";
+  } | {
+    /**
+     * More of an image's bytes, at most 512 KiB.
+     *
+     * @generated from field: bytes image_data = 9;
+     */
+    value: Uint8Array;
+    case: "imageData";
+  } | {
+    /**
+     * More of a native block's JSON text. Its beginning has none.
+     *
+     * @generated from field: string native_json = 11;
+     */
+    value: string;
+    case: "nativeJson";
   } | { case: undefined; value?: undefined };
 
   /**
    * Log probabilities of the tokens in this delta, when asked for and given.
    *
-   * @generated from field: parley.v1.Logprobs logprobs = 11;
+   * @generated from field: parley.v1.Logprobs logprobs = 10;
    */
   logprobs?: Logprobs | undefined;
 };
 
 /**
- * Describes the message parley.v1.Delta.
- * Use `create(DeltaSchema)` to create a new message.
+ * Describes the message parley.v1.PartDelta.
+ * Use `create(PartDeltaSchema)` to create a new message.
  */
-export declare const DeltaSchema: GenMessage<Delta>;
+export declare const PartDeltaSchema: GenMessage<PartDelta>;
 
 /**
- * A piece of a tool call. The first piece of a call has `id` and `name`; later ones only add to `arguments`.
+ * The end of a part.
  *
- * @generated from message parley.v1.ToolCallDelta
+ * @generated from message parley.v1.PartFinish
  */
-export declare type ToolCallDelta = Message<"parley.v1.ToolCallDelta"> & {
+export declare type PartFinish = Message<"parley.v1.PartFinish"> & {
   /**
-   * Which call of the choice: 0, 1, 2 … in the order of their beginning.
+   * Which choice it belongs to.
    *
-   * @generated from field: int32 index = 1;
+   * @generated from field: int32 choice_index = 1;
    */
-  index: number;
+  choiceIndex: number;
 
   /**
-   * The call's ID, on its first piece only.
+   * Which part of the choice.
    *
-   * @generated from field: string id = 2;
+   * @generated from field: int32 part_index = 2;
    */
-  id: string;
+  partIndex: number;
 
   /**
-   * The function's name, on the first piece only.
+   * `Part.signature`, when it was not in the part's start.
    *
-   * @generated from field: string name = 3;
-   */
-  name: string;
-
-  /**
-   * More of the arguments' JSON text (or, for a custom tool, of its input). All pieces joined are the whole.
-   *
-   * @generated from field: string arguments = 4;
-   */
-  arguments: string;
-
-  /**
-   * State of the provider, see `ToolCall.signature`.
-   *
-   * @generated from field: string signature = 5;
+   * @generated from field: string signature = 3;
    */
   signature: string;
-
-  /**
-   * Whether this is a call of a custom tool, on the first piece only.
-   *
-   * @generated from field: bool custom = 6;
-   */
-  custom: boolean;
 };
 
 /**
- * Describes the message parley.v1.ToolCallDelta.
- * Use `create(ToolCallDeltaSchema)` to create a new message.
+ * Describes the message parley.v1.PartFinish.
+ * Use `create(PartFinishSchema)` to create a new message.
  */
-export declare const ToolCallDeltaSchema: GenMessage<ToolCallDelta>;
+export declare const PartFinishSchema: GenMessage<PartFinish>;
 
 /**
  * The end of one choice in a stream.
@@ -668,6 +721,13 @@ export declare type ChoiceFinish = Message<"parley.v1.ChoiceFinish"> & {
    * @generated from field: string native_finish_reason = 3;
    */
   nativeFinishReason: string;
+
+  /**
+   * As `Choice.stop_sequence`.
+   *
+   * @generated from field: string stop_sequence = 4;
+   */
+  stopSequence: string;
 };
 
 /**
@@ -1009,6 +1069,46 @@ export declare type TokenLogprob = Message<"parley.v1.TokenLogprob"> & {
 export declare const TokenLogprobSchema: GenMessage<TokenLogprob>;
 
 /**
+ * How wordy an answer should be.
+ *
+ * @generated from enum parley.v1.Verbosity
+ */
+export enum Verbosity {
+  /**
+   * Left to the model.
+   *
+   * @generated from enum value: VERBOSITY_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Terse.
+   *
+   * @generated from enum value: VERBOSITY_LOW = 1;
+   */
+  LOW = 1,
+
+  /**
+   * Ordinary.
+   *
+   * @generated from enum value: VERBOSITY_MEDIUM = 2;
+   */
+  MEDIUM = 2,
+
+  /**
+   * Detailed.
+   *
+   * @generated from enum value: VERBOSITY_HIGH = 3;
+   */
+  HIGH = 3,
+}
+
+/**
+ * Describes the enum parley.v1.Verbosity.
+ */
+export declare const VerbositySchema: GenEnum<Verbosity>;
+
+/**
  * Why a choice ended.
  *
  * @generated from enum parley.v1.FinishReason
@@ -1048,6 +1148,20 @@ export enum FinishReason {
    * @generated from enum value: FINISH_REASON_CONTENT_FILTER = 4;
    */
   CONTENT_FILTER = 4,
+
+  /**
+   * A reason without a place here: see `native_finish_reason`.
+   *
+   * @generated from enum value: FINISH_REASON_OTHER = 5;
+   */
+  OTHER = 5,
+
+  /**
+   * The provider paused a long turn. Send the message back unchanged to continue it.
+   *
+   * @generated from enum value: FINISH_REASON_PAUSE = 6;
+   */
+  PAUSE = 6,
 }
 
 /**
@@ -1170,10 +1284,11 @@ export declare const ReasoningEffortSchema: GenEnum<ReasoningEffort>;
  * ends with UNAUTHENTICATED; with a key that may not use the model or the capability it ends with PERMISSION_DENIED.
  *
  * Deadlines: the call's own deadline bounds all attempts together. When it passes, the call ends with
- * DEADLINE_EXCEEDED and the connection to the provider is closed. Cancelling a call does the same at once.
+ * DEADLINE_EXCEEDED. Cancelling a call ends it at once. In both cases the connection to the provider is closed when the provider has
+ * sent its token count, at the latest after `timeouts.settle_ms` of the gateway's configuration (2 s unless it says otherwise).
  *
  * Errors are statuses with details: `google.rpc.ErrorInfo` (`domain` is "parley", `reason` is the failure code in upper
- * case, such as MODEL_NOT_FOUND; only an unknown method and a message over the size limit are answered without it), `google.rpc.BadRequest` (INVALID_ARGUMENT: the offending fields),
+ * case, such as MODEL_NOT_FOUND; calls that a gRPC library or a proxy refuses have no details), `google.rpc.BadRequest` (INVALID_ARGUMENT: the offending fields),
  * `google.rpc.RetryInfo` (when waiting helps), and `parley.v1.AttemptList` (when upstream models were tried). The full
  * table stands in docs/errors.md.
  *
@@ -1185,9 +1300,10 @@ export declare const ReasoningEffortSchema: GenEnum<ReasoningEffort>;
  * limits in its trailers.
  *
  * Retries: a failed call has `grpc-retry-pushback-ms` in its trailers: the milliseconds to wait, or -1 when a retry does
- * not help. `service_config.json` beside this file is a service config with timeouts and a retry policy.
+ * not help or the deadline would pass before it. `service_config.json` beside this file is a service config with timeouts and a retry policy.
  *
- * Message size: a generated picture may exceed the 4 MiB that most clients receive at most. Allow 64 MiB.
+ * Message size: messages of a stream have at most 1 MiB, because images arrive in pieces. A whole completion with an image may
+ * exceed the 4 MiB that most gRPC clients receive at most: see `CompletionRequest.max_response_bytes`.
  *
  * @generated from service parley.v1.CompletionService
  */
@@ -1205,9 +1321,11 @@ export declare const CompletionService: GenService<{
   /**
    * Runs one completion and returns it in pieces while it is made.
    *
-   * The chunks follow one grammar: one `start`, any number of `delta`, one `finish` per choice, at most one `usage`,
-   * one `report`. Until the first content is in hand nothing is sent, so that a fallback stays invisible. After that
-   * a failure ends the call with a non-OK status; a call that ends with OK is complete.
+   * The chunks follow one grammar: one `start`; for each part of a choice one `part_start`, any number of `part_delta` and one
+   * `part_finish`; after the parts of a choice its `finish`; at most one `usage`; one `report`. Parts of a choice are numbered
+   * in the order of their start; tool calls, and parts of different choices, may overlap. Nothing is sent before the first content
+   * is available, so that a fallback stays invisible. After that a failure ends the call with a non-OK status; a call that ends
+   * with OK is complete.
    *
    * @generated from rpc parley.v1.CompletionService.Stream
    */

@@ -4,6 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message as Message$1 } from "@bufbuild/protobuf";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file parley/v1/message.proto.
@@ -11,7 +12,7 @@ import type { Message as Message$1 } from "@bufbuild/protobuf";
 export declare const file_parley_v1_message: GenFile;
 
 /**
- * One turn of a conversation.
+ * One turn of a conversation: an ordered list of parts.
  *
  * @generated from message parley.v1.Message
  */
@@ -24,12 +25,12 @@ export declare type Message = Message$1<"parley.v1.Message"> & {
   role: Role;
 
   /**
-   * What is said, in order. System and tool messages hold text (tool messages also pictures); user messages anything;
-   * assistant messages what a model answered, and nothing when it only called tools.
+   * What is said and done, in order; at most 4,000. System messages hold text; user messages text, images, audio and files;
+   * assistant messages what a model answered; tool messages tool results, at least one.
    *
-   * @generated from field: repeated parley.v1.ContentPart content = 2;
+   * @generated from field: repeated parley.v1.Part parts = 2;
    */
-  content: ContentPart[];
+  parts: Part[];
 
   /**
    * A name for the speaker. Providers without one ignore it.
@@ -37,55 +38,6 @@ export declare type Message = Message$1<"parley.v1.Message"> & {
    * @generated from field: optional string name = 3;
    */
   name?: string | undefined;
-
-  /**
-   * Assistant messages: the tools that were called.
-   *
-   * @generated from field: repeated parley.v1.ToolCall tool_calls = 4;
-   */
-  toolCalls: ToolCall[];
-
-  /**
-   * Tool messages, required there: the ID of the call that this answers.
-   *
-   * @generated from field: optional string tool_call_id = 5;
-   */
-  toolCallId?: string | undefined;
-
-  /**
-   * Assistant messages: why the model declined to answer.
-   *
-   * @generated from field: optional string refusal = 6;
-   */
-  refusal?: string | undefined;
-
-  /**
-   * Assistant messages: how the model reasoned. Send the blocks back unchanged to let the model go on from them.
-   *
-   * @generated from field: repeated parley.v1.ReasoningBlock reasoning = 7;
-   */
-  reasoning: ReasoningBlock[];
-
-  /**
-   * Assistant messages: state of the provider that belongs to the text. Opaque; send it back unchanged, or not at all.
-   *
-   * @generated from field: optional string signature = 8;
-   */
-  signature?: string | undefined;
-
-  /**
-   * Assistant messages: sources that the text cites.
-   *
-   * @generated from field: repeated parley.v1.Annotation annotations = 9;
-   */
-  annotations: Annotation[];
-
-  /**
-   * Marks the end of this message as the end of a prefix worth caching.
-   *
-   * @generated from field: parley.v1.CacheMark cache_mark = 10;
-   */
-  cacheMark?: CacheMark | undefined;
 };
 
 /**
@@ -95,17 +47,17 @@ export declare type Message = Message$1<"parley.v1.Message"> & {
 export declare const MessageSchema: GenMessage<Message>;
 
 /**
- * A piece of a message.
+ * A part of a message.
  *
- * @generated from message parley.v1.ContentPart
+ * @generated from message parley.v1.Part
  */
-export declare type ContentPart = Message$1<"parley.v1.ContentPart"> & {
+export declare type Part = Message$1<"parley.v1.Part"> & {
   /**
    * Required. What it is.
    *
-   * @generated from oneof parley.v1.ContentPart.content
+   * @generated from oneof parley.v1.Part.kind
    */
-  content: {
+  kind: {
     /**
      * Text.
      *
@@ -115,7 +67,7 @@ export declare type ContentPart = Message$1<"parley.v1.ContentPart"> & {
     case: "text";
   } | {
     /**
-     * A picture.
+     * An image.
      *
      * @generated from field: parley.v1.Image image = 2;
      */
@@ -137,21 +89,103 @@ export declare type ContentPart = Message$1<"parley.v1.ContentPart"> & {
      */
     value: File;
     case: "file";
+  } | {
+    /**
+     * Assistant messages: how the model reasoned.
+     *
+     * @generated from field: parley.v1.Reasoning reasoning = 5;
+     */
+    value: Reasoning;
+    case: "reasoning";
+  } | {
+    /**
+     * Assistant messages: a call of a tool.
+     *
+     * @generated from field: parley.v1.ToolCall tool_call = 6;
+     */
+    value: ToolCall;
+    case: "toolCall";
+  } | {
+    /**
+     * Tool messages: the result of a call.
+     *
+     * @generated from field: parley.v1.ToolResult tool_result = 7;
+     */
+    value: ToolResult;
+    case: "toolResult";
+  } | {
+    /**
+     * Assistant messages: the model's explanation of why it did not answer.
+     *
+     * @generated from field: string refusal = 8;
+     */
+    value: string;
+    case: "refusal";
+  } | {
+    /**
+     * User and assistant messages: a block that only one dialect has. For providers of other dialects it is left out.
+     *
+     * @generated from field: parley.v1.NativeBlock native = 12;
+     */
+    value: NativeBlock;
+    case: "native";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * Sources that this part's text cites. Ignored in a request.
+   *
+   * @generated from field: repeated parley.v1.Annotation annotations = 9;
+   */
+  annotations: Annotation[];
+
+  /**
+   * State of the provider that belongs to this part. Opaque; send the part back unchanged, or without it.
+   *
+   * @generated from field: string signature = 10;
+   */
+  signature: string;
 
   /**
    * Marks this part as the end of a prefix worth caching.
    *
-   * @generated from field: parley.v1.CacheMark cache_mark = 5;
+   * @generated from field: parley.v1.CacheMark cache_mark = 11;
    */
   cacheMark?: CacheMark | undefined;
 };
 
 /**
- * Describes the message parley.v1.ContentPart.
- * Use `create(ContentPartSchema)` to create a new message.
+ * Describes the message parley.v1.Part.
+ * Use `create(PartSchema)` to create a new message.
  */
-export declare const ContentPartSchema: GenMessage<ContentPart>;
+export declare const PartSchema: GenMessage<Part>;
+
+/**
+ * A block of one dialect for which the contract has no other word, such as a search that the provider made itself, and its results.
+ * It is sent as it is; what it may hold is the provider's documentation.
+ *
+ * @generated from message parley.v1.NativeBlock
+ */
+export declare type NativeBlock = Message$1<"parley.v1.NativeBlock"> & {
+  /**
+   * Required. The dialect: `anthropic`, `gemini` or `openai`.
+   *
+   * @generated from field: string dialect = 1;
+   */
+  dialect: string;
+
+  /**
+   * Required. The block in that dialect, as the text of a JSON object.
+   *
+   * @generated from field: string json = 2;
+   */
+  json: string;
+};
+
+/**
+ * Describes the message parley.v1.NativeBlock.
+ * Use `create(NativeBlockSchema)` to create a new message.
+ */
+export declare const NativeBlockSchema: GenMessage<NativeBlock>;
 
 /**
  * A picture, by its bytes or by its address.
@@ -191,18 +225,11 @@ export declare type Image = Message$1<"parley.v1.Image"> & {
   mediaType: string;
 
   /**
-   * How closely the model should look: `auto`, `low`, `high` or `original`.
+   * How closely the model should look.
    *
-   * @generated from field: string detail = 4;
+   * @generated from field: parley.v1.ImageDetail detail = 4;
    */
-  detail: string;
-
-  /**
-   * State of the provider that belongs to this picture. Opaque; send it back unchanged, or not at all.
-   *
-   * @generated from field: string signature = 5;
-   */
-  signature: string;
+  detail: ImageDetail;
 };
 
 /**
@@ -246,11 +273,11 @@ export declare type Audio = Message$1<"parley.v1.Audio"> & {
   transcript: string;
 
   /**
-   * In answers: until when `id` can be referred to, in Unix seconds.
+   * In answers: until when `id` can be referred to.
    *
-   * @generated from field: optional int64 expires_at = 5;
+   * @generated from field: google.protobuf.Timestamp expire_time = 5;
    */
-  expiresAt?: bigint | undefined;
+  expireTime?: Timestamp | undefined;
 };
 
 /**
@@ -286,6 +313,15 @@ export declare type File = Message$1<"parley.v1.File"> & {
      */
     value: string;
     case: "id";
+  } | {
+    /**
+     * An https address that the provider reads itself, such as that of an uploaded file; the gateway fetches nothing.
+     * INVALID_ARGUMENT for a provider that does not take addresses.
+     *
+     * @generated from field: string url = 5;
+     */
+    value: string;
+    case: "url";
   } | { case: undefined; value?: undefined };
 
   /**
@@ -301,6 +337,13 @@ export declare type File = Message$1<"parley.v1.File"> & {
    * @generated from field: string media_type = 4;
    */
   mediaType: string;
+
+  /**
+   * Asks the model to cite the document, see `Annotation.document`. Left out for providers without citations of documents.
+   *
+   * @generated from field: bool citations = 6;
+   */
+  citations: boolean;
 };
 
 /**
@@ -310,52 +353,31 @@ export declare type File = Message$1<"parley.v1.File"> & {
 export declare const FileSchema: GenMessage<File>;
 
 /**
- * A piece of a model's reasoning.
+ * A piece of a model's reasoning. Send the part back unchanged to let the model continue from it.
  *
- * @generated from message parley.v1.ReasoningBlock
+ * @generated from message parley.v1.Reasoning
  */
-export declare type ReasoningBlock = Message$1<"parley.v1.ReasoningBlock"> & {
+export declare type Reasoning = Message$1<"parley.v1.Reasoning"> & {
   /**
-   * The reasoning as text; may be empty while `signature` is not.
+   * The reasoning as text; may be empty.
    *
    * @generated from field: string text = 1;
    */
   text: string;
 
   /**
-   * State of the provider that proves the block is its own. Opaque; send it back unchanged, or not at all.
-   *
-   * @generated from field: string signature = 2;
-   */
-  signature: string;
-
-  /**
    * Reasoning that the provider shows to nobody, instead of `text`. Opaque.
    *
-   * @generated from field: string redacted = 3;
+   * @generated from field: string redacted = 2;
    */
   redacted: string;
-
-  /**
-   * How many UTF-16 units of the message's text come before this block.
-   *
-   * @generated from field: int32 text_offset = 4;
-   */
-  textOffset: number;
-
-  /**
-   * How many of the message's tool calls come before this block.
-   *
-   * @generated from field: int32 tool_call_offset = 5;
-   */
-  toolCallOffset: number;
 };
 
 /**
- * Describes the message parley.v1.ReasoningBlock.
- * Use `create(ReasoningBlockSchema)` to create a new message.
+ * Describes the message parley.v1.Reasoning.
+ * Use `create(ReasoningSchema)` to create a new message.
  */
-export declare const ReasoningBlockSchema: GenMessage<ReasoningBlock>;
+export declare const ReasoningSchema: GenMessage<Reasoning>;
 
 /**
  * A source that a text cites.
@@ -364,7 +386,7 @@ export declare const ReasoningBlockSchema: GenMessage<ReasoningBlock>;
  */
 export declare type Annotation = Message$1<"parley.v1.Annotation"> & {
   /**
-   * The source's address.
+   * The source's address; empty for a document of the request.
    *
    * @generated from field: string url = 1;
    */
@@ -378,18 +400,32 @@ export declare type Annotation = Message$1<"parley.v1.Annotation"> & {
   title: string;
 
   /**
-   * Where the citing text begins, in characters.
+   * Where the citing text begins in the part's text, in characters as the provider counts them.
    *
    * @generated from field: int32 start_index = 3;
    */
   startIndex: number;
 
   /**
-   * Where the citing text ends.
+   * Where it ends, exclusive. 0 when the whole part cites the source.
    *
    * @generated from field: int32 end_index = 4;
    */
   endIndex: number;
+
+  /**
+   * The cited passage, where the provider repeats it.
+   *
+   * @generated from field: string cited_text = 5;
+   */
+  citedText: string;
+
+  /**
+   * Where the cited passage is, in a document of the request.
+   *
+   * @generated from field: parley.v1.DocumentRange document = 6;
+   */
+  document?: DocumentRange | undefined;
 };
 
 /**
@@ -397,6 +433,47 @@ export declare type Annotation = Message$1<"parley.v1.Annotation"> & {
  * Use `create(AnnotationSchema)` to create a new message.
  */
 export declare const AnnotationSchema: GenMessage<Annotation>;
+
+/**
+ * A passage of a document of the request.
+ *
+ * @generated from message parley.v1.DocumentRange
+ */
+export declare type DocumentRange = Message$1<"parley.v1.DocumentRange"> & {
+  /**
+   * Which document: 0 for the first one in the request, counted over all messages.
+   *
+   * @generated from field: int32 document_index = 1;
+   */
+  documentIndex: number;
+
+  /**
+   * What `start` and `end` count.
+   *
+   * @generated from field: parley.v1.DocumentUnit unit = 2;
+   */
+  unit: DocumentUnit;
+
+  /**
+   * Where it begins. Pages are counted from 1, characters and blocks from 0.
+   *
+   * @generated from field: int32 start = 3;
+   */
+  start: number;
+
+  /**
+   * Where it ends, exclusive.
+   *
+   * @generated from field: int32 end = 4;
+   */
+  end: number;
+};
+
+/**
+ * Describes the message parley.v1.DocumentRange.
+ * Use `create(DocumentRangeSchema)` to create a new message.
+ */
+export declare const DocumentRangeSchema: GenMessage<DocumentRange>;
 
 /**
  * The end of a prefix worth caching.
@@ -425,7 +502,7 @@ export declare const CacheMarkSchema: GenMessage<CacheMark>;
  */
 export declare type ToolCall = Message$1<"parley.v1.ToolCall"> & {
   /**
-   * The call's ID, unique in the conversation. The message with its result repeats it.
+   * The call's ID, unique in the conversation. Its result repeats it.
    *
    * @generated from field: string id = 1;
    */
@@ -446,16 +523,9 @@ export declare type ToolCall = Message$1<"parley.v1.ToolCall"> & {
   arguments: string;
 
   /**
-   * State of the provider that belongs to this call. Opaque; send it back unchanged, or not at all.
-   *
-   * @generated from field: string signature = 4;
-   */
-  signature: string;
-
-  /**
    * Whether this is a call of a custom tool.
    *
-   * @generated from field: bool custom = 5;
+   * @generated from field: bool custom = 4;
    */
   custom: boolean;
 };
@@ -465,6 +535,40 @@ export declare type ToolCall = Message$1<"parley.v1.ToolCall"> & {
  * Use `create(ToolCallSchema)` to create a new message.
  */
 export declare const ToolCallSchema: GenMessage<ToolCall>;
+
+/**
+ * The result of a tool call.
+ *
+ * @generated from message parley.v1.ToolResult
+ */
+export declare type ToolResult = Message$1<"parley.v1.ToolResult"> & {
+  /**
+   * Required. The ID of the call, which must be in the assistant message before.
+   *
+   * @generated from field: string tool_call_id = 1;
+   */
+  toolCallId: string;
+
+  /**
+   * The result, in order: text, images, audio and files. May be empty.
+   *
+   * @generated from field: repeated parley.v1.Part parts = 2;
+   */
+  parts: Part[];
+
+  /**
+   * Whether the tool failed. For a provider that cannot be told, it is left out.
+   *
+   * @generated from field: bool is_error = 3;
+   */
+  isError: boolean;
+};
+
+/**
+ * Describes the message parley.v1.ToolResult.
+ * Use `create(ToolResultSchema)` to create a new message.
+ */
+export declare const ToolResultSchema: GenMessage<ToolResult>;
 
 /**
  * A tool that the model may call.
@@ -493,6 +597,15 @@ export declare type Tool = Message$1<"parley.v1.Tool"> & {
      */
     value: CustomTool;
     case: "custom";
+  } | {
+    /**
+     * A tool that the provider runs itself, such as a web search: its definition in the provider's dialect. Left out for providers of
+     * other dialects, and where the key or the provider's configuration does not allow such tools (`provider_tools`).
+     *
+     * @generated from field: parley.v1.NativeBlock native = 4;
+     */
+    value: NativeBlock;
+    case: "native";
   } | { case: undefined; value?: undefined };
 
   /**
@@ -709,6 +822,93 @@ export enum Role {
  * Describes the enum parley.v1.Role.
  */
 export declare const RoleSchema: GenEnum<Role>;
+
+/**
+ * How closely a model should look at a picture. More detail costs more tokens.
+ *
+ * @generated from enum parley.v1.ImageDetail
+ */
+export enum ImageDetail {
+  /**
+   * As IMAGE_DETAIL_AUTO.
+   *
+   * @generated from enum value: IMAGE_DETAIL_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The provider decides.
+   *
+   * @generated from enum value: IMAGE_DETAIL_AUTO = 1;
+   */
+  AUTO = 1,
+
+  /**
+   * In a small, fixed size.
+   *
+   * @generated from enum value: IMAGE_DETAIL_LOW = 2;
+   */
+  LOW = 2,
+
+  /**
+   * In several parts.
+   *
+   * @generated from enum value: IMAGE_DETAIL_HIGH = 3;
+   */
+  HIGH = 3,
+
+  /**
+   * In its original size.
+   *
+   * @generated from enum value: IMAGE_DETAIL_ORIGINAL = 4;
+   */
+  ORIGINAL = 4,
+}
+
+/**
+ * Describes the enum parley.v1.ImageDetail.
+ */
+export declare const ImageDetailSchema: GenEnum<ImageDetail>;
+
+/**
+ * What a place in a document counts.
+ *
+ * @generated from enum parley.v1.DocumentUnit
+ */
+export enum DocumentUnit {
+  /**
+   * Not said.
+   *
+   * @generated from enum value: DOCUMENT_UNIT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Characters of a plain text.
+   *
+   * @generated from enum value: DOCUMENT_UNIT_CHARACTERS = 1;
+   */
+  CHARACTERS = 1,
+
+  /**
+   * Pages.
+   *
+   * @generated from enum value: DOCUMENT_UNIT_PAGES = 2;
+   */
+  PAGES = 2,
+
+  /**
+   * Blocks of a document that was given in blocks.
+   *
+   * @generated from enum value: DOCUMENT_UNIT_BLOCKS = 3;
+   */
+  BLOCKS = 3,
+}
+
+/**
+ * Describes the enum parley.v1.DocumentUnit.
+ */
+export declare const DocumentUnitSchema: GenEnum<DocumentUnit>;
 
 /**
  * Whether tools are called.

@@ -3,12 +3,13 @@
 /* eslint-disable */
 
 import { enumDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file parley/v1/message.proto.
  */
 export const file_parley_v1_message = /*@__PURE__*/
-  fileDesc("ChdwYXJsZXkvdjEvbWVzc2FnZS5wcm90bxIJcGFybGV5LnYxIo4DCgdNZXNzYWdlEh0KBHJvbGUYASABKA4yDy5wYXJsZXkudjEuUm9sZRInCgdjb250ZW50GAIgAygLMhYucGFybGV5LnYxLkNvbnRlbnRQYXJ0EhEKBG5hbWUYAyABKAlIAIgBARInCgp0b29sX2NhbGxzGAQgAygLMhMucGFybGV5LnYxLlRvb2xDYWxsEhkKDHRvb2xfY2FsbF9pZBgFIAEoCUgBiAEBEhQKB3JlZnVzYWwYBiABKAlIAogBARIsCglyZWFzb25pbmcYByADKAsyGS5wYXJsZXkudjEuUmVhc29uaW5nQmxvY2sSFgoJc2lnbmF0dXJlGAggASgJSAOIAQESKgoLYW5ub3RhdGlvbnMYCSADKAsyFS5wYXJsZXkudjEuQW5ub3RhdGlvbhIoCgpjYWNoZV9tYXJrGAogASgLMhQucGFybGV5LnYxLkNhY2hlTWFya0IHCgVfbmFtZUIPCg1fdG9vbF9jYWxsX2lkQgoKCF9yZWZ1c2FsQgwKCl9zaWduYXR1cmUiuQEKC0NvbnRlbnRQYXJ0Eg4KBHRleHQYASABKAlIABIhCgVpbWFnZRgCIAEoCzIQLnBhcmxleS52MS5JbWFnZUgAEiEKBWF1ZGlvGAMgASgLMhAucGFybGV5LnYxLkF1ZGlvSAASHwoEZmlsZRgEIAEoCzIPLnBhcmxleS52MS5GaWxlSAASKAoKY2FjaGVfbWFyaxgFIAEoCzIULnBhcmxleS52MS5DYWNoZU1hcmtCCQoHY29udGVudCJnCgVJbWFnZRIOCgRkYXRhGAEgASgMSAASDQoDdXJsGAIgASgJSAASEgoKbWVkaWFfdHlwZRgDIAEoCRIOCgZkZXRhaWwYBCABKAkSEQoJc2lnbmF0dXJlGAUgASgJQggKBnNvdXJjZSJtCgVBdWRpbxIMCgRkYXRhGAEgASgMEg4KBmZvcm1hdBgCIAEoCRIKCgJpZBgDIAEoCRISCgp0cmFuc2NyaXB0GAQgASgJEhcKCmV4cGlyZXNfYXQYBSABKANIAIgBAUINCgtfZXhwaXJlc19hdCJQCgRGaWxlEg4KBGRhdGEYASABKAxIABIMCgJpZBgCIAEoCUgAEgwKBG5hbWUYAyABKAkSEgoKbWVkaWFfdHlwZRgEIAEoCUIICgZzb3VyY2UicgoOUmVhc29uaW5nQmxvY2sSDAoEdGV4dBgBIAEoCRIRCglzaWduYXR1cmUYAiABKAkSEAoIcmVkYWN0ZWQYAyABKAkSEwoLdGV4dF9vZmZzZXQYBCABKAUSGAoQdG9vbF9jYWxsX29mZnNldBgFIAEoBSJQCgpBbm5vdGF0aW9uEgsKA3VybBgBIAEoCRINCgV0aXRsZRgCIAEoCRITCgtzdGFydF9pbmRleBgDIAEoBRIRCgllbmRfaW5kZXgYBCABKAUiGAoJQ2FjaGVNYXJrEgsKA3R0bBgBIAEoCSJaCghUb29sQ2FsbBIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEhEKCWFyZ3VtZW50cxgDIAEoCRIRCglzaWduYXR1cmUYBCABKAkSDgoGY3VzdG9tGAUgASgIIo4BCgRUb29sEisKCGZ1bmN0aW9uGAEgASgLMhcucGFybGV5LnYxLkZ1bmN0aW9uVG9vbEgAEicKBmN1c3RvbRgCIAEoCzIVLnBhcmxleS52MS5DdXN0b21Ub29sSAASKAoKY2FjaGVfbWFyaxgDIAEoCzIULnBhcmxleS52MS5DYWNoZU1hcmtCBgoEa2luZCJqCgxGdW5jdGlvblRvb2wSDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIXCg9wYXJhbWV0ZXJzX2pzb24YAyABKAkSEwoGc3RyaWN0GAQgASgISACIAQFCCQoHX3N0cmljdCJECgpDdXN0b21Ub29sEgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSEwoLZm9ybWF0X2pzb24YAyABKAkijQEKClRvb2xDaG9pY2USIwoEbW9kZRgBIAEoDjITLnBhcmxleS52MS5Ub29sTW9kZUgAEhIKCGZ1bmN0aW9uGAIgASgJSAASEAoGY3VzdG9tGAMgASgJSAASKgoHYWxsb3dlZBgEIAEoCzIXLnBhcmxleS52MS5BbGxvd2VkVG9vbHNIAEIICgZjaG9pY2UiQAoMQWxsb3dlZFRvb2xzEiEKBG1vZGUYASABKA4yEy5wYXJsZXkudjEuVG9vbE1vZGUSDQoFbmFtZXMYAiADKAkqXwoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDwoLUk9MRV9TWVNURU0QARINCglST0xFX1VTRVIQAhISCg5ST0xFX0FTU0lTVEFOVBADEg0KCVJPTEVfVE9PTBAEKmUKCFRvb2xNb2RlEhkKFVRPT0xfTU9ERV9VTlNQRUNJRklFRBAAEhIKDlRPT0xfTU9ERV9BVVRPEAESEgoOVE9PTF9NT0RFX05PTkUQAhIWChJUT09MX01PREVfUkVRVUlSRUQQA0I/Cg1kZXYucGFybGV5LnYxUAFaIHBhcmxleS5kZXYvZ28vcGFybGV5L3YxO3BhcmxleXYxqgIJUGFybGV5LlYxYgZwcm90bzM");
+  fileDesc("ChdwYXJsZXkvdjEvbWVzc2FnZS5wcm90bxIJcGFybGV5LnYxImQKB01lc3NhZ2USHQoEcm9sZRgBIAEoDjIPLnBhcmxleS52MS5Sb2xlEh4KBXBhcnRzGAIgAygLMg8ucGFybGV5LnYxLlBhcnQSEQoEbmFtZRgDIAEoCUgAiAEBQgcKBV9uYW1lIq4DCgRQYXJ0Eg4KBHRleHQYASABKAlIABIhCgVpbWFnZRgCIAEoCzIQLnBhcmxleS52MS5JbWFnZUgAEiEKBWF1ZGlvGAMgASgLMhAucGFybGV5LnYxLkF1ZGlvSAASHwoEZmlsZRgEIAEoCzIPLnBhcmxleS52MS5GaWxlSAASKQoJcmVhc29uaW5nGAUgASgLMhQucGFybGV5LnYxLlJlYXNvbmluZ0gAEigKCXRvb2xfY2FsbBgGIAEoCzITLnBhcmxleS52MS5Ub29sQ2FsbEgAEiwKC3Rvb2xfcmVzdWx0GAcgASgLMhUucGFybGV5LnYxLlRvb2xSZXN1bHRIABIRCgdyZWZ1c2FsGAggASgJSAASKAoGbmF0aXZlGAwgASgLMhYucGFybGV5LnYxLk5hdGl2ZUJsb2NrSAASKgoLYW5ub3RhdGlvbnMYCSADKAsyFS5wYXJsZXkudjEuQW5ub3RhdGlvbhIRCglzaWduYXR1cmUYCiABKAkSKAoKY2FjaGVfbWFyaxgLIAEoCzIULnBhcmxleS52MS5DYWNoZU1hcmtCBgoEa2luZCIsCgtOYXRpdmVCbG9jaxIPCgdkaWFsZWN0GAEgASgJEgwKBGpzb24YAiABKAkibAoFSW1hZ2USDgoEZGF0YRgBIAEoDEgAEg0KA3VybBgCIAEoCUgAEhIKCm1lZGlhX3R5cGUYAyABKAkSJgoGZGV0YWlsGAQgASgOMhYucGFybGV5LnYxLkltYWdlRGV0YWlsQggKBnNvdXJjZSJ2CgVBdWRpbxIMCgRkYXRhGAEgASgMEg4KBmZvcm1hdBgCIAEoCRIKCgJpZBgDIAEoCRISCgp0cmFuc2NyaXB0GAQgASgJEi8KC2V4cGlyZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJyCgRGaWxlEg4KBGRhdGEYASABKAxIABIMCgJpZBgCIAEoCUgAEg0KA3VybBgFIAEoCUgAEgwKBG5hbWUYAyABKAkSEgoKbWVkaWFfdHlwZRgEIAEoCRIRCgljaXRhdGlvbnMYBiABKAhCCAoGc291cmNlIisKCVJlYXNvbmluZxIMCgR0ZXh0GAEgASgJEhAKCHJlZGFjdGVkGAIgASgJIpABCgpBbm5vdGF0aW9uEgsKA3VybBgBIAEoCRINCgV0aXRsZRgCIAEoCRITCgtzdGFydF9pbmRleBgDIAEoBRIRCgllbmRfaW5kZXgYBCABKAUSEgoKY2l0ZWRfdGV4dBgFIAEoCRIqCghkb2N1bWVudBgGIAEoCzIYLnBhcmxleS52MS5Eb2N1bWVudFJhbmdlImoKDURvY3VtZW50UmFuZ2USFgoOZG9jdW1lbnRfaW5kZXgYASABKAUSJQoEdW5pdBgCIAEoDjIXLnBhcmxleS52MS5Eb2N1bWVudFVuaXQSDQoFc3RhcnQYAyABKAUSCwoDZW5kGAQgASgFIhgKCUNhY2hlTWFyaxILCgN0dGwYASABKAkiRwoIVG9vbENhbGwSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIRCglhcmd1bWVudHMYAyABKAkSDgoGY3VzdG9tGAQgASgIIlQKClRvb2xSZXN1bHQSFAoMdG9vbF9jYWxsX2lkGAEgASgJEh4KBXBhcnRzGAIgAygLMg8ucGFybGV5LnYxLlBhcnQSEAoIaXNfZXJyb3IYAyABKAgiuAEKBFRvb2wSKwoIZnVuY3Rpb24YASABKAsyFy5wYXJsZXkudjEuRnVuY3Rpb25Ub29sSAASJwoGY3VzdG9tGAIgASgLMhUucGFybGV5LnYxLkN1c3RvbVRvb2xIABIoCgZuYXRpdmUYBCABKAsyFi5wYXJsZXkudjEuTmF0aXZlQmxvY2tIABIoCgpjYWNoZV9tYXJrGAMgASgLMhQucGFybGV5LnYxLkNhY2hlTWFya0IGCgRraW5kImoKDEZ1bmN0aW9uVG9vbBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhcKD3BhcmFtZXRlcnNfanNvbhgDIAEoCRITCgZzdHJpY3QYBCABKAhIAIgBAUIJCgdfc3RyaWN0IkQKCkN1c3RvbVRvb2wSDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRITCgtmb3JtYXRfanNvbhgDIAEoCSKNAQoKVG9vbENob2ljZRIjCgRtb2RlGAEgASgOMhMucGFybGV5LnYxLlRvb2xNb2RlSAASEgoIZnVuY3Rpb24YAiABKAlIABIQCgZjdXN0b20YAyABKAlIABIqCgdhbGxvd2VkGAQgASgLMhcucGFybGV5LnYxLkFsbG93ZWRUb29sc0gAQggKBmNob2ljZSJACgxBbGxvd2VkVG9vbHMSIQoEbW9kZRgBIAEoDjITLnBhcmxleS52MS5Ub29sTW9kZRINCgVuYW1lcxgCIAMoCSpfCgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABIPCgtST0xFX1NZU1RFTRABEg0KCVJPTEVfVVNFUhACEhIKDlJPTEVfQVNTSVNUQU5UEAMSDQoJUk9MRV9UT09MEAQqigEKC0ltYWdlRGV0YWlsEhwKGElNQUdFX0RFVEFJTF9VTlNQRUNJRklFRBAAEhUKEUlNQUdFX0RFVEFJTF9BVVRPEAESFAoQSU1BR0VfREVUQUlMX0xPVxACEhUKEUlNQUdFX0RFVEFJTF9ISUdIEAMSGQoVSU1BR0VfREVUQUlMX09SSUdJTkFMEAQqfgoMRG9jdW1lbnRVbml0Eh0KGURPQ1VNRU5UX1VOSVRfVU5TUEVDSUZJRUQQABIcChhET0NVTUVOVF9VTklUX0NIQVJBQ1RFUlMQARIXChNET0NVTUVOVF9VTklUX1BBR0VTEAISGAoURE9DVU1FTlRfVU5JVF9CTE9DS1MQAyplCghUb29sTW9kZRIZChVUT09MX01PREVfVU5TUEVDSUZJRUQQABISCg5UT09MX01PREVfQVVUTxABEhIKDlRPT0xfTU9ERV9OT05FEAISFgoSVE9PTF9NT0RFX1JFUVVJUkVEEANCPwoNZGV2LnBhcmxleS52MVABWiBwYXJsZXkuZGV2L2dvL3BhcmxleS92MTtwYXJsZXl2MaoCCVBhcmxleS5WMWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * Describes the message parley.v1.Message.
@@ -18,95 +19,116 @@ export const MessageSchema = /*@__PURE__*/
   messageDesc(file_parley_v1_message, 0);
 
 /**
- * Describes the message parley.v1.ContentPart.
- * Use `create(ContentPartSchema)` to create a new message.
+ * Describes the message parley.v1.Part.
+ * Use `create(PartSchema)` to create a new message.
  */
-export const ContentPartSchema = /*@__PURE__*/
+export const PartSchema = /*@__PURE__*/
   messageDesc(file_parley_v1_message, 1);
+
+/**
+ * Describes the message parley.v1.NativeBlock.
+ * Use `create(NativeBlockSchema)` to create a new message.
+ */
+export const NativeBlockSchema = /*@__PURE__*/
+  messageDesc(file_parley_v1_message, 2);
 
 /**
  * Describes the message parley.v1.Image.
  * Use `create(ImageSchema)` to create a new message.
  */
 export const ImageSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 2);
+  messageDesc(file_parley_v1_message, 3);
 
 /**
  * Describes the message parley.v1.Audio.
  * Use `create(AudioSchema)` to create a new message.
  */
 export const AudioSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 3);
+  messageDesc(file_parley_v1_message, 4);
 
 /**
  * Describes the message parley.v1.File.
  * Use `create(FileSchema)` to create a new message.
  */
 export const FileSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 4);
+  messageDesc(file_parley_v1_message, 5);
 
 /**
- * Describes the message parley.v1.ReasoningBlock.
- * Use `create(ReasoningBlockSchema)` to create a new message.
+ * Describes the message parley.v1.Reasoning.
+ * Use `create(ReasoningSchema)` to create a new message.
  */
-export const ReasoningBlockSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 5);
+export const ReasoningSchema = /*@__PURE__*/
+  messageDesc(file_parley_v1_message, 6);
 
 /**
  * Describes the message parley.v1.Annotation.
  * Use `create(AnnotationSchema)` to create a new message.
  */
 export const AnnotationSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 6);
+  messageDesc(file_parley_v1_message, 7);
+
+/**
+ * Describes the message parley.v1.DocumentRange.
+ * Use `create(DocumentRangeSchema)` to create a new message.
+ */
+export const DocumentRangeSchema = /*@__PURE__*/
+  messageDesc(file_parley_v1_message, 8);
 
 /**
  * Describes the message parley.v1.CacheMark.
  * Use `create(CacheMarkSchema)` to create a new message.
  */
 export const CacheMarkSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 7);
+  messageDesc(file_parley_v1_message, 9);
 
 /**
  * Describes the message parley.v1.ToolCall.
  * Use `create(ToolCallSchema)` to create a new message.
  */
 export const ToolCallSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 8);
+  messageDesc(file_parley_v1_message, 10);
+
+/**
+ * Describes the message parley.v1.ToolResult.
+ * Use `create(ToolResultSchema)` to create a new message.
+ */
+export const ToolResultSchema = /*@__PURE__*/
+  messageDesc(file_parley_v1_message, 11);
 
 /**
  * Describes the message parley.v1.Tool.
  * Use `create(ToolSchema)` to create a new message.
  */
 export const ToolSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 9);
+  messageDesc(file_parley_v1_message, 12);
 
 /**
  * Describes the message parley.v1.FunctionTool.
  * Use `create(FunctionToolSchema)` to create a new message.
  */
 export const FunctionToolSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 10);
+  messageDesc(file_parley_v1_message, 13);
 
 /**
  * Describes the message parley.v1.CustomTool.
  * Use `create(CustomToolSchema)` to create a new message.
  */
 export const CustomToolSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 11);
+  messageDesc(file_parley_v1_message, 14);
 
 /**
  * Describes the message parley.v1.ToolChoice.
  * Use `create(ToolChoiceSchema)` to create a new message.
  */
 export const ToolChoiceSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 12);
+  messageDesc(file_parley_v1_message, 15);
 
 /**
  * Describes the message parley.v1.AllowedTools.
  * Use `create(AllowedToolsSchema)` to create a new message.
  */
 export const AllowedToolsSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 13);
+  messageDesc(file_parley_v1_message, 16);
 
 /**
  * Describes the enum parley.v1.Role.
@@ -123,10 +145,38 @@ export const Role = /*@__PURE__*/
   tsEnum(RoleSchema);
 
 /**
+ * Describes the enum parley.v1.ImageDetail.
+ */
+export const ImageDetailSchema = /*@__PURE__*/
+  enumDesc(file_parley_v1_message, 1);
+
+/**
+ * How closely a model should look at a picture. More detail costs more tokens.
+ *
+ * @generated from enum parley.v1.ImageDetail
+ */
+export const ImageDetail = /*@__PURE__*/
+  tsEnum(ImageDetailSchema);
+
+/**
+ * Describes the enum parley.v1.DocumentUnit.
+ */
+export const DocumentUnitSchema = /*@__PURE__*/
+  enumDesc(file_parley_v1_message, 2);
+
+/**
+ * What a place in a document counts.
+ *
+ * @generated from enum parley.v1.DocumentUnit
+ */
+export const DocumentUnit = /*@__PURE__*/
+  tsEnum(DocumentUnitSchema);
+
+/**
  * Describes the enum parley.v1.ToolMode.
  */
 export const ToolModeSchema = /*@__PURE__*/
-  enumDesc(file_parley_v1_message, 1);
+  enumDesc(file_parley_v1_message, 3);
 
 /**
  * Whether tools are called.

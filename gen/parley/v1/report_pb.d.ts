@@ -2,8 +2,9 @@
 // @generated from file parley/v1/report.proto (package parley.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { Duration } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file parley/v1/report.proto.
@@ -24,11 +25,11 @@ export declare type Report = Message<"parley.v1.Report"> & {
   attempts: Attempt[];
 
   /**
-   * Request fields that the serving provider could not honour, such as `seed` or `tools[0].strict`.
+   * Request fields that were not honoured.
    *
-   * @generated from field: repeated string omitted = 2;
+   * @generated from field: repeated parley.v1.Omission omitted = 2;
    */
-  omitted: string[];
+  omitted: Omission[];
 
   /**
    * Request fields whose value was moved into the serving provider's range.
@@ -45,11 +46,11 @@ export declare type Report = Message<"parley.v1.Report"> & {
   costMicroUsd?: bigint | undefined;
 
   /**
-   * Milliseconds spent waiting for upstreams: all attempts, and the backoff between them.
+   * Time spent waiting for upstreams: all attempts, and the backoff between them.
    *
-   * @generated from field: double upstream_ms = 5;
+   * @generated from field: google.protobuf.Duration upstream_time = 5;
    */
-  upstreamMs: number;
+  upstreamTime?: Duration | undefined;
 };
 
 /**
@@ -72,39 +73,46 @@ export declare type Attempt = Message<"parley.v1.Attempt"> & {
   model: string;
 
   /**
-   * `served`, `skipped`, or the failure code, such as `upstream_unavailable`.
+   * How it ended.
    *
-   * @generated from field: string outcome = 2;
+   * @generated from field: parley.v1.AttemptOutcome outcome = 2;
    */
-  outcome: string;
+  outcome: AttemptOutcome;
+
+  /**
+   * With ATTEMPT_OUTCOME_FAILED: the failure code, such as `UPSTREAM_UNAVAILABLE`; the same words as `google.rpc.ErrorInfo.reason`.
+   *
+   * @generated from field: string failure_reason = 3;
+   */
+  failureReason: string;
 
   /**
    * The HTTP status that the provider answered, if it answered.
    *
-   * @generated from field: optional int32 upstream_status = 3;
+   * @generated from field: optional int32 upstream_status = 4;
    */
   upstreamStatus?: number | undefined;
 
   /**
    * Why it failed or was skipped, in words. Empty when it served.
    *
-   * @generated from field: string reason = 4;
+   * @generated from field: string message = 5;
    */
-  reason: string;
+  message: string;
 
   /**
-   * How long it took, in milliseconds.
+   * How long it took.
    *
-   * @generated from field: int32 duration_ms = 5;
+   * @generated from field: google.protobuf.Duration duration = 6;
    */
-  durationMs: number;
+  duration?: Duration | undefined;
 
   /**
-   * When it began, in milliseconds since the request arrived.
+   * When it began, since the request arrived.
    *
-   * @generated from field: int32 start_ms = 6;
+   * @generated from field: google.protobuf.Duration start_offset = 7;
    */
-  startMs: number;
+  startOffset?: Duration | undefined;
 };
 
 /**
@@ -112,6 +120,33 @@ export declare type Attempt = Message<"parley.v1.Attempt"> & {
  * Use `create(AttemptSchema)` to create a new message.
  */
 export declare const AttemptSchema: GenMessage<Attempt>;
+
+/**
+ * A request field that was not honoured.
+ *
+ * @generated from message parley.v1.Omission
+ */
+export declare type Omission = Message<"parley.v1.Omission"> & {
+  /**
+   * The field's path, such as `seed` or `tools[0].function.strict`; for an unknown field with its number, such as `messages[0].100`.
+   *
+   * @generated from field: string field = 1;
+   */
+  field: string;
+
+  /**
+   * Why.
+   *
+   * @generated from field: parley.v1.OmissionReason reason = 2;
+   */
+  reason: OmissionReason;
+};
+
+/**
+ * Describes the message parley.v1.Omission.
+ * Use `create(OmissionSchema)` to create a new message.
+ */
+export declare const OmissionSchema: GenMessage<Omission>;
 
 /**
  * A value that was moved into a provider's range.
@@ -166,4 +201,84 @@ export declare type AttemptList = Message<"parley.v1.AttemptList"> & {
  * Use `create(AttemptListSchema)` to create a new message.
  */
 export declare const AttemptListSchema: GenMessage<AttemptList>;
+
+/**
+ * How an attempt ended.
+ *
+ * @generated from enum parley.v1.AttemptOutcome
+ */
+export enum AttemptOutcome {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: ATTEMPT_OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The model answered.
+   *
+   * @generated from enum value: ATTEMPT_OUTCOME_SERVED = 1;
+   */
+  SERVED = 1,
+
+  /**
+   * The model was not called: see `message`.
+   *
+   * @generated from enum value: ATTEMPT_OUTCOME_SKIPPED = 2;
+   */
+  SKIPPED = 2,
+
+  /**
+   * The call failed: see `failure_reason`.
+   *
+   * @generated from enum value: ATTEMPT_OUTCOME_FAILED = 3;
+   */
+  FAILED = 3,
+}
+
+/**
+ * Describes the enum parley.v1.AttemptOutcome.
+ */
+export declare const AttemptOutcomeSchema: GenEnum<AttemptOutcome>;
+
+/**
+ * Why a request field was not honoured.
+ *
+ * @generated from enum parley.v1.OmissionReason
+ */
+export enum OmissionReason {
+  /**
+   * Not said.
+   *
+   * @generated from enum value: OMISSION_REASON_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The serving model or its provider does not support it.
+   *
+   * @generated from enum value: OMISSION_REASON_UNSUPPORTED = 1;
+   */
+  UNSUPPORTED = 1,
+
+  /**
+   * The API key or the provider's configuration does not allow it.
+   *
+   * @generated from enum value: OMISSION_REASON_NOT_ALLOWED = 2;
+   */
+  NOT_ALLOWED = 2,
+
+  /**
+   * This version of the gateway does not know the field.
+   *
+   * @generated from enum value: OMISSION_REASON_UNKNOWN = 3;
+   */
+  UNKNOWN = 3,
+}
+
+/**
+ * Describes the enum parley.v1.OmissionReason.
+ */
+export declare const OmissionReasonSchema: GenEnum<OmissionReason>;
 

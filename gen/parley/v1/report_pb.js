@@ -2,13 +2,14 @@
 // @generated from file parley/v1/report.proto (package parley.v1, syntax proto3)
 /* eslint-disable */
 
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
+import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file parley/v1/report.proto.
  */
 export const file_parley_v1_report = /*@__PURE__*/
-  fileDesc("ChZwYXJsZXkvdjEvcmVwb3J0LnByb3RvEglwYXJsZXkudjEipwEKBlJlcG9ydBIkCghhdHRlbXB0cxgBIAMoCzISLnBhcmxleS52MS5BdHRlbXB0Eg8KB29taXR0ZWQYAiADKAkSIQoHY2xhbXBlZBgDIAMoCzIQLnBhcmxleS52MS5DbGFtcBIbCg5jb3N0X21pY3JvX3VzZBgEIAEoA0gAiAEBEhMKC3Vwc3RyZWFtX21zGAUgASgBQhEKD19jb3N0X21pY3JvX3VzZCKSAQoHQXR0ZW1wdBINCgVtb2RlbBgBIAEoCRIPCgdvdXRjb21lGAIgASgJEhwKD3Vwc3RyZWFtX3N0YXR1cxgDIAEoBUgAiAEBEg4KBnJlYXNvbhgEIAEoCRITCgtkdXJhdGlvbl9tcxgFIAEoBRIQCghzdGFydF9tcxgGIAEoBUISChBfdXBzdHJlYW1fc3RhdHVzIjcKBUNsYW1wEg0KBWZpZWxkGAEgASgJEhEKCXJlcXVlc3RlZBgCIAEoARIMCgRzZW50GAMgASgBIjMKC0F0dGVtcHRMaXN0EiQKCGF0dGVtcHRzGAEgAygLMhIucGFybGV5LnYxLkF0dGVtcHRCPwoNZGV2LnBhcmxleS52MVABWiBwYXJsZXkuZGV2L2dvL3BhcmxleS92MTtwYXJsZXl2MaoCCVBhcmxleS5WMWIGcHJvdG8z");
+  fileDesc("ChZwYXJsZXkvdjEvcmVwb3J0LnByb3RvEglwYXJsZXkudjEi2QEKBlJlcG9ydBIkCghhdHRlbXB0cxgBIAMoCzISLnBhcmxleS52MS5BdHRlbXB0EiQKB29taXR0ZWQYAiADKAsyEy5wYXJsZXkudjEuT21pc3Npb24SIQoHY2xhbXBlZBgDIAMoCzIQLnBhcmxleS52MS5DbGFtcBIbCg5jb3N0X21pY3JvX3VzZBgEIAEoA0gAiAEBEjAKDXVwc3RyZWFtX3RpbWUYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CEQoPX2Nvc3RfbWljcm9fdXNkIv0BCgdBdHRlbXB0Eg0KBW1vZGVsGAEgASgJEioKB291dGNvbWUYAiABKA4yGS5wYXJsZXkudjEuQXR0ZW1wdE91dGNvbWUSFgoOZmFpbHVyZV9yZWFzb24YAyABKAkSHAoPdXBzdHJlYW1fc3RhdHVzGAQgASgFSACIAQESDwoHbWVzc2FnZRgFIAEoCRIrCghkdXJhdGlvbhgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIvCgxzdGFydF9vZmZzZXQYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CEgoQX3Vwc3RyZWFtX3N0YXR1cyJECghPbWlzc2lvbhINCgVmaWVsZBgBIAEoCRIpCgZyZWFzb24YAiABKA4yGS5wYXJsZXkudjEuT21pc3Npb25SZWFzb24iNwoFQ2xhbXASDQoFZmllbGQYASABKAkSEQoJcmVxdWVzdGVkGAIgASgBEgwKBHNlbnQYAyABKAEiMwoLQXR0ZW1wdExpc3QSJAoIYXR0ZW1wdHMYASADKAsyEi5wYXJsZXkudjEuQXR0ZW1wdCqGAQoOQXR0ZW1wdE91dGNvbWUSHwobQVRURU1QVF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASGgoWQVRURU1QVF9PVVRDT01FX1NFUlZFRBABEhsKF0FUVEVNUFRfT1VUQ09NRV9TS0lQUEVEEAISGgoWQVRURU1QVF9PVVRDT01FX0ZBSUxFRBADKpABCg5PbWlzc2lvblJlYXNvbhIfChtPTUlTU0lPTl9SRUFTT05fVU5TUEVDSUZJRUQQABIfChtPTUlTU0lPTl9SRUFTT05fVU5TVVBQT1JURUQQARIfChtPTUlTU0lPTl9SRUFTT05fTk9UX0FMTE9XRUQQAhIbChdPTUlTU0lPTl9SRUFTT05fVU5LTk9XThADQj8KDWRldi5wYXJsZXkudjFQAVogcGFybGV5LmRldi9nby9wYXJsZXkvdjE7cGFybGV5djGqAglQYXJsZXkuVjFiBnByb3RvMw", [file_google_protobuf_duration]);
 
 /**
  * Describes the message parley.v1.Report.
@@ -25,16 +26,51 @@ export const AttemptSchema = /*@__PURE__*/
   messageDesc(file_parley_v1_report, 1);
 
 /**
+ * Describes the message parley.v1.Omission.
+ * Use `create(OmissionSchema)` to create a new message.
+ */
+export const OmissionSchema = /*@__PURE__*/
+  messageDesc(file_parley_v1_report, 2);
+
+/**
  * Describes the message parley.v1.Clamp.
  * Use `create(ClampSchema)` to create a new message.
  */
 export const ClampSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_report, 2);
+  messageDesc(file_parley_v1_report, 3);
 
 /**
  * Describes the message parley.v1.AttemptList.
  * Use `create(AttemptListSchema)` to create a new message.
  */
 export const AttemptListSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_report, 3);
+  messageDesc(file_parley_v1_report, 4);
+
+/**
+ * Describes the enum parley.v1.AttemptOutcome.
+ */
+export const AttemptOutcomeSchema = /*@__PURE__*/
+  enumDesc(file_parley_v1_report, 0);
+
+/**
+ * How an attempt ended.
+ *
+ * @generated from enum parley.v1.AttemptOutcome
+ */
+export const AttemptOutcome = /*@__PURE__*/
+  tsEnum(AttemptOutcomeSchema);
+
+/**
+ * Describes the enum parley.v1.OmissionReason.
+ */
+export const OmissionReasonSchema = /*@__PURE__*/
+  enumDesc(file_parley_v1_report, 1);
+
+/**
+ * Why a request field was not honoured.
+ *
+ * @generated from enum parley.v1.OmissionReason
+ */
+export const OmissionReason = /*@__PURE__*/
+  tsEnum(OmissionReasonSchema);
 

@@ -1,8 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { FinishReason, type Logprobs, type TokenLogprob, type Usage } from "../../../gen/parley/v1/completion_pb.js";
-import type { Annotation, Audio, Image, ReasoningBlock } from "../../../gen/parley/v1/message_pb.js";
-import type { Attempt, Report } from "../../../gen/parley/v1/report_pb.js";
+import type { Annotation, Audio, Image } from "../../../gen/parley/v1/message_pb.js";
+import type { Report } from "../../../gen/parley/v1/report_pb.js";
+import { type Attempt, fromAttemptMessage } from "../../core/attempt.ts";
 import { type Base64, EncodedSource } from "../../encoding/base64.ts";
+import type { NameOf } from "./field-names.ts";
 
 /** JSON as text, or as buffers where it has long strings. */
 export type JsonText = string | readonly Buffer[];
@@ -41,6 +43,8 @@ const FINISH_REASONS: Readonly<Record<FinishReason, string>> = {
   [FinishReason.LENGTH]: "length",
   [FinishReason.TOOL_CALLS]: "tool_calls",
   [FinishReason.CONTENT_FILTER]: "content_filter",
+  [FinishReason.OTHER]: "stop",
+  [FinishReason.PAUSE]: "stop",
 };
 
 /** `finish_reason`: one of four words. */
@@ -70,12 +74,12 @@ export function usage(of: Usage): object {
   };
 }
 
-/** The `parley` object: facts without a field in the OpenAI format. */
-export function parley(report: Report): object {
+/** The `parley` object: facts without a field in the OpenAI format. `nameOf`: the caller's names of request fields. */
+export function parley(report: Report, nameOf: NameOf): object {
   return {
-    attempts: report.attempts.map(attempt),
-    omitted: report.omitted,
-    clamped: report.clamped.map(({ field, requested, sent }) => ({ field, requested, sent })),
+    attempts: report.attempts.map((each) => attempt(fromAttemptMessage(each))),
+    omitted: report.omitted.map(({ field }) => nameOf(field)),
+    clamped: report.clamped.map(({ field, requested, sent }) => ({ field: nameOf(field), requested, sent })),
     ...(report.costMicroUsd !== undefined && { cost_usd: Number(report.costMicroUsd) / 1_000_000 }),
   };
 }
@@ -93,11 +97,11 @@ export function attempt(of: Attempt): object {
 }
 
 /** An `image_url` part with a data URL; its characters are stored in `held`. */
-export function imagePart(image: Image, held?: HeldStrings): object {
+export function imagePart(image: Image, signature: string, held?: HeldStrings): object {
   return {
     type: "image_url",
     image_url: { url: imageUrl(image, held) },
-    ...(image.signature !== "" && { extra_content: thoughtSignature(image.signature) }),
+    ...(signature !== "" && { extra_content: thoughtSignature(signature) }),
   };
 }
 
@@ -113,26 +117,48 @@ export function thoughtSignature(signature: string): object {
   return { google: { thought_signature: signature } };
 }
 
+/** A reasoning part and its place in the answer. */
+export interface PlacedReasoning {
+  readonly text: string;
+  readonly redacted: string;
+  readonly signature: string;
+  /** UTF-16 units of text before it. */
+  readonly textOffset: number;
+  /** Tool calls before it. */
+  readonly callOffset: number;
+}
+
 /** A reasoning block; without `at` when it is the first part. */
-export function thinkingBlock(block: ReasoningBlock, index: number): object {
-  const { text, signature, redacted, textOffset, toolCallOffset } = block;
-  const at = textOffset > 0 || toolCallOffset > 0 ? { at: { text: textOffset, tools: toolCallOffset } } : {};
+export function thinkingBlock(
+  { text, signature, redacted, textOffset, callOffset }: PlacedReasoning,
+  index: number,
+): object {
+  const at = textOffset > 0 || callOffset > 0 ? { at: { text: textOffset, tools: callOffset } } : {};
   if (redacted !== "") return { index, type: "redacted_thinking", data: redacted, ...at };
   return { index, type: "thinking", thinking: text, signature, ...at };
 }
 
-/** A citation. */
-export function annotation({ url, title, startIndex, endIndex }: Annotation): object {
-  return { type: "url_citation", url_citation: { url, title, start_index: startIndex, end_index: endIndex } };
+/**
+ * The signature of an answer's texts, for which the OpenAI format has one place: the last one, or the first one beside images, as
+ * Google's models sign them. Empty without any.
+ */
+export function textSignature(signatures: readonly string[], hasImage: boolean): string {
+  return (hasImage ? signatures[0] : signatures.at(-1)) ?? "";
+}
+
+/** A citation. `before`: length of the texts before its part, because the format has one text. */
+export function annotation({ url, title, startIndex, endIndex }: Annotation, before: number): object {
+  const place = { start_index: startIndex + before, end_index: endIndex + before };
+  return { type: "url_citation", url_citation: { url, title, ...place } };
 }
 
 /** Speech. */
-export function audio({ id, data, transcript, expiresAt }: Audio): object {
+export function audio({ id, data, transcript, expireTime }: Audio): object {
   return {
     id,
     data: base64(data),
     transcript,
-    ...(expiresAt !== undefined && { expires_at: Number(expiresAt) }),
+    ...(expireTime !== undefined && { expires_at: Number(expireTime.seconds) }),
   };
 }
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { MAX_PARTS, MAX_REASONING_BLOCKS, MAX_TOOL_CALLS } from "../../core/validate.ts";
+import { MAX_PARTS } from "../../core/validate.ts";
 
 /** A schema with what the OpenAPI document says of it, and keywords for what core checks beyond the type. */
 export function field<T extends z.ZodType>(type: T, description: string, keywords: object = {}): T {
@@ -51,7 +51,7 @@ const picture = z.looseObject({
   url: text(
     "A data URL (`data:image/png;base64,…`), or an https address that the provider reads itself; the gateway fetches nothing.",
   ),
-  detail: optionalText("How closely the model should look: `auto`, `low`, `high` or `original`."),
+  detail: optional(z.enum(["auto", "low", "high", "original"]), "How closely the model should look."),
 });
 export const imagePart = field(
   z.looseObject({
@@ -147,7 +147,7 @@ export const message = field(
     name: optionalText("A name for the speaker. Providers without one ignore it."),
     refusal: optionalText("Assistant messages: why the model declined to answer."),
     tool_calls: optional(
-      z.array(toolCall).max(MAX_TOOL_CALLS),
+      z.array(toolCall).max(MAX_PARTS),
       "Assistant messages: the tools that were called. A tool message must follow for each.",
     ),
     tool_call_id: optionalText("Tool messages, required there: the ID of the call that this answers."),
@@ -157,7 +157,7 @@ export const message = field(
     ),
     reasoning_content: optionalText("Assistant messages: the model’s reasoning as text."),
     thinking_blocks: optional(
-      z.array(thinkingBlock).max(MAX_REASONING_BLOCKS),
+      z.array(thinkingBlock).max(MAX_PARTS),
       "Assistant messages: reasoning with what proves it. Send it back to let the model go on from it.",
     ),
     extra_content: state,

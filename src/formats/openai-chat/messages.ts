@@ -3,16 +3,16 @@ import {
   AudioSchema,
   type CacheMark,
   CacheMarkSchema,
-  type ContentPart,
   FileSchema,
   type Image,
+  ImageDetail,
   ImageSchema,
   type Message,
-  type ReasoningBlock,
-  ReasoningBlockSchema,
+  type Part,
   Role,
   type ToolCall,
 } from "../../../gen/parley/v1/message_pb.js";
+import { toPart } from "../../core/chunks.ts";
 import { invalidField } from "../../core/failure.ts";
 import type { ChatMessage, ChatPart } from "./schema.ts";
 
@@ -24,6 +24,13 @@ const ROLES = {
   tool: Role.TOOL,
 } as const satisfies Record<ChatMessage["role"], Role>;
 
+const DETAILS = {
+  auto: ImageDetail.AUTO,
+  low: ImageDetail.LOW,
+  high: ImageDetail.HIGH,
+  original: ImageDetail.ORIGINAL,
+} as const;
+
 /*
  * Messages, parts and calls are plain objects of the shape that `create` returns: a request may have thousands, and `create`,
  * which iterates over all fields, would cost more than the rest. The compiler reports a missing field.
@@ -31,49 +38,101 @@ const ROLES = {
 
 /** Converts a message of the OpenAI format. `path`: its place in the request, for errors. */
 export function toMessage(message: ChatMessage, path: string): Message {
-  const out: Message = {
-    $typeName: "parley.v1.Message",
-    role: ROLES[message.role],
-    content: toContent(message, path),
-    toolCalls: message.tool_calls?.map(toToolCall) ?? [],
-    reasoning: toReasoning(message),
-    annotations: [],
-  };
-  if (message.name != null) out.name = message.name;
-  if (message.refusal != null) out.refusal = message.refusal;
-  if (message.tool_call_id != null) out.toolCallId = message.tool_call_id;
-  const signature = signatureOf(message.extra_content);
-  if (signature !== undefined) out.signature = signature;
+  const parts = toParts(message, path);
   const mark = toCacheMark(message.cache_control);
-  if (mark !== undefined) out.cacheMark = mark;
+  const marked = mark && parts.findLast(({ kind }) => kind.case !== "reasoning" && !isBlankText(kind));
+  if (marked !== undefined) marked.cacheMark = mark;
+  const out: Message = { $typeName: "parley.v1.Message", role: ROLES[message.role], parts };
+  if (message.name != null) out.name = message.name;
   return out;
 }
 
-function toContent({ content, images, audio }: ChatMessage, path: string): ContentPart[] {
-  const parts: ContentPart[] =
-    typeof content === "string"
-      ? content === ""
-        ? []
-        : [withContent({ case: "text", value: content })]
-      : (content ?? []).map((part, index) => toPart(part, `${path}.content[${index}]`));
-  // Images of an earlier answer are sent back beside its text.
-  images?.forEach((image, index) => parts.push(toPart(image, `${path}.images[${index}]`)));
-  if (audio != null) parts.push(withContent({ case: "audio", value: create(AudioSchema, { id: audio.id }) }));
+const isBlankText = (kind: Part["kind"]): boolean => kind.case === "text" && kind.value.trim() === "";
+
+function toParts(message: ChatMessage, path: string): Part[] {
+  const content = toContent(message, path);
+  if (message.role === "tool") {
+    const toolCallId = message.tool_call_id ?? "";
+    return [
+      toPart({
+        case: "toolResult",
+        value: { $typeName: "parley.v1.ToolResult", toolCallId, parts: content, isError: false },
+      }),
+    ];
+  }
+  if (message.refusal != null) content.push(toPart({ case: "refusal", value: message.refusal }));
+  const calls = message.tool_calls?.map(toToolCall) ?? [];
+  const reasoning = toReasoning(message);
+  const parts = reasoning.length === 0 ? [...content, ...calls] : inOrder(reasoning, content, calls);
+  const signature = signatureOf(message.extra_content);
+  if (signature !== undefined) sign(parts, signature);
   return parts;
 }
 
-function withContent(content: ContentPart["content"]): ContentPart {
-  return { $typeName: "parley.v1.ContentPart", content };
+/** A reasoning part, and how much text and how many calls came before it. */
+interface PlacedReasoning {
+  readonly part: Part;
+  readonly textOffset: number;
+  readonly callOffset: number;
 }
 
-function toPart(part: ChatPart, path: string): ContentPart {
-  const out = withContent(toPartContent(part, path));
+/** The parts of an assistant message in the order of the answer, which the OpenAI format does not have. */
+function inOrder(reasoning: readonly PlacedReasoning[], content: readonly Part[], calls: readonly Part[]): Part[] {
+  const parts: Part[] = [];
+  const left = [...content];
+  let textAt = 0;
+  let callAt = 0;
+  for (const { part, textOffset, callOffset } of reasoning) {
+    while (left.length > 0 && textAt < textOffset) {
+      const next = left.shift()!;
+      const taken = textOffset - textAt;
+      if (next.kind.case === "text" && next.kind.value.length > taken) {
+        const { value } = next.kind;
+        parts.push(toPart({ case: "text", value: value.slice(0, taken) }));
+        left.unshift({ ...next, kind: { case: "text", value: value.slice(taken) } });
+      } else parts.push(next);
+      textAt += next.kind.case === "text" ? Math.min(next.kind.value.length, taken) : 0;
+    }
+    while (callAt < Math.min(callOffset, calls.length)) parts.push(calls[callAt++]!);
+    parts.push(part);
+  }
+  return [...parts, ...left, ...calls.slice(callAt)];
+}
+
+/**
+ * Puts the message's signature on the part that it came from, as far as that is known. Text models of Google sign their last text,
+ * image models their first. Without a text it came alone, in an empty text.
+ */
+function sign(parts: Part[], signature: string): void {
+  const isText = ({ kind }: Part): boolean => kind.case === "text";
+  const hasImage = parts.some(({ kind }) => kind.case === "image");
+  const text = hasImage ? parts.find(isText) : parts.findLast(isText);
+  if (text === undefined) parts.push(toPart({ case: "text", value: "" }, signature));
+  else text.signature = signature;
+}
+
+function toContent({ content, images, audio }: ChatMessage, path: string): Part[] {
+  const parts: Part[] =
+    typeof content === "string"
+      ? content === ""
+        ? []
+        : [toPart({ case: "text", value: content })]
+      : (content ?? []).map((part, index) => toContentPart(part, `${path}.content[${index}]`));
+  // Images of an earlier answer are sent back beside its text.
+  images?.forEach((image, index) => parts.push(toContentPart(image, `${path}.images[${index}]`)));
+  if (audio != null) parts.push(toPart({ case: "audio", value: create(AudioSchema, { id: audio.id }) }));
+  return parts;
+}
+
+function toContentPart(part: ChatPart, path: string): Part {
+  const signature = part.type === "image_url" ? (signatureOf(part.extra_content) ?? "") : "";
+  const out = toPart(toPartContent(part, path), signature);
   const mark = "cache_control" in part ? toCacheMark(part.cache_control as { ttl?: string | null } | null) : undefined;
   if (mark !== undefined) out.cacheMark = mark;
   return out;
 }
 
-function toPartContent(part: ChatPart, path: string): ContentPart["content"] {
+function toPartContent(part: ChatPart, path: string): Part["kind"] {
   switch (part.type) {
     case "text":
       return { case: "text", value: part.text };
@@ -94,7 +153,7 @@ function toPartContent(part: ChatPart, path: string): ContentPart["content"] {
 function toImage(part: Extract<ChatPart, { type: "image_url" }>, path: string): Image {
   const given = part.image_url;
   const { url, detail } = typeof given === "string" ? { url: given, detail: undefined } : given;
-  const image = create(ImageSchema, { detail: detail ?? "", signature: signatureOf(part.extra_content) ?? "" });
+  const image = create(ImageSchema, { detail: detail == null ? ImageDetail.UNSPECIFIED : DETAILS[detail] });
   if (!/^data:/i.test(url)) {
     image.source = { case: "url", value: url };
     return image;
@@ -127,30 +186,35 @@ function plainFile(text: string): { data: Buffer; mediaType: string } | undefine
   return data && { data, mediaType: data.toString("latin1", 0, 5) === "%PDF-" ? "application/pdf" : "text/plain" };
 }
 
-function toToolCall(call: NonNullable<ChatMessage["tool_calls"]>[number]): ToolCall {
+function toToolCall(call: NonNullable<ChatMessage["tool_calls"]>[number]): Part {
   const custom = call.type === "custom";
-  return {
+  const value: ToolCall = {
     $typeName: "parley.v1.ToolCall",
     id: call.id,
     name: custom ? call.custom.name : call.function.name,
     arguments: custom ? call.custom.input : call.function.arguments,
-    signature: (custom ? undefined : signatureOf(call.extra_content)) ?? "",
     custom,
   };
+  return toPart({ case: "toolCall", value }, custom ? "" : (signatureOf(call.extra_content) ?? ""));
 }
 
-/** Reasoning blocks with signatures if the client kept them, else the text that it kept. */
-function toReasoning({ thinking_blocks: blocks, reasoning_content: text }: ChatMessage): ReasoningBlock[] {
-  if (blocks == null) return text == null || text === "" ? [] : [create(ReasoningBlockSchema, { text })];
-  return blocks.map((block) =>
-    create(ReasoningBlockSchema, {
-      text: block.thinking ?? "",
-      signature: block.signature ?? "",
-      redacted: block.type === "redacted_thinking" ? (block.data ?? "") : "",
-      textOffset: block.at?.text ?? 0,
-      toolCallOffset: block.at?.tools ?? 0,
-    }),
-  );
+/** Reasoning with signatures if the client kept them, else the text that it kept. */
+function toReasoning({ thinking_blocks: blocks, reasoning_content: text }: ChatMessage): PlacedReasoning[] {
+  if (blocks == null)
+    return text == null || text === "" ? [] : [{ part: toReasoningPart(text, ""), textOffset: 0, callOffset: 0 }];
+  return blocks.map((block) => ({
+    part: toReasoningPart(
+      block.thinking ?? "",
+      block.type === "redacted_thinking" ? (block.data ?? "") : "",
+      block.signature ?? "",
+    ),
+    textOffset: block.at?.text ?? 0,
+    callOffset: block.at?.tools ?? 0,
+  }));
+}
+
+function toReasoningPart(text: string, redacted: string, signature = ""): Part {
+  return toPart({ case: "reasoning", value: { $typeName: "parley.v1.Reasoning", text, redacted } }, signature);
 }
 
 /** Google's place for a thought signature, which clients of other providers pass through. */

@@ -7,6 +7,7 @@ import {
   ReasoningEffort,
   type ResponseFormat,
   ResponseFormatSchema,
+  Verbosity,
 } from "../../../gen/parley/v1/completion_pb.js";
 import {
   type FunctionTool,
@@ -18,6 +19,7 @@ import {
 } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { MAX_MESSAGES, MAX_UNRECOGNIZED } from "../../core/validate.ts";
+import { fieldNames, type NameOf } from "./field-names.ts";
 import { toCacheMark, toMessage } from "./messages.ts";
 import { type ChatRequest, INT32_MAX, KNOWN_MESSAGE_KEYS, KNOWN_REQUEST_KEYS } from "./schema.ts";
 import { readShape } from "./shape.ts";
@@ -28,9 +30,14 @@ export interface ReadRequest {
   readonly stream: boolean;
   /** Whether the stream ends with a usage chunk. */
   readonly includeUsage: boolean;
+  /** Names of fields that the contract does not have, for `Call.unrecognized`. */
+  readonly unrecognized: readonly string[];
+  /** The caller's names of the request's fields. */
+  readonly nameOf: NameOf;
 }
 
 const MODALITIES = { text: Modality.TEXT, image: Modality.IMAGE, audio: Modality.AUDIO } as const;
+const VERBOSITIES = { low: Verbosity.LOW, medium: Verbosity.MEDIUM, high: Verbosity.HIGH } as const;
 const EFFORTS = {
   none: ReasoningEffort.NONE,
   minimal: ReasoningEffort.MINIMAL,
@@ -48,8 +55,12 @@ const KNOWN_PARLEY_KEYS: ReadonlySet<string> = new Set(["strict"]);
 /** Converts the JSON of a request. Throws `invalid_request` that names each field of a wrong type. */
 export function readChatRequest(json: unknown): ReadRequest {
   const chat = readShape(json);
+  const request = toCompletionRequest(chat);
+  const unrecognized = unrecognizedFields(chat);
   return {
-    request: toCompletionRequest(chat),
+    request,
+    unrecognized,
+    nameOf: fieldNames(request.messages, unrecognized),
     stream: chat.stream === true,
     includeUsage: chat.stream_options?.include_usage === true,
   };
@@ -70,10 +81,10 @@ function toCompletionRequest(chat: ChatRequest): CompletionRequest {
     logitBias: {},
     tools: [],
     reasoningEffort: ReasoningEffort.UNSPECIFIED,
+    verbosity: Verbosity.UNSPECIFIED,
     metadata: {},
     strict: false,
-    unrecognizedFields: unrecognizedFields(chat),
-    openaiOptionsJson: {},
+    providerOptionsJson: {},
   };
   const maxTokens = chat.max_completion_tokens ?? chat.max_tokens;
   if (maxTokens != null)
@@ -118,14 +129,14 @@ function readOptions(chat: ChatRequest, request: CompletionRequest): void {
   if (chat.metadata != null) request.metadata = chat.metadata;
   if (chat.service_tier != null) request.serviceTier = chat.service_tier;
   if (chat.store != null) request.store = chat.store;
-  if (chat.verbosity != null) request.verbosity = chat.verbosity;
+  if (chat.verbosity != null) request.verbosity = VERBOSITIES[chat.verbosity];
   if (chat.prompt_cache_key != null) request.promptCacheKey = chat.prompt_cache_key;
   if (chat.prediction != null) {
     const { content } = chat.prediction;
     request.prediction = typeof content === "string" ? content : content.map((part) => part.text).join("");
   }
   for (const name of OPENAI_ONLY) {
-    if (chat[name] != null) request.openaiOptionsJson[name] = JSON.stringify(chat[name]);
+    if (chat[name] != null) request.providerOptionsJson[`openai.${name}`] = JSON.stringify(chat[name]);
   }
 }
 

@@ -1,76 +1,128 @@
 import { type Choice, type Completion, Modality } from "../../../gen/parley/v1/completion_pb.js";
-import type { Message, ToolCall } from "../../../gen/parley/v1/message_pb.js";
+import type { Part, ToolCall } from "../../../gen/parley/v1/message_pb.js";
 import type { Model } from "../../../gen/parley/v1/model_pb.js";
 import type { Failure } from "../../core/failure.ts";
 import { errorCode, FAILURE_TABLE } from "../../inbound/failure-table.ts";
 import * as write from "./answer.ts";
 import { attempt, HeldStrings, type JsonText } from "./answer.ts";
+import type { NameOf } from "./field-names.ts";
 
-/** Writes a completion as OpenAI's `chat.completion`. */
-export function writeChatCompletion(completion: Completion): JsonText {
+/** Writes a completion as OpenAI's `chat.completion`. `nameOf`: the caller's names of request fields. */
+export function writeChatCompletion(completion: Completion, nameOf: NameOf): JsonText {
   const held = new HeldStrings();
-  return held.putBack(JSON.stringify(toChatCompletion(completion, held)));
+  return held.putBack(JSON.stringify(toChatCompletion(completion, nameOf, held)));
 }
 
 /** Converts a completion to OpenAI's `chat.completion`; images are stored in `held`. */
-export function toChatCompletion(completion: Completion, held?: HeldStrings): object {
+export function toChatCompletion(completion: Completion, nameOf: NameOf, held?: HeldStrings): object {
   return {
     id: completion.id,
     object: "chat.completion",
-    created: Number(completion.created),
+    created: Number(completion.createTime?.seconds ?? 0n),
     model: completion.model,
     choices: completion.choices.map((choice) => toChoice(choice, held)),
     ...(completion.usage !== undefined && { usage: write.usage(completion.usage) }),
-    ...(completion.report !== undefined && { parley: write.parley(completion.report) }),
+    ...(completion.report !== undefined && { parley: write.parley(completion.report, nameOf) }),
   };
 }
 
 function toChoice(choice: Choice, held: HeldStrings | undefined): object {
   return {
     index: choice.index,
-    message: toMessage(choice.message!, held),
+    message: toMessage(choice.message!.parts, held),
     logprobs: write.logprobs(choice.logprobs),
     finish_reason: write.finishReason(choice.finishReason),
     native_finish_reason: choice.nativeFinishReason,
   };
 }
 
-function toMessage(message: Message, held: HeldStrings | undefined): object {
-  const reasoning = message.reasoning.map((block) => block.text).join("");
-  const signed = message.reasoning.filter((block) => block.signature !== "" || block.redacted !== "");
-  const speech = message.content.find(({ content }) => content.case === "audio")?.content;
+function toMessage(parts: readonly Part[], held: HeldStrings | undefined): object {
+  const pieces = sort(parts, held);
+  const { text, refusal, calls, speech } = pieces;
+  const reasoning = pieces.reasoning.map((block) => block.text).join("");
+  const signed = pieces.reasoning.filter((block) => block.signature !== "" || block.redacted !== "");
+  const signature = write.textSignature(pieces.textSignatures, pieces.hasImage);
+  const isSilent = text === "" && (calls.length > 0 || refusal !== undefined);
   return {
     role: "assistant",
-    content: toContent(message, held),
-    refusal: message.refusal ?? null,
+    // A string for text only; a list of parts in the provider's order with images.
+    content: pieces.hasImage ? pieces.content : isSilent ? null : text,
+    refusal: refusal ?? null,
     ...(reasoning !== "" && { reasoning_content: reasoning }),
     ...(signed.length > 0 && { thinking_blocks: signed.map(write.thinkingBlock) }),
-    ...(message.toolCalls.length > 0 && { tool_calls: message.toolCalls.map(toToolCall) }),
-    ...(message.signature !== undefined && { extra_content: write.thoughtSignature(message.signature) }),
-    ...(message.annotations.length > 0 && { annotations: message.annotations.map(write.annotation) }),
-    ...(speech?.case === "audio" && { audio: write.audio(speech.value) }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+    ...(signature !== "" && { extra_content: write.thoughtSignature(signature) }),
+    ...(pieces.annotations.length > 0 && { annotations: pieces.annotations }),
+    ...(speech !== undefined && { audio: speech }),
   };
 }
 
-/** A string for text only; a list of parts in the provider's order with images. */
-function toContent({ content, toolCalls, refusal }: Message, held: HeldStrings | undefined): string | null | object[] {
-  if (content.some((part) => part.content.case === "image")) {
-    return content.flatMap(({ content: part }) => {
-      if (part.case === "text") return [{ type: "text", text: part.value }];
-      return part.case === "image" ? [write.imagePart(part.value, held)] : [];
-    });
-  }
-  const text = content.map(({ content: part }) => (part.case === "text" ? part.value : "")).join("");
-  return text === "" && (toolCalls.length > 0 || refusal !== undefined) ? null : text;
+/** The parts of an answer by their fields in the OpenAI format. */
+interface Pieces {
+  text: string;
+  /** Texts and images. */
+  readonly content: object[];
+  hasImage: boolean;
+  refusal: string | undefined;
+  readonly textSignatures: string[];
+  readonly reasoning: write.PlacedReasoning[];
+  readonly calls: object[];
+  readonly annotations: object[];
+  speech: object | undefined;
 }
 
-function toToolCall(call: ToolCall): object {
+function sort(parts: readonly Part[], held: HeldStrings | undefined): Pieces {
+  const out: Pieces = {
+    text: "",
+    content: [],
+    hasImage: false,
+    refusal: undefined,
+    textSignatures: [],
+    reasoning: [],
+    calls: [],
+    annotations: [],
+    speech: undefined,
+  };
+  for (const { kind, annotations, signature } of parts) {
+    switch (kind.case) {
+      case "text":
+        for (const each of annotations) out.annotations.push(write.annotation(each, out.text.length));
+        out.text += kind.value;
+        if (kind.value !== "") out.content.push({ type: "text", text: kind.value });
+        if (signature !== "") out.textSignatures.push(signature);
+        break;
+      case "image":
+        out.hasImage = true;
+        out.content.push(write.imagePart(kind.value, signature, held));
+        break;
+      case "refusal":
+        out.refusal = (out.refusal ?? "") + kind.value;
+        break;
+      case "reasoning": {
+        const { text, redacted } = kind.value;
+        const place = { textOffset: out.text.length, callOffset: out.calls.length };
+        out.reasoning.push({ text, redacted, signature, ...place });
+        break;
+      }
+      case "toolCall":
+        out.calls.push(toToolCall(kind.value, signature));
+        break;
+      case "audio":
+        out.speech ??= write.audio(kind.value);
+        break;
+      default:
+    }
+  }
+  return out;
+}
+
+function toToolCall(call: ToolCall, signature: string): object {
   if (call.custom) return { id: call.id, type: "custom", custom: { name: call.name, input: call.arguments } };
   return {
     id: call.id,
     type: "function",
     function: { name: call.name, arguments: call.arguments },
-    ...(call.signature !== "" && { extra_content: write.thoughtSignature(call.signature) }),
+    ...(signature !== "" && { extra_content: write.thoughtSignature(signature) }),
   };
 }
 

@@ -144,7 +144,7 @@ export const chatRequest = field(
       "The provider’s processing class, such as `auto`, `default`, `flex` or `priority`.",
     ),
     store: optional(z.boolean(), "Whether the provider may keep the completion."),
-    verbosity: optional(z.string(), "How wordy the answer should be: `low`, `medium` or `high`."),
+    verbosity: optional(z.enum(["low", "medium", "high"]), "How wordy the answer should be."),
     prediction: optional(
       z.looseObject({
         content: field(z.union([z.string(), z.array(textPart).max(MAX_PARTS)]), "The text, or parts of it."),

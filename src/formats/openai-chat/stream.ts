@@ -2,13 +2,15 @@ import type {
   ChoiceFinish,
   CompletionChunk,
   CompletionStart,
-  Delta,
-  ToolCallDelta,
+  PartDelta,
+  PartFinish,
+  PartStart,
   Usage,
 } from "../../../gen/parley/v1/completion_pb.js";
-import type { ReasoningBlock } from "../../../gen/parley/v1/message_pb.js";
+import type { Part } from "../../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import * as write from "./answer.ts";
+import type { NameOf } from "./field-names.ts";
 
 /** Comment that keeps proxies from closing a silent stream. Not an empty `data:` line, on which official clients throw. */
 export const KEEP_ALIVE = ": keep-alive\n\n";
@@ -17,10 +19,11 @@ const DONE = "data: [DONE]\n\n";
 
 /**
  * Writes chunks as OpenAI's `chat.completion.chunk` events. One writer per stream: it sends the role once per choice, numbers
- * the images, holds reasoning blocks until the finish, and the finish until the report.
+ * the images, holds reasoning blocks and the signature of texts until the finish, and the finish until the report.
  */
 export class ChunkWriter {
   readonly #includeUsage: boolean;
+  readonly #nameOf: NameOf;
   #head = "";
   #tail = "";
   readonly #choices = new Map<number, ChoiceState>();
@@ -33,15 +36,19 @@ export class ChunkWriter {
     return this.#ended;
   }
 
-  constructor({ includeUsage }: { readonly includeUsage: boolean }) {
+  /** `nameOf`: the caller's names of request fields. */
+  constructor({ includeUsage, nameOf }: { readonly includeUsage: boolean; readonly nameOf: NameOf }) {
     this.#includeUsage = includeUsage;
+    this.#nameOf = nameOf;
   }
 
   /** Converts chunks into events, as text; empty when nothing can be sent yet. */
   write(chunks: readonly CompletionChunk[]): string {
     let out = "";
     for (const { event } of chunks) {
-      if (event.case === "delta") out += this.#delta(event.value);
+      if (event.case === "partDelta") out += this.#delta(event.value);
+      else if (event.case === "partStart") out += this.#startPart(event.value);
+      else if (event.case === "partFinish") out += this.#finishPart(event.value);
       else if (event.case === "start") this.#start(event.value);
       else if (event.case === "finish") this.#finishes.push(event.value);
       else if (event.case === "usage") this.#usage = event.value;
@@ -50,42 +57,68 @@ export class ChunkWriter {
     return out;
   }
 
-  #start({ id, created, model }: CompletionStart): void {
+  #start({ id, createTime, model }: CompletionStart): void {
+    const created = createTime?.seconds ?? 0n;
     this.#head = `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},"choices":[`;
     this.#tail = this.#includeUsage ? `],"usage":null}\n\n` : "]}\n\n";
   }
 
-  #delta({ choiceIndex, content, logprobs }: Delta): string {
+  #startPart({ choiceIndex, partIndex, part }: PartStart): string {
+    if (part === undefined) return "";
+    const choice = this.#choice(choiceIndex);
+    const fields = beginPart(part, partIndex, choice);
+    return fields === undefined ? "" : this.#piece(choice, fields);
+  }
+
+  #delta({ choiceIndex, partIndex, content, logprobs }: PartDelta): string {
     const choice = this.#choice(choiceIndex);
     // Skip empty text, unless it has log probabilities.
-    const fields = content.value === "" && logprobs === undefined ? undefined : deltaFields(content, choice);
-    const role = this.#role(choiceIndex, choice);
-    if (fields === undefined) return role;
+    const fields = content.value === "" && logprobs === undefined ? undefined : deltaFields(content, partIndex, choice);
+    if (fields === undefined) return this.#role(choice);
     const probabilities = logprobs === undefined ? "null" : JSON.stringify(write.logprobs(logprobs));
+    return this.#piece(choice, fields, probabilities);
+  }
+
+  #finishPart({ choiceIndex, partIndex, signature }: PartFinish): string {
+    const choice = this.#choice(choiceIndex);
+    if (signature === "") return "";
+    const call = choice.calls.get(partIndex);
+    if (call !== undefined) return this.#piece(choice, JSON.stringify({ tool_calls: [signCall(call, signature)] }));
+    const reasoning = choice.reasoning.get(partIndex);
+    if (reasoning === undefined) choice.textSignatures.push(signature);
+    else reasoning.signature = signature;
+    return "";
+  }
+
+  /** A chunk with one delta, after the role. */
+  #piece(choice: ChoiceState, fields: string, logprobs = "null"): string {
     return (
-      role + this.#chunk(`{"index":${choiceIndex},"delta":${fields},"logprobs":${probabilities},"finish_reason":null}`)
+      this.#role(choice) +
+      this.#chunk(`{"index":${choice.index},"delta":${fields},"logprobs":${logprobs},"finish_reason":null}`)
     );
   }
 
   /** Sends the role once, with the first content: some clients concatenate repeated roles. */
-  #role(index: number, choice: ChoiceState): string {
+  #role(choice: ChoiceState): string {
     if (choice.begun) return "";
     choice.begun = true;
     return this.#chunk(
-      `{"index":${index},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`,
+      `{"index":${choice.index},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`,
     );
   }
 
   #end(report: Report): string {
     let out = "";
-    const routing = JSON.stringify(write.parley(report));
+    const routing = JSON.stringify(write.parley(report, this.#nameOf));
     for (const { choiceIndex: index, finishReason, nativeFinishReason } of this.#finishes) {
       const choice = this.#choice(index);
-      out += this.#role(index, choice);
-      if (choice.blocks.length > 0) {
-        const blocks = JSON.stringify({ thinking_blocks: choice.blocks.map(write.thinkingBlock) });
-        out += this.#chunk(`{"index":${index},"delta":${blocks},"logprobs":null,"finish_reason":null}`);
-      }
+      out += this.#role(choice);
+      const signature = write.textSignature(choice.textSignatures, choice.images > 0);
+      if (signature !== "")
+        out += this.#piece(choice, JSON.stringify({ extra_content: write.thoughtSignature(signature) }));
+      const blocks = [...choice.reasoning.values()].filter((one) => one.signature !== "" || one.redacted !== "");
+      if (blocks.length > 0)
+        out += this.#piece(choice, JSON.stringify({ thinking_blocks: blocks.map(write.thinkingBlock) }));
       const reason = `"finish_reason":"${write.finishReason(finishReason)}","native_finish_reason":${JSON.stringify(nativeFinishReason)}`;
       out += `${this.#head}{"index":${index},"delta":{},"logprobs":null,${reason}}],"parley":${routing}${this.#tail.slice(1)}`;
     }
@@ -102,58 +135,106 @@ export class ChunkWriter {
 
   #choice(index: number): ChoiceState {
     let choice = this.#choices.get(index);
-    if (choice === undefined)
-      this.#choices.set(index, (choice = { begun: false, images: 0, blocks: [], customCalls: new Set() }));
+    if (choice === undefined) this.#choices.set(index, (choice = newChoice(index)));
     return choice;
   }
 }
 
 interface ChoiceState {
+  readonly index: number;
   begun: boolean;
   images: number;
-  readonly blocks: ReasoningBlock[];
-  /** Indexes of custom tool calls: only their first piece has the type. */
-  readonly customCalls: Set<number>;
+  /** UTF-16 units of text so far. */
+  textLength: number;
+  /** Length of the texts before the last text part. */
+  textBefore: number;
+  /** By part index. */
+  readonly reasoning: Map<number, { -readonly [K in keyof write.PlacedReasoning]: write.PlacedReasoning[K] }>;
+  readonly calls: Map<number, CallState>;
+  readonly textSignatures: string[];
 }
 
-/** The `delta` object as JSON text; undefined for content that is sent later. */
-function deltaFields(content: Delta["content"], choice: ChoiceState): string | undefined {
+interface CallState {
+  /** Number of the call among those of the choice. */
+  readonly index: number;
+  readonly custom: boolean;
+}
+
+function newChoice(index: number): ChoiceState {
+  return {
+    index,
+    begun: false,
+    images: 0,
+    textLength: 0,
+    textBefore: 0,
+    reasoning: new Map(),
+    calls: new Map(),
+    textSignatures: [],
+  };
+}
+
+/** The `delta` object of a part's beginning as JSON text; undefined for a part that begins empty, or is sent later. */
+function beginPart({ kind, signature }: Part, partIndex: number, choice: ChoiceState): string | undefined {
+  switch (kind.case) {
+    case "text":
+      choice.textBefore = choice.textLength;
+      return undefined;
+    case "reasoning": {
+      const place = { textOffset: choice.textLength, callOffset: choice.calls.size };
+      choice.reasoning.set(partIndex, { ...kind.value, signature, ...place });
+      return undefined;
+    }
+    case "image":
+      return JSON.stringify({ images: [{ index: choice.images++, ...write.imagePart(kind.value, signature) }] });
+    case "toolCall": {
+      const { id, name, custom, arguments: text } = kind.value;
+      const call = { index: choice.calls.size, custom };
+      choice.calls.set(partIndex, call);
+      const extra = signature === "" ? {} : { extra_content: write.thoughtSignature(signature) };
+      const begun = custom
+        ? { index: call.index, id, type: "custom", custom: { name, input: text } }
+        : { index: call.index, id, type: "function", function: { name, arguments: text }, ...extra };
+      return JSON.stringify({ tool_calls: [begun] });
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** The `delta` object as JSON text; undefined for content that has no place in the format. */
+function deltaFields(content: PartDelta["content"], partIndex: number, choice: ChoiceState): string | undefined {
   switch (content.case) {
     case "text":
+      choice.textLength += content.value.length;
       return `{"content":${JSON.stringify(content.value)}}`;
-    case "reasoning":
+    case "reasoning": {
+      const reasoning = choice.reasoning.get(partIndex);
+      if (reasoning !== undefined) reasoning.text += content.value;
       return `{"reasoning_content":${JSON.stringify(content.value)}}`;
+    }
     case "refusal":
       return `{"refusal":${JSON.stringify(content.value)}}`;
-    case "toolCall":
-      return JSON.stringify({ tool_calls: [toolCall(content.value, choice)] });
-    case "image":
-      return JSON.stringify({ images: [{ index: choice.images++, ...write.imagePart(content.value) }] });
+    case "arguments": {
+      const call = choice.calls.get(partIndex);
+      return call && JSON.stringify({ tool_calls: [moreOf(call, content.value)] });
+    }
     case "audio":
       return JSON.stringify({ audio: write.audio(content.value) });
-    case "signature":
-      return JSON.stringify({ extra_content: write.thoughtSignature(content.value) });
     case "annotation":
-      return JSON.stringify({ annotations: [write.annotation(content.value)] });
-    case "reasoningBlock":
-      choice.blocks.push(content.value);
-      return undefined;
+      return JSON.stringify({ annotations: [write.annotation(content.value, choice.textBefore)] });
+    // The format has no place for native blocks. Images are whole here; their pieces are only between processes.
+    case "nativeJson":
+    case "imageData":
     case undefined:
       return undefined;
   }
 }
 
-/** The first piece of a call has id, type and name; later ones only arguments: clients concatenate repeated fields. */
-function toolCall(
-  { index, id, name, arguments: text, signature, custom }: ToolCallDelta,
-  { customCalls }: ChoiceState,
-): object {
-  if (custom) customCalls.add(index);
-  const signed = signature !== "" && { extra_content: write.thoughtSignature(signature) };
-  if (id === "")
-    return customCalls.has(index)
-      ? { index, custom: { input: text } }
-      : { index, function: { arguments: text }, ...signed };
-  if (custom) return { index, id, type: "custom", custom: { name, input: text } };
-  return { index, id, type: "function", function: { name, arguments: text }, ...signed };
+/** More arguments. ID, type and name are only in the first piece of a call: clients concatenate repeated fields. */
+function moreOf({ index, custom }: CallState, text: string): object {
+  return custom ? { index, custom: { input: text } } : { index, function: { arguments: text } };
+}
+
+function signCall(call: CallState, signature: string): object {
+  return { ...moreOf(call, ""), extra_content: write.thoughtSignature(signature) };
 }

@@ -167,6 +167,7 @@ const PROVIDER_OPTIONS: Readonly<Record<ProviderOption, OptionMessage>> = {
   web_search: OptionMessage.WEB_SEARCH,
   store: OptionMessage.STORE,
   prompt_cache_retention: OptionMessage.PROMPT_CACHE_RETENTION,
+  provider_tools: OptionMessage.PROVIDER_TOOLS,
 };
 
 const STATES: Readonly<Record<ReturnType<typeof keyState>, KeyState>> = {

@@ -6,6 +6,7 @@ import type {
   LoggedRequestSchema,
   RequestService,
 } from "../../../gen/parley/console/v1/request_pb.js";
+import { toAttemptMessage } from "../../core/attempt.ts";
 import { invalidField } from "../../core/failure.ts";
 import type { LedgerEntry } from "../../core/ledger.ts";
 import type { LimitState } from "../../core/limiter.ts";
@@ -102,7 +103,7 @@ function toRequestMessage(ended: EndedRequest): MessageInitShape<typeof LoggedRe
     streamed,
     outcome,
     message,
-    attempts: [...entry.attempts],
+    attempts: entry.attempts.map(toAttemptMessage),
     promptTokens: BigInt(tokens.prompt),
     cachedTokens: BigInt(tokens.cached),
     completionTokens: BigInt(tokens.completion),

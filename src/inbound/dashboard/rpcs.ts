@@ -13,10 +13,10 @@ import {
   type CheckedBody,
   type ConnectExchange,
   connectHandlers,
-  connectTimeoutMs,
   readConnect,
   runConnect,
 } from "../http/connect-call.ts";
+import { timeoutMsOf } from "../http/protocols.ts";
 import { openCall } from "../http/exchange.ts";
 import { readRequest } from "../serve-completion.ts";
 import { CALL, type ConsoleCall } from "./call.ts";
@@ -105,7 +105,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     const sessionId = ports.cookies.session.read(request.headers.cookie);
     const signedIn = sessionId === undefined ? undefined : await lookUp(access, sessionId);
     admit(policy, signedIn, clock.now());
-    const deadlineMs = connectTimeoutMs(exchange);
+    const deadlineMs = timeoutMsOf(request);
     const { open, done } = openCall(endsWithDrain ? endless : calls, exchange, deadlineMs);
     opened(done);
     if (endsWithDrain && draining) open.end(new Failure("overloaded", "The gateway is shutting down."));

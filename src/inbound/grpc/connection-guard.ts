@@ -2,7 +2,8 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Http2Session, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { keepAlive } from "./keepalive.ts";
-import { type GuardServices, StreamGuard } from "./stream-guard.ts";
+import { PendingCalls } from "./pending-calls.ts";
+import { type GuardServices, StreamGuard, type StreamGuardOptions } from "./stream-guard.ts";
 
 /** Interval of the checks of each connection. */
 const LOOK_MS = 200;
@@ -22,6 +23,9 @@ const OVERHEAD = { atOnce: 512 * 1024, perMs: 256, perStream: 1024, perByteSent:
 /** Allowance for calls that are reset right after their start: a burst, and a rate per second. */
 const QUICK_RESETS = { atOnce: 200, perMs: 0.05 } as const;
 
+/** Allowance for calls that are ended because they take too much: a burst, and a rate per second. */
+const EVICTIONS = { atOnce: 8, perMs: 0.001 } as const;
+
 /** A vanished client is detected within 2.5 minutes. */
 const KEEPALIVE = { everyMs: 120_000, answerMs: 20_000 };
 
@@ -33,6 +37,13 @@ interface StreamBegins {
   readonly headers: IncomingHttpHeaders;
 }
 
+export interface GuardOptions {
+  /** Age at which a connection gets GOAWAY, ±10 %. */
+  readonly maxAgeMs: number;
+  /** Limit of a request message. */
+  readonly maxReceiveBytes: number;
+}
+
 /**
  * Closes abusive connections. nghttp2 ends most floods of frames; it has no limit for WINDOW_UPDATE, ends a flood of resets after
  * a thousand calls, and has no time limits.
@@ -40,15 +51,17 @@ interface StreamBegins {
 export class ConnectionGuard {
   readonly #services: GuardServices;
   readonly #maxAgeMs: number;
+  readonly #maxReceiveBytes: number;
   readonly #connections = new Map<string, Connection>();
   readonly #ofSession = new WeakMap<Http2Session, Connection>();
   #cancelLook: (() => void) | undefined;
+  readonly #pending = new PendingCalls();
   readonly #begins = (message: unknown): void => this.#addStream(message as StreamBegins);
 
-  /** Age at which a connection gets GOAWAY, ±10 %. */
-  constructor(services: GuardServices, { maxAgeMs }: { readonly maxAgeMs: number }) {
+  constructor(services: GuardServices, { maxAgeMs, maxReceiveBytes }: GuardOptions) {
     this.#services = services;
     this.#maxAgeMs = maxAgeMs;
+    this.#maxReceiveBytes = maxReceiveBytes;
     subscribe(STREAM_BEGINS, this.#begins);
   }
 
@@ -93,7 +106,11 @@ export class ConnectionGuard {
       connection.session = session;
       keepAlive(session, KEEPALIVE);
     }
-    connection.add(stream, headers, this.#services);
+    connection.add(stream, headers, {
+      services: this.#services,
+      pending: (end) => this.#pending.add(connection, end),
+      maxReceiveBytes: this.#maxReceiveBytes,
+    });
   }
 
   #lookLater(): void {
@@ -128,6 +145,7 @@ class Connection {
   #bodyBytes = 0;
   #newStreams = 0;
   #quickResets = 0;
+  #evictions = 0;
   #endedMs: number | undefined;
 
   constructor(socket: Socket, { nowMs, leavesMs }: { readonly nowMs: number; readonly leavesMs: number }) {
@@ -137,11 +155,15 @@ class Connection {
     this.#lookedMs = nowMs;
   }
 
-  add(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, services: GuardServices): void {
+  add(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    shared: Omit<StreamGuardOptions, "took" | "evicted">,
+  ): void {
     const took = (bytes: number): void => {
       this.#bodyBytes += bytes;
     };
-    const guard = new StreamGuard(stream, headers, { services, took });
+    const guard = new StreamGuard(stream, headers, { ...shared, took, evicted: () => this.#evicted() });
     this.#streams.add(guard);
     this.#newStreams += 1;
     stream.once("close", () => {
@@ -154,6 +176,22 @@ class Connection {
     });
     // The stream must be known first, so that GOAWAY includes it.
     if (this.#leaving) setImmediate(() => this.#goAway());
+  }
+
+  /**
+   * Counts a call that was ended because it took too much. A client that does not read keeps such calls, so that too many of
+   * them end the connection.
+   */
+  #evicted(): void {
+    this.#evictions += 1;
+    // Not now: the library still uses the stream that has just begun.
+    if (this.#evictions > EVICTIONS.atOnce) process.nextTick(() => this.#end());
+  }
+
+  /** Ends the connection and frees its streams at once; the socket alone would free them when its close event comes. */
+  #end(): void {
+    this.session?.destroy();
+    this.socket.destroy();
   }
 
   get isIdle(): boolean {
@@ -202,6 +240,7 @@ class Connection {
       (bytesWritten - this.#written) * OVERHEAD.perByteSent +
       this.#bodyBytes * OVERHEAD.perByteOfBody;
     const spent = bytesRead - this.#read - this.#bodyBytes;
+    this.#evictions = Math.max(0, this.#evictions - (nowMs - this.#lookedMs) * EVICTIONS.perMs);
     this.#quickResets = Math.max(0, this.#quickResets - (nowMs - this.#lookedMs) * QUICK_RESETS.perMs);
     this.#credit = Math.min(OVERHEAD.atOnce, this.#credit + earned) - spent;
     [this.#lookedMs, this.#read, this.#written] = [nowMs, bytesRead, bytesWritten];

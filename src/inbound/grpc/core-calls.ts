@@ -28,12 +28,14 @@ import {
 } from "../../../gen/google/rpc/error_details_pb.js";
 import { StatusSchema } from "../../../gen/google/rpc/status_pb.js";
 import { type AttemptList, AttemptListSchema } from "../../../gen/parley/v1/report_pb.js";
+import { fromAttemptMessage } from "../../core/attempt.ts";
 import type { Clock } from "../../core/clock.ts";
 import { Failure, type FailureCode, type FailureDetail } from "../../core/failure.ts";
 import { HOPS_HEADER } from "../../core/hops.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
 import { FAILURE_TABLE } from "../failure-table.ts";
 import { readLimitHeaders } from "../headers.ts";
+import { UNRECOGNIZED_HEADER, writeUnrecognized } from "../unknown-fields.ts";
 import type { CoreChannels, Lease } from "./core-channels.ts";
 import { serviceDefinition } from "./definition.ts";
 
@@ -48,6 +50,8 @@ export interface CallFacts {
   readonly expiresMs?: number | undefined;
   /** Number of gateways that forwarded the request. Default: 0. */
   readonly hops?: number | undefined;
+  /** `Call.unrecognized`. Default: none. */
+  readonly unrecognized?: readonly string[] | undefined;
   /** Receives the caller's limits: with the first metadata, and with a refusal. */
   readonly heard: (facts: LimitFacts) => void;
   /** Receives a failure that no core reported: none was reachable, or its connection was lost. */
@@ -127,11 +131,13 @@ export class CoreCalls {
     }
   }
 
-  #send({ key, requestId, expiresMs, hops = 0 }: CallFacts): [Metadata, CallOptions] {
+  #send({ key, requestId, expiresMs, hops = 0, unrecognized }: CallFacts): [Metadata, CallOptions] {
     const metadata = new Metadata();
     metadata.set("authorization", `Bearer ${key}`);
     if (requestId !== undefined) metadata.set("x-request-id", requestId);
     if (hops > 0) metadata.set(HOPS_HEADER, String(hops));
+    const names = writeUnrecognized(unrecognized);
+    if (names !== undefined) metadata.set(UNRECOGNIZED_HEADER, names);
     if (expiresMs === undefined) return [metadata, {}];
     return [metadata, { deadline: this.#clock.now() + expiresMs - this.#clock.monotonic() }];
   }
@@ -272,7 +278,7 @@ export function reportedFailure({ metadata, details }: ServiceError): Failure | 
   const limits = limitsIn(metadata);
   return new Failure(code, details, {
     violations: (said.get(BadRequestSchema.typeName) as BadRequest | undefined)?.fieldViolations ?? [],
-    attempts: (said.get(AttemptListSchema.typeName) as AttemptList | undefined)?.attempts ?? [],
+    attempts: (said.get(AttemptListSchema.typeName) as AttemptList | undefined)?.attempts.map(fromAttemptMessage) ?? [],
     ...(isDetail(detail) && { detail }),
     ...(wait !== undefined && { retryAfterMs: durationMs(wait) }),
     ...(limits !== undefined && { limits }),

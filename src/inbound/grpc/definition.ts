@@ -21,29 +21,36 @@ export function encode(desc: DescMessage, message: Message): Buffer {
 }
 
 // Tags: field number and wire type, one byte each.
-const DELTA = (2 << 3) | 2;
+const PART_DELTA = (3 << 3) | 2;
 const CHOICE_INDEX = 1 << 3;
-const TEXT = (2 << 3) | 2;
+const PART_INDEX = 2 << 3;
+const TEXT = (3 << 3) | 2;
+/** A larger index takes more than one byte. */
+const MAX_SHORT_INDEX = 0x7f;
 
 /**
  * Encodes a text delta, which nearly all chunks are; undefined for any other chunk. The library's generic encoder takes longer
  * for a text delta than parsing the provider's event.
  */
 function encodeText({ event, $unknown }: CompletionChunk): Buffer | undefined {
-  if (event.case !== "delta" || $unknown !== undefined) return undefined;
-  const { choiceIndex, content, logprobs, $unknown: more } = event.value;
+  if (event.case !== "partDelta" || $unknown !== undefined) return undefined;
+  const { choiceIndex, partIndex, content, logprobs, $unknown: more } = event.value;
   if (content.case !== "text" || logprobs !== undefined || more !== undefined) return undefined;
-  // A larger index takes more than one byte.
-  if (choiceIndex < 0 || choiceIndex > 0x7f) return undefined;
+  if (choiceIndex < 0 || choiceIndex > MAX_SHORT_INDEX || partIndex < 0 || partIndex > MAX_SHORT_INDEX)
+    return undefined;
   const length = Buffer.byteLength(content.value);
-  const index = choiceIndex === 0 ? 0 : 2;
-  const delta = index + 1 + sizeOfLength(length) + length;
+  const indexes = (choiceIndex === 0 ? 0 : 2) + (partIndex === 0 ? 0 : 2);
+  const delta = indexes + 1 + sizeOfLength(length) + length;
   const bytes = Buffer.allocUnsafe(1 + sizeOfLength(delta) + delta);
-  bytes[0] = DELTA;
+  bytes[0] = PART_DELTA;
   let at = writeLength(bytes, 1, delta);
-  if (index > 0) {
+  if (choiceIndex > 0) {
     bytes[at++] = CHOICE_INDEX;
     bytes[at++] = choiceIndex;
+  }
+  if (partIndex > 0) {
+    bytes[at++] = PART_INDEX;
+    bytes[at++] = partIndex;
   }
   bytes[at++] = TEXT;
   at = writeLength(bytes, at, length);
@@ -83,7 +90,7 @@ export function serviceDefinition(service: DescService): ServiceDefinition {
   return Object.fromEntries(service.methods.map((method) => [method.localName, methodDefinition(method)]));
 }
 
-function methodDefinition(method: DescMethod): MethodDefinition<Encoded<Message>, Message> {
+function methodDefinition(method: DescMethod): MethodDefinition<Encoded<Message>, Message | Buffer> {
   return {
     path: `/${method.parent.typeName}/${method.name}`,
     originalName: method.localName,
@@ -91,7 +98,8 @@ function methodDefinition(method: DescMethod): MethodDefinition<Encoded<Message>
     responseStream: method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming",
     requestSerialize: (message) => Buffer.from(toBinary(method.input, message.read())),
     requestDeserialize: (bytes) => ({ bytes: bytes.length, read: () => decode(method.input, bytes) }),
-    responseSerialize: (message) => encode(method.output, message),
+    // A completion's handler has encoded it, to know its size.
+    responseSerialize: (message) => (Buffer.isBuffer(message) ? message : encode(method.output, message)),
     responseDeserialize: (bytes) => fromBinary(method.output, bytes),
   };
 }

@@ -1,6 +1,10 @@
 import type { Message } from "@bufbuild/protobuf";
 import { Metadata, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream } from "@grpc/grpc-js";
-import type { Completion, CompletionChunk, CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionChunk,
+  type CompletionRequest,
+  CompletionSchema,
+} from "../../../gen/parley/v1/completion_pb.js";
 import type { GetCurrentKeyRequest, Key } from "../../../gen/parley/v1/key_pb.js";
 import {
   type GetModelRequest,
@@ -17,20 +21,25 @@ import { newCompletionId, type OpenCall, requestIdFrom } from "../calls.ts";
 import { toKey } from "../current-key.ts";
 import { drained } from "../drain.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart, toLimitHeaders } from "../headers.ts";
+import { splitImages } from "../image-pieces.ts";
 import { pageOfModels } from "../list-models.ts";
+import { requireResponseSize } from "../response-size.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
-import { nameUnknownFields } from "../unknown-fields.ts";
-import type { Encoded } from "./definition.ts";
+import { readUnrecognized, UNRECOGNIZED_HEADER, unknownFields } from "../unknown-fields.ts";
+import { encode, type Encoded } from "./definition.ts";
 import { type CallFacts, toCompletionError, toServiceError } from "./status.ts";
 
 type AnyCall = ServerUnaryCall<Encoded<Message>, Message> | ServerWritableStream<Encoded<Message>, Message>;
 type CompletionCall =
-  | ServerUnaryCall<Encoded<CompletionRequest>, Completion>
+  | ServerUnaryCall<Encoded<CompletionRequest>, Buffer>
   | ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>;
 
 /** `getPeer` of grpc-js for a closed connection or stream. */
 const PEER_GONE = "unknown";
+
+/** Default of `max_response_bytes`: what gRPC clients receive by default. */
+const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 
 /** A call with the facts that every handler needs. */
 interface Opened {
@@ -49,18 +58,24 @@ interface Opened {
 
 /** Handlers of `CompletionService` for grpc-js. */
 export function completionHandlers(services: EdgeServices): {
-  create(call: ServerUnaryCall<Encoded<CompletionRequest>, Completion>, reply: sendUnaryData<Completion>): void;
+  /** Replies with an encoded `Completion`. */
+  create(call: ServerUnaryCall<Encoded<CompletionRequest>, Buffer>, reply: sendUnaryData<Buffer>): void;
   stream(call: ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>): void;
 } {
   return {
     create: (call, reply) =>
       void complete(services, call, {
         async run(request, principal, opened) {
-          const completion = await services.completions.create(request, toCall(opened, principal));
+          const completion = await services.completions.create(
+            request,
+            completionCall(request, call, { opened, principal }),
+          );
+          const bytes = encode(CompletionSchema, completion);
+          requireResponseSize(bytes.length, request.maxResponseBytes ?? MAX_RESPONSE_BYTES);
           const elapsedMs = services.clock.monotonic() - opened.arrivedMs;
           call.sendMetadata(toMetadata(opened, routingOfCompletion(completion, request.model, elapsedMs)));
           opened.answered();
-          reply(null, completion);
+          reply(null, bytes);
         },
         fail: (error) => reply(error),
       }),
@@ -158,15 +173,12 @@ async function complete(services: EdgeServices, call: CompletionCall, { run, fai
     // grpc-js has read the message; the stream's guard has charged its bytes to the key.
     bytes: call.request.bytes,
     isRead: true,
-    read: () => () => {
-      const request = call.request.read();
-      nameUnknownFields(request);
-      return request;
-    },
+    read: () => () => call.request.read(),
     run: (request, principal) => run(request, principal, opened),
     fail(failure) {
       opened.answered();
-      fail(toCompletionError(failure, factsOf(opened, failure)));
+      const leftMs = open.expiresMs === undefined ? undefined : open.expiresMs - services.clock.monotonic();
+      fail(toCompletionError(failure, { ...factsOf(opened, failure), leftMs }));
     },
   });
 }
@@ -176,9 +188,9 @@ async function writeStream(
   call: ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>,
   { request, principal, opened }: { request: CompletionRequest; principal: Principal; opened: Opened },
 ): Promise<void> {
-  await completions.stream(request, toCall(opened, principal), (batch) => {
+  await completions.stream(request, completionCall(request, call, { opened, principal }), (batch) => {
     let hasRoom = true;
-    for (const chunk of batch) {
+    for (const chunk of splitImages(batch)) {
       if (chunk.event.case === "start") {
         const facts = routingOfStart(chunk.event.value, request.model, clock.monotonic() - opened.arrivedMs);
         call.sendMetadata(toMetadata(opened, facts));
@@ -247,11 +259,23 @@ function sizeOf(batch: readonly CompletionChunk[]): number {
 }
 
 function sizeOfChunk({ event }: CompletionChunk): number {
-  const content = event.case === "delta" ? event.value.content : undefined;
+  if (event.case === "partStart") {
+    const kind = event.value.part?.kind;
+    return kind?.case === "image" && kind.value.source.case === "data" ? kind.value.source.value.length : 0;
+  }
+  const content = event.case === "partDelta" ? event.value.content : undefined;
   if (content?.case === "audio") return content.value.data.length;
-  if (content?.case === "image") return content.value.source.case === "data" ? content.value.source.value.length : 0;
-  if (content?.case === "toolCall") return content.value.arguments.length;
   return typeof content?.value === "string" ? content.value.length : 0;
+}
+
+/** The facts of a completion's call, with the request fields that this version does not know. */
+function completionCall(
+  request: CompletionRequest,
+  { metadata }: CompletionCall,
+  { opened, principal }: { readonly opened: Opened; readonly principal: Principal },
+): Call {
+  const forwarded = readUnrecognized(firstText(metadata, UNRECOGNIZED_HEADER));
+  return { ...toCall(opened, principal), unrecognized: [...new Set([...forwarded, ...unknownFields(request)])] };
 }
 
 function toCall(opened: Opened, principal: Principal): Call {

@@ -13,7 +13,9 @@ import type { Completions } from "../../core/completions.ts";
 import type { Failure } from "../../core/failure.ts";
 import type { Models } from "../../core/models.ts";
 import type { Principal } from "../../core/principal.ts";
+import { MAX_INT32 } from "../../core/validate.ts";
 import type { LastLimits } from "../headers.ts";
+import { ImageJoiner } from "../image-pieces.ts";
 import { type CallFacts, CoreCalls } from "./core-calls.ts";
 import { CoreChannels, type CoreState } from "./core-channels.ts";
 
@@ -65,16 +67,26 @@ export function connectCore({ target, waitMs = 5_000, clock, keyOf, limits, lost
           signal: caller.signal,
           expiresMs: caller.expiresMs,
           hops: caller.hops,
+          unrecognized: caller.unrecognized,
           lost: (failure) => lost(failure, caller.requestId),
         }
       : { expiresMs: soon(), lost: () => undefined }),
   });
   return {
     completions: {
-      create: (request, call) => calls.unary(CompletionService.method.create, request, factsOf(call)),
+      create: (request, call) =>
+        calls.unary(
+          CompletionService.method.create,
+          // This process receives responses of any size.
+          { ...request, maxResponseBytes: request.maxResponseBytes ?? MAX_INT32 },
+          factsOf(call),
+        ),
       async stream(request, call, emit) {
-        for await (const batch of calls.stream(CompletionService.method.stream, request, factsOf(call)))
-          await emit(batch);
+        const images = new ImageJoiner();
+        for await (const batch of calls.stream(CompletionService.method.stream, request, factsOf(call))) {
+          const chunks = images.join(batch);
+          if (chunks.length > 0) await emit(chunks);
+        }
       },
     },
     models: {

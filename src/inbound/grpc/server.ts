@@ -85,7 +85,7 @@ export async function startGrpcServer(
     server.addService(definition, reflection);
   }
 
-  const guard = new ConnectionGuard(services, { maxAgeMs: maxConnectionAgeMs });
+  const guard = new ConnectionGuard(services, { maxAgeMs: maxConnectionAgeMs, maxReceiveBytes });
   services.connections.onFull(() => guard.closeIdle());
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   // The library's listener does not expose connections, which the guard needs.

@@ -22,6 +22,8 @@ export interface CallFacts {
   readonly limits: LimitFacts | undefined;
   /** Whether the metadata was sent with a first message. Trailers do not repeat it: clients join both to one value. */
   readonly hasMetadata?: boolean;
+  /** Time until the call's deadline; undefined without one. */
+  readonly leftMs?: number | undefined;
 }
 
 /** Converts a failure into the status of a call, with `google.rpc` details and the facts in the trailers. */
@@ -37,12 +39,14 @@ export function toServiceError(failure: Failure, { requestId, limits, hasMetadat
 
 /**
  * The same for a completion, with `grpc-retry-pushback-ms` for clients that retry by a policy and do not read RetryInfo: the
- * wait, or -1 when a retry does not help.
+ * wait, or -1 when a retry does not help or the deadline passes before it: such a client sleeps until the deadline, and loses
+ * this failure.
  */
 export function toCompletionError(failure: Failure, facts: CallFacts): ServiceError {
   const error = toServiceError(failure, facts);
-  const waitMs = isFinal(failure) ? -1 : (retryAfterMs(failure) ?? -1);
-  error.metadata.set("grpc-retry-pushback-ms", String(Math.ceil(waitMs)));
+  const waitMs = isFinal(failure) ? undefined : retryAfterMs(failure);
+  const isInTime = waitMs !== undefined && waitMs < (facts.leftMs ?? Infinity);
+  error.metadata.set("grpc-retry-pushback-ms", isInTime ? String(Math.ceil(waitMs)) : "-1");
   return error;
 }
 

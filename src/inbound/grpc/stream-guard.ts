@@ -18,8 +18,28 @@ const LINGER_MS = 1000;
 /** Duration below which a reset call counts as a quick reset. */
 const QUICK_MS = 250;
 const ENCODING = "grpc-encoding";
+const NOTHING = Buffer.alloc(0);
 /** Reflection streams have no end of the request to wait for. */
 const REFLECTION = "/grpc.reflection.";
+/** Time after which a reflection stream without another request ends: tools ask and leave. */
+const REFLECTION_SILENCE_MS = 10_000;
+/** Limit of a call's metadata, names and values: HPACK repeats a header of 4 KiB in one byte. */
+const MAX_METADATA_BYTES = 8 * 1024;
+
+/**
+ * Removes binary metadata, which no service reads: of one header with 60,000 commas the library makes as many buffers. Returns
+ * whether the rest is within MAX_METADATA_BYTES; otherwise removes all of it.
+ */
+function limitMetadata(headers: IncomingHttpHeaders): boolean {
+  let bytes = 0;
+  for (const name in headers) {
+    if (name.endsWith("-bin")) delete headers[name];
+    else bytes += name.length + String(headers[name]).length;
+  }
+  if (bytes <= MAX_METADATA_BYTES) return true;
+  for (const name in headers) delete headers[name];
+  return false;
+}
 
 /**
  * Refuses compressed messages: the library inflates them, up to a thousandfold, before authentication. It answers
@@ -44,6 +64,28 @@ function writeUnlessEnded(this: ServerHttp2Stream, ...args: unknown[]): boolean 
 /** Services of the guard. */
 export type GuardServices = Pick<EdgeServices, "admission" | "authenticate" | "clock" | "refused">;
 
+/** What a guard needs beside its stream. */
+export interface StreamGuardOptions {
+  readonly services: GuardServices;
+  /** Counts a pending call, see `PendingCalls.add`. */
+  readonly pending: (end: () => void) => () => void;
+  /** Called when the stream is ended because it takes too much. */
+  readonly evicted: () => void;
+  /** Limit of a request message. */
+  readonly maxReceiveBytes: number;
+  readonly took: (bytes: number) => void;
+}
+
+/** The library refuses such a message too, but without details and without advice to retry policies. */
+function tooLarge(bytes: number, most: number): Failure {
+  return new Failure("request_too_large", `The message has ${bytes} bytes; this server receives at most ${most}.`);
+}
+
+/** After some second messages the library calls the handler of a call that it has ended: such a call never ends. */
+const secondMessage = (): Failure => new Failure("invalid_request", "This method takes one request message.");
+
+const silence = (): Failure => new Failure("deadline_exceeded", "There was no further request on this stream.");
+
 /** Guards one stream: its request must arrive, and its answer must be read. */
 export class StreamGuard {
   readonly stream: ServerHttp2Stream;
@@ -51,6 +93,8 @@ export class StreamGuard {
   readonly #services: GuardServices;
   readonly #sinceMs: number;
   #bytes = 0;
+  /** First bytes of the message, at most PREFIX_BYTES. */
+  #prefix: Buffer = NOTHING;
   /** Length of the request's message with its prefix; undefined until known. */
   #declaredBytes: number | undefined;
   /** Held while the request arrives. */
@@ -59,26 +103,44 @@ export class StreamGuard {
   #isWaiting = false;
   #giveUp: (() => void) | undefined;
   readonly #take: (piece: Buffer) => void;
+  readonly #isReflection: boolean;
+  /** Time of the last piece of a reflection stream. */
+  #heardMs: number;
+  /** To be called when the call is not pending any more. */
+  readonly #settled: () => void;
+  readonly #evicted: () => void;
+  /** Whether the rest of the request is read and dropped. */
+  #isDropped = false;
 
   /** `took` receives the size of every piece of the body. */
   constructor(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    { services, took }: { readonly services: GuardServices; readonly took: (bytes: number) => void },
+    { services, pending, evicted, maxReceiveBytes, took }: StreamGuardOptions,
   ) {
     this.stream = stream;
     this.#headers = headers;
     refuseCompressed(headers);
     this.#services = services;
-    this.#sinceMs = services.clock.monotonic();
-    this.#arrived = this.#target.startsWith(REFLECTION);
+    this.#sinceMs = this.#heardMs = services.clock.monotonic();
+    this.#isReflection = this.#arrived = this.#target.startsWith(REFLECTION);
+    this.#evicted = evicted;
+    this.#settled = this.#isReflection ? () => undefined : pending(() => this.#evict());
+    if (!limitMetadata(headers)) this.#evict();
+    stream.once("end", this.#settled);
     this.#take = (piece) => {
       const { length } = piece;
       took(length);
+      if (this.#isReflection) this.#heardMs = services.clock.monotonic();
       const before = this.#bytes;
       this.#bytes += length;
-      if (before === 0 && length >= PREFIX_BYTES && !this.#arrived)
-        this.#declaredBytes = PREFIX_BYTES + piece.readUInt32BE(1);
+      if (this.#isDropped) return;
+      const messageBytes = this.#declaredBytes === undefined ? this.#readPrefix(piece) : undefined;
+      if (messageBytes !== undefined) {
+        this.#declaredBytes = PREFIX_BYTES + messageBytes;
+        if (messageBytes > maxReceiveBytes) return this.#refuseMessage(tooLarge(messageBytes, maxReceiveBytes));
+      }
+      if (this.#bytes > (this.#declaredBytes ?? Infinity)) return this.#refuseMessage(secondMessage());
       if (before <= UNCHARGED_BYTES && this.#bytes > UNCHARGED_BYTES) void this.#charge();
       else if (this.#slot !== undefined) this.#received(this.#slot);
     };
@@ -86,8 +148,18 @@ export class StreamGuard {
     stream.write = writeUnlessEnded;
   }
 
+  /** Length of the message, once its prefix has arrived, which may take several pieces. */
+  #readPrefix(piece: Buffer): number | undefined {
+    if (this.#arrived) return undefined;
+    // A copy: a part of the piece would keep all of its memory.
+    const prefix = Buffer.concat([this.#prefix, piece.subarray(0, PREFIX_BYTES)]);
+    this.#prefix = prefix.length < PREFIX_BYTES ? prefix : NOTHING;
+    return prefix.length < PREFIX_BYTES ? undefined : prefix.readUInt32BE(1);
+  }
+
   /** Call it when the stream is closed. */
   closed(): void {
+    this.#settled();
     this.#release();
   }
 
@@ -99,6 +171,7 @@ export class StreamGuard {
 
   look(nowMs: number): void {
     if (!this.#arrived) this.#lookAtRequest(nowMs - this.#sinceMs);
+    else if (this.#isReflection && nowMs - this.#heardMs > REFLECTION_SILENCE_MS) this.#refuse(silence());
     this.#lookAtAnswer();
   }
 
@@ -128,6 +201,7 @@ export class StreamGuard {
       const principal = await this.#services.authenticate(this.#headers.authorization);
       if (this.stream.readableEnded || this.stream.destroyed) return;
       this.#slot = this.#services.admission.receive(principal, this.#declaredBytes);
+      this.#settled();
       // Released before the library calls the handler, which takes a slot of its own.
       this.stream.prependOnceListener("end", this.#release);
       this.#received(this.#slot);
@@ -149,6 +223,21 @@ export class StreamGuard {
     this.#slot = undefined;
   };
 
+  /** Ends the stream at once. gRPC clients read the code as RESOURCE_EXHAUSTED. */
+  #evict(): void {
+    const { stream } = this;
+    // Otherwise the library's next answer throws, which ends the process.
+    stream.respond = stream.sendTrailers = () => undefined;
+    stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    this.#evicted();
+  }
+
+  /** Refuses a message before the library does, which still gets the piece that is arriving. */
+  #refuseMessage(failure: Failure): void {
+    this.stream.respond = () => undefined;
+    this.#refuse(failure);
+  }
+
   /** Drops the rest of the request and refuses it at its end: most clients read nothing before they have sent all. */
   #refuseAtItsEnd(reason: unknown): void {
     const failure = Failure.from(reason);
@@ -168,7 +257,14 @@ export class StreamGuard {
       "grpc-message": encodeURIComponent(details),
     };
     if (stream.headersSent) this.#endWith(status);
-    else stream.respond({ ":status": 200, "content-type": "application/grpc+proto", ...status }, { endStream: true });
+    else {
+      const { respond } = Object.getPrototypeOf(stream) as Pick<ServerHttp2Stream, "respond">;
+      respond.call(
+        stream,
+        { ":status": 200, "content-type": "application/grpc+proto", ...status },
+        { endStream: true },
+      );
+    }
     this.#linger();
   }
 
@@ -186,6 +282,7 @@ export class StreamGuard {
   /** Reads and drops the rest of the request, without telling the library of its end. */
   #keepNothing(): void {
     const { stream } = this;
+    this.#isDropped = true;
     this.#release();
     stream.removeAllListeners("data").removeAllListeners("end").on("data", this.#take).resume();
   }

@@ -2,6 +2,7 @@ import type { CompletionChunk, CompletionStart } from "../../../gen/parley/v1/co
 import type { Call } from "../../core/call.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { HOPS_HEADER, readHops, refuseCircles } from "../../core/hops.ts";
+import { renameFields } from "../../formats/openai-chat/field-names.ts";
 import { readChatRequest, type ReadRequest } from "../../formats/openai-chat/request.ts";
 import { toErrorEvent, writeChatCompletion } from "../../formats/openai-chat/response.ts";
 import { ChunkWriter } from "../../formats/openai-chat/stream.ts";
@@ -35,7 +36,7 @@ export async function chatCompletions(
 ): Promise<void> {
   const { request, requestId, arrivedMs } = exchange;
   const { open, done } = openCall(services.calls, exchange, deadlineMs(exchange));
-  let requested: string | undefined;
+  let asked: ReadRequest | undefined;
   let hops = 0;
   await serveCompletion<ReadRequest>(services, {
     entrance: "http",
@@ -51,7 +52,7 @@ export async function chatCompletions(
       return () => readChatRequest(parseBody(body));
     },
     run(read) {
-      requested = read.request.model;
+      asked = read;
       const call: Call = {
         principal,
         requestId,
@@ -61,6 +62,7 @@ export async function chatCompletions(
         expiresMs: open.expiresMs,
         arrivedMs,
         hops,
+        unrecognized: read.unrecognized,
         permitted: open.permitted,
         admitted: (facts) => {
           exchange.limits = facts;
@@ -68,7 +70,10 @@ export async function chatCompletions(
       };
       return (read.stream ? streamed : whole)(services, exchange, { read, call, open });
     },
-    fail: (failure) => exchange.fail(failure, requested === undefined ? [] : routingOfFailure(failure, requested)),
+    fail(failure) {
+      if (asked === undefined) return exchange.fail(failure);
+      exchange.fail(renameFields(failure, asked.nameOf), routingOfFailure(failure, asked.request.model));
+    },
   });
   done();
 }
@@ -80,7 +85,7 @@ async function whole(
 ): Promise<void> {
   const completion = await services.completions.create(read.request, call);
   const facts = routingOfCompletion(completion, read.request.model, services.clock.monotonic() - call.arrivedMs);
-  await exchange.largeJson(writeChatCompletion(completion), facts, { clock: services.clock, open });
+  await exchange.largeJson(writeChatCompletion(completion, read.nameOf), facts, { clock: services.clock, open });
 }
 
 async function streamed(
@@ -95,7 +100,7 @@ async function streamed(
     call: open,
     head: () => exchange.headerList(STREAM_HEADERS, facts),
   });
-  const chunks = new ChunkWriter({ includeUsage: read.includeUsage });
+  const chunks = new ChunkWriter(read);
   try {
     // The last events wait for the end of the stream, after the completion was recorded.
     let last = "";
@@ -114,7 +119,7 @@ async function streamed(
   } catch (reason) {
     writer.close();
     if (!writer.begun) throw reason;
-    const failure = Failure.from(reason);
+    const failure = renameFields(Failure.from(reason), read.nameOf);
     if (failure.code === "cancelled") exchange.response.destroy();
     else writer.abort(toErrorEvent(failure));
   }

@@ -1,9 +1,8 @@
-import type { IncomingMessage } from "node:http";
 import { type DescMessage, fromBinary, fromJson, fromJsonString, type JsonValue } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { isFieldError } from "@bufbuild/protobuf/reflect";
 import { type ConnectRouter, type ContextValues, createConnectRouter, type Interceptor } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerRequest, UniversalServerResponse } from "@connectrpc/connect/protocol";
-import { parseContentType } from "@connectrpc/connect/protocol-connect";
 import type { Clock } from "../../core/clock.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { requireDecodable, requireDecodableJson } from "../arrival-limits.ts";
@@ -11,6 +10,7 @@ import type { OpenCall } from "../calls.ts";
 import { drained } from "../drain.ts";
 import { type BodyMeter, type BodySource, gunzip, readBody } from "./body.ts";
 import { parseBody } from "./exchange.ts";
+import { formOfBody, type MessageForm, readQuery, requireReadableTimeout } from "./protocols.ts";
 
 const MAX_REPLY_BYTES = 64 * 1024 * 1024;
 
@@ -19,24 +19,26 @@ const ENVELOPE_BYTES = 5;
 /** Flag of a compressed message. */
 const COMPRESSED = 1;
 
-/** Handlers of the Connect protocol, JSON and binary, by their paths. */
+/** Handlers of the Connect protocol and of gRPC-Web, JSON and binary, by their paths. */
 export type ConnectHandlers = ReadonlyMap<string, UniversalHandler>;
 
 export interface ConnectOptions {
   /** Size limit of messages in bytes. */
   readonly maxBodyBytes: number;
   readonly interceptors?: Interceptor[];
+  /** Whether gRPC-Web is served beside Connect. Default: false. */
+  readonly grpcWeb?: boolean;
 }
 
 /** Builds the handlers of the services that `addRoutes` adds. */
 export function connectHandlers(
   addRoutes: (router: ConnectRouter) => void,
-  { maxBodyBytes, interceptors = [] }: ConnectOptions,
+  { maxBodyBytes, interceptors = [], grpcWeb = false }: ConnectOptions,
 ): ConnectHandlers {
   const router = createConnectRouter({
     // gRPC has a server of its own.
     grpc: false,
-    grpcWeb: false,
+    grpcWeb,
     connect: true,
     acceptCompression: [],
     readMaxBytes: maxBodyBytes,
@@ -79,26 +81,15 @@ export async function readConnect(
   exchange: ConnectExchange,
   meter?: BodyMeter,
 ): Promise<() => CheckedBody> {
-  const isStream = method.methodKind !== "unary";
-  const type = parseContentType(exchange.request.headers["content-type"] ?? null);
-  if (type?.stream !== isStream) {
-    const prefix = `application/${isStream ? "connect+" : ""}`;
-    throw new Failure("invalid_request", `The content-type header must be ${prefix}json or ${prefix}proto.`);
-  }
-  const isCompressed = readEncoding(exchange.request, isStream ? "connect-content-encoding" : "content-encoding");
-  requireReadableTimeout(exchange);
+  const { request } = exchange;
+  const isQuery = request.method !== "POST" && method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+  const query = isQuery ? readQuery(request) : undefined;
+  const form = query ?? formOfBody(request, method);
+  requireReadableTimeout(request);
   const limits = { maxBytes: exchange.maxBodyBytes, ...(meter !== undefined && { meter }) };
-  const body = await readBody(exchange, exchange.call, limits);
-  const content = isCompressed ? await (isStream ? gunzipMessage(body, limits) : gunzip(body, limits)) : body;
-  return () => check(type, content, method.input);
-}
-
-/** Whether the body is compressed. Throws `invalid_request` for an encoding other than gzip. */
-function readEncoding({ headers }: IncomingMessage, header: "content-encoding" | "connect-content-encoding"): boolean {
-  const encoding = headers[header] ?? "identity";
-  if (encoding === "gzip") return true;
-  if (encoding === "identity") return false;
-  throw new Failure("invalid_request", `The ${header} header must be gzip or identity.`);
+  const body = query?.content ?? (await readBody(exchange, exchange.call, limits));
+  const content = form.compressed ? await (form.enveloped ? gunzipMessage(body, limits) : gunzip(body, limits)) : body;
+  return () => check(form, content, method.input);
 }
 
 /** Decompresses the message of an envelope, if its flag says that it is compressed. */
@@ -118,21 +109,8 @@ export async function runConnect(
   exchange: ConnectExchange,
   body: CheckedBody,
 ): Promise<void> {
-  await writeReply(exchange, await handler(toUniversalRequest(exchange, body)));
-}
-
-/** Connect's deadline header. */
-const TIMEOUT_HEADER = "connect-timeout-ms";
-
-/** Time to the deadline by Connect's header; undefined without a valid one. */
-export function connectTimeoutMs({ request }: Pick<BodySource, "request">): number | undefined {
-  const text = request.headers[TIMEOUT_HEADER];
-  return typeof text === "string" && /^\d{1,10}$/.test(text) ? Number(text) : undefined;
-}
-
-function requireReadableTimeout({ request }: Pick<BodySource, "request">): void {
-  if (request.headers[TIMEOUT_HEADER] !== undefined && connectTimeoutMs({ request }) === undefined)
-    throw invalidField(TIMEOUT_HEADER, "must be a number of milliseconds of at most ten digits");
+  const isStream = handler.method.methodKind !== "unary";
+  await writeReply(exchange, await handler(toUniversalRequest(exchange, body)), isStream);
 }
 
 /**
@@ -140,20 +118,16 @@ function requireReadableTimeout({ request }: Pick<BodySource, "request">): void 
  * to the library, which would answer undecodable input with its parser's message, no record, and an internal error for
  * broken bytes.
  */
-function check(
-  { stream, binary }: { readonly stream: boolean; readonly binary: boolean },
-  body: Buffer,
-  desc: DescMessage,
-): CheckedBody {
-  const message = stream ? body.subarray(ENVELOPE_BYTES) : body;
+function check({ enveloped, binary }: MessageForm, body: Buffer, desc: DescMessage): CheckedBody {
+  const message = enveloped ? body.subarray(ENVELOPE_BYTES) : body;
   const isEnveloped =
-    stream && body.length >= ENVELOPE_BYTES && body[0] === 0 && body.readUInt32BE(1) === message.length;
-  if (stream && !isEnveloped) throw invalidField("request", "is not one message in its envelope");
+    enveloped && body.length >= ENVELOPE_BYTES && body[0] === 0 && body.readUInt32BE(1) === message.length;
+  if (enveloped && !isEnveloped) throw invalidField("request", "is not one message in its envelope");
   if (!binary) {
     const json = parseBody(message) as JsonValue;
     requireDecodableJson(json);
     // As the library does: parsed input may have no unknown fields, and text no duplicate ones.
-    if (!stream) {
+    if (!enveloped) {
       decoded(desc, () => fromJson(desc, json));
       return json;
     }
@@ -186,13 +160,15 @@ function toUniversalRequest(
   const header = new Headers();
   for (const [name, value] of Object.entries(request.headers)) {
     // The body is decompressed.
-    if (value !== undefined && !name.endsWith("content-encoding"))
+    if (value !== undefined && !name.endsWith("content-encoding") && name !== "grpc-encoding")
       header.set(name, Array.isArray(value) ? value.join(", ") : value);
   }
   if (Buffer.isBuffer(body)) header.set("content-length", String(body.length));
+  // A GET request is served as the POST request with the same message.
+  if (request.method !== "POST") header.set("content-type", `application/${Buffer.isBuffer(body) ? "proto" : "json"}`);
   return {
     httpVersion: request.httpVersion,
-    method: request.method ?? "",
+    method: "POST",
     url: new URL(path, "http://connect.invalid").toString(),
     header,
     body: Buffer.isBuffer(body) ? once(body) : body,
@@ -209,9 +185,9 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
 async function writeReply(
   { response, clock, call, headerList }: ConnectExchange,
   { status, header, body }: UniversalServerResponse,
+  isStream: boolean,
 ): Promise<void> {
   // A stream is complete at its last message.
-  const isStream = header?.get("content-type")?.startsWith("application/connect+") === true;
   const pace = { clock, call: isStream ? call : call.answering() };
   const writeHead = (): void => void response.writeHead(status, headerList(header ?? new Headers()));
   for await (const bytes of body ?? []) {

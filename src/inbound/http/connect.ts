@@ -1,7 +1,9 @@
+import { toBinary } from "@bufbuild/protobuf";
 import { type ConnectRouter, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
-import { CompletionService } from "../../../gen/parley/v1/completion_pb.js";
+import { CompletionSchema, CompletionService } from "../../../gen/parley/v1/completion_pb.js";
 import { KeyService } from "../../../gen/parley/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/v1/model_pb.js";
 import type { Call } from "../../core/call.ts";
@@ -10,21 +12,23 @@ import { newCompletionId, type OpenCall } from "../calls.ts";
 import { toKey } from "../current-key.ts";
 import { toConnectError } from "../error-details.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../headers.ts";
+import { splitImages } from "../image-pieces.ts";
 import { pageOfModels } from "../list-models.ts";
+import { requireResponseSize } from "../response-size.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { toAsyncIterable } from "../to-async-iterable.ts";
-import { nameUnknownFields } from "../unknown-fields.ts";
+import { unknownFields } from "../unknown-fields.ts";
 import { declaredBytes } from "./body.ts";
 import {
   answerConnect,
   type CheckedBody,
   type ConnectExchange,
   connectHandlers,
-  connectTimeoutMs,
   readConnect,
   runConnect,
 } from "./connect-call.ts";
+import { isGrpcWeb, timeoutMsOf } from "./protocols.ts";
 import { type Exchange, MAX_BODY_BYTES, openCall, PRIVATE_HEADERS } from "./exchange.ts";
 
 interface Admitted {
@@ -42,15 +46,18 @@ const COMPLETIONS = `/${CompletionService.typeName}/`;
 const MAX_QUESTION_BYTES = 16 * 1024;
 
 /**
- * The services over the Connect protocol, JSON and binary. Requests are authenticated, read and measured before the library
+ * The services over the Connect protocol and gRPC-Web, JSON and binary. Requests are authenticated, read and measured before the library
  * decodes them, with the limits of `/v1`.
  */
 export function connectHandler(services: EdgeServices): (exchange: Exchange, principal: KeyPrincipal) => Promise<void> {
-  const handlers = connectHandlers((router) => addRoutes(router, services), { maxBodyBytes: MAX_BODY_BYTES });
+  const handlers = connectHandlers((router) => addRoutes(router, services), {
+    maxBodyBytes: MAX_BODY_BYTES,
+    grpcWeb: true,
+  });
 
   return async (exchange, principal) => {
     const { request, response, path, requestId, arrivedMs } = exchange;
-    const { open, done } = openCall(services.calls, exchange, connectTimeoutMs(exchange));
+    const { open, done } = openCall(services.calls, exchange, timeoutMsOf(request));
     const call: Call = {
       principal,
       requestId,
@@ -115,9 +122,13 @@ async function answerQuestion(
   await answerConnect(handler, asked);
 }
 
-/** Writes a failure as a Connect error, for requests that reach no handler. */
+/** Writes a failure as an error of Connect or gRPC-Web, for requests that reach no handler. */
 export function writeConnectError(exchange: Exchange, failure: Failure): void {
   const error = toConnectError(failure, exchange.requestId);
+  if (isGrpcWeb(exchange.request)) {
+    const headers = [...setTrailerStatus(new Headers(), error)];
+    return exchange.refuse(failure, { status: 200, type: "application/grpc-web+proto", headers });
+  }
   exchange.refuse(failure, { status: codeToHttpStatus(error.code), body: errorToJson(error, undefined) });
 }
 
@@ -127,18 +138,20 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
   router.service(CompletionService, {
     create: (request, context) =>
       answer(context, async ({ call }) => {
-        nameUnknownFields(request);
-        const completion = await completions.create(request, call);
+        const completion = await completions.create(request, { ...call, unrecognized: unknownFields(request) });
+        const { maxResponseBytes } = request;
+        if (maxResponseBytes !== undefined)
+          requireResponseSize(toBinary(CompletionSchema, completion).length, maxResponseBytes);
         setFacts(context.responseHeader, routingOfCompletion(completion, request.model, elapsed(call)));
         return completion;
       }),
     async *stream(request, context) {
       const { call, open } = admittedOf(context);
       try {
-        nameUnknownFields(request);
-        const batches = toAsyncIterable((emit) => completions.stream(request, call, emit), open);
+        const asked = { ...call, unrecognized: unknownFields(request) };
+        const batches = toAsyncIterable((emit) => completions.stream(request, asked, emit), open);
         for await (const batch of batches) {
-          for (const chunk of batch) {
+          for (const chunk of splitImages(batch)) {
             if (chunk.event.case === "start") {
               setFacts(context.responseHeader, routingOfStart(chunk.event.value, request.model, elapsed(call)));
             }

@@ -22,6 +22,16 @@ export const PRIVATE_HEADERS = ["cache-control", "no-store", "x-content-type-opt
 
 type HeaderList = readonly (readonly [name: string, value: string])[];
 
+/** How a failure is written. */
+interface Refusal {
+  readonly status: number;
+  /** Default: empty. */
+  readonly body?: object;
+  /** Content type. Default: JSON. */
+  readonly type?: string;
+  readonly headers?: HeaderList;
+}
+
 /** One HTTP request and its response, for the routes. */
 export class Exchange {
   readonly request: IncomingMessage;
@@ -35,18 +45,21 @@ export class Exchange {
   limits: LimitFacts | undefined;
   /** Last known limits of the caller, for responses without counting; none before authentication. */
   limitsKnown: () => LimitFacts | undefined = () => undefined;
+  /** Whether other requests wait for the response on the same connection. */
+  readonly #isPipelined: () => boolean;
   /** Headers of every response: request ID, CORS. */
   readonly #headers: string[];
 
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
-    facts: { requestId: string; arrivedMs: number; headers: HeaderList },
+    facts: { requestId: string; arrivedMs: number; headers: HeaderList; isPipelined: () => boolean },
   ) {
     this.request = request;
     this.response = response;
     this.requestId = facts.requestId;
     this.arrivedMs = facts.arrivedMs;
+    this.#isPipelined = facts.isPipelined;
     const target = request.url!;
     const query = target.indexOf("?");
     this.path = query < 0 ? target : target.slice(0, query);
@@ -63,13 +76,13 @@ export class Exchange {
 
   #json(
     status: number,
-    body: object,
-    { headers, lingers }: { readonly headers: HeaderList; readonly lingers: boolean },
+    body: object | undefined,
+    { headers, lingers, type }: { readonly headers: HeaderList; readonly lingers: boolean; readonly type?: string },
   ): void {
     const { response } = this;
     if (response.destroyed || response.headersSent) return;
-    const text = JSON.stringify(body);
-    this.#head(status, Buffer.byteLength(text), headers);
+    const text = body === undefined ? "" : JSON.stringify(body);
+    this.#head(status, { bytes: Buffer.byteLength(text), ...(type !== undefined && { type }) }, headers);
     if (!lingers) return void response.end(text);
     response.write(text);
     endAfterBody(this);
@@ -83,23 +96,24 @@ export class Exchange {
   ): Promise<void> {
     const { response } = this;
     if (typeof json === "string" && isSmall(json)) {
-      this.#head(200, Buffer.byteLength(json), headers);
+      this.#head(200, { bytes: Buffer.byteLength(json) }, headers);
       return void response.end(json);
     }
     const pieces = typeof json === "string" ? [Buffer.from(json)] : json;
-    this.#head(
-      200,
-      pieces.reduce((sum, piece) => sum + piece.length, 0),
-      headers,
-    );
+    const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
+    this.#head(200, { bytes }, headers);
     await writeSlices(response, pieces, { clock, call: open.answering() });
     response.end(() => {
       if (!response.destroyed) release(pieces);
     });
   }
 
-  #head(status: number, bytes: number, headers: HeaderList): void {
-    const first = ["content-type", "application/json", ...PRIVATE_HEADERS, "content-length", String(bytes)];
+  #head(
+    status: number,
+    { bytes, type = "application/json" }: { readonly bytes: number; readonly type?: string },
+    headers: HeaderList,
+  ): void {
+    const first = ["content-type", type, ...PRIVATE_HEADERS, "content-length", String(bytes)];
     this.response.writeHead(status, this.headerList(first, headers));
   }
 
@@ -112,19 +126,21 @@ export class Exchange {
     this.refuse(failure, { status: FAILURE_TABLE[failure.code].http, body: toErrorBody(failure), headers: more });
   }
 
-  /** Writes a failure in any format, with `retry-after`; closes the connection when much of a body is still to come. */
-  refuse(
-    failure: Failure,
-    { status, body, headers = [] }: { readonly status: number; readonly body: object; readonly headers?: HeaderList },
-  ): void {
+  /**
+   * Writes a failure in any format, with `retry-after`. Closes the connection when much of a body is still to come, and when a
+   * stranger pipelines: Node accepts one new connection per turn of the event loop, and the requests of a few hundred such
+   * connections made turns so long that new ones waited for ten seconds.
+   */
+  refuse(failure: Failure, { status, body, type, headers = [] }: Refusal): void {
     this.limits = failure.limits ?? this.limits;
     const more = [...headers];
     const waitMs = retryAfterMs(failure);
     if (waitMs !== undefined)
       more.push(["retry-after", String(Math.ceil(waitMs / 1000))], ["retry-after-ms", String(Math.ceil(waitMs))]);
     const unread = hasUnreadBody(this.request, failure);
-    if (unread) more.push(["connection", "close"]);
-    this.#json(status, body, { headers: more, lingers: unread });
+    const isOfStranger = failure.code === "unauthenticated" || failure.code === "not_found";
+    if (unread || (isOfStranger && this.#isPipelined())) more.push(["connection", "close"]);
+    this.#json(status, body, { headers: more, lingers: unread, ...(type !== undefined && { type }) });
   }
 
   /** Headers of this exchange plus `more`, as the flat list that `writeHead` takes without copying. */

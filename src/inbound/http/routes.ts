@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { CompletionService } from "../../../gen/parley/v1/completion_pb.js";
 import { KeyService } from "../../../gen/parley/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/v1/model_pb.js";
@@ -11,7 +12,7 @@ export type Route =
   | { readonly name: "health" | "ready" | "chat" | "models" | "connect" | "preflight" | "document" }
   | { readonly name: "model"; readonly id: string };
 
-/** A route, or the allowed method of a path without the requested one. */
+/** A route, or the allowed methods of a path without the requested one. */
 export interface FoundRoute {
   readonly route?: Route;
   readonly allow?: string;
@@ -20,24 +21,31 @@ export interface FoundRoute {
 const CONNECT: Route = { name: "connect" };
 const PREFLIGHT: Route = { name: "preflight" };
 
-/** A route and its method. */
+/** A route and its methods. */
 interface ServedRoute {
-  readonly method: "GET" | "POST";
+  readonly methods: readonly ("GET" | "POST")[];
   readonly route: Route;
 }
 
-const CONNECT_PATHS = CONNECT_SERVICES.flatMap(({ typeName, methods }) =>
-  methods.map(({ name }) => `/${typeName}/${name}`),
+/** Calls without side effects may be GET requests too. */
+const CONNECT_ROUTES = CONNECT_SERVICES.flatMap(({ typeName, methods }) =>
+  methods.map(({ name, idempotency }): [path: string, served: ServedRoute] => [
+    `/${typeName}/${name}`,
+    {
+      methods: idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS ? ["POST", "GET"] : ["POST"],
+      route: CONNECT,
+    },
+  ]),
 );
 
 /** Routes of exact paths. */
 const AT: ReadonlyMap<string, ServedRoute> = new Map<string, ServedRoute>([
-  ["/v1/chat/completions", { method: "POST", route: { name: "chat" } }],
-  ["/v1/models", { method: "GET", route: { name: "models" } }],
-  ["/openapi.json", { method: "GET", route: { name: "document" } }],
-  ["/healthz", { method: "GET", route: { name: "health" } }],
-  ["/readyz", { method: "GET", route: { name: "ready" } }],
-  ...CONNECT_PATHS.map((path): [string, ServedRoute] => [path, { method: "POST", route: CONNECT }]),
+  ["/v1/chat/completions", { methods: ["POST"], route: { name: "chat" } }],
+  ["/v1/models", { methods: ["GET"], route: { name: "models" } }],
+  ["/openapi.json", { methods: ["GET"], route: { name: "document" } }],
+  ["/healthz", { methods: ["GET"], route: { name: "health" } }],
+  ["/readyz", { methods: ["GET"], route: { name: "ready" } }],
+  ...CONNECT_ROUTES,
 ]);
 
 /** GET routes below path prefixes; the rest of the path selects one. */
@@ -55,7 +63,7 @@ const BELOW: readonly { readonly path: string; readonly rest: string; routeOf(re
 
 /** All routes, such as `GET /v1/models/{id}`. */
 export const ROUTES: readonly string[] = [
-  ...[...AT].map(([path, { method }]) => `${method} ${path}`),
+  ...[...AT].flatMap(([path, { methods }]) => methods.map((method) => `${method} ${path}`)),
   ...BELOW.map(({ path, rest }) => `GET ${path}{${rest}}`),
 ];
 
@@ -104,17 +112,17 @@ export function adviseOn(path: string): string {
  */
 export function findRoute(path: string, method: string): FoundRoute {
   const exact = AT.get(path) ?? (path.startsWith("/v1/") && path.endsWith("/") ? AT.get(path.slice(0, -1)) : undefined);
-  if (exact !== undefined) return only(exact.method, method, exact.route);
+  if (exact !== undefined) return only(exact.methods, method, exact.route);
   const below = BELOW.find((one) => path.startsWith(one.path));
   const route = below?.routeOf(path.slice(below.path.length));
-  return route === undefined ? {} : only("GET", method, route);
+  return route === undefined ? {} : only(["GET"], method, route);
 }
 
-function only(served: "GET" | "POST", method: string, route: Route): FoundRoute {
+function only(served: ServedRoute["methods"], method: string, route: Route): FoundRoute {
   // Node sends the head only in response to HEAD.
-  if (method === served || (method === "HEAD" && served === "GET")) return { route };
+  if (served.some((one) => one === (method === "HEAD" ? "GET" : method))) return { route };
   if (method === "OPTIONS" && !WITHOUT_PREFLIGHT.has(route.name)) return { route: PREFLIGHT };
-  return { allow: served };
+  return { allow: served.join(", ") };
 }
 
 /** IDs with a slash: percent-encoded by the official client, raw by curl. */
@@ -140,6 +148,9 @@ const EXPOSED = [
   "retry-after",
   "retry-after-ms",
   "x-should-retry",
+  "grpc-status",
+  "grpc-message",
+  "grpc-status-details-bin",
 ].join(", ");
 
 /** CORS headers for the configured origins; `*` allows all. */

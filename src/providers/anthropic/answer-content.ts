@@ -1,43 +1,52 @@
 import { randomUUID } from "node:crypto";
-import { create } from "@bufbuild/protobuf";
-import { type CompletionChunk, type Delta, ToolCallDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
-import { ReasoningBlockSchema } from "../../../gen/parley/v1/message_pb.js";
-import { deltaChunk } from "../../core/chunks.ts";
-import { type Json, object, string } from "../wire/json.ts";
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import { ChoiceWriter, toPart } from "../../core/chunks.ts";
+import { array, type Json, object, parsed, string } from "../wire/json.ts";
 import { brokenCall } from "../wire/response-failure.ts";
-
-/** A reasoning block that has not ended. */
-interface OpenReasoning {
-  readonly kind: "reasoning";
-  text: string;
-  signature: string;
-  readonly redacted: string;
-  readonly textOffset: number;
-  readonly toolCallOffset: number;
-}
+import { toAnnotation } from "./citations.ts";
 
 /** A tool call that has not ended. */
 interface OpenCall {
   readonly kind: "call";
-  readonly index: number;
+  readonly partIndex: number;
   /** Arguments from the block's start: complete in a whole answer, empty in a stream. */
   readonly input: Json;
   written: boolean;
 }
 
+/** A block of a type that the contract has no word for. */
+interface OpenNative {
+  readonly kind: "native";
+  readonly block: Json;
+  /** Of a tool that the provider runs: its input's JSON, in pieces. */
+  input: string;
+}
+
+/** Reasoning with its signature so far. */
+interface OpenReasoning {
+  readonly kind: "reasoning";
+  signature: string;
+}
+
+interface OpenText {
+  readonly kind: "text";
+  /** Whether any text has come: citations need one. */
+  begun: boolean;
+  readonly citations: Json[];
+}
+
 /**
- * Maps the content blocks of one answer to chunks, for whole answers and streams alike: a block of a whole answer opens
- * with all of its content. Ignores blocks of unknown types.
+ * Maps the content blocks of one answer to parts, for whole answers and streams alike: a block of a whole answer opens
+ * with all of its content. Blocks of other types become native blocks.
  */
 export class AnswerContent {
-  readonly #open = new Map<unknown, OpenReasoning | OpenCall>();
-  #textLength = 0;
+  readonly #writer = new ChoiceWriter(0);
+  readonly #open = new Map<unknown, OpenText | OpenReasoning | OpenCall | OpenNative>();
   #calls = 0;
-  #begun = false;
 
   /** Whether any content was emitted. */
   get begun(): boolean {
-    return this.#begun;
+    return this.#writer.begun;
   }
 
   /** Number of tool calls. */
@@ -49,14 +58,17 @@ export class AnswerContent {
   open(index: unknown, block: Json, out: CompletionChunk[]): void {
     switch (block["type"]) {
       case "text":
-        return this.#emitText(string(block["text"]), out);
+        this.#open.set(index, { kind: "text", begun: false, citations: array(block["citations"]).map(object) });
+        return this.#addText(index, string(block["text"]), out);
       case "thinking":
-        this.#openReasoning(index, { signature: string(block["signature"]) });
-        return this.#emitReasoning(index, string(block["thinking"]), out);
+        this.#open.set(index, { kind: "reasoning", signature: string(block["signature"]) });
+        return this.#writer.text("reasoning", string(block["thinking"]), out);
       case "redacted_thinking":
-        return this.#openReasoning(index, { redacted: string(block["data"]) });
+        return this.#addRedacted(string(block["data"]), out);
       case "tool_use":
         return this.#openCall(index, block, out);
+      default:
+        if (string(block["type"]) !== "") this.#open.set(index, { kind: "native", block, input: "" });
     }
   }
 
@@ -64,11 +76,16 @@ export class AnswerContent {
   add(index: unknown, delta: Json, out: CompletionChunk[]): void {
     switch (delta["type"]) {
       case "text_delta":
-        return this.#emitText(string(delta["text"]), out);
+        return this.#addText(index, string(delta["text"]), out);
+      case "citations_delta": {
+        const block = this.#open.get(index);
+        if (block?.kind === "text") block.citations.push(object(delta["citation"]));
+        return;
+      }
       case "thinking_delta":
-        return this.#emitReasoning(index, string(delta["thinking"]), out);
+        return this.#writer.text("reasoning", string(delta["thinking"]), out);
       case "input_json_delta":
-        return this.#emitArguments(index, string(delta["partial_json"]), out);
+        return this.#addArguments(index, string(delta["partial_json"]), out);
       case "signature_delta": {
         const block = this.#open.get(index);
         if (block?.kind === "reasoning") block.signature += string(delta["signature"]);
@@ -80,62 +97,57 @@ export class AnswerContent {
   close(index: unknown, out: CompletionChunk[]): void {
     const block = this.#open.get(index);
     this.#open.delete(index);
-    if (block?.kind === "call" && !block.written) {
-      this.#emit(out, {
-        case: "toolCall",
-        value: create(ToolCallDeltaSchema, { index: block.index, arguments: JSON.stringify(block.input) }),
-      });
-    }
-    // A block without a signature cannot be sent back, and its text has already been emitted.
-    if (block?.kind === "reasoning" && (block.signature !== "" || block.redacted !== "")) {
-      const { text, signature, redacted, textOffset, toolCallOffset } = block;
-      const value = create(ReasoningBlockSchema, { text, signature, redacted, textOffset, toolCallOffset });
-      this.#emit(out, { case: "reasoningBlock", value });
-    }
+    if (block?.kind === "call") {
+      if (!block.written) this.#writer.arguments(block.partIndex, JSON.stringify(block.input), out);
+      this.#writer.endCall(block.partIndex, out);
+    } else if (block?.kind === "native") {
+      const input = block.input === "" ? {} : { input: parsed(block.input) ?? block.input };
+      this.#writer.native("anthropic", JSON.stringify({ ...block.block, ...input }), out);
+    } else if (block?.kind === "reasoning" && block.signature !== "") {
+      this.#writer.sign("reasoning", block.signature, out);
+    } else if (block?.kind === "text") {
+      const annotations = block.begun ? block.citations.map(toAnnotation) : [];
+      for (const annotation of annotations) if (annotation !== undefined) this.#writer.annotate(annotation, out);
+      this.#writer.endFlow(out);
+    } else if (block !== undefined) this.#writer.endFlow(out);
   }
 
-  /** Ends all open blocks at the end of the answer. */
-  closeAll(out: CompletionChunk[]): void {
+  /** Ends all open blocks and the answer; `refusal` explains why the model did not answer, empty without one. */
+  finish(
+    { refusal, ...ending }: Parameters<ChoiceWriter["finish"]>[0] & { readonly refusal: string },
+    out: CompletionChunk[],
+  ): void {
     for (const index of this.#open.keys()) this.close(index, out);
+    this.#writer.text("refusal", refusal, out);
+    this.#writer.finish(ending, out);
   }
 
-  #openReasoning(index: unknown, { signature = "", redacted = "" }: { signature?: string; redacted?: string }): void {
-    const place = { textOffset: this.#textLength, toolCallOffset: this.#calls };
-    this.#open.set(index, { kind: "reasoning", text: "", signature, redacted, ...place });
+  #addText(index: unknown, text: string, out: CompletionChunk[]): void {
+    const block = this.#open.get(index);
+    if (block?.kind === "text") block.begun ||= text !== "";
+    this.#writer.text("text", text, out);
+  }
+
+  #addRedacted(redacted: string, out: CompletionChunk[]): void {
+    if (redacted === "") return;
+    const value = { $typeName: "parley.v1.Reasoning", text: "", redacted } as const;
+    this.#writer.whole(toPart({ case: "reasoning", value }), out);
   }
 
   #openCall(index: unknown, block: Json, out: CompletionChunk[]): void {
     const name = string(block["name"]);
     if (name === "") throw brokenCall();
-    const call: OpenCall = { kind: "call", index: this.#calls++, input: object(block["input"]), written: false };
-    this.#open.set(index, call);
+    this.#calls += 1;
     const id = string(block["id"]) || `call_${randomUUID().replaceAll("-", "")}`;
-    const value = create(ToolCallDeltaSchema, { index: call.index, id, name });
-    this.#emit(out, { case: "toolCall", value });
+    const partIndex = this.#writer.beginCall({ id, name, arguments: "" }, "", out);
+    this.#open.set(index, { kind: "call", partIndex, input: object(block["input"]), written: false });
   }
 
-  #emitText(text: string, out: CompletionChunk[]): void {
-    if (text === "") return;
-    this.#textLength += text.length;
-    this.#emit(out, { case: "text", value: text });
-  }
-
-  #emitReasoning(index: unknown, text: string, out: CompletionChunk[]): void {
-    if (text === "") return;
+  #addArguments(index: unknown, text: string, out: CompletionChunk[]): void {
     const block = this.#open.get(index);
-    if (block?.kind === "reasoning") block.text += text;
-    this.#emit(out, { case: "reasoning", value: text });
-  }
-
-  #emitArguments(index: unknown, text: string, out: CompletionChunk[]): void {
-    const block = this.#open.get(index);
+    if (block?.kind === "native") block.input += text;
     if (text === "" || block?.kind !== "call") return;
     block.written = true;
-    this.#emit(out, { case: "toolCall", value: create(ToolCallDeltaSchema, { index: block.index, arguments: text }) });
-  }
-
-  #emit(out: CompletionChunk[], content: Delta["content"]): void {
-    this.#begun = true;
-    out.push(deltaChunk(0, content));
+    this.#writer.arguments(block.partIndex, text, out);
   }
 }

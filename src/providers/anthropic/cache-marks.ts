@@ -1,6 +1,7 @@
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
-import type { CacheMark } from "../../../gen/parley/v1/message_pb.js";
+import type { CacheMark, NativeBlock } from "../../../gen/parley/v1/message_pb.js";
 import type { UpstreamModel } from "../../core/provider.ts";
+import { parsed } from "../wire/json.ts";
 import type { TranslationLog } from "../wire/translation.ts";
 import type { ToolCallIds } from "./turns.ts";
 import type { Block, CacheControl, Markable, MessagesBody } from "./wire.ts";
@@ -21,23 +22,24 @@ export class CacheMarks {
 
   /** Longest requested cache lifetime. */
   get longest(): "none" | "minutes" | "hour" {
-    if (this.#fields === undefined) return "none";
-    return this.#hasHour ? "hour" : "minutes";
+    if (this.#hasHour) return "hour";
+    return this.#fields === undefined ? "none" : "minutes";
+  }
+
+  /** Assumes the longest lifetime for marks that a native block has of its own. */
+  noteNative({ json }: NativeBlock): void {
+    // Written anew, because the text may have the name with escapes.
+    if (JSON.stringify(parsed(json)).includes("cache_control")) this.#hasHour = true;
   }
 
   /** Puts `mark` on the wire block made from `field`. `target` is undefined if the field became no block. */
   put(target: Markable | undefined, mark: CacheMark | undefined, field: string): void {
     if (mark === undefined) return;
-    if (target === undefined) return this.#log.omit(`${field}.cache_control`);
+    if (target === undefined) return this.#log.omit(`${field}.cache_mark`);
     target.cache_control = toCacheControl(mark, field, this.#log);
     this.#fields ??= new Map();
-    this.#fields.set(target, `${field}.cache_control`);
+    this.#fields.set(target, `${field}.cache_mark`);
     if (target.cache_control.ttl === "1h") this.#hasHour = true;
-  }
-
-  /** Puts a message's mark on its last markable block. */
-  putLast(blocks: readonly Block[], mark: CacheMark | undefined, field: string): void {
-    if (mark !== undefined) this.put(blocks.findLast(isMarkable), mark, field);
   }
 
   /**
@@ -62,13 +64,13 @@ export class CacheMarks {
   }
 
   #field(target: Markable): string {
-    return this.#fields?.get(target) ?? "cache_control";
+    return this.#fields?.get(target) ?? "cache_mark";
   }
 }
 
 function toCacheControl({ ttl }: CacheMark, field: string, log: TranslationLog): CacheControl {
   if (ttl === "5m" || ttl === "1h") return { type: "ephemeral", ttl };
-  log.omitWhen(ttl !== "", `${field}.cache_control.ttl`);
+  log.omitWhen(ttl !== "", `${field}.cache_mark.ttl`);
   return { type: "ephemeral" };
 }
 
@@ -84,7 +86,9 @@ function inCacheOrder({
 }: Pick<MessagesBody, "tools" | "system" | "messages">): Markable[] {
   const targets: Markable[] = [...tools, ...system];
   for (const block of messages.flatMap(({ content }) => content)) {
-    if (block.type === "tool_result" && typeof block.content === "object") targets.push(...block.content);
+    // A native block may have null as its content.
+    if (block.type === "tool_result" && typeof block.content === "object" && isList(block.content))
+      targets.push(...block.content);
     if (isMarkable(block)) targets.push(block);
   }
   return targets;
@@ -98,3 +102,5 @@ export interface TranslationContext {
   readonly marks: CacheMarks;
   readonly ids: ToolCallIds;
 }
+
+const isList = <T>(value: readonly T[] | null): value is readonly T[] => Array.isArray(value);

@@ -1,19 +1,21 @@
 import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import {
-  type ContentPart,
   type Message,
-  type ReasoningBlock,
+  type Part,
+  type Reasoning,
   Role,
   type ToolCall,
+  type ToolResult,
 } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isObject, parsed } from "../wire/json.ts";
 import type { TranslationContext } from "./cache-marks.ts";
-import { isBlank, toContentBlocks, toImageBlock, toTextBlocks } from "./parts.ts";
+import { isBlank, toContentBlocks, toImageBlock, toNativeBlock, toTextBlocks } from "./parts.ts";
 import { joinTurns, settleSystemTurns } from "./turns.ts";
 import type {
   Block,
   ContentBlock,
+  Markable,
   RedactedThinkingBlock,
   TextBlock,
   ThinkingBlock,
@@ -23,101 +25,62 @@ import type {
 } from "./wire.ts";
 
 /**
- * Converts an assistant message to blocks in their original order: text, then calls, with each `reasoning` block at its
- * offset. Empty without text or a call, because the provider refuses a turn of reasoning alone; the reasoning is then
- * logged as omitted. Pictures are not allowed in an assistant turn and are left out. Throws `invalid_request` for content
- * that no turn can hold.
+ * Converts the parts of an assistant message to blocks in their order. `replays`: whether reasoning is sent back. Empty without
+ * other content, because the provider refuses a turn of reasoning alone; the reasoning is then logged as omitted. Pictures are not
+ * allowed in an assistant turn and are left out. Throws `invalid_request` for content that no turn can hold.
  */
 function toAssistantBlocks(
   context: TranslationContext,
-  message: Message,
-  { field, reasoning }: { readonly field: string; readonly reasoning: readonly ReasoningBlock[] },
+  { parts }: Message,
+  { field, replays }: { readonly field: string; readonly replays: boolean },
 ): Block[] {
-  const turn = new TurnInOrder(context, message, field);
-  for (const block of reasoning) {
-    turn.emitUntil(block.textOffset, block.toolCallOffset);
-    turn.blocks.push(toThinkingBlock(block));
+  const blocks: Block[] = [];
+  const replayed: string[] = [];
+  parts.forEach((part, index) => {
+    const partField = `${field}.parts[${index}]`;
+    if (part.kind.case === "reasoning") {
+      context.marks.put(undefined, part.cacheMark, partField);
+      if (!replays || !isReplayable(part)) return;
+      blocks.push(toThinkingBlock(part.kind.value, part.signature));
+      replayed.push(partField);
+      return;
+    }
+    const block = toAssistantBlock(context, part, partField);
+    if (block !== undefined) blocks.push(block);
+    context.marks.put(block, part.cacheMark, partField);
+  });
+  if (blocks.some(({ type }) => type !== "thinking" && type !== "redacted_thinking")) return blocks;
+  for (const partField of replayed) context.log.omit(partField);
+  return [];
+}
+
+function toAssistantBlock(context: TranslationContext, { kind }: Part, field: string): (Block & Markable) | undefined {
+  switch (kind.case) {
+    case "text":
+    case "refusal":
+      return isBlank(kind.value) ? undefined : { type: "text", text: kind.value };
+    case "toolCall":
+      return toToolUse(context, kind.value, field);
+    case "native":
+      return toNativeBlock(context, kind.value, field);
+    case "audio":
+      throw invalidField(field, "this model does not take audio");
+    case "file":
+      throw invalidField(field, "an assistant message cannot hold a file");
+    default:
+      return undefined;
   }
-  turn.emitUntil(Infinity, Infinity);
-  const hasContent = turn.blocks.some(({ type }) => type === "text" || type === "tool_use");
-  context.log.omitWhen(!hasContent && reasoning.length > 0, `${field}.thinking_blocks`);
-  context.marks.putLast(turn.blocks, message.cacheMark, field);
-  return hasContent ? turn.blocks : [];
 }
 
-/** Whether the provider can verify the block. Only such blocks may be sent back. */
-function isReplayable({ signature, redacted }: ReasoningBlock): boolean {
-  return signature !== "" || redacted !== "";
+/** Whether the provider can verify the reasoning. Only such parts may be sent back. */
+function isReplayable({ kind, signature }: Part): boolean {
+  return kind.case === "reasoning" && (signature !== "" || kind.value.redacted !== "");
 }
 
-function toThinkingBlock({ text, signature, redacted }: ReasoningBlock): ThinkingBlock | RedactedThinkingBlock {
+function toThinkingBlock({ text, redacted }: Reasoning, signature: string): ThinkingBlock | RedactedThinkingBlock {
   return redacted === ""
     ? { type: "thinking", thinking: text, signature }
     : { type: "redacted_thinking", data: redacted };
-}
-
-/** Emits a message's text and calls up to given offsets. Offsets are those of `ReasoningBlock`. */
-class TurnInOrder {
-  readonly blocks: Block[] = [];
-  readonly #context: TranslationContext;
-  readonly #field: string;
-  readonly #pieces: readonly TextPiece[];
-  readonly #calls: readonly ToolCall[];
-  #textOffset = 0;
-  #callOffset = 0;
-
-  constructor(context: TranslationContext, message: Message, field: string) {
-    this.#context = context;
-    this.#field = field;
-    this.#pieces = toTextPieces(message, field);
-    this.#calls = message.toolCalls;
-  }
-
-  emitUntil(textOffset: number, callOffset: number): void {
-    this.#emitText(textOffset);
-    const until = Math.min(callOffset, this.#calls.length);
-    for (; this.#callOffset < until; this.#callOffset++) {
-      const callField = `${this.#field}.tool_calls[${this.#callOffset}]`;
-      this.blocks.push(toToolUse(this.#context, this.#calls[this.#callOffset]!, callField));
-    }
-  }
-
-  #emitText(until: number): void {
-    for (const { start, text, part, field } of this.#pieces) {
-      const slice = text.slice(Math.max(this.#textOffset - start, 0), Math.max(until - start, 0));
-      if (slice === "") continue;
-      const block: TextBlock | undefined = isBlank(slice) ? undefined : { type: "text", text: slice };
-      if (block !== undefined) this.blocks.push(block);
-      const ends = start + text.length <= until;
-      if (ends) this.#context.marks.put(block, part?.cacheMark, field);
-    }
-    this.#textOffset = Math.max(this.#textOffset, until);
-  }
-}
-
-/** A piece of a message's text with its start in the whole text, in UTF-16 units. */
-interface TextPiece {
-  readonly start: number;
-  readonly text: string;
-  readonly part: ContentPart | undefined;
-  readonly field: string;
-}
-
-function toTextPieces({ content, refusal }: Message, field: string): TextPiece[] {
-  const pieces: TextPiece[] = [];
-  let start = 0;
-  const add = (text: string, part: ContentPart | undefined, partField: string): void => {
-    pieces.push({ start, text, part, field: partField });
-    start += text.length;
-  };
-  content.forEach((part, index) => {
-    const partField = `${field}.content[${index}]`;
-    if (part.content.case === "text") add(part.content.value, part, partField);
-    else if (part.content.case === "audio") throw invalidField(partField, "this model does not take audio");
-    else if (part.content.case === "file") throw invalidField(partField, "an assistant message cannot hold a file");
-  });
-  if (refusal !== undefined) add(refusal, undefined, `${field}.refusal`);
-  return pieces;
 }
 
 function toToolUse(
@@ -190,11 +153,10 @@ function toTurns(context: TranslationContext, from: number): Turn[] {
         add("user", toUserBlocks(context, message, field));
         break;
       case Role.TOOL:
-        add("user", [toToolResult(context, message, field)]);
+        add("user", toToolResults(context, message, field));
         break;
       case Role.ASSISTANT: {
-        const reasoning = replays ? message.reasoning.filter(isReplayable) : [];
-        add("assistant", toAssistantBlocks(context, message, { field, reasoning }));
+        add("assistant", toAssistantBlocks(context, message, { field, replays }));
         add("user", toShownImages(context, message, { field, answered: index < lastAnswerable }));
         break;
       }
@@ -207,25 +169,33 @@ function toTurns(context: TranslationContext, from: number): Turn[] {
 }
 
 function toSystemBlocks(context: TranslationContext, message: Message, field: string): TextBlock[] {
-  const blocks = toTextBlocks(context, message.content, field);
-  context.marks.putLast(blocks, message.cacheMark, field);
-  return blocks;
+  return toTextBlocks(context, message.parts, `${field}.parts`);
 }
 
 function toUserBlocks(context: TranslationContext, message: Message, field: string): ContentBlock[] {
-  const blocks = toContentBlocks(context, message.content, field);
-  context.marks.putLast(blocks, message.cacheMark, field);
-  return blocks;
+  return toContentBlocks(context, message.parts, `${field}.parts`);
 }
 
-function toToolResult(context: TranslationContext, message: Message, field: string): ToolResultBlock {
-  const callId = context.ids.find(message.toolCallId ?? "");
+function toToolResults(context: TranslationContext, { parts }: Message, field: string): ToolResultBlock[] {
+  return parts.map(({ kind, cacheMark }, index) => {
+    const partField = `${field}.parts[${index}]`;
+    if (kind.case !== "toolResult") throw invalidField(partField, "must be a tool result in a tool message");
+    const result = toToolResult(context, kind.value, `${partField}.tool_result`);
+    context.marks.put(result, cacheMark, partField);
+    return result;
+  });
+}
+
+function toToolResult(
+  context: TranslationContext,
+  { toolCallId, parts, isError }: ToolResult,
+  field: string,
+): ToolResultBlock {
+  const callId = context.ids.find(toolCallId);
   if (callId === undefined)
     throw invalidField(`${field}.tool_call_id`, "does not name a tool call of an earlier message");
-  const blocks = toContentBlocks(context, message.content, field);
-  const result: ToolResultBlock = { type: "tool_result", tool_use_id: callId, content: toResultContent(blocks) };
-  context.marks.put(result, message.cacheMark, field);
-  return result;
+  const content = toResultContent(toContentBlocks(context, parts, `${field}.parts`));
+  return { type: "tool_result", tool_use_id: callId, content, is_error: isError || undefined };
 }
 
 function toResultContent(blocks: readonly ContentBlock[]): ToolResultBlock["content"] {
@@ -245,17 +215,18 @@ function toShownImages(
   { field, answered }: { readonly field: string; readonly answered: boolean },
 ): ContentBlock[] {
   const shown: ContentBlock[] = [];
-  message.content.forEach(({ content }, index) => {
-    if (content.case !== "image") return;
-    const partField = `${field}.content[${index}]`;
+  message.parts.forEach(({ kind }, index) => {
+    if (kind.case !== "image") return;
+    const partField = `${field}.parts[${index}]`;
     if (answered && context.model.inputModalities.has(Modality.IMAGE))
-      shown.push(toImageBlock(context, content.value, partField));
+      shown.push(toImageBlock(context, kind.value, partField));
     else context.log.omit(partField);
   });
   return shown;
 }
 
 /** Whether only part of a message's reasoning can be verified. Then no reasoning of the conversation may be sent. */
-function isPartlyReplayable({ reasoning }: { readonly reasoning: readonly ReasoningBlock[] }): boolean {
+function isPartlyReplayable({ parts }: Message): boolean {
+  const reasoning = parts.filter(({ kind }) => kind.case === "reasoning");
   return reasoning.some(isReplayable) && !reasoning.every(isReplayable);
 }

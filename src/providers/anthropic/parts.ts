@@ -1,21 +1,18 @@
 import { Modality } from "../../../gen/parley/v1/completion_pb.js";
-import type { ContentPart, File, Image } from "../../../gen/parley/v1/message_pb.js";
+import { type File, type Image, ImageDetail, type NativeBlock, type Part } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { TranslationContext } from "./cache-marks.ts";
+import { toNative } from "../wire/native.ts";
 import type { ContentBlock, DocumentBlock, ImageBlock, ImageType, TextBlock } from "./wire.ts";
 
 /**
- * Converts the parts of a user or tool message to blocks. Drops blank text, which the provider refuses. Throws
+ * Converts the parts of a user message or a tool result to blocks; `list` is the path of their list. Drops blank text, which the provider refuses. Throws
  * `invalid_request` for audio, for uploads by ID, and for unsupported types of pictures and documents.
  */
-export function toContentBlocks(
-  context: TranslationContext,
-  parts: readonly ContentPart[],
-  field: string,
-): ContentBlock[] {
+export function toContentBlocks(context: TranslationContext, parts: readonly Part[], list: string): ContentBlock[] {
   const blocks: ContentBlock[] = [];
   parts.forEach((part, index) => {
-    const partField = `${field}.content[${index}]`;
+    const partField = `${list}[${index}]`;
     const block = toContentBlock(context, part, partField);
     context.marks.put(block, part.cacheMark, partField);
     if (block !== undefined) blocks.push(block);
@@ -24,31 +21,38 @@ export function toContentBlocks(
 }
 
 /** Converts the parts of a message that may only hold text. */
-export function toTextBlocks(context: TranslationContext, parts: readonly ContentPart[], field: string): TextBlock[] {
-  parts.forEach(({ content }, index) => {
-    if (content.case !== "text") throw invalidField(`${field}.content[${index}]`, "must be text");
+export function toTextBlocks(context: TranslationContext, parts: readonly Part[], list: string): TextBlock[] {
+  parts.forEach(({ kind }, index) => {
+    if (kind.case !== "text") throw invalidField(`${list}[${index}]`, "must be text");
   });
-  return toContentBlocks(context, parts, field).filter((block) => block.type === "text");
+  return toContentBlocks(context, parts, list).filter((block) => block.type === "text");
 }
 
-function toContentBlock(
-  context: TranslationContext,
-  { content }: ContentPart,
-  field: string,
-): ContentBlock | undefined {
-  switch (content.case) {
+function toContentBlock(context: TranslationContext, { kind }: Part, field: string): ContentBlock | undefined {
+  switch (kind.case) {
     case "text":
-      return isBlank(content.value) ? undefined : { type: "text", text: content.value };
+      return isBlank(kind.value) ? undefined : { type: "text", text: kind.value };
     case "image":
-      return toImageBlock(context, content.value, field);
+      return toImageBlock(context, kind.value, field);
     case "file":
-      return toDocumentBlock(context, content.value, field);
+      return toDocumentBlock(context, kind.value, field);
     case "audio":
       throw invalidField(field, "this model does not take audio");
-    case undefined:
-      break;
+    case "native":
+      return toNativeBlock(context, kind.value, field);
+    default:
+      return undefined;
   }
-  return undefined;
+}
+
+/** A native block, which may be of a type that `Block` does not have. */
+export function toNativeBlock(
+  { log, marks }: TranslationContext,
+  native: NativeBlock,
+  field: string,
+): ContentBlock | undefined {
+  marks.noteNative(native);
+  return toNative(native, "anthropic", { log, field }) as ContentBlock | undefined;
 }
 
 /** Whether the provider refuses the text as empty. */
@@ -59,7 +63,7 @@ export function isBlank(text: string): boolean {
 /** Converts a picture to a block. Throws `invalid_request` if the model or the provider does not take it. */
 export function toImageBlock({ model, log }: TranslationContext, { source, detail }: Image, field: string): ImageBlock {
   if (!model.inputModalities.has(Modality.IMAGE)) throw invalidField(field, "this model does not take images");
-  log.omitWhen(detail !== "" && detail !== "auto", `${field}.image_url.detail`);
+  log.omitWhen(detail > ImageDetail.AUTO, `${field}.image.detail`);
   if (source.case === "url") {
     if (!model.capabilities.imageUrls || !/^https:\/\//i.test(source.value)) {
       throw invalidField(field, "must be a data URL, or an https address where the model takes one");
@@ -82,19 +86,26 @@ function sniffImage(bytes: Uint8Array): ImageType | undefined {
   return undefined;
 }
 
-function toDocumentBlock({ log }: TranslationContext, { source, mediaType, name }: File, field: string): DocumentBlock {
-  if (source.case !== "data") throw invalidField(field, "must hold the document itself, not the ID of an upload");
-  const title = name === "" ? undefined : name;
+function toDocumentBlock(
+  { model, log }: TranslationContext,
+  { source, mediaType, name, citations }: File,
+  field: string,
+): DocumentBlock {
+  const more = {
+    title: name === "" ? undefined : name,
+    citations: citations ? ({ enabled: true } as const) : undefined,
+  };
+  if (source.case === "url" && model.capabilities.imageUrls)
+    return { type: "document", source: { type: "url", url: source.value }, ...more };
+  if (source.case !== "data")
+    throw invalidField(field, "must hold the document itself, not the address or the ID of an upload");
   if (beginsWith(source.value, "%PDF-") || /^application\/pdf\b/i.test(mediaType)) {
-    return {
-      type: "document",
-      source: { type: "base64", media_type: "application/pdf", data: log.base64(source.value) },
-      title,
-    };
+    const data = log.base64(source.value);
+    return { type: "document", source: { type: "base64", media_type: "application/pdf", data }, ...more };
   }
   const text = /^text\//i.test(mediaType) ? toText(source.value) : undefined;
   if (text === undefined || isBlank(text)) throw invalidField(field, "must be a PDF document or plain text");
-  return { type: "document", source: { type: "text", media_type: "text/plain", data: text }, title };
+  return { type: "document", source: { type: "text", media_type: "text/plain", data: text }, ...more };
 }
 
 function beginsWith(bytes: Uint8Array, magic: string): boolean {

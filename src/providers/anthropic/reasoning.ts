@@ -38,10 +38,11 @@ export interface ReasoningSituation {
   readonly replayed: boolean;
 }
 
-/** Maps the reasoning effort to the model's parameters. An effort that the model cannot honour is logged as omitted. */
+/** Maps the reasoning effort, or the tokens for reasoning, to the model's parameters. An effort that the model cannot honour is logged as omitted. */
 export function toReasoning(context: TranslationContext, situation: ReasoningSituation): ReasoningRequest {
   const { reasoning } = context.model.capabilities;
   if (reasoning === "budget") return toBudget(context, situation);
+  context.log.omitWhen(context.request.reasoningMaxTokens !== undefined, "reasoning_max_tokens");
   if (reasoning !== "none") return toAdaptive(context, situation);
   context.log.omitWhen(LEVELS[toEffort(context)] !== undefined, "reasoning_effort");
   return {};
@@ -68,15 +69,20 @@ function toBudget(
     context.log.omitWhen(!reasoningCanBeDisabled && reasoningByDefault, "reasoning_effort");
     return off;
   }
-  const level = LEVELS[effort];
-  if (level === undefined) return {};
+  const { reasoningMaxTokens } = context.request;
+  const share = LEVELS[effort]?.share;
+  if (share === undefined && reasoningMaxTokens === undefined) return {};
+  const field = reasoningMaxTokens === undefined ? "reasoning_effort" : "reasoning_max_tokens";
   const min = Math.max(MIN_BUDGET_TOKENS, reasoningBudget[0]);
   const max = Math.min(reasoningBudget[1], maxTokens - 1);
   if (manualRefused || max < min) {
-    context.log.omit("reasoning_effort");
+    context.log.omit(field);
     return manualRefused ? off : {};
   }
-  const budget_tokens = Math.min(Math.max(Math.floor(level.share * maxTokens), min), max);
+  const budget_tokens =
+    reasoningMaxTokens === undefined
+      ? Math.min(Math.max(Math.floor((share ?? 0) * maxTokens), min), max)
+      : context.log.clamp(field, reasoningMaxTokens, [min, max]);
   return { thinking: { type: "enabled", budget_tokens, block_binding: toBinding(preservedReasoning && replayed) } };
 }
 

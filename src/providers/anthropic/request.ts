@@ -3,7 +3,7 @@ import { type CompletionRequest, type JsonSchemaFormat, Modality } from "../../.
 import { invalidField } from "../../core/failure.ts";
 import type { Translation, UpstreamModel } from "../../core/provider.ts";
 import { isObject, parsed } from "../wire/json.ts";
-import { TranslationLog } from "../wire/translation.ts";
+import { isVerbositySet, TranslationLog } from "../wire/translation.ts";
 import { CacheMarks, type TranslationContext } from "./cache-marks.ts";
 import { toMessages } from "./messages.ts";
 import { isBlank } from "./parts.ts";
@@ -81,9 +81,9 @@ const MIN_REASONING_TOP_P = 0.95;
 
 /** Sampling parameters. Logs the ones that the model does not take, unless they have the default value. */
 function toSampling(
-  { request: { temperature, topP }, model: { capabilities }, log }: TranslationContext,
+  { request: { temperature, topP, topK }, model: { capabilities }, log }: TranslationContext,
   { reasoning }: { readonly reasoning: boolean },
-): Pick<MessagesBody, "temperature" | "top_p"> {
+): Pick<MessagesBody, "temperature" | "top_p" | "top_k"> {
   const takesTemperature = capabilities.sampling && !reasoning;
   const sentTemperature = takesTemperature ? temperature : undefined;
   const takesTopP =
@@ -92,10 +92,13 @@ function toSampling(
     (!reasoning || (topP ?? 1) >= MIN_REASONING_TOP_P);
   log.omitWhen(!takesTemperature && (temperature ?? 1) !== 1, "temperature");
   log.omitWhen(!takesTopP && (topP ?? 1) !== 1, "top_p");
+  // The rule for `top_k` is that of `temperature`.
+  log.omitWhen(!takesTemperature && topK !== undefined, "top_k");
   const range = [0, capabilities.maxTemperature] as const;
   return {
     temperature: sentTemperature === undefined ? undefined : log.clamp("temperature", sentTemperature, range),
     top_p: takesTopP ? topP : undefined,
+    top_k: takesTemperature ? topK : undefined,
   };
 }
 
@@ -139,19 +142,19 @@ function noteUnsupported({ request, log }: TranslationContext): void {
   log.omitWhen(Object.keys(request.logitBias).length > 0, "logit_bias");
   log.omitWhen(request.logprobs === true, "logprobs");
   log.omitWhen((request.topLogprobs ?? 0) > 0, "top_logprobs");
-  log.omitWhen(Boolean(request.imageOptions?.aspectRatio), "image_config.aspect_ratio");
-  log.omitWhen(Boolean(request.imageOptions?.size), "image_config.image_size");
-  log.omitWhen(request.audioOptions !== undefined, "audio");
+  log.omitWhen(Boolean(request.imageOptions?.aspectRatio), "image_options.aspect_ratio");
+  log.omitWhen(Boolean(request.imageOptions?.size), "image_options.size");
+  log.omitWhen(request.audioOptions !== undefined, "audio_options");
   log.omitWhen(Object.keys(request.metadata).length > 0, "metadata");
   log.omitWhen(request.store === true, "store");
-  log.omitWhen((request.verbosity ?? "medium") !== "medium", "verbosity");
+  log.omitWhen(isVerbositySet(request), "verbosity");
   log.omitWhen(request.prediction !== undefined, "prediction");
   log.omitWhen(request.promptCacheKey !== undefined, "prompt_cache_key");
-  for (const name of Object.keys(request.openaiOptionsJson).toSorted()) log.omit(name);
+  for (const name of Object.keys(request.providerOptionsJson).toSorted()) log.omit(`provider_options_json.${name}`);
 }
 
 const FORMAT_FIELD = "response_format.json_schema";
-const SCHEMA_FIELD = `${FORMAT_FIELD}.schema`;
+const SCHEMA_FIELD = `${FORMAT_FIELD}.schema_json`;
 
 const JSON_ONLY =
   "Answer with exactly one JSON object and nothing else: no introduction, no explanation, no code fence around it.";

@@ -1,6 +1,7 @@
 import { type Tool, ToolMode } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isObject, parsed } from "../wire/json.ts";
+import { toNative } from "../wire/native.ts";
 import { forcesCall, omitToolFields } from "../wire/translation.ts";
 import type { TranslationContext } from "./cache-marks.ts";
 import { toStrictSchema } from "./schema.ts";
@@ -28,6 +29,7 @@ export function toTools(context: TranslationContext, turns: readonly Turn[]): To
     request.toolChoice?.choice.case === "allowed" ? new Set(request.toolChoice.choice.value.names) : undefined;
   const tools = request.tools
     .map((tool, index) => toDefinition(context, tool, `tools[${index}]`))
+    .filter((tool) => tool !== undefined)
     .filter(({ name }) => allowed?.has(name) ?? true);
   if (tools.length === 0) return toHistoricTools(turns);
   return { tools, tool_choice: toChoice(context) };
@@ -45,12 +47,20 @@ function toHistoricTools(turns: readonly Turn[]): ToolFields {
   return { tools: [...names].map((name) => ({ name, input_schema: NO_ARGUMENTS })), tool_choice: { type: "none" } };
 }
 
-function toDefinition(context: TranslationContext, tool: Tool, field: string): ToolDefinition {
+/** Undefined for a tool that is left out. A native tool has other fields than `ToolDefinition`. */
+function toDefinition(context: TranslationContext, tool: Tool, field: string): ToolDefinition | undefined {
+  if (tool.kind.case === undefined) return undefined;
+  if (tool.kind.case === "native") {
+    context.marks.noteNative(tool.kind.value);
+    const native = toNative(tool.kind.value, "anthropic", { log: context.log, field }) as ToolDefinition | undefined;
+    context.marks.put(native, tool.cacheMark, field);
+    return native;
+  }
   if (tool.kind.case !== "function") throw invalidField(field, "this model only takes tools of type function");
   const { name, description, parametersJson, strict } = tool.kind.value;
-  const input_schema = toInputSchema(parametersJson, `${field}.function.parameters`);
+  const input_schema = toInputSchema(parametersJson, `${field}.function.parameters_json`);
   const enforced = strict === true && context.model.capabilities.jsonSchema && isStrict(input_schema);
-  context.log.omitWhen(strict === true && !enforced, `${field}.strict`);
+  context.log.omitWhen(strict === true && !enforced, `${field}.function.strict`);
   const definition: ToolDefinition = {
     name,
     description: description === "" ? undefined : description,

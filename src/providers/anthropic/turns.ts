@@ -74,8 +74,12 @@ export function trimPrefill(turns: readonly Turn[]): Turn[] {
   if (last === undefined) return [];
   const content = last.content.filter(({ type }) => type !== "thinking" && type !== "redacted_thinking");
   const end = content.at(-1);
-  if (end?.type === "text") content[content.length - 1] = Object.assign(end, { text: end.text.trimEnd() });
-  const kept = content.filter((block) => block.type !== "text" || !isBlank(block.text));
+  // A native block may have anything as its text.
+  if (end?.type === "text" && typeof end.text === "string")
+    content[content.length - 1] = Object.assign(end, { text: end.text.trimEnd() });
+  const kept = content.filter(
+    (block) => block.type !== "text" || typeof block.text !== "string" || !isBlank(block.text),
+  );
   return [...turns.slice(0, -1), ...(kept.length > 0 ? [{ role: last.role, content: kept }] : [])];
 }
 

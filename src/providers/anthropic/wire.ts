@@ -33,8 +33,10 @@ export interface DocumentBlock extends Markable {
   readonly type: "document";
   readonly source:
     | { readonly type: "base64"; readonly media_type: "application/pdf"; readonly data: string }
-    | { readonly type: "text"; readonly media_type: "text/plain"; readonly data: string };
+    | { readonly type: "text"; readonly media_type: "text/plain"; readonly data: string }
+    | { readonly type: "url"; readonly url: string };
   readonly title?: string | undefined;
+  readonly citations?: { readonly enabled: true } | undefined;
 }
 
 export interface ToolUseBlock extends Markable {
@@ -48,6 +50,7 @@ export interface ToolResultBlock extends Markable {
   readonly type: "tool_result";
   readonly tool_use_id: string;
   readonly content?: string | readonly ContentBlock[] | undefined;
+  readonly is_error?: true | undefined;
 }
 
 export interface ThinkingBlock {
@@ -106,6 +109,7 @@ export interface MessagesBody {
   readonly output_config?: { readonly effort?: string | undefined; readonly format?: object | undefined } | undefined;
   readonly temperature?: number | undefined;
   readonly top_p?: number | undefined;
+  readonly top_k?: number | undefined;
   readonly stop_sequences?: readonly string[] | undefined;
   readonly metadata?: { readonly user_id: string } | undefined;
   readonly service_tier?: "auto" | "standard_only" | undefined;

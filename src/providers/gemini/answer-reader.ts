@@ -1,5 +1,5 @@
-import { type CompletionChunk, FinishReason, type Usage } from "../../../gen/parley/v1/completion_pb.js";
-import { deltaChunk, finishChunk, usageChunk } from "../../core/chunks.ts";
+import type { CompletionChunk, Usage } from "../../../gen/parley/v1/completion_pb.js";
+import { PartBudget, usageChunk } from "../../core/chunks.ts";
 import type { Failure } from "../../core/failure.ts";
 import { array, object, string } from "../wire/json.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
@@ -10,15 +10,17 @@ import { readUsage } from "./usage.ts";
 /** Largest accepted candidate index, because it is used as a list index later. A larger one reads as 0. */
 const MAX_INDEX = 127;
 
-/** An enum value of the provider. Anything else is not repeated to the caller. */
+/** Form of an enum value. Other block reasons are not passed on to the caller. */
 const WORD = /^[A-Z_]{1,64}$/;
 
 /**
- * Reads `GenerateContentResponse` objects into chunks: one for a whole answer, many for a stream. Finishes are held
- * until the end, because the provider may say STOP before its last parts, and because its last count is the right one.
+ * Reads `GenerateContentResponse` objects into chunks: one object for a whole answer, many for a stream. Finishes and
+ * usage are held until the end: the provider may send STOP before the last parts, and only its last token count is
+ * final.
  */
 export class AnswerReader {
   readonly #candidates = new Map<number, ChoiceReader>();
+  readonly #budget = new PartBudget();
   readonly #unfinished: () => Failure;
   readonly #redact: Redact;
   #blockReason = "";
@@ -26,8 +28,8 @@ export class AnswerReader {
   #begun = false;
 
   /**
-   * `unfinished` makes the failure for an answer that ends without a reason; `redact` takes the provider's credentials out
-   * of its errors.
+   * `unfinished` creates the failure for an answer that ends without a finish reason; `redact` removes the provider's
+   * credentials from error messages.
    */
   constructor(unfinished: () => Failure, redact: Redact = keepAll) {
     this.#unfinished = unfinished;
@@ -39,7 +41,7 @@ export class AnswerReader {
     return this.#candidatesFinished || (this.#candidates.size === 0 && this.#blockReason !== "");
   }
 
-  /** Appends the chunks of one object, or of an array of them. Throws a Failure if it reports an error. */
+  /** Appends the chunks of one object, or of an array of objects. Throws the Failure of an in-band error. */
   read(json: unknown, out: CompletionChunk[]): void {
     for (const each of Array.isArray(json) ? array(json) : [json]) this.#readOne(each, out);
   }
@@ -48,7 +50,7 @@ export class AnswerReader {
   finish(out: CompletionChunk[]): void {
     const candidates = [...this.#candidates.entries()].toSorted(([a], [b]) => a - b);
     if (this.#candidatesFinished) for (const [, candidate] of candidates) candidate.finish(out);
-    else if (this.#blockReason !== "") this.#refuse(out);
+    else if (this.#blockReason !== "") this.#refuse(candidates, out);
     else throw this.#unfinished();
     if (this.#usage !== undefined) out.push(usageChunk(this.#usage));
   }
@@ -74,14 +76,20 @@ export class AnswerReader {
   #candidate(at: unknown): ChoiceReader {
     const index = typeof at === "number" && Number.isInteger(at) && at > 0 && at <= MAX_INDEX ? at : 0;
     let candidate = this.#candidates.get(index);
-    if (candidate === undefined) this.#candidates.set(index, (candidate = new ChoiceReader(index)));
+    if (candidate === undefined) this.#candidates.set(index, (candidate = new ChoiceReader(index, this.#budget)));
     return candidate;
   }
 
-  /** The prompt was blocked: a refusal in place of candidates. */
-  #refuse(out: CompletionChunk[]): void {
+  /**
+   * Appends a refusal for each unfinished candidate, or for candidate 0 without candidates, when the prompt was
+   * blocked.
+   */
+  #refuse(candidates: readonly (readonly [number, ChoiceReader])[], out: CompletionChunk[]): void {
     const reason = WORD.test(this.#blockReason) ? ` (${this.#blockReason})` : "";
-    out.push(deltaChunk(0, { case: "refusal", value: `The provider blocked the prompt${reason}.` }));
-    out.push(finishChunk(0, FinishReason.CONTENT_FILTER, this.#blockReason));
+    const refused = candidates.length > 0 ? candidates.map(([, candidate]) => candidate) : [this.#candidate(0)];
+    for (const candidate of refused) {
+      if (candidate.finished) candidate.finish(out);
+      else candidate.refuse(`The provider blocked the prompt${reason}.`, this.#blockReason, out);
+    }
   }
 }

@@ -2,15 +2,14 @@ import { randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import {
   type CompletionChunk,
-  type Delta,
+  FinishReason,
   type Logprobs,
   LogprobsSchema,
   type TokenLogprob,
   TokenLogprobSchema,
-  ToolCallDeltaSchema,
 } from "../../../gen/parley/v1/completion_pb.js";
 import { type Image, ImageSchema } from "../../../gen/parley/v1/message_pb.js";
-import { deltaChunk, finishChunk } from "../../core/chunks.ts";
+import { ChoiceWriter, firstDelta, type PartBudget, toPart } from "../../core/chunks.ts";
 import { Base64, EncodedSource } from "../../encoding/base64.ts";
 import { array, isObject, type Json, number, object, string } from "../wire/json.ts";
 import { brokenCall } from "../wire/response-failure.ts";
@@ -19,18 +18,24 @@ import { toFinishReason } from "./finish-reason.ts";
 /** A tool call ID that clients of the OpenAI format accept. */
 const CALL_ID = /^[A-Za-z0-9_-]{1,40}$/;
 
-/** Reads one candidate, whole or in pieces: each piece has new parts only. */
+/** Fields that a part of any kind may have. */
+const OF_ANY_PART: ReadonlySet<string> = new Set(["thought", "thoughtSignature", "videoMetadata"]);
+
+/** Reads one candidate, whole or in stream pieces. Each piece contains only new parts. */
 export class ChoiceReader {
-  readonly #index: number;
+  readonly #writer: ChoiceWriter;
   readonly #callIds = new Set<string>();
   #content = false;
   #reasoning = false;
-  #pictures = false;
+  /**
+   * Signature of an empty text that arrived before any content. It is held back, because it must not count as first
+   * content.
+   */
   #signature = "";
   #native = "";
 
-  constructor(index: number) {
-    this.#index = index;
+  constructor(index: number, budget: PartBudget) {
+    this.#writer = new ChoiceWriter(index, budget);
   }
 
   /** Whether a finish reason has arrived. More parts may still follow. */
@@ -38,57 +43,70 @@ export class ChoiceReader {
     return this.#native !== "";
   }
 
-  /** Appends what the piece adds. Throws `upstream_protocol` for a call without a name. */
+  /** Appends the chunks of one piece. Throws `upstream_protocol` for a call without a name. */
   read(candidate: Json, out: CompletionChunk[]): void {
     const from = out.length;
     for (const part of array(object(candidate["content"])["parts"])) this.#part(object(part), out);
-    const first = out[from]?.event;
     const logprobs = readLogprobs(candidate["logprobsResult"]);
-    if (logprobs !== undefined && first?.case === "delta") first.value.logprobs = logprobs;
+    const delta = logprobs === undefined ? undefined : firstDelta(out, from);
+    if (logprobs !== undefined && delta !== undefined) delta.logprobs = logprobs;
     this.#native = string(candidate["finishReason"]) || this.#native;
   }
 
-  /** Appends the text's signature and the finish. Throws `upstream_protocol` for an unusable answer. */
+  /** Appends the finish. Throws `upstream_protocol` for an unusable answer. */
   finish(out: CompletionChunk[]): void {
-    const said = { content: this.#content, reasoning: this.#reasoning, calls: this.#callIds.size > 0 };
-    const finishReason = toFinishReason(this.#native, said);
-    // Emitted at the end, because it may arrive on a last, empty part, and once, because clients concatenate signatures.
-    if (this.#signature !== "") out.push(deltaChunk(this.#index, { case: "signature", value: this.#signature }));
-    out.push(finishChunk(this.#index, finishReason, this.#native));
+    const produced = { content: this.#content, reasoning: this.#reasoning, calls: this.#callIds.size > 0 };
+    const finishReason = toFinishReason(this.#native, produced);
+    if (this.#signature !== "") this.#writer.sign("text", this.#signature, out);
+    this.#writer.finish({ reason: finishReason, native: this.#native }, out);
+  }
+
+  /** Appends a refusal and the finish. */
+  refuse(explanation: string, native: string, out: CompletionChunk[]): void {
+    this.#writer.text("refusal", explanation, out);
+    this.#writer.finish({ reason: FinishReason.CONTENT_FILTER, native }, out);
   }
 
   #part(part: Json, out: CompletionChunk[]): void {
-    const content = this.#read(part);
-    if (content === undefined) return;
-    out.push(deltaChunk(this.#index, content));
-    if (content.case === "reasoning") this.#reasoning = true;
-    else this.#content = true;
-  }
-
-  #read({ text, thought, functionCall, inlineData, thoughtSignature }: Json): Delta["content"] | undefined {
-    // Pictures in thoughts are drafts. Signatures of thoughts are ignored, because thoughts are not sent back.
-    if (thought === true) return string(text) === "" ? undefined : { case: "reasoning", value: string(text) };
+    const { text, thought, functionCall, inlineData, thoughtSignature } = part;
+    // Images in thoughts are drafts. Signatures of thoughts are ignored, because thoughts are not sent back.
+    if (thought === true) return this.#think(string(text), out);
     const signature = string(thoughtSignature);
-    if (isGiven(functionCall)) return this.#call(object(functionCall), signature);
-    if (isGiven(inlineData)) return this.#picture(object(inlineData), signature);
-    this.#keep(signature);
-    return string(text) === "" ? undefined : { case: "text", value: string(text) };
+    if (isGiven(functionCall)) return this.#call(object(functionCall), signature, out);
+    if (isGiven(inlineData)) return this.#picture(object(inlineData), signature, out);
+    if (!isGiven(text) && hasOtherContent(part)) return this.#nativeBlock(part, out);
+    this.#text(string(text), signature, out);
   }
 
-  /** Text models sign their last text, image models their first part; later text beside pictures is not it. */
-  #keep(signature: string): void {
-    if (signature !== "" && !(this.#pictures && this.#signature !== "")) this.#signature = signature;
+  /** Such as code that the provider ran, and its result. */
+  #nativeBlock(part: Json, out: CompletionChunk[]): void {
+    this.#content = true;
+    this.#writer.native("gemini", JSON.stringify(part), out);
   }
 
-  #call(call: Json, signature: string): Delta["content"] {
+  #think(text: string, out: CompletionChunk[]): void {
+    this.#reasoning ||= text !== "";
+    this.#writer.text("reasoning", text, out);
+  }
+
+  /**
+   * A signature ends its part, because it must be sent back with exactly this text. It may arrive on an empty text
+   * after that text.
+   */
+  #text(text: string, signature: string, out: CompletionChunk[]): void {
+    this.#content ||= text !== "";
+    this.#writer.text("text", text, out);
+    if (signature === "") return;
+    if (this.#writer.begun) this.#writer.sign("text", signature, out);
+    else this.#signature = signature;
+  }
+
+  #call(call: Json, signature: string, out: CompletionChunk[]): void {
     const name = string(call["name"]);
     if (name === "") throw brokenCall();
-    const index = this.#callIds.size;
-    const id = this.#callId(string(call["id"]));
-    return {
-      case: "toolCall",
-      value: create(ToolCallDeltaSchema, { index, id, name, arguments: toArguments(call["args"]), signature }),
-    };
+    this.#content = true;
+    const value = { id: this.#callId(string(call["id"])), name, arguments: toArguments(call["args"]) };
+    this.#writer.endCall(this.#writer.beginCall(value, signature, out), out);
   }
 
   #callId(given: string): string {
@@ -98,14 +116,14 @@ export class ChoiceReader {
     return id;
   }
 
-  #picture({ mimeType, data }: Json, signature: string): Delta["content"] | undefined {
+  #picture({ mimeType, data }: Json, signature: string, out: CompletionChunk[]): void {
     const mediaType = string(mimeType);
     const source = readBytes(data);
-    if (!mediaType.startsWith("image/") || source === undefined) return undefined;
-    this.#pictures = true;
-    const image = create(ImageSchema, { mediaType, signature });
+    if (!mediaType.startsWith("image/") || source === undefined) return;
+    this.#content = true;
+    const image = create(ImageSchema, { mediaType });
     image.source = source;
-    return { case: "image", value: image };
+    this.#writer.whole(toPart({ case: "image", value: image }, signature), out);
   }
 }
 
@@ -116,16 +134,21 @@ function readBytes(data: unknown): Image["source"] | undefined {
   return value.length === 0 ? undefined : { case: "data", value };
 }
 
-/** In the provider's JSON null is another way to leave a field out. */
+/** Whether a part without text has anything but what every part may have. */
+function hasOtherContent(part: Json): boolean {
+  return Object.entries(part).some(([name, value]) => isGiven(value) && !OF_ANY_PART.has(name));
+}
+
+/** The provider treats null as an absent field. */
 const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
 
-/** The arguments as JSON text, never empty; a string is taken to be that text already. */
+/** The arguments as JSON text, never empty. A non-empty string is taken as JSON text. */
 function toArguments(args: unknown): string {
   if (typeof args === "string" && args.trim() !== "") return args;
   return isObject(args) ? JSON.stringify(args) : "{}";
 }
 
-/** A candidate's `logprobsResult`: the chosen tokens, each with the likeliest ones at its place. Undefined without any. */
+/** Converts `logprobsResult`: the chosen tokens with their top alternatives. Undefined when empty. */
 function readLogprobs(result: unknown): Logprobs | undefined {
   const { chosenCandidates, topCandidates } = object(result);
   const top = array(topCandidates);

@@ -12,7 +12,7 @@ import {
   type UpstreamError,
 } from "../wire/status-failure.ts";
 
-/** HTTP status by the provider's status name, for errors without a number. */
+/** HTTP status by the provider's status name, for errors without a numeric code. */
 const STATUS_BY_WORD: ReadonlyMap<string, number> = new Map([
   ["INVALID_ARGUMENT", 400],
   ["FAILED_PRECONDITION", 400],
@@ -29,28 +29,31 @@ const STATUS_BY_WORD: ReadonlyMap<string, number> = new Map([
   ["DEADLINE_EXCEEDED", 504],
 ]);
 
-/** By the provider's status name: an account without funds or in an unsupported region, and an overloaded model. */
+/**
+ * Error subject by the provider's status name. FAILED_PRECONDITION: an account without funds or in an unsupported
+ * region; UNAVAILABLE: an overloaded model.
+ */
 const SUBJECT_BY_WORD: ReadonlyMap<string, ErrorSubject> = new Map([
   ["FAILED_PRECONDITION", "account"],
   ["UNAVAILABLE", "overload"],
 ]);
 
-/** Two kinds of INVALID_ARGUMENT that only the text identifies. */
+/** Kinds of INVALID_ARGUMENT that only the message text identifies. */
 const WORDS: SubjectWords = [
   ["translation", /Unknown name|Cannot find field/i],
   ["context", /input token count\b.{0,200}?\bexceeds/is],
 ];
 
-/** Limits by the day or longer, in the ID of a quota. */
+/** Quota IDs of limits per day or longer. */
 const LASTING_LIMIT = /Per(?:Day|Week|Month)/i;
 
 /** A protobuf duration in JSON, such as `45.837906927s`. */
 const DURATION = /^(\d{1,9}(?:\.\d{1,9})?)s$/;
 
-/** Message for a signature of another account or route. */
+/** Error message for a signature that another account or route created. */
 const REFUSED_SIGNATURE = /corrupted thought signature/i;
 
-/** Maps a refusal to a Failure. Never throws, whatever the body is. */
+/** Maps an error response to a Failure. Never throws, whatever the body contains. */
 export function toFailure({ status, headers, body }: Refusal, redact = keepAll): Failure {
   const advice = readRetryAdvice(headers);
   const error = readError(parsed(body));
@@ -58,19 +61,19 @@ export function toFailure({ status, headers, body }: Refusal, redact = keepAll):
   return toStatusFailure({ ...advice, ...error, retryAfterMs, status }, redact);
 }
 
-/** Maps an error inside a 2xx response to a Failure. `begun` says whether content came before it. */
+/** Maps an error inside a 2xx response to a Failure. `where` says whether content came before it. */
 export function toInBandFailure(json: unknown, where: InBand): Failure {
   const { code, status: word } = findError(json);
   const numbered = typeof code === "number" && code >= 400 && code <= 599 ? code : undefined;
   return toInnerFailure({ ...readError(json), status: numbered ?? STATUS_BY_WORD.get(string(word)) ?? 500 }, where);
 }
 
-/** Whether the request was refused for a thought signature that this account or route has not made. */
+/** Whether the request was rejected for a thought signature that another account or route created. */
 export function isRefusedSignature(reason: unknown): boolean {
   return reason instanceof Failure && reason.code === "upstream_rejected" && REFUSED_SIGNATURE.test(reason.message);
 }
 
-/** The error object, also out of the array that the streaming method wraps around it. */
+/** Returns the `error` object. The streaming method wraps it in an array. */
 function findError(json: unknown): Json {
   return object(object(Array.isArray(json) ? json[0] : json)["error"]);
 }
@@ -87,19 +90,22 @@ function readError(json: unknown): Omit<UpstreamError, "status"> {
   };
 }
 
-/** A key that is refused comes as INVALID_ARGUMENT; a limit by the day as any other, with a short delay beside it. */
+/**
+ * Classifies an error by its details. A rejected API key has the status INVALID_ARGUMENT, and a daily limit has a short
+ * retry delay, so status and delay are not enough.
+ */
 function tellFromDetails(details: readonly Json[]): ErrorSubject | undefined {
   if (string(findDetail(details, "ErrorInfo")["reason"]).startsWith("API_KEY")) return "credential";
   const violations = array(findDetail(details, "QuotaFailure")["violations"]).map(object);
   return violations.some(({ quotaId }) => LASTING_LIMIT.test(string(quotaId))) ? "lasting" : undefined;
 }
 
-/** The detail of a kind, such as `RetryInfo`; an empty object without it. */
+/** Returns the detail of a kind, such as `RetryInfo`; an empty object without it. */
 function findDetail(details: readonly Json[], kind: string): Json {
   return details.find((each) => string(each["@type"]).endsWith(`google.rpc.${kind}`)) ?? {};
 }
 
-/** How long the provider asks to wait, in whole milliseconds, rounded up. */
+/** Returns `retryDelay` in whole milliseconds, rounded up. */
 function readRetryDelayMs({ retryDelay }: Json): number | undefined {
   const seconds = DURATION.exec(string(retryDelay))?.[1];
   return seconds === undefined ? undefined : Math.ceil(Number(seconds) * 1000);

@@ -1,15 +1,15 @@
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { brokenCall, noOutput } from "../wire/response-failure.ts";
 
-/** The token limit was reached: a valid answer, cut short. */
+/** Reasons for an answer that stopped at the token limit: valid, but truncated. */
 const CUT_SHORT: ReadonlySet<string> = new Set([
   "MAX_TOKENS",
-  // One request's share of a very long answer is used up. Going on takes a second request with the token that came
-  // along, and a call here is one request: the caller sees where the answer stops and can ask for more.
+  // The limit of one request for a very long answer. Continuing takes a second request with the continuation token, and
+  // one call is one request. The caller sees the truncation and can continue.
   "CONTINUATION",
 ]);
 
-/** The provider withheld the rest. This is an answer, not a failure: no fallback may follow. */
+/** Reasons for content that the provider withheld. This is an answer, not a failure, so no fallback may follow. */
 const BLOCKED: ReadonlySet<string> = new Set([
   "SAFETY",
   "RECITATION",
@@ -36,8 +36,8 @@ export interface Produced {
 }
 
 /**
- * Maps a candidate's finish reason. Calls take precedence, because the provider sends STOP for them too and always sends
- * calls whole. An unknown reason is a normal end if there is content. Reasoning alone is an answer only with STOP.
+ * Maps a candidate's finish reason. Calls take precedence, because the provider also sends STOP for them and always
+ * sends calls whole. An unknown reason is OTHER if there is content. Reasoning alone is an answer only with STOP.
  *
  * Throws `upstream_protocol` for an unusable answer: a malformed call, or no content.
  */
@@ -47,6 +47,7 @@ export function toFinishReason(native: string, { content, reasoning, calls }: Pr
   if (BLOCKED.has(native)) return FinishReason.CONTENT_FILTER;
   if (calls) return FinishReason.TOOL_CALLS;
   if (CUT_SHORT.has(native)) return FinishReason.LENGTH;
+  if (content && native !== "STOP") return FinishReason.OTHER;
   if (content || (reasoning && native === "STOP")) return FinishReason.STOP;
   throw noOutput();
 }

@@ -5,13 +5,13 @@ import { SENTINEL } from "./signature.ts";
 import type { GenerateContentRequest } from "./wire.ts";
 
 /*
- * A signature is valid only for the account and route that made it. A conversation that began under another key, or
- * directly at the provider, carries signatures that are refused as corrupted on every call. It is sent once more with
- * SENTINEL in their place: the earlier reasoning is lost, the conversation continues. This is a changed request, not a
- * retry of the same one, so the router is not involved.
+ * A signature is valid only for the account and route that created it. A conversation that began under another key, or
+ * directly at the provider, carries signatures that the provider rejects as corrupted on every call. The request is
+ * sent again with SENTINEL in their place: the earlier reasoning is lost, the conversation continues. The request has
+ * changed, so this is not a retry, and the router is not involved.
  */
 
-/** Calls, and calls once more without the conversation's signatures if they are refused. */
+/** Calls `ask`, and calls it again without the conversation's signatures if they are rejected. */
 export async function askForgiving<T>(call: UpstreamCall, ask: (call: UpstreamCall) => Promise<T>): Promise<T> {
   try {
     return await ask(call);
@@ -20,7 +20,7 @@ export async function askForgiving<T>(call: UpstreamCall, ask: (call: UpstreamCa
   }
 }
 
-/** The same for a stream, unless it has emitted a chunk. */
+/** The same for a stream. A stream that has emitted a chunk is not repeated. */
 export async function streamForgiving(
   call: UpstreamCall,
   ask: (call: UpstreamCall, emit: Emit) => Promise<void>,
@@ -38,7 +38,7 @@ export async function streamForgiving(
   }
 }
 
-/** Whether the conversation carries a signature that could be refused. */
+/** Whether the conversation carries signatures that the provider could reject. */
 export function isSigned({ translation: { body } }: UpstreamCall): boolean {
   return body.includes('"thoughtSignature":"');
 }

@@ -1,11 +1,12 @@
-import { type ContentPart, type Message, Role, type ToolCall } from "../../../gen/parley/v1/message_pb.js";
+import { type Message, type Part as MessagePart, Role, type ToolResult } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import { isObject, parsed } from "../wire/json.ts";
+import { isObject } from "../wire/json.ts";
+import type { TranslationLog } from "../wire/translation.ts";
 import { type Place, toPart, toPicture } from "./parts.ts";
-import { checksSignatures, fillSignatures, knownSignature, signText } from "./signature.ts";
+import { checksSignatures, fillSignatures } from "./signature.ts";
 import type { Content, InlineData, JsonObject, Part, SystemInstruction } from "./wire.ts";
 
-/** A conversation in the provider's form. */
+/** A conversation in the provider's format. */
 export interface Conversation {
   readonly systemInstruction: SystemInstruction | undefined;
   readonly contents: readonly Content[];
@@ -14,10 +15,10 @@ export interface Conversation {
 type TextPart = SystemInstruction["parts"][number];
 
 /**
- * Converts messages to contents. System messages at any position form the one system instruction. Neighbouring turns of
- * the same role are merged; a turn with calls is followed by all of its results. Drops empty text and reasoning: the
- * provider uses only its signatures. Speaker names and cache marks have no counterpart. The last turn may be the model's
- * (prefill): every model accepts it and loosely continues it.
+ * Converts messages to contents. System messages at any position form the single system instruction. Consecutive turns
+ * of the same role are merged; a turn with calls is followed by all of its results. Empty text and reasoning are
+ * dropped, because the provider uses only the signatures of reasoning. Speaker names and cache marks have no
+ * counterpart. The last turn may be the model's (prefill): every model accepts it and continues it loosely.
  *
  * Throws `invalid_request` for unsupported content, for calls without results and the reverse, and for an empty
  * conversation.
@@ -29,17 +30,18 @@ export function toMessages(messages: readonly Message[], target: Omit<Place, "fi
     const message = messages[index]!;
     const place = { ...target, field: `messages[${index}]` };
     if (message.role === Role.SYSTEM) system.push(toSystemParts(message, place));
-    else if (message.role === Role.USER) addTurn(contents, "user", toParts(message.content, place));
-    else if (message.role === Role.TOOL) throw orphan(place.field);
+    else if (message.role === Role.USER) addTurn(contents, "user", toParts(message.parts, place));
+    else if (message.role === Role.TOOL) throw unmatchedResult(`${place.field}.parts[0]`);
     else if (message.role === Role.ASSISTANT) {
       addTurn(contents, "model", toModelParts(message, place));
-      if (message.toolCalls.length === 0) continue;
-      const results = takeResults(messages, index + 1);
-      addTurn(contents, "user", toResultParts({ calls: message.toolCalls, results, index }, target));
-      index += results.length;
+      const calls = callsOf(message, place.field);
+      if (calls.length === 0) continue;
+      const answered = takeResults(messages, index + 1);
+      addTurn(contents, "user", toResultParts(calls, resultsOf(answered, index + 1), target));
+      index += answered.length;
     } else throw invalidField(`${place.field}.role`, "must be one of system, developer, user, assistant, tool");
   }
-  // The provider needs a turn to answer, so the last instruction becomes the user's turn.
+  // The provider requires at least one turn, so the last system message becomes a user turn.
   if (contents.length === 0) addTurn(contents, "user", [...(system.pop() ?? [])]);
   if (contents.length === 0) throw invalidField("messages", "must have some content");
   const parts = system.flat();
@@ -53,99 +55,99 @@ function addTurn(contents: Content[], role: Content["role"], parts: Part[]): voi
   else contents.push({ role, parts });
 }
 
-/** The run of tool messages that begins at `from`. */
+/** Returns the consecutive tool messages from index `from`. */
 function takeResults(messages: readonly Message[], from: number): readonly Message[] {
   let to = from;
   while (messages[to]?.role === Role.TOOL) to++;
   return messages.slice(from, to);
 }
 
-function toSystemParts({ content }: Message, { field }: Place): readonly TextPart[] {
+/** A tool call or a result, with its field path. */
+interface PlacedCall {
+  readonly id: string;
+  readonly name: string;
+  readonly field: string;
+}
+interface PlacedResult {
+  readonly result: ToolResult;
+  readonly field: string;
+}
+
+function callsOf({ parts }: Message, field: string): PlacedCall[] {
+  return parts.flatMap(({ kind }, index) =>
+    kind.case === "toolCall" ? [{ id: kind.value.id, name: kind.value.name, field: `${field}.parts[${index}]` }] : [],
+  );
+}
+
+/** Returns the results in tool messages. `from` is the index of the first message. */
+function resultsOf(messages: readonly Message[], from: number): PlacedResult[] {
+  return messages.flatMap(({ parts }, offset) =>
+    parts.map(({ kind }, index) => {
+      const field = `messages[${from + offset}].parts[${index}]`;
+      if (kind.case !== "toolResult") throw invalidField(field, "must be a tool result in a tool message");
+      return { result: kind.value, field };
+    }),
+  );
+}
+
+function toSystemParts({ parts: given }: Message, { field }: Place): readonly TextPart[] {
   const parts: TextPart[] = [];
-  for (const [index, { content: part }] of content.entries()) {
-    if (part.case !== "text") throw invalidField(`${field}.content[${index}]`, "must be text in a system message");
-    if (part.value !== "") parts.push({ text: part.value });
+  for (const [index, { kind }] of given.entries()) {
+    if (kind.case !== "text") throw invalidField(`${field}.parts[${index}]`, "must be text in a system message");
+    if (kind.value !== "") parts.push({ text: kind.value });
   }
   return parts;
 }
 
-function toParts(content: readonly ContentPart[], place: Place): Part[] {
+function toParts(given: readonly MessagePart[], place: Place): Part[] {
   const parts: Part[] = [];
-  for (const [index, piece] of content.entries()) {
-    const part = toPart(piece, { ...place, field: `${place.field}.content[${index}]` });
+  for (const [index, piece] of given.entries()) {
+    const part = toPart(piece, { ...place, field: `${place.field}.parts[${index}]` });
     if (part !== undefined) parts.push(part);
   }
   return parts;
 }
 
 function toModelParts(message: Message, place: Place): Part[] {
-  const parts = toParts(message.content, place);
-  if (message.refusal !== undefined && message.refusal !== "") parts.push({ text: message.refusal });
-  for (const [index, call] of message.toolCalls.entries()) {
-    if (call.custom) throw invalidField(`${place.field}.tool_calls[${index}]`, "this model has no custom tools");
-    const signature = knownSignature(call.signature);
-    const functionCall = { id: call.id, name: call.name, args: toArgs(call.arguments) };
-    parts.push({ functionCall, ...(signature !== undefined && { thoughtSignature: signature }) });
-  }
-  const signature = knownSignature(message.signature);
-  if (signature !== undefined) signText(parts, signature);
+  const parts = toParts(message.parts, place);
   if (checksSignatures(place.model)) fillSignatures(parts);
   return parts;
 }
 
-/** The arguments must be an object; other arguments are wrapped as text. */
-function toArgs(text: string): JsonObject {
-  if (text.trim() === "") return {};
-  const value = parsed(text);
-  return isObject(value) ? value : { arguments: text };
-}
-
-/** A call turn and the tool messages right behind it. */
-interface CallTurn {
-  readonly calls: readonly ToolCall[];
-  readonly results: readonly Message[];
-  /** Position of the call turn among the request's messages; its results follow it. */
-  readonly index: number;
-}
-
 /**
- * The results of one call turn: exactly as many as calls and in their order, which the provider insists on, then the
- * pictures of models that do not take them inside a result. Throws `invalid_request` for a call without a result and
- * for a result without a call.
+ * Converts the results of one call turn. The provider requires exactly one result per call, in the order of the calls.
+ * Images follow the results if the model does not accept them inside a result. Throws `invalid_request` for a call
+ * without a result and for a result without a call.
  */
-function toResultParts({ calls, results, index }: CallTurn, target: Omit<Place, "field">): Part[] {
-  const waiting = results.map((message, offset) => ({ message, field: `messages[${index + 1 + offset}]` }));
+function toResultParts(
+  calls: readonly PlacedCall[],
+  results: readonly PlacedResult[],
+  target: Omit<Place, "field">,
+): Part[] {
+  const waiting = [...results];
   const parts: Part[] = [];
-  const loose: Part[] = [];
-  for (const [position, call] of calls.entries()) {
-    const at = waiting.findIndex(({ message }) => message.toolCallId === call.id);
+  const following: Part[] = [];
+  for (const { id, name, field } of calls) {
+    const at = waiting.findIndex(({ result }) => result.toolCallId === id);
     const found = waiting[at];
-    if (found === undefined) {
-      throw invalidField(
-        `messages[${index}].tool_calls[${position}]`,
-        "must be followed by a tool message with its result",
-      );
-    }
+    if (found === undefined) throw invalidField(field, "must be followed by a tool message with its result");
     waiting.splice(at, 1);
-    const { text, pictures } = readResult(found.message, { ...target, field: found.field });
+    const { text, pictures } = readResult(found.result, { ...target, field: `${found.field}.tool_result` });
     const inside = pictures.length > 0 && checksSignatures(target.model);
-    parts.push({
-      functionResponse: {
-        id: call.id,
-        name: call.name,
-        response: toResponse(text),
-        ...(inside && { parts: pictures }),
-      },
-    });
-    if (!inside) loose.push(...pictures);
+    const response = toResponse(text, { isError: found.result.isError, log: target.log });
+    parts.push({ functionResponse: { id, name, response, ...(inside && { parts: pictures }) } });
+    if (!inside) following.push(...pictures);
   }
-  if (waiting[0] !== undefined) throw orphan(waiting[0].field);
-  return [...parts, ...loose];
+  if (waiting[0] !== undefined) throw unmatchedResult(waiting[0].field);
+  return [...parts, ...following];
 }
 
-/** The failure for a tool message that answers no call. */
-function orphan(field: string): Error {
-  return invalidField(`${field}.tool_call_id`, "must be the ID of a tool call in the assistant message before it");
+/** Creates the failure for a tool result without a matching call. */
+function unmatchedResult(field: string): Error {
+  return invalidField(
+    `${field}.tool_result.tool_call_id`,
+    "must be the ID of a tool call in the assistant message before it",
+  );
 }
 
 interface Result {
@@ -153,20 +155,29 @@ interface Result {
   readonly pictures: readonly { readonly inlineData: InlineData }[];
 }
 
-function readResult({ content }: Message, place: Place): Result {
+function readResult({ parts }: ToolResult, place: Place): Result {
   let text = "";
   const pictures: { inlineData: InlineData }[] = [];
-  for (const [index, { content: part }] of content.entries()) {
-    const field = `${place.field}.content[${index}]`;
-    if (part.case === "text") text += part.value;
-    else if (part.case === "image") pictures.push({ inlineData: toPicture(part.value, { ...place, field }) });
-    else if (part.case !== undefined) throw invalidField(field, "must be text or a picture");
+  for (const [index, { kind }] of parts.entries()) {
+    const field = `${place.field}.parts[${index}]`;
+    if (kind.case === "text") text += kind.value;
+    else if (kind.case === "image") pictures.push({ inlineData: toPicture(kind.value, { ...place, field }) });
+    // Results have no place for them.
+    else if (kind.case === "native") place.log.omit(field);
+    else if (kind.case !== undefined) throw invalidField(field, "must be text or a picture");
   }
   return { text, pictures };
 }
 
-/** A JSON object as it is, anything else as the `output` of one. `$ref` has a meaning of its own there. */
-function toResponse(text: string): JsonObject {
-  const value = text.trimStart().startsWith("{") && !text.includes('"$ref"') ? parsed(text) : undefined;
+/**
+ * Returns a JSON object unchanged, and wraps other text as `output` or `error`. Text with `$ref` is wrapped too,
+ * because the provider interprets `$ref` there.
+ */
+function toResponse(
+  text: string,
+  { isError, log }: { readonly isError: boolean; readonly log: TranslationLog },
+): JsonObject {
+  if (isError) return { error: text };
+  const value = text.trimStart().startsWith("{") && !text.includes('"$ref"') ? log.parse(text) : undefined;
   return isObject(value) ? value : { output: text };
 }

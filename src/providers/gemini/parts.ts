@@ -1,14 +1,16 @@
-import { type Audio, type ContentPart, type File, type Image } from "../../../gen/parley/v1/message_pb.js";
+import type { Audio, File, Image, Part as MessagePart } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
 import type { TranslationLog } from "../wire/translation.ts";
 import { knownSignature } from "./signature.ts";
-import type { InlineData, Part } from "./wire.ts";
+import { isObject, parsed } from "../wire/json.ts";
+import { toNative } from "../wire/native.ts";
+import type { InlineData, JsonObject, Part } from "./wire.ts";
 
 const IMAGE_TYPES: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"]);
 
-/** By the `format` of a recording. */
+/** Media types by the `format` of an audio part. */
 const AUDIO_TYPES: ReadonlyMap<string, string> = new Map([
   ["wav", "audio/wav"],
   ["mp3", "audio/mpeg"],
@@ -18,35 +20,55 @@ const AUDIO_TYPES: ReadonlyMap<string, string> = new Map([
   ["aiff", "audio/aiff"],
 ]);
 
-/** Where a part stands in the request, and which model is to take it. */
+/** The field path of a part in the request, and the model that receives it. */
 export interface Place {
-  /** Such as `messages[1].content[0]`. */
+  /** Field path, such as `messages[1].parts[0]`. */
   readonly field: string;
   readonly model: UpstreamModel;
   readonly log: TranslationLog;
 }
 
-/** A content part in the provider's form; nothing for empty text. Throws `invalid_request` for what it cannot carry. */
-export function toPart({ content }: ContentPart, place: Place): Part | undefined {
-  switch (content.case) {
+/**
+ * Converts a part. Returns undefined for an empty text without a signature. Throws `invalid_request` for unsupported
+ * content.
+ */
+export function toPart({ kind, signature: given }: MessagePart, place: Place): Part | undefined {
+  const signature = knownSignature(given);
+  const signed = signature === undefined ? {} : { thoughtSignature: signature };
+  switch (kind.case) {
     case "text":
-      return content.value === "" ? undefined : { text: content.value };
-    case "image": {
-      const signature = knownSignature(content.value.signature);
-      const inlineData = toPicture(content.value, place);
-      return { inlineData, ...(signature !== undefined && { thoughtSignature: signature }) };
-    }
+      return kind.value === "" && signature === undefined ? undefined : { text: kind.value, ...signed };
+    case "refusal":
+      return kind.value === "" ? undefined : { text: kind.value };
+    case "image":
+      return { inlineData: toPicture(kind.value, place), ...signed };
     case "audio":
-      return { inlineData: toRecording(content.value, place) };
+      return { inlineData: toRecording(kind.value, place) };
     case "file":
-      return { inlineData: toDocument(content.value, place) };
-    case undefined:
-      break;
+      return toDocument(kind.value, place);
+    case "toolCall": {
+      const { id, name, arguments: text, custom } = kind.value;
+      if (custom) throw invalidField(place.field, "this model has no custom tools");
+      return { functionCall: { id, name, args: toArgs(text) }, ...signed };
+    }
+    case "native":
+      return toNative(kind.value, "gemini", place) as Part | undefined;
+    default:
+      return undefined;
   }
-  return undefined;
 }
 
-/** A picture's bytes. Addresses are refused: this provider does not read them, and the gateway fetches nothing. */
+/** The provider requires an object, so other arguments are wrapped as text. */
+function toArgs(text: string): JsonObject {
+  if (text.trim() === "") return {};
+  const value = parsed(text);
+  return isObject(value) ? value : { arguments: text };
+}
+
+/**
+ * Converts an image with inline bytes. URLs are rejected: this provider does not fetch them, and the gateway fetches
+ * nothing.
+ */
 export function toPicture({ source, mediaType }: Image, { field, model, log }: Place): InlineData {
   if (!model.inputModalities.has(Modality.IMAGE)) throw invalidField(field, "this model takes no pictures");
   if (source.case !== "data") {
@@ -66,14 +88,19 @@ function toRecording({ data, format }: Audio, { field, model, log }: Place): Inl
   return { mimeType: type, data: log.base64(data) };
 }
 
-function toDocument({ source, mediaType }: File, { field, log }: Place): InlineData {
-  if (source.case !== "data") throw invalidField(field, "this model takes documents only as data");
+function toDocument({ source, mediaType }: File, { field, log }: Place): Part {
+  if (source.case === "url")
+    return { fileData: { fileUri: source.value, ...(mediaType !== "" && { mimeType: mediaType }) } };
+  if (source.case !== "data") throw invalidField(field, "this model takes documents only as data or by address");
   const type = startsWith(source.value, "%PDF") ? "application/pdf" : mediaType;
   if (type === "") throw invalidField(field, "must have a media type");
-  return { mimeType: type, data: log.base64(source.value) };
+  return { inlineData: { mimeType: type, data: log.base64(source.value) } };
 }
 
-/** What the bytes say they are; clients often declare another type. Undefined when they say nothing we know. */
+/**
+ * Detects the media type from the first bytes, because clients often declare a wrong one. Undefined for an unknown
+ * signature.
+ */
 function sniffImageType(bytes: Uint8Array): string | undefined {
   if (startsWith(bytes, "\x89PNG")) return "image/png";
   if (startsWith(bytes, "\xff\xd8\xff")) return "image/jpeg";

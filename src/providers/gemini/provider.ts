@@ -7,25 +7,28 @@ import { askForgiving, isSigned, streamForgiving } from "./foreign-signatures.ts
 import { toGeminiRequest } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 
-/** A configured service that speaks `generateContent`. */
+/** Configuration of a service that speaks `generateContent`. */
 export interface GeminiOptions {
   readonly upstream: Upstream;
   /**
-   * The first one is used for everything: signatures and cached prefixes belong to the account of a key, and a
-   * conversation that wandered between accounts would lose them. Empty for a service that asks for none.
+   * Only the first key is used, because signatures and cached prefixes belong to the account of a key and would be lost
+   * under another account. Empty for a service without authentication.
    */
   readonly apiKeys: readonly string[];
-  /** Sent with every request. Wins over the dialect's own headers; names in lower case. */
+  /** Sent with every request. Overrides the dialect's own headers; names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A provider of the `gemini` dialect: `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`. */
+/**
+ * Creates a provider of the `gemini` dialect: `POST /v1beta/models/{model}:generateContent` and
+ * `:streamGenerateContent`.
+ */
 export function gemini({ upstream, apiKeys, headers: extra }: GeminiOptions): Provider {
   const [apiKey] = apiKeys;
   const redact = redactionOf([...apiKeys, ...Object.values(extra ?? {})]);
   const headers = Object.freeze({
     "content-type": "application/json",
-    // A compressed stream would be held back until a block of it is full.
+    // Compression would delay a stream until a block is full.
     "accept-encoding": "identity",
     ...(apiKey !== undefined && { "x-goog-api-key": apiKey }),
     ...extra,
@@ -46,7 +49,7 @@ export function gemini({ upstream, apiKeys, headers: extra }: GeminiOptions): Pr
     toFailure: (refusal) => toFailure(refusal, redact),
   });
 
-  // Without `alt=sse` the answer would be one JSON array.
+  // Without `alt=sse` the response is one JSON array.
   const streamOnce = (call: UpstreamCall, emit: Emit): Promise<void> =>
     fetchStream(upstream, toCall(call, "streamGenerateContent?alt=sse"), {
       reader: new AnswerStream(redact),
@@ -64,7 +67,7 @@ export function gemini({ upstream, apiKeys, headers: extra }: GeminiOptions): Pr
   };
 }
 
-/** A model's name as a path. One with a slash says itself what it is one of: `models/…`, `tunedModels/…`. */
+/** Returns the URL path of a model. A name with a slash includes its collection: `models/…`, `tunedModels/…`. */
 function toModelPath(name: string): string {
   const path = name.includes("/") ? name : `models/${name}`;
   return path.split("/").filter(Boolean).map(encodeURIComponent).join("/");

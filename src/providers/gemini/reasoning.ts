@@ -3,12 +3,12 @@ import type { Capabilities, UpstreamModel } from "../../core/provider.ts";
 import type { TranslationLog } from "../wire/translation.ts";
 import type { ThinkingConfig } from "./wire.ts";
 
-/** Efforts from none to most, in the words of `Capabilities.reasoningEfforts`. */
+/** Efforts in ascending order, in the words of `Capabilities.reasoningEfforts`. */
 const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
 
 type Effort = (typeof EFFORTS)[number];
 
-/** Thinking tokens by effort; clamped to the model's range. */
+/** Thinking tokens by effort, clamped to the model's range. */
 const BUDGETS: Readonly<Record<Effort, number>> = {
   none: 0,
   minimal: 512,
@@ -19,12 +19,14 @@ const BUDGETS: Readonly<Record<Effort, number>> = {
   max: Number.MAX_SAFE_INTEGER,
 };
 
-/** Thinking counts against the token limit: a smaller limit than this would often be used up before the answer. */
+/**
+ * Thinking counts against the token limit. Below this limit thinking would often use up all tokens before the answer.
+ */
 const SMALL_LIMIT_TOKENS = 2048;
 
 /**
- * Converts the reasoning effort. Without one the model's default applies, unless the token limit is so small that thinking
- * would use it up: then the lowest effort is requested.
+ * Converts the reasoning effort, or the token budget for reasoning. Without either the model's default applies. With a
+ * token limit below SMALL_LIMIT_TOKENS the lowest effort is requested instead.
  */
 export function toReasoning(
   request: CompletionRequest,
@@ -32,6 +34,12 @@ export function toReasoning(
   log: TranslationLog,
 ): ThinkingConfig | undefined {
   const asked = EFFORTS[request.reasoningEffort - 1];
+  const { reasoningMaxTokens } = request;
+  if (reasoningMaxTokens !== undefined && capabilities.reasoning === "budget") {
+    const thinkingBudget = log.clamp("reasoning_max_tokens", reasoningMaxTokens, capabilities.reasoningBudget);
+    return { thinkingBudget, includeThoughts: true };
+  }
+  log.omitWhen(reasoningMaxTokens !== undefined, "reasoning_max_tokens");
   if (capabilities.reasoning === "none") {
     log.omitWhen(asked !== undefined && asked !== "none", "reasoning_effort");
     return undefined;
@@ -53,7 +61,7 @@ function toBudget(effort: Effort, { reasoningCanBeDisabled, reasoningBudget: [mi
   return Math.min(Math.max(BUDGETS[effort], min), max);
 }
 
-/** The nearest level, the higher of two equally near; undefined for a model without levels. */
+/** Returns the nearest level, and the higher one of two equally near. Undefined for a model without levels. */
 function nearestLevel(effort: Effort, levels: readonly string[]): string | undefined {
   const wanted = EFFORTS.indexOf(effort);
   const distance = (level: string): number => Math.abs(EFFORTS.indexOf(level as Effort) - wanted);

@@ -1,8 +1,9 @@
 import { type CompletionRequest, type JsonSchemaFormat, Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { ImageDetail, type Part } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { Translation, UpstreamModel } from "../../core/provider.ts";
 import { isObject, parsed } from "../wire/json.ts";
-import { TranslationLog } from "../wire/translation.ts";
+import { isVerbositySet, TranslationLog } from "../wire/translation.ts";
 import { toMessages } from "./messages.ts";
 import { toReasoning } from "./reasoning.ts";
 import { toAnswerSchema } from "./schema.ts";
@@ -11,8 +12,8 @@ import { toTools } from "./tools.ts";
 import type { GenerateContentRequest, GenerationConfig, JsonObject, SystemInstruction } from "./wire.ts";
 
 /**
- * The request as a `generateContent` body: a pure function. The body is the same for both modes; a whole answer is
- * streamed when its token limit, or the model's default one where the request has none, is above `streamAbove`.
+ * Converts the request to a `generateContent` body. Pure function. The body is the same for both modes. A whole answer
+ * is streamed when its token limit, or the model's default without one, is above `streamAbove`.
  *
  * Throws `invalid_request` for unsupported features that must not be omitted; other unsupported fields are reported.
  */
@@ -63,34 +64,38 @@ function toServiceTier({ serviceTier }: CompletionRequest, log: TranslationLog):
 /** Reports fields without a counterpart at the provider. */
 function omitForeign(request: CompletionRequest, log: TranslationLog): void {
   log.omitWhen(Object.keys(request.logitBias).length > 0, "logit_bias");
-  log.omitWhen(request.audioOptions !== undefined, "audio");
+  log.omitWhen(request.audioOptions !== undefined, "audio_options");
   log.omitWhen(request.user !== undefined, "user");
   log.omitWhen(request.safetyIdentifier !== undefined, "safety_identifier");
   log.omitWhen(Object.keys(request.metadata).length > 0, "metadata");
   log.omitWhen(request.store === true, "store");
-  log.omitWhen(request.verbosity !== undefined && request.verbosity !== "medium", "verbosity");
+  log.omitWhen(isVerbositySet(request), "verbosity");
   log.omitWhen(request.prediction !== undefined, "prediction");
   log.omitWhen(request.promptCacheKey !== undefined, "prompt_cache_key");
-  for (const name of Object.keys(request.openaiOptionsJson)) log.omit(name);
+  for (const name of Object.keys(request.providerOptionsJson)) log.omit(`provider_options_json.${name}`);
   omitOfMessages(request, log);
-  request.tools.forEach(({ cacheMark }, index) =>
-    log.omitWhen(cacheMark !== undefined, `tools[${index}].cache_control`),
-  );
+  request.tools.forEach(({ cacheMark }, index) => log.omitWhen(cacheMark !== undefined, `tools[${index}].cache_mark`));
 }
 
-/** Reports speaker and document names, cache marks (prefixes are cached automatically) and image detail. */
+/**
+ * Reports omitted message fields: speaker and document names, cache marks (the provider caches prefixes automatically)
+ * and image detail.
+ */
 function omitOfMessages({ messages }: CompletionRequest, log: TranslationLog): void {
-  messages.forEach(({ name, content, cacheMark }, index) => {
+  messages.forEach(({ name, parts }, index) => {
     const field = `messages[${index}]`;
     if (name) log.omit(`${field}.name`);
-    if (cacheMark !== undefined) log.omit(`${field}.cache_control`);
-    content.forEach(({ content: part, cacheMark: partMark }, position) => {
-      const asked = part.case === "image" && part.value.detail !== "" && part.value.detail !== "auto";
-      if (asked) log.omit(`${field}.content[${position}].image_url.detail`);
-      if (part.case === "file" && part.value.name !== "") log.omit(`${field}.content[${position}].file.filename`);
-      if (partMark !== undefined) log.omit(`${field}.content[${position}].cache_control`);
-    });
+    parts.forEach((part, position) => omitOfPart(part, `${field}.parts[${position}]`, log));
   });
+}
+
+function omitOfPart({ kind, cacheMark }: Part, field: string, log: TranslationLog): void {
+  if (kind.case === "image" && kind.value.detail > ImageDetail.AUTO) log.omit(`${field}.image.detail`);
+  if (kind.case === "file" && kind.value.name !== "") log.omit(`${field}.file.name`);
+  if (kind.case === "file" && kind.value.citations) log.omit(`${field}.file.citations`);
+  if (cacheMark !== undefined) log.omit(`${field}.cache_mark`);
+  if (kind.case === "toolResult")
+    kind.value.parts.forEach((part, index) => omitOfPart(part, `${field}.tool_result.parts[${index}]`, log));
 }
 
 type Form = Pick<GenerationConfig, "responseMimeType" | "responseJsonSchema">;
@@ -130,15 +135,19 @@ function toCandidateCount({ n }: CompletionRequest, { capabilities }: UpstreamMo
   return n;
 }
 
-type Sampling = Pick<GenerationConfig, "temperature" | "topP" | "seed" | "presencePenalty" | "frequencyPenalty">;
+type Sampling = Pick<
+  GenerationConfig,
+  "temperature" | "topP" | "topK" | "seed" | "presencePenalty" | "frequencyPenalty"
+>;
 
 function toSampling(request: CompletionRequest, { capabilities }: UpstreamModel, log: TranslationLog): Sampling {
   const { sampling, temperatureWithTopP, maxTemperature, penalties } = capabilities;
-  const { temperature, topP, seed, presencePenalty, frequencyPenalty } = request;
+  const { temperature, topP, topK, seed, presencePenalty, frequencyPenalty } = request;
   const takesTopP = sampling && (temperatureWithTopP || temperature === undefined);
-  // Default values need no report.
+  // Default values are omitted without a report.
   log.omitWhen(!sampling && temperature !== undefined && temperature !== 1, "temperature");
   log.omitWhen(!takesTopP && topP !== undefined && topP !== 1, "top_p");
+  log.omitWhen(!sampling && topK !== undefined, "top_k");
   log.omitWhen(!capabilities.seed && seed !== undefined, "seed");
   log.omitWhen(!penalties && Boolean(presencePenalty), "presence_penalty");
   log.omitWhen(!penalties && Boolean(frequencyPenalty), "frequency_penalty");
@@ -146,7 +155,8 @@ function toSampling(request: CompletionRequest, { capabilities }: UpstreamModel,
     temperature:
       sampling && temperature !== undefined ? log.clamp("temperature", temperature, [0, maxTemperature]) : undefined,
     topP: takesTopP ? topP : undefined,
-    // The provider accepts 32 bits: the lower ones are used.
+    topK: sampling ? topK : undefined,
+    // The provider accepts 32 bits, so the lower 32 are sent.
     seed: capabilities.seed && seed !== undefined ? Number(BigInt.asIntN(32, seed)) : undefined,
     presencePenalty: penalties ? presencePenalty : undefined,
     frequencyPenalty: penalties ? frequencyPenalty : undefined,
@@ -165,7 +175,7 @@ function toLogprobs(
   return { responseLogprobs: taken ? true : undefined, logprobs: taken ? topLogprobs : undefined };
 }
 
-/** Restricts an image model to text unless images were requested: by default it generates images. */
+/** Restricts an image model to text unless images were requested, because it generates images by default. */
 function toModalities(
   { modalities }: CompletionRequest,
   { outputModalities }: UpstreamModel,
@@ -174,7 +184,7 @@ function toModalities(
   const makesImages = outputModalities.has(Modality.IMAGE);
   if (!modalities.includes(Modality.IMAGE)) return makesImages ? ["TEXT"] : undefined;
   if (!makesImages) throw invalidField("modalities", "this model does not make images");
-  // With images only, the provider returns nothing when a text answer would fit better.
+  // With IMAGE alone, the provider returns nothing when a text answer would fit better.
   return ["TEXT", "IMAGE"];
 }
 
@@ -185,15 +195,15 @@ function toImageConfig(
 ): GenerationConfig["imageConfig"] {
   const { aspectRatio = "", size = "" } = request.imageOptions ?? {};
   const taken = model.capabilities.imageOptions && request.modalities.includes(Modality.IMAGE);
-  log.omitWhen(!taken && aspectRatio !== "", "image_config.aspect_ratio");
-  log.omitWhen(!taken && size !== "", "image_config.image_size");
+  log.omitWhen(!taken && aspectRatio !== "", "image_options.aspect_ratio");
+  log.omitWhen(!taken && size !== "", "image_options.size");
   if (!taken || (aspectRatio === "" && size === "")) return undefined;
   return { ...(aspectRatio !== "" && { aspectRatio }), ...(size !== "" && { imageSize: size }) };
 }
 
-/** Response format of the provider. */
+/** Response format fields of the body, and the instruction that replaces them. */
 interface ResponseFormatFields extends Pick<GenerationConfig, "responseMimeType" | "responseJsonSchema"> {
-  /** Instruction for models without the mode. */
+  /** System instruction for models without JSON mode or JSON schemas. */
   readonly instruction: string | undefined;
 }
 
@@ -204,11 +214,12 @@ const FREE: ResponseFormatFields = {
 };
 
 const FORMAT_FIELD = "response_format.json_schema";
-const SCHEMA_FIELD = `${FORMAT_FIELD}.schema`;
+const SCHEMA_FIELD = `${FORMAT_FIELD}.schema_json`;
 
 /**
- * Converts `response_format`. A model without JSON schemas gets the schema as an instruction and JSON mode; one that cannot
- * combine tools with JSON mode gets the instruction only. A schema as an instruction is reported, because it is not enforced.
+ * Converts `response_format`. A model without JSON schemas gets the schema as an instruction and JSON mode. A model
+ * that cannot combine tools with JSON mode gets only the instruction. A schema as an instruction is reported, because
+ * it is not enforced.
  */
 function toResponseFormat(request: CompletionRequest, model: UpstreamModel, log: TranslationLog): ResponseFormatFields {
   const format = request.responseFormat?.format;
@@ -226,7 +237,7 @@ function toResponseFormat(request: CompletionRequest, model: UpstreamModel, log:
   return { ...FREE, responseMimeType, responseJsonSchema };
 }
 
-/** Undefined for an empty schema, which any JSON matches. */
+/** Parses the schema. Undefined for an empty schema, which accepts any JSON. */
 function readSchema({ schemaJson, description }: JsonSchemaFormat): JsonObject | undefined {
   if (schemaJson === "") return undefined;
   const schema = parsed(schemaJson);

@@ -8,8 +8,8 @@ import { EventJson, isEndMarker, type SseEvent } from "../wire/sse.ts";
 import { AnswerReader } from "./answer-reader.ts";
 
 /**
- * Reads the events of one stream. The dialect has no end marker: an answer is complete if every candidate has a finish reason
- * at the end of the body. `[DONE]`, which proxies add, also ends it.
+ * Reads the events of one stream. The dialect has no end marker: an answer is complete if every candidate has a finish
+ * reason at the end of the body. `[DONE]`, which some proxies add, also ends it.
  */
 export class AnswerStream implements StreamReader {
   readonly #reader: AnswerReader;
@@ -24,7 +24,7 @@ export class AnswerStream implements StreamReader {
     return this.#complete;
   }
 
-  /** Whether every candidate has its finish, so that only the end of the body, or late parts, may follow. */
+  /** Whether every candidate has a finish reason, so that only late parts or the end of the body may follow. */
   get finished(): boolean {
     return this.#reader.finished;
   }
@@ -42,7 +42,7 @@ export class AnswerStream implements StreamReader {
 }
 
 /**
- * Converts a whole answer. Throws the failure of an error body with a 2xx status, and `upstream_protocol` for an
+ * Converts a whole answer. Throws the Failure of an error body with a 2xx status, and `upstream_protocol` for an
  * unfinished or unusable answer.
  */
 export function toAnswer(json: unknown, redact = keepAll): Answer {
@@ -51,7 +51,10 @@ export function toAnswer(json: unknown, redact = keepAll): Answer {
   return builder.build();
 }
 
-/** Reads a whole answer into chunks; an array is the provider's other form of a stream. Throws as above. */
+/**
+ * Reads a whole answer into chunks. Accepts an array, the provider's format of a stream without `alt=sse`. Throws like
+ * `toAnswer`.
+ */
 export function toAnswerChunks(json: unknown, redact = keepAll): readonly CompletionChunk[] {
   const reader = new AnswerReader(incomplete, redact);
   const out: CompletionChunk[] = [];

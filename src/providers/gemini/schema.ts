@@ -1,7 +1,7 @@
 import { isObject } from "../wire/json.ts";
 import type { JsonObject } from "./wire.ts";
 
-/** Keywords whose value is taken as it is. */
+/** Keywords whose value is copied unchanged. */
 const PLAIN: ReadonlySet<string> = new Set([
   "$id",
   "$anchor",
@@ -22,10 +22,10 @@ const PLAIN: ReadonlySet<string> = new Set([
 const SCHEMAS: ReadonlySet<string> = new Set(["items", "additionalProperties"]);
 const LISTS: ReadonlySet<string> = new Set(["prefixItems", "anyOf", "oneOf"]);
 
-/** The older and the newer keyword for schemas that references point to. */
+/** The older and the newer keyword for referenced schemas. */
 const DEFINITIONS: ReadonlySet<string> = new Set(["definitions", "$defs"]);
 
-/** Keywords that say nothing about which values are valid: nothing is lost without them. */
+/** Annotations that do not affect validation. They are removed without a report. */
 const NOTES: ReadonlySet<string> = new Set([
   "$schema",
   "$comment",
@@ -37,15 +37,16 @@ const NOTES: ReadonlySet<string> = new Set([
   "writeOnly",
 ]);
 
-/** A schema for the answer, and the paths of the rules that had to be left out of it. */
+/** A schema for the answer, and the paths of the removed rules. */
 export interface AnswerSchema {
   readonly schema: JsonObject;
   readonly dropped: readonly string[];
 }
 
 /**
- * A JSON Schema in the subset that the provider enforces on an answer. What has an equivalent there is rewritten:
- * `const` is an `enum` of one, `definitions` are `$defs`, an `allOf` of one is its content. `path` begins the paths.
+ * Reduces a JSON Schema to the subset that the provider enforces on an answer. Rewrites rules that have an equivalent:
+ * `const` becomes an `enum` with one value, `definitions` become `$defs`, an `allOf` with one entry is inlined. `path`
+ * is the prefix of the reported paths.
  */
 export function toAnswerSchema(schema: JsonObject, path: string): AnswerSchema {
   const dropped: string[] = [];
@@ -53,7 +54,7 @@ export function toAnswerSchema(schema: JsonObject, path: string): AnswerSchema {
 }
 
 function subset(schema: JsonObject, path: string, dropped: string[]): JsonObject {
-  // Beside a reference only its own kind of keyword may stand.
+  // The provider allows only `$defs` beside `$ref`.
   if (typeof schema["$ref"] === "string")
     return { $ref: toDefs(schema["$ref"]), ...definitions(schema, path, dropped) };
   const out: Record<string, unknown> = {};
@@ -82,7 +83,7 @@ function named(schemas: JsonObject, path: string, dropped: string[]): JsonObject
   return Object.fromEntries(entries) as JsonObject;
 }
 
-/** The schema's definitions, all under the newer keyword; nothing without any. */
+/** Returns the schema's definitions, all under `$defs`; an empty object without any. */
 function definitions(schema: JsonObject, path: string, dropped: string[]): JsonObject {
   const all: Record<string, unknown> = {};
   for (const keyword of DEFINITIONS) {

@@ -3,12 +3,13 @@ import { type Tool, type ToolChoice, ToolMode } from "../../../gen/parley/v1/mes
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
 import { isObject, parsed } from "../wire/json.ts";
+import { toNative } from "../wire/native.ts";
 import { omitToolFields, type TranslationLog } from "../wire/translation.ts";
 import type { FunctionCallingConfig, FunctionDeclaration, GenerateContentRequest, JsonObject } from "./wire.ts";
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_.:-]{0,127}$/;
 
-/** The request's tools and how they are chosen; nothing at all without tools. Throws `invalid_request`. */
+/** Converts the tools and the tool choice. Both fields are undefined without tools. Throws `invalid_request`. */
 export function toTools(
   request: CompletionRequest,
   model: UpstreamModel,
@@ -19,30 +20,43 @@ export function toTools(
     omitToolFields(request, log);
     return { tools: undefined, toolConfig: undefined };
   }
-  const functionDeclarations = tools.map(toDeclaration);
-  // There is no switch for it. Dropping calls from the answer instead would break the next turn's count of results.
+  const functionDeclarations = tools.map(toDeclaration).filter((declaration) => declaration !== undefined);
+  const native = tools
+    .map(({ kind }, index) =>
+      kind.case === "native" ? toNative(kind.value, "gemini", { log, field: `tools[${index}]` }) : undefined,
+    )
+    .filter((tool) => tool !== undefined);
+  if (functionDeclarations.length === 0)
+    return { tools: native.length > 0 ? native : undefined, toolConfig: undefined };
+  // The provider has no such option. Dropping calls from the answer instead would break the result count of the next
+  // turn.
   log.omitWhen(request.parallelToolCalls === false, "parallel_tool_calls");
   const config = toCallingConfig(toolChoice?.choice, model, log);
-  // Only a validated call is sure to keep to its schema.
+  // Only VALIDATED guarantees that a call matches its schema.
   const strict = tools.some(({ kind }) => kind.case === "function" && kind.value.strict === true);
   const functionCallingConfig: FunctionCallingConfig | undefined =
     config ?? (strict ? { mode: "VALIDATED" } : undefined);
-  return { tools: [{ functionDeclarations }], toolConfig: functionCallingConfig && { functionCallingConfig } };
+  return {
+    tools: [{ functionDeclarations }, ...native],
+    toolConfig: functionCallingConfig && { functionCallingConfig },
+  };
 }
 
-function toDeclaration({ kind }: Tool, index: number): FunctionDeclaration {
+/** Undefined for a tool that is no function of the caller's. */
+function toDeclaration({ kind }: Tool, index: number): FunctionDeclaration | undefined {
   const field = `tools[${index}]`;
+  if (kind.case === "native" || kind.case === undefined) return undefined;
   if (kind.case !== "function") throw invalidField(field, "this model takes only function tools");
   const { name, description, parametersJson } = kind.value;
   if (!NAME.test(name)) throw invalidField(`${field}.function.name`, "must begin with a letter or _ for this model");
   return {
     name,
     description: description === "" ? undefined : description,
-    parametersJsonSchema: toParameters(parametersJson, `${field}.function.parameters`),
+    parametersJsonSchema: toParameters(parametersJson, `${field}.function.parameters_json`),
   };
 }
 
-/** A function without arguments has no schema at all. */
+/** Parses the parameter schema. Undefined for a function without arguments, which must have no schema. */
 function toParameters(text: string, field: string): JsonObject | undefined {
   if (text === "") return undefined;
   const schema = parsed(text);
@@ -50,7 +64,7 @@ function toParameters(text: string, field: string): JsonObject | undefined {
   return Object.keys(schema).length === 0 ? undefined : schema;
 }
 
-/** Undefined leaves the choice to the model, which is the provider's default. */
+/** Converts the tool choice. Undefined for AUTO, the provider's default. */
 function toCallingConfig(
   choice: ToolChoice["choice"] | undefined,
   model: UpstreamModel,
@@ -64,7 +78,7 @@ function toCallingConfig(
       return force([choice.value], model, log);
     case "allowed": {
       const { mode, names } = choice.value;
-      // Names beside AUTO are an error there; VALIDATED leaves the model as free.
+      // The provider rejects names with AUTO; VALIDATED gives the model the same freedom.
       return mode === ToolMode.REQUIRED ? force(names, model, log) : { mode: "VALIDATED", allowedFunctionNames: names };
     }
     case "custom":

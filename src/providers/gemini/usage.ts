@@ -3,8 +3,8 @@ import { array, count, object, string } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 
 /**
- * What the provider counted; undefined when it counted nothing. Thinking comes on top of its count of the answer, and
- * what its own tools put into the prompt on top of its count of the prompt; ours include both.
+ * Reads the provider's token counts; undefined without any. The provider counts thinking apart from the answer, and the
+ * input of its own tools apart from the prompt; our counts include both.
  */
 export function readUsage(metadata: unknown): Usage | undefined {
   const counted = object(metadata);

@@ -1,26 +1,26 @@
 /*
- * The request body of `generateContent`, as far as we write it. Unknown fields are refused there, so these types are
- * the whole of what is ever sent. Absent fields are undefined and vanish when the body becomes JSON.
+ * Request body of `generateContent`, limited to the fields that we send, because the provider rejects unknown fields.
+ * Undefined fields are omitted from the JSON.
  */
 
-/** A JSON object. */
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** Bytes inside the body: `data` is base64. */
+/** Inline bytes; `data` is base64. */
 export interface InlineData {
   readonly mimeType: string;
   readonly data: string;
 }
 
-/** A piece of a content. Exactly one data field each; the signature must come back on the part that it came with. */
+/** A part of a content with exactly one data field. The signature must be sent back on the same part. */
 export type Part = (
   | { readonly text: string }
   | { readonly inlineData: InlineData }
+  | { readonly fileData: { readonly fileUri: string; readonly mimeType?: string } }
   | { readonly functionCall: { readonly id: string; readonly name: string; readonly args: JsonObject } }
   | { readonly functionResponse: FunctionResponse }
 ) & { thoughtSignature?: string };
 
-/** A tool's result; `response` must be an object, `parts` are pictures that belong to it. */
+/** A tool's result. `response` must be an object; `parts` are its images. */
 export interface FunctionResponse {
   readonly id: string;
   readonly name: string;
@@ -28,13 +28,13 @@ export interface FunctionResponse {
   readonly parts?: readonly { readonly inlineData: InlineData }[];
 }
 
-/** One turn. Results of tools are a user's turn. */
+/** One turn. Tool results are user turns. */
 export interface Content {
   readonly role: "user" | "model";
   readonly parts: Part[];
 }
 
-/** Instructions: text parts only. */
+/** System instruction: text parts only. */
 export interface SystemInstruction {
   readonly parts: readonly { readonly text: string }[];
 }
@@ -46,24 +46,25 @@ export interface FunctionDeclaration {
   readonly parametersJsonSchema: JsonObject | undefined;
 }
 
-/** Whether and which functions are called. `allowedFunctionNames` goes with ANY and VALIDATED only. */
+/** Tool choice. `allowedFunctionNames` is valid only with ANY and VALIDATED. */
 export interface FunctionCallingConfig {
   readonly mode: "NONE" | "ANY" | "VALIDATED";
   readonly allowedFunctionNames?: readonly string[];
 }
 
-/** How much the model thinks: a budget in tokens or a level, never both. */
+/** Amount of thinking: a budget in tokens or a level, never both. */
 export interface ThinkingConfig {
   readonly thinkingBudget?: number;
   readonly thinkingLevel?: string;
   readonly includeThoughts?: true;
 }
 
-/** How the answer is made. `maxOutputTokens` includes thinking. */
+/** Generation parameters. `maxOutputTokens` includes thinking. */
 export interface GenerationConfig {
   readonly candidateCount: number | undefined;
   readonly temperature: number | undefined;
   readonly topP: number | undefined;
+  readonly topK: number | undefined;
   readonly maxOutputTokens: number | undefined;
   readonly stopSequences: readonly string[] | undefined;
   readonly seed: number | undefined;
@@ -78,11 +79,12 @@ export interface GenerationConfig {
   readonly thinkingConfig: ThinkingConfig | undefined;
 }
 
-/** The whole body. */
+/** The request body. */
 export interface GenerateContentRequest {
   readonly systemInstruction: SystemInstruction | undefined;
   readonly contents: readonly Content[];
-  readonly tools: readonly [{ readonly functionDeclarations: readonly FunctionDeclaration[] }] | undefined;
+  /** Beside the functions: tools that the provider runs itself. */
+  readonly tools: readonly object[] | undefined;
   readonly toolConfig: { readonly functionCallingConfig: FunctionCallingConfig } | undefined;
   readonly generationConfig: GenerationConfig | undefined;
   readonly serviceTier: "flex" | "standard" | "priority" | undefined;

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import type { Delta } from "../../../gen/parley/v1/completion_pb.js";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type Annotation,
   AnnotationSchema,
@@ -10,7 +10,12 @@ import {
 } from "../../../gen/parley/v1/message_pb.js";
 import { array, count, type Json, object, string } from "../wire/json.ts";
 
-type Content = Delta["content"];
+/** A piece of an answer. A signature or an annotation belongs to the text. */
+export type Content =
+  | { readonly case: "text" | "reasoning" | "refusal" | "signature"; readonly value: string }
+  | { readonly case: "image"; readonly value: Image; readonly signature: string }
+  | { readonly case: "audio"; readonly value: Audio }
+  | { readonly case: "annotation"; readonly value: Annotation };
 
 /**
  * Reads the content of a message or delta except tool calls: both have the same fields. Omits empty texts and unreadable
@@ -22,14 +27,14 @@ export function readContents(message: Json): Content[] {
   if (reasoning !== "") out.push({ case: "reasoning", value: reasoning });
   if (typeof message.content === "string") pushText(message.content, out);
   else for (const part of array(message.content)) readPart(object(part), out);
+  const signature = readSignature(message);
+  if (signature !== "") out.push({ case: "signature", value: signature });
+  for (const annotation of array(message.annotations)) pushAnnotation(object(annotation), out);
   for (const image of array(message.images)) pushImage(object(image), out);
   const refusal = string(message.refusal);
   if (refusal !== "") out.push({ case: "refusal", value: refusal });
   const audio = readAudio(object(message.audio));
   if (audio !== undefined) out.push({ case: "audio", value: audio });
-  const signature = readSignature(message);
-  if (signature !== "") out.push({ case: "signature", value: signature });
-  for (const annotation of array(message.annotations)) pushAnnotation(object(annotation), out);
   return out;
 }
 
@@ -73,7 +78,7 @@ function pushImage(part: Json, out: Content[]): void {
   const source = readImageUrl(url);
   if (source === undefined) return;
   const { mediaType, ...place } = source;
-  out.push({ case: "image", value: create(ImageSchema, { ...place, mediaType, signature: readSignature(part) }) });
+  out.push({ case: "image", value: create(ImageSchema, { ...place, mediaType }), signature: readSignature(part) });
 }
 
 /** An image by data URL or https URL; undefined for anything else. */
@@ -95,7 +100,7 @@ function readAudio({ id, data, transcript, expires_at: expiresAt }: Json): Audio
     id: string(id),
     data: Buffer.from(string(data), "base64"),
     transcript: string(transcript),
-    ...(seconds !== undefined && { expiresAt: BigInt(seconds) }),
+    ...(seconds !== undefined && { expireTime: timestampFromMs(seconds * 1000) }),
   });
 }
 

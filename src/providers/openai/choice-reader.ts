@@ -1,22 +1,23 @@
 import { create } from "@bufbuild/protobuf";
 import {
   type CompletionChunk,
-  type Delta,
   FinishReason,
   type Logprobs,
   LogprobsSchema,
+  type PartDelta,
   type TokenLogprob,
   TokenLogprobSchema,
 } from "../../../gen/parley/v1/completion_pb.js";
-import { deltaChunk, finishChunk } from "../../core/chunks.ts";
+import type { Annotation } from "../../../gen/parley/v1/message_pb.js";
+import { ChoiceWriter, firstDelta, type PartBudget, toPart } from "../../core/chunks.ts";
 import { array, isObject, type Json, number, object, string } from "../wire/json.ts";
-import { readContents } from "./answer-content.ts";
+import { type Content, readContents } from "./answer-content.ts";
 import { isKnown, toFinishReason } from "./finish-reason.ts";
 import { ToolCallReader } from "./tool-call-reader.ts";
 
 /** Reads one choice of a whole answer or a stream. */
 export class ChoiceReader {
-  readonly #index: number;
+  readonly #writer: ChoiceWriter;
   readonly #toolCalls: ToolCallReader;
   /** Log probabilities that arrived without content; attached to the next content. */
   #logprobs: Logprobs | undefined;
@@ -24,12 +25,19 @@ export class ChoiceReader {
   #word: string | undefined;
   #nativeWord = "";
   #spoke = false;
-  /** Signatures and annotations that arrived before any content. */
-  #held: Delta["content"][] = [];
+  /** Annotations that arrived before any content. */
+  #held: Annotation[] = [];
+  /** Signature of the text, written when the text ends: it may arrive before, with or after the text. */
+  #signature = "";
+  /** The last signature that was written: some servers repeat it with every piece. */
+  #written = "";
+  /** UTF-16 units of text so far, and of them before the text part in progress: annotations count from the first one. */
+  #textLength = 0;
+  #textBefore = 0;
 
-  constructor(index: number) {
-    this.#index = index;
-    this.#toolCalls = new ToolCallReader(index);
+  constructor(index: number, budget: PartBudget) {
+    this.#writer = new ChoiceWriter(index, budget);
+    this.#toolCalls = new ToolCallReader(this.#writer);
   }
 
   /** Whether the choice has a finish reason. */
@@ -56,46 +64,79 @@ export class ChoiceReader {
   /** Appends the chunks of one entry of `choices`. */
   read(choice: Json, out: CompletionChunk[]): void {
     const start = out.length;
-    if (isObject(choice.delta)) {
-      this.#say(choice.delta, out);
-      this.#toolCalls.readDelta(choice.delta, out);
-    } else {
-      const message = object(choice.message);
-      this.#say(message, out);
-      this.#toolCalls.readWhole(message, out);
-    }
+    const message = isObject(choice.delta) ? choice.delta : object(choice.message);
+    for (const content of readContents(message)) this.#sayContent(content, out);
+    if (array(message.tool_calls).length > 0 || isObject(message.function_call)) this.#settleText(out);
+    if (isObject(choice.delta)) this.#toolCalls.readDelta(message, out);
+    else this.#toolCalls.readWhole(message, out);
     this.#spoke ||= out.length > start;
     if (this.#spoke) this.#release(out);
-    this.#addLogprobs(readLogprobs(choice.logprobs), out[start]);
+    this.#addLogprobs(readLogprobs(choice.logprobs), firstDelta(out, start));
     this.#end(choice);
   }
 
   /** Appends pending content and the finish. Throws `upstream_protocol` for a call without a name. */
   finish(out: CompletionChunk[]): void {
     this.#release(out);
+    this.#sign(out);
     this.#toolCalls.close(out);
     const word = this.#word ?? "";
     const reason = toFinishReason(word, { called: this.#toolCalls.called });
-    out.push(finishChunk(this.#index, reason, this.#nativeWord || word));
+    this.#writer.finish({ reason, native: this.#nativeWord || word }, out);
   }
 
-  #say(message: Json, out: CompletionChunk[]): void {
-    for (const content of readContents(message)) {
-      if (content.case === "signature" || content.case === "annotation") this.#held.push(content);
-      else out.push(deltaChunk(this.#index, content));
+  #sayContent(content: Content, out: CompletionChunk[]): void {
+    switch (content.case) {
+      case "signature":
+        if (content.value !== this.#written) this.#signature = content.value;
+        return;
+      case "annotation":
+        this.#held.push(content.value);
+        return;
+      case "image":
+        this.#settleText(out);
+        return this.#writer.whole(toPart({ case: "image", value: content.value }, content.signature), out);
+      case "audio":
+        this.#settleText(out);
+        return this.#writer.audio(content.value, out);
+      case "text":
+        if (this.#writer.flowing !== "text") this.#textBefore = this.#textLength;
+        this.#textLength += content.value.length;
+        return this.#writer.text("text", content.value, out);
+      default:
+        this.#settleText(out);
+        return this.#writer.text(content.case, content.value, out);
     }
   }
 
+  /** Writes what belongs to the text in progress, before another part ends it. */
+  #settleText(out: CompletionChunk[]): void {
+    if (this.#writer.flowing !== "text") return;
+    this.#release(out);
+    this.#sign(out);
+  }
+
+  #sign(out: CompletionChunk[]): void {
+    if (this.#signature === "") return;
+    this.#writer.sign("text", this.#signature, out);
+    this.#written = this.#signature;
+    this.#signature = "";
+  }
+
   #release(out: CompletionChunk[]): void {
-    for (const content of this.#held) out.push(deltaChunk(this.#index, content));
+    for (const annotation of this.#held) {
+      annotation.startIndex = Math.max(0, annotation.startIndex - this.#textBefore);
+      annotation.endIndex = Math.max(0, annotation.endIndex - this.#textBefore);
+      this.#writer.annotate(annotation, out);
+    }
     this.#held = [];
   }
 
-  #addLogprobs(logprobs: Logprobs | undefined, chunk: CompletionChunk | undefined): void {
+  #addLogprobs(logprobs: Logprobs | undefined, delta: PartDelta | undefined): void {
     const all = this.#logprobs && logprobs ? joinLogprobs(this.#logprobs, logprobs) : (this.#logprobs ?? logprobs);
     this.#logprobs = all;
-    if (all === undefined || chunk?.event.case !== "delta") return;
-    chunk.event.value.logprobs = all;
+    if (all === undefined || delta === undefined) return;
+    delta.logprobs = all;
     this.#logprobs = undefined;
   }
 

@@ -30,15 +30,15 @@ export function toMessages(messages: readonly Message[], model: UpstreamModel, l
     pictures = [];
   };
   messages.forEach((message, index) => {
-    const context: PartContext = { model, log, path: `messages[${index}]` };
-    log.omitWhen(message.cacheMark !== undefined, `${context.path}.cache_control`);
+    const field = `messages[${index}]`;
+    const context: PartContext = { model, log, path: `${field}.parts` };
     if (message.role === Role.TOOL) {
-      log.omitWhen(Boolean(message.name), `${context.path}.name`);
-      const { text, images } = splitToolResult(toContent(message.content, context));
-      const id = toCallId(message.toolCallId ?? "");
-      out.push({ role: "tool", tool_call_id: id, content: packParts(text, model) });
-      if (images.length > 0)
-        pictures.push({ type: "text", text: `Images in the result of tool call ${id}:` }, ...images);
+      log.omitWhen(Boolean(message.name), `${field}.name`);
+      for (const { images, ...result } of toToolResults(message, context)) {
+        out.push({ role: "tool", ...result });
+        if (images.length === 0) continue;
+        pictures.push({ type: "text", text: `Images in the result of tool call ${result.tool_call_id}:` }, ...images);
+      }
       return;
     }
     showPictures();
@@ -52,13 +52,13 @@ function toTurn(message: Message, context: PartContext): OpenAiMessage {
   const name = message.name || undefined;
   switch (message.role) {
     case Role.SYSTEM:
-      return { role: "system", content: toContent(message.content, context), name };
+      return { role: "system", content: toContent(message.parts, context), name };
     case Role.USER:
-      return { role: "user", content: toContent(message.content, context), name };
+      return { role: "user", content: toContent(message.parts, context), name };
     case Role.ASSISTANT:
       return toAssistantTurn(message, context);
     default:
-      throw invalidField(`${context.path}.role`, "must be system, user, assistant or tool");
+      throw invalidField(context.path.replace(/parts$/, "role"), "must be system, user, assistant or tool");
   }
 }
 
@@ -68,55 +68,108 @@ function toTurn(message: Message, context: PartContext): OpenAiMessage {
  * other servers refuse the field. Throws `invalid_request` for documents, and for speech with neither ID nor transcript.
  */
 function toAssistantTurn(message: Message, context: PartContext): OpenAiAssistantMessage {
-  const { capabilities, outputModalities } = context.model;
-  const { preservedReasoning } = capabilities;
-  noteUnsayable(message, context);
-  const speech = message.content.flatMap(({ content }) => (content.case === "audio" ? [content.value] : []));
-  const audioId = outputModalities.has(Modality.AUDIO) ? speech.find(({ id }) => id !== "")?.id : undefined;
-  const said = audioId === undefined ? speech.map(({ transcript }) => transcript) : [];
-  const content = toAssistantText(message, said, context);
-  const calls = message.toolCalls.map((call) => toToolCall(call, { signed: preservedReasoning }));
-  const reasoning = message.reasoning.map((block) => block.text).join("");
-  const silent = content === "" && (calls.length > 0 || audioId !== undefined || Boolean(message.refusal));
+  const { preservedReasoning } = context.model.capabilities;
+  const said = sort(message, context);
+  const { audioId } = said;
+  const texts = [...said.texts, ...said.transcripts].filter((text) => text !== "");
+  const content = packParts(
+    texts.map((text): OpenAiPart => ({ type: "text", text })),
+    context.model,
+  );
+  const silent = content === "" && (said.calls.length > 0 || audioId !== undefined || said.refusal !== "");
   return {
     role: "assistant",
     content: silent ? null : content,
     name: message.name || undefined,
-    refusal: message.refusal || undefined,
+    refusal: said.refusal || undefined,
     audio: audioId === undefined ? undefined : { id: audioId },
-    tool_calls: calls.length > 0 ? calls : undefined,
-    reasoning_content: preservedReasoning && reasoning !== "" ? reasoning : undefined,
-    extra_content: preservedReasoning ? toExtraContent(message.signature) : undefined,
+    tool_calls: said.calls.length > 0 ? said.calls : undefined,
+    reasoning_content: preservedReasoning && said.reasoning !== "" ? said.reasoning : undefined,
+    extra_content: preservedReasoning ? toExtraContent(said.signature) : undefined,
   };
 }
 
-function noteUnsayable({ content }: Message, { model, log, path }: PartContext): void {
+/** The parts of an assistant message by their fields in this dialect. */
+interface Said {
+  readonly texts: string[];
+  /** Of speech that is not referred to. */
+  readonly transcripts: string[];
+  /** Of the first speech that can be referred to: a message has one. */
+  audioId: string | undefined;
+  readonly calls: OpenAiToolCall[];
+  reasoning: string;
+  refusal: string;
+  /** Of the last text that has one. */
+  signature: string;
+}
+
+function sort({ parts }: Message, { model, log, path }: PartContext): Said {
+  const said: Said = {
+    texts: [],
+    transcripts: [],
+    audioId: undefined,
+    calls: [],
+    reasoning: "",
+    refusal: "",
+    signature: "",
+  };
   const speaks = model.outputModalities.has(Modality.AUDIO);
-  content.forEach(({ content: part }, index) => {
-    const field = `${path}.content[${index}]`;
-    log.omitWhen(part.case === "image", field);
-    if (part.case === "file") throw invalidField(field, "an assistant message cannot hold a file");
-    if (part.case === "audio" && part.value.transcript === "" && !(speaks && part.value.id !== "")) {
-      throw invalidField(field, "this model can neither be referred to this speech nor be told what was said");
+  parts.forEach(({ kind, signature, cacheMark }, index) => {
+    const field = `${path}[${index}]`;
+    log.omitWhen(cacheMark !== undefined, `${field}.cache_mark`);
+    switch (kind.case) {
+      case "text":
+        said.texts.push(kind.value);
+        said.signature = signature || said.signature;
+        return;
+      case "reasoning":
+        said.reasoning += kind.value.text;
+        return;
+      case "refusal":
+        said.refusal += kind.value;
+        return;
+      case "toolCall":
+        said.calls.push(toToolCall(kind.value, model.capabilities.preservedReasoning ? signature : ""));
+        return;
+      case "image":
+      case "native":
+        return log.omit(field);
+      case "file":
+        throw invalidField(field, "an assistant message cannot hold a file");
+      case "audio":
+        if (speaks && said.audioId === undefined && kind.value.id !== "") said.audioId = kind.value.id;
+        else if (kind.value.transcript !== "") said.transcripts.push(kind.value.transcript);
+        else throw invalidField(field, "this model can neither be referred to this speech nor be told what was said");
+        return;
+      default:
     }
   });
+  return said;
 }
 
-function toAssistantText(message: Message, said: readonly string[], { model, log, path }: PartContext): OpenAiContent {
-  const texts = message.content.map(({ content, cacheMark }, index) => {
-    log.omitWhen(cacheMark !== undefined, `${path}.content[${index}].cache_control`);
-    return content.case === "text" ? content.value : "";
+/** A tool message of this dialect, and the images of its result, which it cannot hold. */
+interface SplitResult {
+  readonly tool_call_id: string;
+  readonly content: OpenAiContent;
+  readonly images: readonly OpenAiPart[];
+}
+
+function toToolResults({ parts }: Message, context: PartContext): SplitResult[] {
+  const { log, model, path } = context;
+  return parts.map(({ kind, cacheMark }, index) => {
+    const field = `${path}[${index}]`;
+    if (kind.case !== "toolResult") throw invalidField(field, "must be a tool result in a tool message");
+    log.omitWhen(cacheMark !== undefined, `${field}.cache_mark`);
+    log.omitWhen(kind.value.isError, `${field}.tool_result.is_error`);
+    const content = toContent(kind.value.parts, { ...context, path: `${field}.tool_result.parts` });
+    const { text, images } = splitToolResult(content);
+    return { tool_call_id: toCallId(kind.value.toolCallId), content: packParts(text, model), images };
   });
-  const parts = [...texts, ...said].filter((text) => text !== "");
-  return packParts(
-    parts.map((text): OpenAiPart => ({ type: "text", text })),
-    model,
-  );
 }
 
-function toToolCall(call: ToolCall, { signed }: { readonly signed: boolean }): OpenAiToolCall {
+function toToolCall(call: ToolCall, signature: string): OpenAiToolCall {
   const id = toCallId(call.id);
-  const extra_content = signed ? toExtraContent(call.signature) : undefined;
+  const extra_content = toExtraContent(signature);
   return call.custom
     ? { id, type: "custom", custom: { name: call.name, input: call.arguments }, extra_content }
     : { id, type: "function", function: { name: call.name, arguments: call.arguments || "{}" }, extra_content };

@@ -1,15 +1,16 @@
-import type { Audio, ContentPart, Image, File } from "../../../gen/parley/v1/message_pb.js";
+import { type Audio, type File, type Image, ImageDetail, type Part } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
-import type { TranslationLog } from "../wire/translation.ts";
+import { toNative } from "../wire/native.ts";
+import { enumWord, type TranslationLog } from "../wire/translation.ts";
 import type { OpenAiContent, OpenAiPart } from "./wire.ts";
 
 /** Context of the translation of one message's content. */
 export interface PartContext {
   readonly model: UpstreamModel;
   readonly log: TranslationLog;
-  /** Path of the message, such as `messages[2]`. */
+  /** Path of the list of parts, or of one, such as `messages[2].parts`. */
   readonly path: string;
 }
 
@@ -17,9 +18,12 @@ export interface PartContext {
  * Converts parts into `content`: a string for a single text or none, else an array. For servers that accept no array of texts
  * the texts are joined by line feeds, as other servers do themselves. Throws `invalid_request` for unsupported parts.
  */
-export function toContent(parts: readonly ContentPart[], context: PartContext): OpenAiContent {
-  const out = parts.map((part, index) => toPart(part, { ...context, path: `${context.path}.content[${index}]` }));
-  return packParts(out, context.model);
+export function toContent(parts: readonly Part[], context: PartContext): OpenAiContent {
+  const out = parts.map((part, index) => toPart(part, { ...context, path: `${context.path}[${index}]` }));
+  return packParts(
+    out.filter((part) => part !== undefined),
+    context.model,
+  );
 }
 
 /** Reduces parts to a string where possible. */
@@ -32,26 +36,31 @@ export function packParts(parts: OpenAiPart[], { capabilities }: UpstreamModel):
   return texts.length === parts.length ? texts.join("\n") : parts;
 }
 
-function toPart({ content, cacheMark }: ContentPart, context: PartContext): OpenAiPart {
+function toPart({ kind, cacheMark }: Part, context: PartContext): OpenAiPart | undefined {
   const { log, path } = context;
-  log.omitWhen(cacheMark !== undefined, `${path}.cache_control`);
-  switch (content.case) {
+  log.omitWhen(cacheMark !== undefined, `${path}.cache_mark`);
+  switch (kind.case) {
     case "text":
-      return { type: "text", text: content.value };
+      return { type: "text", text: kind.value };
     case "image":
-      return toImagePart(content.value, context);
+      return toImagePart(kind.value, context);
     case "audio":
-      return toAudioPart(content.value, context);
+      return toAudioPart(kind.value, context);
     case "file":
-      return toFilePart(content.value, context);
-    case undefined:
-      throw invalidField(path, "is empty");
+      return toFilePart(kind.value, context);
+    case "native":
+      return toNative(kind.value, "openai", { log, field: path }) as OpenAiPart | undefined;
+    default:
+      throw invalidField(path, "must be text, an image, audio or a file");
   }
 }
 
 function toImagePart({ source, mediaType, detail }: Image, { model, log, path }: PartContext): OpenAiPart {
   if (!model.inputModalities.has(Modality.IMAGE)) throw invalidField(path, "this model does not read images");
-  return { type: "image_url", image_url: { url: toImageUrl(source, mediaType), detail: detail || undefined } };
+  return {
+    type: "image_url",
+    image_url: { url: toImageUrl(source, mediaType), detail: enumWord(ImageDetail, detail) },
+  };
 
   function toImageUrl({ case: kind, value }: Image["source"], type: string): string {
     if (kind === "data") return toDataUrl(log, value, type || "image/png");
@@ -70,10 +79,12 @@ function toAudioPart({ data, format }: Audio, { model, log, path }: PartContext)
   return { type: "input_audio", input_audio: { data: log.base64(data), format: format || "wav" } };
 }
 
-function toFilePart({ source, name, mediaType }: File, { log, path }: PartContext): OpenAiPart {
+function toFilePart({ source, name, mediaType, citations }: File, { log, path }: PartContext): OpenAiPart {
+  log.omitWhen(citations, `${path}.file.citations`);
   const filename = name || undefined;
   if (source.case === "id") return { type: "file", file: { filename, file_id: source.value } };
   if (source.case === undefined) throw invalidField(path, "has neither file data nor a file ID");
+  if (source.case === "url") throw invalidField(path, "this model's provider does not read addresses of files");
   return { type: "file", file: { filename, file_data: toDataUrl(log, source.value, mediaType || "application/pdf") } };
 }
 

@@ -1,4 +1,4 @@
-import { ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
+import { type CompletionRequest, ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
 import type { Capabilities } from "../../core/provider.ts";
 import type { TranslationLog } from "../wire/translation.ts";
 
@@ -9,8 +9,13 @@ const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as 
  * Returns the nearest effort that the model supports, the lower of two equally near. Undefined: the model's default. A model
  * without a list of efforts gets the requested one.
  */
-export function toReasoning(effort: ReasoningEffort, model: Capabilities, log: TranslationLog): string | undefined {
-  const wanted = effort - ReasoningEffort.NONE;
+export function toReasoning(
+  { reasoningEffort, reasoningMaxTokens }: CompletionRequest,
+  model: Capabilities,
+  log: TranslationLog,
+): string | undefined {
+  log.omitWhen(reasoningMaxTokens !== undefined, "reasoning_max_tokens");
+  const wanted = reasoningEffort - ReasoningEffort.NONE;
   const word = EFFORTS[wanted];
   if (word === undefined) return undefined;
   if (model.reasoning === "none") {

@@ -1,8 +1,13 @@
-import { type CompletionRequest, Modality, type ResponseFormat } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionRequest,
+  Modality,
+  type ResponseFormat,
+  Verbosity,
+} from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { Capabilities, Translation, UpstreamModel } from "../../core/provider.ts";
 import { parsed } from "../wire/json.ts";
-import { TranslationLog } from "../wire/translation.ts";
+import { enumWord, TranslationLog } from "../wire/translation.ts";
 import { toMessages } from "./messages.ts";
 import { toReasoning } from "./reasoning.ts";
 import { readObject, toTools } from "./tools.ts";
@@ -39,7 +44,7 @@ export function toOpenAiRequest(
     n: toChoiceCount(request.n, capabilities),
     stop: request.stop.length > 0 ? request.stop : undefined,
     response_format: form.format,
-    reasoning_effort: toReasoning(request.reasoningEffort, capabilities, log),
+    reasoning_effort: toReasoning(request, capabilities, log),
     ...toModalityFields(request, model, log),
     ...toPassedFields(request, log),
   };
@@ -59,10 +64,11 @@ function toSamplingFields(
   can: Capabilities,
   log: TranslationLog,
 ): Fields<"temperature" | "top_p" | "frequency_penalty" | "presence_penalty" | "seed" | "logit_bias"> {
-  const { temperature, topP, frequencyPenalty, presencePenalty, seed, logitBias } = request;
+  const { temperature, topP, topK, frequencyPenalty, presencePenalty, seed, logitBias } = request;
   const nucleus = can.sampling && (can.temperatureWithTopP || temperature === undefined);
   log.omitWhen(!can.sampling && temperature !== undefined && temperature !== 1, "temperature");
   log.omitWhen(!nucleus && topP !== undefined && topP !== 1, "top_p");
+  log.omitWhen(topK !== undefined, "top_k");
   log.omitWhen(!can.penalties && Boolean(frequencyPenalty), "frequency_penalty");
   log.omitWhen(!can.penalties && Boolean(presencePenalty), "presence_penalty");
   log.omitWhen(!can.seed && seed !== undefined, "seed");
@@ -109,10 +115,10 @@ function toModalityFields(
   const missing = wanted.find((modality) => modality !== Modality.TEXT && !outputModalities.has(modality));
   if (missing !== undefined) throw invalidField("modalities", `this model does not make ${MODALITY_WORDS[missing]}`);
   const speaks = wanted.includes(Modality.AUDIO);
-  log.omitWhen(audioOptions !== undefined && !speaks, "audio");
+  log.omitWhen(audioOptions !== undefined && !speaks, "audio_options");
   const { aspectRatio = "", size = "" } = imageOptions ?? {};
-  log.omitWhen(!capabilities.imageOptions && aspectRatio !== "", "image_config.aspect_ratio");
-  log.omitWhen(!capabilities.imageOptions && size !== "", "image_config.image_size");
+  log.omitWhen(!capabilities.imageOptions && aspectRatio !== "", "image_options.aspect_ratio");
+  log.omitWhen(!capabilities.imageOptions && size !== "", "image_options.size");
   return {
     modalities: wanted.some((modality) => modality !== Modality.TEXT)
       ? wanted.map((one) => MODALITY_WORDS[one])
@@ -126,7 +132,7 @@ function toModalityFields(
   };
 }
 
-/** Fields accepted from `openai_options_json`; others are ignored, so that it cannot replace fields of the contract. */
+/** Fields accepted from `provider_options_json`; others are ignored, so that it cannot replace fields of the contract. */
 const OPTIONS = ["moderation", "prompt_cache_options", "prompt_cache_retention", "web_search_options"] as const;
 
 /** Fields that pass through unchanged. */
@@ -144,9 +150,9 @@ function toPassedFields(
   | "prompt_cache_key"
   | (typeof OPTIONS)[number]
 > {
-  const { prediction, metadata, openaiOptionsJson } = request;
-  const known: ReadonlySet<string> = new Set(OPTIONS);
-  for (const name of Object.keys(openaiOptionsJson)) log.omitWhen(!known.has(name), name);
+  const { prediction, metadata, providerOptionsJson } = request;
+  const known: ReadonlySet<string> = new Set(OPTIONS.map((name) => `openai.${name}`));
+  for (const name of Object.keys(providerOptionsJson)) log.omitWhen(!known.has(name), `provider_options_json.${name}`);
   return {
     user: request.user,
     safety_identifier: request.safetyIdentifier,
@@ -154,17 +160,17 @@ function toPassedFields(
     service_tier: request.serviceTier,
     // False is the default, and many servers do not support the field.
     store: request.store === true ? true : undefined,
-    verbosity: request.verbosity,
+    verbosity: enumWord(Verbosity, request.verbosity),
     prediction: prediction === undefined ? undefined : { type: "content", content: prediction },
     prompt_cache_key: request.promptCacheKey,
-    ...Object.fromEntries(OPTIONS.map((name) => [name, toOption(openaiOptionsJson[name], name)])),
+    ...Object.fromEntries(OPTIONS.map((name) => [name, toOption(providerOptionsJson[`openai.${name}`], name)])),
   };
 }
 
 function toOption(text: string | undefined, name: string): unknown {
   if (text === undefined) return undefined;
   const value = parsed(text);
-  if (value === undefined) throw invalidField(name, "must be JSON");
+  if (value === undefined) throw invalidField(`provider_options_json.openai.${name}`, "must be JSON");
   return value;
 }
 
@@ -188,7 +194,7 @@ function toResponseFormat(
   if (form?.case === "jsonObject") return { format: { type: "json_object" }, instruction: undefined };
   if (form?.case !== "jsonSchema") return { format: undefined, instruction: undefined };
   const { name, description, schemaJson, strict } = form.value;
-  const schema = schemaJson === "" ? undefined : readObject(schemaJson, "response_format.json_schema.schema");
+  const schema = schemaJson === "" ? undefined : readObject(schemaJson, "response_format.json_schema.schema_json");
   if (jsonSchema) {
     const format = { name, description: description || undefined, schema, strict };
     return { format: { type: "json_schema", json_schema: format }, instruction: undefined };

@@ -1,6 +1,6 @@
 import type { CompletionChunk, Usage } from "../../../gen/parley/v1/completion_pb.js";
-import { AnswerBuilder, usageChunk } from "../../core/chunks.ts";
-import type { Failure } from "../../core/failure.ts";
+import { AnswerBuilder, PartBudget, usageChunk } from "../../core/chunks.ts";
+import { Failure } from "../../core/failure.ts";
 import type { Answer } from "../../core/provider.ts";
 import { array, count, type Json, object, string } from "../wire/json.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
@@ -12,12 +12,19 @@ import { findError, toInBandFailure } from "./failure.ts";
 import { isBroken } from "./finish-reason.ts";
 import { readUsage } from "./usage.ts";
 
+/** The most that a request may ask for. */
+const MAX_CHOICES = 128;
+
+const tooManyChoices = (): Failure =>
+  new Failure("upstream_protocol", `The provider's answer has more than ${MAX_CHOICES} choices.`);
+
 /**
  * Reads the events of one stream. Emits the finishes at the end of the stream: some servers send more content after a finish
  * reason, and finishes and usage must come last.
  */
 export class AnswerStream implements StreamReader {
   readonly #choices = new Map<number, ChoiceReader>();
+  readonly #budget = new PartBudget();
   readonly #events = new EventJson();
   readonly #redact: Redact;
   #usage: Usage | undefined;
@@ -81,7 +88,10 @@ export class AnswerStream implements StreamReader {
   #readChoice(entry: Json, position: number, out: CompletionChunk[]): void {
     const index = count(entry.index) ?? position;
     let choice = this.#choices.get(index);
-    if (choice === undefined) this.#choices.set(index, (choice = new ChoiceReader(index)));
+    if (choice === undefined) {
+      if (this.#choices.size >= MAX_CHOICES) throw tooManyChoices();
+      this.#choices.set(index, (choice = new ChoiceReader(index, this.#budget)));
+    }
     if (entry.error) throw this.#toFailure(entry.error);
     choice.read(entry, out);
     if (isBroken(string(entry.finish_reason))) throw this.#toFailure(undefined);

@@ -1,18 +1,19 @@
 import { randomBytes } from "node:crypto";
-import { create } from "@bufbuild/protobuf";
-import { type CompletionChunk, ToolCallDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
-import { deltaChunk } from "../../core/chunks.ts";
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import type { ChoiceWriter } from "../../core/chunks.ts";
 import { array, count, type Json, object, string } from "../wire/json.ts";
 import { brokenCall } from "../wire/response-failure.ts";
 import { readSignature } from "./answer-content.ts";
 
-/** State of a call. It is emitted as soon as its name is known, and then has an `index`. */
+/** State of a call. It is emitted as soon as its name is known, and then has a `partIndex`. */
 interface Call {
-  index: number | undefined;
+  partIndex: number | undefined;
   readonly id: string;
   readonly custom: boolean;
   name: string;
   signature: string;
+  /** Whether the signature arrived after the call's beginning. */
+  isSignedLate: boolean;
   /** Arguments received before the name. */
   held: string;
   /** Whether the arguments are only blanks so far. */
@@ -31,18 +32,18 @@ interface Piece {
 
 /**
  * Reads the tool calls of one choice. Servers assign pieces to calls by index, by ID, by both, or by order only; some repeat
- * ID and name in every piece. Emitted calls are numbered from 0 in order, with ID and name once. A call needs a name.
+ * ID and name in every piece. Each call becomes one part. A call needs a name.
  */
 export class ToolCallReader {
-  readonly #choiceIndex: number;
+  readonly #writer: ChoiceWriter;
   readonly #byIndex = new Map<number, Call>();
   readonly #byId = new Map<string, Call>();
   readonly #unnamed = new Set<Call>();
   #last: Call | undefined;
   readonly #said: Call[] = [];
 
-  constructor(choiceIndex: number) {
-    this.#choiceIndex = choiceIndex;
+  constructor(writer: ChoiceWriter) {
+    this.#writer = writer;
   }
 
   /** Whether any call was emitted. */
@@ -61,11 +62,14 @@ export class ToolCallReader {
   }
 
   /**
-   * Ends the choice: emits `{}` for calls without arguments. Throws `upstream_protocol` for a call without a name.
+   * Ends the calls: emits `{}` for those without arguments. Throws `upstream_protocol` for a call without a name.
    */
   close(out: CompletionChunk[]): void {
     if (this.#unnamed.size > 0) throw brokenCall();
-    for (const call of this.#said) if (call.blank && !call.custom) this.#say(call, { arguments: "{}" }, out);
+    for (const { partIndex, blank, custom, signature, isSignedLate } of this.#said) {
+      if (blank && !custom) this.#writer.arguments(partIndex!, "{}", out);
+      this.#writer.endCall(partIndex!, out, isSignedLate ? signature : "");
+    }
   }
 
   #find(piece: Piece): Call | undefined {
@@ -80,11 +84,12 @@ export class ToolCallReader {
 
   #begin(piece: Piece): Call {
     const call: Call = {
-      index: undefined,
+      partIndex: undefined,
       id: piece.id || `call_${randomBytes(12).toString("hex")}`,
       custom: piece.custom,
       name: "",
       signature: "",
+      isSignedLate: false,
       held: "",
       blank: true,
     };
@@ -97,24 +102,18 @@ export class ToolCallReader {
 
   #add(call: Call, piece: Piece, out: CompletionChunk[]): void {
     call.blank &&= piece.arguments.trim() === "";
-    const signature = call.signature === "" ? piece.signature : "";
-    call.signature ||= signature;
-    if (call.index !== undefined) {
-      if (piece.arguments !== "" || signature !== "") this.#say(call, { arguments: piece.arguments, signature }, out);
-      return;
+    if (call.signature === "" && piece.signature !== "") {
+      call.signature = piece.signature;
+      call.isSignedLate = call.partIndex !== undefined;
     }
+    if (call.partIndex !== undefined) return this.#writer.arguments(call.partIndex, piece.arguments, out);
     call.held += piece.arguments;
     call.name ||= piece.name;
     if (call.name === "") return;
     this.#unnamed.delete(call);
-    call.index = this.#said.push(call) - 1;
-    const { id, name, custom, held } = call;
-    this.#say(call, { id, name, custom, arguments: held, signature: call.signature }, out);
-  }
-
-  #say({ index }: Call, piece: Partial<Piece>, out: CompletionChunk[]): void {
-    const value = create(ToolCallDeltaSchema, { ...piece, index: index! });
-    out.push(deltaChunk(this.#choiceIndex, { case: "toolCall", value }));
+    this.#said.push(call);
+    const { id, name, custom, held, signature } = call;
+    call.partIndex = this.#writer.beginCall({ id, name, custom, arguments: held }, signature, out);
   }
 }
 

@@ -3,6 +3,7 @@ import { type AllowedTools, type Tool, type ToolChoice, ToolMode } from "../../.
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
 import { isObject, parsed } from "../wire/json.ts";
+import { toNative } from "../wire/native.ts";
 import { forcesCall, omitToolFields, type TranslationLog } from "../wire/translation.ts";
 import type { OpenAiRequest, OpenAiTool, OpenAiToolChoice, OpenAiToolName } from "./wire.ts";
 
@@ -20,31 +21,41 @@ export function toTools(
     omitToolFields(request, log);
     return {};
   }
+  const sent = tools
+    .map((tool, index) => toTool(tool, { log, path: `tools[${index}]` }))
+    .filter((tool) => tool !== undefined);
+  if (sent.length === 0) return {};
   const forced = forcesCall(toolChoice) && !capabilities.forcedTools;
   log.omitWhen(forced, "tool_choice");
   return {
-    tools: tools.map((tool, index) => toTool(tool, { log, path: `tools[${index}]` })),
+    tools: sent,
     tool_choice: forced ? "auto" : toToolChoice(toolChoice, tools),
     // True is the default, and many servers do not support the field.
     parallel_tool_calls: parallelToolCalls === false ? false : undefined,
   };
 }
 
-function toTool({ kind, cacheMark }: Tool, { log, path }: { log: TranslationLog; path: string }): OpenAiTool {
-  log.omitWhen(cacheMark !== undefined, `${path}.cache_control`);
+function toTool(
+  { kind, cacheMark }: Tool,
+  { log, path }: { log: TranslationLog; path: string },
+): OpenAiTool | undefined {
+  log.omitWhen(cacheMark !== undefined, `${path}.cache_mark`);
   switch (kind.case) {
     case "function": {
       const { name, description, parametersJson, strict } = kind.value;
-      const parameters = parametersJson === "" ? undefined : readObject(parametersJson, `${path}.function.parameters`);
+      const parameters =
+        parametersJson === "" ? undefined : readObject(parametersJson, `${path}.function.parameters_json`);
       return { type: "function", function: { name, description: description || undefined, parameters, strict } };
     }
     case "custom": {
       const { name, description, formatJson } = kind.value;
-      const format = formatJson === "" ? undefined : readObject(formatJson, `${path}.custom.format`);
+      const format = formatJson === "" ? undefined : readObject(formatJson, `${path}.custom.format_json`);
       return { type: "custom", custom: { name, description: description || undefined, format } };
     }
+    case "native":
+      return toNative(kind.value, "openai", { log, field: path }) as OpenAiTool | undefined;
     case undefined:
-      throw invalidField(path, "is neither a function nor a custom tool");
+      return undefined;
   }
 }
 

@@ -19,8 +19,12 @@ const MAX_INFORMATIONAL = 16;
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const HEADER_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([\t\x20-\x7e\x80-\xff]*)$/;
-/** A hexadecimal size within the safe integers, and extensions, which are ignored. */
-const SIZE_LINE = /^([0-9A-Fa-f]{1,13})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/;
+/**
+ * A hexadecimal size within the safe integers, and extensions, which are ignored (RFC 9112, 7.1.1). White space is refused, as by
+ * Node's client.
+ */
+const SIZE_LINE =
+  /^([0-9A-Fa-f]{1,13})(?:;[\w!#$%&'*+.^`|~-]+(?:=(?:[\w!#$%&'*+.^`|~-]+|"[\t\x20\x21\x23-\x5b\x5d-\x7e\x80-\xff]*"))?)*$/;
 const LENGTH = /^\d{1,15}$/;
 
 const NOTHING = Buffer.alloc(0);

@@ -1,8 +1,11 @@
 import { create } from "@bufbuild/protobuf";
-import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
+import { type CompletionRequest, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
 import { type ToolChoice, ToolMode } from "../../../gen/parley/v1/message_pb.js";
-import { type Clamp, ClampSchema } from "../../../gen/parley/v1/report_pb.js";
+import { type Clamp, ClampSchema, type Omission, OmissionReason } from "../../../gen/parley/v1/report_pb.js";
 import type { SentSize, Translation } from "../../core/provider.ts";
+import { MAX_PARSED_DEPTH, MAX_REQUEST_JSON, measureJson } from "../../encoding/json-size.ts";
+import { omission } from "../../core/provider-options.ts";
+import { parsed } from "./json.ts";
 
 /** Service tiers at or below list price, of all dialects. */
 const ORDINARY_TIERS: ReadonlySet<string> = new Set(["auto", "default", "standard", "standard_only", "flex"]);
@@ -18,22 +21,24 @@ type FinishedFacts = Pick<Translation, "streamed"> &
   };
 
 /**
- * Collects the fields that a translation omits or clamps, by their name in the OpenAI format with list indexes: `seed`,
- * `stop[1]`, `tools[0].strict`.
+ * Collects the fields that a translation omits or clamps, by their path in the contract: `seed`, `stop[1]`,
+ * `tools[0].function.strict`.
  */
 export class TranslationLog {
-  readonly #omitted: string[] = [];
+  readonly #omitted: Omission[] = [];
   readonly #clamped: Clamp[] = [];
   #mediaBytes = 0;
+  /** Keys and values that texts of the conversation may still be parsed into. */
+  #jsonValues: number = MAX_REQUEST_JSON.values;
 
   /** Logs an omitted field. */
   omit(field: string): void {
-    this.#omitted.push(field);
+    this.#omitted.push(omission(field, OmissionReason.UNSUPPORTED));
   }
 
   /** Logs an omitted field if `present`. */
   omitWhen(present: boolean, field: string): void {
-    if (present) this.#omitted.push(field);
+    if (present) this.omit(field);
   }
 
   /** Returns `value` clamped to the range, and logs a change. */
@@ -41,6 +46,17 @@ export class TranslationLog {
     const sent = Math.min(Math.max(value, min), max);
     if (sent !== value) this.#clamped.push(create(ClampSchema, { field, requested: value, sent }));
     return sent;
+  }
+
+  /**
+   * Parses a text of the conversation that may be JSON. Undefined for any other text, and when all such texts together exceed the
+   * size limits of a request body: each would be objects in memory.
+   */
+  parse(text: string): unknown {
+    const { depth, values } = measureJson(text, { depth: MAX_PARSED_DEPTH, values: this.#jsonValues });
+    if (depth > MAX_PARSED_DEPTH || values > this.#jsonValues) return undefined;
+    this.#jsonValues -= values;
+    return parsed(text);
   }
 
   /** Encodes a picture, recording or document as base64 for the body. Its length does not count as text tokens. */
@@ -61,6 +77,16 @@ export class TranslationLog {
     const sent: SentSize = { textBytes, maxTokens, priceFactor, searches, cacheWrite };
     return { body, omitted: this.#omitted, clamped: this.#clamped, streamed, sent };
   }
+}
+
+/** The word of an enum's value, in lower case; undefined for an unspecified one. */
+export function enumWord(names: Readonly<Record<number, string>>, value: number): string | undefined {
+  return value === 0 ? undefined : names[value]?.toLowerCase();
+}
+
+/** Whether the request asks for another verbosity than the ordinary one. */
+export function isVerbositySet({ verbosity }: CompletionRequest): boolean {
+  return verbosity !== Verbosity.UNSPECIFIED && verbosity !== Verbosity.MEDIUM;
 }
 
 /** Whether the choice forces a tool call. */

@@ -33,13 +33,13 @@ function encodeModel(model: Model): Record<string, unknown> & { id: string } {
   };
 }
 
-/** One page with every model of this dialect. */
+/** A single page with all models of this dialect. */
 function encodeModelPage(): unknown {
   const data = listModels("anthropic").map(encodeModel);
   return { data, has_more: false, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
 }
 
-/** One model. Throws `Refusal` (404) when it is not listed. */
+/** One model. Throws `Refusal` (404) for an unlisted ID. */
 function encodeOneModel(id: string): unknown {
   const model = listModels("anthropic").find((candidate) => candidate.id === id);
   if (!model) throw new Refusal(404, `model: ${id}`);
@@ -78,7 +78,7 @@ function readTerms(head: Head): Terms {
   return { version: readVersion(head), betas: new Set(betas) };
 }
 
-/** Anthropic Messages. */
+/** Dialect of Anthropic's Messages API. */
 export const anthropic: Dialect = {
   name: "anthropic",
   find(head) {

@@ -15,7 +15,7 @@ const TYPES: Readonly<Record<number, string>> = {
   529: "overloaded_error",
 };
 
-/** Pydantic's names for what zod expects. */
+/** Pydantic's type names by zod's. */
 const EXPECTED: Readonly<Record<string, string>> = {
   string: "string",
   number: "number",
@@ -26,7 +26,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
   record: "dictionary",
 };
 
-/** The error body, also of an error in mid-stream. */
+/** The error body. An error during a stream has the same. */
 export function encodeError(refusal: Refusal, requestId?: string) {
   const { code } = refusal.detail;
   return {
@@ -40,7 +40,7 @@ export function encodeError(refusal: Refusal, requestId?: string) {
   };
 }
 
-function word(flaw: Flaw): string {
+function describe(flaw: Flaw): string {
   switch (flaw.kind) {
     case "unknown":
       return "Extra inputs are not permitted";
@@ -60,8 +60,8 @@ function word(flaw: Flaw): string {
   }
 }
 
-/** A flaw of the body's shape as Anthropic words it: `messages.0.content: Field required`. */
+/** Converts a validation error to Anthropic's wording: `messages.0.content: Field required`. */
 export function refuseFlaw(flaw: Flaw): Refusal {
   const field = flaw.path.join(".");
-  return new Refusal(400, field === "" ? word(flaw) : `${field}: ${word(flaw)}`, { field });
+  return new Refusal(400, field === "" ? describe(flaw) : `${field}: ${describe(flaw)}`, { field });
 }

@@ -59,7 +59,7 @@ function toSystemTurns(system: MessagesBody["system"]): Turn[] {
   return text === "" ? [] : [{ role: "system", text, images: [] }];
 }
 
-/** What a Messages request asks for. */
+/** Converts a Messages request to a prompt. */
 export function toPrompt(body: MessagesBody): Prompt {
   const format = body.output_config?.format;
   const prompt: Prompt = {

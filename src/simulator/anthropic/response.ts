@@ -8,7 +8,7 @@ export function toCallId(id: string): string {
   return `toolu_01${id}`;
 }
 
-/** Why the message ended, as both the whole message and the last delta say it. */
+/** Stop fields of a whole message and of the last delta. */
 export function encodeEnd({ end }: Answer): {
   stop_reason: string | null;
   stop_sequence: string | null;
@@ -32,12 +32,12 @@ export function encodeUsage({ usage }: Answer, outputTokens: number): Record<str
   };
 }
 
-/** A reasoning block as it is when it is complete. */
+/** A complete reasoning block. */
 export type ThinkingBlock =
   | { readonly type: "thinking"; readonly thinking: string; readonly signature: string }
   | { readonly type: "redacted_thinking"; readonly data: string };
 
-/** A piece of an answer's reasoning as a block, which comes back with the next request to be verified. */
+/** Encodes a reasoning part as a block with a signature, which the next request sends back for verification. */
 export function encodeThinking({ id, parts }: Answer, part: ReasoningPart): ThinkingBlock {
   const pieces = parts.filter((other) => other.kind === "reasoning");
   const place = { answer: id, index: pieces.indexOf(part), count: pieces.length };
@@ -56,17 +56,16 @@ function encodePart(answer: Answer, part: Part): unknown[] {
       return [{ type: "tool_use", id: toCallId(part.id), name: part.name, input: part.input }];
     case "image":
     default:
-      // This dialect has no pictures in answers.
+      // Answers of this dialect have no images.
       return [];
   }
 }
 
-/** The fields that a message has whatever its content. */
+/** Message fields that do not depend on the content. */
 export function encodeEnvelope(answer: Answer): Record<string, unknown> {
   return { id: `msg_01${answer.id.slice(0, 22)}`, type: "message", role: "assistant", model: answer.model };
 }
 
-/** A whole message. */
 export function encodeMessage(answer: Answer): unknown {
   return {
     ...encodeEnvelope(answer),
@@ -76,7 +75,7 @@ export function encodeMessage(answer: Answer): unknown {
   };
 }
 
-/** One server-sent event: its name is the `type` of its data. */
+/** One server-sent event. The event name is the `type` of its data. */
 export function frame(data: { readonly type: string } & Record<string, unknown>): string {
   return `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`;
 }
@@ -85,7 +84,7 @@ function toFrame(data: Parameters<typeof frame>[0]): StreamEvent {
   return { kind: "frame", text: frame(data) };
 }
 
-/** The first block of text or reasoning is followed by a ping, as at the real service. */
+/** A ping follows the start of the first text or reasoning block, as in the real API. */
 function* openBlock(
   block: { readonly type: string } & Readonly<Record<string, unknown>>,
   index: number,
@@ -104,7 +103,7 @@ function* encodeText(part: TextPart, index: number): Generator<StreamEvent> {
 function* encodeCall(part: CallPart, index: number): Generator<StreamEvent> {
   const block = { type: "tool_use", id: toCallId(part.id), name: part.name, input: {} };
   yield { kind: "content", text: frame({ type: "content_block_start", index, content_block: block }) };
-  // The real service opens with an empty piece, and sends nothing more for a call without arguments.
+  // The real API starts with an empty delta, and sends no other for a call without arguments.
   const pieces = Object.keys(part.input).length === 0 ? [""] : ["", ...part.tokens];
   for (const piece of pieces) {
     const delta = { type: "input_json_delta", partial_json: piece };
@@ -112,7 +111,7 @@ function* encodeCall(part: CallPart, index: number): Generator<StreamEvent> {
   }
 }
 
-/** Only reasoning that may be read comes in pieces; its signature is the last of them. */
+/** Streams readable reasoning as deltas, and the signature as the last delta. Redacted blocks have no deltas. */
 function* encodeReasoning(answer: Answer, part: ReasoningPart, index: number): Generator<StreamEvent> {
   const block = encodeThinking(answer, part);
   if (block.type === "redacted_thinking") {
@@ -135,7 +134,7 @@ function* encodeBlock(answer: Answer, part: Part, index: number): Generator<Stre
   yield toFrame({ type: "content_block_stop", index });
 }
 
-/** A message as events. */
+/** Encodes a message as stream events. */
 export function* encodeEvents(answer: Answer): Generator<StreamEvent> {
   const message = {
     ...encodeEnvelope(answer),

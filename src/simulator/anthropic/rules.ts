@@ -4,13 +4,13 @@ import { findLimits, findModel } from "../models.ts";
 import type { Block, MessageBody, MessagesBody } from "./schema.ts";
 import { checkReplay, checkThinking } from "./thinking.ts";
 
-/** The version from which on sampling parameters are no longer part of the request. */
+/** First API version without sampling parameters. */
 const VERSION_WITHOUT_SAMPLING = "2026-10-21";
 
-/** What the headers of a request say about how its body is to be read. */
+/** Request headers that affect the validation of the body. */
 export interface Terms {
   readonly version: string;
-  /** Names of features that are not in the open. */
+  /** Enabled beta features. */
   readonly betas: ReadonlySet<string>;
 }
 
@@ -89,7 +89,7 @@ function checkSystemTurn(messages: readonly MessageBody[], index: number, model:
   );
 }
 
-/** Consecutive messages of one role count as one turn, as the server merges them. */
+/** Merges consecutive messages of the same role, as the real API does. */
 function mergeTurns(messages: readonly MessageBody[]): { role: MessageBody["role"]; blocks: readonly Block[] }[] {
   const turns: { role: MessageBody["role"]; blocks: Block[] }[] = [];
   for (const message of messages) {
@@ -156,7 +156,7 @@ function checkTools({ tools = [], tool_choice: choice }: MessagesBody): void {
   refuseUnless(names.includes(choice.name), `tool_choice: Tool '${choice.name}' not found in provided tools`);
 }
 
-/** What the service requires beyond the body's shape. Throws `Refusal` (400) for the first rule that is broken. */
+/** Checks the rules that the schema does not express. Throws `Refusal` (400) for the first violation. */
 export function checkRules(body: MessagesBody, { version, betas }: Terms): void {
   refuseUnless(body.messages.length > 0, "messages: at least one message is required");
   checkSampling(body, version);

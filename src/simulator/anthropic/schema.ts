@@ -88,7 +88,7 @@ const toolChoice = z.discriminatedUnion("type", [
 
 const display = z.enum(["summarized", "omitted"]).nullish();
 
-/** In the open only under a beta name, which the rules look for. */
+/** Accepted only with a beta header, which `checkThinking` verifies. */
 const bindingControls = {
   block_binding: z.strictObject({ prefix_mismatch_behavior: z.enum(["error", "drop_block"]).optional() }).optional(),
 };
@@ -100,7 +100,7 @@ const thinkingMode = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("disabled") }),
 ]);
 
-/** The body of `POST /v1/messages` under version 2023-06-01: what is not named here is refused. */
+/** Body of `POST /v1/messages` in API version 2023-06-01. Unknown fields are rejected. */
 export const messagesSchema = z.strictObject({
   model: z.string().min(1),
   messages: z.array(message).max(100_000),

@@ -4,7 +4,7 @@ import { findModel } from "../models.ts";
 import { findLastUserText, findToolResults, type Prompt, type ReasoningOrder } from "../prompt.ts";
 import type { Block, MessageBody, MessagesBody } from "./schema.ts";
 
-/** Where a reasoning block belongs: which of how many blocks of which answer. */
+/** Identity of a reasoning block: the answer, the index of the block, and the number of blocks. */
 interface Place {
   readonly answer: string;
   readonly index: number;
@@ -17,13 +17,13 @@ function stamp({ answer, index, count }: Place, text: string): string {
   return fingerprint(JSON.stringify([KEY, answer, index, count, text]));
 }
 
-/** The signature of a reasoning block, by which the simulator verifies that the block is unchanged. */
+/** Returns the signature of a reasoning block, which detects changes to the block. */
 export function sealBlock(place: Place, text: string): string {
   const { answer, index, count } = place;
   return Buffer.from(JSON.stringify({ answer, index, count, stamp: stamp(place, text) })).toString("base64");
 }
 
-/** The place that a signature names, when it is one of ours and its block says the same text as it did. */
+/** Returns the place in a signature. Undefined for a foreign signature or a changed text. */
 function readSeal(signature: string, text: string): Place | undefined {
   let value: unknown;
   try {
@@ -35,23 +35,23 @@ function readSeal(signature: string, text: string): Place | undefined {
   const { answer, index, count, stamp: given } = value as Partial<Record<keyof Place | "stamp", unknown>>;
   if (typeof answer !== "string" || typeof index !== "number" || typeof count !== "number") return undefined;
   const place = { answer, index, count };
-  // Compared as a whole: a signature that decodes to the same but is written otherwise was changed too.
+  // Compares the encoded form too, so that a different encoding of the same content is rejected.
   return given === stamp(place, text) && sealBlock(place, text) === signature ? place : undefined;
 }
 
 const DEFAULT_EFFORT = "high";
 
-/** Allows a request to say what becomes of thinking that no longer fits its conversation. */
+/** Beta feature: controls for thinking blocks that no longer match their conversation. */
 const BINDING_BETA = "thinking-binding-controls-2026-08-01";
 
-/** The word in a question that has a part of the reasoning sealed. */
+/** Word in a question that triggers a redacted reasoning part. */
 const REDACTING = /\bredacted\b/iu;
 
 function refuseUnless(isRight: boolean, message: string): void {
   if (!isRight) throw new Refusal(400, message);
 }
 
-/** The reasoning that a request asks for; undefined when it does without. */
+/** Returns the requested reasoning; undefined without any. */
 export function toReasoning(
   { thinking, output_config: config }: MessagesBody,
   prompt: Prompt,
@@ -61,7 +61,7 @@ export function toReasoning(
     if (findToolResults(prompt).length === 0) return undefined;
     return { effort: readEffort(config), shown: false };
   }
-  // Models that think manually show it unless told otherwise; those that adapt do not.
+  // Manual thinking is shown by default, adaptive thinking is not.
   const display = thinking.display ?? (thinking.type === "enabled" ? "summarized" : "omitted");
   return {
     effort: readEffort(config),
@@ -76,7 +76,7 @@ function readEffort(config: MessagesBody["output_config"]): ReasoningOrder["effo
   return isEffort(effort) ? effort : DEFAULT_EFFORT;
 }
 
-/** What may be asked of thinking, together with the rest of a request. Throws `Refusal` (400). */
+/** Checks the thinking parameters in combination with the other fields. Throws `Refusal` (400). */
 export function checkThinking(body: MessagesBody, betas: ReadonlySet<string>): void {
   const { thinking } = body;
   if (!thinking || thinking.type === "disabled") return;
@@ -95,7 +95,7 @@ export function checkThinking(body: MessagesBody, betas: ReadonlySet<string>): v
   );
   refuseUnless(typeof body.top_k !== "number", "`top_k` must be unset when thinking is enabled or in adaptive mode.");
   if (thinking.type !== "enabled") {
-    // Listed models are of the 4.5 family, which thinks by hand only.
+    // Listed models belong to the 4.5 family, which supports only manual thinking.
     refuseUnless(findModel(body.model) === undefined, `${thinking.type} thinking is not supported on this model`);
     return;
   }
@@ -115,9 +115,9 @@ function isThinking(block: Block): block is ThinkingBlock {
 }
 
 /**
- * Thinking that comes back: every block as it was given out, and those of the latest assistant message all there, or
- * none of them. Thinking by hand, an assistant message with calls that is being worked on begins with its thinking.
- * Throws `Refusal` (400).
+ * Checks replayed thinking blocks. Every block must be unchanged, and the latest assistant message must contain all of
+ * its blocks or none. With manual thinking, each assistant message of the current tool loop must start with a thinking
+ * block. Throws `Refusal` (400).
  */
 export function checkReplay({ messages, thinking }: MessagesBody): void {
   const places = messages.map((message, index) => checkSeals(message, `messages.${index}`));
@@ -140,7 +140,7 @@ function checkSeals(message: MessageBody, path: string): Place[] {
   return places;
 }
 
-/** Merged messages hold the blocks of several answers, one answer after the other. */
+/** Checks that the blocks are complete. Merged messages contain the blocks of several answers in sequence. */
 function checkComplete(places: readonly Place[], path: string): void {
   let next: Place | undefined;
   const isWhole = places.every((place) => {

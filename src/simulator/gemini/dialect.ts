@@ -52,7 +52,7 @@ function chooseDelivery(method: string, head: Head): Delivery {
   return head.query.get("alt") === "sse" ? "events" : "array";
 }
 
-/** Gemini `generateContent`, under both versions that are in use: `/v1beta`, and `/v1` which newer clients take. */
+/** Dialect of Gemini's `generateContent`, in the versions `/v1beta` and `/v1`, which newer clients use. */
 export const gemini: Dialect = {
   name: "gemini",
   find(head) {
@@ -84,7 +84,7 @@ function encodeModel(model: Model): unknown {
     name: `models/${model.id}`,
     version: "simulated",
     displayName: model.displayName,
-    description: "A simulated model: it answers at once and always the same.",
+    description: "A simulated model with deterministic answers.",
     inputTokenLimit: model.contextTokens,
     outputTokenLimit: model.maxOutputTokens,
     supportedGenerationMethods: ["generateContent"],
@@ -94,12 +94,12 @@ function encodeModel(model: Model): unknown {
   };
 }
 
-/** One page with every model of this dialect. */
+/** A single page with all models of this dialect. */
 function encodeModelPage(): unknown {
   return { models: listModels("gemini").map(encodeModel) };
 }
 
-/** One model. Throws `Refusal` (404) when it is not listed. */
+/** One model. Throws `Refusal` (404) for an unlisted ID. */
 function encodeOneModel(id: string): unknown {
   const model = listModels("gemini").find((candidate) => candidate.id === id);
   if (!model) throw new Refusal(404, `Model is not found: models/${id} for api version v1beta`);

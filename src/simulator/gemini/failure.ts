@@ -18,7 +18,7 @@ const STATUSES: Readonly<Record<number, string>> = {
   504: "DEADLINE_EXCEEDED",
 };
 
-/** Protocol buffer types for what zod expects. */
+/** Protocol buffer type names by zod's. */
 const EXPECTED: Readonly<Record<string, string>> = {
   string: "TYPE_STRING",
   number: "TYPE_FLOAT",
@@ -29,7 +29,7 @@ const EXPECTED: Readonly<Record<string, string>> = {
   record: "a message",
 };
 
-/** The error body. A wait is told in `RetryInfo`, never in a header. */
+/** The error body. The retry delay is in `RetryInfo`, never in a header. */
 export function encodeError(refusal: Refusal): unknown {
   const { retryAfterSeconds, code, field } = refusal.detail;
   const details = [
@@ -58,7 +58,7 @@ export function encodeError(refusal: Refusal): unknown {
   };
 }
 
-/** `contents[0].parts[1]` */
+/** Formats a path, such as `contents[0].parts[1]`. */
 function writePath(path: Flaw["path"]): string {
   return path
     .map((step) => (typeof step === "number" ? `[${step}]` : `.${toSnakeCase(step)}`))
@@ -66,7 +66,7 @@ function writePath(path: Flaw["path"]): string {
     .slice(path.length > 0 && typeof path[0] === "string" ? 1 : 0);
 }
 
-function word(flaw: Flaw): string {
+function describe(flaw: Flaw): string {
   const path = writePath(flaw.path);
   switch (flaw.kind) {
     case "unknown": {
@@ -87,8 +87,8 @@ function word(flaw: Flaw): string {
   }
 }
 
-/** A flaw of the body's shape as the service words it. */
+/** Converts a validation error to the API's wording. */
 export function refuseFlaw(flaw: Flaw): Refusal {
   const isUnknown = flaw.kind === "unknown";
-  return new Refusal(400, word(flaw), { field: writePath(isUnknown ? flaw.path.slice(0, -1) : flaw.path) });
+  return new Refusal(400, describe(flaw), { field: writePath(isUnknown ? flaw.path.slice(0, -1) : flaw.path) });
 }

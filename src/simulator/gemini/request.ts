@@ -3,7 +3,7 @@ import type { PictureOrder, Prompt, ToolChoice, Turn } from "../prompt.ts";
 import type { Content, ContentPart, GenerateBody, GenerationConfig } from "./schema.ts";
 import { toReasoning } from "./thinking.ts";
 
-/** Fields whose content is the caller's own: names inside them are left alone. */
+/** Fields with user-defined content, whose names are not converted. */
 const OPAQUE = new Set([
   "args",
   "response",
@@ -14,17 +14,17 @@ const OPAQUE = new Set([
   "labels",
 ]);
 
-/** `system_instruction` as `systemInstruction`. */
+/** Converts `system_instruction` to `systemInstruction`. */
 function toCamelCase(name: string): string {
   return name.replace(/_([a-z0-9])/gu, (_, letter: string) => letter.toUpperCase());
 }
 
-/** `systemInstruction` as `system_instruction`: how the service's own messages spell a field. */
+/** Converts `systemInstruction` to `system_instruction`, the spelling in the API's error messages. */
 export function toSnakeCase(name: string): string {
   return name.replace(/[A-Z]/gu, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** The body with camel-case names throughout: the service reads both spellings. */
+/** Converts all names to camel case, because the API accepts both spellings. */
 export function normaliseNames(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(normaliseNames);
   if (typeof value !== "object" || value === null) return value;
@@ -50,7 +50,7 @@ function toTurns({ role, parts = [] }: Content): Turn[] {
   const results = parts
     .filter((part) => part.functionResponse !== undefined)
     .map((part): Turn => {
-      // Plain text travels as `output`, as the service's own guide advises.
+      // The API's guide recommends `output` for plain text.
       const { response = {} } = part.functionResponse ?? {};
       const text = typeof response["output"] === "string" ? response["output"] : JSON.stringify(response);
       return { role: "tool", text, images: [] };
@@ -73,7 +73,7 @@ function toPicture({ responseModalities = [], imageConfig }: GenerationConfig): 
   return { aspectRatio, size: imageSize, caption: responseModalities.includes("TEXT") };
 }
 
-/** What a generateContent request asks for. */
+/** Converts a `generateContent` request to a prompt. */
 export function toPrompt(body: GenerateBody, model: string): Prompt {
   const config = body.generationConfig ?? {};
   const system = (body.systemInstruction?.parts ?? []).flatMap(toText).join("\n");

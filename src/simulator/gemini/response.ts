@@ -5,14 +5,14 @@ import { describeCall, sign } from "./thinking.ts";
 const FINISH_REASONS = { done: "STOP", calls: "STOP", stop: "STOP", length: "MAX_TOKENS" } as const;
 
 /**
- * The parts of an answer. Only the first of parallel calls carries a signature, every picture does, and text does when
- * it was thought about. Thoughts without `includeThoughts` are only counted.
+ * Encodes the parts of an answer. Of parallel calls only the first has a signature. Every image has one, and text has
+ * one after reasoning. Without `includeThoughts` thoughts are counted but not sent.
  */
 export function encodeParts(parts: readonly Part[]): Record<string, unknown>[] {
   return parts.flatMap((part) => encodePart(part, parts));
 }
 
-/** One of the parts of an answer; none when it is not to be seen. */
+/** Encodes one part of an answer. Empty for hidden reasoning. */
 export function encodePart(part: Part, parts: readonly Part[]): Record<string, unknown>[] {
   switch (part.kind) {
     case "reasoning":
@@ -32,18 +32,18 @@ export function encodePart(part: Part, parts: readonly Part[]): Record<string, u
   }
 }
 
-/** The signature of an answer's text, which in a stream comes with its last, empty part. */
+/** Returns the signature of an answer's text. A stream sends it on the last, empty part. */
 export function signText(parts: readonly Part[]): { thoughtSignature?: string } {
   const isThought = parts.some((part) => part.kind === "reasoning") && parts.some((part) => part.kind === "text");
   return isThought ? { thoughtSignature: sign(joinText(parts)) } : {};
 }
 
-/** The reason of a candidate's end, also said by the last chunk of a stream. */
+/** Finish reason of a candidate, also in the last chunk of a stream. */
 export function encodeEnd({ end }: Answer): { finishReason?: string } {
   return end ? { finishReason: FINISH_REASONS[end.kind] } : {};
 }
 
-/** Usage after this many answer tokens, thoughts included: in a stream a running total. */
+/** Usage after `sentTokens` answer tokens, including thoughts. A stream sends running totals. */
 export function encodeUsage({ usage, parts }: Answer, sentTokens: number): Record<string, unknown> {
   const promptTokensDetails = [
     { modality: "TEXT", tokenCount: usage.promptTextTokens },
@@ -64,12 +64,12 @@ export function encodeUsage({ usage, parts }: Answer, sentTokens: number): Recor
   };
 }
 
-/** The fields that a response and every chunk of it have in common. */
+/** Fields of a response and of each chunk. */
 export function encodeEnvelope(answer: Answer): Record<string, unknown> {
   return { modelVersion: answer.model, responseId: answer.id.slice(0, 22) };
 }
 
-/** A whole response. A candidate without parts has no content at all. */
+/** A whole response. A candidate without parts has no `content`. */
 export function encodeResponse(answer: Answer): unknown {
   const parts = encodeParts(answer.parts);
   const content = parts.length > 0 ? { content: { parts, role: "model" } } : {};
@@ -85,7 +85,7 @@ interface Step {
   readonly tokens: number;
 }
 
-/** Text and thoughts go out token by token, pictures and calls as a whole; what is not to be seen is only counted. */
+/** Splits text and thoughts into tokens; images and calls are single steps. Hidden parts are only counted. */
 function* splitAnswer({ parts }: Answer): Generator<Step> {
   let unseen = 0;
   for (const part of parts) {
@@ -118,17 +118,17 @@ function* encodeChunks(answer: Answer): Generator<{ kind: "content" | "finish"; 
   yield { kind: "finish", chunk: { candidates, usageMetadata, ...encodeEnvelope(answer) } };
 }
 
-/** One server-sent event, with the line ends that the service uses. */
+/** One server-sent event, with the line endings of the real API. */
 export function frame(data: unknown): string {
   return `data: ${JSON.stringify(data)}\r\n\r\n`;
 }
 
-/** With `alt=sse`: a chunk per event, and no mark at the end. */
+/** Stream with `alt=sse`: one event per chunk, without an end marker. */
 export function* encodeEvents(answer: Answer): Generator<StreamEvent> {
   for (const { kind, chunk } of encodeChunks(answer)) yield { kind, text: frame(chunk) };
 }
 
-/** Without `alt=sse`: one JSON array that grows. */
+/** Stream without `alt=sse`: one JSON array, sent incrementally. */
 export function* encodeArray(answer: Answer): Generator<StreamEvent> {
   let lead = "[";
   for (const { kind, chunk } of encodeChunks(answer)) {

@@ -101,7 +101,7 @@ function checkContents(contents: readonly Content[]): void {
   }
 }
 
-/** Calls are answered by the very next content, one response for each. */
+/** Checks that the next content has one response per call. */
 function checkCalls(contents: readonly Content[]): void {
   let calls = 0;
   for (const [index, { parts = [] }] of contents.entries()) {
@@ -140,7 +140,7 @@ function checkTools({ tools, toolConfig }: GenerateBody): void {
   );
 }
 
-/** What the service requires beyond the body's shape. Throws `Refusal` (400) for the first rule that is broken. */
+/** Checks the rules that the schema does not express. Throws `Refusal` (400) for the first violation. */
 export function checkRules(body: GenerateBody, model: string): void {
   checkContents(body.contents);
   checkGeneration(body.generationConfig ?? {});

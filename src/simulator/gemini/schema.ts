@@ -37,7 +37,7 @@ const part = z.strictObject({
 
 const content = z.strictObject({ role: z.string().optional(), parts: z.array(part).optional() });
 
-/** The keywords of an OpenAPI schema that the service knows; its names are checked at every depth. */
+/** OpenAPI schema keywords that the API accepts, at every depth. */
 const openApiSchema: z.ZodType = z.lazy(() =>
   z.strictObject({
     type: z.string().optional(),
@@ -121,9 +121,9 @@ const generationConfig = z.strictObject({
   enableEnhancedCivicAnswers: z.boolean().optional(),
 });
 
-/** The body of `generateContent`, names in camel case: what is not named here is refused. */
+/** Body of `generateContent`, with names in camel case. Unknown fields are rejected. */
 export const generateSchema = z.strictObject({
-  /** The path names the model; the service takes it here too and ignores it. */
+  /** Accepted and ignored, because the path contains the model. */
   model: z.string().optional(),
   contents: z.array(content).default([]),
   systemInstruction: content.optional(),

@@ -4,7 +4,7 @@ import { findModel } from "../models.ts";
 import type { ReasoningOrder } from "../prompt.ts";
 import type { Content, ContentPart, GenerationConfig } from "./schema.ts";
 
-/** Sentinel that the service accepts in place of an unknown signature. */
+/** Values that the API accepts in place of an unknown signature. */
 const SENTINELS = new Set(["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"]);
 
 const DEFAULT_EFFORT = "high";
@@ -14,8 +14,8 @@ function refuseUnless(isRight: boolean, message: string): void {
 }
 
 /**
- * The thinking that a request asks for. Without a word about it the simulator does not think, whatever the real model
- * would do: what nobody asked for would only be in the way.
+ * Returns the requested thinking. Without a `thinkingConfig` the simulator does not think, unlike the real models, to
+ * keep answers short.
  */
 export function toReasoning({ thinkingConfig }: GenerationConfig): ReasoningOrder | undefined {
   if (!thinkingConfig || thinkingConfig.thinkingBudget === 0) return undefined;
@@ -28,7 +28,7 @@ export function toReasoning({ thinkingConfig }: GenerationConfig): ReasoningOrde
   };
 }
 
-/** What may be asked of thinking. Listed models are of the third generation, which always thinks. */
+/** Checks the thinking parameters. Listed models belong to the third generation, which cannot disable thinking. */
 export function checkThinking({ thinkingConfig }: GenerationConfig, model: string): void {
   if (!thinkingConfig) return;
   const { thinkingBudget, thinkingLevel, includeThoughts } = thinkingConfig;
@@ -51,19 +51,19 @@ export function checkThinking({ thinkingConfig }: GenerationConfig, model: strin
   refuseUnless(includeThoughts !== true, "Include_thoughts is only enabled when thinking is enabled.");
 }
 
-/** The signature of a part with this content. The content of real signatures is opaque. */
-export function sign(said: string): string {
-  return Buffer.from(`simulated ${fingerprint(said)}`).toString("base64");
+/** Returns the signature of a part with this content. Real signatures are opaque. */
+export function sign(content: string): string {
+  return Buffer.from(`simulated ${fingerprint(content)}`).toString("base64");
 }
 
-/** What the signature of a call is over. */
+/** Returns the signed content of a call. */
 export function describeCall(name: string, args: unknown): string {
   return `${name} ${JSON.stringify(args)}`;
 }
 
 /**
- * Listed models are of the third generation, which wants its signatures back: in the turn that is being worked on, the
- * first call of each step carries its own or says that it is lost. Throws `Refusal` (400).
+ * Checks the signatures of listed models, which belong to the third generation: in the current turn, the first call of
+ * each step must have its signature or a sentinel. Throws `Refusal` (400).
  */
 export function checkSignatures(contents: readonly Content[], model: string): void {
   if (findModel(model) === undefined) return;
@@ -82,7 +82,7 @@ export function checkSignatures(contents: readonly Content[], model: string): vo
   }
 }
 
-/** Whether a part's signature, if it has one, is the one that it was given. */
+/** Whether a part's signature, if any, is unchanged. */
 function isIntact({ thoughtSignature, functionCall }: ContentPart): boolean {
   if (thoughtSignature === undefined || SENTINELS.has(thoughtSignature)) return true;
   if (functionCall) return thoughtSignature === sign(describeCall(functionCall.name, functionCall.args ?? {}));

@@ -30,7 +30,7 @@ function readOrder(body: unknown): Order {
   };
 }
 
-/** An id may hold slashes, encoded or not. */
+/** Decodes a model ID, which may contain slashes, encoded or not. */
 function decodeId(encoded: string): string {
   try {
     return decodeURIComponent(encoded);
@@ -39,7 +39,7 @@ function decodeId(encoded: string): string {
   }
 }
 
-/** OpenAI chat completions. */
+/** Dialect of OpenAI's chat completions. */
 export const openai: Dialect = {
   name: "openai",
   find(head) {
@@ -72,12 +72,12 @@ function encodeModel(model: Model): unknown {
   return { id: model.id, object: "model", created, owned_by: "simulator" };
 }
 
-/** Every model: an OpenAI-compatible server may host anything. */
+/** All models of all dialects, because an OpenAI-compatible server may host any model. */
 function encodeModelList(): unknown {
   return { object: "list", data: MODELS.map(encodeModel) };
 }
 
-/** One model. Throws `Refusal` (404) when it is not listed. */
+/** One model. Throws `Refusal` (404) for an unlisted ID. */
 function encodeOneModel(id: string): unknown {
   const model = findModel(id);
   if (model) return encodeModel(model);

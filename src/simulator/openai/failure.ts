@@ -8,20 +8,20 @@ function nameType(status: number): string {
 
 const CODES: Readonly<Record<number, string>> = { 401: "invalid_api_key", 429: "rate_limit_exceeded" };
 
-/** The error body, also of an error in mid-stream. */
+/** The error body. An error during a stream has the same. */
 export function encodeError({ status, message, detail }: Refusal): unknown {
   const code = detail.code ?? CODES[status] ?? null;
   const type = code === "insufficient_quota" ? code : nameType(status);
   return { error: { message, type, param: detail.field ?? null, code } };
 }
 
-/** `messages[0].content` */
+/** Formats a path, such as `messages[0].content`. */
 function writePath(path: Flaw["path"]): string {
   const steps = path.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`));
   return steps.join("").replace(/^\./u, "");
 }
 
-/** A flaw of the body's shape in OpenAI's words, with the field in `param` and the kind in `code`. */
+/** Converts a validation error to OpenAI's wording, with the field in `param` and the kind in `code`. */
 export function refuseFlaw(flaw: Flaw): Refusal {
   const field = writePath(flaw.path);
   switch (flaw.kind) {

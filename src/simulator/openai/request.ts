@@ -41,12 +41,12 @@ function toJson(format: ChatBody["response_format"]): Prompt["json"] {
   return format.type === "json_schema" ? { schema: format.json_schema.schema ?? undefined } : {};
 }
 
-/** Only what is asked for is thought, and all of it may be read, as with most servers of this dialect. */
+/** Returns the reasoning of an effort. Readable, as with most servers of this dialect; none without an effort. */
 function toReasoning(effort: ChatBody["reasoning_effort"]): Prompt["reasoning"] {
   return effort && isEffort(effort) ? { effort, shown: true } : undefined;
 }
 
-/** What a chat completion request asks for. */
+/** Converts a chat completion request to a prompt. */
 export function toPrompt(body: ChatBody): Prompt {
   return {
     model: body.model,
@@ -61,7 +61,7 @@ export function toPrompt(body: ChatBody): Prompt {
   };
 }
 
-/** The bytes of a picture in a `data:` URL; undefined when they are no picture. */
+/** Returns the image in a `data:` URL; undefined for anything else. */
 export function readDataUrl(url: string): { mediaType: string; bytes: Buffer } | undefined {
   const comma = url.indexOf(",");
   const [, mediaType] = /^data:([^;,]+)(?:;[^;,]+)*;base64$/iu.exec(url.slice(0, comma)) ?? [];

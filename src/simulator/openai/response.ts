@@ -7,12 +7,12 @@ export function toCallId(id: string): string {
   return `call_${id}`;
 }
 
-/** Why a choice ended; null while it has not. */
+/** Finish reason of a choice; null without an end. */
 export function encodeEnd({ end }: Answer): string | null {
   return end ? FINISH_REASONS[end.kind] : null;
 }
 
-/** The tokens of all choices; the prompt is read once for all of them. */
+/** Usage of all choices. The prompt counts once. */
 export function encodeUsage(answers: readonly Answer[]): Record<string, unknown> {
   const promptTokens = answers[0]?.usage.promptTokens ?? 0;
   const reasoningTokens = answers.reduce((sum, answer) => sum + answer.usage.reasoningTokens, 0);
@@ -31,7 +31,7 @@ export function encodeUsage(answers: readonly Answer[]): Record<string, unknown>
   };
 }
 
-/** The fields that a completion and every chunk of it have in common. */
+/** Fields of a completion and of each chunk. */
 export function encodeEnvelope(answers: readonly Answer[]): { id: string; created: number; model: string } {
   const [first] = answers;
   return {
@@ -41,7 +41,7 @@ export function encodeEnvelope(answers: readonly Answer[]): { id: string; create
   };
 }
 
-/** The calls of an answer, in order. */
+/** Returns the calls of an answer, in order. */
 export function listCalls({ parts }: Answer): CallPart[] {
   return parts.filter((part) => part.kind === "call");
 }
@@ -64,7 +64,6 @@ function encodeChoice(answer: Answer, index: number): unknown {
   return { index, message, logprobs: null, finish_reason: encodeEnd(answer) };
 }
 
-/** A whole completion. */
 export function encodeCompletion(answers: readonly Answer[]): unknown {
   return {
     ...encodeEnvelope(answers),
@@ -76,7 +75,6 @@ export function encodeCompletion(answers: readonly Answer[]): unknown {
   };
 }
 
-/** One server-sent event. */
 export function frame(data: unknown): string {
   return `data: ${JSON.stringify(data)}\n\n`;
 }
@@ -100,14 +98,14 @@ function* encodeDeltas(answer: Answer): Generator<Delta> {
   for (const [index, call] of calls.entries()) {
     const start = { index, id: toCallId(call.id), type: "function", function: { name: call.name, arguments: "" } };
     yield { kind: "frame", delta: { tool_calls: [start] } };
-    for (const piece of call.tokens) {
-      yield { kind: "content", delta: { tool_calls: [{ index, function: { arguments: piece } }] } };
+    for (const token of call.tokens) {
+      yield { kind: "content", delta: { tool_calls: [{ index, function: { arguments: token } }] } };
     }
   }
   if (answer.end) yield { kind: "finish", delta: {}, finishReason: encodeEnd(answer) };
 }
 
-/** The choices as chunks, one choice after the other, with usage at the end when it was asked for. */
+/** Encodes the choices as chunks, one choice after the other, with usage at the end if requested. */
 export function* encodeEvents(answers: readonly Answer[], withUsage: "usage" | "no usage"): Generator<StreamEvent> {
   const hasUsage = withUsage === "usage";
   const envelope = { ...encodeEnvelope(answers), object: "chat.completion.chunk", service_tier: "default" };

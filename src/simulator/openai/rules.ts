@@ -21,7 +21,7 @@ function checkImages(message: ChatMessage, path: string): void {
   }
 }
 
-/** Each call of an assistant message is answered by a `tool` message before anything else is said. */
+/** Checks that `tool` messages with the results directly follow the calls of an assistant message. */
 function checkToolMessages(messages: readonly ChatMessage[]): void {
   const open = new Set<string>();
   for (const [index, message] of messages.entries()) {
@@ -66,7 +66,7 @@ function checkTools({ tools, tool_choice: choice }: ChatBody): void {
   );
 }
 
-/** What the service requires beyond the body's shape. Throws `Refusal` (400) for the first rule that is broken. */
+/** Checks the rules that the schema does not express. Throws `Refusal` (400) for the first violation. */
 export function checkRules(body: ChatBody): void {
   refuseUnless(
     body.messages.length > 0,

@@ -70,7 +70,7 @@ const responseFormat = z.discriminatedUnion("type", [
   }),
 ]);
 
-/** The body of `POST /v1/chat/completions`. Unknown names are refused at its top, and let pass inside messages. */
+/** Body of `POST /v1/chat/completions`. Unknown fields are rejected at the top level and ignored inside messages. */
 export const chatSchema = z.strictObject({
   model: z.string().min(1),
   messages: z.array(message),

@@ -56,7 +56,7 @@ export function toLedgerEntry(row: CompletionRow): LedgerEntry {
     servedModel: row.served_model ?? undefined,
     streamed: row.streamed === 1,
     outcome: row.outcome as LedgerEntry["outcome"],
-    attempts: JSON.parse(row.attempts) as LedgerEntry["attempts"],
+    attempts: readAttempts(row.attempts),
     tokens: {
       prompt: row.prompt_tokens,
       cached: row.cached_tokens,
@@ -71,6 +71,14 @@ export function toLedgerEntry(row: CompletionRow): LedgerEntry {
     estimated: row.estimated === 1,
     limits: limitsOf(row),
   };
+}
+
+/** The oldest rows have no `startMs`. */
+function readAttempts(json: string): LedgerEntry["attempts"] {
+  return (JSON.parse(json) as LedgerEntry["attempts"]).map((attempt) => ({
+    ...attempt,
+    startMs: attempt.startMs ?? 0,
+  }));
 }
 
 function limitsOf(row: CompletionRow): LedgerEntry["limits"] {

@@ -4,9 +4,9 @@ import type { Page } from "playwright-core";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** What axe-core finds wrong with the page as it is now, one line for each. */
+/** Returns the axe-core violations of the current page, one line each. */
 export async function findBarriers(page: Page): Promise<string[]> {
-  // Colours on their way from one theme to the other are of neither.
+  // Colours in a transition belong to neither theme.
   await page.evaluate("Promise.allSettled(document.getAnimations().map((animation) => animation.finished))");
   await page.evaluate(AXE);
   return page.evaluate(`axe
@@ -19,7 +19,7 @@ export const SIZES = [
   [390, 844],
 ] as const;
 
-/** What axe-core finds wrong with the page as it is now, in every size and theme. */
+/** Returns the axe-core violations of the current page in every size and theme, and horizontal overflow. */
 export async function findBarriersEverywhere(page: Page): Promise<string[]> {
   const found: string[] = [];
   for (const [width, height] of SIZES) {

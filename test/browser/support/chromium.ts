@@ -4,7 +4,7 @@ import { type Browser, chromium } from "playwright-core";
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
-/** Starts the Chromium of this machine. Throws where there is none: a test in a browser cannot do without. */
+/** Starts the installed Chromium. Throws if there is none. */
 export async function startChromium(): Promise<Browser> {
   const folders = (process.env["PATH"] ?? "").split(delimiter);
   const executablePath = folders.flatMap((folder) => NAMES.map((name) => join(folder, name))).find(existsSync);
@@ -13,7 +13,7 @@ export async function startChromium(): Promise<Browser> {
   }
   return chromium.launch({
     executablePath,
-    // Root, as in containers, has no sandbox; shared memory is scarce there.
+    // Chromium's sandbox does not support root, as in containers, and shared memory is limited there.
     args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-background-networking"],
   });
 }

@@ -4,29 +4,29 @@ import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { type Product, type ProductOptions, startProduct } from "../../support/product.ts";
 import { startChromium } from "./chromium.ts";
 
-/** Somebody's browser window at the dashboard. */
+/** A browser context with a page of the dashboard. */
 export interface Visit {
   readonly page: Page;
-  /** What the browser complained about so far: faults of scripts, violations of the policy, missing files. */
+  /** Browser errors so far: script errors, violations of the content security policy, missing files. */
   readonly complaints: string[];
 }
 
-/** The product and a browser. */
+/** A running product and a browser. */
 export interface Site {
   readonly product: Product;
-  /** A new visitor, without cookies, at this address. */
+  /** Opens a path in a new browser context, without cookies. */
   visit(path: string, options?: BrowserContextOptions): Promise<Visit>;
-  /** Changes something in the database, as if it had been so. */
+  /** Changes the database directly. */
   edit(change: (database: DatabaseSync) => void): void;
-  /** All sessions are from now on as if the password had been given an hour ago. */
+  /** Makes the last password confirmation of all sessions an hour older. */
   forgetPasswords(): void;
   close(): Promise<void>;
 }
 
-/** A password that may be one. */
+/** A valid password. */
 export const PASSWORD = "four unrelated words";
 
-/** Starts the product with the simulator behind it, and a browser. */
+/** Starts the product with the simulator, and a browser. */
 export async function startSite(options: ProductOptions = {}): Promise<Site> {
   const browser = await startChromium();
   const product = await startProduct(options).catch(async (error: unknown) => {
@@ -60,7 +60,7 @@ async function visit(browser: Browser, url: string, options: BrowserContextOptio
   const complaints: string[] = [];
   page.on("pageerror", (error) => complaints.push(String(error)));
   page.on("console", (message) => {
-    // A call that is refused, which the page then shows, is an error for the browser.
+    // The browser reports refused calls as errors, but the page handles them.
     const isRefusal =
       message.text().startsWith("Failed to load resource") && message.location().url.includes("/parley.console.v1.");
     if (!isRefusal && ["error", "warning"].includes(message.type())) complaints.push(message.text());
@@ -69,7 +69,7 @@ async function visit(browser: Browser, url: string, options: BrowserContextOptio
   return { page, complaints };
 }
 
-/** Makes the account of the first person, who is then signed in. */
+/** Creates the first account, which is then signed in. */
 export async function setUp(page: Page, email = "ada@example.com"): Promise<void> {
   await page.getByLabel("E-mail").fill(email);
   await page.getByLabel("Name (optional)").fill("Ada");
@@ -78,7 +78,7 @@ export async function setUp(page: Page, email = "ada@example.com"): Promise<void
   await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
 }
 
-/** Makes a key by its name alone and gives its secret; the dialog is closed again. */
+/** Creates a key with default settings. Returns its secret after closing the dialog. */
 export async function createKey(page: Page, name: string): Promise<string> {
   await page.getByRole("button", { name: "Create key" }).first().click();
   await page.getByLabel("Name", { exact: true }).fill(name);
@@ -86,7 +86,7 @@ export async function createKey(page: Page, name: string): Promise<string> {
   return readSecret(page);
 }
 
-/** Reads the secret that is shown, and closes its dialog. */
+/** Returns the displayed secret, and closes its dialog. */
 export async function readSecret(page: Page): Promise<string> {
   const secret = (await page.getByTestId("secret").textContent()) ?? "";
   await page.getByRole("button", { name: "I have saved it" }).click();

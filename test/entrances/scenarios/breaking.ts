@@ -4,7 +4,7 @@ import type { Scenario } from "./scenario.ts";
 
 const DIALECTS = ["alpha", "beta", "local"] as const;
 
-/** What each way of breaking off is called. */
+/** Titles of the kinds of interruption. */
 const BREAKAGES: readonly (readonly [what: string, breakage: Breakage, failure: FailureCode])[] = [
   ["closes the connection", "close", "upstream_protocol"],
   ["resets the connection", "reset", "upstream_unavailable"],
@@ -13,11 +13,11 @@ const BREAKAGES: readonly (readonly [what: string, breakage: Breakage, failure: 
   ["sends garbage", "garbage", "upstream_protocol"],
 ];
 
-/** Streams that break after their first content: the caller keeps what it has, and is told that it is not all. */
+/** Streams that are interrupted after their first content: the caller gets the partial answer and an error. */
 export const BREAKING: readonly Scenario[] = [
   ...BREAKAGES.flatMap(([what, breakage, failure]) =>
     DIALECTS.map((model): Scenario => ({
-      name: `ends a stream with a failure when ${model} ${what} in the middle, and asks no other model`,
+      name: `ends a stream with a failure when ${model} ${what} in the middle, without calling another model`,
       mode: "stream",
       ask: { model, fallbackModels: ["alpha", "beta", "local"] },
       upstream: { [model]: [begins("Hel", breakage)] },
@@ -31,7 +31,7 @@ export const BREAKING: readonly Scenario[] = [
     })),
   ),
   {
-    name: "ends a stream with a failure when alpha goes silent in the middle, and asks no other model",
+    name: "ends a stream with a failure when alpha sends nothing more in the middle, without calling another model",
     mode: "stream",
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [begins("Hel", "silence")] },

@@ -4,10 +4,10 @@ import type { Reply, SeenFailure } from "./reply.ts";
 import type { Run } from "./run.ts";
 import type { ExpectedAnswer, ExpectedFailure } from "./scenario.ts";
 
-/** What no caller may read: where the upstreams are, and what the gateway shows them. */
+/** Texts that no response may contain: upstream addresses and credentials. */
 const SECRETS = /127\.0\.0\.1|localhost|secret-of-the-gateway|ECONN|UND_ERR/i;
 
-/** Checks what the caller has seen, word for word where words were promised. */
+/** Checks the caller's reply, including documented messages. */
 export function checkReply(run: Run, reply: Reply): void {
   const { expected } = run.scenario;
   if ("answer" in expected) checkAnswer(run, reply, expected);
@@ -41,13 +41,17 @@ function checkFailure(run: Run, reply: Reply, expected: ExpectedFailure): void {
   expect(reply.complete).toBe(false);
   if (byLibrary === true) return expect(reply.failure!.status).toBe(`${look(expected).grpc} without details`);
   if (expected.failure === "deadline_exceeded") {
-    // Both sides keep the deadline; whose word arrives first depends on microseconds.
+    // Client and gateway both enforce the deadline; either may be first.
     if (run.entrance === "grpc") return expect(reply.failure!.status).toMatch(/^DEADLINE_EXCEEDED /);
     if (run.through === "front") return expect(reply.failure!.code).toBe("deadline_exceeded");
   }
   if (run.entrance === "http") checkHttpFailure(reply, expected);
   else checkGrpcFailure(reply.failure!, expected);
-  expect(reply.failure).toMatchObject({ attempts, param: expected.param ?? null });
+  const { param = null } = expected;
+  expect(reply.failure).toMatchObject({
+    attempts,
+    param: typeof param === "object" ? (param?.[run.entrance] ?? null) : param,
+  });
   expect(reply.failure!.message).toMatch(expected.message ?? /^[^\n]{5,600}$/);
   expect(reply.failure!.message).not.toMatch(SECRETS);
   if (after !== "" || (run.entrance === "http" && expected.refused !== true)) checkRoutingFacts(run, reply, attempts);
@@ -79,7 +83,7 @@ function checkGrpcFailure(failure: SeenFailure, expected: ExpectedFailure): void
 
 function checkWait({ retryAfterS }: SeenFailure, expected: ExpectedFailure, waits: boolean): void {
   if (!waits) return expect(retryAfterS).toBeUndefined();
-  // HTTP rounds up to whole seconds, gRPC says what is left of them.
+  // HTTP rounds up to whole seconds, gRPC has milliseconds.
   const seconds = Math.ceil(retryAfterS ?? 0);
   expect(seconds).toBeGreaterThanOrEqual(expected.retryAfterS ?? 1);
   expect(seconds).toBeLessThanOrEqual(expected.retryAfterS ?? 60);

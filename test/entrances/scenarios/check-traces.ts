@@ -4,7 +4,7 @@ import { inShort } from "./reply.ts";
 import { activeCalls, type Calls, countCalls, PATIENCE, type Run } from "./run.ts";
 import type { Expected, ModelName } from "./scenario.ts";
 
-/** Checks what is left when the caller is gone: the upstreams' calls, the one record, and nothing under way. */
+/** Checks the state after a call: upstream calls, one log line, and no calls in flight. */
 export async function checkTraces(run: Run, callsBefore: Calls): Promise<void> {
   const { world, scenario, names } = run;
   const attempts = attemptsOf(scenario.expected);
@@ -12,7 +12,7 @@ export async function checkTraces(run: Run, callsBefore: Calls): Promise<void> {
   await expect.poll(() => activeCalls(run), PATIENCE).toBe(0);
   const calls = countCalls(run);
   for (const name of Object.keys(names) as ModelName[]) {
-    // Nobody is there to count the calls of the model whose provider cannot be reached.
+    // Calls of the unreachable provider cannot be counted.
     const made = name === "gone" ? 0 : attempts.filter((attempt) => isCallOf(name, attempt)).length;
     expect({ [name]: calls[name] - callsBefore[name] }).toEqual({ [name]: made });
     const open = (): number => world.upstream.calls(names[name]).filter(({ state }) => state === "open").length;
@@ -20,7 +20,7 @@ export async function checkTraces(run: Run, callsBefore: Calls): Promise<void> {
   }
 }
 
-/** One line per request: a completion's, or a refusal's. */
+/** Expects one log line per request: a completion's or a refusal's. */
 async function checkRecord(
   { world, scenario, entrance: asked, through, mode, requestId }: Run,
   attempts: readonly string[],
@@ -34,11 +34,11 @@ async function checkRecord(
   const outcome = "answer" in expected ? "served" : expected.failure;
   if ("failure" in expected && expected.refused === true)
     return expect(line).toMatchObject({ msg: "refused", entrance: asked, outcome });
-  // Completions are written down by the core, which is asked by gRPC.
+  // The core logs completions, and is called over gRPC by the front.
   const entrance = through === "front" ? "grpc" : asked;
   const noted = (line!["attempts"] as LoggedAttempt[]).map(toShort);
   if (entrance === "grpc" && deadlineMs !== undefined) {
-    // The caller's own clock ends the call too, and on a slow machine long before the gateway would have.
+    // The client's own deadline also ends the call, on a slow machine long before the gateway's.
     expect(line).toMatchObject({ msg: "completion", outcome: expect.toBeOneOf([outcome, "cancelled"]) });
     return expect(noted.map((attempt) => attempt.replace("cancelled", outcome))).toEqual(attempts);
   }

@@ -3,12 +3,12 @@ import { begins, hangsUp, refuses, resets, says, sends, staysSilent } from "../.
 import type { ModelName, Scenario } from "./scenario.ts";
 
 const hello = says("Hello.");
-const impatient = { timeouts: { first_content_ms: 60, idle_ms: 60 } };
+const shortTimeouts = { timeouts: { first_content_ms: 60, idle_ms: 60 } };
 
 interface Refusal {
   readonly failure: FailureCode;
   readonly detail?: string;
-  /** Once more after a failure that can pass by itself. */
+  /** One more attempt after a temporary failure. */
   readonly calls: 1 | 2;
 }
 
@@ -17,7 +17,7 @@ const rejected: Refusal = { failure: "upstream_rejected", calls: 1 };
 const unavailable: Refusal = { failure: "upstream_unavailable", calls: 2 };
 const overloaded: Refusal = { ...unavailable, detail: "upstream_overloaded" };
 
-/** What the statuses of each provider mean, where they do not mean the same everywhere. */
+/** Failure codes by status, where they differ between providers. */
 const REFUSALS: readonly (readonly [
   status: number,
   meaning: Refusal,
@@ -44,7 +44,7 @@ const DIALECTS = ["alpha", "beta", "local"] as const;
 function refusalOf(model: ModelName, status: number, { failure, detail, calls }: Refusal): Scenario {
   const attempt = `${model} ${failure} ${status}`;
   return {
-    name: `says ${failure} when ${model} answers with ${status}`,
+    name: `returns ${failure} when ${model} responds with ${status}`,
     ask: { model },
     upstream: { [model]: [refuses(status)] },
     expected: {
@@ -57,13 +57,13 @@ function refusalOf(model: ModelName, status: number, { failure, detail, calls }:
 
 const twice = (attempt: string): readonly string[] => [attempt, attempt];
 
-/** One upstream model and nothing to fall back to. */
+/** One upstream model without fallbacks. */
 export const FAILING: readonly Scenario[] = [
   ...REFUSALS.flatMap(([status, meaning, exceptions = {}]) =>
     DIALECTS.map((model) => refusalOf(model, status, exceptions[model] ?? meaning)),
   ),
   {
-    name: "passes on that a prompt is longer than the context window",
+    name: "returns context_length_exceeded for a prompt beyond the context window",
     upstream: { alpha: [refuses(400, "prompt is too long: 201000 tokens > 200000 maximum")] },
     expected: {
       failure: "upstream_rejected",
@@ -73,7 +73,7 @@ export const FAILING: readonly Scenario[] = [
     },
   },
   {
-    name: "passes on how long a provider wants to be left alone",
+    name: "returns the provider's retry-after",
     upstream: { alpha: [refuses(429, "Slow down.", { "retry-after": "17" })] },
     expected: {
       failure: "upstream_rate_limited",
@@ -83,12 +83,12 @@ export const FAILING: readonly Scenario[] = [
     },
   },
   {
-    name: "asks callers to wait a minute at most",
+    name: "returns a retry-after of at most a minute",
     upstream: { alpha: [refuses(503, "Come back tomorrow.", { "retry-after": "86400" })] },
     expected: { failure: "upstream_unavailable", retryAfterS: 60, attempts: ["alpha upstream_unavailable 503"] },
   },
   {
-    name: "says so when nobody listens at a provider's address",
+    name: "returns a failure when a provider's port is closed",
     ask: { model: "gone" },
     expected: { failure: "upstream_unavailable", attempts: ["gone upstream_unavailable", "gone upstream_unavailable"] },
   },
@@ -98,7 +98,7 @@ export const FAILING: readonly Scenario[] = [
       ["resets", resets],
     ] as const
   ).map(([what, act]): Scenario => ({
-    name: `says so when a provider ${what} the connection in place of an answer`,
+    name: `returns a failure when a provider ${what} the connection before a response`,
     upstream: { alpha: [act] },
     expected: {
       failure: "upstream_unavailable",
@@ -106,13 +106,13 @@ export const FAILING: readonly Scenario[] = [
     },
   })),
   {
-    name: "gives up on a provider that stays silent, and closes the connection to it",
+    name: "times out on a silent provider, and closes the connection",
     upstream: { alpha: [staysSilent] },
-    models: { alpha: impatient },
+    models: { alpha: shortTimeouts },
     expected: { failure: "upstream_timeout", attempts: ["alpha upstream_timeout"] },
   },
   {
-    name: "gives up when everything together takes longer than the gateway allows",
+    name: "times out when all attempts together exceed the total timeout",
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [staysSilent], beta: [hello] },
     models: { alpha: { timeouts: { total_ms: 60 } } },
@@ -129,13 +129,13 @@ export const FAILING: readonly Scenario[] = [
       ["half of its JSON", begins("Hello.", "garbage")],
     ] as const
   ).map(([what, act]): Scenario => ({
-    name: `says so when a provider answers with ${what}`,
+    name: `returns a failure when a provider responds with ${what}`,
     mode: "whole",
     upstream: { alpha: [act] },
     expected: { failure: "upstream_protocol", attempts: twice("alpha upstream_protocol 200") },
   })),
   ...(["alpha", "beta", "local"] as const).map((model): Scenario => ({
-    name: `takes a whole answer of ${model} without a reason for its end for a failure`,
+    name: `treats a whole answer of ${model} without a finish reason as a failure`,
     ask: { model },
     mode: "whole",
     upstream: { [model]: [begins("Hello.", "end")] },
@@ -144,12 +144,12 @@ export const FAILING: readonly Scenario[] = [
   ...(
     [
       ["alpha", "alpha upstream_unavailable 200"],
-      // Errors on the Gemini wire bring a status of their own.
+      // Errors in the Gemini format contain a status of their own.
       ["beta", "beta upstream_unavailable 200"],
       ["local", "local upstream_unavailable 200"],
     ] as const
   ).map(([model, attempt]): Scenario => ({
-    name: `takes an error that ${model} sends with a success' status for the error that it is`,
+    name: `treats an error that ${model} sends with a success status as an error`,
     ask: { model },
     upstream: { [model]: [begins("", "error")] },
     expected: {
@@ -159,31 +159,31 @@ export const FAILING: readonly Scenario[] = [
     },
   })),
   {
-    name: "says so when a provider closes the connection in the middle of a whole answer",
+    name: "returns a failure when a provider closes the connection within a whole answer",
     mode: "whole",
     upstream: { alpha: [begins("Hello.", "close")] },
     expected: { failure: "upstream_protocol", attempts: twice("alpha upstream_protocol 200") },
   },
   {
-    name: "says so when a provider goes silent in the middle of a whole answer",
+    name: "returns a failure when a provider stops sending within a whole answer",
     mode: "whole",
     upstream: { alpha: [begins("Hello.", "silence")] },
     models: { alpha: { timeouts: { idle_ms: 60 } } },
     expected: { failure: "upstream_timeout", attempts: ["alpha upstream_timeout 200"] },
   },
   {
-    name: "is served by the primary's second attempt when the first failure has passed",
+    name: "is served by the primary's second attempt after a temporary failure",
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [refuses(503), hello] },
     expected: { answer: {}, attempts: ["alpha upstream_unavailable 503", "alpha served 200"] },
   },
   {
-    name: "does not try again when the provider says that it is pointless",
+    name: "does not retry when the provider says not to",
     upstream: { alpha: [refuses(503, "No.", { "x-should-retry": "false" }), hello] },
     expected: { failure: "upstream_unavailable", attempts: ["alpha upstream_unavailable 503"] },
   },
   {
-    name: "tries again at once when the provider asks for no patience",
+    name: "retries at once after a retry-after of 0",
     upstream: { alpha: [refuses(503, "A moment.", { "retry-after": "0" }), hello] },
     expected: { answer: {}, attempts: ["alpha upstream_unavailable 503", "alpha served 200"] },
   },

@@ -1,25 +1,31 @@
 import type { FailureCode } from "../../../src/core/failure.ts";
 
-/** What a failure looks like from outside. */
+/** External form of a failure. */
 interface Look {
   /** Status and `error.type`. */
   readonly http: string;
-  /** `error.code`, unless a detail takes its place. */
+  /** `error.code`, unless a detail replaces it. */
   readonly code: string | null;
   readonly grpc: string;
-  /** Whether callers are told how long to wait. */
+  /** Whether the response has a retry-after. */
   readonly waits?: true;
-  /** Whether trying again is said to be pointless. */
+  /** Whether the response says not to retry. */
   readonly final?: true;
 }
 
 /**
- * The promised failures, written down a second time: the product's own table is what these scenarios put to the test.
- * `cancelled` has no look, for nobody is there to see it.
+ * Documented failures, written independently, because these scenarios test the product's own table. `cancelled` has no
+ * response.
  */
 export const LOOKS: Readonly<Record<Exclude<FailureCode, "cancelled">, Look>> = {
   invalid_request: { http: "400 invalid_request_error", code: null, grpc: "INVALID_ARGUMENT" },
   request_too_large: { http: "413 invalid_request_error", code: null, grpc: "RESOURCE_EXHAUSTED" },
+  response_too_large: {
+    http: "400 invalid_request_error",
+    code: "response_too_large",
+    grpc: "RESOURCE_EXHAUSTED",
+    final: true,
+  },
   unauthenticated: { http: "401 authentication_error", code: "absent", grpc: "UNAUTHENTICATED" },
   permission_denied: { http: "403 permission_error", code: null, grpc: "PERMISSION_DENIED" },
   model_not_found: { http: "404 not_found_error", code: "model_not_found", grpc: "NOT_FOUND" },

@@ -6,7 +6,7 @@ const hello = says("Hello.");
 const twice = (attempt: string): readonly string[] => [attempt, attempt];
 const unavailable = twice("alpha upstream_unavailable 503");
 
-/** Everything that the provider's side can do wrong before the first content, and the attempts that it costs. */
+/** All kinds of provider failure before the first content, with the number of attempts. */
 const WRONGS: readonly (readonly [what: string, act: Act, attempts: readonly string[]])[] = [
   ["is overloaded", refuses(529), twice("alpha upstream_unavailable 529")],
   ["fails", refuses(500), twice("alpha upstream_unavailable 500")],
@@ -20,7 +20,7 @@ const WRONGS: readonly (readonly [what: string, act: Act, attempts: readonly str
   ["sends an error with a success' status", begins("", "error"), twice("alpha upstream_unavailable 200")],
 ];
 
-/** Requests with other models to turn to. */
+/** Requests with fallback models. */
 export const FALLING_BACK: readonly Scenario[] = [
   ...WRONGS.map(([what, act, attempts]): Scenario => ({
     name: `falls back when the primary ${what}`,
@@ -30,20 +30,20 @@ export const FALLING_BACK: readonly Scenario[] = [
     expected: { answer: { model: "beta" }, attempts: [...attempts, "beta served 200"] },
   })),
   {
-    name: "falls back when the primary breaks off a stream before its first content",
+    name: "falls back when the primary interrupts a stream before its first content",
     mode: "stream",
     ask: { fallbackModels: ["local"] },
     upstream: { alpha: [begins("", "end")], local: [hello] },
     expected: { answer: { model: "local" }, attempts: [...twice("alpha upstream_protocol 200"), "local served 200"] },
   },
   {
-    name: "falls back when the primary cannot be reached",
+    name: "falls back when the primary is unreachable",
     ask: { model: "gone", fallbackModels: ["local"] },
     upstream: { local: [hello] },
     expected: { answer: { model: "local" }, attempts: [...twice("gone upstream_unavailable"), "local served 200"] },
   },
   {
-    name: "tries fallback models in their order, each of them once",
+    name: "tries fallback models in their order, each once",
     ask: { fallbackModels: ["gone", "local", "beta"] },
     upstream: { alpha: [refuses(400)], local: [refuses(503)], beta: [hello] },
     expected: {
@@ -57,7 +57,7 @@ export const FALLING_BACK: readonly Scenario[] = [
     },
   },
   {
-    name: "ignores the primary and repetitions among the fallback models",
+    name: "ignores the primary and duplicates among the fallback models",
     ask: { fallbackModels: ["alpha", "beta", "beta", "alpha", "local", "beta"] },
     upstream: { alpha: [refuses(400)], beta: [refuses(400)], local: [hello] },
     expected: {
@@ -66,7 +66,7 @@ export const FALLING_BACK: readonly Scenario[] = [
     },
   },
   {
-    name: "answers with the primary's failure when all models fail, and lists the attempts",
+    name: "returns the primary's failure when all models fail, and lists the attempts",
     ask: { fallbackModels: ["beta", "local"] },
     upstream: { alpha: [refuses(503)], beta: [refuses(401)], local: [refuses(400)] },
     expected: {
@@ -75,7 +75,7 @@ export const FALLING_BACK: readonly Scenario[] = [
     },
   },
   {
-    name: "answers with the primary's rate limit when all models fail, and calls it final",
+    name: "returns the primary's rate limit when all models fail, without a retry",
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [refuses(429, "Wait.", { "retry-after": "9" })], beta: [staysSilent] },
     models: { beta: { timeouts: { first_content_ms: 60, idle_ms: 60 } } },
@@ -86,7 +86,7 @@ export const FALLING_BACK: readonly Scenario[] = [
     },
   },
   {
-    name: "moves max_tokens into the range of a fallback model and lists it",
+    name: "reduces max_tokens to the range of a fallback model and lists the field",
     ask: { maxTokens: 800, fallbackModels: ["beta"] },
     upstream: { alpha: [refuses(400)], beta: [hello] },
     expected: {
@@ -95,7 +95,7 @@ export const FALLING_BACK: readonly Scenario[] = [
     },
   },
   {
-    name: "skips a fallback model that a strict request would lose something at",
+    name: "skips a fallback model that would lose a field of a strict request",
     ask: { maxTokens: 800, strict: true, fallbackModels: ["beta", "local"] },
     upstream: { alpha: [refuses(400)], beta: [hello], local: [hello] },
     expected: {
@@ -104,19 +104,19 @@ export const FALLING_BACK: readonly Scenario[] = [
     },
   },
   {
-    name: "leaves the client's own retry alone when the only fallback model was skipped",
+    name: "permits the client's own retry when the only fallback model was skipped",
     ask: { maxTokens: 800, strict: true, fallbackModels: ["beta"] },
     upstream: { alpha: [refuses(503)], beta: [hello] },
     expected: { failure: "upstream_unavailable", attempts: [...unavailable, "beta skipped"] },
   },
   {
-    name: "skips a fallback model that cannot give as many choices",
+    name: "skips a fallback model that does not support the number of choices",
     ask: { model: "local", n: 2, fallbackModels: ["alpha"] },
     upstream: { local: [refuses(400)], alpha: [hello] },
     expected: { failure: "upstream_rejected", attempts: ["local upstream_rejected 400", "alpha skipped"] },
   },
   {
-    name: "skips a fallback model that makes no pictures when pictures are asked for",
+    name: "skips a fallback model without image output when images are requested",
     ask: { model: "painter", modalities: [Modality.TEXT, Modality.IMAGE], fallbackModels: ["beta"] },
     upstream: { painter: [refuses(400)], beta: [hello] },
     expected: { failure: "upstream_rejected", attempts: ["painter upstream_rejected 400", "beta skipped"] },

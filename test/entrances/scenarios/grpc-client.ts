@@ -15,10 +15,10 @@ import type { Reply, RunningCall } from "./reply.ts";
 /** One call of `CompletionService`: `Create` for a whole answer, `Stream` for a streamed one. */
 export interface GrpcCall {
   readonly client: Client;
-  /** In place of the mode's own. */
+  /** Overrides the method of the mode. */
   readonly path?: string | undefined;
   readonly mode: Mode;
-  /** The request message, or what stands in its place. */
+  /** The request message, or other bytes. */
   readonly bytes: Buffer;
   readonly metadata: Readonly<Record<string, string>>;
   readonly deadlineMs: number | undefined;
@@ -27,7 +27,7 @@ export interface GrpcCall {
 const { create, stream } = serviceDefinition(CompletionService);
 const asItIs = (bytes: Buffer): Buffer => bytes;
 
-/** Calls the gRPC entrance over the client's shared connection. */
+/** Calls the gRPC entrance on the client's shared connection. */
 export function callGrpc({ client, path, mode, bytes, metadata, deadlineMs }: GrpcCall): RunningCall {
   const sent = new Metadata();
   for (const [name, value] of Object.entries(metadata)) sent.set(name, value);

@@ -9,20 +9,22 @@ import {
   FinishReason,
   type Usage,
 } from "../../../gen/parley/v1/completion_pb.js";
-import type { ContentPart, Image } from "../../../gen/parley/v1/message_pb.js";
+import type { Image } from "../../../gen/parley/v1/message_pb.js";
 import { type Attempt, AttemptListSchema, type Report } from "../../../gen/parley/v1/report_pb.js";
+import { ImageJoiner } from "../../../src/inbound/image-pieces.ts";
 import { inShort, type Reply, type SeenFailure, type SeenReport } from "./reply.ts";
+import { fromAttemptMessage } from "../../../src/core/attempt.ts";
 
-/** What the messages of a reply say; the rest is known to the call. */
+/** Fields from the messages of a reply; the others are from the call. */
 export type Said = Omit<Reply, "facts" | "complete">;
 
 /** Reads a whole completion. */
 export function readCompletion({ model, choices, usage, report }: Completion): Said {
-  const parts = choices.flatMap((choice) => choice.message?.content ?? []);
+  const parts = choices.flatMap((choice) => choice.message?.parts ?? []);
   return {
     model,
-    text: parts.map(({ content }: ContentPart) => (content.case === "text" ? content.value : "")).join(""),
-    pictures: parts.flatMap(({ content }: ContentPart) => (content.case === "image" ? toBase64(content.value) : [])),
+    text: parts.map(({ kind }) => (kind.case === "text" ? kind.value : "")).join(""),
+    pictures: parts.flatMap(({ kind }) => (kind.case === "image" ? toBase64(kind.value) : [])),
     finishReasons: choices.map((choice) => toWord(choice.finishReason)),
     usage: usage && readUsage(usage),
     report: report && readReport(report),
@@ -30,17 +32,20 @@ export function readCompletion({ model, choices, usage, report }: Completion): S
   };
 }
 
-/** Reads the chunks of a stream, to its end or as far as they came. */
+/** Reads the chunks of a stream, complete or not. */
 export function readChunks(chunks: readonly CompletionChunk[]): Said {
   const events = chunks.map(({ event }) => event);
-  const deltas = events.flatMap((event) => (event.case === "delta" ? event.value.content : []));
+  const deltas = events.flatMap((event) => (event.case === "partDelta" ? event.value.content : []));
+  const begun = new ImageJoiner()
+    .join(chunks)
+    .flatMap(({ event }) => (event.case === "partStart" ? (event.value.part?.kind ?? []) : []));
   const start = events.find((event) => event.case === "start");
   const usage = events.find((event) => event.case === "usage");
   const report = events.find((event) => event.case === "report");
   return {
     model: start?.value.model,
     text: deltas.map((content) => (content.case === "text" ? content.value : "")).join(""),
-    pictures: deltas.flatMap((content) => (content.case === "image" ? toBase64(content.value) : [])),
+    pictures: begun.flatMap((kind) => (kind.case === "image" ? toBase64(kind.value) : [])),
     finishReasons: events.flatMap((event) => (event.case === "finish" ? toWord(event.value.finishReason) : [])),
     usage: usage && readUsage(usage.value),
     report: report && readReport(report.value),
@@ -48,7 +53,7 @@ export function readChunks(chunks: readonly CompletionChunk[]): Said {
   };
 }
 
-/** Reads the status that ended a call, with its details. One that another side made up has none. */
+/** Reads the final status with its details. A status from the library has none. */
 export function readError({ code, details: message, metadata }: ServiceError): SeenFailure {
   const [packed] = metadata.get("grpc-status-details-bin");
   const details = packed === undefined ? [] : fromBinary(StatusSchema, packed as Buffer).details;
@@ -74,13 +79,15 @@ export function readError({ code, details: message, metadata }: ServiceError): S
 function readReport({ attempts, omitted, clamped }: Report): SeenReport {
   return {
     attempts: attempts.map(readAttempt),
-    omitted,
+    omitted: omitted.map(({ field }) => field),
     clamped: clamped.map(({ field, requested, sent }) => `${field} ${requested}>${sent}`),
   };
 }
 
-const readAttempt = ({ model, outcome, upstreamStatus: status }: Attempt): string =>
-  inShort({ model, outcome, status });
+function readAttempt(of: Attempt): string {
+  const { model, outcome, upstreamStatus: status } = fromAttemptMessage(of);
+  return inShort({ model, outcome, status });
+}
 
 const readUsage = ({ promptTokens, completionTokens }: Usage): string => `${promptTokens}+${completionTokens}`;
 

@@ -9,11 +9,11 @@ export interface HttpCall {
   readonly path?: string | undefined;
   readonly mode: Mode;
   readonly body: string | Buffer;
-  /** May have a `content-length`: then the body is announced but not sent to its end. */
+  /** May contain a `content-length`: then the body is sent incompletely. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Calls the HTTP entrance over a connection of its own, which is kept alive until one side closes it. */
+/** Calls the HTTP entrance on a separate connection, which stays open until one side closes it. */
 export function callHttp({ port, path = "/v1/chat/completions", mode, body, headers }: HttpCall): RunningCall {
   const agent = new Agent({ keepAlive: true });
   const call = request({

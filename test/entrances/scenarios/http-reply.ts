@@ -20,7 +20,7 @@ interface SpeechJson {
   readonly images?: readonly PictureJson[];
 }
 
-/** What scenarios look at in a completion, a chunk and an error. */
+/** Checked fields of a completion, a chunk and an error. */
 interface ReplyJson {
   readonly model?: string;
   readonly choices?: readonly {
@@ -45,7 +45,7 @@ interface ReplyJson {
 
 const DONE = "[DONE]";
 
-/** Reads a reply of the HTTP entrance, whole or streamed. */
+/** Parses a response of the HTTP entrance, whole or streamed. */
 export function readHttpReply({ statusCode = 0, headers }: IncomingMessage, body: string, mode: Mode): Reply {
   const streamed = mode === "stream" && statusCode === 200;
   const events = streamed ? body.split("\n\n").flatMap((event) => /^data: (.*)$/.exec(event)?.[1] ?? []) : [body];

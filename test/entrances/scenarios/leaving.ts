@@ -3,30 +3,30 @@ import type { Scenario } from "./scenario.ts";
 
 const hello = says("Hello.");
 
-/** Calls that end before their answer does: the caller leaves, has waited long enough, or the gateway stops. */
+/** Calls that end before their answer is complete: the caller cancels, a deadline passes, or the gateway stops. */
 export const LEAVING: readonly Scenario[] = [
   {
-    name: "closes the upstream connection when the caller leaves before the first content",
+    name: "closes the upstream connection when the caller cancels before the first content",
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [staysSilent], beta: [hello] },
     leaves: "in the first call",
     expected: { failure: "cancelled", attempts: ["alpha cancelled"], breaker: "closed" },
   },
   {
-    name: "closes the upstream connection when the caller leaves during a retry",
+    name: "closes the upstream connection when the caller cancels during a retry",
     upstream: { alpha: [refuses(503), staysSilent] },
     leaves: "in the second call",
     expected: { failure: "cancelled", attempts: ["alpha upstream_unavailable 503", "alpha cancelled"] },
   },
   {
-    name: "closes the upstream connection when the caller leaves during a fallback",
+    name: "closes the upstream connection when the caller cancels during a fallback",
     ask: { fallbackModels: ["beta", "local"] },
     upstream: { alpha: [refuses(400)], beta: [staysSilent], local: [hello] },
     leaves: "in the second call",
     expected: { failure: "cancelled", attempts: ["alpha upstream_rejected 400", "beta cancelled"] },
   },
   {
-    name: "closes the upstream connection when the caller leaves in the middle of a stream",
+    name: "closes the upstream connection when the caller cancels in the middle of a stream",
     mode: "stream",
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [begins("Hel", "silence")], beta: [hello] },
@@ -34,7 +34,7 @@ export const LEAVING: readonly Scenario[] = [
     expected: { failure: "cancelled", attempts: ["alpha cancelled 200"], breaker: "closed" },
   },
   {
-    name: "answers in time when the caller's deadline passes before the first content, and asks no other model",
+    name: "responds in time when the caller's deadline passes before the first content, without calling another model",
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [staysSilent], beta: [hello] },
     deadlineMs: 100,
@@ -53,21 +53,21 @@ export const LEAVING: readonly Scenario[] = [
     },
   },
   {
-    name: "bounds all attempts together by the caller's deadline",
+    name: "applies the caller's deadline to all attempts together",
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [refuses(400)], beta: [staysSilent] },
     deadlineMs: 100,
     expected: { failure: "deadline_exceeded", attempts: ["alpha upstream_rejected 400", "beta deadline_exceeded"] },
   },
   {
-    name: "keeps the time limit that OpenAI's own clients announce",
+    name: "applies the timeout header of OpenAI's clients",
     at: "http",
     http: { headers: { "x-stainless-timeout": "0.1" } },
     upstream: { alpha: [staysSilent] },
     expected: { failure: "deadline_exceeded", attempts: ["alpha deadline_exceeded"] },
   },
   {
-    name: "says that it is overloaded when it stops before the first content",
+    name: "returns overloaded when it stops before the first content",
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [staysSilent], beta: [hello] },
     stops: "in the first call",

@@ -10,7 +10,7 @@ import type { RunningCall } from "./reply.ts";
 import type { Scenario } from "./scenario.ts";
 import { activeCalls, type Calls, countCalls, PATIENCE, type Run } from "./run.ts";
 
-/** Plays a scenario and checks the reply, what the upstreams saw, and what is left behind. */
+/** Runs a scenario and checks the reply, the upstream calls and the state afterwards. */
 export async function playScenario(base: Omit<Run, "names">): Promise<void> {
   const { world, scenario } = base;
   const run: Run = { ...base, names: await world.prepare(scenario) };

@@ -1,29 +1,29 @@
 import type { Expected, KeyName, Scenario } from "./scenario.ts";
 
 const unauthenticated: Expected = { failure: "unauthenticated", refused: true };
-/** A body that is no JSON, and bytes that are no message. */
+/** A body that is not JSON, and bytes that are not a message. */
 const unreadable = { http: { body: '{"model": nope' }, grpcBytes: Buffer.from([0xff, 0xff, 0xff]) };
 const mib = 1024 * 1024;
 
-/** Requests that are refused before anybody looks at what they mean. */
+/** Requests that are refused before validation. */
 export const REFUSING: readonly Scenario[] = [
   ...(["none", "misshapen", "another scheme", "unknown", "expired", "revoked"] as const satisfies KeyName[]).map(
     (key): Scenario => ({ name: `refuses a call with this key: ${key}`, key, expected: unauthenticated }),
   ),
   {
-    name: "asks for a key before it says that a body cannot be read",
+    name: "authenticates before it parses a body",
     key: "none",
     ...unreadable,
     expected: unauthenticated,
   },
   {
-    name: "says where a body stops being JSON",
+    name: "reports the position of a JSON syntax error",
     at: "http",
     ...unreadable,
     expected: { failure: "invalid_request", refused: true, message: /^The request body is not valid JSON/ },
   },
   {
-    name: "says that bytes are not a message",
+    name: "reports that bytes are not a message",
     at: "grpc",
     ...unreadable,
     expected: { failure: "invalid_request", refused: true, param: "request", message: /parley\.v1\.CompletionRequest/ },
@@ -58,70 +58,70 @@ export const REFUSING: readonly Scenario[] = [
       ["model", { model: 7, temperature: "hot" }],
     ] as const
   ).map(([param, fields]): Scenario => ({
-    name: `names the field when its type is wrong: ${JSON.stringify(fields)}`,
+    name: `names a field with a wrong type: ${JSON.stringify(fields)}`,
     at: "http",
     http: { fields },
     expected: { failure: "invalid_request", refused: true, param },
   })),
   {
-    name: "says that a type is wrong before it says that a model is unknown",
+    name: "reports a wrong type before an unknown model",
     at: "http",
     ask: { model: "nobody" },
     http: { fields: { temperature: "hot" } },
     expected: { failure: "invalid_request", refused: true, param: "temperature" },
   },
   {
-    name: "takes a body only for what it says it is",
+    name: "refuses other content types",
     at: "http",
     http: { headers: { "content-type": "text/plain" } },
     expected: { failure: "invalid_request", refused: true, message: /content-type/ },
   },
   {
-    name: "takes no compressed body",
+    name: "refuses compressed bodies",
     at: "http",
     http: { headers: { "content-encoding": "gzip" } },
     expected: { failure: "invalid_request", refused: true, message: /content-encoding/ },
   },
   {
-    name: "refuses a deadline that is no time",
+    name: "refuses an invalid deadline",
     at: "http",
     http: { headers: { "x-request-timeout-ms": "soon" } },
     expected: { failure: "invalid_request", refused: true, param: "x-request-timeout-ms" },
   },
   {
-    name: "refuses a body that is announced to be larger than 32 MiB, without reading it",
+    name: "refuses a body with a content-length of more than 32 MiB, without reading it",
     at: "http",
     http: { headers: { "content-length": String(33 * mib) } },
     expected: { failure: "request_too_large", refused: true, message: /32 MiB/, closesConnection: true },
   },
   {
-    name: "refuses a body that turns out to be larger than 32 MiB",
+    name: "refuses a chunked body of more than 32 MiB",
     at: "http",
     mode: "whole",
     http: { body: Buffer.alloc(33 * mib, " "), headers: { "transfer-encoding": "chunked" } },
     expected: { failure: "request_too_large", refused: true, message: /32 MiB/, closesConnection: true },
   },
   {
-    name: "has nothing at a path that does not exist, and needs no key to say so",
+    name: "responds with not found at an unknown path, without a key",
     at: "http",
     key: "none",
     path: "/v1/chat/complete",
     expected: { failure: "not_found", refused: true, message: /\/v1\/chat\/complete/ },
   },
   {
-    name: "has nothing at a method that does not exist",
+    name: "responds with unimplemented at an unknown method",
     at: "grpc",
     path: "/parley.v1.CompletionService/Complete",
     expected: { failure: "not_found", byLibrary: true },
   },
   {
-    name: "refuses a message that is larger than the configured size",
+    name: "refuses a message larger than the configured size",
     at: "grpc",
     grpcBytes: Buffer.alloc(mib + 1),
-    expected: { failure: "request_too_large", byLibrary: true },
+    expected: { failure: "request_too_large", refused: true },
   },
   {
-    name: "forgets a caller who leaves while its request is sent",
+    name: "removes a call whose caller cancels while sending the request",
     at: "http",
     http: { headers: { "content-length": "100000" } },
     leaves: "while sending",

@@ -1,24 +1,24 @@
-/** A completion as its caller saw it, at either entrance. */
+/** A completion as its caller saw it, on either entrance. */
 export interface Reply {
-  /** The model that the reply names. */
+  /** The model in the reply. */
   readonly model: string | undefined;
-  /** The texts of all choices, joined. */
+  /** Texts of all choices, joined. */
   readonly text: string;
-  /** The pictures, in base64. */
+  /** Images in base64. */
   readonly pictures: readonly string[];
-  /** One per choice that ended. */
+  /** Finish reasons, one per finished choice. */
   readonly finishReasons: readonly string[];
   /** `prompt+completion`. */
   readonly usage: string | undefined;
   readonly report: SeenReport | undefined;
-  /** Response headers, or metadata. */
+  /** Response headers or metadata. */
   readonly facts: Readonly<Record<string, string | undefined>>;
-  /** Whether it has the mark of a complete reply: a JSON body, `[DONE]`, the status OK. */
+  /** Whether it is complete: a JSON body, `[DONE]`, or the status OK. */
   readonly complete: boolean;
   readonly failure: SeenFailure | undefined;
 }
 
-/** How the answer came about. Attempts are in short, see `inShort`. */
+/** Routing facts. Attempts are formatted by `inShort`. */
 export interface SeenReport {
   readonly attempts: readonly string[];
   readonly omitted: readonly string[];
@@ -26,11 +26,11 @@ export interface SeenReport {
   readonly clamped: readonly string[];
 }
 
-/** A failure in the words of its entrance. */
+/** A failure as sent by its entrance. */
 export interface SeenFailure {
-  /** HTTP: `status type`, where a stream that had begun has the status 200. gRPC: `STATUS reason`. */
+  /** HTTP: `status type`; a stream that had started has status 200. gRPC: `STATUS reason`. */
   readonly status: string;
-  /** `error.code`, `absent` without such a field. gRPC: `error_code` of the ErrorInfo. */
+  /** `error.code`, `absent` if the field is missing. gRPC: `error_code` of the ErrorInfo. */
   readonly code: string | null;
   readonly message: string;
   readonly param: string | null;
@@ -42,19 +42,19 @@ export interface SeenFailure {
   readonly pushbackMs?: number;
 }
 
-/** One call under way, from its caller's side. */
+/** One call in flight, from its caller's side. */
 export interface RunningCall {
-  /** Settles when the reply is over. Rejects when the connection broke. */
+  /** Resolves when the reply is over. Rejects when the connection broke. */
   readonly reply: Promise<Reply>;
   /** Whether content has arrived. */
   begun(): boolean;
-  /** Whether the gateway has closed the connection. Always false where connections are shared. */
+  /** Whether the gateway has closed the connection. Always false for shared connections. */
   closedByGateway(): boolean;
-  /** The caller goes away, or has read everything. */
+  /** Cancels the call, or releases it when it is over. */
   leave(): void;
 }
 
-/** One attempt in a line: `model outcome status`. */
+/** Formats an attempt: `model outcome status`. */
 export function inShort(attempt: {
   readonly model: string;
   readonly outcome: string;

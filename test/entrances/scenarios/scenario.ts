@@ -3,10 +3,10 @@ import type { Mode } from "../../../src/core/router.ts";
 import type { Act } from "../../support/scripted-upstream.ts";
 import type { Ask } from "./ask.ts";
 
-/** The models that scenarios speak of; `world.ts` says what they are. */
+/** Models of scenarios; defined in `world.ts`. */
 export type ModelName = "alpha" | "beta" | "local" | "painter" | "gone";
 
-/** The keys that scenarios are called with; `world.ts` makes them. */
+/** Keys of scenarios; created in `world.ts`. */
 export type KeyName =
   | "any"
   | "alpha only"
@@ -20,52 +20,54 @@ export type KeyName =
 
 export type EntranceName = "http" | "grpc";
 
-/** One row of the table: what is asked, what the upstreams do, and what everybody has to see of it. */
+/** One row of the table: the request, the upstreams' behaviour, and the expected result. */
 export interface Scenario {
-  /** A sentence. */
+  /** Test title. */
   readonly name: string;
-  /** The request. Default: `alpha` is told hello. */
+  /** The request. Default: says hello to `alpha`. */
   readonly ask?: Ask;
-  /** The entrances that have such a request. Default: both. */
+  /** The entrances of the scenario. Default: both. */
   readonly at?: EntranceName;
   /** Default: both. */
   readonly mode?: Mode;
-  /** What HTTP sends besides, or instead of, the request. */
+  /** Additions or replacements of the HTTP request. */
   readonly http?: {
-    /** Laid over the JSON of the request; undefined takes a field away. */
+    /** Merged over the JSON of the request; undefined removes a field. */
     readonly fields?: Readonly<Record<string, unknown>>;
-    /** In place of the JSON. */
+    /** Replaces the JSON. */
     readonly body?: string | Buffer;
     readonly headers?: Readonly<Record<string, string>>;
   };
-  /** What gRPC sends in place of the request. */
+  /** Replaces the gRPC request. */
   readonly grpcBytes?: Buffer;
-  /** In place of the entrance's own path for completions. */
+  /** Overrides the path of completions. */
   readonly path?: string;
   /** Default: `any`. */
   readonly key?: KeyName;
-  /** What each upstream model does with its calls, the last act again and again. */
+  /** Behaviour of each upstream model by call; the last one is repeated. */
   readonly upstream?: Partial<Record<ModelName, readonly Act[]>>;
-  /** Laid over the configuration of models. */
+  /** Merged over the configuration of models. */
   readonly models?: Partial<Record<ModelName, object>>;
-  /** What the caller is willing to wait. */
+  /** Deadline of the caller. */
   readonly deadlineMs?: number;
-  /** When the caller leaves: while its request is sent, once so many upstream calls came, or after the first content. */
+  /**
+   * When the caller cancels: while sending the request, after a number of upstream calls, or after the first content.
+   */
   readonly leaves?: "while sending" | "in the first call" | "in the second call" | "after content" | "after the end";
-  /** The gateway gives up its calls, as at the end of a drain: once so many upstream calls came, or after content. */
+  /** The gateway aborts its calls, as at the end of a drain: after a number of upstream calls, or after content. */
   readonly stops?: "in the first call" | "after content";
-  /** The same request, sent so many times before; then its primary's breaker is waited for. */
+  /** Sends the same request this many times before; then waits for this state of the primary's circuit breaker. */
   readonly before?: { readonly times: number; readonly breaker: "open" | "half_open" | "closed" };
   readonly expected: Expected;
 }
 
-/** What has to be seen. */
+/** The expected result. */
 export type Expected = ExpectedAnswer | ExpectedFailure;
 
 interface ExpectedOutcome {
-  /** `model outcome status` of each attempt. Other upstream calls than these must not be made. */
+  /** `model outcome status` of each attempt. There must be no other upstream calls. */
   readonly attempts?: readonly string[];
-  /** What the breaker of `alpha` is afterwards. */
+  /** State of the circuit breaker of `alpha` afterwards. */
   readonly breaker?: "open" | "half_open" | "closed";
   /** HTTP: the gateway closes the connection after the reply. */
   readonly closesConnection?: true;
@@ -80,28 +82,29 @@ export interface ExpectedAnswer extends ExpectedOutcome {
     /** Default: `["stop"]`. */
     readonly finishReasons?: readonly string[];
     readonly pictures?: readonly string[];
-    /** Default: what scripted answers count. */
+    /** Default: usage of scripted answers. */
     readonly usage?: string | undefined;
     readonly omitted?: readonly string[];
     readonly clamped?: readonly string[];
   };
-  /** Default: the answer's model alone. */
+  /** Default: the model of the answer. */
   readonly attempts?: readonly string[];
 }
 
 export interface ExpectedFailure extends ExpectedOutcome {
-  /** `cancelled` is seen in the log alone. */
+  /** `cancelled` is visible only in the log. */
   readonly failure: FailureCode;
-  /** In place of the code's own. */
+  /** Overrides that of the code. */
   readonly detail?: string;
-  readonly param?: string;
+  /** By entrance, where field names differ. */
+  readonly param?: string | Readonly<Record<EntranceName, string>>;
   readonly message?: RegExp;
-  /** What came before it. */
+  /** Text before the failure. */
   readonly after?: string;
-  /** Exactly so many seconds; else any from 1 to 60 where there must be some. */
+  /** The retry-after in seconds; otherwise from 1 to 60 where one is required. */
   readonly retryAfterS?: number;
-  /** Refused before it was taken for a completion: no record, but a refusal in the log. */
+  /** Refused before it counts as a completion: the log has a refusal. */
   readonly refused?: true;
-  /** gRPC's own library answered, which knows nothing of details and leaves no trace. */
+  /** Response of gRPC's library, without details and log line. */
   readonly byLibrary?: true;
 }

@@ -3,10 +3,10 @@ import { ImageSchema, Role } from "../../../gen/parley/v1/message_pb.js";
 import { create } from "@bufbuild/protobuf";
 import { says, sends } from "../../support/scripted-upstream.ts";
 import { openAiWire } from "../../support/upstream-dialects.ts";
-import { toRequest } from "./ask.ts";
+import { toRequest, withUnknownField } from "./ask.ts";
 import type { Scenario } from "./scenario.ts";
 
-/** One pixel. */
+/** A PNG of one pixel. */
 const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const hello = says("Hello.");
 const wantsPictures = { model: "painter", modalities: [Modality.TEXT, Modality.IMAGE] };
@@ -15,65 +15,65 @@ const picture = create(ImageSchema, {
   mediaType: "image/png",
 });
 
-/** Requests that are served by the model they ask for. */
+/** Requests that are served by the requested model. */
 export const SERVING: readonly Scenario[] = [
-  { name: "answers from a provider on the Anthropic wire", upstream: { alpha: [hello] }, expected: { answer: {} } },
+  { name: "serves from a provider with the Anthropic format", upstream: { alpha: [hello] }, expected: { answer: {} } },
   {
-    name: "answers from a provider on the Gemini wire",
+    name: "serves from a provider with the Gemini format",
     ask: { model: "beta" },
     upstream: { beta: [hello] },
     expected: { answer: { model: "beta" } },
   },
   {
-    name: "answers from a provider on the OpenAI wire",
+    name: "serves from a provider with the OpenAI format",
     ask: { model: "local" },
     upstream: { local: [hello] },
     expected: { answer: { model: "local" } },
   },
   ...(["alpha", "beta", "local"] as const).map((model): Scenario => ({
-    name: `says length when ${model} has used up its tokens`,
+    name: `returns the finish reason length when ${model} reaches its token limit`,
     ask: { model, maxTokens: 3 },
     upstream: { [model]: [says("Hello.", { finish: "length" })] },
     expected: { answer: { model, finishReasons: ["length"] } },
   })),
   ...(["alpha", "beta", "local"] as const).map((model): Scenario => ({
-    name: `takes a refusal by ${model} for an answer that was filtered, and asks no other model`,
+    name: `returns content_filter when ${model} refuses, without calling another model`,
     ask: { model, fallbackModels: ["alpha", "beta", "local"] },
     upstream: { [model]: [says("I would rather not.", { finish: "refused" })] },
     expected: { answer: { model, text: "I would rather not.", finishReasons: ["content_filter"] } },
   })),
   ...(["alpha", "beta", "local"] as const).map((model): Scenario => ({
-    name: `says tool_calls when ${model} calls a tool, whatever the provider's word for it`,
+    name: `returns tool_calls for a tool call of ${model}, whatever the provider's finish reason`,
     ask: { model },
     upstream: { [model]: [says("Hello.", { call: { name: "look", arguments: '{"at":"me"}' } })] },
     expected: { answer: { model, finishReasons: ["tool_calls"] } },
   })),
   {
-    name: "returns the text and the picture of an image model",
+    name: "returns the text and the image of an image model",
     ask: wantsPictures,
     upstream: { painter: [says("Here it is:", { picture: PICTURE })] },
     expected: { answer: { model: "painter", text: "Here it is:", pictures: [PICTURE] } },
   },
   {
-    name: "has an ordinary conversation with an image model when no picture is asked for",
+    name: "serves a text conversation with an image model when no image is requested",
     ask: { model: "painter" },
     upstream: { painter: [hello] },
     expected: { answer: { model: "painter" } },
   },
   {
-    name: "passes a picture in a message on",
-    ask: { messages: [{ role: Role.USER, content: [{ content: { case: "image", value: picture } }] }] },
+    name: "forwards an image in a message",
+    ask: { messages: [{ role: Role.USER, parts: [{ kind: { case: "image", value: picture } }] }] },
     upstream: { alpha: [hello] },
     expected: { answer: {} },
   },
   {
-    name: "returns as many choices as were asked for where the provider can make them",
+    name: "returns the requested number of choices if the provider supports it",
     ask: { model: "local", n: 2 },
     upstream: { local: [says("Hello.", { choices: 2 })] },
     expected: { answer: { model: "local", text: "Hello.Hello.", finishReasons: ["stop", "stop"] } },
   },
   {
-    name: "streams no usage to a client that did not ask for it",
+    name: "streams no usage to a client that did not request it",
     at: "http",
     mode: "stream",
     http: { fields: { stream_options: undefined } },
@@ -81,21 +81,21 @@ export const SERVING: readonly Scenario[] = [
     expected: { answer: { usage: undefined } },
   },
   {
-    name: "takes null for a field that is not given",
+    name: "treats null as an omitted field",
     at: "http",
     http: { fields: { temperature: null, stop: null, tools: null, fallback_models: null, max_tokens: null } },
     upstream: { alpha: [hello] },
     expected: { answer: {} },
   },
   {
-    name: "streams an answer that the provider did not care to stream",
+    name: "streams an answer that the provider sent whole",
     ask: { model: "local" },
     mode: "stream",
     upstream: { local: [sends(200, "application/json", JSON.stringify(openAiWire.whole({ text: "Hello." })))] },
     expected: { answer: { model: "local" } },
   },
   {
-    name: "serves a request at the upper bound of every range",
+    name: "accepts the upper bound of every range",
     ask: {
       model: "local",
       temperature: 2,
@@ -113,7 +113,7 @@ export const SERVING: readonly Scenario[] = [
     expected: { answer: { model: "local" } },
   },
   {
-    name: "serves a request at the lower bound of every range",
+    name: "accepts the lower bound of every range",
     ask: {
       model: "local",
       temperature: 0,
@@ -134,25 +134,33 @@ export const SERVING: readonly Scenario[] = [
     expected: { answer: {} },
   },
   {
-    name: "lists a field that the provider cannot honour",
+    name: "lists a field that the provider does not support",
     ask: { seed: 7n, frequencyPenalty: 1 },
     upstream: { alpha: [hello] },
     expected: { answer: { omitted: ["seed", "frequency_penalty"] } },
   },
   {
-    name: "lists a value that was moved into the provider's range",
+    name: "lists a value that was clamped to the provider's range",
     ask: { temperature: 1.5 },
     upstream: { alpha: [hello] },
     expected: { answer: { clamped: ["temperature 1.5>1"] } },
   },
   {
-    name: "ignores an unknown field and lists it",
-    ask: { unrecognizedFields: ["colour"] },
+    name: "ignores an unknown field and lists it by its name",
+    at: "http",
+    http: { fields: { colour: true } },
     upstream: { alpha: [hello] },
     expected: { answer: { omitted: ["colour"] } },
   },
   {
-    name: "is not led astray by a key called __proto__",
+    name: "ignores an unknown field and lists it by its number",
+    at: "grpc",
+    grpcBytes: withUnknownField(),
+    upstream: { alpha: [hello] },
+    expected: { answer: { omitted: ["1999"] } },
+  },
+  {
+    name: "ignores a key called __proto__",
     at: "http",
     mode: "whole",
     http: { body: '{"model":"alpha","messages":[{"role":"user","content":"hi"}],"__proto__":{"model":"beta"}}' },
@@ -166,7 +174,7 @@ export const SERVING: readonly Scenario[] = [
     expected: { answer: {} },
   },
   {
-    name: "keeps an answer when its caller leaves after the end",
+    name: "records an answer as served when its caller closes the connection after the end",
     leaves: "after the end",
     upstream: { alpha: [hello] },
     expected: { answer: {} },

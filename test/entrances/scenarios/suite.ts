@@ -24,15 +24,15 @@ export const TABLE: readonly Scenario[] = [
   ...LEAVING,
 ];
 
-/** How callers come to the gateway: over HTTP also through a front before it. */
+/** How callers reach the gateway; HTTP also through a front. */
 export interface Way {
   readonly entrance: EntranceName;
   readonly through?: "front";
 }
 
 /**
- * Defines the tests of all scenarios that can be played this way, whole and streamed, in a world of their own, and of what
- * all of them leave behind. Between the two come the tests that `more` defines.
+ * Defines the tests of all scenarios for this entrance, whole and streamed, on a shared gateway, then those of `more`,
+ * and then checks of logs and metrics after all of them.
  */
 export function playAll(way: Way, more: (world: () => World) => void = () => undefined): void {
   let world: World;
@@ -77,14 +77,14 @@ export function playAll(way: Way, more: (world: () => World) => void = () => und
       for (const secret of [key, "secret-of-the-gateway", "Hello?", "Hello."]) expect(text).not.toContain(secret);
     });
 
-    it("closes the last connection to its upstreams with itself", async () => {
+    it("closes the last upstream connection when it closes", async () => {
       await world.gateway.close();
       await expect.poll(() => world.upstream.openSockets, PATIENCE).toBe(0);
     });
   });
 }
 
-/** The sum of a counter over all of its labels. */
+/** Sum of a counter over all labels. */
 function sumOf(metrics: string, counter: string): number {
   const samples = metrics.split("\n").filter((line) => line.startsWith(`${counter}{`));
   return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" ") + 1)), 0);

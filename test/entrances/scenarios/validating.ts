@@ -1,38 +1,42 @@
 import { create } from "@bufbuild/protobuf";
 import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { ImageSchema, Role } from "../../../gen/parley/v1/message_pb.js";
-import { type Ask, userSays } from "./ask.ts";
-import type { Scenario } from "./scenario.ts";
+import { type Ask, userSays, withUnknownField } from "./ask.ts";
+import type { ExpectedFailure, Scenario } from "./scenario.ts";
 
 const plainPicture = create(ImageSchema, { source: { case: "url", value: "http://pictures.example/cat.png" } });
 const labels = (count: number): Record<string, string> =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`label-${index}`, "x"]));
 
-/** One request per rule, and the field that it names. */
-const WRONG: readonly (readonly [what: string, param: string, ask: Ask])[] = [
+const RESULT_ID = { http: "messages[1].tool_call_id", grpc: "messages[1].parts[0].tool_result.tool_call_id" };
+const toolSays = (text: string, toolCallId?: string): NonNullable<Ask["messages"]>[number] => ({
+  role: Role.TOOL,
+  parts: [
+    {
+      kind: {
+        case: "toolResult",
+        value: { ...(toolCallId !== undefined && { toolCallId }), parts: [{ kind: { case: "text", value: text } }] },
+      },
+    },
+  ],
+});
+
+/** One request per rule, with the field in the error. */
+const WRONG: readonly (readonly [what: string, param: NonNullable<ExpectedFailure["param"]>, ask: Ask])[] = [
   ["no model", "model", { model: "" }],
   ["no messages", "messages", { messages: [] }],
   ["2,001 messages", "messages", { messages: Array.from({ length: 2001 }, () => userSays("hi")) }],
-  ["a user who says nothing", "messages[0].content", { messages: [{ role: Role.USER }] }],
   [
-    "a tool result without its call's ID",
-    "messages[1].tool_call_id",
-    { messages: [userSays("hi"), { role: Role.TOOL, content: [{ content: { case: "text", value: "1" } }] }] },
+    "a user who says nothing",
+    { http: "messages[0].content", grpc: "messages[0].parts" },
+    { messages: [{ role: Role.USER }] },
   ],
-  [
-    "a tool result for no call",
-    "messages[1].tool_call_id",
-    {
-      messages: [
-        userSays("hi"),
-        { role: Role.TOOL, toolCallId: "call_1", content: [{ content: { case: "text", value: "1" } }] },
-      ],
-    },
-  ],
+  ["a tool result without its call's ID", RESULT_ID, { messages: [userSays("hi"), toolSays("1")] }],
+  ["a tool result for no call", RESULT_ID, { messages: [userSays("hi"), toolSays("1", "call_1")] }],
   [
     "a picture at an address that is not https",
-    "messages[0].content[0]",
-    { messages: [{ role: Role.USER, content: [{ content: { case: "image", value: plainPicture } }] }] },
+    { http: "messages[0].content[0]", grpc: "messages[0].parts[0]" },
+    { messages: [{ role: Role.USER, parts: [{ kind: { case: "image", value: plainPicture } }] }] },
   ],
   ["a temperature below 0", "temperature", { temperature: -0.01 }],
   ["a temperature above 2", "temperature", { temperature: 2.01 }],
@@ -58,7 +62,7 @@ const WRONG: readonly (readonly [what: string, param: string, ask: Ask])[] = [
   ["speech of a model that does not speak", "modalities", { modalities: [Modality.TEXT, Modality.AUDIO] }],
 ];
 
-/** Requests that can be read and are refused for what they mean. */
+/** Well-formed requests that are refused by validation. */
 export const VALIDATING: readonly Scenario[] = [
   ...WRONG.map(([what, param, ask]): Scenario => ({
     name: `names the field when a request has ${what}`,
@@ -72,52 +76,52 @@ export const VALIDATING: readonly Scenario[] = [
     expected: { failure: "invalid_request", param: "temperature" },
   },
   {
-    name: "names the models that make pictures when one is asked that does not",
+    name: "names the image models when images are requested from another model",
     ask: { modalities: [Modality.TEXT, Modality.IMAGE] },
     expected: { failure: "invalid_request", param: "modalities", message: /painter/ },
   },
   {
-    name: "says which model does not exist",
+    name: "names an unknown model",
     ask: { model: "nobody" },
     expected: { failure: "model_not_found", param: "model", message: /'nobody'/ },
   },
   {
-    name: "says which fallback model does not exist",
+    name: "names an unknown fallback model",
     ask: { fallbackModels: ["beta", "nobody"] },
     expected: { failure: "model_not_found", param: "fallback_models[1]", message: /'nobody'/ },
   },
   {
-    name: "says which model the key may not use",
+    name: "names a model that the key may not use",
     key: "alpha only",
     ask: { model: "beta" },
     expected: { failure: "permission_denied", message: /"beta"/ },
   },
   {
-    name: "says which fallback model the key may not use, though it might never be asked",
+    name: "names a fallback model that the key may not use, before it is needed",
     key: "alpha only",
     ask: { fallbackModels: ["local"] },
     expected: { failure: "permission_denied", message: /"local"/ },
   },
   {
-    name: "says which capability the key lacks",
+    name: "names the capability that the key lacks",
     key: "chat only",
     ask: { model: "painter", modalities: [Modality.TEXT, Modality.IMAGE] },
     expected: { failure: "permission_denied", message: /"images"/ },
   },
   {
-    name: "looks for the model before it looks at what the key may do",
+    name: "reports an unknown model before missing permissions",
     key: "alpha only",
     ask: { model: "beta", fallbackModels: ["nobody"] },
     expected: { failure: "model_not_found", param: "fallback_models[0]" },
   },
   {
-    name: "looks at what the key may do before it looks at the values of fields",
+    name: "reports missing permissions before invalid values",
     key: "alpha only",
     ask: { model: "beta", temperature: 3 },
     expected: { failure: "permission_denied", message: /"beta"/ },
   },
   {
-    name: "looks for the model before it looks at the values of fields",
+    name: "reports an unknown model before invalid values",
     ask: { model: "nobody", temperature: 3 },
     expected: { failure: "model_not_found", param: "model" },
   },
@@ -127,13 +131,21 @@ export const VALIDATING: readonly Scenario[] = [
     expected: { failure: "invalid_request", param: "seed", message: /strict/ },
   },
   {
-    name: "refuses a strict request whose value would be moved",
+    name: "refuses a strict request with a value that would be clamped",
     ask: { strict: true, temperature: 1.5 },
     expected: { failure: "invalid_request", param: "temperature", message: /strict/ },
   },
   {
-    name: "refuses a strict request with an unknown field",
-    ask: { strict: true, unrecognizedFields: ["colour"] },
+    name: "refuses a strict request with an unknown field, by its name",
+    at: "http",
+    ask: { strict: true },
+    http: { fields: { colour: true } },
     expected: { failure: "invalid_request", param: "colour", message: /strict/ },
+  },
+  {
+    name: "refuses a strict request with an unknown field, by its number",
+    at: "grpc",
+    grpcBytes: withUnknownField({ strict: true }),
+    expected: { failure: "invalid_request", param: "1999", message: /strict/ },
   },
 ];

@@ -7,19 +7,22 @@ import { type ScriptedUpstream, startScriptedUpstream } from "../../support/scri
 import type { KeyName, ModelName, Scenario } from "./scenario.ts";
 import { UNLIMITED } from "../../support/unlimited.ts";
 
-/** Nobody listens there. */
+/** A closed port. */
 const NOWHERE = "http://127.0.0.1:1/v1";
 
-/** What all scenarios happen in: a gateway, its upstream, its keys and a gRPC channel to it. */
+/** Shared surroundings of all scenarios: a gateway, its upstream, keys and a gRPC channel. */
 export interface World {
   readonly gateway: TestGateway;
-  /** A front of its own before the same gateway. */
+  /** A separate front for the same gateway. */
   readonly front: TestFront;
   readonly upstream: ScriptedUpstream;
   readonly grpc: Client;
-  /** The value of the `authorization` header. */
+  /** Value of the `authorization` header. */
   readonly authorization: Readonly<Record<KeyName, string | undefined>>;
-  /** Sets the scene of one scenario and returns the upstream names of its models: they are new, and in good health. */
+  /**
+   * Scripts the upstream for one scenario and returns the upstream names of its models: new names, so with closed
+   * circuit breakers.
+   */
   prepare(scenario: Scenario): Promise<Readonly<Record<ModelName, string>>>;
   close(): Promise<void>;
 }
@@ -33,7 +36,7 @@ export async function startWorld(): Promise<World> {
       grpc: { listen: "127.0.0.1:0", max_receive_mib: 1 },
       retries: { base_ms: 1, cap_ms: 1500 },
       breaker: { failures: 3, open_ms: 1000, max_open_ms: 2000 },
-      // More scenarios are played in a minute than an account may send requests by default.
+      // The scenarios exceed the default requests per minute of an account.
       limits: UNLIMITED,
       ...describeModels(upstream.url, { name: "nothing yet", expected: { answer: {} } }, "0"),
     },

@@ -1,8 +1,9 @@
-// One caller on many connections, in a process of its own: sends the same request again whenever it has an answer, on a new
-// connection when the old one was closed. Its argument says where and what; a message ends it with the counts of answers.
+// One caller on many connections, as a separate process: repeats the same request after each response, on a new
+// connection if the old one was closed. The argument is an `Attack` as JSON; a message ends the process, which then
+// sends the counts of responses.
 import { connect } from "node:net";
 
-/** What is sent. */
+/** The request. */
 export interface Attack {
   readonly port: number;
   readonly path: string;

@@ -1,4 +1,7 @@
-/** Does `work` for each number below `count`, by so many callers at once; each takes the next number when it is done. */
+/**
+ * Runs `work` for each number below `count` on this many concurrent callers; each takes the next number when it is
+ * done.
+ */
 export async function callers(
   { count, atOnce }: { readonly count: number; readonly atOnce: number },
   createCaller: () => (index: number) => Promise<void>,

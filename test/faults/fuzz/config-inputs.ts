@@ -4,7 +4,7 @@ import { mutateJson } from "./json-mutations.ts";
 import { toTree, writeTree } from "./json-tree.ts";
 import type { Random } from "./random.ts";
 
-/** Secrets that stand in the documents or in the environment: no message and no output may show one. */
+/** Secrets in the documents or the environment: no message and no output may contain one. */
 export const SECRETS = {
   inFile: "planted-provider-key-8Kd2",
   header: "planted-header-value-Zq41",
@@ -14,13 +14,13 @@ export const SECRETS = {
 
 export const ENVIRONMENT = { ALPHA_API_KEY: SECRETS.inEnvironment, EMPTY: "" };
 
-/** A document with its environment, and whether it has to be refused. */
+/** A document with its environment, and whether it must be refused. */
 export interface ConfigInput {
   readonly text: string;
   readonly env: Readonly<Record<string, string>>;
-  /** What its refusal has to say; undefined when it may just as well be fine. */
+  /** Text that the refusal must contain; undefined when the document may be valid. */
   readonly refusal: RegExp | undefined;
-  /** Whether secrets are still where secrets belong. */
+  /** Whether secrets are only in fields for secrets. */
   readonly isOrderly: boolean;
 }
 
@@ -28,7 +28,7 @@ type Plain = null | boolean | number | string | Plain[] | { [key: string]: Plain
 
 const LOCAL = { dialect: "openai", base_url: "http://127.0.0.1:9/v1", allow_private: true };
 
-/** Documents that are accepted: between them they have every section. */
+/** Valid documents that have every section between them. */
 const DOCUMENTS: readonly Plain[] = [
   {
     http: { listen: "127.0.0.1:8081", cors_origins: ["https://app.example"], trusted_proxies: ["10.0.0.0/8", "::1"] },
@@ -73,10 +73,10 @@ const DOCUMENTS: readonly Plain[] = [
   },
 ];
 
-/** Their keys are names that the file chooses: any other name is fine as well. */
+/** Maps whose keys the file chooses: any other name is valid too. */
 const NAMED = new Set(["providers", "models", "headers"]);
 
-/** One document that is damaged, or wrong in a way that has to be noticed. */
+/** Draws a document that is damaged at random, or has an error that must be detected. */
 export function configInput(random: Random): ConfigInput {
   const document = random.pick(DOCUMENTS);
   const kind = random.below(100);
@@ -99,7 +99,7 @@ export function configInput(random: Random): ConfigInput {
   return { ...plain, text: write(value, random), refusal };
 }
 
-/** As YAML of any style; JSON is one. */
+/** Formats a document as YAML of any style, including JSON. */
 function write(value: Plain, random: Random): string {
   const style = random.below(4);
   if (style === 0) return JSON.stringify(value);
@@ -108,7 +108,7 @@ function write(value: Plain, random: Random): string {
   return random.percent(20) ? text.replaceAll("\n", "\r\n") : text;
 }
 
-/** Goes down to somewhere, and puts what must not be there. */
+/** Adds an invalid value at a random place. */
 function misplace(value: Plain, random: Random, isNamed: boolean): { value: Plain; refusal: RegExp } {
   if (Array.isArray(value)) {
     const at = random.below(value.length);
@@ -142,7 +142,7 @@ function misplaceLeaf(value: null | boolean | number | string, random: Random): 
   if (typeof value === "string") {
     if (random.percent(30))
       return { value: random.pick(["${NOT_SET}", "a${EMPTY}", "${", "${1a}"]), refusal: /variable/ };
-    // In place of "unlimited" a number is fine.
+    // A number is valid in place of "unlimited".
     const numbers = value === "unlimited" ? [] : [7, 1.5];
     return { value: random.pick([...other, ...numbers, true]), refusal: /must be/ };
   }
@@ -150,7 +150,7 @@ function misplaceLeaf(value: null | boolean | number | string, random: Random): 
   return { value: random.pick([...other, "7", "abc", true, -1, -Infinity, Infinity, Number.NaN]), refusal: /must be/ };
 }
 
-/** The last section twice. */
+/** Repeats the last section. */
 function repeatKey(document: Plain): string {
   const text = stringify(document);
   const at = text.lastIndexOf("\n", text.search(/\n(?:[^\n]*\n?){0}$/) - 1);
@@ -158,7 +158,7 @@ function repeatKey(document: Plain): string {
   return at === -2 ? text : text + sections.at(-1)!;
 }
 
-/** What else YAML has: tags, anchors, merges, documents, directives, numbers in many ways, and breaks of many kinds. */
+/** Other YAML features: tags, anchors, merge keys, documents, directives, number formats and line breaks. */
 const PIECES = [
   "%YAML 1.1\n---\n",
   "---\n",

@@ -6,19 +6,19 @@ import { parseConfig } from "../../../src/config/parse.ts";
 import { listSettings, redactConfig } from "../../../src/config/settings.ts";
 import { type ConfigInput, SECRETS } from "./config-inputs.ts";
 
-/** What came of a document. */
+/** Result of a document. */
 export interface ConfigOutcome {
   readonly ended: "loaded" | "refused";
   readonly flaw: string | undefined;
 }
 
 const FILE = "parley.yaml";
-/** A place in the file or a variable, and then what is wrong. */
+/** A place in the file or a variable, then the error. */
 const LINE = /^(parley\.yaml:([1-9]\d*):[1-9]\d*: |[A-Z][A-Z_]*: )\S/;
-/** What a terminal would obey. */
+/** Control characters of a terminal. */
 const CONTROL = /(?!\n)[\p{Cc}\u202a-\u202e]/u;
 
-/** Reads a document as the product does. */
+/** Loads a document as the product does. */
 export function readConfig(input: ConfigInput): ConfigOutcome {
   let config: Config;
   try {
@@ -48,7 +48,7 @@ function secretIn(text: string): string | undefined {
   return Object.values(SECRETS).some((secret) => text.includes(secret)) ? `a secret: ${text}` : undefined;
 }
 
-/** What everything that is configured relies on. */
+/** Returns violations of the invariants of a valid configuration. */
 function flawOfConfig(config: Config): string | undefined {
   const { http, grpc, operations, workers, retries, breaker, providers, models } = config;
   const flaws = [
@@ -69,7 +69,7 @@ function flawOfConfig(config: Config): string | undefined {
   return flaws.length === 0 ? undefined : `accepted with ${flaws.join(", ")}`;
 }
 
-/** Every number is finite and not below nothing. */
+/** Checks that every number is finite and not negative. */
 function flawsOfNumbers(value: unknown, path: string): string[] {
   if (typeof value === "number") return Number.isFinite(value) && value >= 0 ? [] : [`${path}: ${value}`];
   if (typeof value !== "object" || value === null) return [];

@@ -2,14 +2,14 @@ import { readdirSync, readFileSync } from "node:fs";
 
 const FOLDER = new URL("../corpus/", import.meta.url);
 
-/** One input that is kept: a sample of its kind, or what once found a mistake. */
+/** One stored input: a sample of its kind, or one that once found an error. */
 export interface CorpusFile {
-  /** Begins with what has to come of it, up to the first `.`; each kind has its own words for that. */
+  /** Begins with the expected result, up to the first `.`, in the words of its kind. */
   readonly name: string;
   readonly bytes: Buffer;
 }
 
-/** The inputs that are kept for one kind, in the order of their names. */
+/** Returns the stored inputs of a kind, sorted by name. */
 export function readCorpus(kind: "http" | "sse" | "grpc" | "config"): CorpusFile[] {
   const folder = new URL(`${kind}/`, FOLDER);
   return readdirSync(folder)

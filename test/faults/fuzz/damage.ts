@@ -1,9 +1,9 @@
 import type { Random } from "./random.ts";
 
-/** How many places one input is damaged at, at most. */
+/** Maximum number of damaged places in an input. */
 const MAX_EDITS = 4;
 
-/** What is put between bytes: what parsers of HTTP, JSON and YAML are known to stumble over. */
+/** Bytes to insert: known problems for parsers of HTTP, JSON and YAML. */
 const BAD_PIECES = [
   "\r\n",
   "\n",
@@ -30,7 +30,7 @@ const BAD_PIECES = [
   "__proto__",
 ];
 
-/** A copy of these bytes with some of them lost, changed, repeated or added, or with its end missing. */
+/** Returns a copy with some bytes removed, changed, repeated or inserted, or truncated. */
 export function damage(bytes: Buffer, random: Random): Buffer {
   let damaged = bytes;
   for (let edits = 1 + random.below(MAX_EDITS); edits > 0; edits--) damaged = damageOnce(damaged, random);
@@ -50,7 +50,7 @@ function damageOnce(bytes: Buffer, random: Random): Buffer {
     case 3:
       return Buffer.concat([head, head.subarray(Math.max(0, at - random.below(64))), tail]);
     case 4: {
-      // One bit, as memory and cables do it.
+      // Flips one bit.
       const flipped = Buffer.from(bytes);
       if (at < bytes.length) flipped[at]! ^= 1 << random.below(8);
       return flipped;

@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { figure } from "../support/figures.ts";
 import { seed } from "../support/scale.ts";
 
-/** So many are described; one mistake is often found thousands of times. */
+/** Maximum number of described findings; one error is often found thousands of times. */
 const MAX_DESCRIBED = 10;
 
 const PROGRESS_EVERY = 50_000;
 
-/** What inputs have brought to light: each is kept in a file, ready for the corpus, and described with its seed. */
+/** Inputs that found an error: each is written to a file for the corpus, and described with its seed. */
 export class Findings {
   readonly #kind: string;
   #count = 0;
@@ -24,7 +24,7 @@ export class Findings {
     return this.#count;
   }
 
-  /** Notes what is wrong with what came of an input; nothing when `flaw` is undefined. */
+  /** Records the flaw of an input, if there is one. */
   note(input: { readonly name: string | number; readonly bytes: Buffer }, flaw: string | undefined): void {
     if (flaw === undefined) return;
     this.#count += 1;
@@ -36,12 +36,12 @@ export class Findings {
     console.error(`input ${input.name}, seed ${seed()}: ${flaw.slice(0, 2000)}\n  kept in ${file}`);
   }
 
-  /** Says now and then in a long run how far it has come. */
+  /** Prints the progress of a long run at intervals. */
   progress(index: number): void {
     if (index > 0 && index % PROGRESS_EVERY === 0) console.log(`${this.#kind}: ${index} done, ${this.#count} findings`);
   }
 
-  /** Says how many there are. Throws when there are any. */
+  /** Prints the number of findings. Throws if there are any. */
   conclude(name: string): void {
     figure({ name, value: this.#count, unit: "", atMost: 0 });
   }

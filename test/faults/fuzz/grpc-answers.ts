@@ -7,7 +7,7 @@ import { FAILURE_TABLE, type FailureRow } from "../../../src/inbound/failure-tab
 import type { GrpcOutcome } from "./grpc-caller.ts";
 import { PLANTED, STACK_TRACE } from "./product-under-test.ts";
 
-/** What came back on a stream. */
+/** Everything received on a stream. */
 export interface GrpcAnswer {
   readonly head: IncomingHttpHeaders;
   readonly trailers: IncomingHttpHeaders;
@@ -17,21 +17,22 @@ export interface GrpcAnswer {
 }
 
 /**
- * What the gRPC library says by itself, without details, of calls that reach no handler. What it cannot read of HTTP/2's
- * headers and of its own prefix of a message it calls an internal error: the words tell these from a failure of ours.
+ * Statuses that the gRPC library sends itself, without details, for calls that reach no handler. It reports unreadable
+ * HTTP/2 headers and message prefixes as internal errors; the messages distinguish these from our failures.
  */
 const LIBRARY: readonly RegExp[] = [
   /^4 Deadline exceeded$/,
+  // On a reflection stream, which has many messages.
   /^8 Received message larger than max/,
   /^12 The server does not implement the method/,
-  /^12 Received (no|a second) request message/,
+  /^12 Received no request message/,
   /^12 Received message compressed with unsupported encoding/,
   /^13 Invalid grpc-timeout value/,
-  // The health protocol's own word for a service that is not there.
+  // The health protocol's status for an unknown service.
   /^5 There is no such service here/,
 ];
 
-/** How a call ended, and what is wrong with that. */
+/** Returns how a call ended, and the flaw if that is not permitted. */
 export function flawOfCall(answer: GrpcAnswer, asked: OutgoingHttpHeaders): GrpcOutcome {
   const { head, trailers } = answer;
   const ended = (how: string, flaw?: string): GrpcOutcome => ({ ended: how, flaw });
@@ -58,7 +59,7 @@ export function flawOfCall(answer: GrpcAnswer, asked: OutgoingHttpHeaders): Grpc
   return ended(`${code} ${reason}`, isRow ? undefined : `outside the failure table: ${code} ${reason}: ${message}`);
 }
 
-/** Before it is a call of gRPC it is a request of HTTP/2, which its own layer refuses. */
+/** The HTTP/2 layer refuses invalid requests before gRPC reads them. */
 function withoutStatus({ head, error, reset }: GrpcAnswer, asked: OutgoingHttpHeaders): GrpcOutcome {
   const status = Number(head[":status"]);
   if (status === 415) {

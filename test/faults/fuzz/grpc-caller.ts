@@ -3,17 +3,17 @@ import { connect } from "node:net";
 import { flawOfCall, type GrpcAnswer } from "./grpc-answers.ts";
 import type { GrpcInput } from "./grpc-inputs.ts";
 
-/** How long an answer may take before it counts as missing. */
-const PATIENCE_MS = 30_000;
+/** Timeout after which a response counts as missing. */
+const TIMEOUT_MS = 30_000;
 
-/** What came of an input. */
+/** Result of an input. */
 export interface GrpcOutcome {
-  /** The status, in words for people: `3 INVALID_REQUEST`, `HTTP 415`, or how the stream ended without one. */
+  /** The status as text: `3 INVALID_REQUEST`, `HTTP 415`, or how the stream ended without one. */
   readonly ended: string;
   readonly flaw: string | undefined;
 }
 
-/** Makes calls one after another, on one raw HTTP/2 session for as long as the server keeps it. */
+/** Sends calls in sequence on one raw HTTP/2 session while the server keeps it open. */
 export class GrpcCaller {
   readonly #port: number;
   #session: ClientHttp2Session | undefined;
@@ -25,7 +25,7 @@ export class GrpcCaller {
   async send(input: GrpcInput): Promise<GrpcOutcome> {
     if (this.#session === undefined || this.#session.destroyed || this.#session.closed) {
       this.#session = connectHttp2(`http://127.0.0.1:${this.#port}`);
-      // What ends the session ends its streams, which tell.
+      // Streams report the end of their session.
       this.#session.on("error", () => undefined);
     }
     return call(this.#session, input);
@@ -44,9 +44,9 @@ function call(session: ClientHttp2Session, { headers, body, stays }: GrpcInput):
     let trailers: IncomingHttpHeaders = {};
     let error: unknown;
     const late = setTimeout(() => {
-      error = new Error(`no answer within ${PATIENCE_MS} ms`);
+      error = new Error(`no answer within ${TIMEOUT_MS} ms`);
       stream.close(constants.NGHTTP2_CANCEL);
-    }, PATIENCE_MS);
+    }, TIMEOUT_MS);
     stream.on("response", (received) => {
       head = received;
     });
@@ -63,19 +63,19 @@ function call(session: ClientHttp2Session, { headers, body, stays }: GrpcInput):
       resolve(stays ? flawOfCall(answer, headers) : { ended: "left", flaw: undefined });
     });
     if (stays) stream.end(body);
-    // Only when it is on its way: a stream that is reset before is never sent.
+    // Only after the request was sent: a stream that is reset earlier is never sent.
     else stream.write(body, () => setImmediate(() => stream.close(constants.NGHTTP2_CANCEL)));
   });
 }
 
-/** Sends the bytes of a whole connection, and gives up when it is not closed in time. */
+/** Sends the bytes of a whole connection; a timeout counts as a flaw. */
 export function sendConnection(port: number, bytes: Buffer): Promise<GrpcOutcome> {
   return new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1");
     const late = setTimeout(() => {
       socket.destroy();
-      resolve({ ended: "never", flaw: `not closed within ${PATIENCE_MS} ms` });
-    }, PATIENCE_MS);
+      resolve({ ended: "never", flaw: `not closed within ${TIMEOUT_MS} ms` });
+    }, TIMEOUT_MS);
     socket.on("error", () => undefined);
     socket.on("close", () => {
       clearTimeout(late);

@@ -10,31 +10,31 @@ import { damage } from "./damage.ts";
 import { messageBytes } from "./protobuf-bytes.ts";
 import type { Random } from "./random.ts";
 
-/** One stream to the gRPC entrance. */
+/** One stream on the gRPC entrance. */
 export interface GrpcInput {
   readonly headers: OutgoingHttpHeaders;
-  /** The bytes of its DATA frames. */
+  /** Bytes of its DATA frames. */
   readonly body: Buffer;
-  /** Whether the caller stays until there is an answer; else it leaves when everything is sent. */
+  /** Whether the caller waits for the response; otherwise it cancels once everything is sent. */
   readonly stays: boolean;
 }
 
-/** In the corpus, in place of the key. */
+/** Placeholder for the key in the corpus. */
 const KEY = "{{key}}";
 
-/** A call as a file of the corpus. */
+/** Formats a call as a file of the corpus. */
 export function writeInput({ headers, body, stays }: GrpcInput, key: string): Buffer {
   const file = JSON.stringify({ headers, body: body.toString("base64"), stays }, null, 2);
   return Buffer.from(`${file.replaceAll(key, KEY)}\n`);
 }
 
-/** The call that a file of the corpus is. */
+/** Parses a file of the corpus. */
 export function readInput(bytes: Buffer, key: string): GrpcInput {
   const file = JSON.parse(bytes.toString().replaceAll(KEY, key)) as Omit<GrpcInput, "body"> & { body: string };
   return { ...file, body: Buffer.from(file.body, "base64") };
 }
 
-/** Methods by their paths, and what they are asked with. */
+/** Methods by path, with their request types. */
 const METHODS: readonly (readonly [path: string, request: DescMessage])[] = [
   ["/parley.v1.CompletionService/Create", CompletionRequestSchema],
   ["/parley.v1.CompletionService/Create", CompletionRequestSchema],
@@ -47,7 +47,7 @@ const METHODS: readonly (readonly [path: string, request: DescMessage])[] = [
   ["/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", ServerReflectionRequestSchema],
 ];
 
-/** It answers until its caller leaves. */
+/** It sends messages until its caller cancels. */
 const WATCH = "/grpc.health.v1.Health/Watch";
 
 const UNKNOWN_PATHS = [
@@ -108,7 +108,7 @@ const HEADERS: readonly (readonly [name: string, values: readonly (string | stri
   ["x-request-timeout-ms", ["0", "1", "NaN"]],
 ];
 
-/** One call: strange bytes, strange frames around them, or strange metadata. */
+/** Draws a call with random bytes, frames or metadata. */
 export function grpcInput(key: string, random: Random): GrpcInput {
   const [path, request] = random.pick(METHODS);
   const kind = random.below(100);
@@ -144,7 +144,7 @@ function headersOf(path: string, key: string): OutgoingHttpHeaders {
   };
 }
 
-/** A message with a prefix that may be wrong. Not whole: something is announced that never comes. */
+/** Returns a message with a prefix that may be invalid. An incomplete one announces bytes that are never sent. */
 function framed(message: Buffer, random: Random): { readonly body: Buffer; readonly isWhole: boolean } {
   const right = grpcMessage(message);
   switch (random.below(8)) {
@@ -176,7 +176,7 @@ function framed(message: Buffer, random: Random): { readonly body: Buffer; reado
   }
 }
 
-/** A whole connection with one call, and damage anywhere in its frames. */
+/** Returns a whole connection with one call, with damage anywhere in its frames. */
 export function damagedConnection(key: string, random: Random): Buffer {
   const [path, request] = random.pick(METHODS);
   const payload = grpcHeaders({ path, authority: "parley.example", key });

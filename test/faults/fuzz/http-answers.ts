@@ -5,13 +5,13 @@ import { FAILURE_TABLE } from "../../../src/inbound/failure-table.ts";
 import { type RawResponse, takeResponse } from "../../product/support/raw-http.ts";
 import { PLANTED, STACK_TRACE } from "./product-under-test.ts";
 
-/** What no answer may be: these mean that the caller has left, or that the gateway has failed. */
+/** Codes that a response must not have: the caller cancelled, or the gateway failed. */
 const NEVER: ReadonlySet<string> = new Set<FailureCode>(["cancelled", "internal"]);
 
-/** What makes a row's code more precise. */
+/** Details that replace a row's code. */
 const DETAILS = ["context_length_exceeded", "upstream_overloaded"];
 
-/** The rows of the failure table that an answer may be, as OpenAI's clients see them; a 401 has no code at all. */
+/** Rows of the failure table that a response may have, as OpenAI's clients see them; a 401 has no code. */
 const ROWS: ReadonlySet<string> = new Set([
   ...Object.entries(FAILURE_TABLE)
     .filter(([name]) => !NEVER.has(name))
@@ -20,7 +20,7 @@ const ROWS: ReadonlySet<string> = new Set([
         ? [row(http, type, undefined)]
         : [code, ...DETAILS].map((each) => row(http, type, each)),
     ),
-  // What the parser of HTTP refuses before there is a request.
+  // Node's HTTP parser refuses these before there is a request.
   row(431, "invalid_request_error", null),
   row(408, "invalid_request_error", null),
 ]);
@@ -29,7 +29,7 @@ function row(status: number, type: string, code: string | null | undefined): str
   return `${status} ${type} ${code}`;
 }
 
-/** What is wrong with an answer as such; undefined when it is one that may be given. */
+/** Returns the flaw of a response; undefined if it is permitted. */
 export function flawOfAnswer(answer: RawResponse): string | undefined {
   const { status, headers, body } = answer;
   if (STACK_TRACE.test(body)) return `a stack trace: ${body}`;
@@ -40,13 +40,13 @@ export function flawOfAnswer(answer: RawResponse): string | undefined {
   if (type.startsWith("application/connect+"))
     return status === 200 ? flawOfConnectEnd(body) : `a Connect stream with ${status}`;
   if (status === 200) return type.startsWith("application/json") && !isJson(body) ? `no JSON: ${body}` : undefined;
-  // A page of the dashboard, for people: they have come by a name that it is not served under.
+  // A page of the dashboard for a browser with an unknown host name.
   if (status === 403 && body.startsWith("The dashboard is not served for the host")) return undefined;
   if (type !== "application/json") return `${status} is no JSON but ${type}: ${body}`;
   return isJson(body) ? flawOfRefusal(answer) : `no JSON: ${body}`;
 }
 
-/** The same for all answers on a connection; what is not complete at its end is looked through as text. */
+/** Checks all responses on a connection; an incomplete one at its end is searched as text. */
 export function flawOfAnswers(bytes: Buffer): string | undefined {
   if (STACK_TRACE.test(bytes.toString("latin1"))) return `a stack trace: ${bytes.toString("latin1")}`;
   for (let taken = takeResponse(bytes); taken !== undefined; taken = takeResponse(taken.rest)) {
@@ -80,7 +80,7 @@ function flawOfError(status: number | undefined, error: OpenAiError): string | u
   return rows.includes(found) ? undefined : `outside the failure table: ${found}: ${message}`;
 }
 
-/** Every event is a chunk, or an error as the last one; what is neither cut nor failed ends with the marker. */
+/** Every event is a chunk, or an error as the last one; a complete stream without an error ends with the marker. */
 function flawOfEvents(body: string): string | undefined {
   const events = body.split("\n\n").filter((event) => event !== "" && !event.startsWith(":"));
   const last = events.at(-1) ?? "";
@@ -92,10 +92,10 @@ function flawOfEvents(body: string): string | undefined {
   return broken === undefined ? undefined : `an event that is none: ${broken}`;
 }
 
-/** What the last message of a Connect stream begins with: a flag, and the first half of its length. */
+/** First bytes of the last message of a Connect stream: a flag, and the upper half of its length. */
 const CONNECT_END = "\u0002\u0000\u0000";
 
-/** The last message of a Connect stream is JSON: of nothing, or of an error. */
+/** The last message of a Connect stream is JSON: empty or an error. */
 function flawOfConnectEnd(body: string): string | undefined {
   const end = body.slice(body.lastIndexOf(CONNECT_END) + CONNECT_END.length + 2);
   if (!isJson(end)) return `a Connect stream without an end: ${body.slice(-200)}`;

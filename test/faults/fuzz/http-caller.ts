@@ -2,17 +2,17 @@ import { RawConnection, type RawResponse } from "../../product/support/raw-http.
 import { flawOfAnswer, flawOfAnswers } from "./http-answers.ts";
 import type { HttpInput } from "./http-inputs.ts";
 
-/** How long an answer may take before it counts as missing. */
-const PATIENCE_MS = 30_000;
+/** Timeout after which a response counts as missing. */
+const TIMEOUT_MS = 30_000;
 
-/** What came of an input. */
+/** Result of an input. */
 export interface HttpOutcome {
-  /** 0 when the connection ended without an answer. */
+  /** 0 when the connection ended without a response. */
   readonly status: number;
   readonly flaw: string | undefined;
 }
 
-/** Sends inputs one after another, on one connection for as long as the server keeps it. */
+/** Sends inputs in sequence on one connection while the server keeps it open. */
 export class HttpCaller {
   readonly #port: number;
   #kept: RawConnection | undefined;
@@ -21,7 +21,7 @@ export class HttpCaller {
     this.#port = port;
   }
 
-  /** Sends one. Never throws. */
+  /** Sends an input. Never throws. */
   async send(input: HttpInput): Promise<HttpOutcome> {
     const asked = input.isWellFramed ? this.#ask(input.bytes) : this.#sendAlone(input.bytes);
     return inTime(asked).catch((error: unknown) => ({ status: 0, flaw: String(error) }));
@@ -62,7 +62,7 @@ export class HttpCaller {
 async function inTime<T>(asked: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${PATIENCE_MS} ms`)), PATIENCE_MS);
+    timer = setTimeout(() => reject(new Error(`no answer within ${TIMEOUT_MS} ms`)), TIMEOUT_MS);
   });
   try {
     return await Promise.race([asked, late]);

@@ -10,17 +10,18 @@ import { messageBytes } from "./protobuf-bytes.ts";
 import type { Random } from "./random.ts";
 import { schemaBody } from "./schema-bodies.ts";
 
-/** The bytes that are sent, and how. */
+/** The bytes to send, and how. */
 export interface HttpInput {
   readonly bytes: Buffer;
   /**
-   * Whether it is one request with its right length, however strange: then the connection is kept, and there has to be an
-   * answer. Otherwise it has a connection of its own, which is half closed behind it: what is missing never comes.
+   * Whether it is one well-framed request with its right length: then the connection is reused, and a response is
+   * required. Otherwise it has a connection of its own, which is half-closed afterwards so that an incomplete request
+   * ends.
    */
   readonly isWellFramed: boolean;
 }
 
-/** In the corpus, in place of the key. */
+/** Placeholder for the key in the corpus. */
 export const KEY = "{{key}}";
 
 const CHAT = "POST /v1/chat/completions";
@@ -32,13 +33,13 @@ const MODELS = ["local/test", "local/test", "local/test", "alpha-haiku-4.5", "be
 const auth = (key: string): string => `authorization: Bearer ${key}`;
 const jsonHeaders = (key: string): string[] => [HOST, "content-type: application/json", auth(key)];
 
-/** Requests of the recorded exchanges. */
+/** Requests of the recorded fixtures. */
 const recorded = readScenarios().flatMap(({ clientRequest }) => (clientRequest === undefined ? [] : [clientRequest]));
 
-/** The same question in the contract's own JSON. */
+/** The same request in the contract's JSON. */
 const CONTRACT = toTree({
   model: "local/test",
-  messages: [{ role: "ROLE_USER", content: [{ text: "hi" }] }],
+  messages: [{ role: "ROLE_USER", parts: [{ text: "hi" }] }],
   maxTokens: 100,
   temperature: 0.5,
   stop: ["a"],
@@ -48,7 +49,7 @@ const CONTRACT = toTree({
   logitBias: { "1": 2 },
 });
 
-/** One request to the HTTP entrance: a strange body, a strange head, or damaged bytes. */
+/** Draws one request for the HTTP entrance: an unusual body or head, or damaged bytes. */
 export function httpInput(key: string, random: Random): HttpInput {
   const kind = random.below(100);
   if (kind < 65) return { bytes: rawRequest(CHAT, jsonHeaders(key), chatBody(random)), isWellFramed: true };
@@ -57,14 +58,14 @@ export function httpInput(key: string, random: Random): HttpInput {
   return { bytes: damage(random.pick(validRequests(key)), random), isWellFramed: false };
 }
 
-/** The same entrance in Connect's protocol: JSON or binary, with an answer or a stream of them. */
+/** The same port with the Connect protocol: JSON or binary, unary or streaming. */
 function connectRequest(key: string, random: Random): Buffer {
   const isStream = random.percent(30);
   const isJson = random.percent(70);
   const message = isJson
     ? Buffer.from(writeTree(mutateJson(CONTRACT, random)))
     : messageBytes(CompletionRequestSchema, random);
-  // Its envelope is gRPC's.
+  // With gRPC's envelope.
   const body = isStream && random.percent(90) ? grpcMessage(message) : message;
   const type = `content-type: application/${isStream ? "connect+" : ""}${isJson ? "json" : "proto"}`;
   const headers = [HOST, auth(key), type];
@@ -76,7 +77,7 @@ function chatBody(random: Random): string | Buffer {
   const model = random.pick(MODELS);
   const kind = random.below(100);
   if (kind < 40) return writeTree(schemaBody(model, PLANTED_PROMPT, random));
-  // What is moved may become a model's name, which the log may show.
+  // A moved value may become a model's name, which the log may contain.
   if (kind < 50) return writeTree(mutateJson(schemaBody(model, "hi", random), random));
   const tree: JsonTree = toTree({ ...random.pick(recorded), model });
   if (kind < 65) return writeTree(restateJson(tree, random));
@@ -172,15 +173,15 @@ const HEADERS = [
   "constructor: a",
 ];
 
-/** What the library behind it reads. */
+/** Headers that the HTTP library interprets. */
 const CONNECT_HEADERS = HEADERS.filter((header) => /^(connect|content-encoding|accept-encoding)/.test(header));
 
-/** A request that is well-framed, with any method, path and headers. */
+/** Draws a well-framed request with any method, path and headers. */
 function strangeRequest(key: string, random: Random): Buffer {
   const headers = random.percent(90) ? jsonHeaders(key) : [HOST];
   for (let more = random.below(4); more > 0; more--) {
     const added = random.pick(HEADERS);
-    // Another value, or the same header twice.
+    // Another value, or a repeated header.
     const name = added.slice(0, added.indexOf(":"));
     const at = headers.findIndex((header) => header.startsWith(`${name}:`));
     if (at >= 0 && random.percent(70)) headers[at] = added;
@@ -204,7 +205,7 @@ function inChunks(body: Buffer, random: Random): Buffer {
   return Buffer.concat([...pieces, Buffer.from(random.percent(5) ? "0\r\nx-trailer: a\r\n\r\n" : "0\r\n\r\n")]);
 }
 
-/** Requests that are served, of each kind. */
+/** Valid requests of each kind. */
 function validRequests(key: string): Buffer[] {
   const body = { model: "local/test", messages: [{ role: "user", content: "hi" }] };
   const headers = [...jsonHeaders(key), "connection: close"];

@@ -4,7 +4,7 @@ import { seed } from "../support/scale.ts";
 import { type JsonTree, writeTree } from "./json-tree.ts";
 import type { Random } from "./random.ts";
 
-/** Values that readers of JSON are known to stumble over, as they are written. */
+/** JSON values that are known problems for parsers, as written. */
 const ODD_VALUES = [
   "null",
   "true",
@@ -60,10 +60,10 @@ const ODD_KEYS = [
   "日本",
 ];
 
-/** Objects with the numbers and strings that other programs write. */
+/** Objects with number and string formats of other programs. */
 const drawnObjects = fc.sample(jsonObject, { seed: seed(), numRuns: 200 });
 
-/** Texts of any characters; some of them have halves of characters in them. */
+/** Texts of any characters, some with lone surrogates. */
 const drawnTexts = fc.sample(
   fc.string({
     unit: fc.oneof(fc.constantFrom("\ud83d", "\udc4d"), fc.string({ unit: "binary", minLength: 1, maxLength: 1 })),
@@ -76,13 +76,13 @@ const drawnTexts = fc.sample(
   },
 );
 
-/** How deep something is nested, for readers that count and for those that call themselves. */
+/** Nesting depths, for parsers with a limit and recursive ones. */
 const DEPTHS = [2, 8, 62, 63, 64, 65, 100, 1000, 20_000];
 
-/** What is longer is not repeated thousands of times. */
+/** Longer values are not repeated thousands of times. */
 const MANY_OF_CHARS = 1000;
 
-/** One value in place of another. */
+/** Replaces a value by another. */
 export function oddValue(random: Random): JsonTree {
   if (random.percent(25)) return { kind: "text", text: random.pick(drawnObjects) };
   if (random.percent(8)) {
@@ -100,7 +100,7 @@ export function oddValue(random: Random): JsonTree {
   return { kind: "text", text: random.pick(ODD_VALUES) };
 }
 
-/** The tree with one to three parts, mostly one, replaced, lost, repeated, renamed, moved or added. */
+/** Returns the tree with one to three parts, mostly one, replaced, removed, repeated, renamed, moved or added. */
 export function mutateJson(tree: JsonTree, random: Random): JsonTree {
   let mutated = tree;
   for (let edits = random.percent(70) ? 1 : 2 + random.below(2); edits > 0; edits--)
@@ -108,10 +108,10 @@ export function mutateJson(tree: JsonTree, random: Random): JsonTree {
   return mutated;
 }
 
-/** Fields that may say anything. */
+/** Fields that accept any text. */
 const SPOKEN = new Set(['"content"', '"text"', '"description"', '"x_unknown"']);
 
-/** The tree with other texts in it, and with a field that nobody knows: still what it was, to whoever takes any text. */
+/** Returns the tree with other texts and an unknown field, which is still valid. */
 export function restateJson(tree: JsonTree, random: Random): JsonTree {
   if (tree.kind === "text") return tree;
   if (tree.kind === "list") return { kind: "list", items: tree.items.map((item) => restateJson(item, random)) };
@@ -124,7 +124,7 @@ export function restateJson(tree: JsonTree, random: Random): JsonTree {
   return { kind: "object", fields };
 }
 
-/** Goes down into the tree for a while, and changes what is there. */
+/** Descends into the tree for a random number of levels, and changes a value there. */
 function mutateAt(tree: JsonTree, whole: JsonTree, random: Random): JsonTree {
   const isLeaf = tree.kind === "text" || (tree.kind === "list" ? tree.items : tree.fields).length === 0;
   if (isLeaf || random.percent(8)) return random.percent(80) ? oddValue(random) : anyPart(whole, random);
@@ -155,7 +155,7 @@ function changeList(items: JsonTree[], at: number, random: Random): void {
   }
 }
 
-/** How often one is repeated: rarely very often, for lists have limits, and never until it is hundreds of megabytes. */
+/** Number of repetitions of a value: rarely many, because lists have limits, and never hundreds of megabytes. */
 function timesOf(item: JsonTree, random: Random): number {
   return random.percent(5) && writeTree(item).length < MANY_OF_CHARS ? 2100 : random.below(20);
 }
@@ -166,7 +166,7 @@ function changeFields(fields: (readonly [string, JsonTree])[], at: number, rando
     case 0:
       return void fields.splice(at, 1);
     case 1:
-      // The same key again: readers disagree on which one counts.
+      // A duplicate key: parsers differ in which one they use.
       return void fields.push([key, random.percent(50) ? value : oddValue(random)]);
     case 2:
       fields[at] = [JSON.stringify(random.pick(ODD_KEYS)), value];

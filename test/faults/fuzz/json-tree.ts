@@ -1,14 +1,14 @@
 /**
- * A JSON text taken apart without being understood: numbers and strings stay as they are written, keys may be there
- * twice, and nothing is a name of JavaScript's. So that what is damaged is written exactly so.
+ * A JSON text as a tree that keeps its exact spelling: numbers and strings as written, duplicate keys, and no special
+ * JavaScript names.
  */
 export type JsonTree =
   | { readonly kind: "object"; readonly fields: (readonly [key: string, value: JsonTree])[] }
   | { readonly kind: "list"; readonly items: JsonTree[] }
-  /** A string, a number, a word, or what stands in their place: written as it is. */
+  /** A string, a number, a literal, or any text in their place; written unchanged. */
   | { readonly kind: "text"; readonly text: string };
 
-/** A tree of what `JSON.parse` reads from the text; undefined when that is nothing. */
+/** Parses the text; undefined if `JSON.parse` refuses it. */
 export function parseTree(text: string): JsonTree | undefined {
   try {
     return toTree(JSON.parse(text));
@@ -17,14 +17,14 @@ export function parseTree(text: string): JsonTree | undefined {
   }
 }
 
-/** The tree of a plain value. */
+/** Converts a plain value. */
 export function toTree(value: unknown): JsonTree {
   if (Array.isArray(value)) return { kind: "list", items: value.map(toTree) };
   if (typeof value !== "object" || value === null) return { kind: "text", text: JSON.stringify(value) };
   return { kind: "object", fields: Object.entries(value).map(([key, inner]) => [JSON.stringify(key), toTree(inner)]) };
 }
 
-/** The text of a tree. */
+/** Formats a tree. */
 export function writeTree(tree: JsonTree): string {
   switch (tree.kind) {
     case "text":

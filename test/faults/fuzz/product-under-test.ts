@@ -6,55 +6,55 @@ import { startSimulator } from "../../../src/simulator/server.ts";
 import { answerText, localModel, startUpstream } from "../../product/support/upstream.ts";
 import { UNLIMITED } from "../../support/unlimited.ts";
 
-/** What nobody but the product knows, and no answer and no line of its log may show. */
+/** Known to the product alone: no response and no log line may contain it. */
 export const PLANTED = ["planted-credential-5dW1Tq8Zs", "planted-header-Jx3mP0vKe"] as const;
-/** What callers say, which no line of the log may show. */
+/** Sent by callers: no log line may contain it. */
 export const PLANTED_PROMPT = "planted-prompt-Hq7Rt2Yb";
 
-/** How far the heap may have grown, in bytes, when everything is over and collected: caches fill, code is compiled. */
+/** Permitted heap growth after all calls and a garbage collection: caches fill and code is compiled. */
 const HEAP_LEEWAY = 24 * 1024 * 1024;
-/** The database opens some of its files when they are first needed. */
+/** The database opens some of its files on first use. */
 const DESCRIPTOR_LEEWAY = 4;
-/** How long connections may take to be gone after their ends are closed. */
+/** Timeout for connections to close after their other end is closed. */
 const SETTLING_MS = 20_000;
 
-/** What the product holds while nothing is asked of it. */
+/** Resources of the idle product. */
 export interface Holdings {
   readonly descriptors: number;
-  /** Used, after everything was collected. */
+  /** Used heap after a garbage collection. */
   readonly heapBytes: number;
 }
 
-/** The product in a process of its own, with a watch over its log and what it holds. */
+/** The product as a process, with checks of its log and resources. */
 export interface ProductUnderTest {
   readonly product: Product;
-  /** Reads what was logged since the last time, and forgets it. */
+  /** Returns the log since the last call. */
   readLog(): LogFlaw[];
-  /** What it holds, once no call is under way. */
+  /** Measures the resources once no call is in flight. */
   holdings(): Promise<Holdings>;
   /**
-   * What it still holds, beyond what it held before, when all connections are closed: the caller's by the caller, those to
-   * upstreams here. In words; undefined when nothing.
+   * Describes resources beyond `before` once all connections are closed: the caller's by the caller, those to upstreams
+   * here. Undefined if there are none.
    */
   leakSince(before: Holdings): Promise<string | undefined>;
   stop(): Promise<void>;
 }
 
-/** Notes what is wrong in the log since the last look. */
+/** Records flaws in the log since the last call. */
 export function noteLog(tested: ProductUnderTest, findings: Findings): void {
   for (const { line, flaw } of tested.readLog())
     findings.note({ name: "log", bytes: Buffer.from(line) }, `${flaw}: ${line}`);
 }
 
-/** A line that must not have been written, and why. */
+/** Returns why a log line is not permitted, if it is not. */
 export interface LogFlaw {
   readonly line: string;
   readonly flaw: string;
 }
 
 /**
- * Starts it with a model of each dialect: a simulator behind those of two providers, and an upstream that says "hi" behind
- * `local/test`. Nothing is limited, so that every request comes as far as it can.
+ * Starts the product with a model of each dialect: a simulator for those of two providers, and an upstream that says
+ * "hi" for `local/test`. There are no limits, so that every request is processed as far as possible.
  */
 export async function startProductUnderTest(): Promise<ProductUnderTest> {
   const upstream = await startUpstream((exchange) => {
@@ -116,7 +116,7 @@ export async function startProductUnderTest(): Promise<ProductUnderTest> {
   };
 }
 
-/** What its program says of stack traces: frames, and paths of its sources. */
+/** Stack traces: frames, and paths of the sources. */
 export const STACK_TRACE = /node:internal|\.ts:\d+|node_modules|^ +at \S/m;
 
 function flawOfLine(line: string, secrets: readonly string[]): LogFlaw[] {
@@ -142,7 +142,7 @@ async function activeCalls({ operationsUrl }: Product): Promise<number> {
   return ready.active_calls;
 }
 
-/** Waits for something that happens soon or never. */
+/** Waits for a condition, with a short timeout. */
 async function until(happened: () => Promise<boolean>): Promise<void> {
   for (const end = Date.now() + SETTLING_MS; Date.now() < end && !(await happened());) await sleep(50);
 }
@@ -152,7 +152,7 @@ interface Inspector {
   close(): void;
 }
 
-/** Node's own debugger, which tells what is left of the heap when it is collected. */
+/** Node's inspector, to collect garbage and read the heap size. */
 async function connectInspector({ output }: Product): Promise<Inspector> {
   const url = /ws:\/\/\S+/.exec(output.stderr)?.[0];
   if (url === undefined) throw new Error(`no inspector in: ${output.stderr}`);

@@ -6,7 +6,7 @@ import { readScenarios } from "../../product/support/fixtures.ts";
 import { damage } from "./damage.ts";
 import type { Random } from "./random.ts";
 
-/** Requests of the recorded exchanges, as messages of the contract. */
+/** Requests of the recorded fixtures, as messages of the contract. */
 const recorded = readScenarios().flatMap(({ clientRequest }) => {
   if (clientRequest === undefined) return [];
   const { request } = readChatRequest(structuredClone(clientRequest));
@@ -16,14 +16,14 @@ const recorded = readScenarios().flatMap(({ clientRequest }) => {
   ].map((each) => Buffer.from(toBinary(CompletionRequestSchema, each)));
 });
 
-/** The bytes of a message, or of what somebody takes for one. */
+/** Draws the bytes of a message, possibly invalid. */
 export function messageBytes(desc: DescMessage, random: Random): Buffer {
   const kind = random.below(100);
   if (kind < 15) return random.pick(recorded);
   if (kind < 40) return damage(random.pick(recorded), random);
   if (kind < 50) return random.bytes(random.below(100));
   if (kind < 55) return nested(random.pick([10, 99, 100, 101, 5000]), random);
-  // On top of a request that is served, so that the strange parts are reached.
+  // In addition to a valid request, so that the invalid parts are reached.
   const base = random.percent(50) ? random.pick(recorded) : Buffer.alloc(0);
   const more = drawMessage(desc, { random, depth: 0 });
   const bytes = Buffer.concat([base, more]);
@@ -35,7 +35,7 @@ interface Drawing {
   readonly depth: number;
 }
 
-/** Some of the message's fields, each of its type but for one in twenty. */
+/** Encodes some of the message's fields; one in twenty has a wrong type. */
 function drawMessage(desc: DescMessage, { random, depth }: Drawing): Buffer {
   const writer = new BinaryWriter();
   for (const field of desc.fields) {
@@ -47,7 +47,7 @@ function drawMessage(desc: DescMessage, { random, depth }: Drawing): Buffer {
     const times = field.fieldKind === "list" || field.fieldKind === "map" ? random.below(4) : random.percent(5) ? 2 : 1;
     for (let count = 0; count < times; count++) drawField(writer, field, { random, depth });
   }
-  // A client that is newer than we are.
+  // A field of a newer client.
   if (random.percent(10)) drawStrange(writer, random.pick([0, 15, 999, 19_000, 536_870_911]), random);
   return Buffer.from(writer.finish());
 }
@@ -73,7 +73,7 @@ function drawField(writer: BinaryWriter, field: DescField, drawing: Drawing): vo
     case ScalarType.FLOAT:
       return void writer.tag(field.number, WireType.Bit32).float(random.pick(NUMBERS));
     default:
-      // Counts, flags and enums, known or not.
+      // Numbers, booleans and enums, with known and unknown values.
       return void writer.tag(field.number, WireType.Varint).raw(random.pick(VARINTS));
   }
 }
@@ -104,7 +104,7 @@ const TEXTS = [
   '{"type":"object"}',
   "[".repeat(300),
 ];
-/** Not UTF-8: a lone byte, an overlong zero, half of a pair, half a character. */
+/** Invalid UTF-8: a lone byte, an overlong zero, a lone surrogate, a truncated character. */
 const NO_TEXTS = [[0xff], [0xc0, 0x80], [0xed, 0xa0, 0x80], [0xf0, 0x9f]].map((bytes) => Buffer.from(bytes));
 
 function drawText(random: Random): Buffer {
@@ -113,7 +113,7 @@ function drawText(random: Random): Buffer {
   return Buffer.from(random.pick(TEXTS));
 }
 
-/** A field with content of any wire type, also of those that there are no more. */
+/** A field with any wire type, including the removed ones. */
 function drawStrange(writer: BinaryWriter, number: number, random: Random): void {
   const wireType = random.below(8);
   writer.uint32(((number << 3) | wireType) >>> 0);
@@ -121,7 +121,7 @@ function drawStrange(writer: BinaryWriter, number: number, random: Random): void
   else writer.raw(Uint8Array.from(random.bytes(random.below(12))));
 }
 
-/** A message in a message in a message: field 2 of a request is a list of messages, and what is unknown may be nested too. */
+/** Nested messages: field 2 of a request is a list of messages, and unknown fields may be nested too. */
 function nested(depth: number, random: Random): Buffer {
   const tag = random.pick([0x12, 0x0a, 0x7a, 0x1b]);
   if (tag === 0x1b) return Buffer.concat([Buffer.alloc(depth, 0x1b), Buffer.alloc(depth, 0x1c)]);

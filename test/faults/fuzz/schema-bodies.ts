@@ -5,19 +5,21 @@ import { type JsonTree, toTree } from "./json-tree.ts";
 import { oddValue } from "./json-mutations.ts";
 import type { Random } from "./random.ts";
 
-/** What requests are read with, as a JSON schema: a field that is added there is fuzzed here. */
+/** The request schemas as JSON schema, so that new fields are fuzzed automatically. */
 const SCHEMA = z.toJSONSchema(chatRequest, { unrepresentable: "any", io: "input" }) as JsonSchema;
 
 const TEXTS = ["hi", "{}", "auto", "user", "get_weather", "call_1", "", "日本🗼", "data:image/png;base64,iVBORw0KGgo="];
 const NUMBERS = ["0", "1", "2", "0.5", "100", "-1", "1e3", "4096"];
 
-/** Draws values: in a hundred of them there are so many odd ones. */
+/** Draws values; this percentage of them is invalid. */
 interface Drawing {
   readonly random: Random;
   readonly odd: number;
 }
 
-/** A request with some of the fields that the schema knows: in half of the requests, all of their types. Ends with `prompt`. */
+/**
+ * Draws a request with some of the schema's fields; in half of the requests all types are valid. Ends with `prompt`.
+ */
 export function schemaBody(model: string, prompt: string, random: Random): JsonTree {
   const drawing: Drawing = { random, odd: random.percent(50) ? 0 : 5 };
   const { messages, ...properties } = SCHEMA.properties!;

@@ -4,17 +4,17 @@ import { parseTree, writeTree } from "./json-tree.ts";
 import type { Random } from "./random.ts";
 import type { DialectName, SampleStream } from "./sse-streams.ts";
 
-/** One stream, and the places at which the network cuts it. */
+/** One stream, and the positions where the network splits it. */
 export interface SseInput {
   readonly dialect: DialectName;
   readonly bytes: Buffer;
-  /** Its bytes in the pieces in which they arrive; some of them are empty. */
+  /** Its bytes as they arrive; some pieces are empty. */
   readonly pieces: readonly Buffer[];
-  /** The stream that it says the same as; undefined when it is damaged. */
+  /** The stream with the same meaning; undefined when it is damaged. */
   readonly same: SampleStream | undefined;
 }
 
-/** One of the streams, written in another way or damaged, and cut somewhere. */
+/** Draws one of the streams, written differently or damaged, and split at random. */
 export function sseInput(streams: readonly SampleStream[], random: Random): SseInput {
   const stream = random.pick(streams);
   const isWhole = random.percent(50);
@@ -24,7 +24,7 @@ export function sseInput(streams: readonly SampleStream[], random: Random): SseI
   return { dialect: stream.dialect, bytes, pieces: split(bytes, random), same: isWhole ? stream : undefined };
 }
 
-/** The same events in other bytes, all of which the standard allows. */
+/** Encodes the same events differently, as the standard permits. */
 function rewrite(text: string, random: Random): string {
   let out = text;
   if (random.percent(20)) out = out.replaceAll("\n\n", `\n\n: ${random.pick(["ping", "日本", ""])}\n\n`);
@@ -38,7 +38,7 @@ function rewrite(text: string, random: Random): string {
   return out.replaceAll("\n", () => (end === "mixed" ? random.pick(["\n", "\r\n"]) : end));
 }
 
-/** The stream with events lost, repeated, exchanged, cut off, or with strange values in their JSON. */
+/** The stream with events removed, repeated, exchanged, truncated, or with unusual values in their JSON. */
 function breakEvents(text: string, random: Random): string {
   const events = text.split("\n\n").filter((event) => event !== "");
   const at = random.below(events.length);
@@ -53,7 +53,7 @@ function breakEvents(text: string, random: Random): string {
       events.reverse();
       break;
     case 3:
-      // The connection ends here, within an event or between two.
+      // The connection ends within an event or between two.
       return text.slice(0, random.below(text.length + 1));
     case 4:
       events[at] = events[at]!.replace(/^data: ?(.+)$/m, (line, json: string) => {

@@ -4,18 +4,19 @@ import type { Emit } from "../../../src/core/provider.ts";
 import { encode } from "../../../src/inbound/grpc/definition.ts";
 import type { Upstream, UpstreamResponse } from "../../../src/providers/transport/http.ts";
 import { type DialectCall, fetchStream } from "../../../src/providers/wire/response.ts";
+import { checkGrammar } from "../../providers/grammar.ts";
 import { type DialectName, STREAM_DIALECTS } from "./sse-streams.ts";
 
-/** What came of reading one stream to its end. */
+/** Result of reading one stream to its end. */
 export interface Reading {
-  /** All that was said, in the bytes of the contract, with the IDs of calls that had none left out. */
+  /** Whole answer in the contract's encoding, without generated call IDs. */
   readonly said: string;
   readonly failure: Failure | undefined;
-  /** What the reader promises and did not keep; undefined when it kept everything. */
+  /** Violated invariant of the reader, if any. */
   readonly flaw: string | undefined;
 }
 
-/** What a stream may end with in place of success: nothing of ours. */
+/** Failures that a stream may end with: never internal ones. */
 const POSSIBLE: ReadonlySet<FailureCode> = new Set([
   "upstream_protocol",
   "upstream_unavailable",
@@ -25,15 +26,15 @@ const POSSIBLE: ReadonlySet<FailureCode> = new Set([
   "upstream_refused_us",
 ]);
 
-/** A call that its provider gave no ID has a random one. */
+/** A call without an ID from its provider gets a random one. */
 const MADE_UP_ID = /call_[0-9a-f]{24,32}/g;
 
-/** Reads a stream that arrives in these pieces, as the product does. */
+/** Reads a stream that arrives in these pieces, with the product's reader. */
 export function readPieces(dialect: DialectName, pieces: readonly Buffer[]): Promise<Reading> {
   return readFrom(arriving(pieces), dialect);
 }
 
-/** Asks the upstream with these headers, and reads the stream that it answers. */
+/** Sends a request with these headers to the upstream, and reads the streamed response. */
 export async function readFrom(
   upstream: Upstream,
   dialect: DialectName,
@@ -59,12 +60,12 @@ export async function readFrom(
   return { said: bytes.toString("latin1").replace(MADE_UP_ID, "call_"), failure, flaw };
 }
 
-/** Whether two readings came to the same. */
+/** Whether two readings are equal. */
 export function isSame(one: Reading, other: Reading): boolean {
   return describe(one) === describe(other) && one.said === other.said;
 }
 
-/** In words, for people. */
+/** Formats a reading. */
 export function describe({ said, failure }: Reading): string {
   return `${said.length} bytes, ${failure === undefined ? "success" : `${failure.code}: ${failure.message}`}`;
 }
@@ -78,7 +79,7 @@ const CALL: DialectCall = {
   toFailure: () => new Failure("upstream_rejected", "refused"),
 };
 
-/** An upstream whose answer arrives in these pieces, each in a read of its own. */
+/** An upstream whose response arrives in these pieces, one per read. */
 function arriving(pieces: readonly Buffer[]): Upstream {
   let at = 0;
   const answer: UpstreamResponse = {
@@ -92,25 +93,17 @@ function arriving(pieces: readonly Buffer[]): Upstream {
   return { post: async () => answer, close: async () => undefined };
 }
 
-/** What an answer that ended well has to be: every choice finished once, with nothing after it but the usage. */
+/** Checks a successful answer: a stream that follows the contract's grammar, with at least one choice. */
 function flawOfEnd(chunks: readonly CompletionChunk[]): string | undefined {
-  const finished = new Set<number>();
-  const spoke = new Set<number>();
-  for (const { event } of chunks) {
-    if (event.case === "delta") {
-      if (finished.has(event.value.choiceIndex)) return `choice ${event.value.choiceIndex} says more after its finish`;
-      spoke.add(event.value.choiceIndex);
-    } else if (event.case === "finish") {
-      if (finished.has(event.value.choiceIndex)) return `choice ${event.value.choiceIndex} is finished twice`;
-      finished.add(event.value.choiceIndex);
-    } else if (event.case !== "usage") return `an event of the kind ${event.case}`;
+  try {
+    checkGrammar(chunks);
+  } catch (reason) {
+    return (reason as Error).message;
   }
-  if (finished.size === 0) return "a success without a finish";
-  const open = [...spoke].filter((index) => !finished.has(index));
-  return open.length > 0 ? `a success with choice ${open.join(", ")} unfinished` : undefined;
+  return chunks.some(({ event }) => event.case === "finish") ? undefined : "a success without a finish";
 }
 
-/** A mistake of the reader itself is a failure of the upstream to callers; its cause tells. */
+/** Callers see an error in the reader as an upstream failure; its cause distinguishes them. */
 function flawOfFailure({ code, cause }: Failure): string | undefined {
   if (!POSSIBLE.has(code)) return `a failure of the kind ${code}`;
   const isMistake = cause instanceof TypeError || cause instanceof RangeError || cause instanceof ReferenceError;

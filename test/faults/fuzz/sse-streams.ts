@@ -18,12 +18,12 @@ import { readScenarios } from "../../product/support/fixtures.ts";
 import { answers, type AnswerShape } from "../../properties/answers.ts";
 import { seed } from "../support/scale.ts";
 
-/** One dialect's reading of streams, and what its streams are known to end with. */
+/** The stream reader of one dialect, and its end markers. */
 export interface StreamDialect {
   readonly createReader: () => StreamReader;
-  /** For a whole answer in place of a stream. */
+  /** Response to a request that was not streamed. */
   readonly whole: (json: unknown) => readonly CompletionChunk[];
-  /** What a stream of this dialect has somewhere when its provider has ended the answer. */
+  /** Text in every complete stream of this dialect. */
   readonly ending: RegExp;
 }
 
@@ -47,13 +47,13 @@ export const STREAM_DIALECTS = {
 
 export type DialectName = keyof typeof STREAM_DIALECTS;
 
-/** A stream as a provider sends it, its lines ended by line feeds. */
+/** A stream as a provider sends it, with LF line ends. */
 export interface SampleStream {
   readonly dialect: DialectName;
   readonly text: string;
 }
 
-/** So many random answers of each dialect are written as streams, beside the recorded ones. */
+/** Number of random answers of each dialect, in addition to the recorded ones. */
 const RANDOM_ANSWERS = 30;
 
 const SPOKEN: Readonly<
@@ -67,7 +67,7 @@ const SPOKEN: Readonly<
   },
 };
 
-/** The recorded streams, and random ones as the simulator writes them. */
+/** Returns the recorded streams, and random ones from the simulator. */
 export function sampleStreams(): SampleStream[] {
   const recorded = readScenarios().flatMap(({ meta, upstreamResponse }): SampleStream[] => {
     if (!meta.stream || upstreamResponse === undefined || meta.provider === "gateway") return [];

@@ -15,38 +15,46 @@ import {
   windowUpdate,
 } from "./raw-http2.ts";
 
-/** A flood: what is sent once, and then again and again. `stream` is a number that was not used before, and odd. */
+/** A flood: sent once, and then repeatedly. `stream` is an unused odd stream ID. */
 export interface Flood {
   readonly name: string;
   readonly first?: (block: Buffer) => Buffer;
   readonly next: (block: Buffer, stream: number) => Buffer;
 }
 
-/** A completion that would be served. */
+/** A valid completion request. */
 export const REQUEST = toBinary(
   CompletionRequestSchema,
   create(CompletionRequestSchema, {
     model: "local/test",
-    messages: [{ role: Role.USER, content: [{ content: { case: "text", value: "hi" } }] }],
+    messages: [{ role: Role.USER, parts: [{ kind: { case: "text", value: "hi" } }] }],
   }),
 );
 
 const NOTHING = Buffer.alloc(0);
-/** A header of this size, once remembered, can be meant by a single byte. */
-const BOMB_BYTES = 4000;
-/** That byte: the newest entry of the table. */
-const NEWEST_ENTRY = 0xbe;
+/** A header value of this size, once in the HPACK table, can be referenced with a single byte. */
+export const ENTRY_OF_4_KIB = 4000;
+/** Reference to the newest entry of the table. */
+export const NEWEST_ENTRY = 0xbe;
 
 function openOne(block: Buffer): Buffer {
   return headersFrame(1, block, "body follows");
 }
 
-/** A header that is remembered, and then meant sixteen thousand times. */
+/** Adds a header to the table and references it sixteen thousand times. */
 function bomb(block: Buffer): Buffer {
-  const literal = headerBlock([["x-bomb", "b".repeat(BOMB_BYTES)]]);
-  // Literal, to be remembered.
+  return Buffer.concat([
+    block,
+    rememberedHeader("x-bomb", "b".repeat(ENTRY_OF_4_KIB)),
+    Buffer.alloc(12_000, NEWEST_ENTRY),
+  ]);
+}
+
+/** Adds a header to the table. */
+export function rememberedHeader(name: string, value: string): Buffer {
+  const literal = headerBlock([[name, value]]);
   literal[0] = 0x40;
-  return Buffer.concat([block, literal, Buffer.alloc(12_000, NEWEST_ENTRY)]);
+  return literal;
 }
 
 function openThen(more: (stream: number) => Buffer): Flood["next"] {
@@ -58,7 +66,10 @@ function endsTwice(stream: number): Buffer {
   return Buffer.concat([ending, ending]);
 }
 
-/** `block` is the head of a call with a key that works: nothing but the flood itself may be the reason to refuse it. */
+/**
+ * Returns all floods. `block` has the headers of a call with a valid key, so that only the flood can be the reason of a
+ * refusal.
+ */
 export const FLOODS: readonly Flood[] = [
   { name: "rapid reset", next: openThen(resetStream) },
   {
@@ -89,7 +100,7 @@ export const FLOODS: readonly Flood[] = [
   },
   {
     name: "DATA of one byte",
-    // A message is said to come that never does.
+    // Announces a message that never arrives.
     first: (block) =>
       Buffer.concat([openOne(block), dataFrame(1, grpcMessage(NOTHING, { length: 60_000_000 }), "more follows")]),
     next: () => dataFrame(1, Buffer.from([0]), "more follows"),
@@ -116,7 +127,7 @@ export const FLOODS: readonly Flood[] = [
   },
 ];
 
-/** The headers of a call that is let in. */
+/** Headers of a call with a valid key. */
 export function callBlock(key: string): Buffer {
   return headerBlock(grpcHeaders(CREATE, { authorization: `Bearer ${key}` }));
 }

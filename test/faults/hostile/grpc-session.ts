@@ -1,21 +1,21 @@
 import { connect, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http2";
 import type { Target } from "./target.ts";
 
-/** How a call ended, as its headers and trailers say. */
+/** Result of a call, from its headers and trailers. */
 export interface CallEnd {
   readonly httpStatus: number | undefined;
-  /** The number of a gRPC status, as text. */
+  /** The gRPC status code as text. */
   readonly grpcStatus: string | undefined;
   readonly elapsedMs: number;
 }
 
-/** Makes a call of HTTP/2's own, on a connection of its own. The body stays open when `ends` is false. */
+/** Sends a call with Node's HTTP/2 client on a separate connection. The body stays open when `ends` is false. */
 export async function call(
   { product }: Target,
   headers: OutgoingHttpHeaders,
   { body, ends = true }: { readonly body: Buffer; readonly ends?: boolean },
 ): Promise<CallEnd> {
-  // By default Node refuses the headers of an answer while more than 10 MiB wait to be sent.
+  // By default Node refuses response headers while more than 10 MiB are waiting to be sent.
   const session = connect(`http://127.0.0.1:${product.grpcPort}`, { maxSessionMemory: 64 });
   session.on("error", () => undefined);
   const begunMs = performance.now();

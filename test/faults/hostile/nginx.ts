@@ -13,10 +13,10 @@ export interface Proxy {
   stop(): Promise<void>;
 }
 
-/** Whether nginx is there. */
+/** Whether nginx is installed. */
 export const HAS_NGINX = spawnSync("nginx", ["-v"]).status === 0;
 
-/** Starts nginx as people put it in front: it keeps its connections, and hands on bodies as they come. */
+/** Starts nginx with a usual configuration: keep-alive to the server, and unbuffered request bodies. */
 export async function startNginx(upstreamPort: number): Promise<Proxy> {
   const home = mkdtempSync(join(tmpdir(), "parley-nginx-"));
   const port = await findFreePort();

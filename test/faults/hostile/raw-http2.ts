@@ -1,14 +1,14 @@
 import { connect, type Socket } from "node:net";
 import { encodeFrame, FRAME } from "../../../bench/load/http2-frames.ts";
 
-/** Frame types of RFC 9113: those of a client that behaves, and two more. */
+/** Frame types of RFC 9113 used by clients, and two more. */
 export const TYPE = { ...FRAME, priority: 2, continuation: 9 } as const;
 
 const END_STREAM = 0x1;
 const END_HEADERS = 0x4;
 const HEADER_BYTES = 9;
 
-/** What every HTTP/2 client says first. */
+/** Connection preface. */
 export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
 export interface FrameHead {
@@ -17,12 +17,12 @@ export interface FrameHead {
   readonly stream?: number;
 }
 
-/** One frame, whether or not it is allowed. */
+/** Encodes a frame, valid or not. */
 export function frame({ type, flags = 0, stream = 0 }: FrameHead, payload: Buffer = Buffer.alloc(0)): Buffer {
   return encodeFrame({ type, flags, stream, payload });
 }
 
-/** SETTINGS with these values, by identifier. */
+/** SETTINGS frame with these values, by identifier. */
 export function settings(values: readonly (readonly [id: number, value: number])[] = []): Buffer {
   const payload = Buffer.alloc(6 * values.length);
   for (const [index, [id, value]] of values.entries()) {
@@ -33,10 +33,10 @@ export function settings(values: readonly (readonly [id: number, value: number])
 }
 
 export const SETTINGS_ACK = frame({ type: TYPE.settings, flags: 1 });
-/** The setting that says how much of each stream may be sent at first. */
+/** SETTINGS_INITIAL_WINDOW_SIZE. */
 export const INITIAL_WINDOW_SIZE = 4;
 
-/** Four bytes with a number: WINDOW_UPDATE, RST_STREAM. */
+/** A frame whose payload is a 32-bit number: WINDOW_UPDATE, RST_STREAM. */
 export function number(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(value);
@@ -53,7 +53,7 @@ export function resetStream(stream: number): Buffer {
   return frame({ type: TYPE.reset, stream }, number(CANCEL));
 }
 
-/** A block of headers without compression: each is a literal that is not remembered. */
+/** Encodes headers in HPACK as literals without indexing. */
 export function headerBlock(headers: readonly (readonly [name: string, value: string])[]): Buffer {
   return Buffer.concat(headers.flatMap(([name, value]) => [Buffer.from([0]), hpackText(name), hpackText(value)]));
 }
@@ -63,7 +63,7 @@ function hpackText(text: string): Buffer {
   return Buffer.concat([hpackNumber(bytes.length), bytes]);
 }
 
-/** An integer of HPACK with a prefix of seven bits. */
+/** HPACK integer with a 7-bit prefix. */
 function hpackNumber(value: number): Buffer {
   if (value < 0x7f) return Buffer.from([value]);
   const bytes = [0x7f];
@@ -73,7 +73,7 @@ function hpackNumber(value: number): Buffer {
   return Buffer.from(bytes);
 }
 
-/** The headers of a gRPC call. */
+/** Headers of a gRPC call. */
 export function grpcHeaders(path: string, more: Readonly<Record<string, string>> = {}): [string, string][] {
   return [
     [":method", "POST"],
@@ -86,7 +86,7 @@ export function grpcHeaders(path: string, more: Readonly<Record<string, string>>
   ];
 }
 
-/** A HEADERS frame that begins a stream; its body follows unless `ends`. */
+/** HEADERS frame that opens a stream; a body follows unless `ends`. */
 export function headersFrame(stream: number, block: Buffer, ends: "ends" | "body follows"): Buffer {
   return frame({ type: TYPE.headers, flags: END_HEADERS | (ends === "ends" ? END_STREAM : 0), stream }, block);
 }
@@ -95,7 +95,7 @@ export function dataFrame(stream: number, payload: Buffer, ends: "ends" | "more 
   return frame({ type: TYPE.data, flags: ends === "ends" ? END_STREAM : 0, stream }, payload);
 }
 
-/** A message as gRPC sends it: a flag for compression, and its length, which a test may lie about. */
+/** gRPC message with its prefix: compression flag and length, which a test may set to a wrong value. */
 export function grpcMessage(
   payload: Uint8Array,
   { compressed = false, length = payload.length }: { readonly compressed?: boolean; readonly length?: number } = {},
@@ -103,7 +103,7 @@ export function grpcMessage(
   return Buffer.concat([Buffer.from([compressed ? 1 : 0]), number(length), payload]);
 }
 
-/** A frame that arrived. */
+/** A received frame. */
 export interface ArrivedFrame {
   readonly type: number;
   readonly flags: number;
@@ -111,14 +111,14 @@ export interface ArrivedFrame {
   readonly payload: Buffer;
 }
 
-/** A connection to an HTTP/2 server without a library in between: it sends what it is told and answers nothing by itself. */
+/** A raw HTTP/2 connection: sends only what it is given, and no acknowledgements. */
 export class RawHttp2 {
   readonly #socket: Socket;
   #rest: Buffer = Buffer.alloc(0);
   #closed = false;
   /** Resolves when the connection is closed. */
   readonly end: Promise<void>;
-  /** All frames that arrived, but for the payloads of DATA. */
+  /** All received frames; DATA without payloads. */
   readonly arrived: ArrivedFrame[] = [];
 
   constructor(port: number) {
@@ -130,7 +130,7 @@ export class RawHttp2 {
         resolve();
       }),
     );
-    // A reset is a way of closing: "close" follows.
+    // "close" follows a reset.
     this.#socket.on("error", () => undefined);
   }
 
@@ -138,7 +138,7 @@ export class RawHttp2 {
     return this.#closed;
   }
 
-  /** Says hello as every client does. */
+  /** Sends the preface and SETTINGS. */
   hello(values: readonly (readonly [id: number, value: number])[] = []): this {
     return this.write(Buffer.concat([PREFACE, settings(values), SETTINGS_ACK]));
   }
@@ -148,7 +148,7 @@ export class RawHttp2 {
     return this;
   }
 
-  /** Writes, and waits until it has left; for ever when the other side reads nothing. */
+  /** Writes, and waits until the bytes are sent; never resolves when the server reads nothing. */
   send(bytes: Buffer): Promise<void> {
     return new Promise((resolve) => {
       if (this.#closed) resolve();
@@ -156,7 +156,7 @@ export class RawHttp2 {
     });
   }
 
-  /** Reads no more. */
+  /** Stops reading. */
   pause(): this {
     this.#socket.pause();
     return this;

@@ -3,16 +3,16 @@ import { callBlock } from "./floods.ts";
 import { dataFrame, frame, grpcMessage, headersFrame, PREFACE, RawHttp2, TYPE } from "./raw-http2.ts";
 import { CHAT, type Target } from "./target.ts";
 
-/** A client that takes its time. */
+/** A slow client. */
 export interface SlowClient {
-  /** Whether the product has ended what it does: its connection, or its call. */
+  /** Whether the product has ended its connection or call. */
   readonly gone: boolean;
-  /** Sends a little more. */
+  /** Sends a few more bytes. */
   drip(): void;
   close(): void;
 }
 
-/** A way to be slow. */
+/** A kind of slow client. */
 export interface SlowKind {
   readonly name: string;
   readonly open: (target: Target) => SlowClient;
@@ -38,7 +38,7 @@ function overHttp2({ product }: Target, first: Buffer, drip: Buffer = Buffer.all
   const connection = new RawHttp2(product.grpcPort).write(first);
   return {
     get gone() {
-      // Or the call's status: its connection may go on with another one.
+      // Or the call has a status: its connection may continue with another call.
       return connection.closed || connection.arrived.some(({ stream, flags }) => stream === 1 && (flags & 1) === 1);
     },
     drip: () => void connection.write(drip),
@@ -54,7 +54,7 @@ function begunCall({ product }: Target, more: Buffer = Buffer.alloc(0)): Buffer 
 
 const LENGTH = "content-length: 100000";
 
-/** Every way to be slow in sending. */
+/** All kinds of slow senders. */
 export const SLOW_KINDS: readonly SlowKind[] = [
   { name: "HTTP: nothing", open: (target) => overHttp(target, {}) },
   {

@@ -1,28 +1,28 @@
 import { rawRequest } from "../../product/support/raw-http.ts";
 import { CHAT } from "./target.ts";
 
-/** What somebody between us and the client might not have seen. When it is answered, it was smuggled. */
+/** The smuggled request, which a proxy would not see. A response to it shows that smuggling succeeded. */
 export const SMUGGLED_PATH = "/smuggled";
 const SMUGGLED = `GET ${SMUGGLED_PATH} HTTP/1.1\r\nhost: parley.example\r\n\r\n`;
 
-/** One request that two servers may read differently. */
+/** One request that two servers may interpret differently. */
 export interface Ambiguity {
   readonly name: string;
-  /** `headers` are those of a chat request that is let in. */
+  /** `headers` are those of a valid chat request. */
   readonly bytes: (headers: readonly string[]) => string | Buffer;
-  /** Valid HTTP, in which what is smuggled is only a body: answered once. All others are refused and closed. */
+  /** Valid HTTP with the smuggled request in the body: answered once. All others are refused and closed. */
   readonly valid?: true;
 }
 
 const NO_CHUNKS = `0\r\n\r\n${SMUGGLED}`;
 const CHUNKED = "transfer-encoding: chunked";
 
-/** A chat request with more header lines and a body as it is. */
+/** A chat request with additional header lines and an unmodified body. */
 function chat(body: string, ...lines: readonly string[]): Ambiguity["bytes"] {
   return (headers) => `${CHAT} HTTP/1.1\r\n${[...headers, ...lines].join("\r\n")}\r\n\r\n${body}`;
 }
 
-/** Encodings that are not quite "chunked"; who takes them for it reads on after the last chunk. */
+/** Encodings similar to "chunked". A server that accepts one would read on after the last chunk. */
 const ENCODINGS = [
   "transfer-encoding: xchunked",
   "transfer-encoding: chunkedx",
@@ -43,7 +43,7 @@ const ENCODINGS = [
   "transfer-encoding: \x7f",
 ] as const;
 
-/** Lengths that are not quite numbers, before a body that is as long as they could mean. */
+/** Invalid lengths, before a body of the length they might mean. */
 const LENGTHS = [
   "+5",
   "-5",
@@ -60,7 +60,7 @@ const LENGTHS = [
   "99999999999999999999999",
 ] as const;
 
-/** Chunks that are not quite chunks. */
+/** Invalid chunks. */
 const CHUNKS: readonly (readonly [name: string, body: string])[] = [
   ["a size with a sign", `+5\r\nhello\r\n${NO_CHUNKS}`],
   ["a negative size", `-5\r\nhello\r\n${NO_CHUNKS}`],
@@ -79,7 +79,7 @@ const CHUNKS: readonly (readonly [name: string, body: string])[] = [
   ["a trailer that is no header", `0\r\n${SMUGGLED}`],
 ];
 
-/** What may be read differently, by what is wrong with it. */
+/** Ambiguous requests by their defect. */
 export const AMBIGUITIES: readonly Ambiguity[] = [
   { name: "a length and an encoding", bytes: chat(NO_CHUNKS, `content-length: ${NO_CHUNKS.length}`, CHUNKED) },
   { name: "an encoding and a length", bytes: chat(NO_CHUNKS, CHUNKED, "content-length: 5") },

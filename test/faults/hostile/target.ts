@@ -6,29 +6,29 @@ export const MIB = 1024 * 1024;
 export const CHAT = "POST /v1/chat/completions";
 export const CREATE = "/parley.v1.CompletionService/Create";
 export const STREAM = "/parley.v1.CompletionService/Stream";
-/** A request that is served. */
+/** A valid request. */
 export const BODY = JSON.stringify({ model: "local/test", messages: [{ role: "user", content: "hi" }] });
 
-/** The product with an upstream that counts. */
+/** The product with an upstream that counts calls. */
 export interface Target {
   readonly product: Product;
-  /** How often the upstream was called. */
+  /** Number of upstream calls. */
   heard(): number;
-  /** Headers of a chat request that is let in. */
+  /** Headers of a valid chat request. */
   chatHeaders(...more: readonly string[]): string[];
-  /** One good request over HTTP; how long it took, in milliseconds. Rejects when it is not served. */
+  /** Sends one valid HTTP request and returns its duration in milliseconds. Rejects unless it is served. */
   goodRequest(): Promise<number>;
   stop(): Promise<void>;
 }
 
-/** Starts one whose upstream says "hi", or what `answer` says. */
+/** Starts the product with an upstream that says "hi", or calls `answer`. */
 export async function startTarget(
   answer: (exchange: UpstreamExchange) => void | Promise<void> = (exchange) => answerText(exchange, "hi"),
 ): Promise<Target> {
   const upstream = await startUpstream(answer);
-  // Good clients ask all the time, and great answers are many tokens.
+  // High limits, because normal clients send continuously and large answers have many tokens.
   const limits = { requests_per_minute: "unlimited", tokens_per_minute: "unlimited", concurrent_requests: 500 };
-  // A provider that is hostile stays in use.
+  // The circuit breaker must not open for a hostile provider.
   const config = { ...localModel(upstream.url), limits, breaker: { failures: 1000 } };
   const product = await startProduct({ config });
   const authorization = `Bearer ${product.firstKey}`;

@@ -13,42 +13,42 @@ import { openStore } from "../../../src/store/store.ts";
 import { coreTimeOf, slowdown } from "./core-time.ts";
 import type { Outcome, Phase, Target } from "./generator.ts";
 
-/** The built product, its upstream and its callers, each in a process of its own. */
+/** The built product, its upstream and its callers, each as a process. */
 export interface Crowd {
   readonly port: number;
   readonly operationsUrl: string;
   readonly pid: number;
   /** API keys of the product. */
   readonly keys: readonly string[];
-  /** What the product has written into its log. */
+  /** Returns the product's log. */
   readonly log: () => string;
-  /** Lets callers send requests for a while, and says what became of them. */
+  /** Runs a phase of requests, and returns the outcomes. */
   run(phase: Phase): Promise<Run>;
   stop(): Promise<void>;
 }
 
-/** What became of a phase's requests. */
+/** Outcomes of a phase's requests. */
 export interface Run {
   readonly outcomes: Record<string, Outcome>;
-  /** How much slower than on a core of its own the product's event loop was. */
+  /** Slowdown of the product's event loop against a core of its own. */
   readonly slowdown: number;
 }
 
 export interface CrowdOptions {
-  /** What each answer of the upstream is like. */
+  /** Shape of each upstream answer. */
   readonly answer: StreamShape;
   readonly keys: number;
-  /** More of the configuration. */
+  /** Additional configuration. */
   readonly config?: object;
 }
 
 /**
- * The product may use every core, as it would: on a single one V8's own threads take it from the event loop. Callers and
- * upstream share one of them.
+ * The product may use every core, because on a single one V8's own threads would compete with the event loop. Callers
+ * and upstream share one core.
  */
 const ALL_CORES = `0-${availableParallelism() - 1}`;
 
-/** Starts all of it. */
+/** Starts all processes. */
 export async function startCrowd({ answer, keys: count, config = {} }: CrowdOptions): Promise<Crowd> {
   await ensureProgram(process.execPath);
   const home = mkdtempSync(join(tmpdir(), "parley-crowd-"));

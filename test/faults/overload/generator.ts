@@ -1,18 +1,18 @@
-// Callers that do not wait for answers: requests are sent at fixed times, whatever becomes of those before. One process,
-// so that its work is not the gateway's. Its argument says where to send what; each message is a phase to run.
+// Open-loop load generator: sends requests at fixed times, independent of earlier responses. A separate process, so
+// that its processor time is not the gateway's. The argument is the target; each message is a phase to run.
 import { connect, type Socket } from "node:net";
 import { AnswerReader, type ReadAnswer } from "../../../bench/load/answer-reader.ts";
 
-/** Where requests go and what a right answer has. */
+/** Target of the requests, and marks of a complete answer. */
 export interface Target {
   readonly port: number;
   readonly path: string;
   readonly body: string;
-  /** Marks of a right answer. */
+  /** Texts in a complete answer. */
   readonly marks: number;
 }
 
-/** Who sends how many requests a second. */
+/** Keys and rate of one stream of requests. */
 export interface Stream {
   readonly name: string;
   /** API keys, used in turn. */
@@ -20,31 +20,31 @@ export interface Stream {
   readonly perSecond: number;
 }
 
-/** What to do for a while. */
+/** One phase. */
 export interface Phase {
   readonly seconds: number;
   readonly streams: readonly Stream[];
-  /** What is answered later than this was answered to nobody. */
+  /** Timeout of callers; later answers do not count. */
   readonly patienceMs: number;
-  /** What is answered in the first so many seconds is not counted, nor is what is answered after the last. */
+  /** Warm-up in seconds: earlier answers, and those after the last request, do not count. */
   readonly settleSeconds: number;
-  /** How many connections there are before it begins: Node accepts one in a turn of its event loop, so new ones wait for long. */
+  /** Number of connections opened in advance: Node accepts one per event-loop turn, so new ones are slow. */
   readonly connections: number;
 }
 
-/** What became of the counted requests of one stream. */
+/** Counted outcomes of one stream of requests. */
 export interface Outcome {
   answered: number;
-  /** Right answers within the patience, and what each of them took. */
+  /** Durations of complete answers within the timeout. */
   readonly servedMs: number[];
-  /** Answers with status 503 and `retry-after`, and what each of them took. */
+  /** Durations of responses with status 503 and `retry-after`. */
   readonly refusedMs: number[];
   late: number;
-  /** Everything else, by what it was. */
+  /** Counts of all other outcomes. */
   readonly wrong: Record<string, number>;
 }
 
-/** How often the generator looks what is due. */
+/** Interval at which due requests are sent. */
 const TICK_MS = 2;
 
 interface Connection {
@@ -112,7 +112,7 @@ function note(
   else outcome.servedMs.push(tookMs);
 }
 
-/** Opens connections until so many are idle, each of which has been answered once. */
+/** Opens connections until this many are idle; each has had one response. */
 async function connectAll(count: number): Promise<void> {
   const bytes = Buffer.from(`GET /healthz HTTP/1.1\r\nhost: 127.0.0.1:${target.port}\r\n\r\n`);
   const missing = Math.max(0, count - idle.length);
@@ -120,7 +120,7 @@ async function connectAll(count: number): Promise<void> {
   for (const answer of await Promise.all(answers)) if (answer instanceof Error) throw answer;
 }
 
-/** Sends one request on a connection of its own time: an idle one, or a new one. */
+/** Sends one request on an idle connection or a new one. */
 function ask(key: string): Promise<ReadAnswer | Error> {
   return send(idle.pop() ?? open(), requestOf(key));
 }

@@ -7,8 +7,8 @@ import { toOpenAiJson, toRequest } from "../../entrances/scenarios/ask.ts";
 import { type Credentials, MODEL, type RoutesWorld } from "./world.ts";
 
 /**
- * How a call ended, as far as it is about who called: done, or let in and then found to be wrong or about nothing;
- * refused because nobody known called; refused because of who called. Anything else is said in words.
+ * Result of a call with regard to authorization: done, or admitted and then invalid or not found; refused as
+ * unauthenticated; refused as forbidden. Anything else is described as text.
  */
 export type Outcome = "done" | "wrong" | "unauthenticated" | "denied" | (string & {});
 
@@ -23,22 +23,23 @@ const HTTP_OUTCOMES: Readonly<Record<number, Outcome>> = {
 
 const REQUEST = toRequest({ model: MODEL });
 
-/** What this status says. */
+/** Returns the result for an HTTP status. */
 export function httpOutcome(status: number): Outcome {
   return HTTP_OUTCOMES[status] ?? `status ${status}`;
 }
 
-/** Calls a route of the HTTP entrance with a request that is right, whoever calls. */
+/** Calls a route of the HTTP entrance with a valid request. */
 export async function askHttp({ product }: RoutesWorld, route: string, credentials: Credentials): Promise<Outcome> {
   const [method = "", path = ""] = route.split(" ");
   const filled = path.replace("{id}", MODEL).replace("{file}", "parley/v1/key.proto");
-  const response = await fetch(product.url + filled, {
+  const query = method === "GET" && path.startsWith("/parley.v1.") ? queryOf(path) : "";
+  const response = await fetch(product.url + filled + query, {
     method,
     headers: { ...credentials, ...(method === "POST" && { "content-type": typeOf(path) }) },
     ...(method === "POST" && { body: bodyOf(path) }),
   });
   const outcome = httpOutcome(response.status);
-  // A stream of the Connect protocol begins with 200 and says at its end how it went.
+  // A Connect stream begins with status 200 and has its error in the last message.
   const text = await response.text();
   return path.endsWith("/Stream") && outcome === "done" ? endOfStream(text) : outcome;
 }
@@ -49,14 +50,17 @@ function bodyOf(path: string): string | Buffer {
   if (path === "/v1/chat/completions") return JSON.stringify(toOpenAiJson(REQUEST, "whole"));
   const completion = JSON.stringify({
     model: MODEL,
-    messages: [{ role: "ROLE_USER", content: [{ text: "Hello?" }] }],
+    messages: [{ role: "ROLE_USER", parts: [{ text: "Hello?" }] }],
   });
   if (path.endsWith("/Stream")) return envelope(completion);
   if (path.endsWith("/Create")) return completion;
   return path.endsWith("/Get") ? JSON.stringify({ id: MODEL }) : "{}";
 }
 
-/** Calls a method over gRPC with a request that is right. One that answers once is a stream of one message on the wire. */
+/** A Connect GET request. */
+const queryOf = (path: string): string => `?encoding=json&message=${encodeURIComponent(String(bodyOf(path)))}`;
+
+/** Calls a gRPC method with a valid request. A unary call has the wire format of a stream with one message. */
 export function askGrpc(client: Client, path: string, credentials: Credentials): Promise<Outcome> {
   const metadata = new Metadata();
   for (const [name, value] of Object.entries(credentials)) metadata.set(name, value);
@@ -86,7 +90,7 @@ function messageOf(path: string): Buffer {
   return Buffer.alloc(0);
 }
 
-/** Calls a service of the dashboard with a message in JSON. Of a stream that goes on, the first message is enough. */
+/** Calls a dashboard service with a JSON message. Reads only the first message of an endless stream. */
 export async function askConsole(
   { product }: RoutesWorld,
   method: string,
@@ -117,13 +121,13 @@ const CONNECT_OUTCOMES: Readonly<Record<string, Outcome>> = {
   permission_denied: "denied",
 };
 
-/** What the end of a stream says; one without an error, or that goes on, is done. */
+/** Returns the result in the last message of a stream; done without an error, or if it continues. */
 function endOfStream(text: string): Outcome {
   const code = /\{"error":\{"code":"(\w+)"/.exec(text)?.[1];
   return code === undefined ? "done" : (CONNECT_OUTCOMES[code] ?? code);
 }
 
-/** One message of a stream of the Connect protocol. */
+/** Encodes one message of a Connect stream. */
 function envelope(json: string): Buffer {
   const head = Buffer.alloc(5);
   head.writeUInt32BE(Buffer.byteLength(json), 1);

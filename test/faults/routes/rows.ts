@@ -1,12 +1,15 @@
 /**
- * Who may call what, written down once more: what the running server says must be this, and a route that is not here
- * fails the test.
+ * The expected access policy, written independently: the running server must match it, and a route without a row fails
+ * the test.
  */
 
-/** What a caller with an API key may do. `key` needs one; `permission` one that may use the model and what is asked of it. */
+/**
+ * Permission needed by a caller with an API key. `key` needs a valid one; `permission` one that may use the model and
+ * the capability.
+ */
 export type KeyRow = "everybody" | "key" | "permission";
 
-/** By HTTP with a key: the routes of the front, and files and documents for everybody. */
+/** HTTP routes with a key: the API, and public files and documents. */
 export const HTTP_ROWS: Readonly<Record<string, KeyRow>> = {
   "POST /v1/chat/completions": "permission",
   "GET /v1/models": "key",
@@ -18,18 +21,21 @@ export const HTTP_ROWS: Readonly<Record<string, KeyRow>> = {
   "POST /parley.v1.CompletionService/Create": "permission",
   "POST /parley.v1.CompletionService/Stream": "permission",
   "POST /parley.v1.ModelService/List": "key",
+  "GET /parley.v1.ModelService/List": "key",
   "POST /parley.v1.ModelService/Get": "permission",
+  "GET /parley.v1.ModelService/Get": "permission",
   "POST /parley.v1.KeyService/GetCurrent": "key",
+  "GET /parley.v1.KeyService/GetCurrent": "key",
 };
 
-/** On the operators' port, which has no callers to tell apart: whoever reaches it may read it. */
+/** The operations port, which has no authentication. */
 export const OPERATIONS_ROWS: Readonly<Record<string, KeyRow>> = {
   "/metrics": "everybody",
   "/healthz": "everybody",
   "/readyz": "everybody",
 };
 
-/** By gRPC. */
+/** gRPC methods. */
 export const GRPC_ROWS: Readonly<Record<string, KeyRow>> = {
   "/parley.v1.CompletionService/Create": "permission",
   "/parley.v1.CompletionService/Stream": "permission",
@@ -43,16 +49,16 @@ export const GRPC_ROWS: Readonly<Record<string, KeyRow>> = {
   "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo": "everybody",
 };
 
-/** What a caller with a session may do. */
+/** Permission needed by a caller with a session. */
 export interface ConsoleRow {
   readonly who: "anybody" | "signed in" | "administrator";
-  /** Whether the password must have been given within ten minutes. */
+  /** Whether the password must have been entered within ten minutes. */
   readonly fresh?: true;
-  /** Whose thing the call is about: its owner's; others get the answer for one that does not exist, or are refused. */
+  /** Owner of the object of the call: other callers get not_found, or are refused. */
   readonly others?: "hidden" | "denied";
 }
 
-/** The dashboard's services. */
+/** Services of the dashboard. */
 export const CONSOLE_ROWS: Readonly<Record<string, ConsoleRow>> = {
   "SessionService/SignUp": { who: "anybody" },
   "SessionService/SignIn": { who: "anybody" },

@@ -7,28 +7,31 @@ import { openStore, type Store } from "../../../src/store/store.ts";
 import { type Product, startProduct } from "../../support/product.ts";
 import { ConsoleCaller } from "../support/console.ts";
 
-/** What is sent along with a call to say who calls. */
+/** Credentials of a call. */
 export type Credentials = Readonly<Record<string, string>>;
 
-/** The running server, and everybody there is. */
+/** The running server and all callers. */
 export interface RoutesWorld {
   readonly product: Product;
-  /** Callers with a key, or with what is none here, by what they have. */
+  /** Callers by their key, valid or not. */
   readonly keys: Readonly<Record<string, Credentials>>;
-  /** The same with sessions. Each call is made with a new session: some of them end it. */
+  /** Callers by their session. Each call has a new session, because some calls end it. */
   readonly sessions: Readonly<Record<string, () => Promise<Credentials>>>;
-  /** Whose things the calls are about. */
+  /** Owners of the objects of calls. */
   readonly owner: { readonly accountId: string; readonly completionId: string; newKeyId(): Promise<string> };
   close(): Promise<void>;
 }
 
-/** The model that everybody asks for. */
+/** The model in all requests. */
 export const MODEL = "alpha-haiku-4.5";
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-/** Starts the product with its simulator, and makes an administrator, three members, and keys and sessions of all kinds. */
+/**
+ * Starts the product with its simulator, and creates an administrator, three members, and keys and sessions of all
+ * kinds.
+ */
 export async function startRoutesWorld(): Promise<RoutesWorld> {
   const unlimited = { requests_per_minute: "unlimited", tokens_per_minute: "unlimited" };
   const config = { sign_up: "open", limits: unlimited, simulator: { tokens_per_second: 100_000, first_token_ms: 0 } };
@@ -111,7 +114,7 @@ async function makeKeys(store: Store, people: People): Promise<Record<string, Cr
   };
 }
 
-/** A new session of somebody, begun and last used `ageMs` ago, whose password was given `passwordMs` ago. */
+/** Creates a session that began and was last used `ageMs` ago, with the password entered `passwordMs` ago. */
 async function openSession(
   store: Store,
   accountId: string,
@@ -131,7 +134,7 @@ async function openSession(
   return { cookie: `sid=${id}` };
 }
 
-/** The ID of a completion of this key. */
+/** Returns the ID of a completion of this key. */
 async function completeOnce({ url }: Product, credentials: Credentials): Promise<string> {
   const response = await fetch(`${url}/v1/chat/completions`, {
     method: "POST",

@@ -3,7 +3,7 @@ import { runProduct } from "../../support/product.ts";
 import { ConsoleCaller } from "../support/console.ts";
 import type { Scene } from "./scene.ts";
 
-/** What people type in, and what they are given to come back with. */
+/** Uses the dashboard: plants the secrets that users enter, and those they receive. */
 export async function plantAccounts({ planted, product, errors }: Scene): Promise<void> {
   const plant = (what: string, secret?: string): string => planted.plant(what, secret);
   const person = new ConsoleCaller(product);
@@ -36,7 +36,7 @@ export async function plantAccounts({ planted, product, errors }: Scene): Promis
   await call("KeyService/Revoke", { id: plant("a key in the place of an ID", generateApiKey()) });
 }
 
-/** What the command line is given, and what it gives; answers with all that other commands print afterwards. */
+/** Uses the command line: plants the secrets in its input and output. Returns the output of all other commands. */
 export async function plantCommands({ planted, product: { home }, run: how }: Scene): Promise<string> {
   const run = async (...argv: readonly string[]): Promise<string> => {
     const { output, ending } = runProduct(argv, { ...how, home });

@@ -5,14 +5,14 @@ import { Role } from "../../../gen/parley/v1/message_pb.js";
 import { generateApiKey } from "../../../src/access/api-key.ts";
 import { FAILING, type Scene } from "./scene.ts";
 
-/** What is sent; an object is sent as JSON. */
+/** The body; an object is sent as JSON. */
 export interface Asked {
   readonly authorization?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: object | string;
 }
 
-/** Asks over HTTP, keeps the answer when it is an error, and gives its status; 0 when it broke off. */
+/** Sends an HTTP request, keeps error responses, and returns the status; 0 for a broken connection. */
 export async function ask(
   { product, errors }: Scene,
   { authorization = `Bearer ${product.firstKey}`, headers = {}, body = {} }: Asked,
@@ -24,7 +24,7 @@ export async function ask(
     body: typeof body === "string" ? body : JSON.stringify(body),
   });
   const text = await response.text().catch(() => "");
-  // Of a stream that breaks off, what was said before the error is for its caller.
+  // Text before the error in a broken stream is for its caller.
   const told = response.ok ? text.split("\n\n").filter((event) => event.includes('"error":')) : [text];
   if (told.length > 0) errors.push(`${JSON.stringify([...response.headers])}\n${told.join("\n")}`);
   return response.status;
@@ -32,7 +32,7 @@ export async function ask(
 
 const message = (content: unknown, model = "m"): object => ({ model, messages: [{ role: "user", content }] });
 
-/** What callers may write, into every place there is; once with success, and once for each way to fail. */
+/** Sends secrets in every field that callers can write, with success and with each failure. */
 export async function plantRequests(scene: Scene): Promise<void> {
   const plant = (what: string): string => scene.planted.plant(what);
   const png = Buffer.from(plant("a picture")).toString("base64");
@@ -94,7 +94,7 @@ export async function plantRequests(scene: Scene): Promise<void> {
   await ask(scene, { body: { id: plant("a wrong Connect message"), nothing: 1 } }, "/parley.v1.ModelService/Get");
 }
 
-/** Keys that are not valid: each is somebody's mistake, or was a key once. Answers with the statuses. */
+/** Sends invalid keys: typing errors and former keys. Returns the statuses. */
 export async function plantCredentials(scene: Scene): Promise<number[]> {
   const { planted } = scene;
   const statuses: number[] = [];
@@ -109,14 +109,14 @@ export async function plantCredentials(scene: Scene): Promise<number[]> {
   return statuses;
 }
 
-/** The same over gRPC: a prompt, metadata and a key that nobody has. Answers with what the last one was told. */
+/** Does the same over gRPC: a prompt, metadata and an unknown key. Returns the last status. */
 export async function plantGrpc({ planted, product, errors }: Scene): Promise<string> {
   const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${product.grpcPort}` });
   const client = createClient(CompletionService, transport);
   const headers = { authorization: `Bearer ${product.firstKey}`, "x-secret": planted.plant("gRPC metadata") };
   const request = (text: string, model = "m") => ({
     model,
-    messages: [{ role: Role.USER, content: [{ content: { case: "text" as const, value: text } }] }],
+    messages: [{ role: Role.USER, parts: [{ kind: { case: "text" as const, value: text } }] }],
   });
   await client.create(request(planted.plant("a gRPC prompt")), { headers });
   const failing = client.create(request(planted.plant("a failing gRPC prompt"), "garbled"), { headers });

@@ -12,30 +12,30 @@ import {
 import { builtProgram } from "../../support/built-program.ts";
 import type { Planted } from "./planted.ts";
 
-/** The product with secrets of its own, before an upstream that says secrets too, at the finest log level. */
+/** The product with planted secrets, and an upstream that also sends secrets, at the most detailed log level. */
 export interface Scene {
   readonly planted: Planted;
   readonly product: Product;
-  /** How the product and its commands are run. */
+  /** Environment and arguments of the product and its commands. */
   readonly run: Required<Pick<ProductOptions, "program" | "env">>;
   readonly upstream: ScriptedUpstream;
-  /** Bodies and headers of answers that are errors: nobody's secret belongs there, not even the caller's own. */
+  /** Bodies and headers of error responses: they may contain no secret, not even the caller's. */
   readonly errors: string[];
   close(): Promise<void>;
 }
 
-/** Names of the upstream models, each of which fails in a way of its own. */
+/** Names of the upstream models, one per kind of failure. */
 export const FAILING = ["refusing", "unauthorized", "garbled", "cut", "silent", "hanging-up", "unlikely"] as const;
 
-/** Kills the process as a fault of its own would: SIGUSR2 is an exception that nobody catches. */
+/** Crashes the process: SIGUSR2 throws an uncaught exception. */
 const THROW_ON_SIGNAL = `--import=data:text/javascript,${encodeURIComponent(
-  'process.on("SIGUSR2", () => { throw new Error("a fault of the test"); });',
+  'process.on("SIGUSR2", () => { throw new Error("a crash by the test"); });',
 )}`;
 
-/** What the product shares with others, where it does. */
+/** Shared stores of the product, if any. */
 export interface SceneOptions {
   readonly databaseUrl?: string;
-  /** Default: where nobody listens, so that the product complains about it. */
+  /** Default: a closed port, so that the product logs errors about it. */
   readonly redisUrl?: string;
 }
 

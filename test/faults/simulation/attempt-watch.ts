@@ -5,15 +5,15 @@ import type { Journey, UpstreamRecord } from "./journey.ts";
 import type { CallWatch } from "./upstreams.ts";
 import type { Watch } from "./watch.ts";
 
-/** What somebody beside the breaker of one upstream model knows of it. */
+/** Expected state of the circuit breaker of one upstream model. */
 interface Health {
   inARow: number;
   restUntilMs: number;
-  /** The call that decides whether it closes, while that is not decided. */
+  /** The running probe of the half-open breaker. */
   probe: UpstreamRecord | undefined;
 }
 
-/** A retry under way, and how many requests its provider had under way when it was decided on. */
+/** A retry in flight, with the provider's requests in flight when it was decided. */
 interface Retry {
   readonly requests: number;
 }
@@ -21,21 +21,21 @@ interface Retry {
 export interface AttemptWatchPorts {
   readonly watch: Watch;
   readonly nowMs: () => number;
-  /** The state of a breaker, by its upstream model. */
+  /** State of a circuit breaker by its upstream model. */
   readonly stateOf: (key: string) => string;
   readonly breaker: { readonly failures: number; readonly openMs: number };
-  /** The requests under way whose first choice is a model of this provider. */
+  /** Number of requests in flight whose primary model belongs to this provider. */
   readonly requestsOf: (provider: string) => number;
 }
 
-/** Watches the upstream calls of one process: no more than planned, none while a model rests, few that are retries. */
+/** Checks the upstream calls of one process: no more than planned, none while a breaker is open, and few retries. */
 export class AttemptWatch implements CallWatch {
   readonly #ports: AttemptWatchPorts;
   #healths = new Map<string, Health>();
-  /** Whose health a call is about: a reload begins anew, and what was begun before says nothing more. */
+  /** Health by call: a reload resets health, and calls from before do not count. */
   readonly #healthOf = new Map<UpstreamRecord, Health>();
   readonly #retries = new Map<string, Map<UpstreamRecord, Retry>>();
-  /** What was under way when a completion's last call had failed. */
+  /** Requests in flight when a completion's last call failed. */
   readonly #requestsAtFailure = new Map<Journey, number>();
   readonly #journeyOf = new Map<UpstreamRecord, Journey>();
 
@@ -43,7 +43,7 @@ export class AttemptWatch implements CallWatch {
     this.#ports = ports;
   }
 
-  /** Health is learnt anew. */
+  /** Resets health. */
   reloaded(): void {
     this.#healths = new Map();
   }
@@ -70,7 +70,7 @@ export class AttemptWatch implements CallWatch {
     this.#learn(call, failure, outlived);
   }
 
-  /** The primary at most twice, then each other model once, in their order. */
+  /** Expects the primary at most twice, then each fallback once, in order. */
   #expectPlanned(call: UpstreamRecord, { calls, request, number }: Journey): void {
     const planned = [
       request.model,
@@ -81,7 +81,7 @@ export class AttemptWatch implements CallWatch {
     for (const { model } of calls) at = planned.indexOf(model.id, at) + 1 || Infinity;
     if (at === Infinity) {
       const names = calls.map(({ model }) => model.id).join();
-      this.#ports.watch.breach("attempts", `${names} were called, and ${planned.join()} is the plan`, number);
+      this.#ports.watch.breach("attempts", `${names} were called, but the plan is ${planned.join()}`, number);
     }
     if (calls.length > 1) this.#ports.watch.count(calls.at(-2)!.model === call.model ? "retries" : "fallbacks");
     const open = calls.filter(({ state }) => state === "open").length;
@@ -96,15 +96,19 @@ export class AttemptWatch implements CallWatch {
     this.#healthOf.set(call, health);
     const state = stateOf(key);
     if (state === "open" || health.restUntilMs > nowMs())
-      watch.breach("attempts", `${key} was called, and rests until ${health.restUntilMs}`, number);
+      watch.breach("attempts", `${key} was called, but its breaker is open until ${health.restUntilMs}`, number);
     if (state === "closed") return;
     watch.count("probes");
     if (health.probe !== undefined && !this.#isStopped(health.probe))
-      watch.breach("attempts", `${key} is probed twice, by calls ${health.probe.number} and ${call.number}`, number);
+      watch.breach(
+        "attempts",
+        `${key} has two probes at once, calls ${health.probe.number} and ${call.number}`,
+        number,
+      );
     health.probe = call;
   }
 
-  /** One retry may be under way for five first calls of a provider, and three in any case. */
+  /** Expects one retry in flight for five first calls of a provider, or up to three. */
   #expectAffordable(call: UpstreamRecord, journey: Journey): void {
     const before = journey.calls.at(-2);
     if (before?.model !== call.model) return;
@@ -115,12 +119,12 @@ export class AttemptWatch implements CallWatch {
     for (const other of retries.keys()) if (this.#isStopped(other)) retries.delete(other);
     const requests = Math.max(...[...retries.values()].map((retry) => retry.requests));
     if (retries.size > Math.max(3, Math.ceil(requests / 6))) {
-      const what = `${retries.size} retries are under way at ${provider}, with ${requests} requests`;
+      const what = `${retries.size} retries of ${provider} are in flight, with ${requests} requests`;
       this.#ports.watch.breach("attempts", what, journey.number);
     }
   }
 
-  /** Whether its completion is over, and it is only listened to for its count. */
+  /** Whether its completion has ended, and the call continues only for its token counts. */
   #isStopped(call: UpstreamRecord): boolean {
     const journey = this.#journeyOf.get(call);
     return journey === undefined || journey.isStopped(this.#ports.nowMs());
@@ -132,7 +136,7 @@ export class AttemptWatch implements CallWatch {
     if (health === undefined) return;
     const isProbe = health.probe === call;
     if (isProbe) health.probe = undefined;
-    // Called off from our side, it says nothing.
+    // A call that we aborted does not count.
     if (outlived || (call.signal.aborted && !isOwnTimeout(call.signal.reason))) return;
     if (failure === undefined) {
       if (isProbe) close(health);
@@ -148,7 +152,7 @@ export class AttemptWatch implements CallWatch {
     const wasClosed = stateOf(upstreamKey(call.model)) === "closed";
     if (isProbe || (wasClosed && health.inARow >= breaker.failures)) {
       health.restUntilMs = Math.max(health.restUntilMs, nowMs() + breaker.openMs);
-      this.#ports.watch.count("rests");
+      this.#ports.watch.count("circuit breakers opened");
     }
   }
 }
@@ -160,12 +164,12 @@ const COUNTED: ReadonlySet<string> = new Set([
   "upstream_refused_us",
 ]);
 
-/** Whether it is this one attempt whose time is up: not the caller's, and not that of all attempts. */
+/** Whether the attempt's own timeout was exceeded: not the caller's, and not the total one. */
 function isOwnTimeout(reason: unknown): boolean {
   return reason instanceof Failure && !STOPPED.has(reason.code) && !isTotalTimeout(reason);
 }
 
-/** Whether the time for all attempts together is up. */
+/** Whether the timeout for all attempts was exceeded. */
 export function isTotalTimeout({ message }: Failure): boolean {
   return message.startsWith("The completion took longer");
 }

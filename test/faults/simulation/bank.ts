@@ -4,7 +4,7 @@ import type { LedgerStore } from "../../../src/ledger/ledger-store.ts";
 import type { BudgetDecision, BudgetDemand, BudgetStore } from "../../../src/limits/budgets.ts";
 import type { Watch } from "./watch.ts";
 
-/** How the database is: well, away, or unable to say that it did what it did. */
+/** State of the database: available, unavailable, or executing statements whose response is lost. */
 export type BankState = "well" | "away" | "deaf";
 
 interface Hold {
@@ -17,21 +17,21 @@ interface Hold {
 interface Spending {
   spent: number;
   held: number;
-  /** The largest limit that was ever kept to. */
+  /** The largest limit so far. */
   limit: number;
 }
 
-/** The longest that it takes for an answer. */
+/** Maximum latency. */
 export const MAX_BANK_DELAY_MS = 400;
 
-/** The ledger and the budgets of all processes, in memory, as the database keeps them. Watches what it is told. */
+/** An in-memory ledger and budgets, shared by all processes as a database. Checks the statements. */
 export class Bank implements Pick<LedgerStore, "insert">, BudgetStore {
   state: BankState = "well";
   delayMs = 0;
   readonly entries = new Map<string, NewLedgerEntry>();
   readonly #clock: Clock;
   readonly #watch: Watch;
-  /** Entries whose writer was told that they are written: nobody may write them again. */
+  /** Entries whose insert was acknowledged: they may not be inserted again. */
   readonly #acknowledged = new Set<string>();
   readonly #holds = new Map<string, Hold>();
   readonly #spending = new Map<string, Spending>();
@@ -46,7 +46,7 @@ export class Bank implements Pick<LedgerStore, "insert">, BudgetStore {
     await this.#travel();
     const ids = new Set<string>();
     for (const { completionId } of entries) {
-      if (ids.has(completionId)) this.#watch.breach("ledger", `${completionId} is twice in one batch`);
+      if (ids.has(completionId)) this.#watch.breach("ledger", `${completionId} occurs twice in one batch`);
       if (this.#acknowledged.has(completionId)) this.#watch.breach("ledger", `${completionId} was written again`);
       ids.add(completionId);
     }
@@ -81,12 +81,12 @@ export class Bank implements Pick<LedgerStore, "insert">, BudgetStore {
     return reaped;
   }
 
-  /** The completions that money is held for. */
+  /** IDs of the completions with holds. */
   held(): string[] {
     return [...this.#holds.keys()];
   }
 
-  /** What each subject's months have come to must be what the entries cost, and nothing may be held for nobody. */
+  /** Compares each subject's spending with the cost of its entries, and the held amounts with the holds. */
   audit(): void {
     const spent = new Map<string, number>();
     for (const entry of this.entries.values())
@@ -101,8 +101,11 @@ export class Bank implements Pick<LedgerStore, "insert">, BudgetStore {
     }
     for (const [subject, amount] of spent)
       if (booked.get(subject) !== amount)
-        this.#watch.breach("ledger", `${subject} has spent ${booked.get(subject)}, its entries cost ${amount}`);
-    if (held !== heldBooked) this.#watch.breach("limits", `${heldBooked} are booked as held, ${held} are`);
+        this.#watch.breach(
+          "ledger",
+          `${subject} has ${booked.get(subject)} booked as spent, but its entries cost ${amount}`,
+        );
+    if (held !== heldBooked) this.#watch.breach("limits", `${heldBooked} are booked as held, but holds have ${held}`);
   }
 
   async #travel(): Promise<void> {
@@ -111,9 +114,9 @@ export class Bank implements Pick<LedgerStore, "insert">, BudgetStore {
     if (this.state === "away") throw new Error("the database is away");
   }
 
-  /** After everything was done. */
+  /** After the statement was executed. */
   #answer(): void {
-    if (this.state === "deaf") throw new Error("the database's answer is lost");
+    if (this.state === "deaf") throw new Error("the database's response is lost");
   }
 
   #decide({ id, holds, amountMicroUsd, lastsMs, extends: extended = false }: BudgetDemand): BudgetDecision {
@@ -128,9 +131,9 @@ export class Bank implements Pick<LedgerStore, "insert">, BudgetStore {
       ({ subject, limitMicroUsd }) => isLost || takenOf(subject) + amountMicroUsd > limitMicroUsd,
     );
     if (full !== undefined) return { admitted: false, ...full, takenMicroUsd: takenOf(full.subject) };
-    if (before !== undefined && !extended) this.#watch.breach("limits", `${id} holds money twice`);
+    if (before !== undefined && !extended) this.#watch.breach("limits", `${id} has a second budget hold`);
     if (extended) this.#watch.count("holds that were extended");
-    if (this.entries.has(id)) this.#watch.breach("limits", `${id} holds money after its end`);
+    if (this.entries.has(id)) this.#watch.breach("limits", `${id} has a budget hold after its end`);
     for (const { subject, limitMicroUsd } of holds) {
       const spending = this.#spendingOf(subject, month);
       spending.held += amountMicroUsd;
@@ -149,7 +152,7 @@ export class Bank implements Pick<LedgerStore, "insert">, BudgetStore {
     this.entries.set(id, entry);
     const hold = this.#release(id);
     if (hold !== undefined && costMicroUsd > hold.amount)
-      this.#watch.breach("limits", `${id} cost ${costMicroUsd}, and ${hold.amount} were held for it`);
+      this.#watch.breach("limits", `${id} cost ${costMicroUsd}, but its hold was ${hold.amount}`);
     const month = hold?.month ?? monthOf(entry.startedAtMs);
     for (const subject of subjectsOf(entry)) {
       const spending = this.#spendingOf(subject, month);

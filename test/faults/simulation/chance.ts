@@ -2,7 +2,7 @@ import { createDice, type Dice } from "../../../src/simulator/dice.ts";
 
 const FRACTIONS = 2 ** 31;
 
-/** Chance of one world, which repeats itself: the same seed gives the same throws for ever. */
+/** Random numbers of one world: the same seed gives the same sequence. */
 export class Chance {
   readonly #dice: Dice;
 
@@ -10,17 +10,17 @@ export class Chance {
     this.#dice = createDice(seed);
   }
 
-  /** A whole number, both ends included. */
+  /** A whole number in [from, to]. */
   between(least: number, most: number): number {
     return least + this.#dice.roll(most - least + 1);
   }
 
-  /** True so many times in a hundred. */
+  /** True with this probability in percent. */
   percent(share: number): boolean {
     return this.fraction() * 100 < share;
   }
 
-  /** From 0 up to, and without, 1. */
+  /** In [0, 1). */
   fraction(): number {
     return this.#dice.roll(FRACTIONS) / FRACTIONS;
   }
@@ -30,7 +30,7 @@ export class Chance {
     return items[this.#dice.roll(items.length)] as T;
   }
 
-  /** One of the names, each as often as its weight says. */
+  /** One of the names, with these weights. */
   weighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K {
     const entries = Object.entries(weights) as [K, number][];
     let left = this.fraction() * entries.reduce((sum, [, weight]) => sum + weight, 0);

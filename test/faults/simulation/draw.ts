@@ -9,21 +9,21 @@ import type { Habits } from "./journey.ts";
 import type { ModelSpec } from "./process.ts";
 import { type Weather, WEATHERS } from "./scripts.ts";
 
-/** All models that a configuration may have. */
+/** All possible models of a configuration. */
 const IDS = ["m0", "m1", "m2", "m3", "m4"] as const;
 
-/** The longest time limit of a completion. */
+/** The longest timeout of a completion. */
 export const MAX_TOTAL_MS = 90_000;
 
-/** The upstream models' names. */
+/** Names of the upstream models. */
 export const UPSTREAMS = IDS.map((id) => `${id}-upstream`);
 
-/** How an upstream model is next. */
+/** Draws the next behaviour of an upstream model. */
 export function drawWeather(chance: Chance): Weather {
   return chance.percent(50) ? "fair" : chance.pick(WEATHERS);
 }
 
-/** A configuration: the first model is always there, the others mostly. */
+/** Draws a configuration: the first model is always present, the others mostly. */
 export function drawModels(chance: Chance): ModelSpec[] {
   const present = IDS.filter((id) => id === "m0" || chance.percent(99));
   return present.map((id): ModelSpec => {
@@ -47,12 +47,12 @@ export function drawModels(chance: Chance): ModelSpec[] {
   });
 }
 
-/** Some keys of two accounts; which limits there are stays, how large they are may change. */
+/** Draws keys of two accounts. Which limits are set stays fixed; their values may change. */
 export function drawGrants(chance: Chance, beganMs: number): KeyGrant[] {
   const accounts = [drawLimits(chance, 4), drawLimits(chance, 4)];
   const ofFirst = drawLimits(chance, 1);
   return Array.from({ length: chance.between(2, 8) }, (_, index): KeyGrant => {
-    // Some came of the first one by rotation.
+    // Some are rotations of the first one.
     const isOfFirst = index === 0 || chance.percent(20);
     const account = isOfFirst ? 0 : chance.between(0, 1);
     return {
@@ -83,7 +83,7 @@ function drawLimits(chance: Chance, times: number): Limits {
   };
 }
 
-/** Other sizes for the limits that there are. */
+/** Draws new values for the limits that are set. */
 export function redrawLimits(chance: Chance, limits: Limits): Limits {
   const fresh = drawLimits(chance, 1);
   const again = (name: keyof Limits): number | undefined =>
@@ -96,22 +96,22 @@ export function redrawLimits(chance: Chance, limits: Limits): Limits {
   };
 }
 
-/** A request that carries its number. */
+/** Draws a request that contains its number. */
 export function drawRequest(chance: Chance, number: number): CompletionRequest {
   const fallbackModels = IDS.filter(() => chance.percent(25));
   const text = `completion ${number} ${"words ".repeat(chance.between(0, 5))}`;
-  const content = [{ content: { case: "text" as const, value: text } }];
+  const parts = [{ kind: { case: "text" as const, value: text } }];
   return create(CompletionRequestSchema, {
     model: chance.percent(1) ? "nobody" : chance.pick(IDS),
     fallbackModels,
-    messages: [create(MessageSchema, { role: Role.USER, content })],
+    messages: [create(MessageSchema, { role: Role.USER, parts })],
     maxTokens: chance.between(1, 200),
     user: String(number),
     strict: chance.percent(3),
   });
 }
 
-/** What its caller is going to do. Most just wait. */
+/** Draws the caller's behaviour. Most callers just wait. */
 export function drawHabits(chance: Chance): Habits {
   const patience = chance.weighted({ waits: 60, hurries: 12, leaves: 12, tastes: 8, dawdles: 12 });
   return {

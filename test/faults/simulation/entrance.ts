@@ -11,16 +11,16 @@ import type { KeyDirectory } from "./key-directory.ts";
 import type { SimulatedProcess } from "./process.ts";
 import type { Watch } from "./watch.ts";
 
-/** What a caller and the entrance between them stand on. */
+/** Dependencies of a caller and the entrance. */
 export interface EntrancePorts {
-  /** The callers' time: it goes on when a process is killed. */
+  /** The callers' clock: it continues when a process is killed. */
   readonly clock: Clock;
   readonly chance: Chance;
   readonly keys: KeyDirectory;
   readonly watch: Watch;
 }
 
-/** One call as the entrances handle it, over no wire: `inbound/grpc/handlers.ts` and `inbound/http/chat.ts` without their sockets. */
+/** Handles one call as the entrances do, without sockets: `inbound/grpc/handlers.ts` and `inbound/http/chat.ts`. */
 export async function answer(process: SimulatedProcess, journey: Journey, ports: EntrancePorts): Promise<void> {
   const { clock, keys, watch } = ports;
   const { habits, key, number } = journey;
@@ -44,14 +44,14 @@ export async function answer(process: SimulatedProcess, journey: Journey, ports:
       expiresMs: open.expiresMs,
       arrivedMs: sinceMs,
       admitted: () => {
-        if (journey.isAdmitted) watch.breach("limits", "it was let in twice", number);
+        if (journey.isAdmitted) watch.breach("limits", "it was admitted twice", number);
         journey.isAdmitted = true;
         journey.admittedMs = clock.monotonic();
         finished = process.admitted(journey);
         watch.note("admitted", number);
       },
     };
-    // Core empties what it is given; what was asked is for the judge.
+    // Core releases the request; the judge needs a copy.
     const request = { ...journey.request };
     if (journey.isStream)
       await process.completions.stream(request, call, reading(journey, { ...ports, open, process }));
@@ -72,7 +72,7 @@ interface StreamPorts extends EntrancePorts {
   readonly process: SimulatedProcess;
 }
 
-/** Takes a stream as its caller does, who may leave or read slowly. */
+/** Reads a stream as its caller does, which may cancel or read slowly. */
 function reading(journey: Journey, { clock, chance, watch, open, process }: StreamPorts): Emit {
   const { takes, pauses, pauseMs } = journey.habits;
   return (batch) => {
@@ -93,12 +93,12 @@ function receiveWhole({ choices, usage, model, report }: Completion, journey: Jo
   journey.servedModel = model;
   journey.usage = usage;
   journey.isReported = report !== undefined;
-  const contents = choices.flatMap(({ message }) => message?.content ?? []);
-  journey.text = contents.map(({ content }) => (content.case === "text" ? content.value : content.case)).join("|");
+  const parts = choices.flatMap(({ message }) => message?.parts ?? []);
+  journey.text = parts.map(({ kind }) => (kind.case === "text" ? kind.value : kind.case)).join("|");
   if (choices.length !== 1) watch.breach("chunks", `${choices.length} choices`, journey.number);
 }
 
-/** Somebody whose window is full, and who reads on after some time, or never. */
+/** A caller whose flow-control window is full, and which continues to read after a while, or never. */
 class SlowReader implements Drainable {
   readonly #clock: Clock;
   readonly #pauseMs: number;

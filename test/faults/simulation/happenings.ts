@@ -7,7 +7,7 @@ import type { Weather } from "./scripts.ts";
 import type { FakeClock } from "../../support/fake-clock.ts";
 import type { Watch } from "./watch.ts";
 
-/** What can happen to a world. */
+/** The possible events of a world. */
 export interface Fates {
   readonly clock: FakeClock;
   readonly chance: Chance;
@@ -20,12 +20,12 @@ export interface Fates {
 }
 
 /**
- * How a process ends: after its calls, with its successor beside it; after them, with nobody beside it; calls cut off
- * after a moment; or from one moment to the next.
+ * How a process ends: after its calls, with or without an overlapping successor; with its calls cut off after a short
+ * drain; or killed.
  */
 export type Restart = "rolling" | "in turn" | "cut short" | "killed";
 
-/** Lets one thing happen now. */
+/** Triggers one event now. */
 export function happen(fates: Fates): void {
   const { chance, watch, bank, keys, weather } = fates;
   const what = chance.weighted({ weather: 45, bank: 10, keys: 8, revoke: 2, limits: 10, reload: 12, restart: 5 });
@@ -41,7 +41,7 @@ export function happen(fates: Fates): void {
       return upset(bank, fates);
     case "keys":
       keys.setHealth({ isAway: chance.percent(40), delayMs: chance.pick([0, 50, 450, MAX_LOOKUP_MS]) });
-      watch.note("keys are slow or away");
+      watch.note("key look-ups are slow or fail");
       if (chance.percent(25)) later(fates, MAX_LOOKUP_MS, () => keys.revokeOne());
       return later(fates, 4_000, () => keys.setHealth({ isAway: false, delayMs: 0 }));
     case "revoke":
@@ -62,7 +62,7 @@ function upset(bank: Bank, fates: Fates): void {
   bank.state = chance.weighted({ well: 3, away: 4, deaf: 2 });
   bank.delayMs = chance.pick([0, 5, 60, MAX_BANK_DELAY_MS]);
   watch.count(`database: ${bank.state}`);
-  watch.note(`the database is ${bank.state}, and takes ${bank.delayMs} ms`);
+  watch.note(`the database is ${bank.state}, latency ${bank.delayMs} ms`);
   later(fates, 5_000, () => {
     bank.state = "well";
     bank.delayMs = chance.pick([0, 0, 5]);

@@ -1,46 +1,49 @@
 import type { CompletionChunk, CompletionRequest, Usage } from "../../../gen/parley/v1/completion_pb.js";
+import type { ChoiceWriter } from "../../../src/core/chunks.ts";
 import type { Failure } from "../../../src/core/failure.ts";
 import type { CompletionRecord } from "../../../src/core/ledger.ts";
 import type { Model } from "../../../src/core/model.ts";
 import type { SimulatedKey } from "./key-directory.ts";
 import type { Script } from "./scripts.ts";
 
-/** One call of an upstream model, as the model saw it. */
+/** One call of an upstream model, as recorded by the model. */
 export interface UpstreamRecord {
-  /** Unlike every other in this world: every chunk carries it. */
+  /** Unique in this world; every chunk contains it. */
   readonly number: number;
-  /** The model's ID for callers. */
+  /** The public ID of the model. */
   readonly model: Model;
   readonly script: Script;
   readonly signal: AbortSignal;
-  /** Asked for a whole answer, of which nothing is seen before its end. */
+  /** Whether a whole answer was requested, so that nothing arrives before its end. */
   readonly isWhole: boolean;
   readonly startedMs: number;
   endedMs: number | undefined;
   usage: Usage | undefined;
-  /** Batches and chunks of text that were taken from it. */
+  /** Finish reason of its only choice. */
+  readonly writer: ChoiceWriter;
+  /** Batches and text chunks that were read. */
   batches: number;
   chunks: number;
   state: "open" | "ended" | "failed" | "aborted";
-  /** The code of the failure it ended with. */
+  /** Failure code at its end. */
   endedAs: string | undefined;
-  /** Its completion was over before it was: it was still listened to for its count. */
+  /** Whether it continued after the end of its completion, for its token counts. */
   outlived: boolean;
 }
 
-/** What a caller is going to do, drawn when it arrives. */
+/** Behaviour of a caller, drawn when it arrives. */
 export interface Habits {
   readonly deadlineMs: number | undefined;
-  /** Is gone after this time, whatever it has received. */
+  /** Cancels after this time. */
   readonly leavesAfterMs: number | undefined;
-  /** Takes so many batches and closes. */
+  /** Reads this number of batches, and closes the stream. */
   readonly takes: number;
-  /** How long it does not read when it has read enough for now, and how often that is the case, in percent. */
+  /** Duration of a pause in reading, and its probability per batch in percent. */
   readonly pauseMs: number;
   readonly pauses: number;
 }
 
-/** One completion, from its arrival to its end, and everything that its caller could see of it. */
+/** One completion, from its arrival to its end, with everything that its caller received. */
 export class Journey {
   readonly calls: UpstreamRecord[] = [];
   readonly records: CompletionRecord[] = [];
@@ -49,24 +52,24 @@ export class Journey {
   readonly request: CompletionRequest;
   readonly isStream: boolean;
   readonly habits: Habits;
-  /** About as many tokens as the prompt has. The request itself is the gateway's once it is there, and may be emptied. */
+  /** Estimated tokens of the prompt. The gateway may release the request after it has it. */
   readonly promptTokens: number;
   arrivedMs = 0;
-  /** When it was noted as over: it has ended when it is written down. */
+  /** When it ended; the entry is written before. */
   recordedMs: number | undefined;
   endedMs: number | undefined;
   signal: AbortSignal | undefined;
-  /** The gateway knew who asked. */
+  /** Whether authentication succeeded. */
   isAsked = false;
-  /** The first choice, as it was configured then. */
+  /** The primary model, as configured at the start. */
   primary: Model | undefined;
   isAdmitted = false;
   admittedMs = 0;
-  /** Its process was killed: nobody knows how it ended, or with the database away its entry went with the process. */
+  /** Its process was killed: its outcome is unknown, or its entry was lost because the database was unavailable. */
   isLost = false;
-  /** The caller hangs up: ends its own timers. */
+  /** Hangs up: clears the caller's own timers. */
   hangUp: () => void = () => undefined;
-  /** The text so far; of a whole answer all of it. */
+  /** The received text. */
   text = "";
   chunks = 0;
   batches = 0;
@@ -94,7 +97,7 @@ export class Journey {
     return `chatcmpl-${this.number}`;
   }
 
-  /** Whether the caller is gone, its deadline has passed, or the time for all attempts is up. */
+  /** Whether the caller cancelled, its deadline has passed, or the timeout for all attempts. */
   isStopped(nowMs: number): boolean {
     if (this.signal?.aborted === true) return true;
     return this.isAdmitted && nowMs >= this.admittedMs + (this.primary?.timeouts.totalMs ?? Infinity);
@@ -105,7 +108,7 @@ export class Journey {
     this.recordedMs = nowMs;
   }
 
-  /** What the caller received. Answers what is wrong with it, if anything. */
+  /** Records what the caller received. Returns an error, if any. */
   receive(batch: readonly CompletionChunk[]): string | undefined {
     this.batches += 1;
     let wrong = batch.length === 0 ? "an empty batch" : undefined;
@@ -117,12 +120,12 @@ export class Journey {
         this.servedModel = event.value.model;
       } else if (event.case === "report") this.isReported = true;
       else if (event.case === "usage") this.usage = event.value;
-      else if (event.case === "delta") wrong ??= this.#add(event.value.content.value);
+      else if (event.case === "partDelta") wrong ??= this.#add(event.value.content.value);
     }
     return wrong;
   }
 
-  /** Every chunk is the next one of the only call that may speak: the last one. */
+  /** Every chunk must be the next one of the last call. */
   #add(text: unknown): string | undefined {
     const call = this.calls.at(-1);
     const expected = call === undefined ? "nothing" : textOf(call.number, this.chunks);
@@ -132,15 +135,15 @@ export class Journey {
   }
 }
 
-/** What the chunk with this index of this call says. */
+/** Text of the chunk with this index. */
 export function textOf(call: number, index: number): string {
   return `${call}.${index} `;
 }
 
-/** About as many tokens as the prompt has, by the documented rule: a quarter of its bytes, and four for each message. */
+/** Estimated tokens of the prompt, as documented: a quarter of its bytes, and four for each message. */
 function promptEstimate({ messages }: CompletionRequest): number {
   let bytes = 0;
-  for (const { content } of messages)
-    for (const part of content) if (part.content.case === "text") bytes += Buffer.byteLength(part.content.value);
+  for (const { parts } of messages)
+    for (const { kind } of parts) if (kind.case === "text") bytes += Buffer.byteLength(kind.value);
   return Math.ceil(bytes / 4) + 4 * messages.length;
 }

@@ -11,13 +11,13 @@ import type { SimulatedProcess } from "./process.ts";
 import { SENT_BYTES } from "./upstreams.ts";
 import type { Watch } from "./watch.ts";
 
-/** What the databases may take away from a deadline: the look-up of the key, the hold of money, two batches of entries. */
+/** Maximum database latency beyond a deadline: key look-up, budget hold, and two batches of entries. */
 const GRACE_MS = MAX_LOOKUP_MS + 3 * MAX_BANK_DELAY_MS + 50;
 
-/** And of them: its own batch and the one before it. */
+/** Maximum time to write an entry: its own batch and the one before. */
 const WRITING_MS = 2 * MAX_BANK_DELAY_MS + 5;
 
-/** What is judged, and who is told. */
+/** A completion and its surroundings. */
 export interface Case {
   readonly journey: Journey;
   readonly process: SimulatedProcess;
@@ -25,7 +25,7 @@ export interface Case {
   readonly watch: Watch;
 }
 
-/** Judges a completion at the moment of its end, as its caller sees it. */
+/** Judges a completion when it ends, from its caller's side. */
 export function judgeEnd({ journey, process, bank, watch }: Case): void {
   const { calls, signal, records, number, isAsked, isAdmitted } = journey;
   const settles = isSettling(journey, process.clock.monotonic());
@@ -39,30 +39,30 @@ export function judgeEnd({ journey, process, bank, watch }: Case): void {
     judgeCall(call, journey, watch);
     if (call.state === "open") watch.breach("end", `call ${call.number} is open`, number);
     if (getEventListeners(call.signal, "abort").length > 0)
-      watch.breach("end", `call ${call.number} is listened for`, number);
+      watch.breach("end", `call ${call.number} still has an abort listener`, number);
   }
   if (signal !== undefined && getEventListeners(signal, "abort").length > 0)
-    watch.breach("end", "its signal is listened to", number);
+    watch.breach("end", "its signal still has an abort listener", number);
   const outcome = outcomeOf(journey);
-  if (!isReportedTo(journey, outcome)) watch.breach("ledger", `its caller was not told ${outcome}`, number);
+  if (!isReportedTo(journey, outcome)) watch.breach("ledger", `its caller did not receive ${outcome}`, number);
   const [record] = records;
   if (record !== undefined) judgeRecord(journey, record, watch);
-  // The end is not told before the entry is durable, unless nobody can write it.
+  // The entry must be durable before the end is reported, unless the ledger is unavailable.
   if (isAdmitted && !settles && !bank.entries.has(journey.id) && !process.ledger.state().away)
-    watch.breach("ledger", "its end was told before it was written down", number);
-  if (isAdmitted && !mayAsk(journey)) watch.breach("keys", "its key may not use what it asked for", number);
-  if (!isAdmitted && calls.length > 0) watch.breach("limits", "it was not let in, and called", number);
+    watch.breach("ledger", "its end was reported before its entry was durable", number);
+  if (isAdmitted && !mayAsk(journey)) watch.breach("keys", "its key has no permission for a requested model", number);
+  if (!isAdmitted && calls.length > 0) watch.breach("limits", "it was refused but caused upstream calls", number);
   watch.count(`outcomes: ${outcome}`);
 }
 
 function judgeRecord(journey: Journey, record: CompletionRecord, watch: Watch): void {
   const outcome = outcomeOf(journey);
   if (record.outcome !== outcome)
-    watch.breach("ledger", `${record.outcome} is recorded, it was ${outcome}`, journey.number);
+    watch.breach("ledger", `outcome ${record.outcome} is recorded, expected ${outcome}`, journey.number);
   judgeAttempts(journey, record.attempts, watch);
 }
 
-/** Whether its last call was, or still is, listened to beyond its end. */
+/** Whether its last call continues, or continued, after the end for its token counts. */
 function isSettling(journey: Journey, nowMs: number): boolean {
   const last = journey.calls.at(-1);
   if (last === undefined) return false;
@@ -70,7 +70,7 @@ function isSettling(journey: Journey, nowMs: number): boolean {
   return last.model.timeouts.settleMs > 0 && journey.isStopped(nowMs);
 }
 
-/** Judges at rest a call that was listened to beyond the end of its completion. */
+/** Judges, at the end of the world, a call that continued after the end of its completion. */
 function judgeSettling(journey: Journey, watch: Watch): void {
   const { calls, records, number, endedMs = 0 } = journey;
   const last = calls.at(-1)!;
@@ -78,103 +78,104 @@ function judgeSettling(journey: Journey, watch: Watch): void {
   judgeCall(last, journey, watch);
   const breach = (what: string): void => watch.breach("end", what, number);
   if (last.state === "open") breach(`call ${last.number} is open`);
-  if (getEventListeners(last.signal, "abort").length > 0) breach(`call ${last.number} is listened for`);
-  if ((last.endedMs ?? Infinity) > endedMs + settleMs) breach(`call ${last.number} was listened to for too long`);
+  if (getEventListeners(last.signal, "abort").length > 0) breach(`call ${last.number} still has an abort listener`);
+  if ((last.endedMs ?? Infinity) > endedMs + settleMs)
+    breach(`call ${last.number} continued for longer than settle_ms`);
   const [record] = records;
   if (records.length !== 1 || record === undefined) return watch.breach("ledger", `${records.length} records`, number);
   judgeRecord(journey, record, watch);
 }
 
-/** Whether the key may use every model that the request names. */
+/** Whether the key may use every model in the request. */
 function mayAsk({ key, request }: Journey): boolean {
   const { models } = key.grant.record;
   return models === "all" || [request.model, ...request.fallbackModels].every((model) => models.includes(model));
 }
 
-/** Whoever did not leave is told how it ended. */
+/** Whether a caller that did not cancel received the outcome. */
 function isReportedTo({ failure, isReported }: Journey, outcome: string): boolean {
   return isReported || failure?.code === outcome;
 }
 
-/** All of what was said, once, and by the model that is named. */
+/** The text must be complete, without repetitions, and from the named model. */
 function judgeContent(
   { calls, isStream, isReported, text, chunks, servedModel, usage, number }: Journey,
   watch: Watch,
 ): void {
   const last = calls.at(-1);
   const breach = (what: string): void => watch.breach("chunks", what, number);
-  if (isReported && (last?.state !== "ended" || last.batches === 0)) breach("it was served by nobody");
+  if (isReported && (last?.state !== "ended" || last.batches === 0)) breach("it was served without a successful call");
   if (servedModel !== undefined && servedModel !== last?.model.id)
-    breach(`${servedModel} is said to have answered, ${last?.model.id} did`);
+    breach(`reported model ${servedModel}, expected ${last?.model.id}`);
   if (isStream && last !== undefined) {
     if (last.outlived || last.state === "open" ? chunks > last.chunks : chunks !== last.chunks)
-      breach(`${last.chunks} chunks were given, ${chunks} arrived`);
+      breach(`${last.chunks} chunks were sent, ${chunks} arrived`);
     for (const earlier of calls.slice(0, -1))
-      if (earlier.batches > 0) breach(`call ${earlier.number} had spoken before`);
+      if (earlier.batches > 0) breach(`call ${earlier.number} had sent content before`);
   }
   if (!isStream && isReported && last !== undefined) {
     const said = Array.from({ length: last.chunks }, (_, index) => textOf(last.number, index)).join("");
-    if (text !== said) breach(`${text} arrived, ${said} was said`);
+    if (text !== said) breach(`${text} arrived, ${said} was sent`);
   }
-  if (isReported && !sameUsage(usage, last?.usage)) breach("another usage than the provider's");
+  if (isReported && !sameUsage(usage, last?.usage)) breach("the usage differs from the provider's");
 }
 
-/** Nobody waits beyond a deadline, be it the caller's, the gateway's, or that of a reader who does not read. */
+/** No call may exceed its deadline: the caller's, the gateway's, or that of a slow reader. */
 function judgeTime(
   { arrivedMs, recordedMs, endedMs = Infinity, habits, primary, isStream, number }: Journey,
   watch: Watch,
 ): void {
   const totalMs = primary?.timeouts.totalMs ?? 0;
   if (recordedMs !== undefined && endedMs - recordedMs > WRITING_MS)
-    watch.breach("end", `it waited ${endedMs - recordedMs} ms to be written down`, number);
+    watch.breach("end", `writing its entry took ${endedMs - recordedMs} ms`, number);
   const readingMs = isStream && habits.pauses > 0 ? WRITE_STALL_MS + 1 : 0;
   const boundMs = Math.min(totalMs + readingMs, habits.deadlineMs ?? Infinity, habits.leavesAfterMs ?? Infinity);
   if (endedMs - arrivedMs > boundMs + GRACE_MS)
-    watch.breach("end", `it took ${endedMs - arrivedMs} ms, and ${boundMs} are the most`, number);
+    watch.breach("end", `it took ${endedMs - arrivedMs} ms, at most ${boundMs} are permitted`, number);
 }
 
-/** Before its first content a call has that long, and after it nobody asks for how long it took to come. */
+/** The first-content timeout applies before the first content, and only then. */
 function judgeCall(call: UpstreamRecord, { isStream, number }: Journey, watch: Watch): void {
   const { signal, batches, startedMs, endedMs = Infinity } = call;
   const { firstContentMs, idleMs, settleMs } = call.model.timeouts;
   const settledMs = call.outlived ? settleMs : 0;
   const limitMs = (isStream ? firstContentMs : firstContentMs + idleMs) + settledMs;
   if (batches === 0 && endedMs - startedMs > limitMs)
-    watch.breach("end", `call ${call.number} said nothing for ${endedMs - startedMs} ms`, number);
+    watch.breach("end", `call ${call.number} sent nothing for ${endedMs - startedMs} ms`, number);
   const wasLate = signal.reason instanceof Failure && signal.reason.message.includes("did not answer in time");
   if (isStream && batches > 0 && wasLate)
-    watch.breach("end", `call ${call.number} was ended while it answered`, number);
+    watch.breach("end", `the first-content timeout ended call ${call.number} after its first content`, number);
 }
 
-/** Every call is an attempt that is reported, in order, and nothing else is but what was skipped. */
+/** Every call must be recorded as an attempt, in order; other attempts must be skipped ones. */
 function judgeAttempts({ calls, number }: Journey, attempts: LedgerEntry["attempts"], watch: Watch): void {
   const reported = attempts.filter(({ outcome }) => outcome !== "skipped");
   const models = calls.map(({ model }) => model.id).join();
   if (reported.map(({ model }) => model).join() !== models)
     watch.breach(
       "attempts",
-      `${models} were called, ${reported.map(({ model }) => model).join()} are reported`,
+      `${models} were called, but ${reported.map(({ model }) => model).join()} are recorded`,
       number,
     );
   for (const [index, { outcome }] of reported.entries()) {
     const call = calls[index];
-    // What became of it when nobody waited any more is no attempt's outcome.
+    // The result of a call that continued after the end is not the attempt's outcome.
     if (call === undefined || (call.outlived && outcome !== "served")) continue;
     if ((outcome === "served") !== (call.state === "ended" && call.batches > 0))
-      watch.breach("attempts", `call ${call.number} ${call.state}, and ${outcome} is reported`, number);
+      watch.breach("attempts", `call ${call.number} ${call.state}, but ${outcome} is recorded`, number);
   }
 }
 
-/** How it ended, by what could be seen of it. */
+/** The visible outcome. */
 export function outcomeOf({ isReported, failure, calls, chunks, isStream }: Journey): string {
   if (isReported) return "served";
   const last = calls.at(-1);
-  // Once content has arrived, how its call ends is how it ends.
+  // After the first content the outcome is that of the call.
   if (isStream && chunks > 0 && last?.state === "failed" && !last.outlived) return last.endedAs ?? "internal";
   return failure?.code ?? "nothing";
 }
 
-/** Judges at rest what was written down of a completion. */
+/** Judges the ledger entry of a completion, at the end of the world. */
 export function judgeEntry({ journey, process, bank, watch }: Case): void {
   const { id, number, isAdmitted, isLost } = journey;
   const entry = bank.entries.get(id);
@@ -188,16 +189,16 @@ export function judgeEntry({ journey, process, bank, watch }: Case): void {
   const expected = expectedEntry(journey);
   for (const [field, value] of Object.entries(expected)) {
     const found = entry[field as keyof typeof expected];
-    if (found !== value) watch.breach("ledger", `${field}: ${String(found)} in place of ${String(value)}`, number);
+    if (found !== value) watch.breach("ledger", `${field}: ${String(found)}, expected ${String(value)}`, number);
   }
   const { tokens, estimated, costMicroUsd } = expectedTokens(journey);
   const { prompt, completion, cached } = entry.tokens;
   const found = `${prompt}, ${completion}, ${cached}, ${entry.estimated}, ${entry.costMicroUsd}`;
   const right = `${tokens.prompt}, ${tokens.completion}, ${tokens.cached}, ${estimated}, ${costMicroUsd}`;
-  if (found !== right) watch.breach("ledger", `tokens and cost: ${found} in place of ${right}`, number);
+  if (found !== right) watch.breach("ledger", `tokens and cost: ${found}, expected ${right}`, number);
   const used = process.rates.usedBy(id);
   if (used !== undefined && used !== prompt + completion)
-    watch.breach("limits", `${used} tokens were given back as used, ${prompt + completion} were`, number);
+    watch.breach("limits", `${used} used tokens were reported, expected ${prompt + completion}`, number);
 }
 
 function expectedEntry(journey: Journey) {
@@ -222,7 +223,7 @@ interface Expected {
   readonly costMicroUsd: number;
 }
 
-/** All that providers may bill for it. */
+/** Billable tokens of the completion. */
 function expectedTokens(journey: Journey): Expected {
   const all = journey.calls.map((call) => expectedOf(call, journey));
   const sum = (of: (one: Expected) => number): number => all.reduce((total, one) => total + of(one), 0);
@@ -238,8 +239,8 @@ function expectedTokens(journey: Journey): Expected {
 }
 
 /**
- * What one call may be billed: what the provider counted, if that was heard; nothing when it refused before it said anything;
- * else what it said or can have generated in its time, whichever is more, and no more than it was allowed to.
+ * Billable tokens of one call: the provider's count, if it was received; zero after a refusal before any content; else
+ * the larger of the received text and what can have been generated in the time, at most the maximum.
  */
 function expectedOf(call: UpstreamRecord, journey: Journey): Expected {
   const { request, isStream, promptTokens } = journey;
@@ -248,7 +249,7 @@ function expectedOf(call: UpstreamRecord, journey: Journey): Expected {
   };
   const isLast = call === journey.calls.at(-1);
   const { usage } = call;
-  // Of a whole answer that broke off nothing is known, unless it was fetched as a stream for a caller who has left.
+  // A broken whole answer has no counts, unless it was fetched as a stream for a caller that cancelled.
   const isHeard = call.state === "ended" || (isStream && isLast) || (!call.isWhole && call.outlived);
   if (usage !== undefined && isHeard && (isLast || call.outlived))
     return priced(
@@ -263,7 +264,7 @@ function expectedOf(call: UpstreamRecord, journey: Journey): Expected {
   const elapsedMs = (call.endedMs ?? 0) - call.startedMs;
   const generated = isServed ? 0 : Math.ceil((elapsedMs / 1000) * call.model.maxTokensPerSecond);
   const completion = Math.min(Math.max(Math.ceil(said), generated), request.maxTokens ?? 0);
-  // Under a budget a prompt without a count is booked by its bound, unless its answer was complete.
+  // Under a budget an uncounted prompt is booked with its upper bound, unless the answer was complete.
   const { record, accountLimits } = journey.key.grant;
   const hasBudget = [record.limits, accountLimits].some((limits) => limits.monthlyBudgetMicroUsd !== undefined);
   const prompt = hasBudget && !isServed ? SENT_BYTES : promptTokens;

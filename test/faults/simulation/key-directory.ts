@@ -6,44 +6,44 @@ import type { Limits } from "../../../src/core/principal.ts";
 import type { Chance } from "./chance.ts";
 import type { Watch } from "./watch.ts";
 
-/** One key, as its owner knows it. */
+/** One key, as its owner sees it. */
 export interface SimulatedKey {
   readonly id: string;
   readonly secret: string;
   readonly hash: string;
   grant: KeyGrant;
   revokedMs: number | undefined;
-  /** Every process was told at once. */
-  revokedAloud: boolean;
+  /** Whether every process was notified at once. */
+  isNotified: boolean;
 }
 
-/** The longest that it takes to look up a key: longer than a process waits for what it knows already. */
+/** Maximum latency of a look-up: longer than a process waits before it uses cached keys. */
 export const MAX_LOOKUP_MS = 800;
-/** What the documentation promises of a revocation that a process has not heard of. */
+/** Documented time until an unnotified revocation takes effect. */
 const PROMISED_MS = 5_000;
-/** For so long somebody goes on trying with a key that was revoked. */
-const LATELY_MS = 10_000;
-/** And as long as the database cannot be asked. */
+/** How long callers continue to use a revoked key. */
+const RECENTLY_MS = 10_000;
+/** Documented time that cached keys work while the database is unavailable. */
 const STALE_MS = 60_000;
 
-/** Secrets have nothing to do with what happens: the same ones serve every world. */
+/** The values of secrets do not matter, so all worlds share them. */
 const secrets = Array.from({ length: 8 }, () => {
   const secret = generateApiKey();
   return { secret, hash: hashApiKey(secret) };
 });
 
-/** The keys of all processes, as the database keeps them, and the promise about revoked ones. */
+/** The keys of all processes, as in a database. Checks that revoked keys are refused. */
 export class KeyDirectory implements KeyLookup {
   readonly keys: readonly SimulatedKey[];
   readonly #clock: Clock;
   readonly #chance: Chance;
   readonly #watch: Watch;
   readonly #listeners = new Set<(hash: string | undefined) => void>();
-  /** How many look-ups of each key are on their way. */
+  /** Look-ups in flight by key. */
   readonly #asked = new Map<string, number>();
   #isAway = false;
   #delayMs = 0;
-  /** Since when it has been well. */
+  /** Start of the current healthy period. */
   #wellSinceMs = 0;
 
   constructor({ clock, chance, watch }: { clock: Clock; chance: Chance; watch: Watch }, grants: readonly KeyGrant[]) {
@@ -51,7 +51,7 @@ export class KeyDirectory implements KeyLookup {
     this.#chance = chance;
     this.#watch = watch;
     this.keys = grants.map((grant, index) => {
-      return { id: grant.record.id, ...secrets[index]!, grant, revokedMs: undefined, revokedAloud: false };
+      return { id: grant.record.id, ...secrets[index]!, grant, revokedMs: undefined, isNotified: false };
     });
   }
 
@@ -60,7 +60,7 @@ export class KeyDirectory implements KeyLookup {
     return () => void this.#listeners.delete(changed);
   }
 
-  /** From now on every look-up takes so long, or fails. */
+  /** Sets the latency of look-ups, or makes them fail. */
   setHealth({ isAway, delayMs }: { readonly isAway: boolean; readonly delayMs: number }): void {
     if (!isAway && delayMs === 0 && (this.#isAway || this.#delayMs > 0)) this.#wellSinceMs = this.#clock.monotonic();
     this.#isAway = isAway;
@@ -69,7 +69,7 @@ export class KeyDirectory implements KeyLookup {
   }
 
   async findByHash(hash: string): Promise<KeyGrant | undefined> {
-    // An answer may be on its way for long, and old news when it arrives.
+    // A delayed response may be outdated when it arrives.
     const before = this.#chance.percent(50) ? this.#read(hash) : undefined;
     if (this.#delayMs > 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -82,15 +82,17 @@ export class KeyDirectory implements KeyLookup {
     return before ?? this.#read(hash);
   }
 
-  /** Mostly one that works, as far as its holder knows; often one that was revoked a while ago. */
+  /** Mostly a valid key; often one that was revoked recently. */
   pick(): SimulatedKey {
     const working = this.#working();
-    const lately = this.keys.filter(({ revokedMs = -Infinity }) => revokedMs > this.#clock.monotonic() - LATELY_MS);
-    if (lately.length > 0 && this.#chance.percent(25)) return this.#chance.pick(lately);
+    const recentlyRevoked = this.keys.filter(
+      ({ revokedMs = -Infinity }) => revokedMs > this.#clock.monotonic() - RECENTLY_MS,
+    );
+    if (recentlyRevoked.length > 0 && this.#chance.percent(25)) return this.#chance.pick(recentlyRevoked);
     return this.#chance.pick(working.length > 0 && this.#chance.percent(90) ? working : this.keys);
   }
 
-  /** Revokes one, unless it is the last that works: mostly one that is being looked up. */
+  /** Revokes a key, unless it is the last valid one: mostly one with a look-up in flight. */
   revokeOne(): void {
     const working = this.#working();
     if (working.length < 2) return;
@@ -98,17 +100,21 @@ export class KeyDirectory implements KeyLookup {
     const key = this.#chance.pick(asked.length > 0 && this.#chance.percent(70) ? asked : working);
     key.revokedMs = this.#clock.monotonic();
     key.grant = { ...key.grant, record: { ...key.grant.record, revokedAtMs: this.#clock.now() } };
-    const heard = this.#chance.weighted({ aloud: 6, vaguely: 2, silently: 2 });
-    key.revokedAloud = heard === "aloud";
-    this.#watch.count(`keys revoked ${heard}`);
-    this.#watch.note(`${key.id} is revoked ${heard}`);
-    if (heard === "aloud") this.#tell(key.hash);
-    else if (heard === "vaguely") this.#tell(undefined);
+    const notice = this.#chance.weighted({
+      "with a notification": 6,
+      "with a general notification": 2,
+      "without notification": 2,
+    });
+    key.isNotified = notice === "with a notification";
+    this.#watch.count(`keys revoked ${notice}`);
+    this.#watch.note(`${key.id} is revoked ${notice}`);
+    if (notice === "with a notification") this.#tell(key.hash);
+    else if (notice === "with a general notification") this.#tell(undefined);
   }
 
   changeLimits(key: SimulatedKey, change: Partial<Limits>): void {
     const { keyFamilyId } = key.grant.record;
-    this.#watch.note(`the keys of ${keyFamilyId} have other limits: ${JSON.stringify(change)}`);
+    this.#watch.note(`the keys of ${keyFamilyId} have new limits: ${JSON.stringify(change)}`);
     for (const each of this.keys) {
       const { record } = each.grant;
       if (record.keyFamilyId !== keyFamilyId) continue;
@@ -117,18 +123,18 @@ export class KeyDirectory implements KeyLookup {
     }
   }
 
-  /** A request whose authentication began at `sinceMs` was let in as `key`: was that right? */
+  /** Checks whether a request whose authentication began at `sinceMs` was rightly admitted with `key`. */
   judge(key: SimulatedKey, { sinceMs, journey }: { readonly sinceMs: number; readonly journey: number }): void {
-    const { revokedMs, revokedAloud, grant } = key;
+    const { revokedMs, isNotified, grant } = key;
     const { expiresAtMs } = grant.record;
     if (expiresAtMs !== undefined && expiresAtMs <= this.#clock.now())
-      this.#watch.breach("keys", `${key.id} has expired and was let in`, journey);
-    // In the same instant: nobody can say which was first.
+      this.#watch.breach("keys", `${key.id} has expired and was accepted`, journey);
+    // At the same instant the order is undefined.
     if (revokedMs === undefined || sinceMs <= revokedMs) return;
-    // Where nobody was told, the answer that was given last holds for its time.
-    const holdsMs = revokedAloud ? 0 : this.#wellSinceMs <= revokedMs ? PROMISED_MS : STALE_MS;
+    // Without a notification the cached record is used until it expires.
+    const holdsMs = isNotified ? 0 : this.#wellSinceMs <= revokedMs ? PROMISED_MS : STALE_MS;
     if (sinceMs >= revokedMs + holdsMs)
-      this.#watch.breach("keys", `${key.id} was revoked ${sinceMs - revokedMs} ms ago and was let in`, journey);
+      this.#watch.breach("keys", `${key.id} was revoked ${sinceMs - revokedMs} ms ago and was accepted`, journey);
   }
 
   #working(): SimulatedKey[] {

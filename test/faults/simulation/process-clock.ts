@@ -1,6 +1,6 @@
 import type { Clock } from "../../../src/core/clock.ts";
 
-/** The time of one process: that of its world, but its timers end with it. */
+/** Clock of one process: that of its world, but its timers end with it. */
 export class ProcessClock implements Clock {
   readonly #world: Clock;
   readonly #set = new Set<() => void>();
@@ -32,7 +32,7 @@ export class ProcessClock implements Clock {
     return cancel;
   }
 
-  /** How many timers are set. */
+  /** Number of pending timers. */
   get pending(): number {
     return this.#set.size;
   }
@@ -41,13 +41,13 @@ export class ProcessClock implements Clock {
     return this.#isDead;
   }
 
-  /** The process is gone: none of its timers goes off any more. */
+  /** Cancels all timers of the killed process. */
   kill(): void {
     this.#isDead = true;
     for (const cancel of this.#set) cancel();
   }
 
-  /** What somebody outside answers to this process: nothing any more, once it is gone. */
+  /** Forwards a result to this process; never settles once the process is gone. */
   async hear<T>(answer: Promise<T>): Promise<T> {
     try {
       return await answer;

@@ -30,7 +30,7 @@ export interface ModelSpec {
   readonly maxTokensPerSecond: number;
 }
 
-/** What a process stands on. */
+/** Dependencies of a process. */
 export interface Surroundings {
   readonly clock: FakeClock;
   readonly sky: Sky;
@@ -42,7 +42,7 @@ export interface Surroundings {
 const BREAKER = { failures: 5, openMs: 2_000, maxOpenMs: 10_000 };
 const BACKOFF = { baseMs: 250, capMs: 2_000 };
 
-/** One gateway without its sockets: the parts, joined as `gateway/gateway.ts` joins them, on the time of a world. */
+/** One gateway without sockets: its parts, connected as in `gateway/gateway.ts`, on a world's clock. */
 export class SimulatedProcess {
   readonly number: number;
   readonly clock: ProcessClock;
@@ -53,7 +53,7 @@ export class SimulatedProcess {
   readonly limiter: OwnedLimiter;
   readonly rates: WatchedRates;
   readonly router: OwnedRouter;
-  /** Completions under way by the provider of their first choice. */
+  /** Completions in flight by provider of their primary model. */
   readonly requests = new Map<string, number>();
   readonly #around: Surroundings;
   readonly #attempts: AttemptWatch;
@@ -96,7 +96,8 @@ export class SimulatedProcess {
     this.ledger = createLedger({
       store: { insert: (entries) => clock.hear(bank.insert(entries)) },
       clock,
-      onTrouble: (trouble) => sky.watch.note(`process ${number}: ledger ${trouble === undefined ? "back" : "away"}`),
+      onTrouble: (trouble) =>
+        sky.watch.note(`process ${number}: ledger ${trouble === undefined ? "available" : "unavailable"}`),
     });
     this.authenticator = createAuthenticator({
       store: { findByHash: (hash) => clock.hear(keys.findByHash(hash)) },
@@ -121,7 +122,7 @@ export class SimulatedProcess {
     this.completions = createCompletions({ router, permit, limiter, ledger, recorder, clock });
   }
 
-  /** As the gateway's: calls under way end with what they began with. */
+  /** As the gateway: calls in flight end with the configuration of their start. */
   reload(models: readonly ModelSpec[]): void {
     const before = this.#provider!;
     this.router.replace(this.#connect(models));
@@ -129,7 +130,7 @@ export class SimulatedProcess {
     void this.calls.passed().then(() => before.close());
   }
 
-  /** The completion was let in: from now on it is one of its provider's requests. Answers what ends that. */
+  /** Counts an admitted completion for its provider. Returns the function that ends that. */
   admitted({ primary }: Journey): () => void {
     const provider = primary?.providerName ?? "";
     const count = (by: number): void => void this.requests.set(provider, (this.requests.get(provider) ?? 0) + by);
@@ -137,7 +138,7 @@ export class SimulatedProcess {
     return () => count(-1);
   }
 
-  /** Lets calls under way end, ends those that take longer, and closes. Answers with the entries that nobody took. */
+  /** Drains: lets calls in flight end, aborts those that exceed the time, and closes. Returns the unwritten entries. */
   async stop(drainMs: number): Promise<readonly NewLedgerEntry[]> {
     const { settling } = this.completions;
     await drainCalls([], { calls: this.calls, settling, clock: this.clock, drainMs });
@@ -145,11 +146,12 @@ export class SimulatedProcess {
     this.limiter.close();
     const left = await this.ledger.close();
     const { watch } = this.#around.sky;
-    if (this.clock.pending > 0) watch.breach("end", `${this.clock.pending} timers outlive process ${this.number}`);
+    if (this.clock.pending > 0)
+      watch.breach("end", `${this.clock.pending} timers are pending after process ${this.number} has closed`);
     if (this.rates.outstanding().length > 0)
-      watch.breach("limits", `${this.rates.outstanding().join()} of process ${this.number} gave nothing back`);
+      watch.breach("limits", `${this.rates.outstanding().join()} of process ${this.number} were not released`);
     const busy = [...this.requests.values()].some((count) => count !== 0);
-    if (busy) watch.breach("end", `process ${this.number} has completions under way at its end`);
+    if (busy) watch.breach("end", `process ${this.number} has completions in flight after close`);
     const subjects = this.#around.keys.keys.flatMap(({ grant: { record, accountLimits } }) => [
       [`key:${record.keyFamilyId}`, record.limits] as const,
       [`account:${record.accountId}`, accountLimits] as const,
@@ -158,7 +160,7 @@ export class SimulatedProcess {
     return left;
   }
 
-  /** It is gone, from one moment to the next. */
+  /** Kills the process. */
   kill(): void {
     this.#unsubscribe();
     this.clock.kill();

@@ -1,11 +1,11 @@
 import { Failure, type FailureCode } from "../../../src/core/failure.ts";
 import type { Chance } from "./chance.ts";
 
-/** How an upstream model is for a while. */
+/** Temporary behaviour of an upstream model. */
 export const WEATHERS = ["fine", "fair", "stormy", "down", "limiting", "slow", "cutting"] as const;
 export type Weather = (typeof WEATHERS)[number];
 
-/** The ways in which one call can end. */
+/** How one call can end. */
 type Ending =
   | "well"
   | "refused"
@@ -54,21 +54,21 @@ const ENDINGS: Readonly<Record<Weather, Readonly<Partial<Record<Ending, number>>
   cutting: { cut: 40, "error in the middle": 20, "error instead of the end": 20, stalls: 10, well: 10 },
 };
 
-/** What one call of an upstream model does. */
+/** Script of one call of an upstream model. */
 export interface Script {
   readonly ending: Ending;
-  /** How many chunks each batch has; each batch is waited for. */
+  /** Number of chunks per batch; each batch is awaited. */
   readonly batches: readonly number[];
-  /** Silences: before the first batch, and between them. Infinity never ends by itself. */
+  /** Pauses before the first batch and between batches. Infinity never ends by itself. */
   readonly firstMs: number;
   readonly gapMs: number;
-  /** The batch after which it says its usage; undefined when it never does. */
+  /** The batch after which the usage is sent; undefined for none. */
   readonly usageAfter: number | undefined;
-  /** How it fails after its last batch; undefined when it ends well. */
+  /** Failure after the last batch; undefined for success. */
   readonly failure: Error | undefined;
 }
 
-/** Draws what a call does in this weather, and where its time limits matter, goes to both sides of them. */
+/** Draws the script of a call from the model's behaviour, with durations on both sides of its timeouts. */
 export function drawScript(chance: Chance, weather: Weather, idleMs: number): Script {
   const ending = chance.weighted(ENDINGS[weather]);
   const slowly = weather === "slow" ? 6 : 1;

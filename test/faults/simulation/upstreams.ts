@@ -5,10 +5,12 @@ import {
   FinishReason,
   UsageSchema,
 } from "../../../gen/parley/v1/completion_pb.js";
-import { deltaChunk, finishChunk, usageChunk } from "../../../src/core/chunks.ts";
+import { ChoiceWriter, usageChunk } from "../../../src/core/chunks.ts";
+import { OmissionReason } from "../../../gen/parley/v1/report_pb.js";
 import type { Clock } from "../../../src/core/clock.ts";
 import { Failure } from "../../../src/core/failure.ts";
 import type { Model } from "../../../src/core/model.ts";
+import { omission } from "../../../src/core/provider-options.ts";
 import type { Answer, Emit, Provider, Translation, UpstreamCall, UpstreamModel } from "../../../src/core/provider.ts";
 import { foldStream } from "../../support/fold.ts";
 import { PLAINLY_SENT } from "../../support/scripted-provider.ts";
@@ -17,25 +19,25 @@ import { type Journey, textOf, type UpstreamRecord } from "./journey.ts";
 import { drawScript, type Weather } from "./scripts.ts";
 import type { Watch } from "./watch.ts";
 
-/** What the upstream models of all processes share. */
+/** Shared state of the upstream models of all processes. */
 export interface Sky {
   readonly chance: Chance;
   readonly watch: Watch;
-  /** By the upstream model's name. */
+  /** Behaviour by upstream model name. */
   readonly weather: Map<string, Weather>;
   journeyOf(tag: string): Journey;
-  /** A number that no other call has. */
+  /** Returns a unique number for a call. */
   nextCall(): number;
 }
 
-/** Is told of the calls of one process's upstream models. */
+/** Observes the upstream calls of one process. */
 export interface CallWatch {
   began(call: UpstreamRecord, journey: Journey): void;
   committed(call: UpstreamRecord): void;
   ended(call: UpstreamRecord, failure: unknown): void;
 }
 
-/** A configured provider of one process: what each call does is drawn from the weather, and every chunk has its number. */
+/** A configured provider of one process: draws a script for each call, and numbers every chunk. */
 export class Upstreams implements Provider {
   readonly #clock: Clock;
   readonly #sky: Sky;
@@ -60,12 +62,12 @@ export class Upstreams implements Provider {
     this.#modelOf = modelOf;
   }
 
-  /** The body is the completion's tag. What a model cannot take depends on it and on nothing else. */
+  /** The body is the completion's tag, which also determines what a model cannot accept. */
   translate({ user, maxTokens }: CompletionRequest, { name }: UpstreamModel, mode: "whole" | "stream"): Translation {
     const tag = user ?? "";
     const number = Number(tag) + name.length + name.charCodeAt(1);
     if (number % 23 === 0) throw new Failure("invalid_request", "This model cannot take this.");
-    const omitted = number % 7 === 0 ? ["seed"] : [];
+    const omitted = number % 7 === 0 ? [omission("seed", OmissionReason.UNSUPPORTED)] : [];
     const streamed = mode === "stream" || number % 4 === 0;
     return {
       body: Buffer.from(tag),
@@ -106,7 +108,7 @@ export class Upstreams implements Provider {
       const patience = call.script.ending === "stalls" ? Infinity : batches.length === 0 ? firstMs : gapMs;
       await this.#wait(patience, batches.length === 0 ? Infinity : idleMs, signal);
       if (failure !== undefined) throw failure;
-      // An adapter does not take nothing for a whole answer.
+      // An adapter does not accept an empty whole answer.
       if (batches.length === 0 && !journey.isStream) throw EMPTY;
       call.state = "ended";
     } catch (thrown) {
@@ -118,7 +120,7 @@ export class Upstreams implements Provider {
       call.endedMs = this.#clock.monotonic();
       call.outlived = call.model.timeouts.settleMs > 0 && journey.isStopped(call.endedMs);
       this.#sky.watch.note(`call ${call.number} ${call.state} ${call.endedAs ?? ""}`, journey.number);
-      // An end without anything is one that the router does not take for an answer.
+      // The router does not accept an empty answer.
       this.#calls.ended(call, call.state === "ended" && call.batches === 0 ? EMPTY : reason);
     }
   }
@@ -139,6 +141,7 @@ export class Upstreams implements Provider {
       startedMs: this.#clock.monotonic(),
       endedMs: undefined,
       usage: undefined,
+      writer: new ChoiceWriter(0),
       batches: 0,
       chunks: 0,
       state: "open",
@@ -148,7 +151,7 @@ export class Upstreams implements Provider {
     watch.note(`call ${call.number} of ${model.name}: ${call.script.ending}`, journey.number);
     if (this.#isClosed)
       watch.breach("attempts", `${model.name} was called after its provider was closed`, journey.number);
-    if (signal.aborted) watch.breach("attempts", `${model.name} was called for nobody`, journey.number);
+    if (signal.aborted) watch.breach("attempts", `${model.name} was called after its caller cancelled`, journey.number);
     if (journey.isStream && journey.batches > 0)
       watch.breach("chunks", `${model.name} was called after content had reached the caller`, journey.number);
     journey.calls.push(call);
@@ -161,10 +164,10 @@ export class Upstreams implements Provider {
     const isLast = call.batches === script.batches.length - 1;
     const chunks: CompletionChunk[] = [];
     for (let count = 0; count < size; count++) {
-      chunks.push(deltaChunk(0, { case: "text", value: textOf(number, call.chunks) }));
+      call.writer.text("text", textOf(number, call.chunks), chunks);
       call.chunks += 1;
     }
-    if (isLast && script.ending === "well") chunks.push(finishChunk(0, FinishReason.STOP, "stop"));
+    if (isLast && script.ending === "well") call.writer.finish({ reason: FinishReason.STOP, native: "stop" }, chunks);
     if (call.batches === script.usageAfter) {
       const promptTokens = this.#sky.chance.between(1, 20);
       const completionTokens = this.#sky.chance.between(1, journey.request.maxTokens ?? 1);
@@ -176,14 +179,14 @@ export class Upstreams implements Provider {
     return chunks;
   }
 
-  /** Nothing is read ahead for a caller who does not read. */
+  /** Nothing is read ahead while the caller does not read. */
   #checkPull(call: UpstreamRecord, journey: Journey): void {
     if (journey.isStopped(this.#clock.monotonic())) return;
     if (journey.isStream && call.batches > journey.batches + 1)
       this.#sky.watch.breach("chunks", `call ${call.number} was read ahead of its caller`, journey.number);
   }
 
-  /** As an adapter: silence is limited, and a signal ends it. */
+  /** As in an adapter: idle time is limited, and a signal aborts. */
   async #wait(ms: number, idleMs: number, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (ms === 0) return;
@@ -205,7 +208,7 @@ export class Upstreams implements Provider {
   }
 }
 
-/** As if every request were this long: longer than any that is drawn. */
+/** A size larger than that of every drawn request. */
 export const SENT_BYTES = 400;
 
 const EMPTY = new Failure("upstream_protocol", "Nothing was said.");

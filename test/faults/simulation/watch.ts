@@ -1,30 +1,30 @@
-/** What a broken promise is about. */
+/** Kinds of invariants. */
 export type Promised = "chunks" | "ledger" | "limits" | "attempts" | "keys" | "end";
 
-/** A promise that was not kept. */
+/** A violated invariant. */
 export interface Breach {
   readonly promised: Promised;
   readonly what: string;
-  /** The completion's number in its world; undefined for what concerns all. */
+  /** Number of the completion in its world; undefined if it concerns all. */
   readonly journey: number | undefined;
 }
 
-/** What a world's watchers tell: the breaches, and what happened around them. */
+/** Receives breaches and events of a world. */
 export interface Watch {
-  /** Notes something that happened; `journey` is the completion it happened to. */
+  /** Records an event; `journey` is its completion. */
   note(what: string, journey?: number): void;
   breach(promised: Promised, what: string, journey?: number): void;
-  /** Counts something, so that it can be seen that it happens at all. */
+  /** Counts an event, so that runs can require it. */
   count(what: string): void;
 }
 
-/** How many events around all completions are kept, and how many of each. */
+/** Number of events kept of the world and of each completion. */
 const MAX_NOTES = 300;
 const MAX_JOURNEY_NOTES = 120;
-/** One broken promise breaks others. */
+/** Number of described breaches; one breach causes others. */
 const MAX_BREACHES = 10;
 
-/** A bounded memory of one world. */
+/** Bounded event log of one world. */
 export class Journal implements Watch {
   readonly breaches: Breach[] = [];
   readonly counts: Map<string, number>;
@@ -58,7 +58,7 @@ export class Journal implements Watch {
     this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
   }
 
-  /** Each breach with the history of its completion, and what happened to all. */
+  /** Formats each breach with the events of its completion and of the world. */
   tell(): string {
     const seen = new Set(this.breaches.map(({ journey }) => journey));
     const stories = [...seen].map((journey) =>

@@ -5,26 +5,26 @@ import type { RateDecision, RateDemand, RateRelease, RateStore, RateSubject } fr
 import { MAX_BANK_DELAY_MS } from "./bank.ts";
 import type { Watch } from "./watch.ts";
 
-/** What somebody else would count of one key or account. */
+/** Independent count for one key or account. */
 interface Count {
   places: number;
-  /** A bucket of its own, in requests. */
+  /** Independent token bucket for requests. */
   level: number;
   atMs: number;
   perMinute: number | undefined;
 }
 
-/** The product's rates in memory, with somebody beside them who counts too. */
+/** The product's in-memory rates, with an independent count beside them. */
 export class WatchedRates implements RateStore {
   readonly #memory: RateStore;
   readonly #clock: Clock;
   readonly #burstMs: number;
   readonly #watch: Watch;
   readonly #outstanding = new Map<string, RateDemand & { readonly takenMs: number }>();
-  /** The tokens that were said to be used, by what they were taken for. */
+  /** Reported used tokens by reservation. */
   readonly #used = new Map<string, number>();
   readonly #counts = new Map<string, Count>();
-  /** Demands that were decided a moment ago. */
+  /** Demands whose decision is pending. */
   #deciding = 0;
 
   constructor(clock: Clock, { burstMs, watch }: { readonly burstMs: number; readonly watch: Watch }) {
@@ -37,7 +37,7 @@ export class WatchedRates implements RateStore {
   async take(demand: RateDemand): Promise<RateDecision> {
     this.#deciding += 1;
     const decided = this.#memory.take(demand);
-    // Decided at once, but known here a little later: others may have been let in whom nobody has counted yet.
+    // The decision is taken at once but known here later, so other admitted demands may not be counted yet.
     const places = new Map(demand.subjects.map(({ subject }) => [subject, this.#countOf(subject).places]));
     const isAlone = this.#deciding === 1;
     const decision = await decided;
@@ -51,8 +51,9 @@ export class WatchedRates implements RateStore {
   release(release: RateRelease): Promise<void> {
     const { id, reservedTokens, usedTokens } = release;
     const demand = this.#outstanding.get(id);
-    if (demand === undefined) this.#watch.breach("limits", `${id} gave back what it did not have`);
-    else if (demand.tokens !== reservedTokens) this.#watch.breach("limits", `${id} gave back what it had not taken`);
+    if (demand === undefined) this.#watch.breach("limits", `${id} was released without a reservation`);
+    else if (demand.tokens !== reservedTokens)
+      this.#watch.breach("limits", `${id} released other tokens than reserved`);
     else for (const limits of demand.subjects) this.#giveBack(this.#countOf(limits.subject), limits, release);
     this.#outstanding.delete(id);
     this.#used.set(id, usedTokens);
@@ -61,12 +62,12 @@ export class WatchedRates implements RateStore {
 
   renew(renewal: Parameters<RateStore["renew"]>[0]): Promise<number> {
     for (const { id } of renewal.held)
-      if (!this.#outstanding.has(id)) this.#watch.breach("limits", `${id} is over and keeps its place`);
+      if (!this.#outstanding.has(id)) this.#watch.breach("limits", `${id} was released, but its slot is renewed`);
     const renewed = new Set(renewal.held.map(({ id }) => id));
     for (const { id, subjects, takenMs } of this.#outstanding.values()) {
       const holdsPlace = subjects.some(({ concurrentRequests }) => concurrentRequests !== undefined);
       if (holdsPlace && !renewed.has(id) && this.#clock.monotonic() - takenMs > MAX_BANK_DELAY_MS)
-        this.#watch.breach("limits", `${id} is under way and its place is not renewed`);
+        this.#watch.breach("limits", `${id} is in flight, but its slot is not renewed`);
     }
     return this.#memory.renew(renewal);
   }
@@ -75,17 +76,17 @@ export class WatchedRates implements RateStore {
     return this.#memory.close();
   }
 
-  /** What has taken something and has not given it back. */
+  /** Reservations that were not released. */
   outstanding(): string[] {
     return [...this.#outstanding.keys()];
   }
 
-  /** The tokens that it gave back as used; undefined when it gave nothing back. */
+  /** Used tokens reported at release; undefined before it. */
   usedBy(id: string): number | undefined {
     return this.#used.get(id);
   }
 
-  /** Nobody holds anything any more: whoever asks now gets all places of every limit that there was, and not one more. */
+  /** Checks, after all releases, that every concurrency limit has exactly all of its slots. */
   async audit(subjects: ReadonlyMap<string, Limits>): Promise<void> {
     for (const [subject, { concurrentRequests }] of subjects) {
       if (concurrentRequests === undefined) continue;
@@ -102,26 +103,30 @@ export class WatchedRates implements RateStore {
         if (!(await this.#memory.take(demand)).admitted) break;
       }
       if (admitted !== concurrentRequests)
-        this.#watch.breach("limits", `${subject} at rest has ${admitted} of ${concurrentRequests} places`);
+        this.#watch.breach(
+          "limits",
+          `${subject} has ${admitted} of ${concurrentRequests} free slots after all releases`,
+        );
     }
   }
 
   #admitted(demand: RateDemand): void {
-    if (this.#outstanding.has(demand.id)) this.#watch.breach("limits", `${demand.id} was taken twice`);
+    if (this.#outstanding.has(demand.id)) this.#watch.breach("limits", `${demand.id} was reserved twice`);
     this.#outstanding.set(demand.id, { ...demand, takenMs: this.#clock.monotonic() });
     for (const limits of demand.subjects) {
       const { subject, concurrentRequests, requestsPerMinute } = limits;
       const count = this.#countOf(subject);
       count.places += 1;
       if (concurrentRequests !== undefined && count.places > concurrentRequests)
-        this.#watch.breach("limits", `${subject} has ${count.places} at a time, and may have ${concurrentRequests}`);
+        this.#watch.breach("limits", `${subject} has ${count.places} concurrent requests of ${concurrentRequests}`);
       this.#takeRequest(count, { subject, perMinute: requestsPerMinute });
     }
   }
 
   #keptOut({ subjects, id }: RateDemand, subject: string, places: number): void {
     const most = subjects.find((one) => one.subject === subject)?.concurrentRequests ?? Infinity;
-    if (places < most) this.#watch.breach("limits", `${id} was kept out: ${subject} had ${places} of ${most} places`);
+    if (places < most)
+      this.#watch.breach("limits", `${id} was refused, but ${subject} had ${places} of ${most} slots in use`);
   }
 
   #giveBack(count: Count, { requestsPerMinute }: RateSubject, { usedRequests = 1 }: RateRelease): void {
@@ -130,7 +135,7 @@ export class WatchedRates implements RateStore {
     count.level += 1 - usedRequests;
   }
 
-  /** At most so many as come in while the bucket fills, from a full one on. */
+  /** Checks that requests are at most a full bucket and its refill. */
   #takeRequest(count: Count, { subject, perMinute }: { subject: string; perMinute: number | undefined }): void {
     const nowMs = this.#clock.monotonic();
     if (perMinute === undefined) {
@@ -139,10 +144,10 @@ export class WatchedRates implements RateStore {
     }
     const capacity = Math.max((perMinute * this.#burstMs) / 60_000, 1);
     const gained = ((nowMs - count.atMs) * perMinute) / 60_000;
-    // What was let in by another limit is given back by that one, too, and fills the bucket at its rate. After that a full
-    // bucket is never less than what there really is.
+    // Requests admitted under another limit are also released under that one, and refill the bucket at its rate. After
+    // that, a full bucket is an upper bound.
     const level = count.perMinute === perMinute ? Math.min(count.level + gained, capacity) : capacity;
-    // Moments are rounded to milliseconds.
+    // Times are rounded to milliseconds.
     const rounding = perMinute / 60_000 + 1e-6;
     if (level - 1 < -rounding) this.#watch.breach("limits", `${subject} has more than ${perMinute} requests a minute`);
     count.level = level - 1;

@@ -12,19 +12,19 @@ import { type ModelSpec, SimulatedProcess, type Surroundings } from "./process.t
 import type { Weather } from "./scripts.ts";
 import { Journal } from "./watch.ts";
 
-/** Nothing lasts longer than this: the longest time limit, a reader who reads nothing, and the databases. */
+/** Upper bound of every duration: the longest timeout, a reader that never reads, and database latency. */
 const MAX_LIFE_MS = MAX_TOTAL_MS + 31_000 + 10_000;
-/** As long as money is held for a completion whose process is gone. */
+/** Lifetime of a budget hold whose process is gone. */
 const HOLD_MS = MAX_TOTAL_MS + 3_000 + 60_000 + 1_000;
 const RETRY_START_MS = 500;
 
-/** What a completion belongs to. */
-interface Lived {
+/** A completion and its process. */
+interface Tracked {
   readonly journey: Journey;
   readonly process: SimulatedProcess;
 }
 
-/** One world: processes, databases, upstream models and callers on one clock, all of it drawn from one seed. */
+/** One world: processes, databases, upstream models and callers on one clock, generated from one seed. */
 export class World {
   readonly journal: Journal;
   readonly #clock: FakeClock;
@@ -32,12 +32,12 @@ export class World {
   readonly #around: Surroundings;
   readonly #weather = new Map<string, Weather>();
   readonly #journeys = new Map<string, Journey>();
-  readonly #ended: Lived[] = [];
-  readonly #open = new Set<Lived>();
+  readonly #ended: Tracked[] = [];
+  readonly #open = new Set<Tracked>();
   readonly #processes = new Set<SimulatedProcess>();
-  /** The one that takes new calls. */
+  /** The process that receives new calls. */
   #front: SimulatedProcess | undefined;
-  /** Entries that a process had to leave behind: the next start writes them. */
+  /** Entries that a process could not write: the next start writes them. */
   #left: NewLedgerEntry[] = [];
   #specs: readonly ModelSpec[];
   #ending = 0;
@@ -48,7 +48,7 @@ export class World {
   constructor(seed: string, size: number, counts: Map<string, number>) {
     this.#chance = new Chance(seed);
     this.#toCome = size;
-    // Now and then a month ends.
+    // Some worlds include the end of a month.
     const beganMs = this.#chance.percent(10) ? Date.UTC(2026, 0, 31, 23, 59, 50) : Date.UTC(2026, 0, 10);
     this.#clock = new FakeClock(beganMs);
     this.journal = new Journal(() => this.#clock.monotonic() - 1_000_000, counts);
@@ -66,7 +66,7 @@ export class World {
     this.#around = { clock, sky, bank: new Bank(clock, watch), keys, burstMs: chance.pick([1_000, 10_000, 60_000]) };
   }
 
-  /** Lives through it, to its rest. Every breach is in the journal. */
+  /** Runs the world to its end. Every breach is in the journal. */
   async run(): Promise<void> {
     this.#start();
     const meanMs = this.#chance.pick([3, 15, 40, 120, 400]);
@@ -84,29 +84,29 @@ export class World {
     await this.#rest();
   }
 
-  /** Everything that was written down, for two runs to be compared. */
+  /** Final state, to compare two runs. */
   written(): string {
     return JSON.stringify([...this.#around.bank.entries.values()]);
   }
 
-  /** One timer after the other, and after each everything that can go on goes on. */
+  /** Runs one timer after the other, and all promises after each. */
   async #until(isOver: () => boolean): Promise<void> {
     let lateMs = Infinity;
     await this.#settle();
     while (!isOver()) {
-      if (!this.#clock.step()) return this.journal.breach("end", "nothing will ever happen again");
+      if (!this.#clock.step()) return this.journal.breach("end", "calls are in flight, but no timer is pending");
       await this.#settle();
       const active = [...this.#processes].reduce((sum, { calls }) => sum + calls.active, 0);
       if (active !== this.#open.size) this.journal.breach("end", `${active} calls are open of ${this.#open.size}`);
       const nowMs = this.#clock.monotonic();
       if (this.#toCome === 0) lateMs = Math.min(lateMs, nowMs + 2 * MAX_LIFE_MS);
       if (nowMs <= lateMs) continue;
-      for (const { journey } of this.#open) this.journal.breach("end", "it never ends", journey.number);
-      return this.journal.breach("end", "it never comes to rest");
+      for (const { journey } of this.#open) this.journal.breach("end", "the completion does not end", journey.number);
+      return this.journal.breach("end", "the world does not end");
     }
   }
 
-  /** Everything that can go on does: ledgers gather their batches for a turn of the real event loop. */
+  /** Waits for all promises: ledgers collect a batch for one turn of the real event loop. */
   async #settle(): Promise<void> {
     await settle();
     const waiting = (): number => [...this.#processes].reduce((sum, { ledger }) => sum + ledger.state().waiting, 0);
@@ -130,7 +130,7 @@ export class World {
     };
     if (this.#left.length === 0) return begin();
     const entries = this.#left;
-    // As on the disk.
+    // Serialized as on disk.
     const read = JSON.parse(JSON.stringify(entries)) as NewLedgerEntry[];
     this.#ending += 1;
     bank.insert(read).then(
@@ -152,7 +152,7 @@ export class World {
 
   #expectCaller(meanMs: number): void {
     this.#clock.after(this.#chance.between(0, 2 * meanMs), () => {
-      // Nobody listens: the caller comes again.
+      // Connection refused: the caller retries.
       if (this.#front === undefined) return this.#expectCaller(100);
       this.#toCome -= 1;
       if (this.#toCome > 0) this.#expectCaller(meanMs);
@@ -168,14 +168,14 @@ export class World {
     const request = drawRequest(chance, number);
     const isStream = chance.percent(60);
     const journey = new Journey({ number, key: keys.pick(), request, isStream, habits: drawHabits(chance) });
-    const lived = { journey, process };
+    const tracked = { journey, process };
     this.#journeys.set(String(number), journey);
-    this.#open.add(lived);
+    this.#open.add(tracked);
     answer(process, journey, { clock, chance, keys, watch }).then(
       () => {
-        this.#open.delete(lived);
-        this.#ended.push(lived);
-        return judgeEnd({ ...lived, bank: this.#around.bank, watch });
+        this.#open.delete(tracked);
+        this.#ended.push(tracked);
+        return judgeEnd({ ...tracked, bank: this.#around.bank, watch });
       },
       (error: unknown) => watch.breach("end", String(error), number),
     );
@@ -225,21 +225,21 @@ export class World {
     process.kill();
     this.#processes.delete(process);
     const isAway = process.ledger.state().away;
-    for (const lived of this.#open) {
-      if (lived.process !== process) continue;
-      lived.journey.isLost = true;
-      lived.journey.hangUp();
-      this.#open.delete(lived);
+    for (const tracked of this.#open) {
+      if (tracked.process !== process) continue;
+      tracked.journey.isLost = true;
+      tracked.journey.hangUp();
+      this.#open.delete(tracked);
     }
     for (const { journey, process: its } of this.#ended) {
       if (its !== process || !journey.isAdmitted || this.#around.bank.entries.has(journey.id)) continue;
-      // Nobody else knew of it. With the database there, the end is not told before it is written down, but for that of a
-      // completion whose provider is still listened to.
+      // The entry was only in the killed process. If the database is available, the entry is written before the end is
+      // reported, except for a completion whose provider call continues for its token counts.
       if (isAway || isListenedTo(journey)) journey.isLost = true;
     }
   }
 
-  /** From now on nothing goes wrong. */
+  /** Stops all faults. */
   #calm(): void {
     this.#isCalm = true;
     const { bank, keys } = this.#around;
@@ -247,34 +247,35 @@ export class World {
     keys.setHealth({ isAway: false, delayMs: 0 });
   }
 
-  /** Money is held for completions whose process is gone, for a while, and for nobody else. */
+  /** Checks that budget holds remain only for completions whose process is gone. */
   async #expectHolds(): Promise<void> {
     this.#calm();
     const { bank } = this.#around;
     await bank.reap();
     const lost = new Set([...this.#journeys.values()].filter(({ isLost }) => isLost).map(({ id }) => id));
     const others = bank.held().filter((id) => !lost.has(id) && !this.#left.some((entry) => entry.completionId === id));
-    if (others.length > 0) this.journal.breach("limits", `money is held for ${others.join()}, which are over`);
+    if (others.length > 0) this.journal.breach("limits", `budget holds of ended completions: ${others.join()}`);
   }
 
-  /** All is over: what is left is what was promised. */
+  /** Checks the final state. */
   async #rest(): Promise<void> {
     const { bank } = this.#around;
     const watch = this.journal;
-    // What was on its way to happen has happened since.
+    // All pending events have happened.
     this.#calm();
     await bank.insert(JSON.parse(JSON.stringify(this.#left)) as NewLedgerEntry[]);
     await bank.reap();
-    for (const lived of this.#ended) judgeEntry({ ...lived, bank, watch });
+    for (const tracked of this.#ended) judgeEntry({ ...tracked, bank, watch });
     const known = new Set([...this.#journeys.values()].map(({ id }) => id));
-    for (const id of bank.entries.keys()) if (!known.has(id)) watch.breach("ledger", `nobody asked for ${id}`);
-    if (bank.held().length > 0) watch.breach("limits", `money is held for ${bank.held().join()}`);
+    for (const id of bank.entries.keys())
+      if (!known.has(id)) watch.breach("ledger", `entry of an unknown completion: ${id}`);
+    if (bank.held().length > 0) watch.breach("limits", `budget holds remain: ${bank.held().join()}`);
     bank.audit();
-    if (this.#clock.pending > 0) watch.breach("end", `${this.#clock.pending} timers are left`);
+    if (this.#clock.pending > 0) watch.breach("end", `${this.#clock.pending} timers are pending`);
   }
 }
 
-/** Whether the provider of a completion that is over is, or was, still listened to. */
+/** Whether the provider call of an ended completion continues, or continued, for its token counts. */
 function isListenedTo({ calls }: Journey): boolean {
   const last = calls.at(-1);
   return last !== undefined && (last.state === "open" || last.outlived);

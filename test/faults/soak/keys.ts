@@ -1,18 +1,18 @@
 import type { Product } from "../../support/product.ts";
 import { ConsoleCaller, PASSWORD } from "../support/console.ts";
 
-/** A key while a call uses it. */
+/** A key in use by a call. */
 export interface SoakKey {
   readonly secret: string;
   release(): void;
 }
 
-/** Keys that are made, used and revoked in the dashboard. */
+/** Keys that are created, used and revoked in the dashboard. */
 export interface KeyChurn {
-  /** How many were made so far. */
+  /** Number of keys created so far. */
   readonly made: number;
   take(): SoakKey;
-  /** Makes a key, and revokes the oldest one; answers with what was wrong, in words. */
+  /** Creates a key and revokes the oldest one; returns an error text, if any. */
   turn(): Promise<string | undefined>;
 }
 
@@ -23,12 +23,12 @@ interface LivingKey {
   unused: () => void;
 }
 
-/** How many work at the same time. */
+/** Number of valid keys at the same time. */
 const LIVING = 6;
-/** The session's password has to be given again after ten minutes, when keys are made. */
+/** Creating keys needs a password entered within ten minutes. */
 const FRESH_MS = 5 * 60_000;
 
-/** Signs up as the first person, and makes the first keys. */
+/** Signs up as the first person, and creates the first keys. */
 export async function startKeyChurn(product: Product): Promise<KeyChurn> {
   const person = new ConsoleCaller(product);
   await person.signUp("soak@example.com");
@@ -65,7 +65,7 @@ export async function startKeyChurn(product: Product): Promise<KeyChurn> {
     async turn() {
       await make();
       const oldest = living.shift()!;
-      // Whoever uses it may see the end of the answer: a call that is refused later is none of this one's.
+      // A key is revoked only after its calls have ended, so that a refusal always has another cause.
       if (oldest.users > 0) await new Promise<void>((resolve) => (oldest.unused = resolve));
       await person.call("KeyService/Revoke", { id: oldest.id });
       const status = await statusOf(product, oldest.secret);

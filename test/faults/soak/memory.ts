@@ -2,30 +2,30 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Product } from "../../support/product.ts";
 
-/** What a process holds at one moment, right after a collection of all garbage. */
+/** Memory of a process right after a garbage collection. */
 export interface Held {
   /** Of `performance.now()`. */
   readonly atMs: number;
-  /** V8's heap, and what buffers hold outside of it. */
+  /** V8's heap, and buffers outside of it. */
   readonly heapBytes: number;
-  /** Its parts, by V8's names for them: compiled code grows for other reasons than objects do. */
+  /** Heap spaces by V8's names: compiled code grows for other reasons than objects. */
   readonly spaces: ReadonlyMap<string, number>;
   readonly descriptors: number;
   readonly rssBytes: number;
 }
 
-/** How a program is started whose garbage can be collected from outside; beside `--expose-gc`. */
+/** Node options that permit a garbage collection by signal, together with `--expose-gc`. */
 export const COLLECT_ON_SIGNAL = `--import=${fileURLToPath(new URL("collect-on-signal.mjs", import.meta.url))}`;
 
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 const SPACE = /^nodejs_heap_space_size_used_bytes\{space="(\w+)"\}$/;
 const MAJOR_COLLECTIONS = 'nodejs_gc_duration_seconds_count{kind="major"}';
 
-/** Lets the product collect its garbage, and reads from its own metrics what is left. */
+/** Triggers a garbage collection, and reads the remaining memory from the product's metrics. */
 export async function readHeld(product: Product): Promise<Held> {
   const before = (await readMetrics(product)).get(MAJOR_COLLECTIONS) ?? 0;
   product.signal("SIGUSR2");
-  const untilMs = performance.now() + PATIENCE_MS;
+  const untilMs = performance.now() + TIMEOUT_MS;
   for (;;) {
     const metrics = await readMetrics(product);
     const read = (name: string): number => metrics.get(name) ?? Number.NaN;
@@ -49,7 +49,7 @@ export async function readHeld(product: Product): Promise<Held> {
   }
 }
 
-/** The slope of a line through the points, per unit of x, by Theil and Sen: the median of all pairs' slopes, so that outliers weigh nothing. */
+/** Theil–Sen estimator of the slope: the median of all pairs' slopes, robust against outliers. */
 export function slopeOf(points: readonly (readonly [x: number, y: number])[]): number {
   const slopes = points.flatMap(([x1, y1], index) => points.slice(index + 1).map(([x2, y2]) => (y2 - y1) / (x2 - x1)));
   const sorted = slopes.toSorted((a, b) => a - b);

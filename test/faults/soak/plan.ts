@@ -4,32 +4,32 @@ import type { Dice } from "../../../src/simulator/dice.ts";
 import { type Ask, userSays } from "../../entrances/scenarios/ask.ts";
 import { UNLIMITED } from "../../support/unlimited.ts";
 
-/** One completion that a soak asks for. */
+/** Plan of one completion. */
 export interface PlannedCall {
   readonly entrance: "http" | "grpc";
   readonly mode: Mode;
   readonly ask: Ask;
-  /** What its caller may expect: an answer, a picture, or an answer or a failure, whichever it is said to be. */
+  /** Expected result: an answer, an image, or either an answer or a failure. */
   readonly expects: "text" | "picture" | "either";
-  /** After so many milliseconds the caller leaves. */
+  /** The caller cancels after this time. */
   readonly leavesAfterMs: number | undefined;
 }
 
-/** Models that work, one for each dialect, and one that is asked for pictures. */
+/** Fault-free models, one per dialect, and one for images. */
 const MODELS = ["alpha-haiku-4.5", "beta-3-flash", "local/test"] as const;
 const PAINTER = "beta-3-pro-image-preview";
 
-/** What goes wrong before anything was said, so that another model can help. */
+/** Faults before the first content, after which a fallback can serve. */
 const EARLY_FAULTS = ["status=529", "status=500", "status=429", "reset", "garbage", "html", "empty", "hang"] as const;
 const FAULTS = [...EARLY_FAULTS, "truncate", "error-after=2", "hang-after=2", "cut-after=2", "reset-after=2"] as const;
 
-/** Of a hundred calls. */
+/** Percentages. */
 const FAULTY = 5;
 const LEAVING = 10;
 const PICTURES = 3;
 const BY_GRPC = 40;
 
-/** Draws one call. Half of the faulty ones have another model to fall back to, and must then be answered. */
+/** Draws one call. Half of the faulty ones have a fallback model, and must be served. */
 export function planCall(dice: Dice, number: number): PlannedCall {
   const entrance = dice.roll(100) < BY_GRPC ? "grpc" : "http";
   const mode = dice.roll(2) === 0 ? "whole" : "stream";
@@ -42,7 +42,7 @@ export function planCall(dice: Dice, number: number): PlannedCall {
     const rescued = dice.roll(2) === 0;
     const fault = rescued ? dice.pick(EARLY_FAULTS) : dice.pick(FAULTS);
     const messages = [userSays(`[[fault: ${fault}]] ${words}`)];
-    // The directive is in the prompt, so the model to fall back to is one that nobody gives faults to: see `soakConfig`.
+    // The fault directive is in the prompt, so the fallback must be a model that ignores it: see `soakConfig`.
     const ask: Ask = { model: `faulty/${model}`, messages, ...(rescued && { fallbackModels: ["sound"] }) };
     return { ...call, ask, expects: rescued ? "text" : "either" };
   }
@@ -53,13 +53,13 @@ export function planCall(dice: Dice, number: number): PlannedCall {
   return { ...call, ask: { model, messages: [userSays(words)] }, expects: "text" };
 }
 
-/** Where the models are. `sound` belongs to an upstream that takes no faults from prompts. */
+/** Configuration of the models. `sound` is an upstream that ignores faults in prompts. */
 export interface Upstreams {
   readonly simulatorUrl: string;
   readonly soundUrl: string;
 }
 
-/** Faulty models are others upstream too: what rests after their failures are they alone, and they do not hang for long. */
+/** Faulty models have separate upstreams, so that only their circuit breakers open, and short timeouts. */
 export function soakConfig({ simulatorUrl, soundUrl }: Upstreams): {
   readonly limits: object;
   readonly providers: object;

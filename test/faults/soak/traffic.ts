@@ -14,18 +14,18 @@ import { type PlannedCall, planCall } from "./plan.ts";
 export interface SeenCompletion {
   readonly requestId: string;
   readonly planned: PlannedCall;
-  /** Whether its caller went away before the end. */
+  /** Whether its caller cancelled. */
   readonly left: boolean;
-  /** Undefined for those who left, and where the connection broke. */
+  /** Undefined after a cancellation or a broken connection. */
   readonly reply: Reply | undefined;
-  /** What was not as it had to be, in words. */
+  /** Description of an unexpected result. */
   readonly fault: string | undefined;
 }
 
-/** Completions that are asked for at an even pace, however they fare. */
+/** Completions at a constant rate, independent of their results. */
 export interface SoakTraffic {
   readonly seen: readonly SeenCompletion[];
-  /** Asks for nothing more; resolves when all have ended. */
+  /** Sends no more requests; resolves when all have ended. */
   stop(): Promise<void>;
 }
 
@@ -33,13 +33,13 @@ export interface SoakTrafficOptions {
   readonly product: Product;
   readonly perSecond: number;
   readonly dice: Dice;
-  /** In front of the IDs of all requests. */
+  /** Prefix of all request IDs. */
   readonly name: string;
-  /** The key for the next call; it is kept until the call has ended. */
+  /** Returns the key for the next call; it stays in use until the call has ended. */
   readonly takeKey: () => SoakKey;
 }
 
-/** Starts it. */
+/** Starts the traffic. */
 export function startSoakTraffic({ product, perSecond, dice, name, takeKey }: SoakTrafficOptions): SoakTraffic {
   const grpc = new Client(`127.0.0.1:${product.grpcPort}`, credentials.createInsecure());
   const seen: SeenCompletion[] = [];
@@ -116,7 +116,7 @@ function begin({ entrance, mode, ask }: PlannedCall, { product, grpc, key, reque
   return callGrpc({ client: grpc, mode, bytes, metadata: facts, deadlineMs: undefined });
 }
 
-/** What is wrong with a reply; undefined when it is what its caller may expect. */
+/** Returns what is unexpected in a reply, if anything. */
 function judge({ expects }: PlannedCall, reply: Reply): string | undefined {
   const { complete: isComplete, failure, text, pictures, usage } = reply;
   if (isComplete === (failure !== undefined)) return "neither complete nor failed, or both";

@@ -1,23 +1,23 @@
 import { createDice, type Dice } from "../../../src/simulator/dice.ts";
 
-/** The ways in, by the client that takes them. */
+/** Entrances, with the client library. */
 export const CLIENTS = ["openai", "undici", "raw", "grpc-js", "connect-grpc", "connect"] as const;
 
 export type ClientName = (typeof CLIENTS)[number];
 
-/** When a caller leaves before its answer is complete; if it is complete earlier, the caller has it. */
+/** When a caller cancels, unless its answer is complete earlier. */
 export type Leaving =
-  /** So long after it asked, or as soon as its request has led to a call of an upstream. */
+  /** After this time, or when its request has caused an upstream call. */
   | { readonly when: "after"; readonly ms: number }
   | { readonly when: "called" }
-  /** Says at once that nothing more comes from its side, which looks the same, and reads on. Raw connections only. */
+  /** Half-closes the connection after the request, and keeps reading. Raw connections only. */
   | { readonly when: "half-closed" }
-  /** After so many pieces of text. */
+  /** After this number of text chunks. */
   | { readonly when: "pieces"; readonly count: number }
-  /** After so many bytes of the answer, its head included. Raw connections only. */
+  /** After this number of response bytes, including the head. Raw connections only. */
   | { readonly when: "bytes"; readonly count: number };
 
-/** What one caller does. */
+/** Plan of one caller. */
 export interface CallerPlan {
   readonly seed: number;
   readonly request: number;
@@ -25,29 +25,29 @@ export interface CallerPlan {
   readonly streamed: boolean;
   readonly model: string;
   readonly fallbacks: readonly string[];
-  /** How long it rests after each piece; undefined where it reads as fast as it can. */
+  /** Pause after each chunk; undefined for none. */
   readonly openMs: number | undefined;
   readonly leaving: Leaving | undefined;
   readonly deadlineMs: number | undefined;
 }
 
-/** The model whose provider nobody listens at. */
+/** A model whose provider's port is closed. */
 export const DEAD_MODEL = "dead";
 
-/** A model that callers with plans of their own do not ask for, so that it never rests. */
+/** A model without callers that have faults of their own, so that its circuit breaker never opens. */
 export const SPARE_MODEL = "spare";
 
-/** How many models each dialect has: each has a breaker of its own, so that most of them work at any moment. */
+/** Models per dialect: each has its own circuit breaker, so that most are available at any time. */
 const MODELS_EACH = 8;
 
 export const WIRES = ["anthropic", "gemini", "openai"] as const;
 
-/** All models behind the fault server. */
+/** All models of the fault server. */
 export const MODELS: readonly string[] = WIRES.flatMap((wire) =>
   Array.from({ length: MODELS_EACH }, (_, index) => `${wire}-${index}`),
 );
 
-/** A caller without any trouble of its own. */
+/** Plan of a caller without faults. */
 export function plainCaller(seed: number, request: number): CallerPlan {
   return {
     seed,
@@ -62,7 +62,7 @@ export function plainCaller(seed: number, request: number): CallerPlan {
   };
 }
 
-/** Of ten callers about six take their answer as it comes. A pure function. */
+/** Draws a plan; six of ten callers read the whole answer without delay. A pure function. */
 export function drawCallerPlan(seed: number, request: number): CallerPlan {
   const dice = createDice(`caller ${seed} ${request}`);
   const client = dice.pick(CLIENTS);
@@ -79,7 +79,7 @@ export function drawCallerPlan(seed: number, request: number): CallerPlan {
   };
   if (trouble < 10) return { ...plan, openMs: 1 + dice.roll(8) };
   if (trouble < 30) return { ...plan, leaving: drawLeaving(dice, client) };
-  // The official client of OpenAI has no deadline that the gateway would notice before the client itself.
+  // OpenAI's client has no deadline that the gateway would see.
   if (trouble < 38 && client !== "openai") return { ...plan, deadlineMs: 5 + dice.roll(400) };
   return plan;
 }

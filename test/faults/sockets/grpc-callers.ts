@@ -22,14 +22,14 @@ function requestOf({ request, model, fallbacks }: CallerPlan): CompletionRequest
   return create(CompletionRequestSchema, {
     model,
     fallbackModels: [...fallbacks],
-    messages: [{ role: Role.USER, content: [{ content: { case: "text", value: promptOf(request) } }] }],
+    messages: [{ role: Role.USER, parts: [{ kind: { case: "text", value: promptOf(request) } }] }],
   });
 }
 
 const { create: createMethod, stream: streamMethod } = serviceDefinition(CompletionService);
 const asItIs = (bytes: Buffer): Buffer => bytes;
 
-/** Asks with grpc-js. */
+/** Calls with grpc-js. */
 export async function askGrpc(client: Client, key: string, { plan, signal, took }: Asking): Promise<Reply> {
   const metadata = new Metadata();
   metadata.set("authorization", `Bearer ${key}`);
@@ -64,7 +64,7 @@ export async function askGrpc(client: Client, key: string, { plan, signal, took 
     signal.addEventListener("abort", () => call.cancel(), { once: true });
     for await (const chunk of call as AsyncIterable<CompletionChunk>) {
       chunks.push(chunk);
-      if (chunk.event.case === "delta") await took({ pieces: 1 });
+      if (chunk.event.case === "partDelta") await took({ pieces: 1 });
     }
     return readStream(chunks);
   } catch (error) {
@@ -73,13 +73,13 @@ export async function askGrpc(client: Client, key: string, { plan, signal, took 
     if (signal.aborted) return left(text);
     if (trailers === undefined) throw error;
     const reason = readError(error as ServiceError).status.split(" ")[1];
-    // The client's own clock ends a call too, and has no details to give.
+    // The client's own deadline also ends a call, without details.
     if (plan.deadlineMs !== undefined && code === Status.DEADLINE_EXCEEDED && reason === "without") return left(text);
     return { end: "failed", text, failure: { grpc: code, reason, message: details }, breaches: [] };
   }
 }
 
-/** Asks with Connect's client, over gRPC or Connect's own protocol. */
+/** Calls with Connect's client, over gRPC or the Connect protocol. */
 export async function askConnect(transport: Transport, key: string, { plan, signal, took }: Asking): Promise<Reply> {
   const client = createClient(CompletionService, transport);
   const headers = { authorization: `Bearer ${key}`, "x-request-id": requestIdOf(plan.request) };
@@ -89,7 +89,7 @@ export async function askConnect(transport: Transport, key: string, { plan, sign
     if (!plan.streamed) return readWhole(await client.create(requestOf(plan), options));
     for await (const chunk of client.stream(requestOf(plan), options)) {
       chunks.push(chunk);
-      if (chunk.event.case === "delta") await took({ pieces: 1 });
+      if (chunk.event.case === "partDelta") await took({ pieces: 1 });
     }
     return readStream(chunks);
   } catch (error) {
@@ -109,8 +109,8 @@ function readWhole(completion: Completion): Reply {
   return { ...toReply(readCompletion(completion)), breaches: finished ? [] : ["an answer without its one finish"] };
 }
 
-/** One `start`, deltas, one `finish`, at most one `usage`, one `report`. */
-const GRAMMAR = /^start( delta)*( finish)( usage)?( report)$/;
+/** Checks the grammar: one `start`, parts in sequence, one `finish`, at most one `usage`, one `report`. */
+const GRAMMAR = /^start( partStart( partDelta)* partFinish)*( finish)( usage)?( report)$/;
 
 function readStream(chunks: readonly CompletionChunk[]): Reply {
   const order = chunks.map(({ event }) => event.case).join(" ");

@@ -6,21 +6,21 @@ import type { CallerPlan } from "./caller-plan.ts";
 import { readHttpAnswer, textOfEvents } from "./http-reply.ts";
 import { left, type Reply } from "./reply.ts";
 
-/** One call under way, as its client sees its caller. */
+/** One call in flight, from the client's side. */
 export interface Asking {
   readonly plan: CallerPlan;
-  /** Aborts when the caller leaves. */
+  /** Aborts when the caller cancels. */
   readonly signal: AbortSignal;
-  /** The caller has read so much; resolves when it wants more. */
+  /** Reports progress; resolves when the caller reads on. */
   readonly took: (read: { readonly pieces?: number; readonly bytes?: number }) => Promise<void>;
 }
 
-/** Where the product is, for callers. */
+/** Addresses and key of the product. */
 export interface HttpDoor {
   readonly url: string;
   readonly port: number;
   readonly key: string;
-  /** Connections that callers share. */
+  /** Shared connections of callers. */
   readonly dispatcher: Dispatcher;
 }
 
@@ -34,7 +34,7 @@ function bodyOf({ request, model, fallbacks, streamed }: CallerPlan) {
   };
 }
 
-/** The ID that a request is found by in the ledger. */
+/** The request's ID in the ledger. */
 export function requestIdOf(request: number): string {
   return `faults-${request}`;
 }
@@ -46,7 +46,7 @@ function headersOf({ request, deadlineMs }: CallerPlan): Record<string, string> 
   };
 }
 
-/** Asks with undici, over connections that are used again. */
+/** Calls with undici, on kept-alive connections. */
 export async function askUndici({ url, key, dispatcher }: HttpDoor, { plan, signal, took }: Asking): Promise<Reply> {
   let body = "";
   try {
@@ -77,7 +77,7 @@ export async function askUndici({ url, key, dispatcher }: HttpDoor, { plan, sign
   }
 }
 
-/** Asks with OpenAI's own client. */
+/** Calls with OpenAI's client. */
 export async function askOpenAi({ url, key, dispatcher }: HttpDoor, { plan, signal, took }: Asking): Promise<Reply> {
   const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0, fetchOptions: { dispatcher } });
   let text = "";
@@ -102,7 +102,7 @@ export async function askOpenAi({ url, key, dispatcher }: HttpDoor, { plan, sign
         await took({ pieces: 1 });
       }
     }
-    // To this client the end of a connection is the end of the answer: the finish tells whether it was one.
+    // To this client a closed connection is the end of the answer: check the finish reason.
     if (signal.aborted) return left(text);
     return { end: finishes === 1 ? "complete" : "broken", text, model, usage, breaches: [] };
   } catch (error) {
@@ -118,7 +118,7 @@ function usageOf(usage: OpenAI.CompletionUsage | null | undefined): Reply["usage
   return usage ? { prompt: usage.prompt_tokens, completion: usage.completion_tokens } : undefined;
 }
 
-/** Asks over a connection of its own, byte by byte. */
+/** Calls on a separate raw connection. */
 export async function askRaw({ port, key }: HttpDoor, { plan, signal, took }: Asking): Promise<Reply> {
   const body = JSON.stringify(bodyOf(plan));
   const headers = Object.entries({
@@ -157,7 +157,7 @@ export async function askRaw({ port, key }: HttpDoor, { plan, signal, took }: As
   return { ...reply, breaches: [...reply.breaches, ...message.breaches] };
 }
 
-/** An HTTP/1.1 answer, read by hand. */
+/** Parser of an HTTP/1.1 response. */
 class ChunkedMessage {
   readonly breaches: string[] = [];
   status = 0;
@@ -168,7 +168,7 @@ class ChunkedMessage {
   readonly #body: Buffer[] = [];
 
   get text(): string {
-    // A body that is cut may end in the middle of a character.
+    // A truncated body may end within a character.
     return new TextDecoder().decode(Buffer.concat(this.#body), { stream: !this.complete });
   }
 

@@ -1,6 +1,6 @@
 import type { Reply, ToldFailure } from "./reply.ts";
 
-/** What is looked at in a completion, a chunk and an error. */
+/** Checked fields of a completion, a chunk and an error. */
 interface AnswerJson {
   readonly model?: string;
   readonly choices?: readonly {
@@ -12,7 +12,7 @@ interface AnswerJson {
   readonly error?: { readonly type: string; readonly code?: string | null; readonly message: string };
 }
 
-/** An answer as it came over HTTP: `ended` when its body has said that it is complete. */
+/** An HTTP response: `ended` when its body is complete. */
 export interface HttpAnswer {
   readonly status: number;
   readonly type: string;
@@ -20,7 +20,7 @@ export interface HttpAnswer {
   readonly ended: boolean;
 }
 
-/** Reads an answer of the OpenAI-compatible entrance that nothing more of will come. */
+/** Parses a response of the OpenAI-compatible API after its connection has ended or the body is complete. */
 export function readHttpAnswer({ status, type, body, ended }: HttpAnswer): Reply {
   if (!type.startsWith("text/event-stream")) {
     if (!ended) return { end: "broken", text: "", breaches: [] };
@@ -45,7 +45,7 @@ function readWhole(status: number, json: AnswerJson): Reply {
   };
 }
 
-/** The text of the events that are complete. */
+/** Returns the text of the complete events. */
 export function textOfEvents(body: string): string {
   return eventsOf(body)
     .filter((data) => data !== DONE)

@@ -24,7 +24,7 @@ const kinds = (reply: Reply, calls: readonly JournaledCall[]): string[] => [
 ];
 
 describe("the judge of completions", () => {
-  it("accepts a whole answer, and the beginning of one whose caller left", () => {
+  it("accepts a whole answer, and a prefix if the caller cancelled", () => {
     expect(kinds(GOOD, [callOf()])).toEqual([]);
     const leaving = { ...CALLER, leaving: { when: "called" } as const };
     expect(judge({ plan: leaving, reply: { end: "left", text: first, breaches: [] }, calls: [callOf()] })).toEqual([]);

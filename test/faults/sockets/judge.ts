@@ -4,25 +4,25 @@ import { promiseOf } from "../../support/faults/body.ts";
 import { type CallerPlan, DEAD_MODEL } from "./caller-plan.ts";
 import type { Reply } from "./reply.ts";
 
-/** Something that must not be: text that is lost, repeated or foreign; a wrong end; an entry that does not agree. */
+/** An error: text that is lost, repeated or foreign; a wrong end; a wrong ledger entry. */
 export interface Difference {
   readonly kind: "text" | "end" | "ledger";
   readonly request: number;
   readonly what: string;
 }
 
-/** On a machine with too much to do, an answer that has taken so long may have come too late for the product's limits. */
+/** An answer that took this long may have exceeded the product's timeouts on a busy machine. */
 const SLOW_MS = 800;
 
-/** A completion as all three sides saw it. */
+/** A completion as seen by caller, upstream and ledger. */
 export interface Case {
   readonly plan: CallerPlan;
   readonly reply: Reply;
-  /** What reached the upstream, in order. */
+  /** Upstream calls in order of arrival. */
   readonly calls: readonly JournaledCall[];
 }
 
-/** What of a completion must not be, as far as its caller and the upstream can tell. */
+/** Returns the errors of a completion from the caller's and the upstream's view. */
 export function judge(seen: Case): Difference[] {
   const { request } = seen.plan;
   const text = judgeText(seen).map((what) => ({ kind: "text" as const, request, what }));
@@ -30,23 +30,20 @@ export function judge(seen: Case): Difference[] {
   return [...text, ...ends];
 }
 
-/** The texts that the answer to a call can have had, each a prefix of the next. */
+/** The possible texts of a call's answer, each a prefix of the next. */
 function textsOf({ plan, wire, streamed }: JournaledCall): { readonly most: string; readonly all: string } {
   const texts = tokenTexts(plan);
   const promised = promiseOf(plan, { wire, streamed });
   return { most: texts.slice(0, promised.tokens).join(""), all: texts.join("") };
 }
 
-/**
- * The calls in the order of the plan. They arrive in it too, but an upstream with too much to do may read the one that was
- * given up after the one that took its place.
- */
+/** Sorts the calls by the plan. A busy upstream may read an abandoned call after its successor. */
 export function inOrder({ plan, calls }: Pick<Case, "plan" | "calls">): readonly JournaledCall[] {
   const candidates = [plan.model, ...plan.fallbacks];
   return calls.toSorted((a, b) => candidates.indexOf(a.model) - candidates.indexOf(b.model));
 }
 
-/** The last call: of two of the same model the one that the text is of, if it is of any. */
+/** Returns the last call; of two calls of the same model the one that the text is from, if any. */
 export function lastCall({ reply: { text }, ...seen }: Case): JournaledCall | undefined {
   const calls = inOrder(seen);
   const last = calls.at(-1);
@@ -54,21 +51,22 @@ export function lastCall({ reply: { text }, ...seen }: Case): JournaledCall | un
   return (text === "" ? undefined : same.findLast((call) => textsOf(call).all.startsWith(text))) ?? last;
 }
 
-/** What was delivered is the beginning of one answer, and all of it when the answer was. */
+/** The delivered text must be a prefix of one answer, and complete if the answer was. */
 function judgeText(seen: Case): string[] {
   const { text, end, model } = seen.reply;
   const last = lastCall(seen);
   if (text === "") return end === "complete" ? ["a complete answer without its text"] : [];
-  if (last === undefined) return ["text that no upstream has said"];
-  // After the commit there is no other call, so the text can only be the last one's.
+  if (last === undefined) return ["text that no upstream has sent"];
+  // There is no other call after the commit, so the text must be the last one's.
   const { most, all } = textsOf(last);
   if (!most.startsWith(text)) return [`text that is not the beginning of call ${last.plan.call}: ${show(text, most)}`];
   if (end === "complete" && text !== all) return [`a complete answer that lacks some of its text: ${show(text, all)}`];
-  if (model !== undefined && model !== last.model) return [`said to be of ${model}, and is of ${last.model}`];
+  if (model !== undefined && model !== last.model)
+    return [`reported model ${model}, but the text is from ${last.model}`];
   return [];
 }
 
-/** Where two texts part. */
+/** Shows where two texts differ. */
 function show(text: string, expected: string): string {
   let at = 0;
   while (at < text.length && text[at] === expected[at]) at += 1;
@@ -76,20 +74,20 @@ function show(text: string, expected: string): string {
   return `at ${at} of ${text.length} (${expected.length}): ${around(text)} for ${around(expected)}`;
 }
 
-/** One end, and the right one. */
+/** There must be one end, with the right result. */
 function judgeEnd(seen: Case): string[] {
   const { plan, reply } = seen;
   const { end, failure, breaches } = reply;
   const found = breaches.map((breach) => `form: ${breach}`);
   if (end === "broken") found.push("the connection ended without an end of the answer");
   if (end === "left" && plan.leaving === undefined && plan.deadlineMs === undefined)
-    found.push("left by a caller who stays");
+    found.push("cancelled, although the caller did not cancel");
   if (failure?.reason === "INTERNAL" || failure?.message === "The gateway failed unexpectedly.")
-    found.push("the gateway says that it failed itself");
+    found.push("internal error of the gateway");
   const last = lastCall(seen);
   if (last === undefined) return found;
   const { complete } = promiseOf(last.plan, last);
-  if (end === "complete" && complete === "no") found.push("complete, and the upstream never said so");
+  if (end === "complete" && complete === "no") found.push("complete, although the upstream's answer was not");
   const isAnswered = complete === "yes" && last.state === "played" && last.tookMs < SLOW_MS;
   if (end === "failed" && isAnswered && plan.deadlineMs === undefined)
     found.push(`failed after a good answer: ${JSON.stringify(failure)}`);
@@ -99,7 +97,7 @@ function judgeEnd(seen: Case): string[] {
   return found;
 }
 
-/** No more calls than the plan allows, in its order: the primary twice, each fallback once. */
+/** The calls must follow the plan: the primary twice, each fallback once. */
 function judgeCalls({ plan, ...rest }: Case): string[] {
   const calls = inOrder({ plan, calls: rest.calls });
   const candidates = [...new Set([plan.model, ...plan.fallbacks])];

@@ -8,7 +8,7 @@ import { DEAD_MODEL } from "./caller-plan.ts";
 import { type Case, type Difference, inOrder, lastCall } from "./judge.ts";
 import type { ToldFailure } from "./reply.ts";
 
-/** What an entry of the ledger says, as far as it is held against what was seen. */
+/** The compared fields of a ledger entry. */
 export interface Entry {
   readonly requestId: string;
   readonly outcome: "served" | FailureCode;
@@ -20,12 +20,12 @@ export interface Entry {
   readonly estimated: boolean;
 }
 
-/** The ledger of a product that has stopped, and what is left of the budgets. */
+/** The ledger of a stopped product, and its budgets. */
 export interface Books {
   readonly entries: ReadonlyMap<string, readonly Entry[]>;
-  /** Of all entries. */
+  /** Total cost of all entries. */
   readonly costMicroUsd: number;
-  /** Of each subject with a budget. */
+  /** Spending of each subject with a budget. */
   readonly spent: readonly {
     readonly subject: string;
     readonly spentMicroUsd: number;
@@ -34,9 +34,9 @@ export interface Books {
   readonly holds: number;
 }
 
-/** Reads all of it. */
+/** Reads the database. */
 export async function readBooks(dataDir: string): Promise<Books> {
-  // Whoever closes the database brings into the tables what was written in short.
+  // The closed database has compacted its pending entries.
   await (await openStore({ dataDir, databaseUrl: undefined })).close();
   const database = new DatabaseSync(join(dataDir, "parley.db"), { readOnly: true });
   try {
@@ -72,13 +72,13 @@ export async function readBooks(dataDir: string): Promise<Books> {
   }
 }
 
-/** What every token costs, in micro-USD. */
+/** Price per token in micro-USD. */
 export const PRICE = { input: 3, output: 7 } as const;
 
-/** As much as an answer may have, and so an estimate of one. */
+/** Upper bound of an answer's tokens, and of an estimate. */
 export const MAX_OUTPUT_TOKENS = 4_000;
 
-/** What of a completion's entries does not agree with what its caller and the upstream saw. */
+/** Returns the differences between a completion's entries and what caller and upstream saw. */
 export function auditEntry(seen: Case, entries: readonly Entry[]): Difference[] {
   const { plan, reply, calls } = seen;
   const isAdmitted = calls.length > 0 || reply.end === "complete" || reply.end === "failed";
@@ -98,20 +98,21 @@ function auditOutcome(seen: Case, { outcome, served }: Entry): string[] {
   const last = lastCall(seen);
   const found: string[] = [];
   if (outcome === "internal") found.push("outcome internal");
-  if (reply.end === "complete" && outcome !== "served") found.push(`complete, and the ledger says ${outcome}`);
+  if (reply.end === "complete" && outcome !== "served") found.push(`complete, but the ledger has ${outcome}`);
   if (reply.end === "failed" && (outcome === "served" || !isRowOf(outcome, reply.failure!)))
-    found.push(`told ${JSON.stringify(reply.failure)}, and the ledger says ${outcome}`);
+    found.push(`error ${JSON.stringify(reply.failure)}, but the ledger has ${outcome}`);
   if (
     reply.end === "left" &&
     outcome === "served" &&
     (last === undefined || promiseOf(last.plan, last).complete === "no")
   )
     found.push("served without an answer");
-  if (reply.text !== "" && served !== last?.model) found.push(`served by ${served}, and not by ${last?.model}`);
+  if (reply.text !== "" && served !== last?.model)
+    found.push(`the ledger has served model ${served}, expected ${last?.model}`);
   return found;
 }
 
-/** Whether the failure table has it that the caller of a completion that failed so is told this. */
+/** Whether this error matches the failure table for the ledger's outcome. */
 function isRowOf(code: FailureCode, { http, type, code: word, grpc, reason }: ToldFailure): boolean {
   const row = FAILURE_TABLE[code];
   if (grpc !== undefined) return row.grpc === grpc && reason === code.toUpperCase();
@@ -119,7 +120,7 @@ function isRowOf(code: FailureCode, { http, type, code: word, grpc, reason }: To
   return (http === undefined || http === row.http) && type === row.type && (isOverload || word === row.code);
 }
 
-/** Every call of the upstream is an attempt of the entry; the outcome of each is what the upstream gave cause for. */
+/** Every upstream call must be an attempt of the entry, with the matching outcome. */
 function auditAttempts(seen: Case, { attempts }: Entry): string[] {
   const made = attempts.filter(({ model, outcome }) => model !== DEAD_MODEL && outcome !== "skipped");
   const { calls } = seen;
@@ -128,20 +129,20 @@ function auditAttempts(seen: Case, { attempts }: Entry): string[] {
   for (const call of inOrder(seen)) {
     while (at < made.length && made[at]!.model !== call.model) at += 1;
     const attempt = made[at];
-    if (attempt === undefined) return [`a call of ${call.model} that is no attempt`];
+    if (attempt === undefined) return [`a call of ${call.model} without an attempt`];
     at += 1;
     const { complete } = promiseOf(call.plan, call);
-    // Two calls of one model may have arrived in another order than they were made in.
+    // Two calls of one model may have arrived in another order.
     const isOnly = calls.filter(({ model }) => model === call.model).length === 1;
     if (attempt.outcome === "served" && complete === "no" && isOnly)
-      found.push(`an attempt at ${call.model} that was served what was no answer`);
+      found.push(`a served attempt of ${call.model} without a complete answer`);
   }
   return found;
 }
 
 /**
- * What the last call counted, to the token, and attempts before it that were not counted beside it; or an estimate of what
- * its caller can have had.
+ * The tokens must be those of the last call plus those of uncounted earlier attempts, or an estimate of what the caller
+ * can have received.
  */
 function auditMoney(seen: Case, entry: Entry): string[] {
   const { reply } = seen;
@@ -153,7 +154,7 @@ function auditMoney(seen: Case, entry: Entry): string[] {
   const holdsCount = usage !== undefined && prompt >= usage.prompt && completion >= usage.completion;
   const isFree = prompt === 0 && completion === 0;
   if (!estimated && !isCounted && !isFree) found.push(`counted ${prompt}+${completion} for ${JSON.stringify(usage)}`);
-  if (isFree && (entry.outcome === "served" || reply.text !== "")) found.push("costs nothing, and was answered");
+  if (isFree && (entry.outcome === "served" || reply.text !== "")) found.push("no cost for an answer");
   const least = Math.min(Math.ceil(reply.text.length / 4), MAX_OUTPUT_TOKENS);
   if (estimated && reply.text !== "" && !holdsCount && completion < least)
     found.push(`estimated at ${completion} tokens for ${reply.text.length} characters`);

@@ -11,33 +11,35 @@ import { auditEntry, type Books, MAX_OUTPUT_TOKENS, PRICE, readBooks } from "./l
 import { requestIdOf } from "./http-callers.ts";
 import { type Asked, openSwarm } from "./swarm.ts";
 
-/** Requests from this number on meet no faults. */
+/** Requests from this number on have no faults. */
 const GOOD = 1_000_000_000;
 
-/** As many completions at once as the account may have. */
+/** Concurrency limit of the account. */
 const PLACES = 64;
 
-const PATIENCE = { timeout: 20_000, interval: 50 };
+const TIMEOUT = { timeout: 20_000, interval: 50 };
 
 export interface SocketRun {
   readonly seed: number;
   readonly callers: readonly CallerPlan[];
-  /** How many of them are under way at once. */
+  /** Completions in flight at once. */
   readonly atOnce: number;
   /** Default: `drawCallPlan`. */
   readonly planOf?: (id: CallId) => ReturnType<typeof drawCallPlan>;
 }
 
-/** What a run has shown. */
+/** Results of a run. */
 export interface Outcome {
   readonly cases: readonly Case[];
   readonly differences: readonly Difference[];
-  /** How many upstream calls there were. */
+  /** Number of upstream calls. */
   readonly calls: number;
   readonly products: { readonly descriptorsBefore: number; readonly descriptorsAfter: number };
 }
 
-/** Runs callers against the product, with every provider at a fault server, and holds the three sides' stories together. */
+/**
+ * Runs callers against the product, with a fault server as every provider, and compares caller, upstream and ledger.
+ */
 export async function runSockets({ seed, callers, atOnce, planOf = drawCallPlan }: SocketRun): Promise<Outcome> {
   const upstream = await startFaultServer({ seed, planOf: (id) => (id.request >= GOOD ? slowGood(id) : planOf(id)) });
   const home = makeHome();
@@ -67,7 +69,7 @@ export async function runSockets({ seed, callers, atOnce, planOf = drawCallPlan 
   }
 }
 
-/** Long enough that all places are taken at the same time. */
+/** Long enough to occupy all slots at the same time. */
 function slowGood(id: CallId): ReturnType<typeof drawCallPlan> {
   return { ...goodPlan(id), delayMs: id.request >= GOOD + PLACES ? 0 : 2_000 };
 }
@@ -108,7 +110,7 @@ function configOf(url: string, deadPort: number): object {
     models: Object.fromEntries([
       ...MODELS.map((id) => {
         const [wire = "", index] = id.split("-");
-        // The first of each dialect is asked for a stream also where the caller wants its answer whole.
+        // The first request of each dialect is streamed in any case.
         return model(id, wire, index === "0" ? { stream_above: 0 } : undefined);
       }),
       model(DEAD_MODEL, DEAD_MODEL),
@@ -117,7 +119,7 @@ function configOf(url: string, deadPort: number): object {
   };
 }
 
-/** Brings the process to where it has opened what it keeps open. */
+/** Warms up the process, so that its permanent resources are open. */
 async function warmUp(product: Product, upstream: FaultServer, seed: number): Promise<void> {
   const swarm = openSwarm(product, upstream);
   let request = GOOD + PLACES;
@@ -129,8 +131,8 @@ async function warmUp(product: Product, upstream: FaultServer, seed: number): Pr
   }
   await swarm.close();
   upstream.closeIdle();
-  await expect.poll(() => upstream.openSockets, PATIENCE).toBe(0);
-  // The connections of callers close a moment after they do.
+  await expect.poll(() => upstream.openSockets, TIMEOUT).toBe(0);
+  // Callers' connections close with a delay.
   let before = -1;
   await expect
     .poll(
@@ -162,10 +164,10 @@ async function askAll(
   return asked;
 }
 
-/** As many completions as the account may have at once are let in together: none has kept its place. One more is not. */
+/** Checks that the whole concurrency limit is available: no slot has leaked. One more request is refused. */
 async function findLeakedPlaces(product: Product, upstream: FaultServer, seed: number): Promise<void> {
   const swarm = openSwarm(product, upstream);
-  await expect.poll(() => upstream.openCalls, PATIENCE).toBe(0);
+  await expect.poll(() => upstream.openCalls, TIMEOUT).toBe(0);
   const plans = Array.from({ length: PLACES }, (_, index) => plainCaller(seed, GOOD + index));
   const all = Promise.all(plans.map((plan) => swarm.ask(plan)));
   await Promise.race([all, Promise.all(plans.map(({ request }) => upstream.called(request)))]);
@@ -176,11 +178,11 @@ async function findLeakedPlaces(product: Product, upstream: FaultServer, seed: n
 }
 
 async function settle(product: Product, upstream: FaultServer, descriptors: number): Promise<void> {
-  await expect.poll(() => upstream.openCalls, PATIENCE).toBe(0);
+  await expect.poll(() => upstream.openCalls, TIMEOUT).toBe(0);
   upstream.closeIdle();
-  await expect.poll(() => upstream.openSockets, PATIENCE).toBe(0);
-  await expect.poll(() => countActiveCalls(product), PATIENCE).toBe(0);
-  await expect.poll(() => countDescriptors(product), PATIENCE).toBeLessThanOrEqual(descriptors);
+  await expect.poll(() => upstream.openSockets, TIMEOUT).toBe(0);
+  await expect.poll(() => countActiveCalls(product), TIMEOUT).toBe(0);
+  await expect.poll(() => countDescriptors(product), TIMEOUT).toBeLessThanOrEqual(descriptors);
 }
 
 async function countActiveCalls({ operationsUrl }: Product): Promise<number> {
@@ -204,7 +206,7 @@ function auditAll(cases: readonly Case[], { entries, spent, holds, costMicroUsd 
   return [...each, ...all.map((what) => ({ kind: "ledger" as const, request: -1, what }))];
 }
 
-/** What the product's log may not say. */
+/** Texts that the product's log must not contain. */
 function readLog(stderr: string): Difference[] {
   return stderr
     .split("\n")

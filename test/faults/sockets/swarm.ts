@@ -11,24 +11,24 @@ import { type Asking, askOpenAi, askRaw, askUndici } from "./http-callers.ts";
 import type { Case } from "./judge.ts";
 import type { Reply } from "./reply.ts";
 
-/** Callers of all kinds of one product. */
+/** Callers of all kinds for one product. */
 export interface Swarm {
-  /** One completion, from its caller's first byte to its last. */
+  /** Runs one completion. */
   ask(plan: CallerPlan): Promise<Asked>;
-  /** Ends all connections. */
+  /** Closes all connections. */
   close(): Promise<void>;
 }
 
-/** A caller, and what it saw. */
+/** A caller, and its reply. */
 export type Asked = Pick<Case, "plan" | "reply">;
 
-/** No completion of these tests takes that long; one that does hangs. */
-const PATIENCE_MS = 30_000;
+/** Longer than every completion of these tests, so that a hanging one is detected. */
+const TIMEOUT_MS = 30_000;
 
-/** Opens the clients. */
+/** Creates the clients. */
 export function openSwarm(product: Product, upstream: FaultServer): Swarm {
   const dispatcher = new Agent({ connections: 64 });
-  const door = { url: product.url, port: product.httpPort, key: product.firstKey, dispatcher };
+  const target = { url: product.url, port: product.httpPort, key: product.firstKey, dispatcher };
   const grpcUrl = `http://127.0.0.1:${product.grpcPort}`;
   const grpc = new Client(`127.0.0.1:${product.grpcPort}`, credentials.createInsecure());
   const sessions = new Http2SessionManager(grpcUrl);
@@ -36,19 +36,19 @@ export function openSwarm(product: Product, upstream: FaultServer): Swarm {
   const agent = new HttpAgent({ keepAlive: true });
   const overConnect = createConnectTransport({ baseUrl: product.url, httpVersion: "1.1", nodeOptions: { agent } });
   const clients: Readonly<Record<ClientName, (asking: Asking) => Promise<Reply>>> = {
-    openai: (asking) => askOpenAi(door, asking),
-    undici: (asking) => askUndici(door, asking),
-    raw: (asking) => askRaw(door, asking),
-    "grpc-js": (asking) => askGrpc(grpc, door.key, asking),
-    "connect-grpc": (asking) => askConnect(overGrpc, door.key, asking),
-    connect: (asking) => askConnect(overConnect, door.key, asking),
+    openai: (asking) => askOpenAi(target, asking),
+    undici: (asking) => askUndici(target, asking),
+    raw: (asking) => askRaw(target, asking),
+    "grpc-js": (asking) => askGrpc(grpc, target.key, asking),
+    "connect-grpc": (asking) => askConnect(overGrpc, target.key, asking),
+    connect: (asking) => askConnect(overConnect, target.key, asking),
   };
   return {
     async ask(plan) {
-      const patience = delay(PATIENCE_MS, undefined, { ref: false }).then((): Reply => {
-        return { end: "broken", text: "", breaches: [`no end within ${PATIENCE_MS} ms`] };
+      const timeout = delay(TIMEOUT_MS, undefined, { ref: false }).then((): Reply => {
+        return { end: "broken", text: "", breaches: [`no end within ${TIMEOUT_MS} ms`] };
       });
-      const reply = await Promise.race([clients[plan.client](behave(plan, upstream)), patience]);
+      const reply = await Promise.race([clients[plan.client](behave(plan, upstream)), timeout]);
       return { plan, reply };
     },
     async close() {
@@ -60,11 +60,11 @@ export function openSwarm(product: Product, upstream: FaultServer): Swarm {
   };
 }
 
-/** Makes a caller leave and rest as its plan says. */
+/** Cancels and pauses according to the plan. */
 function behave(plan: CallerPlan, upstream: FaultServer): Asking {
   const { leaving, openMs } = plan;
   const controller = new AbortController();
-  const leave = (): void => controller.abort(new Error("the caller leaves"));
+  const leave = (): void => controller.abort(new Error("the caller cancels"));
   if (leaving?.when === "after") void delay(leaving.ms).then(leave);
   if (leaving?.when === "called") void upstream.called(plan.request).then(leave);
   const read = { pieces: 0, bytes: 0 };

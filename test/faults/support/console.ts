@@ -1,26 +1,26 @@
 import type { Product } from "../../support/product.ts";
 
-/** An answer of the console's services. */
+/** A response of the dashboard's services. */
 export interface ConsoleAnswer {
   readonly status: number;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** A password that may be one. */
+/** A valid password. */
 export const PASSWORD = "four unrelated words";
 
-/** Somebody who calls the console's services as its pages do, and keeps the session's cookie. */
+/** Calls the dashboard's services as its pages do, with the session's cookie. */
 export class ConsoleCaller {
   readonly #url: string;
   cookie = "";
-  /** The latest token that makes the browser known. */
+  /** The latest token of the known browser. */
   browserToken = "";
 
   constructor({ url }: Pick<Product, "url">) {
     this.#url = url;
   }
 
-  /** Calls `Service/Method` with a message in JSON, and gives whatever is answered. */
+  /** Calls `Service/Method` with a JSON message, and returns any response. */
   async ask(method: string, message: object = {}): Promise<ConsoleAnswer> {
     const response = await fetch(`${this.#url}/parley.console.v1.${method}`, {
       method: "POST",
@@ -34,14 +34,14 @@ export class ConsoleCaller {
     return { status: response.status, body: (await response.json()) as ConsoleAnswer["body"] };
   }
 
-  /** The same, for calls that have to succeed. */
+  /** Does the same, and throws for an error. */
   async call(method: string, message: object = {}): Promise<ConsoleAnswer["body"]> {
     const { status, body } = await this.ask(method, message);
     if (status !== 200) throw new Error(`${method} answered ${status}: ${JSON.stringify(body)}`);
     return body;
   }
 
-  /** Makes an account and is signed in to it: the first one is the administrator's. */
+  /** Signs up: the first account becomes the administrator's. */
   async signUp(email: string, more: object = {}): Promise<void> {
     await this.call("SessionService/SignUp", { email, password: PASSWORD, name: email.split("@")[0], ...more });
   }

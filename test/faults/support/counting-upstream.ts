@@ -2,15 +2,15 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** A provider that knows what it generated for each request, whether its caller heard of it or not. */
+/** A provider that counts the generated tokens of each request, whether its caller received them or not. */
 export interface CountingUpstream {
   readonly url: string;
-  /** Tokens by the name that the prompt gives its request: none while it is under way. */
+  /** Tokens by the name in the request's prompt; absent while the answer is in flight. */
   readonly generated: ReadonlyMap<string, number>;
   close(): Promise<void>;
 }
 
-/** How one answer goes. */
+/** Length and speed of one answer. */
 interface Pace {
   readonly tokens: number;
   readonly tokensPerSecond: number;
@@ -20,8 +20,8 @@ export const PROMPT_TOKENS = 5;
 const BATCH_MS = 100;
 
 /**
- * Starts one that speaks all three dialects. It begins to generate when a request has arrived, at a pace of its own for each,
- * and stops when its connection is closed: what it has made until then it would bill. `paceOf` draws how long an answer is.
+ * Starts a provider for all three dialects. It generates from the arrival of a request, at the drawn rate, and stops
+ * when its connection is closed; it would bill the tokens until then.
  */
 export async function startCountingUpstream(paceOf: (name: string) => Pace): Promise<CountingUpstream> {
   const generated = new Map<string, number>();
@@ -38,7 +38,7 @@ export async function startCountingUpstream(paceOf: (name: string) => Pace): Pro
     const { tokens, tokensPerSecond } = paceOf(name);
     const dialect = dialectOf(request);
     const isStream = request.url!.includes("stream") || body.includes('"stream":true');
-    /** Made in batches: one that has no time to work, because this process has none, generates nothing. */
+    /** In batches. While this process is blocked, nothing is generated. */
     let said = 0;
     if (isStream) response.writeHead(200, { "content-type": "text/event-stream" });
     generated.set(name, 0);
@@ -77,7 +77,7 @@ interface Exchange {
   readonly name: string;
 }
 
-/** A wire format, as far as text and counts need it. */
+/** A wire format with text and counts. */
 interface Dialect {
   readonly piece: (text: string) => string;
   readonly end: (tokens: number) => string;

@@ -1,9 +1,9 @@
 import { appendFileSync } from "node:fs";
 import { seed } from "./scale.ts";
 
-/** What was counted or measured in a test, and what it may be at most or at least. */
+/** A counted or measured value, with its bounds. */
 export interface Figure {
-  /** What it is of, in words: "simulated completions". */
+  /** A name such as "simulated completions". */
   readonly name: string;
   readonly value: number;
   /** "ms", "MiB"; empty for a count. */
@@ -22,8 +22,8 @@ export function sentence({ name, value, unit, atMost, atLeast }: Figure): string
 }
 
 /**
- * Says a figure: in the test's output, and as a line of the file that `npm run faults` makes its table from. Throws when
- * it is not what it has to be, with the seed that leads there again.
+ * Prints a figure, and appends it to the file from which `npm run faults` makes its table. Throws when it is out of
+ * bounds, with the seed that repeats it.
  */
 export function figure(said: Figure): void {
   const { value, atMost, atLeast } = said;

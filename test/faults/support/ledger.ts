@@ -2,21 +2,21 @@ import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import { openStore } from "../../../src/store/store.ts";
 
-/** What the ledger says of one completion. */
+/** Fields of a ledger entry. */
 export interface LedgerEntry {
   readonly requestId: string;
   readonly outcome: string;
   /** `prompt+completion`. */
   readonly usage: string;
-  /** How many attempts there were. */
+  /** Number of attempts. */
   readonly attempts: number;
-  /** Whether its caller got the beginning of an answer and not its end. */
+  /** Whether its caller received a truncated answer. */
   readonly partial: boolean;
 }
 
-/** All entries of a ledger on SQLite. */
+/** Reads all entries of a SQLite ledger. */
 export async function readLedger(dataDir: string): Promise<LedgerEntry[]> {
-  // Whoever closes the database brings into the table what was written in short.
+  // The closed database has compacted its pending entries.
   await (await openStore({ dataDir, databaseUrl: undefined })).close();
   const database = new DatabaseSync(join(dataDir, "parley.db"), { readOnly: true });
   try {

@@ -1,20 +1,20 @@
 /**
- * How far a test of `npm run faults` goes. `.ci/run` runs every family at its small scale with the same seeds each time;
- * `npm run faults -- --long` runs the large one with a seed of its own, which it prints, or the one of `--seed`.
+ * Scale of a test of `npm run faults`. `.ci/run` runs every family at its small scale with fixed seeds; `npm run faults
+ * -- --long` runs the large scale with a random seed, which it prints, or the one of `--seed`.
  */
 const LONG = process.env["PARLEY_FAULTS_LONG"] === "1";
 
-/** The first of these numbers in CI, the second in a long run. */
+/** Returns the first number in CI, the second in a long run. */
 export function scale(inCi: number, long: number): number {
   return LONG ? long : inCi;
 }
 
-/** A time limit for a test whose work grows with the scale, in milliseconds. */
+/** Timeout in milliseconds for a test whose work depends on the scale. */
 export function timeLimit(inCiSeconds: number, longSeconds: number): number {
   return scale(inCiSeconds, longSeconds) * 1_000;
 }
 
-/** The seed that everything random in a family of tests is drawn from: the same in CI every time. */
+/** Seed of everything random in a family of tests: constant in CI. */
 export function seed(): number {
   return Number(process.env["PARLEY_FAULTS_SEED"] ?? 20_261_121);
 }

@@ -2,14 +2,12 @@ import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import {
   type CompletionChunk,
-  type Delta,
   FinishReason,
   LogprobsSchema,
-  ToolCallDeltaSchema,
   UsageSchema,
 } from "../../../gen/parley/v1/completion_pb.js";
-import { AnnotationSchema, AudioSchema, ImageSchema, ReasoningBlockSchema } from "../../../gen/parley/v1/message_pb.js";
-import { deltaChunk, finishChunk, usageChunk } from "../../../src/core/chunks.ts";
+import { AnnotationSchema, AudioSchema, ImageSchema } from "../../../gen/parley/v1/message_pb.js";
+import { ChoiceWriter, toPart, usageChunk } from "../../../src/core/chunks.ts";
 import { REPORT, startOf } from "./scenarios.ts";
 
 /** A stream by the contract's grammar, and what is known of it. */
@@ -26,40 +24,51 @@ const logprobs = fc.option(
   { nil: undefined, freq: 5 },
 );
 
-export type Content = Delta["content"];
+/** Writes something of a choice. */
+type Step = (writer: ChoiceWriter, out: CompletionChunk[]) => void;
 
-/** What a provider may say of one choice, in order: tool calls one after another, the rest as it comes. */
-const saying: fc.Arbitrary<Content[]> = fc
-  .array(
-    fc.oneof(
-      fc.record({ case: fc.constantFrom("text" as const, "reasoning" as const, "refusal" as const), value: words }),
-      fc.record({ case: fc.constant("signature" as const), value: words }),
-      words.map((mediaType): Content => ({
-        case: "image",
-        value: create(ImageSchema, { source: { case: "url", value: mediaType } }),
-      })),
-      words.map((title): Content => ({ case: "annotation", value: create(AnnotationSchema, { title }) })),
-      words.map((transcript): Content => ({ case: "audio", value: create(AudioSchema, { transcript }) })),
-      words.map((text): Content => ({
-        case: "reasoningBlock",
-        value: create(ReasoningBlockSchema, { text, signature: "s" }),
-      })),
-      fc.record({ name: words, pieces: fc.array(words, { maxLength: 3 }), custom: fc.boolean() }),
+/** What a provider may say of one choice, in order: arguments of tool calls mixed with the rest. */
+const steps: fc.Arbitrary<Step[]> = fc.array(
+  fc.oneof(
+    fc.record({ kind: fc.constantFrom("text", "reasoning", "refusal"), text: words }).map(
+      ({ kind, text }): Step =>
+        (writer, out) =>
+          writer.text(kind, text, out),
     ),
-    { maxLength: 8 },
-  )
-  .map((said) => {
-    let calls = 0;
-    return said.flatMap((each): Content[] => {
-      if ("case" in each) return [each];
-      const index = calls++;
-      const first = { index, id: `call_${index}`, name: each.name, custom: each.custom };
-      return [first, ...each.pieces.map((text) => ({ index, arguments: text }))].map((piece) => ({
-        case: "toolCall",
-        value: create(ToolCallDeltaSchema, piece),
-      }));
-    });
-  });
+    fc.record({ kind: fc.constantFrom("text", "reasoning"), signature: words }).map(
+      ({ kind, signature }): Step =>
+        (writer, out) =>
+          writer.sign(kind, signature, out),
+    ),
+    words.map((url): Step => {
+      const image = create(ImageSchema, { source: { case: "url", value: url } });
+      return (writer, out) => writer.whole(toPart({ case: "image", value: image }), out);
+    }),
+    words.map(
+      (title): Step =>
+        (writer, out) =>
+          writer.annotate(create(AnnotationSchema, { title }), out),
+    ),
+    words.map(
+      (transcript): Step =>
+        (writer, out) =>
+          writer.audio(create(AudioSchema, { transcript }), out),
+    ),
+    fc
+      .record({
+        id: words,
+        name: words,
+        arguments: words,
+        custom: fc.boolean(),
+        pieces: fc.array(words, { maxLength: 3 }),
+      })
+      .map(({ pieces, ...call }): Step => (writer, out) => {
+        const at = writer.beginCall(call, "", out);
+        for (const piece of pieces) writer.arguments(at, piece, out);
+      }),
+  ),
+  { maxLength: 8 },
+);
 
 const finish = fc.constantFrom(
   FinishReason.STOP,
@@ -71,7 +80,7 @@ const finish = fc.constantFrom(
 /** Any stream by the contract's grammar: choices interleaved, each with its end; usage perhaps; start and report. */
 export const anyStream: fc.Arbitrary<AnyStream> = fc
   .record({
-    choices: fc.array(fc.record({ saying, finish, native: words }), { minLength: 1, maxLength: 3 }),
+    choices: fc.array(fc.record({ steps, finish, native: words }), { minLength: 1, maxLength: 3 }),
     order: fc.array(fc.nat(99), { minLength: 1 }),
     counted: fc.boolean(),
     model: words,
@@ -79,15 +88,17 @@ export const anyStream: fc.Arbitrary<AnyStream> = fc
   })
   .map(({ choices, order, counted, model, probable }) => {
     let turn = 0;
-    const queues = choices.map(({ saying: said, finish: reason, native }, index) => [
-      ...said.map((content) => {
-        const chunk = deltaChunk(index, content);
-        const probability = probable[turn++ % probable.length];
-        if (probability !== undefined && chunk.event.case === "delta") chunk.event.value.logprobs = probability;
-        return chunk;
-      }),
-      finishChunk(index, reason, native),
-    ]);
+    const queues = choices.map(({ steps: written, finish: reason, native }, index) => {
+      const writer = new ChoiceWriter(index);
+      const out: CompletionChunk[] = [];
+      for (const step of written) step(writer, out);
+      writer.finish({ reason, native }, out);
+      for (const { event } of out) {
+        const probability = event.case === "partDelta" ? probable[turn++ % probable.length] : undefined;
+        if (event.case === "partDelta" && probability !== undefined) event.value.logprobs = probability;
+      }
+      return out;
+    });
     const mixed: CompletionChunk[] = [];
     for (let at = 0; queues.some((queue) => queue.length > 0); at++) {
       const open = queues.filter((queue) => queue.length > 0);

@@ -1,12 +1,11 @@
-import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { AttemptSchema } from "../../../gen/parley/v1/report_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { toErrorBody, toErrorEvent } from "../../../src/formats/openai-chat/response.ts";
 import { readEvents } from "./scenarios.ts";
+import { attemptOf } from "../../support/attempt.ts";
 
 const attempts = [
-  create(AttemptSchema, {
+  attemptOf({
     model: "a",
     outcome: "upstream_timeout",
     upstreamStatus: 504,

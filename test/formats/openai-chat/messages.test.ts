@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Message, Role } from "../../../gen/parley/v1/message_pb.js";
+import { ImageDetail, type Message, Role } from "../../../gen/parley/v1/message_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { readChatRequest } from "../../../src/formats/openai-chat/request.ts";
 
@@ -19,50 +19,46 @@ const user = (...parts: readonly object[]): object => ({ role: "user", content: 
 const assistant = (more: object): object => ({ role: "assistant", ...more });
 const PNG = "data:image/png;base64,iVBORw0KGgo=";
 const png = Buffer.from("iVBORw0KGgo=", "base64");
-const text = (value: string): object => ({ content: { case: "text", value } });
+const text = (value: string): object => ({ kind: { case: "text", value } });
 const call = { id: "c1", type: "function", function: { name: "f", arguments: "{}" } };
 
 describe("a message is understood", () => {
   it.each<[string, object, object]>([
-    ["from the system", { role: "system", content: "be kind" }, { role: Role.SYSTEM, content: [text("be kind")] }],
+    ["from the system", { role: "system", content: "be kind" }, { role: Role.SYSTEM, parts: [text("be kind")] }],
     ["from the developer, which is the same", { role: "developer", content: "x" }, { role: Role.SYSTEM }],
     [
       "from the user",
       { role: "user", content: "hi", name: "Ann" },
-      { role: Role.USER, content: [text("hi")], name: "Ann" },
+      { role: Role.USER, parts: [text("hi")], name: "Ann" },
     ],
-    ["from the assistant", assistant({ content: "yes" }), { role: Role.ASSISTANT, content: [text("yes")] }],
+    ["from the assistant", assistant({ content: "yes" }), { role: Role.ASSISTANT, parts: [text("yes")] }],
     [
       "from a tool",
       { role: "tool", content: "42", tool_call_id: "c1" },
-      { role: Role.TOOL, toolCallId: "c1", content: [text("42")] },
+      { role: Role.TOOL, parts: [{ kind: { value: { toolCallId: "c1", parts: [text("42")], isError: false } } }] },
     ],
-    ["with nothing in it", assistant({ content: "" }), { content: [] }],
+    ["with nothing in it", assistant({ content: "" }), { parts: [] }],
     [
       "without content",
       assistant({ tool_calls: [call] }),
-      { content: [], toolCalls: [{ id: "c1", name: "f", arguments: "{}", custom: false }] },
+      { parts: [{ kind: { case: "toolCall", value: { id: "c1", name: "f", arguments: "{}", custom: false } } }] },
     ],
     [
       "in text parts",
       user({ type: "text", text: "a" }, { type: "text", text: "b" }),
-      { content: [text("a"), text("b")] },
+      { parts: [text("a"), text("b")] },
     ],
-    ["that refuses", assistant({ refusal: "No." }), { refusal: "No." }],
-    [
-      "that refuses in a part",
-      assistant({ content: [{ type: "refusal", refusal: "No." }] }),
-      { content: [text("No.")] },
-    ],
+    ["that refuses", assistant({ refusal: "No." }), { parts: [{ kind: { case: "refusal", value: "No." } }] }],
+    ["that refuses in a part", assistant({ content: [{ type: "refusal", refusal: "No." }] }), { parts: [text("No.")] }],
     [
       "with a picture",
       user({ type: "image_url", image_url: { url: PNG, detail: "low" } }),
       {
-        content: [
+        parts: [
           {
-            content: {
+            kind: {
               case: "image",
-              value: { mediaType: "image/png", detail: "low", source: { case: "data", value: png } },
+              value: { mediaType: "image/png", detail: ImageDetail.LOW, source: { case: "data", value: png } },
             },
           },
         ],
@@ -71,30 +67,30 @@ describe("a message is understood", () => {
     [
       "with a picture's bare address",
       user({ type: "image_url", image_url: "https://a/b.png" }),
-      { content: [{ content: { case: "image", value: { source: { case: "url", value: "https://a/b.png" } } } }] },
+      { parts: [{ kind: { case: "image", value: { source: { case: "url", value: "https://a/b.png" } } } }] },
     ],
     [
       "with speech",
       user({ type: "input_audio", input_audio: { data: "aGk=", format: "wav" } }),
-      { content: [{ content: { case: "audio", value: { data: Buffer.from("hi"), format: "wav" } } }] },
+      { parts: [{ kind: { case: "audio", value: { data: Buffer.from("hi"), format: "wav" } } }] },
     ],
     [
       "with earlier speech",
       assistant({ audio: { id: "audio_1" } }),
-      { content: [{ content: { case: "audio", value: { id: "audio_1" } } }] },
+      { parts: [{ kind: { case: "audio", value: { id: "audio_1" } } }] },
     ],
     [
       "with a file by ID",
       user({ type: "file", file: { file_id: "file-1", filename: "a.pdf" } }),
-      { content: [{ content: { case: "file", value: { name: "a.pdf", source: { case: "id", value: "file-1" } } } }] },
+      { parts: [{ kind: { case: "file", value: { name: "a.pdf", source: { case: "id", value: "file-1" } } } }] },
     ],
     [
       "with a file in a data URL",
       user({ type: "file", file: { file_data: "data:text/plain;base64,aGk=" } }),
       {
-        content: [
+        parts: [
           {
-            content: {
+            kind: {
               case: "file",
               value: { mediaType: "text/plain", source: { case: "data", value: Buffer.from("hi") } },
             },
@@ -105,70 +101,74 @@ describe("a message is understood", () => {
     [
       "with a PDF as bare base64",
       user({ type: "file", file: { file_data: "JVBERi0x" } }),
-      { content: [{ content: { case: "file", value: { mediaType: "application/pdf" } } }] },
+      { parts: [{ kind: { case: "file", value: { mediaType: "application/pdf" } } }] },
     ],
     [
       "with other bare base64",
       user({ type: "file", file: { file_data: "aGk=" } }),
-      { content: [{ content: { case: "file", value: { mediaType: "text/plain" } } }] },
+      { parts: [{ kind: { case: "file", value: { mediaType: "text/plain" } } }] },
     ],
     [
       "with a custom call",
       assistant({ tool_calls: [{ id: "c1", type: "custom", custom: { name: "g", input: "raw" } }] }),
-      { toolCalls: [{ id: "c1", name: "g", arguments: "raw", custom: true }] },
+      { parts: [{ kind: { value: { id: "c1", name: "g", arguments: "raw", custom: true } } }] },
     ],
     [
       "with a call's state",
       assistant({ tool_calls: [{ ...call, extra_content: { google: { thought_signature: "s" } } }] }),
-      { toolCalls: [{ signature: "s" }] },
+      { parts: [{ kind: { case: "toolCall" }, signature: "s" }] },
     ],
     [
       "with state of its own",
       assistant({ content: "x", extra_content: { google: { thought_signature: "s" } } }),
-      { signature: "s" },
+      { parts: [{ kind: { case: "text" }, signature: "s" }] },
     ],
     [
       "with a picture's state",
       user({ type: "image_url", image_url: { url: PNG }, extra_content: { google: { thought_signature: "s" } } }),
-      { content: [{ content: { value: { signature: "s" } } }] },
+      { parts: [{ kind: { case: "image" }, signature: "s" }] },
     ],
     [
       "with pictures of an earlier answer after its text",
       assistant({ content: "see", images: [{ type: "image_url", image_url: { url: PNG } }] }),
-      { content: [text("see"), { content: { case: "image" } }] },
+      { parts: [text("see"), { kind: { case: "image" } }] },
     ],
     [
       "with kept reasoning",
       assistant({ content: "x", reasoning_content: "hm" }),
-      { reasoning: [{ text: "hm", signature: "" }] },
+      { parts: [{ kind: { case: "reasoning", value: { text: "hm" } }, signature: "" }, text("x")] },
     ],
-    ["with empty reasoning", assistant({ content: "x", reasoning_content: "" }), { reasoning: [] }],
+    ["with empty reasoning", assistant({ content: "x", reasoning_content: "" }), { parts: [text("x")] }],
     [
       "with reasoning blocks rather than their text",
       assistant({
-        content: "x",
+        content: "abcdef",
         reasoning_content: "hm",
+        tool_calls: [call],
         thinking_blocks: [
-          { type: "thinking", thinking: "hm", signature: "s", at: { text: 3, tools: 1 } },
           { type: "redacted_thinking", data: "r" },
+          { type: "thinking", thinking: "hm", signature: "s", at: { text: 3, tools: 1 } },
         ],
       }),
       {
-        reasoning: [
-          { text: "hm", signature: "s", redacted: "", textOffset: 3, toolCallOffset: 1 },
-          { text: "", signature: "", redacted: "r" },
+        parts: [
+          { kind: { value: { redacted: "r" } } },
+          text("abc"),
+          { kind: { case: "toolCall" } },
+          { kind: { value: { text: "hm", redacted: "" } }, signature: "s" },
+          text("def"),
         ],
       },
     ],
     [
       "with a cache mark",
       { role: "user", content: "x", cache_control: { type: "ephemeral" } },
-      { cacheMark: { ttl: "" } },
+      { parts: [{ kind: { case: "text" }, cacheMark: { ttl: "" } }] },
     ],
     [
       "with a cache mark on a part",
       user({ type: "text", text: "x", cache_control: { type: "ephemeral", ttl: "1h" } }),
-      { content: [{ cacheMark: { ttl: "1h" } }] },
+      { parts: [{ cacheMark: { ttl: "1h" } }] },
     ],
   ])("%s", (_, message, expected) => {
     expect(read(message)).toMatchObject(expected);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type CompletionRequest, Modality, ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
+import { type CompletionRequest, Modality, ReasoningEffort, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
 import { ToolMode } from "../../../gen/parley/v1/message_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { type ReadRequest, readChatRequest } from "../../../src/formats/openai-chat/request.ts";
@@ -52,7 +52,7 @@ describe("a field is understood", () => {
       { modalities: [Modality.TEXT, Modality.IMAGE, Modality.AUDIO] },
     ],
     ["parallel_tool_calls", { parallel_tool_calls: false }, { parallelToolCalls: false }],
-    ["verbosity", { verbosity: "low" }, { verbosity: "low" }],
+    ["verbosity", { verbosity: "low" }, { verbosity: Verbosity.LOW }],
     ["audio", { audio: { format: "wav", voice: "alloy" } }, { audioOptions: { format: "wav", voice: "alloy" } }],
     ["audio with a voice by ID", { audio: { format: "wav", voice: { id: "v1" } } }, { audioOptions: { voice: "v1" } }],
     ["prediction", { prediction: { type: "content", content: "x" } }, { prediction: "x" }],
@@ -75,17 +75,17 @@ describe("a field is understood", () => {
     ["prompt_cache_key", { prompt_cache_key: "k" }, { promptCacheKey: "k" }],
     ["safety_identifier", { safety_identifier: "s" }, { safetyIdentifier: "s" }],
     ["user", { user: "u" }, { user: "u" }],
-    ["moderation", { moderation: { model: "m" } }, { openaiOptionsJson: { moderation: '{"model":"m"}' } }],
-    ["web_search_options", { web_search_options: {} }, { openaiOptionsJson: { web_search_options: "{}" } }],
+    ["moderation", { moderation: { model: "m" } }, { providerOptionsJson: { "openai.moderation": '{"model":"m"}' } }],
+    ["web_search_options", { web_search_options: {} }, { providerOptionsJson: { "openai.web_search_options": "{}" } }],
     [
       "prompt_cache_options",
       { prompt_cache_options: { ttl: "30m" } },
-      { openaiOptionsJson: { prompt_cache_options: '{"ttl":"30m"}' } },
+      { providerOptionsJson: { "openai.prompt_cache_options": '{"ttl":"30m"}' } },
     ],
     [
       "prompt_cache_retention",
       { prompt_cache_retention: "24h" },
-      { openaiOptionsJson: { prompt_cache_retention: '"24h"' } },
+      { providerOptionsJson: { "openai.prompt_cache_retention": '"24h"' } },
     ],
     [
       "image_config",
@@ -177,7 +177,7 @@ describe("a field is understood", () => {
     ["reasoning_effort max", { reasoning_effort: "max" }, { reasoningEffort: ReasoningEffort.MAX }],
   ])("%s", (_, more, expected) => {
     expect(requestOf(more)).toMatchObject(expected);
-    expect(requestOf(more).unrecognizedFields).toEqual([]);
+    expect(read(more).unrecognized).toEqual([]);
   });
 
   it.each([
@@ -208,7 +208,8 @@ const OPTIONAL = [
   .split(" ");
 
 it.each(OPTIONAL)("a null means that %s is not given", (field) => {
-  expect(read({ [field]: null })).toEqual(read({}));
+  const { nameOf: _, ...given } = read({ [field]: null });
+  expect(given).toEqual({ ...read({}), nameOf: undefined });
 });
 
 describe("a wrong type is refused and named", () => {
@@ -310,8 +311,8 @@ describe("a wrong type is refused and named", () => {
 
 describe("unknown fields", () => {
   it("are listed with their place, and otherwise ignored", () => {
-    const request = requestOf({ frobnicate: 1, top_k: 5, messages: [{ role: "user", content: "hi", weight: 1 }] });
-    expect(request.unrecognizedFields).toEqual(["frobnicate", "top_k", "messages[0].weight"]);
+    const { unrecognized } = read({ frobnicate: 1, top_k: 5, messages: [{ role: "user", content: "hi", weight: 1 }] });
+    expect(unrecognized).toEqual(["frobnicate", "top_k", "messages[0].weight"]);
   });
 
   it("with the names of an object's own workings are harmless", () => {
@@ -321,10 +322,8 @@ describe("unknown fields", () => {
       "logit_bias": {"constructor": 1, "toString": 2}, "metadata": {"constructor": "x", "hasOwnProperty": "y"},
       "tools": [{"type": "function", "function": {"name": "f", "parameters": {"__proto__": {"polluted": true}}}}]
     }`);
-    const { request } = readChatRequest(json);
-    expect(request.unrecognizedFields).toEqual(
-      expect.arrayContaining(["constructor", "toString", "messages[0].hasOwnProperty"]),
-    );
+    const { request, unrecognized } = readChatRequest(json);
+    expect(unrecognized).toEqual(expect.arrayContaining(["constructor", "toString", "messages[0].hasOwnProperty"]));
     expect({ ...request.logitBias }).toEqual({ constructor: 1, toString: 2 });
     expect({ ...request.metadata }).toEqual({ constructor: "x", hasOwnProperty: "y" });
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
@@ -336,9 +335,9 @@ describe("unknown fields", () => {
     const many = Object.fromEntries(
       Array.from({ length: 100_000 }, (_, index) => [`field_${index}_${"x".repeat(80)}`, index]),
     );
-    const { unrecognizedFields } = requestOf(many);
-    expect(unrecognizedFields).toHaveLength(64);
-    for (const field of unrecognizedFields) expect(field.length).toBeLessThanOrEqual(64);
+    const { unrecognized } = read(many);
+    expect(unrecognized).toHaveLength(64);
+    for (const field of unrecognized) expect(field.length).toBeLessThanOrEqual(64);
   });
 });
 

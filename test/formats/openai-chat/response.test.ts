@@ -6,8 +6,12 @@ import {
   FinishReason,
   type UsageSchema,
 } from "../../../gen/parley/v1/completion_pb.js";
+import { OmissionReason } from "../../../gen/parley/v1/report_pb.js";
+import { omission } from "../../../src/core/provider-options.ts";
 import { toChatCompletion } from "../../../src/formats/openai-chat/response.ts";
 import { answerOf, comparable, type Scenario, scenariosWith } from "./scenarios.ts";
+import { toAttemptMessage } from "../../../src/core/attempt.ts";
+import { attemptOf } from "../../support/attempt.ts";
 
 const answered = scenariosWith("upstream-response.json", "expected-openai.json").filter(
   (scenario) => scenario.json("expected-openai.json")["error"] === undefined,
@@ -23,13 +27,13 @@ describe("a whole answer is written as an OpenAI client expects it", () => {
     const { choices, usage } = answerOf(scenario);
     const completion = create(CompletionSchema, {
       id: "chatcmpl-FIXTURE",
-      created: 1_780_000_000n,
+      createTime: { seconds: 1_780_000_000n },
       model: expected["model"] as string,
       choices,
       ...(usage !== undefined && { usage }),
       report: {},
     });
-    expect(comparable(toChatCompletion(completion))).toEqual(comparable(expected));
+    expect(comparable(toChatCompletion(completion, (path) => path))).toEqual(comparable(expected));
   });
 });
 
@@ -38,24 +42,28 @@ function written(
   usage?: MessageInitShape<typeof UsageSchema>,
 ): Record<string, unknown> {
   const completion = create(CompletionSchema, { id: "chatcmpl-1", choices: [choice], ...(usage && { usage }) });
-  return JSON.parse(JSON.stringify(toChatCompletion(completion)));
+  return JSON.parse(JSON.stringify(toChatCompletion(completion, (path) => path)));
 }
 
 const messageOf = (message: MessageInitShape<typeof ChoiceSchema>["message"]): unknown =>
   (written({ ...(message && { message }) })["choices"] as { message: unknown }[])[0]!.message;
-const text = (value: string) => ({ content: { case: "text" as const, value } });
+const text = (value: string) => ({ kind: { case: "text" as const, value } });
 
 describe("a message", () => {
   it.each([
     ["of nothing has empty content", {}, { role: "assistant", content: "", refusal: null }],
-    ["of texts joins them", { content: [text("a"), text("b")] }, { role: "assistant", content: "ab", refusal: null }],
-    ["that refuses has no content", { refusal: "No." }, { role: "assistant", content: null, refusal: "No." }],
+    ["of texts joins them", { parts: [text("a"), text("b")] }, { role: "assistant", content: "ab", refusal: null }],
+    [
+      "that refuses has no content",
+      { parts: [{ kind: { case: "refusal" as const, value: "No." } }] },
+      { role: "assistant", content: null, refusal: "No." },
+    ],
     [
       "that calls tools has no content, and custom tools have their own shape",
       {
-        toolCalls: [
-          { id: "c0", name: "f", arguments: "{}", signature: "s" },
-          { id: "c1", name: "g", arguments: "raw", custom: true },
+        parts: [
+          { kind: { case: "toolCall" as const, value: { id: "c0", name: "f", arguments: "{}" } }, signature: "s" },
+          { kind: { case: "toolCall" as const, value: { id: "c1", name: "g", arguments: "raw", custom: true } } },
         ],
       },
       {
@@ -76,9 +84,9 @@ describe("a message", () => {
     [
       "with a picture's address has parts",
       {
-        content: [
+        parts: [
           text("see"),
-          { content: { case: "image" as const, value: { source: { case: "url" as const, value: "https://a/b" } } } },
+          { kind: { case: "image" as const, value: { source: { case: "url" as const, value: "https://a/b" } } } },
         ],
       },
       {
@@ -93,11 +101,11 @@ describe("a message", () => {
     [
       "that speaks has its audio beside the content",
       {
-        content: [
+        parts: [
           {
-            content: {
+            kind: {
               case: "audio" as const,
-              value: { id: "audio_1", data: Buffer.from("hi"), transcript: "Hi.", expiresAt: 9n },
+              value: { id: "audio_1", data: Buffer.from("hi"), transcript: "Hi.", expireTime: { seconds: 9n } },
             },
           },
         ],
@@ -111,10 +119,15 @@ describe("a message", () => {
     ],
     [
       "that cites has annotations",
-      { content: [text("a")], annotations: [{ url: "https://a", title: "A", startIndex: 1, endIndex: 2 }] },
+      {
+        parts: [
+          text("b"),
+          { ...text("a"), annotations: [{ url: "https://a", title: "A", startIndex: 0, endIndex: 1 }] },
+        ],
+      },
       {
         role: "assistant",
-        content: "a",
+        content: "ba",
         refusal: null,
         annotations: [
           { type: "url_citation", url_citation: { url: "https://a", title: "A", start_index: 1, end_index: 2 } },
@@ -123,10 +136,16 @@ describe("a message", () => {
     ],
     [
       "that reasoned has the text, and blocks only where there is state to send back",
-      { reasoning: [{ text: "h" }, { text: "m", signature: "s", textOffset: 3 }] },
+      {
+        parts: [
+          { kind: { case: "reasoning" as const, value: { text: "h" } } },
+          text("yes"),
+          { kind: { case: "reasoning" as const, value: { text: "m" } }, signature: "s" },
+        ],
+      },
       {
         role: "assistant",
-        content: "",
+        content: "yes",
         refusal: null,
         reasoning_content: "hm",
         thinking_blocks: [{ index: 0, type: "thinking", thinking: "m", signature: "s", at: { text: 3, tools: 0 } }],
@@ -214,15 +233,15 @@ it("the parley object says how the answer came about", () => {
   const completion = create(CompletionSchema, {
     report: {
       attempts: [
-        { model: "a", outcome: "skipped", reason: "circuit breaker open", startMs: 3 },
-        { model: "b", outcome: "served", upstreamStatus: 200, startMs: 4, durationMs: 12 },
-      ],
-      omitted: ["seed"],
+        attemptOf({ model: "a", outcome: "skipped", reason: "circuit breaker open", startMs: 3 }),
+        attemptOf({ model: "b", upstreamStatus: 200, startMs: 4, durationMs: 12 }),
+      ].map(toAttemptMessage),
+      omitted: [omission("seed", OmissionReason.UNSUPPORTED)],
       clamped: [{ field: "temperature", requested: 1.5, sent: 1 }],
       costMicroUsd: 1_250n,
     },
   });
-  expect(JSON.parse(JSON.stringify(toChatCompletion(completion)))).toMatchObject({
+  expect(JSON.parse(JSON.stringify(toChatCompletion(completion, (path) => path)))).toMatchObject({
     parley: {
       attempts: [
         {

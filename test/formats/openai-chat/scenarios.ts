@@ -66,7 +66,7 @@ export function chunksOf(scenario: Scenario): { chunks: CompletionChunk[]; failu
 /** The router's first chunk before what a provider says. */
 export function startOf(model: string): CompletionChunk {
   return create(CompletionChunkSchema, {
-    event: { case: "start", value: { id: "chatcmpl-FIXTURE", created: 1_780_000_000n, model } },
+    event: { case: "start", value: { id: "chatcmpl-FIXTURE", createTime: { seconds: 1_780_000_000n }, model } },
   });
 }
 

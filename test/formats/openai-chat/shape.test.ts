@@ -154,8 +154,8 @@ describe("the shape of a request", () => {
 
   it.each<[string, number, (count: number) => object]>([
     ["messages[0].content", 4000, (count) => message({ content: listOf(count, { type: "text", text: "" }) })],
-    ["messages[0].tool_calls", 512, (count) => message({ tool_calls: listOf(count, call) })],
-    ["messages[0].thinking_blocks", 512, (count) => message({ thinking_blocks: listOf(count, block) })],
+    ["messages[0].tool_calls", 4000, (count) => message({ tool_calls: listOf(count, call) })],
+    ["messages[0].thinking_blocks", 4000, (count) => message({ thinking_blocks: listOf(count, block) })],
     ["tools", 2000, (count) => ({ tools: listOf(count, named) })],
   ])("holds a bounded number of %s", (field, most, given) => {
     const json = (count: number) => ({ model: "m", messages: [{ role: "user" }], ...given(count) });

@@ -4,19 +4,23 @@ import { describe, expect, it } from "vitest";
 import {
   type CompletionChunk,
   CompletionChunkSchema,
-  DeltaSchema,
   FinishReason,
-  ToolCallDeltaSchema,
+  type PartDelta,
+  PartDeltaSchema,
 } from "../../../gen/parley/v1/completion_pb.js";
-import { AnnotationSchema, AudioSchema, ImageSchema, ReasoningBlockSchema } from "../../../gen/parley/v1/message_pb.js";
-import { deltaChunk, finishChunk } from "../../../src/core/chunks.ts";
+import { AnnotationSchema, AudioSchema, ImageSchema } from "../../../gen/parley/v1/message_pb.js";
+import { AttemptOutcome, OmissionReason } from "../../../gen/parley/v1/report_pb.js";
+import { ChoiceWriter, deltaChunk, finishChunk, toPart } from "../../../src/core/chunks.ts";
+import { omission } from "../../../src/core/provider-options.ts";
 import { toErrorEvent } from "../../../src/formats/openai-chat/response.ts";
 import { ChunkWriter } from "../../../src/formats/openai-chat/stream.ts";
-import { anyStream, type Content } from "./any-stream.ts";
+import { anyStream } from "./any-stream.ts";
 import { chunksOf, comparable, readEvents, REPORT, type Scenario, scenariosWith, startOf } from "./scenarios.ts";
 
+const nameOf = (path: string): string => path;
+
 function write(chunks: readonly CompletionChunk[], includeUsage = false): string {
-  const writer = new ChunkWriter({ includeUsage });
+  const writer = new ChunkWriter({ includeUsage, nameOf });
   return chunks.map((chunk) => writer.write([chunk])).join("");
 }
 
@@ -164,7 +168,7 @@ describe("any stream", () => {
   it("is the same however its chunks come in batches", () => {
     fc.assert(
       fc.property(anyStream, fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1 }), ({ chunks }, sizes) => {
-        const writer = new ChunkWriter({ includeUsage: true });
+        const writer = new ChunkWriter({ includeUsage: true, nameOf });
         let text = "";
         for (let at = 0, turn = 0; at < chunks.length; turn++) {
           const size = sizes[turn % sizes.length]!;
@@ -183,10 +187,10 @@ describe("any stream", () => {
       fc.property(anyStream, ({ chunks, choices }) => {
         const events = readStream(write(chunks));
         for (let index = 0; index < choices; index++) {
-          const joined = (kind: Content["case"]): string =>
+          const joined = (kind: PartDelta["content"]["case"]): string =>
             chunks
               .flatMap(({ event }) =>
-                event.case === "delta" && event.value.choiceIndex === index ? [event.value.content] : [],
+                event.case === "partDelta" && event.value.choiceIndex === index ? [event.value.content] : [],
               )
               .map((content) => (content.case === kind ? (content.value as string) : ""))
               .join("");
@@ -216,54 +220,53 @@ describe("the framing of events", () => {
     "\u0085",
     "data: x",
   ])("is not broken by %j, wherever it stands", (text) => {
-    const contents: Content[] = [
-      { case: "text", value: text },
-      { case: "reasoning", value: text },
-      { case: "refusal", value: text },
-      { case: "signature", value: text },
-      {
-        case: "toolCall",
-        value: create(ToolCallDeltaSchema, { id: text, name: text, arguments: text, signature: text }),
-      },
-      { case: "image", value: create(ImageSchema, { source: { case: "url", value: text } }) },
-      { case: "annotation", value: create(AnnotationSchema, { url: text, title: text }) },
-      { case: "audio", value: create(AudioSchema, { id: text, transcript: text }) },
-      { case: "reasoningBlock", value: create(ReasoningBlockSchema, { text, signature: text }) },
-    ];
+    const contents: CompletionChunk[] = [];
+    const writer = new ChoiceWriter(0);
+    writer.text("text", text, contents);
+    writer.annotate(create(AnnotationSchema, { url: text, title: text }), contents);
+    writer.sign("text", text, contents);
+    writer.text("reasoning", text, contents);
+    writer.sign("reasoning", text, contents);
+    writer.text("refusal", text, contents);
+    writer.beginCall({ id: text, name: text, arguments: text }, text, contents);
+    const image = create(ImageSchema, { source: { case: "url", value: text } });
+    writer.whole(toPart({ case: "image", value: image }, text), contents);
+    writer.audio(create(AudioSchema, { id: text, transcript: text }), contents);
+    writer.finish({ reason: FinishReason.STOP, native: text }, contents);
     const report = create(CompletionChunkSchema, {
-      event: { case: "report", value: { omitted: [text], attempts: [{ model: text, outcome: text, reason: text }] } },
+      event: {
+        case: "report",
+        value: {
+          omitted: [omission(text, OmissionReason.UNKNOWN)],
+          attempts: [{ model: text, outcome: AttemptOutcome.FAILED, failureReason: text, message: text }],
+        },
+      },
     });
-    const stream = write(
-      [
-        startOf(text),
-        ...contents.map((content) => deltaChunk(0, content)),
-        finishChunk(0, FinishReason.STOP, text),
-        report,
-      ],
-      true,
-    );
+    const stream = write([startOf(text), ...contents, report], true);
     const events = readStream(stream);
-    expect(events).toHaveLength(contents.length + 2);
+    expect(events).toHaveLength(11);
     expect(stream).not.toMatch(/[\0\r]|\n\n\n|data: *\n/);
     expect(events[1]!.choices[0]!.delta.content).toBe(text);
   });
 });
 
 it("a delta without content is not written, and begins no choice twice", () => {
-  const empty = create(CompletionChunkSchema, { event: { case: "delta", value: create(DeltaSchema, {}) } });
+  const empty = create(CompletionChunkSchema, { event: { case: "partDelta", value: create(PartDeltaSchema) } });
   const events = readStream(write([startOf("a"), empty, empty, finishChunk(0, FinishReason.STOP, ""), REPORT]));
   expect(events.map((event) => event.choices[0]!.delta)).toEqual([{ role: "assistant", content: "" }, {}]);
 });
 
 it("an ID is escaped in every event", () => {
-  const start = create(CompletionChunkSchema, { event: { case: "start", value: { id: 'a"},\n\\b', created: 1n } } });
-  const delta = deltaChunk(0, { case: "text", value: "Hi" });
+  const start = create(CompletionChunkSchema, {
+    event: { case: "start", value: { id: 'a"},\n\\b', createTime: { seconds: 1n } } },
+  });
+  const delta = deltaChunk(0, 0, { case: "text", value: "Hi" });
   const events = readStream(write([start, delta, finishChunk(0, FinishReason.STOP, "stop"), REPORT], true));
   expect(events.map(({ id }) => id)).toEqual(events.map(() => 'a"},\n\\b'));
 });
 
 it("nothing is written before there is something to say", () => {
-  const writer = new ChunkWriter({ includeUsage: false });
+  const writer = new ChunkWriter({ includeUsage: false, nameOf });
   expect(writer.write([startOf("a")])).toBe("");
   expect(writer.write([finishChunk(0, FinishReason.STOP, "stop")])).toBe("");
   expect(writer.ended).toBe(false);

@@ -66,6 +66,6 @@ export class Answers implements Pick<Completions, "stream"> {
 
 export function textChunk(text: string): CompletionChunk {
   return create(CompletionChunkSchema, {
-    event: { case: "delta", value: { choiceIndex: 0, content: { case: "text", value: text } } },
+    event: { case: "partDelta", value: { choiceIndex: 0, content: { case: "text", value: text } } },
   });
 }

@@ -1,14 +1,14 @@
-import { create } from "@bufbuild/protobuf";
 import { toPrice } from "../../support/prices.ts";
 import { Code } from "@connectrpc/connect";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BreakerState } from "../../../gen/parley/console/v1/model_pb.js";
 import { Modality } from "../../../gen/parley/v1/completion_pb.js";
-import { AttemptSchema } from "../../../gen/parley/v1/report_pb.js";
 import { somebody } from "../../support/core-ports.ts";
 import { errorOf } from "./errors.ts";
 import { CONFIGURATION, type ConsoleUnderTest, startConsole } from "./set-up.ts";
+import type { Attempt } from "../../../src/core/attempt.ts";
+import { attemptOf } from "../../support/attempt.ts";
 
 let site: ConsoleUnderTest;
 beforeEach(async () => {
@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => site.close());
 
-function complete(outcome: string, firstContentMs?: number): void {
+function complete(outcome: Attempt["outcome"], firstContentMs?: number): void {
   const reason = outcome === "served" ? "" : "The upstream provider is <b>unavailable</b>.";
   site.health.record({
     requestId: "req_1",
@@ -27,7 +27,7 @@ function complete(outcome: string, firstContentMs?: number): void {
     servedModel: "words",
     streamed: true,
     outcome: "served",
-    attempts: [create(AttemptSchema, { model: "words", outcome, reason, durationMs: 5, upstreamStatus: 503 })],
+    attempts: [attemptOf({ model: "words", outcome, reason, durationMs: 5, upstreamStatus: 503 })],
     startedAtMs: 0,
     endedAtMs: 0,
     limits: undefined,

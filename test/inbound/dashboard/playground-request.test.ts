@@ -6,7 +6,7 @@ import {
   FinishReason,
   ReasoningEffort,
 } from "../../../gen/parley/v1/completion_pb.js";
-import { ImageSchema, ReasoningBlockSchema } from "../../../gen/parley/v1/message_pb.js";
+import { ImageSchema, type Part, ReasoningSchema, ToolCallSchema } from "../../../gen/parley/v1/message_pb.js";
 import { addChunk, type Answer, NOTHING } from "../../../web/playground/answer.ts";
 import { toChatJson } from "../../../web/playground/chat-json.ts";
 import { type Draft, EMPTY_DRAFT } from "../../../web/playground/draft.ts";
@@ -14,22 +14,31 @@ import { PROGRAMS } from "../../../web/playground/programs.ts";
 import { toRequest } from "../../../web/playground/request.ts";
 import { TOOLS_EXAMPLE } from "../../../web/playground/tools.ts";
 import { openCalls, type Turn, withoutTurn, withText } from "../../../web/playground/turns.ts";
+import { ChoiceWriter, toPart } from "../../../src/core/chunks.ts";
 import { readChatRequest } from "../../../src/formats/openai-chat/request.ts";
+import { fold } from "../../support/fold.ts";
 
 const DRAFT: Draft = { ...EMPTY_DRAFT, keyId: "key_1", model: "words" };
 const HELLO: Turn = { id: 1, role: "user", text: "Hello", pictures: [] };
 const PNG = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3]);
 
+const IMAGE = create(ImageSchema, { source: { case: "data", value: PNG }, mediaType: "image/png" });
+const CALL = create(ToolCallSchema, { id: "call_1", name: "get_weather", arguments: '{"city":"Rome"}' });
+const PARTS: readonly Part[] = [
+  toPart({ case: "reasoning", value: create(ReasoningSchema, { text: "Hm." }) }, "b"),
+  toPart({ case: "text", value: "Let" }, "d"),
+  toPart({ case: "toolCall", value: CALL }, "a"),
+  toPart({ case: "reasoning", value: create(ReasoningSchema, { redacted: "sealed" }) }),
+  toPart({ case: "text", value: " me see." }),
+  toPart({ case: "image", value: IMAGE }, "c"),
+];
 const CALLING: Answer = {
   ...NOTHING,
   text: "Let me see.",
-  images: [create(ImageSchema, { source: { case: "data", value: PNG }, mediaType: "image/png", signature: "c" })],
-  calls: [{ id: "call_1", name: "get_weather", arguments: '{"city":"Rome"}', signature: "a" }],
-  blocks: [
-    create(ReasoningBlockSchema, { text: "Hm.", signature: "b" }),
-    create(ReasoningBlockSchema, { redacted: "sealed", textOffset: 3, toolCallOffset: 1 }),
-  ],
-  signature: "d",
+  reasoning: "Hm.",
+  images: [IMAGE],
+  calls: [CALL],
+  parts: PARTS,
 };
 
 const CONVERSATION: readonly Turn[] = [
@@ -41,7 +50,11 @@ const CONVERSATION: readonly Turn[] = [
   },
   { id: 2, role: "assistant", answer: CALLING },
   { id: 3, role: "tool", callId: "call_1", name: "get_weather", text: '{"sky":"clear"}' },
-  { id: 4, role: "assistant", answer: { ...NOTHING, refusal: "No." } },
+  {
+    id: 4,
+    role: "assistant",
+    answer: { ...NOTHING, refusal: "No.", parts: [toPart({ case: "refusal", value: "No." })] },
+  },
   { id: 5, role: "user", text: `It's "quoted" $HOME \`id\` \\ \u2028 \ud83d\ude00`, pictures: [] },
 ];
 
@@ -57,9 +70,9 @@ const CHOSEN: Draft["parameters"] = {
   verbosity: "low",
   tool_choice: "required",
   response_format: "json_schema",
-  "response_format.json_schema.schema": '{"type":"object"}',
-  "image_config.aspect_ratio": "16:9",
-  "image_config.image_size": "2K",
+  "response_format.json_schema.schema_json": '{"type":"object"}',
+  "image_options.aspect_ratio": "16:9",
+  "image_options.size": "2K",
   modalities: "image",
   strict: "yes",
 };
@@ -129,20 +142,24 @@ describe("a program", () => {
 describe("an answer", () => {
   const chunk = (event: Parameters<typeof create<typeof CompletionChunkSchema>>[1]) =>
     create(CompletionChunkSchema, event);
-  const delta = (content: object) => chunk({ event: { case: "delta", value: { content } as never } });
 
   it("is what its chunks say together", () => {
-    const chunks = [
-      chunk({ event: { case: "start", value: { id: "chatcmpl-1", model: "words" } } }),
-      delta({ case: "reasoning", value: "Hm" }),
-      delta({ case: "text", value: "one " }),
-      delta({ case: "text", value: "two" }),
-      delta({ case: "toolCall", value: { index: 0, id: "a", name: "f", arguments: "{" } }),
-      delta({ case: "toolCall", value: { index: 1, id: "b", name: "g", arguments: "{}" } }),
-      delta({ case: "toolCall", value: { index: 0, arguments: "}" } }),
-      chunk({ event: { case: "finish", value: { finishReason: FinishReason.TOOL_CALLS } } }),
-    ];
-    expect(chunks.reduce(addChunk, NOTHING)).toMatchObject({
+    const chunks = [chunk({ event: { case: "start", value: { id: "chatcmpl-1", model: "words" } } })];
+    const writer = new ChoiceWriter(0);
+    writer.text("reasoning", "Hm", chunks);
+    writer.sign("reasoning", "proof", chunks);
+    writer.text("text", "one ", chunks);
+    writer.text("text", "two", chunks);
+    writer.whole(toPart({ case: "image", value: IMAGE }, "c"), chunks);
+    const first = writer.beginCall({ id: "a", name: "f", arguments: "" }, "early", chunks);
+    writer.arguments(first, "{", chunks);
+    const second = writer.beginCall({ id: "b", name: "g", arguments: "" }, "", chunks);
+    writer.arguments(second, "{}", chunks);
+    writer.arguments(first, "}", chunks);
+    writer.endCall(second, chunks, "late");
+    writer.finish({ reason: FinishReason.TOOL_CALLS, native: "tool_use" }, chunks);
+    const answer = chunks.reduce(addChunk, NOTHING);
+    expect(answer).toMatchObject({
       completionId: "chatcmpl-1",
       model: "words",
       reasoning: "Hm",
@@ -153,6 +170,15 @@ describe("an answer", () => {
       ],
       finish: { finishReason: FinishReason.TOOL_CALLS },
     });
+    expect(answer.images).toEqual([IMAGE]);
+    expect(answer.parts).toEqual(fold(chunks).choices[0]!.message!.parts);
+    expect(answer.parts.map(({ kind, signature }) => [kind.case, signature])).toEqual([
+      ["reasoning", "proof"],
+      ["text", ""],
+      ["image", "c"],
+      ["toolCall", "early"],
+      ["toolCall", "late"],
+    ]);
   });
 
   it("is taken out of the conversation with the results of its calls", () => {
@@ -161,9 +187,13 @@ describe("an answer", () => {
   });
 
   it("that was edited is no longer what the model's reasoning proves", () => {
-    expect(withText(CONVERSATION, 2, "Mine.")[1]).toMatchObject({
-      answer: { text: "Mine.", blocks: [], signature: undefined, calls: CALLING.calls },
-    });
+    const edited = withText(CONVERSATION, 2, "Mine.")[1];
+    expect(edited).toMatchObject({ answer: { text: "Mine.", calls: CALLING.calls } });
+    expect((edited as { answer: Answer }).answer.parts).toEqual([
+      toPart({ case: "text", value: "Mine." }),
+      toPart({ case: "toolCall", value: CALL }, "a"),
+      toPart({ case: "image", value: IMAGE }, "c"),
+    ]);
   });
 
   it("waits for results as long as it is the last turn", () => {

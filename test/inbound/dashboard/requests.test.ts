@@ -12,6 +12,8 @@ import { entry, NOON } from "../../store/contracts/entries.ts";
 import { somebody } from "../../support/core-ports.ts";
 import { kept as keptRecord, refusal } from "./ended-requests.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
+import { AttemptOutcome } from "../../../gen/parley/v1/report_pb.js";
+import { attemptOf } from "../../support/attempt.ts";
 
 let dataDir: string;
 let store: Store;
@@ -56,12 +58,12 @@ describe("the list of requests", () => {
   it("says everything about a request but its prompt and its answer", async () => {
     const { key } = await bob.key.create({ name: "<i>web</i> app" });
     const rate = { limit: 600, remaining: 599, resetMs: 100 };
-    const attempt = { model: "m", outcome: "served", reason: "", durationMs: 3 };
+    const attempt = attemptOf({ upstreamStatus: 200, reason: "Said.", durationMs: 3 });
     const kept = entry({
       keyId: key!.id,
       accountId: bob.id,
       firstContentMs: 200.5,
-      attempts: [attempt] as never,
+      attempts: [attempt],
       limits: { requests: rate, tokens: undefined },
     });
     await store.ledger.insert([kept]);
@@ -74,7 +76,15 @@ describe("the list of requests", () => {
         keyName: "<i>web</i> app",
         requestedModel: "m",
         outcome: "served",
-        attempts: [attempt],
+        attempts: [
+          {
+            model: "m",
+            outcome: AttemptOutcome.SERVED,
+            upstreamStatus: 200,
+            message: "Said.",
+            duration: { nanos: 3_000_000 },
+          },
+        ],
         promptTokens: 10n,
         costMicroUsd: 30n,
         durationMs: 1500.25,

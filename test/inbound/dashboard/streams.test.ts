@@ -41,7 +41,7 @@ async function begin(browser: Browser = ada, key = keyId): Promise<Reading> {
     try {
       const request = { keyId: key, completion: { model: "words" } };
       for await (const { chunk } of browser.playground.stream(request, { signal: controller.signal })) {
-        const content = chunk?.event.case === "delta" ? chunk.event.value.content : undefined;
+        const content = chunk?.event.case === "partDelta" ? chunk.event.value.content : undefined;
         if (content?.case === "text") texts.push(content.value);
       }
       return undefined;
@@ -93,7 +93,7 @@ describe("a stream", () => {
     await site.access.clock.pass(15_000);
     expect((await first).value?.chunk).toBeUndefined();
     answers.calls[0]!.say("at last");
-    expect((await messages.next()).value?.chunk?.event.case).toBe("delta");
+    expect((await messages.next()).value?.chunk?.event.case).toBe("partDelta");
     answers.calls[0]!.end();
     expect((await messages.next()).done).toBe(true);
     await expectNothingHeld();
@@ -213,7 +213,7 @@ describe("a stream's request", () => {
 
   it("may have 16 MiB and no more", async () => {
     const read = (chars: number) => {
-      const messages = [{ content: [{ content: { case: "text" as const, value: "x".repeat(chars) } }] }];
+      const messages = [{ parts: [{ kind: { case: "text" as const, value: "x".repeat(chars) } }] }];
       return endOf(ada.playground.stream({ keyId, completion: { messages } }));
     };
     const letIn = read(15 * 1024 * 1024);

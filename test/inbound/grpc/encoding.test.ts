@@ -1,7 +1,7 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type CompletionChunk, CompletionChunkSchema, DeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
+import { type CompletionChunk, CompletionChunkSchema, PartDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { deltaChunk, finishChunk } from "../../../src/core/chunks.ts";
 import { encode } from "../../../src/inbound/grpc/definition.ts";
 
@@ -13,8 +13,8 @@ describe("a chunk on the wire", () => {
     const index = fc.oneof(fc.constant(0), fc.integer({ min: -2, max: 300 }));
     const text = fc.oneof(fc.string({ unit: "binary" }), fc.string());
     fc.assert(
-      fc.property(index, text, (choiceIndex, value) => {
-        const chunk = deltaChunk(choiceIndex, { case: "text", value });
+      fc.property(index, index, text, (choiceIndex, partIndex, value) => {
+        const chunk = deltaChunk(choiceIndex, partIndex, { case: "text", value });
         expect(ours(chunk)).toEqual(usual(chunk));
       }),
     );
@@ -23,21 +23,21 @@ describe("a chunk on the wire", () => {
   it.each([0, 1, 63, 123, 124, 127, 128, 16_379, 16_383, 16_384, 2_097_152, 3_000_000])(
     "may have %i characters of text",
     (length) => {
-      const chunk = deltaChunk(1, { case: "text", value: "a".repeat(length) });
+      const chunk = deltaChunk(1, 2, { case: "text", value: "a".repeat(length) });
       expect(ours(chunk).equals(usual(chunk))).toBe(true);
     },
   );
 
   it("with anything else is what the library writes", () => {
     const text = { case: "text", value: "a" } as const;
-    const likely = create(DeltaSchema, { content: text, logprobs: { content: [{ token: "a", logprob: -1 }] } });
-    const unknown = create(DeltaSchema, { content: text });
+    const likely = create(PartDeltaSchema, { content: text, logprobs: { content: [{ token: "a", logprob: -1 }] } });
+    const unknown = create(PartDeltaSchema, { content: text });
     unknown.$unknown = [{ no: 77, wireType: 0, data: new Uint8Array([1]) }];
     const chunks = [
-      deltaChunk(0, { case: "reasoning", value: "a" }),
-      deltaChunk(0, { case: undefined }),
+      deltaChunk(0, 3, { case: "reasoning", value: "a" }),
+      deltaChunk(0, 3, { case: undefined }),
       finishChunk(0, 1, "STOP"),
-      ...[likely, unknown].map((value) => create(CompletionChunkSchema, { event: { case: "delta", value } })),
+      ...[likely, unknown].map((value) => create(CompletionChunkSchema, { event: { case: "partDelta", value } })),
     ];
     for (const chunk of chunks) expect(ours(chunk)).toEqual(usual(chunk));
   });

@@ -1,8 +1,6 @@
-import { create } from "@bufbuild/protobuf";
 import { Metadata, type ServiceError, status as Status } from "@grpc/grpc-js";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { AttemptSchema } from "../../../gen/parley/v1/report_pb.js";
 import { Failure, type FailureCode, type FailureDetail } from "../../../src/core/failure.ts";
 import type { LimitFacts, LimitState } from "../../../src/core/limiter.ts";
 import { FAILURE_TABLE, isFinal, retryAfterMs } from "../../../src/inbound/failure-table.ts";
@@ -20,9 +18,14 @@ const limit: fc.Arbitrary<LimitState | undefined> = fc.option(
 const limits: fc.Arbitrary<LimitFacts> = fc
   .record({ requests: limit, tokens: limit })
   .filter(({ requests, tokens }) => requests !== undefined || tokens !== undefined);
-const attempt = fc
-  .record({ model: text, outcome: fc.constantFrom("skipped", ...CODES), reason: text, durationMs: count })
-  .map((fields) => create(AttemptSchema, { ...fields, upstreamStatus: 503 }));
+const attempt = fc.record({
+  model: text,
+  outcome: fc.constantFrom("served", "skipped", ...CODES),
+  upstreamStatus: fc.constantFrom(undefined, 503),
+  reason: text,
+  durationMs: count,
+  startMs: count,
+});
 
 const failures = fc.record(
   {

@@ -116,11 +116,11 @@ function whole(id: string): Completion {
   return create(CompletionSchema, { id, model: "alpha" });
 }
 
-const text = (value: string): CompletionChunk => deltaChunk(0, { case: "text", value });
+const text = (value: string): CompletionChunk => deltaChunk(0, 0, { case: "text", value });
 
 function textOf(batch: readonly CompletionChunk[]): string[] {
   return batch.flatMap(({ event }) =>
-    event.case === "delta" && event.value.content.case === "text" ? event.value.content.value : [],
+    event.case === "partDelta" && event.value.content.case === "text" ? event.value.content.value : [],
   );
 }
 

@@ -11,6 +11,9 @@ import { type ListModelsResponse, ModelService } from "../../../gen/parley/v1/mo
 import { readChatRequest } from "../../../src/formats/openai-chat/request.ts";
 import { toChatCompletion } from "../../../src/formats/openai-chat/response.ts";
 import { ChunkWriter } from "../../../src/formats/openai-chat/stream.ts";
+import type { NameOf } from "../../../src/formats/openai-chat/field-names.ts";
+import { UNRECOGNIZED_HEADER, writeUnrecognized } from "../../../src/inbound/unknown-fields.ts";
+import { ImageJoiner } from "../../../src/inbound/image-pieces.ts";
 import { serviceDefinition } from "../../../src/inbound/grpc/definition.ts";
 import { readError } from "../../entrances/scenarios/grpc-reply.ts";
 import { requestOf } from "./fixture-models.ts";
@@ -57,15 +60,20 @@ export function expectedOverHttp({ meta, ...scenario }: Scenario): FixtureReply 
 
 /** Asks over gRPC. */
 export async function askGrpc(client: Client, key: string, scenario: Scenario): Promise<FixtureReply> {
-  const { request, stream, includeUsage } = readChatRequest(requestOf(scenario));
+  const { request, unrecognized, nameOf, ...read } = readChatRequest(requestOf(scenario));
+  const asked: Asked = { client, metadata: metadataOf(key, unrecognized), request };
   const upstream = upstreamText(scenario);
-  if (!stream) {
-    const { completion, ...ended } = await createOverGrpc(client, key, request);
-    return replyOf(completion && normalWhole(parse(JSON.stringify(toChatCompletion(completion))), upstream), ended);
+  if (!read.stream) {
+    const { completion, ...ended } = await createOverGrpc(asked);
+    const whole = completion && parse(JSON.stringify(toChatCompletion(completion, nameOf)));
+    return replyOf(whole && normalWhole(whole, upstream), ended, nameOf);
   }
-  const { chunks, ...ended } = await streamOverGrpc(client, key, request);
-  const said = normalStream(new ChunkWriter({ includeUsage }).write(chunks), upstream) as object[];
-  return replyOf(said.length === 0 ? undefined : said, ended);
+  const { chunks, ...ended } = await streamOverGrpc(asked);
+  const said = normalStream(
+    new ChunkWriter({ ...read, nameOf }).write(new ImageJoiner().join(chunks)),
+    upstream,
+  ) as object[];
+  return replyOf(said.length === 0 ? undefined : said, ended, nameOf);
 }
 
 /** What the scenario's files say that gRPC answers: the same, but a status with details in place of an error object. */
@@ -97,14 +105,14 @@ interface Ended {
   readonly error: ServiceError | undefined;
 }
 
-function replyOf(said: unknown, { metadata, error }: Ended): FixtureReply {
+function replyOf(said: unknown, { metadata, error }: Ended, nameOf: NameOf): FixtureReply {
   const facts: Record<string, string> = {};
   for (const [name, value] of Object.entries({ ...metadata.getMap(), ...error?.metadata.getMap() }))
     facts[name] = value.toString();
   if (error === undefined) return { said, status: "OK", facts };
   const { status, code, message, param, retryAfterS } = readError(error);
   if (retryAfterS !== undefined) facts["retry-after"] = String(Math.ceil(retryAfterS));
-  const failed = { error: { param, code, message: typeof message } };
+  const failed = { error: { param: param && nameOf(param), code, message: typeof message } };
   return { said: Array.isArray(said) ? [...(said as unknown[]), failed] : failed, status, facts };
 }
 
@@ -129,11 +137,25 @@ function credential(key: string): Metadata {
   return metadata;
 }
 
-function createOverGrpc(
-  client: Client,
-  key: string,
-  request: CompletionRequest,
-): Promise<Ended & { completion: Completion | undefined }> {
+interface Asked {
+  readonly client: Client;
+  readonly metadata: Metadata;
+  readonly request: CompletionRequest;
+}
+
+/** The key, and the fields that only the caller over HTTP knows, as a front sends them. */
+function metadataOf(key: string, unrecognized: readonly string[]): Metadata {
+  const metadata = credential(key);
+  const names = writeUnrecognized(unrecognized);
+  if (names !== undefined) metadata.set(UNRECOGNIZED_HEADER, names);
+  return metadata;
+}
+
+function createOverGrpc({
+  client,
+  metadata: sent,
+  request,
+}: Asked): Promise<Ended & { completion: Completion | undefined }> {
   const { path, responseDeserialize } = create!;
   return new Promise((resolve) => {
     let metadata = new Metadata();
@@ -143,30 +165,20 @@ function createOverGrpc(
         toBytes,
         responseDeserialize as (bytes: Buffer) => Completion,
         request,
-        credential(key),
+        sent,
         (error, completion) => resolve({ completion, metadata, error: error ?? undefined }),
       )
       .on("metadata", (received: Metadata) => (metadata = received));
   });
 }
 
-function streamOverGrpc(
-  client: Client,
-  key: string,
-  request: CompletionRequest,
-): Promise<Ended & { chunks: CompletionChunk[] }> {
+function streamOverGrpc({ client, metadata: sent, request }: Asked): Promise<Ended & { chunks: CompletionChunk[] }> {
   const { path, responseDeserialize } = streamed!;
   return new Promise((resolve) => {
     const chunks: CompletionChunk[] = [];
     let metadata = new Metadata();
     client
-      .makeServerStreamRequest(
-        path,
-        toBytes,
-        responseDeserialize as (bytes: Buffer) => CompletionChunk,
-        request,
-        credential(key),
-      )
+      .makeServerStreamRequest(path, toBytes, responseDeserialize as (bytes: Buffer) => CompletionChunk, request, sent)
       .on("metadata", (received: Metadata) => (metadata = received))
       .on("data", (chunk: CompletionChunk) => chunks.push(chunk))
       .on("error", (error: ServiceError) => resolve({ chunks, metadata, error }))

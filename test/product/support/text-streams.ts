@@ -30,7 +30,7 @@ export const DONE = "[DONE]";
 
 const REQUEST = create(CompletionRequestSchema, {
   model: "local/test",
-  messages: [{ role: Role.USER, content: [{ content: { case: "text", value: "go" } }] }],
+  messages: [{ role: Role.USER, parts: [{ kind: { case: "text", value: "go" } }] }],
 });
 
 async function* openEventStream(product: Product, signal: AbortSignal): AsyncGenerator<string> {
@@ -64,7 +64,7 @@ async function* openGrpcStream(product: Product, signal: AbortSignal): AsyncGene
 }
 
 function* textOfChunk({ event }: CompletionChunk): Generator<string> {
-  if (event.case === "delta" && event.value.content.case === "text") yield event.value.content.value;
+  if (event.case === "partDelta" && event.value.content.case === "text") yield event.value.content.value;
   else if (event.case === "report") yield DONE;
 }
 

@@ -2,39 +2,40 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type CompletionRequest, CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
 import {
   CacheMarkSchema,
-  type ContentPartSchema,
   type FileSchema,
   type MessageSchema,
-  type ReasoningBlockSchema,
+  type PartSchema,
+  type ReasoningSchema,
   Role,
   type ToolCallSchema,
   type ToolSchema,
+  ImageDetail,
 } from "../../../gen/parley/v1/message_pb.js";
 
 export type MessageInit = MessageInitShape<typeof MessageSchema>;
 export type ToolInit = MessageInitShape<typeof ToolSchema>;
-export type PartInit = MessageInitShape<typeof ContentPartSchema>;
+export type PartInit = MessageInitShape<typeof PartSchema>;
 
 /** A part of text. */
-export const text = (value: string): PartInit => ({ content: { case: "text", value } });
+export const text = (value: string): PartInit => ({ kind: { case: "text", value } });
 
 /** A part with a picture's bytes. */
-export const image = (data: Uint8Array, detail = ""): PartInit => ({
-  content: { case: "image", value: { source: { case: "data", value: data }, detail } },
+export const image = (data: Uint8Array, detail = ImageDetail.UNSPECIFIED): PartInit => ({
+  kind: { case: "image", value: { source: { case: "data", value: data }, detail } },
 });
 
 /** A part with a document. */
-export const file = (value: MessageInitShape<typeof FileSchema>): PartInit => ({ content: { case: "file", value } });
+export const file = (value: MessageInitShape<typeof FileSchema>): PartInit => ({ kind: { case: "file", value } });
 
-/** The same part, message or tool, marked as the end of a prefix worth caching. */
-export const cached = <T extends PartInit | MessageInit | ToolInit>(marked: T, ttl = ""): T => ({
+/** The same part or tool, marked as the end of a prefix worth caching. */
+export const cached = <T extends PartInit | ToolInit>(marked: T, ttl = ""): T => ({
   ...marked,
   cacheMark: create(CacheMarkSchema, { ttl }),
 });
 
 /** A part with a picture's address. */
 export const imageUrl = (url: string): PartInit => ({
-  content: { case: "image", value: { source: { case: "url", value: url } } },
+  kind: { case: "image", value: { source: { case: "url", value: url } } },
 });
 
 const said = (content: string | readonly PartInit[]): PartInit[] =>
@@ -42,29 +43,52 @@ const said = (content: string | readonly PartInit[]): PartInit[] =>
 
 export const system = (content: string | readonly PartInit[]): MessageInit => ({
   role: Role.SYSTEM,
-  content: said(content),
+  parts: said(content),
 });
 
 export const user = (content: string | readonly PartInit[]): MessageInit => ({
   role: Role.USER,
-  content: said(content),
+  parts: said(content),
 });
 
-/** An assistant message; without `content` it only called tools. */
+type Signed<T> = T & { readonly signature?: string };
+export type ReasoningInit = Signed<Omit<MessageInitShape<typeof ReasoningSchema>, "$typeName">>;
+export type CallInit = Signed<Omit<MessageInitShape<typeof ToolCallSchema>, "$typeName">>;
+
+/** A part with reasoning. */
+export const reasoning = ({ signature = "", ...value }: ReasoningInit): PartInit => ({
+  kind: { case: "reasoning", value },
+  signature,
+});
+
+/** A part with a tool call. */
+export const call = ({ signature = "", ...value }: CallInit): PartInit => ({
+  kind: { case: "toolCall", value },
+  signature,
+});
+
+/** An assistant message: its reasoning, then `content`, then its calls. Without `content` it only called tools. */
 export const assistant = (
   content: string | readonly PartInit[] | undefined,
-  more: {
-    toolCalls?: MessageInitShape<typeof ToolCallSchema>[];
-    reasoning?: MessageInitShape<typeof ReasoningBlockSchema>[];
-    refusal?: string;
-    cacheMark?: MessageInitShape<typeof CacheMarkSchema>;
-  } = {},
-): MessageInit => ({ role: Role.ASSISTANT, content: content === undefined ? [] : said(content), ...more });
+  more: { readonly calls?: readonly CallInit[]; readonly reasoning?: readonly ReasoningInit[] } = {},
+): MessageInit => ({
+  role: Role.ASSISTANT,
+  parts: [
+    ...(more.reasoning ?? []).map(reasoning),
+    ...(content === undefined ? [] : said(content)),
+    ...(more.calls ?? []).map(call),
+  ],
+});
 
+/** A part with the result of a call. */
+export const result = (toolCallId: string, content: string | readonly PartInit[], isError = false): PartInit => ({
+  kind: { case: "toolResult", value: { toolCallId, parts: said(content), isError } },
+});
+
+/** A tool message with one result. */
 export const toolResult = (toolCallId: string, content: string | readonly PartInit[]): MessageInit => ({
   role: Role.TOOL,
-  toolCallId,
-  content: said(content),
+  parts: [result(toolCallId, content)],
 });
 
 /** A function tool; `parameters` is a JSON schema. */

@@ -1,9 +1,13 @@
 import { describe, expect, it } from "vitest";
+import { omittedOf } from "../omissions.ts";
+import { Role } from "../../../gen/parley/v1/message_pb.js";
 import {
   assistant,
   cached,
+  call,
   PARIS,
   request,
+  result,
   system,
   text,
   toolResult,
@@ -17,10 +21,10 @@ import { translate } from "./translating.ts";
 const MARK = { type: "ephemeral" };
 
 describe("prompt-cache marks", () => {
-  it("stand on parts, messages and tools, with the time to live that they ask for", () => {
+  it("stand on parts and tools, with the time to live that they ask for", () => {
     const marked = request({
       tools: [cached(WEATHER, "1h")],
-      messages: [user([cached(text("a"), "5m"), text("b")]), cached(assistant("c")), user("d")],
+      messages: [user([cached(text("a"), "5m"), text("b")]), assistant([cached(text("c"))]), user("d")],
     });
     const { body, omitted } = translate(marked, budgetModel());
     expect(JSON.parse(body.toString())).toMatchObject({
@@ -31,15 +35,11 @@ describe("prompt-cache marks", () => {
         { content: [{ text: "d" }] },
       ],
     });
-    expect(omitted).toEqual([]);
+    expect(omittedOf({ omitted })).toEqual([]);
   });
 
   it("stand inside a tool result too", () => {
-    const messages = [
-      user("a"),
-      assistant(undefined, { toolCalls: [PARIS] }),
-      toolResult(PARIS.id, [cached(text("18C"))]),
-    ];
+    const messages = [user("a"), assistant(undefined, { calls: [PARIS] }), toolResult(PARIS.id, [cached(text("18C"))])];
     expect(JSON.parse(translate(request({ messages, tools: [WEATHER] }), budgetModel()).body.toString())).toMatchObject(
       {
         messages: [{}, {}, { content: [{ content: [{ type: "text", text: "18C", cache_control: MARK }] }] }],
@@ -53,8 +53,8 @@ describe("prompt-cache marks", () => {
       messages: [
         system([cached(text("s"), "1h")]),
         user([cached(text("a")), cached(text(" "))]),
-        cached(assistant("b", { toolCalls: [PARIS] })),
-        cached(toolResult(PARIS.id, "r"), "1h"),
+        assistant([text("b"), cached(call(PARIS))]),
+        { role: Role.TOOL, parts: [cached(result(PARIS.id, "r"), "1h")] },
         user([cached(text("c"), "2d")]),
       ],
     });
@@ -82,12 +82,12 @@ describe("prompt-cache marks", () => {
         },
       ],
     });
-    expect(omitted).toEqual([
-      "messages[1].content[1].cache_control",
-      "messages[4].content[0].cache_control.ttl",
-      "tools[0].cache_control",
-      "messages[0].content[0].cache_control",
-      "messages[3].cache_control.ttl",
+    expect(omittedOf({ omitted })).toEqual([
+      "messages[1].parts[1].cache_mark",
+      "messages[4].parts[0].cache_mark.ttl",
+      "tools[0].cache_mark",
+      "messages[0].parts[0].cache_mark",
+      "messages[3].parts[0].cache_mark.ttl",
     ]);
   });
 });

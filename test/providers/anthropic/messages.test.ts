@@ -1,11 +1,16 @@
 import { describe, expect, it } from "vitest";
+import { omittedOf } from "../omissions.ts";
+import { Role } from "../../../gen/parley/v1/message_pb.js";
 import {
   assistant,
+  call,
   file,
   image,
   PARIS,
   PNG,
+  reasoning,
   request,
+  result,
   SIGNED,
   system,
   text,
@@ -48,12 +53,7 @@ describe("messages", () => {
   });
 
   it("keeps a system message behind the tool results that it was written before", () => {
-    const messages = [
-      user("a"),
-      assistant(undefined, { toolCalls: [PARIS] }),
-      system("s"),
-      toolResult(PARIS.id, "18C"),
-    ];
+    const messages = [user("a"), assistant(undefined, { calls: [PARIS] }), system("s"), toolResult(PARIS.id, "18C")];
     expect(messagesOf(request({ messages, tools: [WEATHER] }), switchableModel())).toMatchObject([
       { role: "user" },
       { role: "assistant" },
@@ -65,7 +65,7 @@ describe("messages", () => {
     const messages = [
       user("a"),
       assistant(undefined, {
-        toolCalls: [
+        calls: [
           { ...PARIS, id: "one" },
           { ...PARIS, id: "two" },
         ],
@@ -89,7 +89,7 @@ describe("messages", () => {
   });
 
   it("trap 40: sends no empty text", () => {
-    const messages = [user("a"), assistant("", { toolCalls: [PARIS] }), toolResult(PARIS.id, "")];
+    const messages = [user("a"), assistant("", { calls: [PARIS] }), toolResult(PARIS.id, "")];
     expect(messagesOf(request({ messages, tools: [WEATHER] }))).toEqual([
       { role: "user", content: [textBlock("a")] },
       {
@@ -101,9 +101,12 @@ describe("messages", () => {
   });
 
   it("trap 44: gives calls whose IDs repeat, collide or are too long IDs of their own, the same each time", () => {
-    const call = (id: string): NonNullable<Parameters<typeof assistant>[1]> => ({ toolCalls: [{ id, name: "f" }] });
     const ids = ["a.b", "a_b", "a.b", "x".repeat(70), ""];
-    const messages = ids.flatMap((id) => [user("q"), assistant(undefined, call(id)), toolResult(id, "r")]);
+    const messages = ids.flatMap((id) => [
+      user("q"),
+      assistant(undefined, { calls: [{ id, name: "f" }] }),
+      toolResult(id, "r"),
+    ]);
     const turns = messagesOf(request({ messages })) as {
       content: { type: string; id?: string; tool_use_id?: string }[];
     }[];
@@ -126,7 +129,7 @@ describe("messages", () => {
   ])("traps 45 and 46: sends %s for the arguments %s", (expected, written) => {
     const messages = [
       user("a"),
-      assistant(undefined, { toolCalls: [{ ...PARIS, arguments: written }] }),
+      assistant(undefined, { calls: [{ ...PARIS, arguments: written }] }),
       toolResult(PARIS.id, "r"),
     ];
     expect(translate(request({ messages, tools: [WEATHER] }), budgetModel()).body.toString()).toContain(
@@ -138,11 +141,19 @@ describe("messages", () => {
     const jpeg = Buffer.from([0xff, 0xd8, 0xff, 0xe0]);
     const webp = Buffer.from("RIFF....WEBPVP8 ");
     const wrong = {
-      content: { case: "image", value: { source: { case: "data", value: jpeg }, mediaType: "image/png" } },
+      kind: { case: "image", value: { source: { case: "data", value: jpeg }, mediaType: "image/png" } },
     } as const;
     expect(messagesOf(request({ messages: [user([wrong, image(webp), image(Buffer.from("GIF89a"))])] }))).toMatchObject(
       [{ content: ["image/jpeg", "image/webp", "image/gif"].map((media_type) => ({ source: { media_type } })) }],
     );
+  });
+
+  it("sends the address of a document, for models that read addresses", () => {
+    const asked = request({ messages: [user([file({ source: { case: "url", value: "https://a.test/b.pdf" } })])] });
+    expect(messagesOf(asked)).toEqual([
+      { role: "user", content: [{ type: "document", source: { type: "url", url: "https://a.test/b.pdf" } }] },
+    ]);
+    expect(() => messagesOf(asked, budgetModel({ imageUrls: false }))).toThrow("messages[0].parts[0]: must hold");
   });
 
   it("sends PDF and text documents", () => {
@@ -168,7 +179,7 @@ describe("messages", () => {
   it("trap 50: sends a picture inside a tool result", () => {
     const messages = [
       user("a"),
-      assistant(undefined, { toolCalls: [PARIS] }),
+      assistant(undefined, { calls: [PARIS] }),
       toolResult(PARIS.id, [text("see"), image(PNG)]),
     ];
     expect(messagesOf(request({ messages, tools: [WEATHER] }))).toMatchObject([
@@ -186,7 +197,7 @@ describe("messages", () => {
       { role: "user", content: [{ type: "image" }, textBlock("bluer")] },
     ]);
     const last = translate(request({ messages: [user("draw"), answer] }), budgetModel());
-    expect(last.omitted).toEqual(["messages[1].content[1]"]);
+    expect(omittedOf(last)).toEqual(["messages[1].parts[1]"]);
   });
 
   it("trap 52: trims the beginning of an answer that the model continues", () => {
@@ -198,11 +209,50 @@ describe("messages", () => {
   });
 
   it("sends a refusal as the text that it was", () => {
-    const messages = [user("a"), assistant(undefined, { refusal: "No." }), user("b")];
+    const messages = [user("a"), assistant([{ kind: { case: "refusal", value: "No." } }]), user("b")];
     expect(messagesOf(request({ messages }))).toMatchObject([
       {},
       { role: "assistant", content: [textBlock("No.")] },
       {},
+    ]);
+  });
+
+  it("keeps texts, reasoning and calls of an answer in their order", () => {
+    const parts = [call(PARIS), text("a"), reasoning(SIGNED), text("b"), call({ ...PARIS, id: "toolu_2" })];
+    const results = { role: Role.TOOL, parts: [result("toolu_2", "2"), result(PARIS.id, "1")] };
+    const asked = request({ messages: [user("q"), assistant(parts), results], tools: [WEATHER] });
+    expect(messagesOf(asked, adaptiveModel())).toMatchObject([
+      {},
+      {
+        role: "assistant",
+        content: [
+          { type: "tool_use", id: PARIS.id },
+          textBlock("a"),
+          { type: "thinking", thinking: SIGNED.text, signature: SIGNED.signature },
+          textBlock("b"),
+          { type: "tool_use", id: "toolu_2" },
+        ],
+      },
+      {
+        role: "user",
+        content: [
+          { type: "tool_result", tool_use_id: PARIS.id, content: "1" },
+          { type: "tool_result", tool_use_id: "toolu_2", content: "2" },
+        ],
+      },
+    ]);
+  });
+
+  it("tells the model that a tool failed", () => {
+    const failed = { role: Role.TOOL, parts: [result(PARIS.id, "no such city", true)] };
+    const asked = request({
+      messages: [user("q"), assistant(undefined, { calls: [PARIS] }), failed],
+      tools: [WEATHER],
+    });
+    expect(messagesOf(asked)).toMatchObject([
+      {},
+      {},
+      { content: [{ type: "tool_result", tool_use_id: PARIS.id, content: "no such city", is_error: true }] },
     ]);
   });
 });

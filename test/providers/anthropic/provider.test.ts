@@ -92,7 +92,9 @@ describe("the provider", () => {
   it("posts to the prefix with version and first key, uncompressed (trap 12), and reads the answer", async () => {
     const { provider, received } = await connect(answer(JSON_TYPE, readFixture("01", "upstream-response.json")));
     const { choices } = await provider.create(callOf(provider));
-    expect(choices).toMatchObject([{ message: { content: [{ content: { value: "Hi there." } }] } }]);
+    expect(choices).toMatchObject([
+      { message: { parts: [{ kind: { value: "Hi" } }, { kind: { value: " there." } }] } },
+    ]);
     expect(received).toMatchObject([
       {
         url: "/prefix/v1/messages",
@@ -140,7 +142,16 @@ describe("the provider", () => {
       provider.stream(callOf(provider, { maxTokens: 30_000 }), emit),
     );
     expect(choices).toMatchObject([
-      { message: { toolCalls: [{ arguments: '{"city": "Paris"}' }], reasoning: [{}, {}] } },
+      {
+        message: {
+          parts: [
+            { kind: { case: "reasoning" } },
+            { kind: { case: "text" } },
+            { kind: { case: "reasoning" } },
+            { kind: { case: "toolCall", value: { arguments: '{"city": "Paris"}' } } },
+          ],
+        },
+      },
     ]);
     expect([usage?.totalTokens, received[0]?.body["stream"]]).toEqual([440, true]);
   });
@@ -195,7 +206,7 @@ describe("the provider", () => {
     const call = { ...callOf(provider, { mode: "stream" }), signal: leaving.signal };
     const leave = (): void => leaving.abort(new Failure("cancelled", "The caller left."));
     for await (const batch of batchesOf((emit) => provider.stream(call, emit), leave)) {
-      expect(summarize(batch)).toEqual({ text: "Once upon" });
+      expect(summarize(batch)).toEqual({ parts: ["text"], text: "Once upon" });
       break;
     }
     await expect.poll(() => closed).toBe(true);

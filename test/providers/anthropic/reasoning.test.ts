@@ -1,7 +1,21 @@
+import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { omittedOf } from "../omissions.ts";
 import { type CompletionRequest, ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
+import { CacheMarkSchema } from "../../../gen/parley/v1/message_pb.js";
 import type { UpstreamModel } from "../../../src/core/provider.ts";
-import { assistant, PARIS, request, SIGNED, toolResult, user, WEATHER } from "./builders.ts";
+import {
+  assistant,
+  PARIS,
+  reasoning,
+  type ReasoningInit,
+  request,
+  SIGNED,
+  text,
+  toolResult,
+  user,
+  WEATHER,
+} from "./builders.ts";
 import { adaptiveModel, budgetModel, switchableModel } from "./model.ts";
 import { bodyOf, messagesOf, translate } from "./translating.ts";
 
@@ -21,6 +35,20 @@ describe("reasoning", () => {
     [ReasoningEffort.MAX, 9500],
   ])("makes effort %i a budget of %i of 10,000 tokens", (effort, budget_tokens) => {
     expect(ask(effort, budgetModel())).toEqual([{ type: "enabled", budget_tokens }, undefined]);
+  });
+
+  it.each([
+    [2000, 2000, []],
+    [100, 1024, [{ field: "reasoning_max_tokens", requested: 100, sent: 1024 }]],
+    [50_000, 9999, [{ field: "reasoning_max_tokens", requested: 50_000, sent: 9999 }]],
+  ])("sends %i tokens for reasoning as a budget of %i", (reasoningMaxTokens, budget_tokens, clamped) => {
+    const asked = request({ maxTokens: 10_000, reasoningMaxTokens });
+    expect(bodyOf(asked, budgetModel())).toMatchObject({ thinking: { type: "enabled", budget_tokens } });
+    expect(translate(asked, budgetModel()).clamped).toMatchObject(clamped);
+    expect(omittedOf(translate(asked, adaptiveModel()))).toEqual(["reasoning_max_tokens"]);
+    expect(omittedOf(translate(request({ ...asked, maxTokens: 500 }), budgetModel()))).toEqual([
+      "reasoning_max_tokens",
+    ]);
   });
 
   it.each([
@@ -49,21 +77,17 @@ describe("reasoning", () => {
     expect(ask(ReasoningEffort.UNSPECIFIED, budgetModel(), 200)).toEqual([undefined, undefined]);
   });
 
-  const looped = (reasoning: NonNullable<Parameters<typeof assistant>[1]>["reasoning"]): CompletionRequest =>
+  const looped = (blocks: readonly ReasoningInit[]): CompletionRequest =>
     request({
       maxTokens: 4000,
       reasoningEffort: ReasoningEffort.LOW,
       tools: [WEATHER],
-      messages: [
-        user("a"),
-        assistant("Hm. ", { toolCalls: [PARIS], reasoning: reasoning ?? [] }),
-        toolResult(PARIS.id, "18C"),
-      ],
+      messages: [user("a"), assistant("Hm. ", { calls: [PARIS], reasoning: blocks }), toolResult(PARIS.id, "18C")],
     });
 
   it("trap 92: stops manual reasoning when that of the running tool calls did not come back", () => {
     expect(bodyOf(looped([]))).toMatchObject({ thinking: { type: "disabled" } });
-    expect(translate(looped([]), budgetModel()).omitted).toEqual(["reasoning_effort"]);
+    expect(omittedOf(translate(looped([]), budgetModel()))).toEqual(["reasoning_effort"]);
     const over = [...looped([]).messages, request({ messages: [assistant("18C"), user("b")] }).messages].flat();
     expect(
       bodyOf(request({ messages: over, tools: [WEATHER], maxTokens: 4000, reasoningEffort: ReasoningEffort.LOW })),
@@ -79,16 +103,26 @@ describe("reasoning", () => {
     expect(JSON.stringify(messagesOf(unsigned, adaptiveModel()))).not.toContain('"thinking"');
   });
 
-  it("lists the reasoning and the cache mark of an answer that says nothing, and is left out for it", () => {
-    const silent = assistant(" ", { reasoning: [SIGNED, { redacted: "Em==" }], cacheMark: { ttl: "5m" } });
+  it("lists the reasoning and the cache marks of an answer that says nothing, and is left out for it", () => {
+    const cacheMark = create(CacheMarkSchema, { ttl: "5m" });
+    const silent = assistant([
+      { ...reasoning(SIGNED), cacheMark },
+      reasoning({ redacted: "Em==" }),
+      { ...text(" "), cacheMark },
+    ]);
     const { body, omitted } = translate(request({ messages: [user("a"), silent, user("b")] }), budgetModel());
     expect(JSON.parse(body.toString())).toMatchObject({ messages: [{ role: "user" }] });
-    expect(omitted).toEqual(["messages[1].thinking_blocks", "messages[1].cache_control"]);
+    expect(omittedOf({ omitted }).toSorted()).toEqual([
+      "messages[1].parts[0]",
+      "messages[1].parts[0].cache_mark",
+      "messages[1].parts[1]",
+      "messages[1].parts[2].cache_mark",
+    ]);
   });
 
   it("does not list reasoning that would not have been sent anyway", () => {
-    const listed = (reasoning: object[], model = budgetModel()): readonly string[] =>
-      translate(request({ messages: [user("a"), assistant("", { reasoning }), user("b")] }), model).omitted;
+    const listed = (blocks: readonly ReasoningInit[], model = budgetModel()): readonly string[] =>
+      omittedOf(translate(request({ messages: [user("a"), assistant("", { reasoning: blocks }), user("b")] }), model));
     expect(listed([{ text: "unsigned" }])).toEqual([]);
     expect(listed([SIGNED, { text: "unsigned" }])).toEqual([]);
     expect(listed([SIGNED], budgetModel({ reasoning: "none" }))).toEqual([]);
@@ -108,10 +142,10 @@ describe("reasoning", () => {
   });
 
   it("trap 101: leaves the state of other providers behind", () => {
-    const foreign = {
-      ...assistant("b", { toolCalls: [{ ...PARIS, signature: "gemini" }], reasoning: [{ text: "thought" }] }),
-      signature: "gemini",
-    };
+    const foreign = assistant([{ ...text("b"), signature: "gemini" }], {
+      calls: [{ ...PARIS, signature: "gemini" }],
+      reasoning: [{ text: "thought" }],
+    });
     expect(
       translate(request({ messages: [user("a"), foreign, toolResult(PARIS.id, "r")] }), budgetModel()).body.toString(),
     ).not.toMatch(/gemini|thought/);

@@ -1,13 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { type CompletionRequest, ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
-import { ToolMode } from "../../../gen/parley/v1/message_pb.js";
+import { ImageDetail, ToolMode } from "../../../gen/parley/v1/message_pb.js";
 import type { UpstreamModel } from "../../../src/core/provider.ts";
 import {
   assistant,
+  call,
   image,
   imageUrl,
   PARIS,
   PNG,
+  reasoning,
   request,
   SIGNED,
   system,
@@ -77,7 +79,7 @@ describe("the request of fixture", () => {
         messages: [
           user("Weather in Paris and time?"),
           assistant(undefined, {
-            toolCalls: [
+            calls: [
               { id: "call.1:a", name: "get_weather", arguments: '{"city":"Paris"}' },
               { id: "call_2", name: "get_time", arguments: "" },
             ],
@@ -94,7 +96,7 @@ describe("the request of fixture", () => {
       "pictures by bytes and by address",
       request({
         maxTokens: 64,
-        messages: [user([text("Compare"), image(PNG, "low"), imageUrl("https://example.com/a.jpg")])],
+        messages: [user([text("Compare"), image(PNG, ImageDetail.LOW), imageUrl("https://example.com/a.jpg")])],
       }),
       budgetModel(),
     ],
@@ -119,7 +121,7 @@ describe("the request of fixture", () => {
         tools: [WEATHER],
         messages: [
           user("Weather in Paris?"),
-          assistant(undefined, { reasoning: [SIGNED], toolCalls: [PARIS] }),
+          assistant(undefined, { reasoning: [SIGNED], calls: [PARIS] }),
           toolResult("toolu_01Paris", "18C"),
         ],
       }),
@@ -177,13 +179,12 @@ describe("the request of fixture", () => {
         tools: [WEATHER],
         messages: [
           user("Weather in Paris?"),
-          assistant("Looking it up. ", {
-            reasoning: [
-              { text: "Need data.", signature: "EqQBsigA==" },
-              { text: "", signature: "EqQBsigB==", textOffset: 15 },
-            ],
-            toolCalls: [{ ...PARIS, arguments: '{"city": "Paris"}' }],
-          }),
+          assistant([
+            reasoning({ text: "Need data.", signature: "EqQBsigA==" }),
+            text("Looking it up. "),
+            reasoning({ signature: "EqQBsigB==" }),
+            call({ ...PARIS, arguments: '{"city": "Paris"}' }),
+          ]),
           toolResult("toolu_01Paris", "18C"),
         ],
       }),

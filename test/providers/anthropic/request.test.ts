@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { type CompletionRequest, Modality, ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
-import { ToolMode } from "../../../gen/parley/v1/message_pb.js";
+import { omittedOf } from "../omissions.ts";
+import { type CompletionRequest, Modality, ReasoningEffort, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
+import { ImageDetail, ToolMode } from "../../../gen/parley/v1/message_pb.js";
 import type { UpstreamModel } from "../../../src/core/provider.ts";
 import {
   type PartInit,
@@ -22,7 +23,10 @@ import { bodyOf, refusalOf, translate } from "./translating.ts";
 describe("what is omitted or clamped", () => {
   const noted = (init: Parameters<typeof request>[0], model: UpstreamModel = budgetModel()): unknown => {
     const { omitted, clamped } = translate(request(init), model);
-    return [...omitted, ...clamped.map(({ field, requested, sent }) => `${field}: ${requested} -> ${sent}`)];
+    return [
+      ...omittedOf({ omitted }),
+      ...clamped.map(({ field, requested, sent }) => `${field}: ${requested} -> ${sent}`),
+    ];
   };
   const optionsOf = (effort: ReasoningEffort): Parameters<typeof request>[0] => ({
     reasoningEffort: effort,
@@ -39,7 +43,7 @@ describe("what is omitted or clamped", () => {
         logitBias: { "1": 2 },
         metadata: { a: "b" },
         store: true,
-        verbosity: "low",
+        verbosity: Verbosity.LOW,
         prediction: "x",
         promptCacheKey: "k",
       },
@@ -64,15 +68,15 @@ describe("what is omitted or clamped", () => {
     ],
     [
       "options of another dialect are listed by name",
-      { openaiOptionsJson: { web_search_options: "{}", moderation: "{}" } },
+      { providerOptionsJson: { "openai.web_search_options": "{}", "openai.moderation": "{}" } },
       budgetModel(),
-      ["moderation", "web_search_options"],
+      ["provider_options_json.openai.moderation", "provider_options_json.openai.web_search_options"],
     ],
     [
       "options of pictures and speech are listed",
       { imageOptions: { size: "1K" }, audioOptions: { voice: "a" } },
       budgetModel(),
-      ["image_config.image_size", "audio"],
+      ["image_options.size", "audio_options"],
     ],
     [
       "what has no effect is not listed",
@@ -83,7 +87,7 @@ describe("what is omitted or clamped", () => {
         logprobs: false,
         frequencyPenalty: 0,
         presencePenalty: 0,
-        verbosity: "medium",
+        verbosity: Verbosity.MEDIUM,
       },
       budgetModel(),
       [],
@@ -143,7 +147,7 @@ describe("what is omitted or clamped", () => {
       "a strict tool with an open schema is listed",
       { tools: [tool("f", { type: "object" }, { strict: true })] },
       budgetModel(),
-      ["tools[0].strict"],
+      ["tools[0].function.strict"],
     ],
     [
       "an effort is listed when the limit leaves no room for it",
@@ -171,9 +175,9 @@ describe("what is omitted or clamped", () => {
     ],
     [
       "a picture's detail is listed",
-      { messages: [user([image(PNG, "high")])] },
+      { messages: [user([image(PNG, ImageDetail.HIGH)])] },
       budgetModel(),
-      ["messages[0].content[0].image_url.detail"],
+      ["messages[0].parts[0].image.detail"],
     ],
     [
       "a schema that is only asked for in words is listed",
@@ -186,9 +190,7 @@ describe("what is omitted or clamped", () => {
   });
 
   it("trap 57: nothing that is omitted is in the body", () => {
-    const body = bodyOf(
-      request({ seed: 1n, logprobs: true, metadata: { a: "b" }, store: true, unrecognizedFields: ["x"] }),
-    );
+    const body = bodyOf(request({ seed: 1n, logprobs: true, metadata: { a: "b" }, store: true }));
     expect(Object.keys(body).toSorted()).toEqual(["max_tokens", "messages", "model"]);
   });
 });
@@ -200,53 +202,49 @@ describe("what is refused", () => {
   it.each<[string, CompletionRequest, string, UpstreamModel?]>([
     ["trap 54: more than one choice", request({ n: 2 }), "n"],
     ["an answer with pictures", request({ modalities: [Modality.TEXT, Modality.IMAGE] }), "modalities"],
-    ["a recording", part({ content: { case: "audio", value: { format: "wav" } } }), "messages[1].content[0]"],
+    ["a recording", part({ kind: { case: "audio", value: { format: "wav" } } }), "messages[1].parts[0]"],
     [
       "an upload by ID",
-      part({ content: { case: "file", value: { source: { case: "id", value: "f" } } } }),
-      "messages[1].content[0]",
+      part({ kind: { case: "file", value: { source: { case: "id", value: "f" } } } }),
+      "messages[1].parts[0]",
     ],
     [
       "a document of an unknown kind",
       part({
-        content: { case: "file", value: { source: { case: "data", value: PNG }, mediaType: "application/zip" } },
+        kind: { case: "file", value: { source: { case: "data", value: PNG }, mediaType: "application/zip" } },
       }),
-      "messages[1].content[0]",
+      "messages[1].parts[0]",
     ],
     [
       "a text document that is not UTF-8",
       part({
-        content: {
+        kind: {
           case: "file",
           value: { source: { case: "data", value: Buffer.from([0xff]) }, mediaType: "text/plain" },
         },
       }),
-      "messages[1].content[0]",
+      "messages[1].parts[0]",
     ],
-    ["trap 48: a picture of an unknown kind", part(image(Buffer.from("BM…."))), "messages[1].content[0]"],
-    ["a picture by a plain http address", part(imageUrl("http://example.com/a.png")), "messages[1].content[0]"],
+    ["trap 48: a picture of an unknown kind", part(image(Buffer.from("BM…."))), "messages[1].parts[0]"],
+    ["a picture by a plain http address", part(imageUrl("http://example.com/a.png")), "messages[1].parts[0]"],
     [
       "a picture by address for a model that reads none",
       part(imageUrl("https://example.com/a.png")),
-      "messages[1].content[0]",
+      "messages[1].parts[0]",
       budgetModel({ imageUrls: false }),
     ],
     [
       "a picture for a model without eyes",
       part(image(PNG)),
-      "messages[1].content[0]",
+      "messages[1].parts[0]",
       { ...budgetModel(), inputModalities: new Set([Modality.TEXT]) },
     ],
-    [
-      "a picture in a system message",
-      request({ messages: [system([image(PNG)]), user("a")] }),
-      "messages[0].content[0]",
-    ],
+    ["a picture in a system message", request({ messages: [system([image(PNG)]), user("a")] }), "messages[0].parts[0]"],
     ["a custom tool", request({ tools: [WEATHER, custom] }), "tools[1]"],
     [
       "a call of a custom tool",
-      request({ messages: [user("a"), assistant("b", { toolCalls: [{ id: "c", name: "d", custom: true }] })] }),
-      "messages[1].tool_calls[0]",
+      request({ messages: [user("a"), assistant("b", { calls: [{ id: "c", name: "d", custom: true }] })] }),
+      "messages[1].parts[1]",
     ],
     [
       "a choice of a custom tool",
@@ -256,17 +254,17 @@ describe("what is refused", () => {
     [
       "a tool whose arguments are no object",
       request({ tools: [tool("f", { type: "string" })] }),
-      "tools[0].function.parameters.type",
+      "tools[0].function.parameters_json.type",
     ],
     [
       "a schema that is none",
       request({ responseFormat: { format: { case: "jsonSchema", value: { name: "a", schemaJson: "[]" } } } }),
-      "response_format.json_schema.schema",
+      "response_format.json_schema.schema_json",
     ],
     [
       "trap 43: a result of no call",
       request({ messages: [user("a"), toolResult("x", "y")] }),
-      "messages[1].tool_call_id",
+      "messages[1].parts[0].tool_result.tool_call_id",
     ],
     [
       "trap 52: a last word of the model that it cannot continue",
@@ -280,7 +278,7 @@ describe("what is refused", () => {
       "messages",
     ],
     ["a conversation without content", request({ messages: [user(" ")] }), "messages"],
-    ["a role of no meaning", request({ messages: [{ content: [text("a")] }, user("b")] }), "messages[0].role"],
+    ["a role of no meaning", request({ messages: [{ parts: [text("a")] }, user("b")] }), "messages[0].role"],
   ])("%s", (_, refused, field, model) => {
     expect(refusalOf(refused, model)).toMatchObject({ code: "invalid_request", param: field });
   });

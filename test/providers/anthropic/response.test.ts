@@ -59,17 +59,16 @@ describe("a whole answer", () => {
         index: 0,
         finishReason: FINISH[finish_reason as keyof typeof FINISH],
         nativeFinishReason: native_finish_reason,
-        message: {
-          content: [{ content: { case: "text", value: message.content } }],
-          toolCalls: (message.tool_calls ?? []).map(({ id, function: { name, arguments: args } }) => ({
-            id,
-            name,
-            arguments: args,
-          })),
-          reasoning: (message.thinking_blocks ?? []).map(({ thinking, signature }) => ({ text: thinking, signature })),
-        },
       },
     ]);
+    const said = summarize(toAnswerChunks(readFixtureJson(number, "upstream-response.json")));
+    expect(said.text).toBe(message.content);
+    expect(said.calls ?? []).toEqual(
+      (message.tool_calls ?? []).map(({ id, function: { name, arguments: args } }) => [id, name, args]),
+    );
+    expect(said.blocks ?? []).toEqual(
+      (message.thinking_blocks ?? []).map(({ thinking, signature }) => ({ text: thinking, signature })),
+    );
     expect(usage).toMatchObject({
       promptTokens: expected.usage.prompt_tokens,
       completionTokens: expected.usage.completion_tokens,
@@ -83,10 +82,10 @@ describe("a whole answer", () => {
   it.each([
     ["end_turn", FinishReason.STOP],
     ["stop_sequence", FinishReason.STOP],
-    ["pause_turn", FinishReason.STOP],
-    ["compaction", FinishReason.STOP],
-    ["novelty", FinishReason.STOP],
-    ["constructor", FinishReason.STOP],
+    ["pause_turn", FinishReason.PAUSE],
+    ["compaction", FinishReason.OTHER],
+    ["novelty", FinishReason.OTHER],
+    ["constructor", FinishReason.OTHER],
     ["max_tokens", FinishReason.LENGTH],
     ["model_context_window_exceeded", FinishReason.LENGTH],
     ["refusal", FinishReason.CONTENT_FILTER],
@@ -94,6 +93,12 @@ describe("a whole answer", () => {
     expect(toAnswer(answerOf([], { stop_reason })).choices).toMatchObject([
       { finishReason, nativeFinishReason: stop_reason },
     ]);
+  });
+
+  it("names the stop sequence that ended it", () => {
+    const stopped = answerOf([], { stop_reason: "stop_sequence", stop_sequence: "END" });
+    expect(toAnswer(stopped).choices).toMatchObject([{ stopSequence: "END" }]);
+    expect(toAnswer(answerOf([])).choices).toMatchObject([{ stopSequence: "" }]);
   });
 
   it("with calls ended for them, whatever the provider says (trap 76)", () => {
@@ -105,15 +110,13 @@ describe("a whole answer", () => {
   });
 
   it("without content is an answer with one choice (trap 78)", () => {
-    expect(toAnswer(answerOf([])).choices).toMatchObject([
-      { message: { content: [] }, finishReason: FinishReason.STOP },
-    ]);
+    expect(toAnswer(answerOf([])).choices).toMatchObject([{ message: { parts: [] }, finishReason: FinishReason.STOP }]);
   });
 
   it("that refuses says why (trap 35)", () => {
     const refused = answerOf([], { stop_reason: "refusal", stop_details: { explanation: "No." } });
     expect(toAnswer(refused).choices).toMatchObject([
-      { message: { refusal: "No." }, finishReason: FinishReason.CONTENT_FILTER },
+      { message: { parts: [{ kind: { case: "refusal", value: "No." } }] }, finishReason: FinishReason.CONTENT_FILTER },
     ]);
   });
 
@@ -123,8 +126,10 @@ describe("a whole answer", () => {
       { type: "text", text: "🙂!" },
       { type: "thinking", thinking: "", signature: "s" },
     ];
-    expect(toAnswer(answerOf(blocks)).choices[0]?.message?.reasoning).toMatchObject([
-      { signature: "s", textOffset: 3, toolCallOffset: 1 },
+    expect(toAnswer(answerOf(blocks)).choices[0]?.message?.parts).toMatchObject([
+      { kind: { case: "toolCall", value: { id: "c" } } },
+      { kind: { case: "text", value: "🙂!" } },
+      { kind: { case: "reasoning", value: { text: "" } }, signature: "s" },
     ]);
   });
 
@@ -141,7 +146,10 @@ describe("a whole answer", () => {
 
   it("of reasoning alone is one", () => {
     const [choice] = toAnswer(answerOf([{ type: "thinking", thinking: "hm", signature: "s" }])).choices;
-    expect(choice).toMatchObject({ finishReason: FinishReason.STOP, message: { reasoning: [{ text: "hm" }] } });
+    expect(choice).toMatchObject({
+      finishReason: FinishReason.STOP,
+      message: { parts: [{ kind: { case: "reasoning", value: { text: "hm" } }, signature: "s" }] },
+    });
   });
 
   it("with a call that has no name fails, perhaps by the request's doing", () => {

@@ -4,6 +4,7 @@ import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/compl
 import { Failure } from "../../../src/core/failure.ts";
 import { AnswerStream, toAnswerChunks } from "../../../src/providers/anthropic/response.ts";
 import { SseParser } from "../../../src/providers/wire/sse.ts";
+import { checkGrammar } from "../grammar.ts";
 import { type Said, summarize } from "./answers.ts";
 import { readFixture } from "./fixtures.ts";
 import { anyMessage, toSse } from "./messages.ts";
@@ -60,6 +61,7 @@ describe.each([
       "02",
       "text (traps 5 and 71)",
       {
+        parts: ["text"],
         text: "こんにちは 👋🏽 world",
         finish: [FinishReason.STOP, "end_turn"],
         usage: {
@@ -76,6 +78,7 @@ describe.each([
       "04",
       "parallel calls (traps 70, 72, 73 and 74)",
       {
+        parts: ["text", "toolCall", "toolCall", "toolCall"],
         text: "Checking.",
         calls: [
           ["toolu_A", "get_weather", '{"city": "Paris"}'],
@@ -97,6 +100,7 @@ describe.each([
       "07",
       "reasoning (trap 102)",
       {
+        parts: ["reasoning", "reasoning", "text"],
         text: "4",
         reasoning: "2+2 is 4.",
         blocks: [{ text: "2+2 is 4.", signature: "EqQBsigFixture==" }, { redacted: "EmwKAhredactedFixture==" }],
@@ -115,6 +119,7 @@ describe.each([
       "09",
       "a refusal (trap 35)",
       {
+        parts: ["text", "refusal"],
         text: "I can",
         refusal: "This request may enable cyber harm.",
         finish: [FinishReason.CONTENT_FILTER, "refusal"],
@@ -132,12 +137,10 @@ describe.each([
       "17",
       "interleaved reasoning (traps 94 and 95)",
       {
+        parts: ["reasoning", "text", "reasoning", "toolCall"],
         text: "Looking it up. ",
         reasoning: "Need data.",
-        blocks: [
-          { text: "Need data.", signature: "EqQBsigA==" },
-          { signature: "EqQBsigB==", textOffset: 15 },
-        ],
+        blocks: [{ text: "Need data.", signature: "EqQBsigA==" }, { signature: "EqQBsigB==" }],
         calls: [["toolu_01Paris", "get_weather", '{"city": "Paris"}']],
         finish: [FinishReason.TOOL_CALLS, "tool_use"],
         usage: {
@@ -170,7 +173,7 @@ describe.each([
     [
       "15",
       "an error in its middle (trap 19)",
-      { text: "Once upon" },
+      { parts: ["text"], text: "Once upon" },
       {
         code: "upstream_unavailable",
         detail: "upstream_overloaded",
@@ -180,7 +183,7 @@ describe.each([
     [
       "16",
       "an early end (traps 9 and 20)",
-      { text: "Once upon" },
+      { parts: ["text"], text: "Once upon" },
       { code: "upstream_protocol", message: "The upstream provider closed the stream before it was complete." },
     ],
   ])("fixture %s: fails at %s", (number, _what, said, failed) => {
@@ -220,14 +223,17 @@ describe("a stream", () => {
     );
   });
 
-  it("has no empty chunk, one finish, and the usage behind it (traps 71, 82 and 89)", () => {
+  it("follows the grammar: no empty chunk, one finish, and the usage behind it (traps 71, 82 and 89)", () => {
     fc.assert(
       fc.property(anyMessage, (message) => {
         const { chunks } = readText(toSse(message));
         const kinds = chunks.map(({ event }) => event.case);
-        expect(kinds.filter((kind) => kind !== "delta")).toEqual(["finish", "usage"]);
+        expect(() => checkGrammar(chunks)).not.toThrow();
+        expect(kinds.filter((kind) => !kind?.startsWith("part"))).toEqual(["finish", "usage"]);
         expect(kinds.slice(-2)).toEqual(["finish", "usage"]);
-        const contents = chunks.map(({ event }) => (event.case === "delta" ? event.value.content.value : event.case));
+        const contents = chunks.map(({ event }) =>
+          event.case === "partDelta" ? event.value.content.value : event.case,
+        );
         expect(contents).not.toContain("");
         expect(contents).not.toContain(undefined);
       }),
@@ -235,7 +241,7 @@ describe("a stream", () => {
     );
   });
 
-  it("ignores events, deltas and blocks of unknown kinds", () => {
+  it("ignores events and deltas of unknown kinds", () => {
     const strange = [
       { type: "novelty" },
       [1],
@@ -245,9 +251,6 @@ describe("a stream", () => {
       add(7, { type: "text_novelty", text: "x" }),
       add(7, { type: "input_json_delta", partial_json: "{" }),
       add(7, { type: "signature_delta", signature: "s" }),
-      open(8, { type: "server_tool_use", id: "s", name: "web_search", input: {} }),
-      add(8, { type: "input_json_delta", partial_json: "{}" }),
-      close(8),
       close(9),
     ] as object[];
     const { chunks, failure } = readText(events(START, ...strange, ...sayHi, close(0), ended("end_turn"), STOP));

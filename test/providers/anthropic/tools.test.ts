@@ -1,5 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { omittedOf } from "../omissions.ts";
 import { ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
 import { ToolChoiceSchema, ToolMode } from "../../../gen/parley/v1/message_pb.js";
 import { assistant, PARIS, request, TIME, tool, toolResult, user, WEATHER, WEATHER_SCHEMA } from "./builders.ts";
@@ -40,7 +41,7 @@ describe("tools", () => {
   });
 
   it("trap 53: declares the tools of earlier calls when the request has none", () => {
-    const messages = [user("a"), assistant(undefined, { toolCalls: [PARIS] }), toolResult(PARIS.id, "18C")];
+    const messages = [user("a"), assistant(undefined, { calls: [PARIS] }), toolResult(PARIS.id, "18C")];
     expect(bodyOf(request({ messages }))).toMatchObject({
       tools: [{ name: "get_weather", input_schema: { type: "object", properties: {} } }],
       tool_choice: { type: "none" },
@@ -69,6 +70,6 @@ describe("tools", () => {
       toolChoice: { choice: { case: "mode", value: ToolMode.REQUIRED } },
     });
     expect(bodyOf(forced)).toMatchObject({ thinking: { type: "disabled" }, tool_choice: { type: "any" } });
-    expect(translate(forced, budgetModel()).omitted).toEqual(["reasoning_effort"]);
+    expect(omittedOf(translate(forced, budgetModel()))).toEqual(["reasoning_effort"]);
   });
 });

@@ -11,30 +11,28 @@ export const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk
 export type Fields = { readonly [key: string]: JsonValue };
 
 /** A user's turn. */
-export const ask = (text: string): JsonValue => ({ role: "ROLE_USER", content: [{ text }] });
+export const ask = (text: string): JsonValue => ({ role: "ROLE_USER", parts: [{ text }] });
 
 /** An instruction. */
-export const system = (text: string): JsonValue => ({ role: "ROLE_SYSTEM", content: [{ text }] });
+export const system = (text: string): JsonValue => ({ role: "ROLE_SYSTEM", parts: [{ text }] });
 
-/** A model's turn, with more than text where a test needs it. */
-export const say = (text: string, more: Fields = {}): JsonValue => ({
-  role: "ROLE_ASSISTANT",
-  content: [{ text }],
-  ...more,
-});
+/** A model's turn of text. */
+export const say = (text: string, signature = ""): JsonValue => answer({ text, signature });
+
+/** A model's turn. */
+export const answer = (...parts: JsonValue[]): JsonValue => ({ role: "ROLE_ASSISTANT", parts });
 
 /** A call of a function `f`. */
-export const call = (id: string, more: Fields = {}): JsonValue => ({ id, name: "f", arguments: "{}", ...more });
-
-/** A model's turn that only calls. */
-export const callTurn = (...toolCalls: JsonValue[]): JsonValue => ({ role: "ROLE_ASSISTANT", toolCalls });
-
-/** The result of a call. */
-export const result = (toolCallId: string, text: string): JsonValue => ({
-  role: "ROLE_TOOL",
-  toolCallId,
-  content: [{ text }],
+export const call = (id: string, { signature = "", ...more }: Fields = {}): JsonValue => ({
+  toolCall: { id, name: "f", arguments: "{}", ...more },
+  signature,
 });
+
+/** The result of a call: its text or its parts. */
+export const result = (toolCallId: string, said: string | readonly JsonValue[], isError = false): JsonValue => {
+  const parts = typeof said === "string" ? [{ text: said }] : [...said];
+  return { role: "ROLE_TOOL", parts: [{ toolResult: { toolCallId, parts, isError } }] };
+};
 
 /** A request with one short question, unless it says otherwise. */
 export const request = (fields: Fields): CompletionRequest =>

@@ -34,3 +34,15 @@ export function readStream(bytes: Uint8Array, split: Split, chunks: CompletionCh
   if (!reader.complete) reader.end(chunks);
   return chunks;
 }
+
+/** Kinds of parts that arrive whole from this provider. */
+const WHOLE_KINDS: ReadonlySet<string | undefined> = new Set(["image", "toolCall"]);
+
+/** What chunks say, in short: the kind of each delta, and of each part that arrives whole. */
+export function outlineOf(chunks: readonly CompletionChunk[]): string[] {
+  return chunks.flatMap(({ event }) => {
+    if (event.case === "partStart") return [event.value.part?.kind.case ?? ""].filter((kind) => WHOLE_KINDS.has(kind));
+    if (event.case === "partDelta") return [event.value.content.case ?? ""].filter((kind) => kind !== "arguments");
+    return event.case === "partFinish" ? [] : [event.case ?? ""];
+  });
+}

@@ -5,7 +5,7 @@ import { Failure } from "../../../src/core/failure.ts";
 import type { Emit, UpstreamCall } from "../../../src/core/provider.ts";
 import { toFailure } from "../../../src/providers/gemini/failure.ts";
 import { askForgiving, isSigned, streamForgiving } from "../../../src/providers/gemini/foreign-signatures.ts";
-import { ask, type Body, call, callTurn, result, say, translate } from "./ask.ts";
+import { answer as turn, ask, type Body, call, result, say, translate } from "./ask.ts";
 import { flash } from "./model.ts";
 
 const SENTINEL = "skip_thought_signature_validator";
@@ -20,9 +20,9 @@ const CORRUPTED = refuse("Corrupted thought signature.");
 
 function callWith(signature: string): UpstreamCall {
   const turns = [
-    callTurn(call("x", { signature, arguments: '{"id":12345678901234567890}' })),
+    turn(call("x", { signature, arguments: '{"id":12345678901234567890}' })),
     result("x", "1"),
-    say("so", { signature }),
+    say("so", signature),
   ];
   const translation = translate({ messages: [ask("a"), ...turns, ask("b")] });
   return { model: flash(), translation, signal: new AbortController().signal, idleMs: 1 };
@@ -49,7 +49,7 @@ function provider(...reasons: Failure[]): {
   };
 }
 
-const sayChunk = (text: string): CompletionChunk => deltaChunk(0, { case: "text", value: text });
+const sayChunk = (text: string): CompletionChunk => deltaChunk(0, 0, { case: "text", value: text });
 
 /** The texts of a stream. */
 async function streamed(
@@ -58,7 +58,7 @@ async function streamed(
   said: string[] = [],
 ): Promise<string[]> {
   const textOf = ({ event }: CompletionChunk): string =>
-    event.case === "delta" && event.value.content.case === "text" ? event.value.content.value : "";
+    event.case === "partDelta" && event.value.content.case === "text" ? event.value.content.value : "";
   await streamForgiving(asked, answer, (batch) => void said.push(...batch.map(textOf)));
   return said;
 }

@@ -1,5 +1,5 @@
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
-import type { ContentPart } from "../../../gen/parley/v1/message_pb.js";
+import type { Part } from "../../../gen/parley/v1/message_pb.js";
 import type { Answer } from "../../../src/core/provider.ts";
 import { array, type Json, object, string } from "../../../src/providers/wire/json.ts";
 import { bytesOf, jsonOf } from "./fixture.ts";
@@ -20,15 +20,15 @@ export function gistOf({ choices, usage }: Answer): Gist {
   const [choice] = choices;
   const message = choice!.message!;
   return {
-    content: message.content.map(contentOf),
-    reasoning: message.reasoning.map(({ text }) => text).join(""),
-    refusal: message.refusal ?? "",
-    calls: message.toolCalls.map((call) => `${minted(call.id)} ${call.name} ${call.arguments}`),
-    signatures: [
-      message.signature ?? "",
-      ...message.content.map(({ content }) => (content.case === "image" ? content.value.signature : "")),
-      ...message.toolCalls.map(({ signature }) => signature),
-    ].filter((signature) => signature !== ""),
+    content: joinTexts(message.parts.flatMap(contentOf)),
+    reasoning: message.parts.map(({ kind }) => (kind.case === "reasoning" ? kind.value.text : "")).join(""),
+    refusal: message.parts.map(({ kind }) => (kind.case === "refusal" ? kind.value : "")).join(""),
+    calls: message.parts.flatMap(({ kind }) =>
+      kind.case === "toolCall" ? [`${minted(kind.value.id)} ${kind.value.name} ${kind.value.arguments}`] : [],
+    ),
+    signatures: ["text", "image", "toolCall"].flatMap((owner) =>
+      message.parts.flatMap(({ kind, signature }) => (kind.case === owner && signature !== "" ? [signature] : [])),
+    ),
     finish: [FinishReason[choice!.finishReason].toLowerCase(), choice!.nativeFinishReason],
     usage: [
       usage?.promptTokens,
@@ -83,11 +83,11 @@ function gistOfPieces(choices: readonly Json[], usage: unknown): Gist {
   };
 }
 
-function contentOf({ content }: ContentPart): string {
-  if (content.case === "text") return `text ${content.value}`;
-  if (content.case !== "image" || content.value.source.case !== "data") return "";
-  const data = Buffer.from(content.value.source.value).toString("base64");
-  return `image data:${content.value.mediaType};base64,${data}`;
+function contentOf({ kind }: Part): string[] {
+  if (kind.case === "text") return kind.value === "" ? [] : [`text ${kind.value}`];
+  if (kind.case !== "image" || kind.value.source.case !== "data") return [];
+  const data = Buffer.from(kind.value.source.value).toString("base64");
+  return [`image data:${kind.value.mediaType};base64,${data}`];
 }
 
 function expectedContent({ content, images }: Json): string[] {

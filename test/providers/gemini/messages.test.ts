@@ -1,7 +1,8 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { omittedOf } from "../omissions.ts";
 import type { UpstreamModel } from "../../../src/core/provider.ts";
-import { PNG, ask, body, call, callTurn, contents, result, say, system, translate } from "./ask.ts";
+import { PNG, answer, ask, body, call, contents, result, say, system, translate } from "./ask.ts";
 import { flash, older, painter } from "./model.ts";
 
 const JPEG = Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 0]).toString("base64");
@@ -33,12 +34,12 @@ describe("messages", () => {
   });
 
   it("trap 40: a turn of calls without text has no text part", () => {
-    const [, turn] = contents(ask("a"), callTurn(call("x")), result("x", "1"));
+    const [, turn] = contents(ask("a"), answer(call("x")), result("x", "1"));
     expect(turn?.parts.map((part) => Object.keys(part)[0])).toEqual(["functionCall"]);
   });
 
   it("trap 42: answers a turn of calls with one content, in the order of the calls, and the user's words after it", () => {
-    const turns = contents(ask("a"), callTurn(call("x"), call("y")), result("y", "2"), result("x", "1"), ask("go on"));
+    const turns = contents(ask("a"), answer(call("x"), call("y")), result("y", "2"), result("x", "1"), ask("go on"));
     expect(turns.map(({ role }) => role)).toEqual(["user", "model", "user"]);
     expect(turns[2]?.parts).toEqual([
       { functionResponse: { id: "x", name: "f", response: { output: "1" } } },
@@ -48,8 +49,8 @@ describe("messages", () => {
   });
 
   it("trap 44: IDs that come again in a later turn are answered in their own turn", () => {
-    const again = callTurn(call("x", { name: "g" }));
-    const turns = contents(ask("a"), callTurn(call("x")), result("x", "1"), again, result("x", "2"));
+    const again = answer(call("x", { name: "g" }));
+    const turns = contents(ask("a"), answer(call("x")), result("x", "1"), again, result("x", "2"));
     expect(turns[4]?.parts).toEqual([{ functionResponse: { id: "x", name: "g", response: { output: "2" } } }]);
   });
 
@@ -60,13 +61,13 @@ describe("messages", () => {
     ["12345678901234567890", { arguments: "12345678901234567890" }],
     ['{"a":1}', { a: 1 }],
   ])("trap 45: arguments %j become an object", (text, args) => {
-    const [, turn] = contents(ask("a"), callTurn(call("x", { arguments: text })), result("x", "1"));
+    const [, turn] = contents(ask("a"), answer(call("x", { arguments: text })), result("x", "1"));
     expect(turn?.parts[0]).toMatchObject({ functionCall: { args } });
   });
 
   it("trap 46: keeps the digits of large numbers in arguments, results and schemas", () => {
     const digits = '{"id":9223372036854775807}';
-    const messages = [ask("a"), callTurn(call("x", { arguments: digits })), result("x", digits)];
+    const messages = [ask("a"), answer(call("x", { arguments: digits })), result("x", digits)];
     const schema = '{"maximum":9223372036854775807}';
     const text = translate({ messages, tools: [{ function: { name: "f", parametersJson: schema } }] }).body;
     expect(text.toString().match(/:9223372036854775807\b/g)).toHaveLength(3);
@@ -74,35 +75,63 @@ describe("messages", () => {
 
   it("passes a result on as it is only when it is an object without a reserved key", () => {
     for (const text of ["[1]", '"x"', "12", '{"$ref":"#/a"}', "{oops", ""]) {
-      const turns = contents(ask("a"), callTurn(call("x")), result("x", text));
+      const turns = contents(ask("a"), answer(call("x")), result("x", text));
       expect(turns[2]?.parts[0]).toMatchObject({ functionResponse: { response: { output: text } } });
     }
   });
 
   it("trap 47: a speaker's name has no place there and is listed", () => {
-    expect(translate({ messages: [{ role: "ROLE_USER", name: "Ann", content: [{ text: "hi" }] }] })).toMatchObject({
-      body: Buffer.from('{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}'),
-      omitted: ["messages[0].name"],
-    });
+    const translation = translate({ messages: [{ role: "ROLE_USER", name: "Ann", parts: [{ text: "hi" }] }] });
+    expect(translation.body.toString()).toBe('{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}');
+    expect(omittedOf(translation)).toEqual(["messages[0].name"]);
   });
 
   it("trap 48: believes a picture's bytes rather than its declared type", () => {
     const image = (data: string, mediaType: string): JsonValue => ({
       role: "ROLE_USER",
-      content: [{ image: { data, mediaType } }],
+      parts: [{ image: { data, mediaType } }],
     });
     expect(contents(image(JPEG, "image/png"))[0]?.parts[0]).toMatchObject({ inlineData: { mimeType: "image/jpeg" } });
     expect(contents(image(PNG, ""))[0]?.parts[0]).toMatchObject({ inlineData: { mimeType: "image/png" } });
-    expect(() => contents(image(GIF, "image/png"))).toThrow("messages[0].content[0]: must be a PNG");
+    expect(() => contents(image(GIF, "image/png"))).toThrow("messages[0].parts[0]: must be a PNG");
+  });
+
+  it("names a document by its address, as for an uploaded one", () => {
+    const url = "https://a.test/v1beta/files/f";
+    const user = { role: "ROLE_USER", parts: [{ file: { url, mediaType: "application/pdf" } }, { file: { url } }] };
+    expect(contents(user)[0]?.parts).toEqual([
+      { fileData: { fileUri: url, mimeType: "application/pdf" } },
+      { fileData: { fileUri: url } },
+    ]);
   });
 
   it("trap 50: a picture in a result goes inside it, or beside it for older models", () => {
-    const seen = { role: "ROLE_TOOL", toolCallId: "x", content: [{ text: "ok" }, { image: { data: PNG } }] };
-    const messages = [ask("a"), callTurn(call("x")), seen];
+    const seen = result("x", [{ text: "ok" }, { image: { data: PNG } }]);
+    const messages = [ask("a"), answer(call("x")), seen];
     const picture = { inlineData: { mimeType: "image/png", data: PNG } };
     const response = { id: "x", name: "f", response: { output: "ok" } };
     expect(body({ messages }).contents[2]?.parts).toEqual([{ functionResponse: { ...response, parts: [picture] } }]);
     expect(body({ messages }, older()).contents[2]?.parts).toEqual([{ functionResponse: response }, picture]);
+  });
+
+  it("keeps texts and calls of an answer in their order", () => {
+    const said = answer(call("x"), { text: "a" }, { reasoning: { text: "hm" } }, { text: "b" }, call("y"));
+    const results = { role: "ROLE_TOOL", parts: ["y", "x"].map((id) => ({ toolResult: { toolCallId: id } })) };
+    const [, turn, answered] = contents(ask("q"), said, results);
+    expect(turn?.parts).toMatchObject([
+      { functionCall: { id: "x" } },
+      { text: "a" },
+      { text: "b" },
+      { functionCall: { id: "y" } },
+    ]);
+    expect(answered?.parts).toMatchObject([{ functionResponse: { id: "x" } }, { functionResponse: { id: "y" } }]);
+  });
+
+  it("tells the model that a tool failed", () => {
+    const turns = contents(ask("a"), answer(call("x")), result("x", '{"reason":"no such city"}', true));
+    expect(turns[2]?.parts).toEqual([
+      { functionResponse: { id: "x", name: "f", response: { error: '{"reason":"no such city"}' } } },
+    ]);
   });
 
   it("trap 52: a trailing answer goes along as the model's turn, whatever the model makes of it", () => {
@@ -111,8 +140,8 @@ describe("messages", () => {
   });
 
   it("carries a refusal as text and leaves reasoning out", () => {
-    const reasoning = [{ text: "hm", signature: "c2ln" }, { redacted: "xx" }];
-    expect(contents(ask("a"), { role: "ROLE_ASSISTANT", refusal: "No.", reasoning }, ask("b"))[1]).toEqual({
+    const thoughts = [{ reasoning: { text: "hm" }, signature: "c2ln" }, { reasoning: { redacted: "xx" } }];
+    expect(contents(ask("a"), answer(...thoughts, { refusal: "No." }), ask("b"))[1]).toEqual({
       role: "model",
       parts: [{ text: "No." }],
     });
@@ -121,47 +150,47 @@ describe("messages", () => {
   it.each<[string, JsonValue[], string]>([
     [
       "an address of a picture (trap 49)",
-      [{ role: "ROLE_USER", content: [{ image: { url: "https://a.test/b.png" } }] }],
-      "messages[0].content[0]",
+      [{ role: "ROLE_USER", parts: [{ image: { url: "https://a.test/b.png" } }] }],
+      "messages[0].parts[0]",
     ],
     [
       "an uploaded file",
-      [{ role: "ROLE_USER", content: [{ text: "a" }, { file: { id: "file-1" } }] }],
-      "messages[0].content[1]",
+      [{ role: "ROLE_USER", parts: [{ text: "a" }, { file: { id: "file-1" } }] }],
+      "messages[0].parts[1]",
     ],
-    ["a file of no type", [{ role: "ROLE_USER", content: [{ file: { data: "AAAA" } }] }], "messages[0].content[0]"],
+    ["a file of no type", [{ role: "ROLE_USER", parts: [{ file: { data: "AAAA" } }] }], "messages[0].parts[0]"],
     [
       "an unknown recording",
-      [{ role: "ROLE_USER", content: [{ audio: { data: "AAAA", format: "xyz" } }] }],
-      "messages[0].content[0]",
+      [{ role: "ROLE_USER", parts: [{ audio: { data: "AAAA", format: "xyz" } }] }],
+      "messages[0].parts[0]",
     ],
     [
       "speech by its ID",
-      [ask("a"), { role: "ROLE_ASSISTANT", content: [{ audio: { id: "audio_1" } }] }],
-      "messages[1].content[0]",
+      [ask("a"), { role: "ROLE_ASSISTANT", parts: [{ audio: { id: "audio_1" } }] }],
+      "messages[1].parts[0]",
     ],
     [
       "a picture among instructions",
-      [{ role: "ROLE_SYSTEM", content: [{ image: { data: PNG } }] }],
-      "messages[0].content[0]",
+      [{ role: "ROLE_SYSTEM", parts: [{ image: { data: PNG } }] }],
+      "messages[0].parts[0]",
     ],
     [
       "a recording as a result",
-      [ask("a"), callTurn(call("x")), { role: "ROLE_TOOL", toolCallId: "x", content: [{ audio: { data: "AA==" } }] }],
-      "messages[2].content[0]",
+      [ask("a"), answer(call("x")), result("x", [{ audio: { data: "AA==" } }])],
+      "messages[2].parts[0].tool_result.parts[0]",
     ],
-    ["a custom call", [ask("a"), callTurn(call("x", { custom: true })), result("x", "1")], "messages[1].tool_calls[0]"],
+    ["a custom call", [ask("a"), answer(call("x", { custom: true })), result("x", "1")], "messages[1].parts[0]"],
     [
       "a call without a result (trap 43)",
-      [ask("a"), callTurn(call("x"), call("y")), result("x", "1")],
-      "messages[1].tool_calls[1]",
+      [ask("a"), answer(call("x"), call("y")), result("x", "1")],
+      "messages[1].parts[1]",
     ],
     [
       "a result without a call (trap 43)",
-      [ask("a"), callTurn(call("x")), result("x", "1"), result("z", "1")],
-      "messages[3].tool_call_id",
+      [ask("a"), answer(call("x")), result("x", "1"), result("z", "1")],
+      "messages[3].parts[0].tool_result.tool_call_id",
     ],
-    ["a result out of nowhere", [ask("a"), result("z", "1")], "messages[1].tool_call_id"],
+    ["a result out of nowhere", [ask("a"), result("z", "1")], "messages[1].parts[0].tool_result.tool_call_id"],
     ["nothing at all", [ask("")], "messages"],
   ])("refuses %s and names it", (_, messages, field) => {
     expect(() => translate({ messages })).toThrow(
@@ -171,8 +200,8 @@ describe("messages", () => {
 
   it("refuses pictures and recordings for a model that only reads", () => {
     const reader = flash({}, { inputModalities: new Set() });
-    const image = { role: "ROLE_USER", content: [{ image: { data: PNG } }] };
-    const audio = { role: "ROLE_USER", content: [{ audio: { data: "AA==", format: "wav" } }] };
+    const image = { role: "ROLE_USER", parts: [{ image: { data: PNG } }] };
+    const audio = { role: "ROLE_USER", parts: [{ audio: { data: "AA==", format: "wav" } }] };
     expect(() => translate({ messages: [image] }, reader)).toThrow("takes no pictures");
     expect(() => translate({ messages: [audio] }, reader)).toThrow("takes no recordings");
   });
@@ -183,15 +212,17 @@ describe("signatures", () => {
   const turn = (message: JsonValue, model?: UpstreamModel): unknown =>
     body({ messages: [ask("a"), message, ask("b")] }, model).contents[1]?.parts;
 
-  it("come back on the last text, or alone when there was none", () => {
-    const twice = { role: "ROLE_ASSISTANT", content: [{ text: "a" }, { text: "b" }], signature: "c2ln" };
-    expect(turn(twice)).toEqual([{ text: "a" }, { text: "b", thoughtSignature: "c2ln" }]);
-    expect(turn({ role: "ROLE_ASSISTANT", signature: "c2ln" })).toEqual([{ text: "", thoughtSignature: "c2ln" }]);
+  it("come back on their own part, also on an empty text", () => {
+    const signed = { text: "b", signature: "c2ln" };
+    const sent = { text: "b", thoughtSignature: "c2ln" };
+    expect(turn(answer({ text: "a" }, signed))).toEqual([{ text: "a" }, sent]);
+    expect(turn(answer(signed, { text: "a" }))).toEqual([sent, { text: "a" }]);
+    expect(turn(say("", "c2ln"))).toEqual([{ text: "", thoughtSignature: "c2ln" }]);
   });
 
   it("trap 51: come back on our own pictures and on the text before them", () => {
-    const picture = { image: { data: PNG, signature: "aW1n" } };
-    const message = { role: "ROLE_ASSISTANT", content: [{ text: "a" }, picture, { text: "b" }], signature: "c2ln" };
+    const picture = { image: { data: PNG }, signature: "aW1n" };
+    const message = answer({ text: "a", signature: "c2ln" }, picture, { text: "b" });
     const inlineData = { mimeType: "image/png", data: PNG };
     expect(turn(message)).toEqual([
       { text: "a", thoughtSignature: "c2ln" },
@@ -201,7 +232,7 @@ describe("signatures", () => {
   });
 
   it("of pictures are filled in where they are checked and lost", () => {
-    const message = { role: "ROLE_ASSISTANT", content: [{ text: "a" }, { image: { data: PNG } }, { text: "b" }] };
+    const message = { role: "ROLE_ASSISTANT", parts: [{ text: "a" }, { image: { data: PNG } }, { text: "b" }] };
     const inlineData = { mimeType: "image/png", data: PNG };
     expect(turn(message, painter())).toEqual([
       { text: "a", thoughtSignature: sentinel },
@@ -219,7 +250,7 @@ describe("signatures", () => {
     ["trap 98: lost by the client", ""],
     ["trap 101: not one of this provider", "sig from {elsewhere}"],
   ])("%s: the first call of the step gets the sentinel, on models that check", (_, signature) => {
-    const messages = [ask("a"), callTurn(call("x", { signature }), call("y")), result("x", "1"), result("y", "2")];
+    const messages = [ask("a"), answer(call("x", { signature }), call("y")), result("x", "1"), result("y", "2")];
     const signed = (model: UpstreamModel): unknown[] =>
       body({ messages }, model).contents[1]!.parts.map((part) => part["thoughtSignature"]);
     expect(signed(flash())).toEqual([sentinel, undefined]);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { omittedOf } from "../omissions.ts";
 import type { UpstreamModel } from "../../../src/core/provider.ts";
 import { PNG, F, body, config, pictures, translate, type Fields } from "./ask.ts";
 import { flash, older, painter } from "./model.ts";
@@ -13,33 +14,33 @@ describe("parameters", () => {
       safetyIdentifier: "s",
       metadata: { a: "b" },
       store: true,
-      verbosity: "low",
+      verbosity: "VERBOSITY_LOW",
       prediction: "p",
       promptCacheKey: "k",
       serviceTier: "scale",
-      openaiOptionsJson: { web_search_options: "{}" },
+      providerOptionsJson: { "openai.web_search_options": "{}" },
       imageOptions: { aspectRatio: "1:1", size: "1K" },
       tools: [F],
       parallelToolCalls: false,
-      messages: [{ role: "ROLE_USER", content: [{ text: "a" }, { image: { data: PNG, detail: "high" } }] }],
+      messages: [{ role: "ROLE_USER", parts: [{ text: "a" }, { image: { data: PNG, detail: "IMAGE_DETAIL_HIGH" } }] }],
     });
-    expect([...omitted].toSorted()).toEqual([
-      "image_config.aspect_ratio",
-      "image_config.image_size",
+    expect(omittedOf({ omitted }).toSorted()).toEqual([
+      "image_options.aspect_ratio",
+      "image_options.size",
       "logit_bias",
       "logprobs",
-      "messages[0].content[1].image_url.detail",
+      "messages[0].parts[1].image.detail",
       "metadata",
       "parallel_tool_calls",
       "prediction",
       "prompt_cache_key",
+      "provider_options_json.openai.web_search_options",
       "safety_identifier",
       "service_tier",
       "store",
       "top_logprobs",
       "user",
       "verbosity",
-      "web_search_options",
     ]);
     expect(Object.keys(JSON.parse(text.toString()) as object)).toEqual(["contents", "tools"]);
   });
@@ -50,7 +51,7 @@ describe("parameters", () => {
       store: false,
       logprobs: false,
       serviceTier: "auto",
-      verbosity: "medium",
+      verbosity: "VERBOSITY_MEDIUM",
       parallelToolCalls: true,
     };
     const fixed = flash({ sampling: false, penalties: false });
@@ -78,6 +79,8 @@ describe("parameters", () => {
       { temperature: 0.2 },
       ["top_p"],
     ],
+    ["top_k", { topK: 40 }, flash(), { topK: 40 }, []],
+    ["top_k without sampling", { topK: 40 }, flash({ sampling: false }), undefined, ["top_k"]],
     ["only top_p", { topP: 0.5 }, flash({ temperatureWithTopP: false }), { topP: 0.5 }, []],
     [
       "penalties",
@@ -112,7 +115,7 @@ describe("parameters", () => {
     ],
   ])("%s: as the model takes it", (_, fields, model, expected, omitted) => {
     expect(config(fields, model)).toEqual(expected);
-    expect(translate(fields, model).omitted).toEqual(omitted);
+    expect(omittedOf(translate(fields, model))).toEqual(omitted);
   });
 
   it("trap 58 and 60: values beyond the model's range are moved into it and listed", () => {
@@ -167,6 +170,18 @@ describe("reasoning", () => {
     expect(think(effort, older({ reasoningCanBeDisabled }))).toMatchObject({ thinkingConfig: { thinkingBudget } });
   });
 
+  it.each([
+    [3000, 3000, []],
+    [90_000, 24_576, [{ field: "reasoning_max_tokens", requested: 90_000, sent: 24_576 }]],
+  ])("%i tokens are a budget of %i", (reasoningMaxTokens, thinkingBudget, clamped) => {
+    const model = older({ reasoningBudget: [0, 24_576] });
+    expect(config({ reasoningMaxTokens }, model)).toEqual({
+      thinkingConfig: { thinkingBudget, includeThoughts: true },
+    });
+    expect(translate({ reasoningMaxTokens }, model).clamped).toMatchObject(clamped);
+    expect(omittedOf(translate({ reasoningMaxTokens }, flash()))).toEqual(["reasoning_max_tokens"]);
+  });
+
   it("trap 61: a small limit on a model that thinks by itself leaves room for the answer", () => {
     expect(config({ maxTokens: 100 })).toEqual({ maxOutputTokens: 100, thinkingConfig: { thinkingLevel: "LOW" } });
     expect(config({ maxTokens: 4096 })).toEqual({ maxOutputTokens: 4096 });
@@ -186,6 +201,6 @@ describe("pictures", () => {
 
   it("wishes about pictures are listed where the model has no choice", () => {
     const asked = { modalities: pictures, imageOptions: { size: "2K" } };
-    expect(translate(asked, painter({ imageOptions: false })).omitted).toEqual(["image_config.image_size"]);
+    expect(omittedOf(translate(asked, painter({ imageOptions: false })))).toEqual(["image_options.size"]);
   });
 });

@@ -10,7 +10,7 @@ import type { Provider, UpstreamCall, UpstreamModel } from "../../../src/core/pr
 import { gemini } from "../../../src/providers/gemini/provider.ts";
 import { connectUpstream } from "../../../src/providers/transport/http.ts";
 import { foldStream } from "../../support/fold.ts";
-import { bytesOf } from "./fixture.ts";
+import { bytesOf, outlineOf } from "./fixture.ts";
 import { flash } from "./model.ts";
 import type { Emit } from "../../../src/core/provider.ts";
 
@@ -67,7 +67,7 @@ const fixture = (scenario: string): Answerer =>
 const HI = { candidates: [{ content: { parts: [{ text: "hi" }] }, finishReason: "STOP" }] };
 
 function call(from: Provider, mode: "whole" | "stream", model: UpstreamModel = flash()): UpstreamCall {
-  const request = fromJson(CompletionRequestSchema, { messages: [{ role: "ROLE_USER", content: [{ text: "hi" }] }] });
+  const request = fromJson(CompletionRequestSchema, { messages: [{ role: "ROLE_USER", parts: [{ text: "hi" }] }] });
   return {
     model,
     translation: from.translate(request, model, mode),
@@ -79,8 +79,7 @@ function call(from: Provider, mode: "whole" | "stream", model: UpstreamModel = f
 async function collect(stream: (emit: Emit) => Promise<void>): Promise<string[]> {
   const said: string[] = [];
   await stream((batch) => {
-    for (const { event } of batch)
-      said.push(event.case === "delta" ? (event.value.content.case ?? "") : (event.case ?? ""));
+    said.push(...outlineOf(batch));
     return undefined;
   });
   return said;
@@ -103,7 +102,7 @@ describe("a whole answer", () => {
   it("is asked for at the model's address with the first key", async () => {
     const { gemini: own, seen } = await answering(json(HI));
     const answer = await own.create(call(own, "whole", flash({}, { name: "a b" })));
-    expect(answer.choices).toMatchObject([{ message: { content: [{ content: { value: "hi" } }] } }]);
+    expect(answer.choices).toMatchObject([{ message: { parts: [{ kind: { value: "hi" } }] } }]);
     expect(seen).toMatchObject([
       {
         url: "/prefix/v1beta/models/a%20b:generateContent",
@@ -121,7 +120,7 @@ describe("a whole answer", () => {
   it("trap 17: is put together from a stream when it may be long", async () => {
     const { gemini: own, seen } = await answering(fixture("21-gemini-text-stream"));
     const answer = await foldStream((emit) => own.stream(call(own, "whole", flash({ streamAbove: 0 })), emit));
-    expect(answer.choices).toMatchObject([{ message: { content: [{ content: { value: "ÅÄÖ 🐙" } }] } }]);
+    expect(answer.choices).toMatchObject([{ message: { parts: [{ kind: { value: "ÅÄÖ 🐙" } }] } }]);
     expect(seen[0]?.url).toBe("/prefix/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse");
   });
 
@@ -194,7 +193,7 @@ describe("a stream", () => {
       await own.stream(call(own, "stream"), (batch) => void said.push(...batch.map(({ event }) => event.case ?? "")));
     };
     await expect(read()).rejects.toBeInstanceOf(Failure);
-    expect(said).toEqual(["delta"]);
+    expect(said).toEqual(["partStart", "partDelta"]);
   });
 
   it("trap 14: that nobody wants any more ends with the signal's reason", async () => {
@@ -217,8 +216,8 @@ describe("signatures of another account (trap 99)", () => {
       if (body.includes("Zm9yZWlnbg==")) json({ error }, 400)(response);
       else json(HI)(response);
     });
-    const signed = { role: "ROLE_ASSISTANT", content: [{ text: "a" }], signature: "Zm9yZWlnbg==" };
-    const messages = [signed, { role: "ROLE_USER", content: [{ text: "b" }] }];
+    const signed = { role: "ROLE_ASSISTANT", parts: [{ text: "a", signature: "Zm9yZWlnbg==" }] };
+    const messages = [signed, { role: "ROLE_USER", parts: [{ text: "b" }] }];
     const translation = own.translate(fromJson(CompletionRequestSchema, { messages }), flash(), mode);
     const asked = { ...call(own, mode), translation };
     await (mode === "whole" ? own.create(asked) : collect((emit) => own.stream(asked, emit)));

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { FinishReason, type Usage } from "../../../gen/parley/v1/completion_pb.js";
+import type { ToolCall } from "../../../gen/parley/v1/message_pb.js";
 import type { Answer } from "../../../src/core/provider.ts";
 import type { Failure } from "../../../src/core/failure.ts";
 import { toAnswer } from "../../../src/providers/gemini/response.ts";
@@ -7,7 +8,7 @@ import { readUsage } from "../../../src/providers/gemini/usage.ts";
 import { jsonOf } from "./fixture.ts";
 import { expectedGist, gistOf } from "./gist.ts";
 
-const { STOP, LENGTH, TOOL_CALLS, CONTENT_FILTER } = FinishReason;
+const { STOP, LENGTH, TOOL_CALLS, CONTENT_FILTER, OTHER } = FinishReason;
 
 const answer = (parts: readonly object[], finishReason = "STOP", more: object = {}): unknown => ({
   candidates: [{ content: { role: "model", parts }, finishReason, index: 0, ...more }],
@@ -60,12 +61,12 @@ describe("the end of an answer", () => {
     ["IMAGE_SAFETY", [], CONTENT_FILTER],
     ["IMAGE_PROHIBITED_CONTENT", [], CONTENT_FILTER],
     ["IMAGE_RECITATION", [], CONTENT_FILTER],
-    ["OTHER", text, STOP],
-    ["LANGUAGE", text, STOP],
-    ["NO_IMAGE", text, STOP],
-    ["IMAGE_OTHER", text, STOP],
+    ["OTHER", text, OTHER],
+    ["LANGUAGE", text, OTHER],
+    ["NO_IMAGE", text, OTHER],
+    ["IMAGE_OTHER", text, OTHER],
     ["FINISH_REASON_UNSPECIFIED", call, TOOL_CALLS],
-    ["A_WORD_OF_NEXT_YEAR", text, STOP],
+    ["A_WORD_OF_NEXT_YEAR", text, OTHER],
   ])("trap 35, 76, 78, 89: %s after %j", (native, parts, finishReason) => {
     expect(only(toAnswer(answer(parts, native)))).toMatchObject({ finishReason, nativeFinishReason: native });
   });
@@ -95,7 +96,7 @@ describe("the end of an answer", () => {
     expect(only(toAnswer(answer(thought, "STOP")))).toMatchObject({ finishReason: STOP });
     const parts = [{ text: "a", functionCall: null, inlineData: null }];
     expect(only(toAnswer(answer(parts, "STOP")))).toMatchObject({
-      message: { content: [{ content: { value: "a" } }] },
+      message: { parts: [{ kind: { value: "a" } }] },
     });
   });
 
@@ -123,7 +124,10 @@ describe("the end of an answer", () => {
   it("trap 79: a blocked prompt is one refusal, in words of ours", () => {
     const { choices } = toAnswer({ promptFeedback: { blockReason: "see https://x.test" } });
     expect(choices).toMatchObject([
-      { finishReason: CONTENT_FILTER, message: { refusal: "The provider blocked the prompt." } },
+      {
+        finishReason: CONTENT_FILTER,
+        message: { parts: [{ kind: { case: "refusal", value: "The provider blocked the prompt." } }] },
+      },
     ]);
   });
 });
@@ -132,23 +136,25 @@ describe("the parts of an answer", () => {
   const message = (...parts: object[]): NonNullable<Answer["choices"][number]["message"]> =>
     only(toAnswer(answer(parts))).message!;
 
+  const callsOf = (...parts: object[]): ToolCall[] =>
+    message(...parts).parts.flatMap(({ kind }) => (kind.case === "toolCall" ? [kind.value] : []));
+  const picture = { inlineData: { mimeType: "image/png", data: "AAAA" } };
+
   it("several pictures keep their places among the text", () => {
-    const inlineData = { mimeType: "image/png", data: "AAAA" };
-    const { content } = message({ text: "a" }, { inlineData }, { text: "b" }, { text: "c" }, { inlineData });
-    expect(content.map((part) => part.content.case)).toEqual(["text", "image", "text", "image"]);
+    const { parts } = message({ text: "a" }, picture, { text: "b" }, { text: "c" }, picture);
+    expect(parts.map(({ kind }) => kind.case)).toEqual(["text", "image", "text", "image"]);
   });
 
   it("trap 83: drafts of pictures are left out, and so is what is no picture", () => {
-    const draft = { inlineData: { mimeType: "image/png", data: "AAAA" }, thought: true };
+    const draft = { ...picture, thought: true };
     const sound = { inlineData: { mimeType: "audio/pcm", data: "AAAA" } };
-    const code = { executableCode: { code: "1+1" } };
-    expect(message(draft, sound, code, { text: "a" }).content).toHaveLength(1);
+    expect(message(draft, sound, { text: "a" }).parts).toHaveLength(1);
   });
 
   it("trap 72 and 87: arguments are JSON text, never empty", () => {
     const args = [undefined, {}, null, "", { a: [1] }, '{"b":1}', 5];
     const calls = args.map((value) => ({ functionCall: { name: "f", args: value } }));
-    expect(message(...calls).toolCalls.map((call) => call.arguments)).toEqual([
+    expect(callsOf(...calls).map((call) => call.arguments)).toEqual([
       "{}",
       "{}",
       "{}",
@@ -161,7 +167,7 @@ describe("the parts of an answer", () => {
 
   it("trap 44: IDs that clients cannot take, or that come twice, are replaced by ones of ours", () => {
     const ids = ["a", "a", "b/c", "x".repeat(41), ""];
-    const [first, ...rest] = message(...ids.map((id) => ({ functionCall: { id, name: "f" } }))).toolCalls;
+    const [first, ...rest] = callsOf(...ids.map((id) => ({ functionCall: { id, name: "f" } })));
     expect(first?.id).toBe("a");
     for (const { id } of rest) expect(id).toMatch(/^call_[0-9a-f]{24}$/);
     expect(new Set(rest.map(({ id }) => id)).size).toBe(4);
@@ -171,12 +177,26 @@ describe("the parts of an answer", () => {
     expect(() => message({ functionCall: {} })).toThrow("The upstream model produced an invalid tool call.");
   });
 
-  it("trap 100 and 102: the text's signature is the last one, once; beside pictures it is the first", () => {
+  it("trap 100 and 102: a signature belongs to its part, and one on an empty text to the text before", () => {
     const signed = (text: string): object => ({ text, thoughtSignature: `s${text}` });
-    const picture = { inlineData: { mimeType: "image/png", data: "AAAA" }, thoughtSignature: "sp" };
-    expect(message(signed("1"), signed("2")).signature).toBe("s2");
-    expect(message({ text: "1" }, signed("")).signature).toBe("s");
-    expect(message(signed("1"), picture, signed("2")).signature).toBe("s1");
+    const read = (...parts: object[]): unknown[] =>
+      message(...parts).parts.map(({ kind, signature }) => [kind.case === "text" ? kind.value : kind.case, signature]);
+    expect(read(signed("1"), signed("2"))).toEqual([
+      ["1", "s1"],
+      ["2", "s2"],
+    ]);
+    expect(read({ text: "1" }, { text: "2" }, signed(""))).toEqual([["12", "s"]]);
+    expect(read(signed("1"), { ...picture, thoughtSignature: "sp" }, signed("2"))).toEqual([
+      ["1", "s1"],
+      ["image", "sp"],
+      ["2", "s2"],
+    ]);
+    const call = { functionCall: { id: "x", name: "f" }, thoughtSignature: "sc" };
+    expect(read(call, signed(""))).toEqual([
+      ["toolCall", "sc"],
+      ["", "s"],
+    ]);
+    expect(read(signed(""), { text: "1" })).toEqual([["1", "s"]]);
   });
 
   it("log probabilities go with the text", () => {

@@ -5,7 +5,8 @@ import { type CompletionChunk, CompletionChunkSchema } from "../../../gen/parley
 import { Failure } from "../../../src/core/failure.ts";
 import { AnswerStream, toAnswer } from "../../../src/providers/gemini/response.ts";
 import { fold } from "../../support/fold.ts";
-import { bytesOf, readStream } from "./fixture.ts";
+import { checkGrammar } from "../grammar.ts";
+import { bytesOf, outlineOf, readStream } from "./fixture.ts";
 import { expectedGist, gistOf } from "./gist.ts";
 
 const WHOLE = (left: number): number => left;
@@ -27,9 +28,8 @@ function outline(bytes: Uint8Array, split = WHOLE): string[] {
     if (!(reason instanceof Failure)) throw reason;
     failure = `${reason.code} ${reason.detail ?? ""} ${reason.message}`;
   }
-  const said = chunks.map(({ event }) =>
-    event.case === "delta" ? (event.value.content.case ?? "") : (event.case ?? ""),
-  );
+  if (failure === "") checkGrammar(chunks);
+  const said = outlineOf(chunks);
   return failure === "" ? said : [...said, failure];
 }
 
@@ -59,12 +59,19 @@ describe.each([
 });
 
 describe("a stream", () => {
-  it("says each part in a chunk of its own, then the signature, the finish and the last usage (trap 71, 82)", () => {
+  it("says each piece in a chunk of its own, the signature with the end of its part, then the finish and the last usage (trap 71, 82)", () => {
     const chunks = readStream(bytesOf("28-gemini-thinking-stream", "upstream-response.sse"), WHOLE);
-    expect(chunks.map(({ event }) => (event.case === "delta" ? event.value.content : event.case))).toEqual([
+    const said = chunks.map(({ event }) => {
+      if (event.case === "partDelta") return event.value.content;
+      return event.case === "partFinish" ? event.value.signature : event.case;
+    });
+    expect(said).toEqual([
+      "partStart",
       { case: "reasoning", value: "Adding numbers. " },
+      "",
+      "partStart",
       { case: "text", value: "It is 4." },
-      { case: "signature", value: "c2lnLWVuZA==" },
+      "c2lnLWVuZA==",
       "finish",
       "usage",
     ]);
@@ -75,13 +82,22 @@ describe("a stream", () => {
 
   it("trap 70, 73, 74, 75: gives each call whole, once, with a running index", () => {
     const chunks = readStream(bytesOf("23-gemini-tools-parallel-stream", "upstream-response.sse"), WHOLE);
-    const calls = chunks.flatMap(({ event }) =>
-      event.case === "delta" && event.value.content.case === "toolCall" ? [event.value.content.value] : [],
+    const calls = chunks.map(({ event }) =>
+      event.case === "partStart" ? [event.value.partIndex, event.value.part] : event.case,
     );
+    const called = (call: { id: string; name: string; arguments: string }, signature = ""): object => ({
+      kind: { case: "toolCall", value: call },
+      signature,
+    });
     expect(calls).toMatchObject([
-      { index: 0, id: "fc_a", name: "get_weather", arguments: '{"city":"Paris"}', signature: "c2lnLWZj" },
-      { index: 1, id: "fc_b", name: "get_weather", arguments: '{"city":"Rome"}', signature: "" },
-      { index: 2, id: "fc_c", name: "get_time", arguments: "{}", signature: "" },
+      [0, called({ id: "fc_a", name: "get_weather", arguments: '{"city":"Paris"}' }, "c2lnLWZj")],
+      "partFinish",
+      [1, called({ id: "fc_b", name: "get_weather", arguments: '{"city":"Rome"}' })],
+      "partFinish",
+      [2, called({ id: "fc_c", name: "get_time", arguments: "{}" })],
+      "partFinish",
+      "finish",
+      "usage",
     ]);
   });
 
@@ -95,18 +111,28 @@ describe("a stream", () => {
     const event =
       'data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"id":9223372036854775807}}}]},"finishReason":"STOP"}]}\n\n';
     const [choice] = fold(readStream(Buffer.from(event), WHOLE)).choices;
-    expect(choice?.message?.toolCalls[0]?.arguments).toBe('{"id":9223372036854775807}');
+    expect(choice?.message?.parts).toMatchObject([{ kind: { value: { arguments: '{"id":9223372036854775807}' } } }]);
   });
 
   it("trap 7: reads a picture of many megabytes in one line", () => {
     const data = Buffer.alloc(6_000_000, 7).toString("base64");
     const bytes = sse(piece([{ inlineData: { mimeType: "image/png", data } }], "STOP"));
     const [choice] = fold(readStream(bytes, () => 65_536)).choices;
-    expect(choice?.message?.content[0]).toMatchObject({ content: { value: { mediaType: "image/png" } } });
+    expect(choice?.message?.parts[0]).toMatchObject({ kind: { value: { mediaType: "image/png" } } });
   });
 
   it("trap 79: a blocked prompt is a refusal", () => {
-    expect(outline(sse({ promptFeedback: { blockReason: "SAFETY" } }))).toEqual(["refusal", "finish"]);
+    const blocked = { promptFeedback: { blockReason: "SAFETY" } };
+    expect(outline(sse(blocked))).toEqual(["refusal", "finish"]);
+    expect(outline(sse(piece([{ text: "a" }]), blocked))).toEqual(["text", "refusal", "finish"]);
+    const second = { candidates: [{ content: { parts: [{ text: "b" }] }, index: 1 }] };
+    expect(outline(sse(piece([{ text: "a" }], "STOP"), second, blocked))).toEqual([
+      "text",
+      "text",
+      "finish",
+      "refusal",
+      "finish",
+    ]);
   });
 
   it("trap 5, 9 and 10: ignores what is not of the dialect, and reads a last event without its blank line", () => {
@@ -213,6 +239,7 @@ describe("any answer", () => {
         const said = { text: "." };
         const bytes = sse(...pieces.map((each) => piece(each)), { ...piece([said], native), usageMetadata: usage });
         const whole = readStream(bytes, WHOLE);
+        expect(() => checkGrammar(whole)).not.toThrow();
         const again = readStream(bytes, () => split.next().value);
         expect(again.length).toBe(whole.length);
         expect(again.every((chunk, index) => equals(CompletionChunkSchema, chunk, whole[index]!))).toBe(true);

@@ -1,5 +1,6 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { omittedOf } from "../omissions.ts";
 import type { UpstreamModel } from "../../../src/core/provider.ts";
 import { F, ask, body, config, system, translate, type Fields } from "./ask.ts";
 import { flash, older } from "./model.ts";
@@ -28,14 +29,14 @@ describe("tools", () => {
     const free = flash({ forcedTools: false });
     const required = { tools: [F], toolChoice: { mode: "TOOL_MODE_REQUIRED" } };
     expect(body(required, free).toolConfig).toBeUndefined();
-    expect(translate(required, free).omitted).toEqual(["tool_choice"]);
+    expect(omittedOf(translate(required, free))).toEqual(["tool_choice"]);
     expect(choice({ function: "f" }, free)).toEqual(mode({ mode: "VALIDATED", allowedFunctionNames: ["f"] }));
   });
 
   it("strict functions are validated", () => {
     const strict = { function: { name: "f", strict: true } };
     expect(body({ tools: [F, strict] }).toolConfig).toEqual(mode({ mode: "VALIDATED" }));
-    expect(translate({ tools: [strict] }).omitted).toEqual([]);
+    expect(omittedOf(translate({ tools: [strict] }))).toEqual([]);
   });
 
   it("trap 62: a choice without tools is nothing", () => {
@@ -52,13 +53,13 @@ describe("tools", () => {
   });
 
   it("a model without tools is not told of them", () => {
-    expect(translate({ tools: [F] }, flash({ tools: false }))).toMatchObject({ omitted: ["tools"] });
+    expect(omittedOf(translate({ tools: [F] }, flash({ tools: false })))).toEqual(["tools"]);
   });
 
   it.each<[string, JsonValue, string]>([
     ["a custom tool", { custom: { name: "c" } }, "tools[0]"],
     ["trap 66: a name it does not take", { function: { name: "1st" } }, "tools[0].function.name"],
-    ["a schema that is none", { function: { name: "f", parametersJson: "[]" } }, "tools[0].function.parameters"],
+    ["a schema that is none", { function: { name: "f", parametersJson: "[]" } }, "tools[0].function.parameters_json"],
   ])("refuses %s", (_, tool, param) => {
     expect(() => translate({ tools: [tool] })).toThrow(
       expect.objectContaining({ code: "invalid_request", param }) as Error,
@@ -113,8 +114,8 @@ describe("structured output", () => {
         $defs: { n: { type: "number" } },
       },
     });
-    const at = "response_format.json_schema.schema";
-    expect(translate(schemaFormat(schema)).omitted).toEqual([
+    const at = "response_format.json_schema.schema_json";
+    expect(omittedOf(translate(schemaFormat(schema)))).toEqual([
       `${at}.properties.size.multipleOf`,
       `${at}.properties.one.allOf[0].pattern`,
       `${at}.properties.list.items.minLength`,
@@ -129,7 +130,7 @@ describe("structured output", () => {
     );
     expect(generationConfig).toEqual(json);
     expect(systemInstruction?.parts).toEqual([{ text: expect.stringContaining('{"type":"object"}') as string }]);
-    expect(translate(schemaFormat({ type: "object" }), flash({ jsonSchema: false })).omitted).toEqual([
+    expect(omittedOf(translate(schemaFormat({ type: "object" }), flash({ jsonSchema: false })))).toEqual([
       "response_format.json_schema",
     ]);
   });
@@ -138,12 +139,12 @@ describe("structured output", () => {
     const both = { tools: [F], messages: [system("a"), ask("b")], ...schemaFormat({ type: "object" }) };
     expect(body(both, older()).generationConfig).toBeUndefined();
     expect(body(both, older()).systemInstruction?.parts).toHaveLength(2);
-    expect(translate(both, older()).omitted).toEqual(["response_format.json_schema"]);
+    expect(omittedOf(translate(both, older()))).toEqual(["response_format.json_schema"]);
     expect(config(both, flash())).toMatchObject({ responseJsonSchema: { type: "object" } });
   });
 
   it("refuses a schema that is none", () => {
     const responseFormat = { jsonSchema: { name: "s", schemaJson: "5" } };
-    expect(() => translate({ responseFormat })).toThrow("response_format.json_schema.schema");
+    expect(() => translate({ responseFormat })).toThrow("response_format.json_schema.schema_json");
   });
 });

@@ -58,7 +58,7 @@ async function serve(respond: RequestListener, options: { apiKeys?: string[]; he
 
 function callOf(provider: Provider, mode: "whole" | "stream", can: Partial<Capabilities> = {}): UpstreamCall {
   const request = create(CompletionRequestSchema, {
-    messages: [{ role: Role.USER, content: [{ content: { case: "text", value: "hi" } }] }],
+    messages: [{ role: Role.USER, parts: [{ kind: { case: "text", value: "hi" } }] }],
   });
   const model = modelThat(can);
   return {
@@ -93,7 +93,7 @@ const completion = JSON.stringify({
 const hi = {
   choices: [
     {
-      message: { role: "ROLE_ASSISTANT", content: [{ text: "Hi" }] },
+      message: { role: "ROLE_ASSISTANT", parts: [{ text: "Hi" }] },
       finishReason: "FINISH_REASON_STOP",
       nativeFinishReason: "stop",
     },

@@ -9,6 +9,7 @@ import { Failure } from "../../../src/core/failure.ts";
 import type { Answer } from "../../../src/core/provider.ts";
 import { AnswerStream, toAnswer } from "../../../src/providers/openai/response.ts";
 import { SseParser } from "../../../src/providers/wire/sse.ts";
+import { checkGrammar } from "../grammar.ts";
 import { fold } from "../../support/fold.ts";
 
 /** What a stream said before it ended or failed. */
@@ -34,6 +35,7 @@ export function readStream(bytes: Uint8Array, cuts: readonly number[] = []): Str
     if (reason instanceof Failure) return { chunks, failure: reason };
     throw reason;
   }
+  checkGrammar(chunks);
   return { chunks, failure: undefined };
 }
 
@@ -59,10 +61,29 @@ export function toSse(...events: readonly unknown[]): Buffer {
   );
 }
 
-/** Chunks in protobuf's JSON, without the wrapper. */
+/**
+ * Chunks in protobuf's JSON. The start and the finish of a part are named `start` and `end`, and left out where they say nothing
+ * that the grammar does not: its content follows in deltas, and it has no signature.
+ */
 export function plain(chunks: readonly CompletionChunk[]): unknown[] {
-  return chunks.map((chunk) => toJson(CompletionChunkSchema, chunk));
+  return chunks.flatMap((chunk): unknown[] => {
+    const { event } = chunk;
+    const { partStart, partDelta, partFinish, ...other } = toJson(CompletionChunkSchema, chunk) as Record<
+      string,
+      object
+    >;
+    if (event.case === "partStart") {
+      const { part, ...place } = partStart as { part: object };
+      return WHOLE_KINDS.has(event.value.part?.kind.case) ? [{ start: { ...place, ...part } }] : [];
+    }
+    if (event.case === "partDelta") return [{ delta: partDelta }];
+    if (event.case === "partFinish") return event.value.signature === "" ? [] : [{ end: partFinish }];
+    return [other];
+  });
 }
+
+/** Kinds of parts that say something with their start. */
+const WHOLE_KINDS: ReadonlySet<string | undefined> = new Set(["image", "toolCall"]);
 
 /** An answer in protobuf's JSON. */
 export function plainAnswer({ choices, usage }: Answer): unknown {

@@ -1,7 +1,8 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { CompletionRequestSchema, Modality, ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
-import { CacheMarkSchema, type MessageSchema, Role, ToolMode } from "../../../gen/parley/v1/message_pb.js";
+import { omittedOf } from "../omissions.ts";
+import { CompletionRequestSchema, Modality, ReasoningEffort, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
+import { CacheMarkSchema, ImageDetail, type MessageSchema, Role, ToolMode } from "../../../gen/parley/v1/message_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import type { UpstreamModel } from "../../../src/core/provider.ts";
 import { toOpenAiRequest } from "../../../src/providers/openai/request.ts";
@@ -11,10 +12,16 @@ import { modelThat } from "./model.ts";
 type RequestInit = MessageInitShape<typeof CompletionRequestSchema>;
 type MessageInit = MessageInitShape<typeof MessageSchema>;
 
-const text = (value: string) => ({ content: { case: "text" as const, value } });
-const user = (...parts: string[]): MessageInit => ({ role: Role.USER, content: parts.map(text) });
-const system = (...parts: string[]): MessageInit => ({ role: Role.SYSTEM, content: parts.map(text) });
+const text = (value: string) => ({ kind: { case: "text" as const, value } });
+const user = (...parts: string[]): MessageInit => ({ role: Role.USER, parts: parts.map(text) });
+const system = (...parts: string[]): MessageInit => ({ role: Role.SYSTEM, parts: parts.map(text) });
 const tool = (name: string) => ({ kind: { case: "function" as const, value: { name } } });
+const call = (id: string, more: { name?: string; arguments?: string; custom?: boolean } = {}) => ({
+  kind: { case: "toolCall" as const, value: { id, name: "f", ...more } },
+});
+const result = (toolCallId: string, ...parts: NonNullable<MessageInit["parts"]>) => ({
+  kind: { case: "toolResult" as const, value: { toolCallId, parts } },
+});
 const PNG = Uint8Array.from([0x89, 0x50, 0x4e, 0x47]);
 
 function translate(request: RequestInit, model: UpstreamModel = modelThat(), mode: "whole" | "stream" = "whole") {
@@ -23,10 +30,10 @@ function translate(request: RequestInit, model: UpstreamModel = modelThat(), mod
     model,
     mode,
   );
-  const { omitted, clamped, streamed } = translation;
+  const { clamped, streamed } = translation;
   return {
     body: JSON.parse(translation.body.toString()),
-    omitted,
+    omitted: omittedOf(translation),
     clamped: clamped.map(({ field, requested, sent }) => ({ field, requested, sent })),
     streamed,
   };
@@ -96,11 +103,14 @@ describe("an OpenAI request", () => {
       metadata: { a: "b" },
       serviceTier: "flex",
       store: true,
-      verbosity: "low",
+      verbosity: Verbosity.LOW,
       prediction: "text",
       promptCacheKey: "k",
       safetyIdentifier: "s",
-      openaiOptionsJson: { web_search_options: '{"search_context_size":"low"}', prompt_cache_retention: '"24h"' },
+      providerOptionsJson: {
+        "openai.web_search_options": '{"search_context_size":"low"}',
+        "openai.prompt_cache_retention": '"24h"',
+      },
     });
     expect(body).toEqual({
       model: "llama-x",
@@ -144,10 +154,12 @@ describe("an OpenAI request", () => {
   });
 
   it("cannot be given fields of its own through the further options", () => {
-    const { body, omitted } = translate({ openaiOptionsJson: { model: '"other"', n: "9" } });
+    const { body, omitted } = translate({ providerOptionsJson: { "openai.model": '"other"', "openai.n": "9" } });
     expect(body).toEqual({ model: "llama-x", messages: [{ role: "user", content: "hi" }] });
-    expect(omitted).toEqual(["model", "n"]);
-    expect(refusalOf({ openaiOptionsJson: { moderation: "{" } })).toBe("moderation: must be JSON");
+    expect(omitted).toEqual(["provider_options_json.openai.model", "provider_options_json.openai.n"]);
+    expect(refusalOf({ providerOptionsJson: { "openai.moderation": "{" } })).toBe(
+      "provider_options_json.openai.moderation: must be JSON",
+    );
   });
 });
 
@@ -206,14 +218,14 @@ describe("capabilities decide what is sent", () => {
       { imageOptions: { size: "1K" } },
       modelThat({ imageOptions: false }),
       {},
-      ["image_config.image_size"],
+      ["image_options.size"],
     ],
     [
       "leaves out speech options without speech",
       { audioOptions: { format: "mp3", voice: "v" } },
       modelThat(),
       {},
-      ["audio"],
+      ["audio_options"],
     ],
     [
       "asks for pictures",
@@ -302,7 +314,7 @@ describe("messages", () => {
     const messages = [
       { ...system("be brief"), name: "app" },
       { ...user("hi"), name: "ann" },
-      { role: Role.ASSISTANT, content: [text("yes")] },
+      { role: Role.ASSISTANT, parts: [text("yes")] },
     ];
     expect(translateMessages(messages)).toEqual([
       { role: "system", content: "be brief", name: "app" },
@@ -327,30 +339,30 @@ describe("messages", () => {
   });
 
   it("hold pictures, recordings and files", () => {
-    const content = [
+    const parts = [
       text("look"),
       {
-        content: {
+        kind: {
           case: "image" as const,
-          value: { source: { case: "data" as const, value: PNG }, mediaType: "image/png", detail: "low" },
+          value: { source: { case: "data" as const, value: PNG }, mediaType: "image/png", detail: ImageDetail.LOW },
         },
       },
       {
-        content: {
+        kind: {
           case: "image" as const,
           value: { source: { case: "url" as const, value: "https://example.com/a.png" } },
         },
       },
-      { content: { case: "audio" as const, value: { data: PNG, format: "mp3" } } },
+      { kind: { case: "audio" as const, value: { data: PNG, format: "mp3" } } },
       {
-        content: {
+        kind: {
           case: "file" as const,
           value: { source: { case: "data" as const, value: PNG }, name: "a.pdf", mediaType: "application/pdf" },
         },
       },
-      { content: { case: "file" as const, value: { source: { case: "id" as const, value: "file-1" } } } },
+      { kind: { case: "file" as const, value: { source: { case: "id" as const, value: "file-1" } } } },
     ];
-    expect(translateMessages([{ role: Role.USER, content }], modelThat({ contentParts: false }))[0].content).toEqual([
+    expect(translateMessages([{ role: Role.USER, parts }], modelThat({ contentParts: false }))[0].content).toEqual([
       { type: "text", text: "look" },
       { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw==", detail: "low" } },
       { type: "image_url", image_url: { url: "https://example.com/a.png" } },
@@ -361,10 +373,10 @@ describe("messages", () => {
   });
 
   const imageUrl = (value: string) => ({
-    content: { case: "image" as const, value: { source: { case: "url" as const, value } } },
+    kind: { case: "image" as const, value: { source: { case: "url" as const, value } } },
   });
   const textOnly = modelThat({}, { inputModalities: new Set([Modality.TEXT]) });
-  it.each<[string, NonNullable<MessageInit["content"]>[number], UpstreamModel, string]>([
+  it.each<[string, NonNullable<MessageInit["parts"]>[number], UpstreamModel, string]>([
     ["an unencrypted address", imageUrl("http://example.com/a.png"), modelThat(), "image addresses must be https"],
     [
       "trap 49: an address for a server that reads none",
@@ -380,46 +392,45 @@ describe("messages", () => {
     ],
     [
       "a recording for a model that hears none",
-      { content: { case: "audio", value: { data: PNG } } },
+      { kind: { case: "audio", value: { data: PNG } } },
       textOnly,
       "this model does not read audio",
     ],
     [
       "a recording without data",
-      { content: { case: "audio", value: { id: "audio_1" } } },
+      { kind: { case: "audio", value: { id: "audio_1" } } },
       modelThat(),
       "has no audio data",
     ],
-    [
-      "an empty picture",
-      { content: { case: "image", value: {} } },
-      modelThat(),
-      "has neither image data nor an address",
-    ],
-    ["an empty file", { content: { case: "file", value: {} } }, modelThat(), "has neither file data nor a file ID"],
-    ["an empty part", {}, modelThat(), "is empty"],
+    ["an empty picture", { kind: { case: "image", value: {} } }, modelThat(), "has neither image data nor an address"],
+    ["an empty file", { kind: { case: "file", value: {} } }, modelThat(), "has neither file data nor a file ID"],
+    ["an empty part", {}, modelThat(), "must be text, an image, audio or a file"],
   ])("are refused with %s", (_, part, model, words) => {
-    const messages = [user("a"), { role: Role.USER, content: [part] }];
-    expect(refusalOf({ messages }, model)).toBe(`messages[1].content[0]: ${words}`);
+    const messages = [user("a"), { role: Role.USER, parts: [part] }];
+    expect(refusalOf({ messages }, model)).toBe(`messages[1].parts[0]: ${words}`);
   });
 
   it("list the cache marks that this dialect has no common word for", () => {
     const cacheMark = create(CacheMarkSchema, { ttl: "1h" });
     const { body, omitted } = translate({
       messages: [
-        { role: Role.SYSTEM, content: [{ ...text("long"), cacheMark }] },
-        { ...user("q"), cacheMark },
+        { role: Role.SYSTEM, parts: [{ ...text("long"), cacheMark }] },
+        { role: Role.ASSISTANT, parts: [{ ...call("c"), cacheMark }] },
+        { role: Role.TOOL, parts: [{ ...result("c", { ...text("r"), cacheMark }), cacheMark }] },
       ],
       tools: [{ ...tool("f"), cacheMark }],
     });
-    expect(body.messages).toEqual([
+    expect(body.messages).toMatchObject([
       { role: "system", content: "long" },
-      { role: "user", content: "q" },
+      { role: "assistant", content: null, tool_calls: [{ id: "c", type: "function" }] },
+      { role: "tool", tool_call_id: "c", content: "r" },
     ]);
     expect(omitted).toEqual([
-      "messages[0].content[0].cache_control",
-      "messages[1].cache_control",
-      "tools[0].cache_control",
+      "messages[0].parts[0].cache_mark",
+      "messages[1].parts[0].cache_mark",
+      "messages[2].parts[0].cache_mark",
+      "messages[2].parts[0].tool_result.parts[0].cache_mark",
+      "tools[0].cache_mark",
     ]);
   });
 
@@ -462,19 +473,19 @@ describe("messages", () => {
   });
 
   it("need a role", () => {
-    expect(refusalOf({ messages: [{ content: [text("x")] }] })).toBe(
+    expect(refusalOf({ messages: [{ parts: [text("x")] }] })).toBe(
       "messages[0].role: must be system, user, assistant or tool",
     );
   });
 });
 
 describe("an earlier answer", () => {
-  const call = { id: "call_1", name: "f", arguments: '{"a":9007199254740993}', signature: "sig" };
-  const assistant = (message: MessageInit, model?: UpstreamModel) =>
-    translateMessages([user("q"), { role: Role.ASSISTANT, ...message }, user("r")], model)[1];
+  const called = { ...call("call_1", { arguments: '{"a":9007199254740993}' }), signature: "sig" };
+  const assistant = (parts: NonNullable<MessageInit["parts"]>, model?: UpstreamModel) =>
+    translateMessages([user("q"), { role: Role.ASSISTANT, parts }, user("r")], model)[1];
 
   it("traps 40 and 46: has null for content when it only called tools, and exact arguments", () => {
-    expect(assistant({ toolCalls: [call] })).toEqual({
+    expect(assistant([called])).toEqual({
       role: "assistant",
       content: null,
       tool_calls: [{ id: "call_1", type: "function", function: { name: "f", arguments: '{"a":9007199254740993}' } }],
@@ -482,20 +493,13 @@ describe("an earlier answer", () => {
   });
 
   it("trap 45: has an empty object for empty arguments, and other text as it is", () => {
-    const toolCalls = [
-      { ...call, arguments: "" },
-      { ...call, id: "call_2", arguments: "not JSON" },
-    ];
-    const sent = assistant({ toolCalls }).tool_calls.map(
-      (one: { function: { arguments: string } }) => one.function.arguments,
-    );
+    const calls = [call("call_1", { arguments: "" }), call("call_2", { arguments: "not JSON" })];
+    const sent = assistant(calls).tool_calls.map((one: { function: { arguments: string } }) => one.function.arguments);
     expect(sent).toEqual(["{}", "not JSON"]);
   });
 
   it("has custom calls", () => {
-    expect(
-      assistant({ content: [text("x")], toolCalls: [{ id: "c", name: "sql", arguments: "", custom: true }] }),
-    ).toEqual({
+    expect(assistant([text("x"), call("c", { name: "sql", custom: true })])).toEqual({
       role: "assistant",
       content: "x",
       tool_calls: [{ id: "c", type: "custom", custom: { name: "sql", input: "" } }],
@@ -503,31 +507,33 @@ describe("an earlier answer", () => {
   });
 
   it("may have been a refusal, or nothing", () => {
-    expect(assistant({ refusal: "no" })).toEqual({ role: "assistant", content: null, refusal: "no" });
-    expect(assistant({})).toEqual({ role: "assistant", content: "" });
+    expect(assistant([{ kind: { case: "refusal", value: "no" } }])).toEqual({
+      role: "assistant",
+      content: null,
+      refusal: "no",
+    });
+    expect(assistant([])).toEqual({ role: "assistant", content: "" });
   });
 
   it("trap 51: is sent without its pictures", () => {
-    const image = { content: { case: "image" as const, value: { source: { case: "data" as const, value: PNG } } } };
-    expect(assistant({ content: [text("a"), image] })).toEqual({ role: "assistant", content: "a" });
+    const image = { kind: { case: "image" as const, value: { source: { case: "data" as const, value: PNG } } } };
+    expect(assistant([text("a"), image])).toEqual({ role: "assistant", content: "a" });
   });
 
   it("refers to its speech by ID, or says what was spoken to a model that does not speak", () => {
-    const speech = { content: { case: "audio" as const, value: { id: "audio_1", transcript: "hello" } } };
-    expect(assistant({ content: [speech] })).toEqual({ role: "assistant", content: null, audio: { id: "audio_1" } });
+    const speech = { kind: { case: "audio" as const, value: { id: "audio_1", transcript: "hello" } } };
+    expect(assistant([speech])).toEqual({ role: "assistant", content: null, audio: { id: "audio_1" } });
+    const other = { kind: { case: "audio" as const, value: { id: "audio_2", transcript: "again" } } };
+    expect(assistant([speech, other])).toEqual({ role: "assistant", content: "again", audio: { id: "audio_1" } });
     const mute = modelThat({}, { outputModalities: new Set([Modality.TEXT]) });
-    expect(assistant({ content: [speech] }, mute)).toEqual({ role: "assistant", content: "hello" });
+    expect(assistant([speech], mute)).toEqual({ role: "assistant", content: "hello" });
   });
 
   it("trap 101: loses reasoning and signatures, but for a model that asks for them", () => {
-    const message = {
-      content: [text("x")],
-      toolCalls: [call],
-      reasoning: [{ text: "a" }, { text: "b" }],
-      signature: "s",
-    };
-    expect(Object.keys(assistant(message))).toEqual(["role", "content", "tool_calls"]);
-    expect(assistant(message, modelThat({ preservedReasoning: true }))).toMatchObject({
+    const thought = (value: string) => ({ kind: { case: "reasoning" as const, value: { text: value } } });
+    const parts = [thought("a"), thought("b"), { ...text("x"), signature: "s" }, called];
+    expect(Object.keys(assistant(parts))).toEqual(["role", "content", "tool_calls"]);
+    expect(assistant(parts, modelThat({ preservedReasoning: true }))).toMatchObject({
       reasoning_content: "ab",
       extra_content: { google: { thought_signature: "s" } },
       tool_calls: [{ extra_content: { google: { thought_signature: "sig" } } }],
@@ -535,7 +541,7 @@ describe("an earlier answer", () => {
   });
 
   it("trap 52: may be the last message", () => {
-    expect(translateMessages([user("q"), { role: Role.ASSISTANT, content: [text("The ")] }]).at(-1)).toEqual({
+    expect(translateMessages([user("q"), { role: Role.ASSISTANT, parts: [text("The ")] }]).at(-1)).toEqual({
       role: "assistant",
       content: "The ",
     });
@@ -543,28 +549,42 @@ describe("an earlier answer", () => {
 });
 
 describe("tool results", () => {
-  const result = (toolCallId: string, ...content: NonNullable<MessageInit["content"]>): MessageInit => ({
+  const answer = (toolCallId: string, ...parts: NonNullable<MessageInit["parts"]>): MessageInit => ({
     role: Role.TOOL,
-    toolCallId,
-    content,
+    parts: [result(toolCallId, ...parts)],
   });
   const image = {
-    content: {
+    kind: {
       case: "image" as const,
       value: { source: { case: "data" as const, value: PNG }, mediaType: "image/png" },
     },
   };
 
   it("trap 42: stay one message each", () => {
-    expect(translateMessages([result("a", text("1")), result("b"), user("q")])).toEqual([
+    expect(translateMessages([answer("a", text("1")), answer("b"), user("q")])).toEqual([
       { role: "tool", tool_call_id: "a", content: "1" },
       { role: "tool", tool_call_id: "b", content: "" },
       { role: "user", content: "q" },
     ]);
   });
 
+  it("are one message each also when they came in one, and cannot say that the tool failed", () => {
+    const failed = {
+      kind: { case: "toolResult" as const, value: { toolCallId: "b", parts: [text("no")], isError: true } },
+    };
+    const { body, omitted } = translate({
+      messages: [{ role: Role.TOOL, parts: [result("a", text("1")), failed] }, user("q")],
+    });
+    expect(body.messages).toEqual([
+      { role: "tool", tool_call_id: "a", content: "1" },
+      { role: "tool", tool_call_id: "b", content: "no" },
+      { role: "user", content: "q" },
+    ]);
+    expect(omitted).toEqual(["messages[0].parts[1].tool_result.is_error"]);
+  });
+
   it("trap 50: give their pictures as the user, after the last result of the run", () => {
-    expect(translateMessages([result("a", text("see"), image), result("b", text("2")), user("q")])).toEqual([
+    expect(translateMessages([answer("a", text("see"), image), answer("b", text("2")), user("q")])).toEqual([
       { role: "tool", tool_call_id: "a", content: "see" },
       { role: "tool", tool_call_id: "b", content: "2" },
       {
@@ -576,17 +596,17 @@ describe("tool results", () => {
       },
       { role: "user", content: "q" },
     ]);
-    expect(translateMessages([result("a", image)])).toHaveLength(2);
+    expect(translateMessages([answer("a", image)])).toHaveLength(2);
   });
 
   it("trap 44: have an ID of at most 40 characters, the same as the call's and apart from others", () => {
     const [long, other] = [`${"x".repeat(50)}1`, `${"x".repeat(50)}2`];
-    const toolCalls = [long, other, "functions.f:0"].map((id) => ({ id, name: "f" }));
+    const parts = [long, other, "functions.f:0"].map((id) => call(id));
     const [asked, ...answers] = translateMessages([
-      { role: Role.ASSISTANT, toolCalls },
-      result(long),
-      result(other),
-      result("functions.f:0"),
+      { role: Role.ASSISTANT, parts },
+      answer(long),
+      answer(other),
+      answer("functions.f:0"),
     ]);
     const ids = asked.tool_calls.map(({ id }: { id: string }) => id);
     expect(answers.map(({ tool_call_id: id }: { tool_call_id: string }) => id)).toEqual(ids);
@@ -667,11 +687,7 @@ describe("tools", () => {
 
   it.each(["[]", "{", "1"])("are refused with the schema %s", (parametersJson) => {
     const broken = { kind: { case: "function" as const, value: { name: "f", parametersJson } } };
-    expect(refusalOf({ tools: [tool("g"), broken] })).toBe("tools[1].function.parameters: must be a JSON object");
-  });
-
-  it("are refused without a kind", () => {
-    expect(refusalOf({ tools: [{}] })).toBe("tools[0]: is neither a function nor a custom tool");
+    expect(refusalOf({ tools: [tool("g"), broken] })).toBe("tools[1].function.parameters_json: must be a JSON object");
   });
 });
 
@@ -712,7 +728,7 @@ describe("the answer's form", () => {
 
   it("is refused with a broken schema", () => {
     expect(refusalOf({ responseFormat: jsonSchema("{") })).toBe(
-      "response_format.json_schema.schema: must be a JSON object",
+      "response_format.json_schema.schema_json: must be a JSON object",
     );
   });
 });

@@ -29,6 +29,33 @@ function failureOf(json: unknown): Failure {
   throw new Error("the answer was taken");
 }
 
+describe("a completion of a hostile server", () => {
+  const choices = (count: number, parts: number): object => ({
+    choices: Array.from({ length: count }, (_, index) => ({
+      index,
+      finish_reason: "stop",
+      message: {
+        content: Array.from({ length: parts }, () => [
+          { type: "text", text: "a" },
+          { type: "refusal", refusal: "b" },
+        ]).flat(),
+      },
+    })),
+  });
+
+  it("has at most 128 choices, and 4,000 parts in all of them", () => {
+    expect(toAnswer(choices(128, 1)).choices).toHaveLength(128);
+    expect(failureOf(choices(129, 1))).toMatchObject({
+      code: "upstream_protocol",
+      message: expect.stringContaining("128 choices") as string,
+    });
+    expect(failureOf(choices(100, 21))).toMatchObject({
+      code: "upstream_protocol",
+      message: expect.stringContaining("4000 parts") as string,
+    });
+  });
+});
+
 describe("a whole completion", () => {
   it("gives text, finish and usage with all its details", () => {
     const json = {
@@ -48,7 +75,7 @@ describe("a whole completion", () => {
       },
     };
     expect(read(json)).toEqual({
-      ...choice({ content: [{ text: "Hi" }] }),
+      ...choice({ parts: [{ text: "Hi" }] }),
       usage: {
         promptTokens: 9,
         completionTokens: 8,
@@ -98,10 +125,10 @@ describe("a whole completion", () => {
     expect(read(answer({ content: null, tool_calls }))).toEqual(
       choice(
         {
-          toolCalls: [
-            { id: "a", name: "f", arguments: "{}" },
-            { id: "a", name: "g", arguments: '{"n":9007199254740993}' },
-            { id: "b", name: "sql", arguments: "select 1", custom: true },
+          parts: [
+            { toolCall: { id: "a", name: "f", arguments: "{}" } },
+            { toolCall: { id: "a", name: "g", arguments: '{"n":9007199254740993}' } },
+            { toolCall: { id: "b", name: "sql", arguments: "select 1", custom: true } },
           ],
         },
         "TOOL_CALLS",
@@ -112,7 +139,7 @@ describe("a whole completion", () => {
   it("gives the call of the form before tool calls", () => {
     const json = answer({ function_call: { name: "f", arguments: "{}" } }, "function_call");
     expect(read(json)).toMatchObject({
-      choices: [{ finishReason: "FINISH_REASON_TOOL_CALLS", message: { toolCalls: [{ name: "f" }] } }],
+      choices: [{ finishReason: "FINISH_REASON_TOOL_CALLS", message: { parts: [{ toolCall: { name: "f" } }] } }],
     });
   });
 
@@ -131,12 +158,12 @@ describe("a whole completion", () => {
     ];
     expect(read(answer({ content }))).toEqual(
       choice({
-        content: [
+        parts: [
+          { reasoning: { text: "hm" } },
           { text: "see" },
-          { image: { data: "iVBORw==", mediaType: "image/webp", signature: "s" } },
+          { image: { data: "iVBORw==", mediaType: "image/webp" }, signature: "s" },
           { text: "done" },
         ],
-        reasoning: [{ text: "hm" }],
       }),
     );
   });
@@ -148,7 +175,7 @@ describe("a whole completion", () => {
     ["https://example.com/a.png", { url: "https://example.com/a.png" }],
   ])("gives the picture %s from the list of pictures", (url, image) => {
     expect(read(answer({ content: "a", images: [{ image_url: { url } }, { image_url: url }] }))).toEqual(
-      choice({ content: [{ text: "a" }, { image }, { image }] }),
+      choice({ parts: [{ text: "a" }, { image }, { image }] }),
     );
   });
 
@@ -156,7 +183,7 @@ describe("a whole completion", () => {
     "leaves out the picture %j that cannot be read",
     (url) => {
       expect(read(answer({ content: "a", images: [{ image_url: { url } }] }))).toEqual(
-        choice({ content: [{ text: "a" }] }),
+        choice({ parts: [{ text: "a" }] }),
       );
     },
   );
@@ -174,10 +201,15 @@ describe("a whole completion", () => {
     };
     expect(read(answer(message))).toEqual(
       choice({
-        content: [{ text: "a" }, { audio: { id: "au", data: "AAA=", transcript: "a", expiresAt: "7" } }],
-        refusal: "no",
-        annotations: [{ url: "https://e.org", title: "E", startIndex: 1, endIndex: 2 }],
-        signature: "s",
+        parts: [
+          {
+            text: "a",
+            annotations: [{ url: "https://e.org", title: "E", startIndex: 1, endIndex: 2 }],
+            signature: "s",
+          },
+          { refusal: "no" },
+          { audio: { id: "au", data: "AAA=", transcript: "a", expireTime: "1970-01-01T00:00:07Z" } },
+        ],
       }),
     );
   });
@@ -186,7 +218,7 @@ describe("a whole completion", () => {
     const json = {
       choices: [1, 0].map((index) => ({ index, message: { content: `c${index}` }, finish_reason: "stop" })),
     };
-    expect(toAnswer(json).choices.map(({ index, message }) => [index, message?.content[0]?.content.value])).toEqual([
+    expect(toAnswer(json).choices.map(({ index, message }) => [index, message?.parts[0]?.kind.value])).toEqual([
       [0, "c0"],
       [1, "c1"],
     ]);

@@ -16,7 +16,8 @@ const fn = (index: number | undefined, id: string | undefined, name: string | un
   function: { name, arguments: args },
 });
 
-const delta = (content: object) => ({ delta: content });
+const delta = (content: object, partIndex = 0) => ({ delta: { ...content, ...(partIndex > 0 && { partIndex }) } });
+const start = (part: object, partIndex = 0) => ({ start: { ...part, ...(partIndex > 0 && { partIndex }) } });
 const finish = (finishReason: string, nativeFinishReason: string) => ({
   finish: { finishReason: `FINISH_REASON_${finishReason}`, ...(nativeFinishReason !== "" && { nativeFinishReason }) },
 });
@@ -26,9 +27,9 @@ function callsOf(...events: unknown[]): unknown[] {
   const outcome = readStream(toSse(...events, chunk({}, "tool_calls")));
   expect(outcome.failure).toBeUndefined();
   const answer = folded(outcome.chunks) as {
-    choices: { message: { toolCalls: { name: string; arguments: string }[] } }[];
+    choices: { message: { parts: { toolCall: { name: string; arguments: string } }[] } }[];
   };
-  return answer.choices[0]!.message.toolCalls.map(({ name, arguments: args }) => [name, args]);
+  return answer.choices[0]!.message.parts.map(({ toolCall: { name, arguments: args } }) => [name, args]);
 }
 
 describe.each([
@@ -42,9 +43,9 @@ describe.each([
     expect(failure).toBeUndefined();
     expect(plain(chunks)).toEqual([
       delta({ reasoning: "hm" }),
-      delta({ text: "ok" }),
-      delta({ toolCall: { id: "call_9", name: "get_weather", arguments: '{"ci' } }),
-      delta({ toolCall: { arguments: 'ty":"Oslo"}' } }),
+      delta({ text: "ok" }, 1),
+      start({ toolCall: { id: "call_9", name: "get_weather", arguments: '{"ci' } }, 2),
+      delta({ arguments: 'ty":"Oslo"}' }, 2),
       finish("TOOL_CALLS", "tool_calls"),
       { usage: { promptTokens: 20, completionTokens: 9, totalTokens: 29 } },
     ]);
@@ -245,16 +246,16 @@ describe("a stream's events", () => {
       delta({ reasoning: "a" }),
       delta({ reasoning: "b" }),
       delta({ reasoning: "c" }),
-      delta({ text: "d" }),
-      delta({ reasoning: "e" }),
+      delta({ text: "d" }, 1),
+      delta({ reasoning: "e" }, 2),
     ]);
   });
 
   it("give pictures from a list of their own or from the content", () => {
     const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw==" }, index: 0 };
     const { chunks } = readStream(toSse(chunk({ images: [image] }), chunk({ content: [image] }), stop));
-    const picture = delta({ image: { data: "iVBORw==", mediaType: "image/png" } });
-    expect(plain(chunks).slice(0, -1)).toEqual([picture, picture]);
+    const picture = { image: { data: "iVBORw==", mediaType: "image/png" } };
+    expect(plain(chunks).slice(0, -1)).toEqual([start(picture), start(picture, 1)]);
   });
 
   it("give speech and refusals", () => {
@@ -268,8 +269,8 @@ describe("a stream's events", () => {
     );
     expect(plain(chunks).slice(0, -1)).toEqual([
       delta({ audio: { id: "a1", data: "AAA=" } }),
-      delta({ audio: { expiresAt: "9" } }),
-      delta({ refusal: "no" }),
+      delta({ audio: { expireTime: "1970-01-01T00:00:09Z" } }),
+      delta({ refusal: "no" }, 1),
     ]);
   });
 
@@ -350,8 +351,8 @@ describe("a stream's tool calls", () => {
       toSse(call(fn(0, "c", "f", "{")), call(fn(0, "c", "f", "}")), call(fn(0, "c", "f", "")), chunk({}, "tool_calls")),
     );
     expect(plain(chunks)).toEqual([
-      delta({ toolCall: { id: "c", name: "f", arguments: "{" } }),
-      delta({ toolCall: { arguments: "}" } }),
+      start({ toolCall: { id: "c", name: "f", arguments: "{" } }),
+      delta({ arguments: "}" }),
       finish("TOOL_CALLS", "tool_calls"),
     ]);
   });
@@ -360,7 +361,7 @@ describe("a stream's tool calls", () => {
     const { chunks, failure } = readStream(toSse(call(fn(0, "c", "f", '{"ci')), chunk({}, "length")));
     expect(failure).toBeUndefined();
     expect(plain(chunks)).toEqual([
-      delta({ toolCall: { id: "c", name: "f", arguments: '{"ci' } }),
+      start({ toolCall: { id: "c", name: "f", arguments: '{"ci' } }),
       finish("LENGTH", "length"),
     ]);
   });
@@ -432,8 +433,8 @@ describe("a stream's tool calls", () => {
   it("trap 74: may be two in one event", () => {
     const { chunks } = readStream(toSse(call(fn(0, "a", "f", "{}"), fn(1, "b", "g", "{}")), chunk({}, "tool_calls")));
     expect(plain(chunks).slice(0, 2)).toEqual([
-      delta({ toolCall: { id: "a", name: "f", arguments: "{}" } }),
-      delta({ toolCall: { index: 1, id: "b", name: "g", arguments: "{}" } }),
+      start({ toolCall: { id: "a", name: "f", arguments: "{}" } }),
+      start({ toolCall: { id: "b", name: "g", arguments: "{}" } }, 1),
     ]);
   });
 
@@ -449,7 +450,7 @@ describe("a stream's tool calls", () => {
       toSse(call(fn(0, undefined, "f", "{}"), fn(1, undefined, "g", "{}")), chunk({}, "stop")),
     );
     const ids = plain(chunks).flatMap(
-      (one) => (one as { delta?: { toolCall: { id: string } } }).delta?.toolCall.id ?? [],
+      (one) => (one as { start?: { toolCall: { id: string } } }).start?.toolCall.id ?? [],
     );
     expect(new Set(ids).size).toBe(2);
     for (const id of ids) expect(id).toMatch(/^call_[A-Za-z0-9]{20,35}$/);
@@ -475,7 +476,7 @@ describe("a stream's tool calls", () => {
   it("may be custom, with an input that may be empty", () => {
     const custom = { index: 0, id: "a", type: "custom", custom: { name: "sql", input: "" } };
     const { chunks } = readStream(toSse(call(custom), stop));
-    expect(plain(chunks).slice(0, -1)).toEqual([delta({ toolCall: { id: "a", name: "sql", custom: true } })]);
+    expect(plain(chunks).slice(0, -1)).toEqual([start({ toolCall: { id: "a", name: "sql", custom: true } })]);
   });
 
   it("may be of the form before tool calls, alone or beside the new one", () => {
@@ -486,11 +487,37 @@ describe("a stream's tool calls", () => {
     expect(callsOf(chunk(both))).toEqual([["f", "{}"]]);
   });
 
+  it("end the text before them, with its sources and its state, which are not repeated", () => {
+    const annotations = [
+      { type: "url_citation", url_citation: { url: "https://e.org", start_index: 1, end_index: 2 } },
+    ];
+    const extra_content = { google: { thought_signature: "sig" } };
+    const { chunks } = readStream(
+      toSse(
+        chunk({ content: "ab", annotations, extra_content }),
+        chunk({ tool_calls: [fn(0, "a", "f", "{}")], extra_content }),
+        chunk({ content: "c", extra_content }),
+        chunk({
+          annotations: [{ ...annotations[0], url_citation: { url: "https://f.org", start_index: 2, end_index: 3 } }],
+        }),
+        stop,
+      ),
+    );
+    expect(plain(chunks).slice(0, -1)).toEqual([
+      delta({ text: "ab" }),
+      delta({ annotation: { url: "https://e.org", startIndex: 1, endIndex: 2 } }),
+      { end: { signature: "sig" } },
+      start({ toolCall: { id: "a", name: "f", arguments: "{}" } }, 1),
+      delta({ text: "c" }, 2),
+      delta({ annotation: { url: "https://f.org", endIndex: 1 } }, 2),
+    ]);
+  });
+
   it("trap 102: carry the state that must come back, once", () => {
     const signed = { ...fn(0, "a", "f", "{}"), extra_content: { google: { thought_signature: "sig" } } };
     const { chunks } = readStream(toSse(call(signed), call(signed), stop));
     expect(plain(chunks).slice(0, 1)).toEqual([
-      delta({ toolCall: { id: "a", name: "f", arguments: "{}", signature: "sig" } }),
+      start({ toolCall: { id: "a", name: "f", arguments: "{}" }, signature: "sig" }),
     ]);
     expect(JSON.stringify(plain(chunks)).match(/sig"/g)).toHaveLength(1);
   });
@@ -541,12 +568,11 @@ describe("an error in a stream", () => {
     const { chunks, failure } = readStream(toSse(signed, cited, { error: { code: 502 } }));
     expect(chunks).toEqual([]);
     expect(failure?.message).toBe("The upstream provider failed.");
-    const kinds = plain(readStream(toSse(signed, cited, text("a"), stop)).chunks).map((each) => JSON.stringify(each));
-    expect(kinds).toEqual([
-      expect.stringContaining("text"),
-      expect.stringContaining("sig"),
-      expect.stringContaining("example.com"),
-      expect.stringContaining("finish"),
+    expect(plain(readStream(toSse(signed, cited, text("a"), stop)).chunks)).toEqual([
+      delta({ text: "a" }),
+      delta({ annotation: { url: "https://example.com" } }),
+      { end: { signature: "sig" } },
+      finish("STOP", "stop"),
     ]);
   });
 

@@ -309,8 +309,8 @@ describe("a connection whose answer nobody reads", () => {
       socket.write(Buffer.alloc(size, "a"));
     });
     // Long enough for a busy machine, which must not come late to what has arrived.
-    const answer = await post(upstream, { idleMs: 500 });
-    await delay(1200);
+    const answer = await post(upstream, { idleMs: 1_500 });
+    await delay(2_500);
     expect(await textOf(answer)).toHaveLength(size);
   });
 });

@@ -44,7 +44,7 @@ describe("an answer", () => {
     ["with a length", `${OK}Content-Length: 3\r\n\r\nabc`, { body: "abc", hasMore: false }],
     ["with a length of nothing", `${OK}content-length: 0\r\n\r\n`, { body: "" }],
     ["in chunks", `${CHUNKED}3\r\nabc\r\n0A\r\n0123456789\r\n0\r\n\r\n`, { body: "abc0123456789" }],
-    ["in chunks with extensions and trailers", `${CHUNKED}3;a=b\r\nabc\r\n0 ;x\r\nx-t: 1\r\n\r\n`, { body: "abc" }],
+    ["in chunks with extensions and trailers", `${CHUNKED}3;a=b\r\nabc\r\n0;x\r\nx-t: 1\r\n\r\n`, { body: "abc" }],
     ["that can have no body", "HTTP/1.1 204 No Content\r\n\r\n", { status: 204 }],
     ["that can have none, whatever it says", "HTTP/1.1 304 x\r\ncontent-length: 9\r\n\r\n", { status: 304, body: "" }],
     ["without a reason", "HTTP/1.1 200\r\ncontent-length: 1\r\n\r\na", { status: 200, body: "a" }],

@@ -45,9 +45,9 @@ const call = (toFailure: (refusal: Refusal) => Failure = () => new Failure("inte
   toFailure,
 });
 
-const text = (value: string): CompletionChunk => deltaChunk(0, { case: "text", value });
+const text = (value: string): CompletionChunk => deltaChunk(0, 0, { case: "text", value });
 const textsOf = (chunks: readonly CompletionChunk[]): unknown[] =>
-  chunks.map(({ event }) => (event.case === "delta" ? event.value.content.value : event.case));
+  chunks.map(({ event }) => (event.case === "partDelta" ? event.value.content.value : event.case));
 
 /** A dialect of its own: each event's data is text; "end" ends, "fail" fails, "break" is a fault of the reader. */
 function wordReader(): StreamReader {

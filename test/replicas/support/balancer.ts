@@ -1,23 +1,23 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** Chooses among replicas as a load balancer does: in turn, and only those that said they were ready when last asked. */
+/** A round-robin load balancer with health checks: uses only replicas that were ready in the last check. */
 export interface Balancer {
   readonly pick: () => string;
   stop(): Promise<void>;
 }
 
 const ASK_EVERY_MS = 50;
-/** Less than what a notice leaves, with room for a busy machine. */
-const PATIENCE_MS = 400;
+/** Interval of the checks, shorter than the shutdown delay. */
+const TIMEOUT_MS = 400;
 
-/** Starts asking the replicas' `/readyz`. `urls` gives their addresses as they are now. */
+/** Starts checking the replicas' `/readyz`. `urls` returns their current addresses. */
 export function startBalancer(urls: () => readonly string[]): Balancer {
   let ready: readonly string[] = urls();
   let turn = 0;
   const stopping = new AbortController();
   const isReady = async (url: string): Promise<boolean> => {
     try {
-      const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(PATIENCE_MS) });
+      const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(TIMEOUT_MS) });
       await response.body?.cancel();
       return response.ok;
     } catch {

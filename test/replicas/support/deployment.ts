@@ -5,41 +5,41 @@ import { makeHome, type Product, type ProductOptions, startProduct } from "../..
 import { type ScriptedUpstream, startScriptedUpstream } from "../../support/scripted-upstream.ts";
 import { UNLIMITED } from "../../support/unlimited.ts";
 
-/** Where a deployment keeps its state. */
+/** Stores of a deployment. */
 export interface Backing {
-  /** Undefined: SQLite, which one process has for itself. */
+  /** Undefined: SQLite, for a single process. */
   readonly databaseUrl: string | undefined;
-  /** Undefined: rates are kept in PostgreSQL, or in the process. */
+  /** Undefined: rates are stored in PostgreSQL, or in memory. */
   readonly redisUrl: string | undefined;
 }
 
 export interface DeploymentOptions extends Backing {
   readonly replicas: number;
-  /** What `parley.yaml` says beside the model, its provider and the limits. */
+  /** Configuration in addition to the model, its provider and the limits. */
   readonly config?: object;
-  /** Of HTTP, one for each replica. Default: free ones. */
+  /** HTTP ports, one for each replica. Default: free ones. */
   readonly ports?: readonly number[];
-  /** What is run, and with which variables beside those of the backing. Default: the sources. */
+  /** Program and environment in addition to the stores'. Default: the sources. */
   readonly program?: Pick<ProductOptions, "program" | "env">;
 }
 
-/** Some running replicas with the same state, in front of an upstream that does what the test says. */
+/** Running replicas with shared state and a scripted upstream. */
 export interface Deployment {
   readonly products: Product[];
   readonly upstream: ScriptedUpstream;
-  /** The state, as another process sees it. */
+  /** The shared store, opened by the test process. */
   readonly store: Store;
-  /** Starts the replica at this place again, with what it had. */
+  /** Restarts the replica with this index and its settings. */
   restart(index: number): Promise<Product>;
   close(): Promise<void>;
 }
 
-/** The only model of a deployment. A completion of `MAX_TOKENS` costs at most `WORST_CASE_MICRO_USD`. */
+/** The only model. A completion of `MAX_TOKENS` costs at most `WORST_CASE_MICRO_USD`. */
 export const MODEL = "held";
 export const MAX_TOKENS = 100;
 export const WORST_CASE_MICRO_USD = 100_000;
 
-/** Starts replicas of the product as processes of their own. */
+/** Starts replicas of the product as processes. */
 export async function startDeployment({
   replicas,
   databaseUrl,
@@ -64,7 +64,7 @@ export async function startDeployment({
         provider: "local",
         upstream_model: MODEL,
         max_output_tokens: 1_000,
-        // Only the answer costs anything, so that the worst case is a round number.
+        // Only completion tokens have a price, so that the maximum cost is a round number.
         price: { input: 0, output: WORST_CASE_MICRO_USD / MAX_TOKENS },
       },
     },

@@ -1,17 +1,17 @@
 import { type Act, says, type ScriptedCall } from "../../support/scripted-upstream.ts";
 
-/** Calls that reached an upstream and are kept waiting, all at once let go. */
+/** Upstream calls whose responses are held until `release`. */
 export class HeldCalls {
   readonly #held: ScriptedCall[] = [];
 
-  /** What the upstream does with each call. */
+  /** Handles an upstream call. */
   readonly act: Act = (call) => void this.#held.push(call);
 
   get count(): number {
     return this.#held.length;
   }
 
-  /** Answers all of them; answers how many there were. */
+  /** Responds to all held calls; returns their number. */
   release(): number {
     const calls = this.#held.splice(0);
     const answer = says("done");

@@ -1,27 +1,27 @@
 import { Agent, request } from "undici";
 import { MODEL } from "./deployment.ts";
 
-/** Completions under load, as their callers saw them. */
+/** Completions under load, as seen by the callers. */
 export interface Load {
-  /** The IDs of the completions whose end was seen: the whole body, or `[DONE]`. */
+  /** IDs of the completions whose end was received: the whole body, or `[DONE]`. */
   readonly ended: readonly string[];
-  /** What went wrong, in words; what a connection that is refused means is for `pick` to avoid. */
+  /** Failures as text; `pick` has to avoid addresses that refuse connections. */
   readonly failures: readonly string[];
-  /** Asks nothing more; resolves when what is under way has ended. */
+  /** Sends no more requests; resolves when those in flight have ended. */
   stop(): Promise<void>;
 }
 
 export interface LoadOptions {
   readonly callers: number;
   readonly key: string;
-  /** The address for the next request; it is asked again when nobody listens there. */
+  /** Returns the address for the next request; called again after a refused connection. */
   readonly pick: () => string;
 }
 
-/** How often another address is tried when nobody listens at one. */
+/** Maximum addresses tried after refused connections. */
 const MAX_TRIES = 20;
 
-/** Callers that ask one completion after the other, whole and streamed in turn, each on a connection of its own. */
+/** Callers that send one completion after the other, alternately whole and streamed, each on a new connection. */
 export function startLoad({ callers, key, pick }: LoadOptions): Load {
   const agent = new Agent({ pipelining: 0, connections: null });
   const ended: string[] = [];
@@ -38,7 +38,7 @@ export function startLoad({ callers, key, pick }: LoadOptions): Load {
           body: JSON.stringify({ model: MODEL, stream, messages: [{ role: "user", content: "hi" }] }),
         });
       } catch (error) {
-        // As a balancer does: nothing was sent, so nothing can be done twice.
+        // Retried as by a load balancer: nothing was sent, so nothing can be executed twice.
         if ((error as NodeJS.ErrnoException).code !== "ECONNREFUSED" || tries >= MAX_TRIES) throw error;
       }
     }
@@ -48,7 +48,7 @@ export function startLoad({ callers, key, pick }: LoadOptions): Load {
     const { statusCode, body } = await send(stream);
     const text = await body.text();
     if (statusCode !== 200) throw new Error(`status ${statusCode}: ${text.slice(0, 200)}`);
-    if (stream && !text.endsWith("data: [DONE]\n\n")) throw new Error("a stream without its end");
+    if (stream && !text.endsWith("data: [DONE]\n\n")) throw new Error("a stream without [DONE]");
     const first = stream ? text.slice("data: ".length, text.indexOf("\n")) : text;
     ended.push((JSON.parse(first) as { id: string }).id);
   };

@@ -1,40 +1,40 @@
 import { Agent, request } from "undici";
 import { MODEL } from "./deployment.ts";
 
-/** Somebody who asks for completions at an even pace, whatever becomes of them. */
+/** A caller with a constant request rate, independent of the responses. */
 export interface Caller {
   readonly name: string;
   readonly everyMs: number;
-  /** The key for the next request. */
+  /** Returns the key for the next request. */
   readonly key: () => string;
 }
 
-/** One request as its caller saw it. Times are of `performance.now()`. */
+/** One request as its caller saw it. Times are from `performance.now()`. */
 export interface Seen {
   readonly caller: string;
   readonly replica: number;
   readonly beganMs: number;
   readonly endedMs: number;
-  /** The status, or what was wrong with the answer in words. */
+  /** The status, or the error in the response as text. */
   readonly outcome: number | string;
-  /** Of the completion whose end was seen. */
+  /** ID of a completion whose end was received. */
   readonly id: string | undefined;
 }
 
-/** Requests on their way at a pace that does not depend on how they fare. */
+/** Open-loop traffic. */
 export interface Traffic {
-  /** In the order of their ends. */
+  /** Sorted by their end. */
   readonly seen: readonly Seen[];
-  /** Asks nothing more; resolves when everything has been answered. */
+  /** Sends no more requests; resolves when those in flight have ended. */
   stop(): Promise<void>;
 }
 
-/** Longer than anything here is supposed to take. */
-const PATIENCE_MS = 15_000;
+/** Upper bound of every request's duration. */
+const TIMEOUT_MS = 15_000;
 
-/** Starts it: each caller asks one replica after the other, for whole and for streamed answers. */
+/** Starts the traffic: each caller uses the replicas in turn, for whole and streamed answers. */
 export function startTraffic(urls: readonly string[], callers: readonly Caller[]): Traffic {
-  const agent = new Agent({ connections: null, headersTimeout: PATIENCE_MS, bodyTimeout: PATIENCE_MS });
+  const agent = new Agent({ connections: null, headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
   const seen: Seen[] = [];
   const underWay = new Set<Promise<void>>();
 
@@ -47,7 +47,7 @@ export function startTraffic(urls: readonly string[], callers: readonly Caller[]
     });
     const text = await body.text();
     if (statusCode !== 200) return { outcome: statusCode, id: undefined };
-    if (stream && !text.endsWith("data: [DONE]\n\n")) return { outcome: "a stream without its end", id: undefined };
+    if (stream && !text.endsWith("data: [DONE]\n\n")) return { outcome: "a stream without [DONE]", id: undefined };
     const first = stream ? text.slice("data: ".length, text.indexOf("\n")) : text;
     return { outcome: 200, id: (JSON.parse(first) as { id: string }).id };
   };
@@ -76,14 +76,14 @@ export function startTraffic(urls: readonly string[], callers: readonly Caller[]
   };
 }
 
-/** How often each outcome was seen. */
+/** Counts each outcome. */
 export function countOutcomes(seen: readonly Seen[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { outcome } of seen) counts[outcome] = (counts[outcome] ?? 0) + 1;
   return counts;
 }
 
-/** Median, 99th percentile and maximum of a list of times; zeros for none. */
+/** Median, 99th percentile and maximum; zeros for no values. */
 export function spread(timesMs: readonly number[]): {
   readonly p50: number;
   readonly p99: number;
@@ -94,7 +94,7 @@ export function spread(timesMs: readonly number[]): {
   return { p50: at(0.5), p99: at(0.99), max: at(1) };
 }
 
-/** How long requests took. */
+/** Latencies of requests. */
 export function latencies(seen: readonly Seen[]): ReturnType<typeof spread> {
   return spread(seen.map(({ beganMs, endedMs }) => endedMs - beganMs));
 }

@@ -10,22 +10,22 @@ import { type Seen, startTraffic, type Traffic } from "./traffic.ts";
 import { idsIn } from "./written-ids.ts";
 import { UNLIMITED } from "../../support/unlimited.ts";
 
-/** What `/readyz` of one replica says. */
+/** Response of `/readyz` of one replica. */
 export interface Readiness {
   readonly ready: boolean;
   readonly rates: { readonly counted_in: string; readonly alone: boolean };
   readonly ledger: { readonly waiting: number; readonly away: boolean };
 }
 
-/** From one moment of `performance.now()` to another. */
+/** A period of `performance.now()`. */
 export interface Window {
   readonly sinceMs: number;
   readonly untilMs: number;
 }
 
 /**
- * Replicas that four callers keep asking: `plain`, whose rate is counted but never reached; `budget`, whose money lasts;
- * `scarce`, who asks for more than the rate allows; and `stranger`, with another key each time that nobody has made.
+ * Replicas with four permanent callers: `plain` has a rate limit that is never reached; `budget` a sufficient budget;
+ * `scarce` exceeds its rate limit; and `stranger` sends another unknown key each time.
  */
 export interface WatchedFleet {
   readonly deployment: Deployment;
@@ -35,29 +35,29 @@ export interface WatchedFleet {
   readiness(): Promise<Readiness[]>;
   /** Resident memory of all replicas, in bytes. */
   rssBytes(): number;
-  /** Of one caller, those that began in the window. */
+  /** Requests of one caller that began in the window. */
   began(caller: string, window: Window): Seen[];
-  /** Of one caller, those that began and ended in the window. */
+  /** Requests of one caller that began and ended in the window. */
   within(caller: string, window: Window): Seen[];
-  /** IDs of completions whose end was seen that are not in the ledger exactly once. */
+  /** IDs of completions whose end was received that are not in the ledger exactly once. */
   findLost(): Promise<string[]>;
-  /** How often a replica's log has a line with this message, for each of them. */
+  /** Number of log lines with this message, for each replica. */
   countInLogs(message: string): number[];
   close(): Promise<void>;
 }
 
-/** Requests per minute of the key of `scarce`, and how many of them can be saved up. */
+/** Requests per minute of `scarce`'s key, and its burst. */
 export const SCARCE_RPM = 60;
 export const BURST_SECONDS = 10;
 export const BURST = (SCARCE_RPM / 60) * BURST_SECONDS;
 
-/** Far more than is ever asked here. */
+/** More than is ever requested here. */
 const WIDE_RPM = 60_000;
 const AMPLE_MICRO_USD = 1_000_000_000;
-/** How long an answer of the upstream takes, so that some requests are always in the middle. */
+/** Duration of an upstream response, so that some requests are always in flight. */
 const ANSWER_MS = 20;
 
-/** Starts the replicas, makes the keys, and begins to ask. */
+/** Starts the replicas, creates the keys, and starts the callers. */
 export async function startWatchedFleet({
   replicas,
   ...backing
@@ -105,7 +105,7 @@ export async function startWatchedFleet({
   };
 }
 
-/** Also when it is not ready: then its status says so too. */
+/** A replica that is not ready responds with the same body and another status. */
 async function readinessOf(operationsUrl: string): Promise<Readiness> {
   const response = await fetch(`${operationsUrl}/readyz`, { signal: AbortSignal.timeout(5_000) });
   const readiness = (await response.json()) as Readiness;

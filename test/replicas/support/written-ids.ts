@@ -3,10 +3,10 @@ import { join } from "node:path";
 import { openStore } from "../../../src/store/store.ts";
 import { queryPostgres } from "../../support/postgres.ts";
 
-/** IDs in the ledger, each as often as it is there. */
+/** Completion IDs in the ledger, with duplicates. */
 export async function idsIn(dataDir: string, databaseUrl: string | undefined): Promise<string[]> {
   const sql = "select id from completions";
-  // Whoever closes the database brings into the table what was written in short.
+  // The closed database has compacted its pending entries.
   await (await openStore({ dataDir, databaseUrl })).close();
   if (databaseUrl !== undefined) return (await queryPostgres(databaseUrl, sql)).map((row) => String(row["id"]));
   const database = new DatabaseSync(join(dataDir, "parley.db"), { readOnly: true });

@@ -10,7 +10,7 @@ export interface DecodedPng {
   readonly colours: number;
 }
 
-/** Reads a PNG of indexed colours without filters. Throws for anything that a strict decoder would refuse. */
+/** Reads a PNG with indexed colours and without filters. Throws for any violation of the format. */
 export function readPng(file: Buffer): DecodedPng {
   if (file.toString("hex", 0, 8) !== SIGNATURE) throw new Error("no PNG signature");
   const chunks = new Map<string, Buffer>();
@@ -39,5 +39,5 @@ export function readPng(file: Buffer): DecodedPng {
   return { width, height, pixels, colours };
 }
 
-/** A PNG of one pixel, for requests that bring a picture. */
+/** A PNG of one pixel, as base64. */
 export const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";

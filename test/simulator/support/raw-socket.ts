@@ -2,11 +2,11 @@ import { connect } from "node:net";
 import type { Simulator } from "../../../src/simulator/server.ts";
 import { HEADERS, REQUESTS, toStreamed, type DialectName } from "./simulators.ts";
 
-/** What a connection brought, up to now. */
+/** Data received so far on a connection. */
 export interface RawAnswer {
-  /** Everything that arrived, headers and chunk sizes included. */
+  /** Received text, including headers and chunk sizes. */
   text: string;
-  /** How many reads it came in. */
+  /** Number of reads. */
   reads: number;
   /** Undefined while the connection is open. */
   end: "fin" | "reset" | undefined;
@@ -19,7 +19,7 @@ export interface RawRequest {
   readonly fault: string;
 }
 
-/** Sends one request over a bare socket and collects what comes back. */
+/** Sends one request over a raw TCP socket and collects the response. */
 export function sendRaw(simulator: Simulator, { dialect, delivery, fault }: RawRequest): RawAnswer {
   const { path, body } = delivery === "stream" ? toStreamed(dialect) : REQUESTS[dialect];
   const json = JSON.stringify(body);

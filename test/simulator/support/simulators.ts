@@ -1,7 +1,7 @@
 import { onTestFinished, vi } from "vitest";
 import { startSimulator, type Simulator, type SimulatorOptions } from "../../../src/simulator/server.ts";
 
-/** A simulator that is closed when the test ends, in an environment without anybody's real keys. */
+/** Starts a simulator that is closed at the end of the test. Removes real API keys from the environment. */
 export async function openSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
   for (const name of Object.keys(process.env)) {
     if (/^(ANTHROPIC|CLAUDE|OPENAI|GOOGLE|GEMINI)_/u.test(name)) vi.stubEnv(name, undefined);
@@ -19,7 +19,7 @@ export const HEADERS = {
 
 export const GEMINI_MODEL = "/v1beta/models/gemini-3-flash-preview";
 
-/** The smallest request of each dialect that asks for something. */
+/** Minimal request of each dialect. */
 export const REQUESTS = {
   anthropic: {
     path: "/v1/messages",
@@ -44,7 +44,7 @@ export interface Post {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Posts a request of a dialect; what is not given is that of the smallest request. */
+/** Posts a request of a dialect. Defaults to the minimal request. */
 export function post(simulator: Simulator, { dialect, path, body, headers }: Post): Promise<Response> {
   return fetch(simulator.url + (path ?? REQUESTS[dialect].path), {
     method: "POST",
@@ -53,7 +53,7 @@ export function post(simulator: Simulator, { dialect, path, body, headers }: Pos
   });
 }
 
-/** The same request as a stream. */
+/** Returns the minimal request as a stream. */
 export function toStreamed(dialect: DialectName): { path: string; body: unknown } {
   const { path, body } = REQUESTS[dialect];
   if (dialect === "gemini") return { path: `${GEMINI_MODEL}:streamGenerateContent?alt=sse`, body };

@@ -50,7 +50,7 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       expect(await store.names([])).toEqual(new Map());
     });
 
-    it("are listed in pages, and counted while they work", async () => {
+    it("are listed in pages, and counted while valid", async () => {
       const context = await openContext();
       const { store, clock } = context;
       for (const name of ["a", "b", "c"]) await createKey(context, { name });
@@ -66,7 +66,7 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       expect(await store.countWorking([], 0)).toEqual(new Map());
     });
 
-    it("have exactly one first key, however many processes start at once", async () => {
+    it("have exactly one first key, with any number of simultaneous starts", async () => {
       const context = await openContext();
       const made = await Promise.all(Array.from({ length: 10 }, () => createFirstKey(context)));
       expect(made.filter((key) => key !== undefined)).toHaveLength(1);

@@ -5,16 +5,16 @@ import { monthOf, systemClock } from "../../../src/core/clock.ts";
 import type { LedgerStore, LogPosition, LogQuery } from "../../../src/ledger/ledger-store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "./entries.ts";
+import { attemptOf } from "../../support/attempt.ts";
 
 /** Registers the suite that every LedgerStore has to pass. */
 export function describeLedgerStore(open: () => Promise<Store>): void {
   describe("the ledger", () => {
     it("lists entries as they were written, latest end first", async () => {
       const { ledger } = await open();
-      const attempt = { model: "m", outcome: "served", upstreamStatus: 200, reason: "", durationMs: 3 };
       const rate = { limit: 600, remaining: 12, resetMs: 58_800 };
       const first = entry({
-        attempts: [attempt] as never,
+        attempts: [attemptOf({ upstreamStatus: 200, durationMs: 3, startMs: 1 })],
         firstContentMs: 12.5,
         partial: true,
         limits: { requests: rate, tokens: { limit: 9e9, remaining: 0, resetMs: 60_000 } },

@@ -1,36 +1,36 @@
 import { type CallPlan, tokenTexts } from "./call-plan.ts";
 import { NUMBERED_WIRES, type NumberedAnswer, type NumberedWire, type WireName } from "./numbered-wire.ts";
 
-/** How a call is asked. */
+/** Form of a call. */
 export interface Asked {
   readonly wire: WireName;
   readonly streamed: boolean;
 }
 
-/** What can be had of an answer, whoever reads it. */
+/** What a reader can receive of a response. */
 export interface Promised {
-  /** The most tokens that a reader can have. */
+  /** Maximum number of tokens. */
   readonly tokens: number;
-  /** Whether it is an answer: `either` where it breaks so close to its end that both may be said of it. */
+  /** Whether the response counts as complete: `either` if it breaks so close to its end that both are permitted. */
   readonly complete: "yes" | "no" | "either";
 }
 
-/** A body, and what it is worth up to each of its bytes. */
+/** A body, and what a reader has after each byte. */
 export interface Body {
   readonly bytes: Buffer;
   readonly type: string;
-  /** After how many bytes each token is there; and the reason why the answer ended, at the earliest and for certain. */
+  /** Offsets at which each token, and the finish reason, is readable: the earliest and the certain one. */
   readonly tokenEnds: readonly number[];
   readonly finish: { readonly earliest: number; readonly certain: number };
-  /** After how many bytes each event is complete. */
+  /** Offsets at which each event is complete. */
   readonly eventEnds: readonly number[];
 }
 
-/** The media types of answers. */
+/** Content types. */
 export const EVENT_STREAM = "text/event-stream; charset=utf-8";
 export const JSON_TYPE = "application/json";
 
-/** The body that a plan's answer has before it breaks. */
+/** Returns the body of a plan's response before it breaks. */
 export function bodyOf(plan: CallPlan, { wire: name, streamed }: Asked): Body {
   const wire = NUMBERED_WIRES[name];
   const { fault } = plan;
@@ -61,7 +61,7 @@ function streamBody({ fault, lineEnd }: CallPlan, wire: NumberedWire, answer: Nu
   const pieces: Buffer[] = [];
   const eventEnds: number[] = [];
   let size = 0;
-  /** Adds an event; where its data ends, and where it is complete. */
+  /** Adds an event; returns the offsets of its data's end and of the event's end. */
   const add = (data: object | string): { data: number; blank: number } => {
     const text = typeof data === "string" ? data : JSON.stringify(data);
     const type = typeof data === "object" && "type" in data ? `event: ${String(data.type)}${lineEnd}` : "";
@@ -90,12 +90,12 @@ function streamBody({ fault, lineEnd }: CallPlan, wire: NumberedWire, answer: Nu
   };
 }
 
-/** After how many bytes of its body an answer breaks. */
+/** Offset at which a response breaks. */
 export function breaksAt({ fault }: CallPlan, { bytes }: Body): number {
   return fault.kind === "break" ? Math.floor(fault.at * bytes.length) : bytes.length;
 }
 
-/** What a plan's answer is worth to whoever asked for it. */
+/** Returns what the caller can receive of a plan's response. */
 export function promiseOf(plan: CallPlan, asked: Asked): Promised {
   const { fault } = plan;
   const nothing: Promised = { tokens: 0, complete: "no" };
@@ -118,12 +118,12 @@ export function promiseOf(plan: CallPlan, asked: Asked): Promised {
 function brokenPromise(plan: CallPlan, body: Body, isStream: boolean): Promised {
   const { fault } = plan;
   if (fault.kind !== "break") throw new TypeError("this plan does not break");
-  // All of it is sent; only that less, or more, of it was announced.
+  // The whole body is sent with a wrong content-length.
   const at = fault.how === "underrun" ? body.bytes.length : breaksAt(plan, body);
   if (!isStream) return { tokens: 0, complete: "no" };
   const tokens = body.tokenEnds.filter((end) => end <= at).length;
   if (at < body.finish.earliest) return { tokens, complete: "no" };
-  // A reset takes with it what has not been read, and garbage may stand where more of the answer could.
+  // A reset discards unread data, and garbage may replace a part of the response.
   const isSure = at >= body.finish.certain && fault.how !== "reset" && fault.how !== "garbage";
   return { tokens, complete: isSure ? "yes" : "either" };
 }

@@ -1,78 +1,77 @@
 import { createDice, type Dice, fingerprint } from "../../../src/simulator/dice.ts";
 
 /*
- * What an upstream does with each call, drawn from a seed. Nothing here knows of sockets: the same plans can be played on
- * real ones and in memory.
+ * What an upstream does with each call, drawn from a seed. Independent of sockets: the same plans also run in memory.
  */
 
-/** One call of an upstream: the `call`-th, from 0, that a caller's request number `request` has led to. */
+/** One upstream call: number `call`, from 0, that the caller's request number `request` caused. */
 export interface CallId {
   readonly seed: number;
   readonly request: number;
   readonly call: number;
 }
 
-/** What goes wrong with the answer to a call; `none` also where only its form is unusual. */
+/** Fault of a response; `none` also if only its form is unusual. */
 export type CallFault =
   | { readonly kind: "none" }
-  /** The request is taken and never answered, or its connection is closed or reset in place of an answer. */
+  /** No response: the request is accepted without one, or the connection is closed or reset. */
   | { readonly kind: "hang" | "close" | "reset" }
-  /** A refusal in the dialect's own words. */
+  /** An error in the dialect's format. */
   | { readonly kind: "status"; readonly status: number; readonly advice: RetryAdvice }
-  /** Status 200 with what is no answer: not JSON, a page of HTML, no bytes, or an answer in gzip that nobody asked for. */
+  /** Status 200 with an invalid body: not JSON, an HTML page, no bytes, or unsolicited gzip. */
   | { readonly kind: "garbage" | "html" | "empty" | "gzip" }
-  /** An error after so many tokens: in place of the first, in the middle, or in place of the end. */
+  /** An error after this number of tokens: in place of the first, in the middle, or in place of the end. */
   | { readonly kind: "error"; readonly after: number }
-  /** Everything is said but why it ended; with or without the marker of a stream's end. */
+  /** A complete text without a finish reason; with or without the end marker of a stream. */
   | { readonly kind: "unfinished"; readonly marker: boolean }
   /** After this share of the body's bytes, below 1. */
   | { readonly kind: "break"; readonly how: Breakage; readonly at: number };
 
 /**
- * How a body breaks: its connection is closed or reset, nothing more comes, what comes means nothing, the body ends as if
- * it were complete, its `content-length` is too small for it, or too large.
+ * How a body breaks: its connection is closed or reset, nothing more is sent, garbage follows, the body ends as if it
+ * were complete, or its `content-length` is too small or too large.
  */
 export type Breakage = "close" | "reset" | "stall" | "garbage" | "end" | "overrun" | "underrun";
 
-/** A header that says when to come back. */
+/** A retry-after header. */
 export type RetryAdvice = readonly [name: string, value: string] | undefined;
 
-/** How bytes come: at once, an event at a time, so many at a time, or in writes that end in the middle of a character. */
+/** How bytes are written: at once, per event, in pieces of a size, or split within characters. */
 export type Writes =
   | { readonly kind: "whole" | "in-characters" }
   | { readonly kind: "events"; readonly everyMs: number }
   | { readonly kind: "bytes"; readonly size: number };
 
-/** All that an upstream does with one call. */
+/** Plan of one upstream call. */
 export interface CallPlan extends CallId {
   readonly fault: CallFault;
-  /** How many tokens the answer has, and which of them is a very long one. */
+  /** Number of tokens, and the index of a very long one. */
   readonly tokens: number;
   readonly hugeToken: number | undefined;
-  /** What it says it counted: other figures for each call. */
+  /** Reported usage: different for each call. */
   readonly usage: { readonly prompt: number; readonly completion: number };
-  /** Before the headers. */
+  /** Delay before the headers. */
   readonly delayMs: number;
   readonly writes: Writes;
-  /** How the body says where it ends. */
+  /** Framing of the body. */
   readonly framing: "chunked" | "length" | "close";
-  /** What ends a line of a stream. */
+  /** Line end in a stream. */
   readonly lineEnd: "\n" | "\r\n" | "\r";
-  /** How many heads of status 1xx come before the real one. */
+  /** Number of 1xx responses before the final one. */
   readonly interim: number;
-  /** A second answer that nobody asked for follows the first in the same write. Its tokens are those of call `UNASKED`. */
+  /** Whether an unsolicited second response follows in the same write, with the tokens of call `UNASKED`. */
   readonly followed: boolean;
-  /** A stream is asked for, and the answer comes whole all the same. */
+  /** Whether a stream request gets a whole response. */
   readonly wholeInstead: boolean;
 }
 
-/** The call that the tokens of a second, unasked answer are those of. */
+/** Call number for the tokens of an unsolicited response. */
 export const UNASKED = 90;
 
-/** Characters of a very long token; beyond what sockets and parsers take at once. */
+/** Length of a very long token: more than sockets and parsers take at once. */
 export const HUGE_CHARS = 300_000;
 
-/** What is hard to carry: characters of many bytes, what JSON and event streams give a meaning to, an end marker. */
+/** Difficult texts: multi-byte characters, syntax of JSON and event streams, an end marker. */
 const TAILS = [
   "",
   " é",
@@ -88,10 +87,7 @@ const TAILS = [
   " 0\r\n",
 ] as const;
 
-/**
- * The text of one token: no two in a run are the same, and each says whose it is. So text that is lost, repeated, in
- * another order, or of another call, request or run is seen by whoever knows the call.
- */
+/** Returns the text of one token, unique in a run, so that lost, repeated, reordered or foreign text is detected. */
 export function tokenText(id: CallId, index: number, hugeToken?: number): string {
   const name = `${id.request}.${id.call}.${index}`;
   const mark = fingerprint(`${id.seed} ${name}`).slice(0, 6);
@@ -99,12 +95,12 @@ export function tokenText(id: CallId, index: number, hugeToken?: number): string
   return `<${name} ${mark}${tail}>${index === hugeToken ? "é~".repeat(HUGE_CHARS / 2) : ""}`;
 }
 
-/** The texts of all tokens of a call's answer, in order. */
+/** Returns all token texts of a call's response, in order. */
 export function tokenTexts(plan: CallPlan): string[] {
   return Array.from({ length: plan.tokens }, (_, index) => tokenText(plan, index, plan.hugeToken));
 }
 
-/** A plan without any fault, in one piece. */
+/** A plan without faults, in one piece. */
 export function goodPlan(id: CallId): CallPlan {
   return {
     ...id,
@@ -122,7 +118,7 @@ export function goodPlan(id: CallId): CallPlan {
   };
 }
 
-/** Of ten calls about five go well. A pure function: the same call of the same seed always meets the same. */
+/** Draws a plan; five of ten have no fault. A pure function of seed and call. */
 export function drawCallPlan(id: CallId): CallPlan {
   const dice = createDice(`call ${id.seed} ${id.request} ${id.call}`);
   const oneIn = (times: number): boolean => dice.roll(times) === 0;
@@ -159,14 +155,14 @@ function drawWrites(dice: Dice, tokens: number): Writes {
     case 2:
       return { kind: "bytes", size: 7 + dice.roll(600) };
     default:
-      // A long answer takes half a second at most.
+      // At most half a second for a long response.
       return { kind: "events", everyMs: dice.roll(Math.ceil(100 / tokens)) };
   }
 }
 
 const STATUSES = [429, 429, 429, 500, 500, 503, 503, 529, 529, 502, 504, 401, 403, 404, 400, 408, 307] as const;
 
-// Short ones: a model that asks for a long rest has it, and then takes no part in what follows.
+// Short ones, because a circuit breaker stays open for the retry-after.
 const ADVICE: readonly [RetryAdvice, ...RetryAdvice[]] = [
   undefined,
   undefined,

@@ -5,15 +5,15 @@ import { type CallId, type CallPlan, drawCallPlan } from "./call-plan.ts";
 import type { WireName } from "./numbered-wire.ts";
 import { type Step, toScript } from "./script.ts";
 
-/** One call that has reached the server. */
+/** One call that reached the server. */
 export interface JournaledCall {
   readonly plan: CallPlan;
   readonly wire: WireName;
   readonly streamed: boolean;
   readonly model: string;
-  /** `open` until the script is played, or the caller has left before. */
+  /** `open` until the script has run, or the caller has closed the connection. */
   state: "open" | "played" | "left";
-  /** How long it was played. */
+  /** Duration of the script. */
   tookMs: number;
 }
 
@@ -24,25 +24,25 @@ export interface FaultServerOptions {
 }
 
 /**
- * A provider of all three dialects on real sockets that plays a plan for each call. The request's number stands in its
- * prompt, as `promptOf` writes it.
+ * A provider for all three dialects on real sockets that follows a plan for each call. The prompt contains the
+ * request's number, as `promptOf` writes it.
  */
 export interface FaultServer {
   /** `http://127.0.0.1:…`, without a path. */
   readonly url: string;
-  /** The calls that a request has led to, in order. */
+  /** Returns the calls of a request, in order. */
   calls(request: number): readonly JournaledCall[];
-  /** Resolves when a request has led to its first call. */
+  /** Resolves with the first call of a request. */
   called(request: number): Promise<void>;
-  /** Calls that are neither played to the end nor left. */
+  /** Calls whose script is still running. */
   readonly openCalls: number;
   readonly openSockets: number;
-  /** Closes the connections on which no answer is under way. */
+  /** Closes idle connections. */
   closeIdle(): void;
   close(): Promise<void>;
 }
 
-/** The prompt of a request, by which the server knows it. */
+/** Returns the prompt of a request, which identifies it for the server. */
 export function promptOf(request: number): string {
   return `[request ${request}] Say something.`;
 }
@@ -52,7 +52,7 @@ interface HttpRequest {
   readonly body: string;
 }
 
-/** Starts one on a free loopback port. */
+/** Starts a server on a free loopback port. */
 export async function startFaultServer({ seed, planOf = drawCallPlan }: FaultServerOptions): Promise<FaultServer> {
   const journal = new Map<number, JournaledCall[]>();
   const waiting = new Map<number, () => void>();
@@ -80,7 +80,7 @@ export async function startFaultServer({ seed, planOf = drawCallPlan }: FaultSer
   const server = createServer({ noDelay: true }, (socket) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
-    // "close" follows, which is all that matters.
+    // "close" follows.
     socket.on("error", () => undefined);
     readRequests(socket, async (request) => {
       busy.add(socket);
@@ -119,7 +119,7 @@ export async function startFaultServer({ seed, planOf = drawCallPlan }: FaultSer
   };
 }
 
-/** Hands over the requests of a connection, one after the other. */
+/** Parses the requests of a connection, in sequence. */
 function readRequests(socket: Socket, take: (request: HttpRequest) => Promise<void>): void {
   let arrived = Buffer.alloc(0);
   let isTaking = false;
@@ -138,7 +138,7 @@ function readRequests(socket: Socket, take: (request: HttpRequest) => Promise<vo
   });
 }
 
-/** The first request of what has arrived, and its size in bytes; undefined as long as it is not complete. */
+/** Parses the first request, and returns its size in bytes; undefined while it is incomplete. */
 function readRequest(arrived: Buffer): { readonly request: HttpRequest; readonly size: number } | undefined {
   const headEnd = arrived.indexOf("\r\n\r\n");
   if (headEnd < 0) return undefined;
@@ -157,7 +157,7 @@ function identify({ path, body }: HttpRequest): Pick<JournaledCall, "wire" | "st
   return { wire, model: asked.model, streamed: asked.stream === true };
 }
 
-/** Plays a script; false when the other side has left before its end. */
+/** Runs a script; returns false if the connection was closed before its end. */
 async function play(socket: Socket, steps: readonly Step[]): Promise<boolean> {
   for (const step of steps) {
     if (socket.destroyed) return false;
@@ -169,11 +169,11 @@ async function play(socket: Socket, steps: readonly Step[]): Promise<boolean> {
         await (step.ms === 0 ? turn() : delay(step.ms));
         break;
       case "hang":
-        // Not by `once` of events, which rejects when the other side resets the connection.
+        // Not `once` of node:events, which rejects after a reset.
         await new Promise((resolve) => socket.once("close", resolve));
         break;
       case "reset":
-        // What was written has left for the system before the connection ends.
+        // All bytes are passed to the kernel before the connection ends.
         await writeAll(socket, Buffer.alloc(0));
         socket.resetAndDestroy();
         return true;
@@ -186,7 +186,7 @@ async function play(socket: Socket, steps: readonly Step[]): Promise<boolean> {
   return !socket.destroyed;
 }
 
-/** Resolves when the system has taken the bytes, or the connection is gone. */
+/** Resolves when the kernel has the bytes, or the connection is closed. */
 function writeAll(socket: Socket, bytes: Buffer): Promise<void> {
   return new Promise((resolve) => {
     const done = (): void => {

@@ -1,27 +1,27 @@
 import { anthropicWire, geminiWire, openAiWire, type UpstreamDialect } from "../upstream-dialects.ts";
 import type { CallPlan } from "./call-plan.ts";
 
-/** An answer of many tokens in a provider's wire format. */
+/** A response with numbered tokens in a provider's wire format. */
 export interface NumberedAnswer {
   readonly texts: readonly string[];
   readonly usage: CallPlan["usage"];
-  /** Whether it says why it ended. */
+  /** Whether it has a finish reason. */
   readonly finished: boolean;
 }
 
-/** The data of a stream's events: one for each token, and those before and after them. */
+/** Events of a stream: one per token, and those before and after. */
 export interface NumberedEvents {
   readonly opening: readonly object[];
   readonly tokens: readonly object[];
-  /** From its first event on the reader knows why the answer ended. Empty where the last token says so. */
+  /** The first of these has the finish reason. Empty if the last token has it. */
   readonly closing: readonly object[];
-  /** What says that nothing more comes; undefined where only the body's end does. */
+  /** End marker; undefined if only the body's end marks it. */
   readonly marker: object | string | undefined;
 }
 
-/** A provider's wire format from the provider's side, token by token. */
+/** A provider's wire format, from the provider's side. */
 export interface NumberedWire {
-  /** Its errors. */
+  /** Its error responses. */
   readonly errors: UpstreamDialect;
   whole(answer: NumberedAnswer): object;
   events(answer: NumberedAnswer): NumberedEvents;

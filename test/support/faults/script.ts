@@ -3,14 +3,14 @@ import { type Asked, type Body, bodyOf, breaksAt, EVENT_STREAM, JSON_TYPE } from
 import { type CallPlan, tokenText, UNASKED } from "./call-plan.ts";
 import { NUMBERED_WIRES } from "./numbered-wire.ts";
 
-/** What is done on a connection, one after the other. */
+/** A step on a connection. */
 export type Step =
   | { readonly kind: "write"; readonly bytes: Buffer }
   | { readonly kind: "wait"; readonly ms: number }
-  /** The last step: the connection may be used again, is closed, is reset, or is left open until the other side leaves. */
+  /** The last step: the connection is kept alive, closed, reset, or left open until the other side closes it. */
   | { readonly kind: "keep" | "close" | "reset" | "hang" };
 
-/** The steps that play a plan. A pure function. */
+/** Returns the steps of a plan. A pure function. */
 export function toScript(plan: CallPlan, asked: Asked): Step[] {
   const { fault, delayMs, interim } = plan;
   const before: Step[] = [
@@ -105,8 +105,8 @@ function answerSteps(plan: CallPlan, body: Body, asked: Asked): Step[] {
 }
 
 /**
- * Something that whoever uses the connection next could take for its answer. It comes with the last bytes of the answer
- * before it: later, when another request is on its way, nobody can know that it does not belong to that one.
+ * An unsolicited response that could be taken for that of the next request. It is sent with the last bytes of the
+ * response before it, because later, with another request in flight, a client cannot distinguish it.
  */
 function unasked(plan: CallPlan, { wire }: Asked): Buffer {
   if (!plan.followed) return Buffer.alloc(0);
@@ -120,10 +120,10 @@ function toChunk(bytes: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from("\r\n")]);
 }
 
-/** No more than this many writes for one answer, whatever it is split into. */
+/** Maximum number of writes for one response. */
 const MAX_WRITES = 150;
 
-/** The bytes in the pieces that the plan writes them in. */
+/** Splits the bytes into the plan's writes. */
 function split({ writes }: CallPlan, { eventEnds }: Body, bytes: Buffer): Buffer[] {
   if (bytes.length === 0) return [];
   switch (writes.kind) {
@@ -152,7 +152,7 @@ function cut(bytes: Buffer, ends: readonly number[]): Buffer[] {
   return pieces;
 }
 
-/** Places after the first byte of a character that has more: a few of them, all over the text. */
+/** Returns offsets within multi-byte characters, distributed over the text. */
 function middlesOfCharacters(bytes: Buffer): number[] {
   const places: number[] = [];
   const apart = Math.ceil(bytes.length / MAX_WRITES);
@@ -162,7 +162,7 @@ function middlesOfCharacters(bytes: Buffer): number[] {
   return places;
 }
 
-/** Writes with the plan's wait between them; without one, a moment all the same, so that each is read by itself. */
+/** Adds the plan's delay between writes, or one of 0 ms, so that each is read separately. */
 function paced({ writes }: CallPlan, pieces: readonly Buffer[]): Step[] {
   if (writes.kind === "whole") return [write(Buffer.concat(pieces))];
   const ms = writes.kind === "events" ? writes.everyMs : 0;

@@ -619,6 +619,13 @@ export enum ProviderOption {
    * @generated from enum value: PROVIDER_OPTION_PROMPT_CACHE_RETENTION = 4;
    */
   PROMPT_CACHE_RETENTION = 4,
+
+  /**
+   * Tools that the provider runs itself: fees, and results as tokens of the prompt.
+   *
+   * @generated from enum value: PROVIDER_OPTION_PROVIDER_TOOLS = 5;
+   */
+  PROVIDER_TOOLS = 5,
 }
 
 /**

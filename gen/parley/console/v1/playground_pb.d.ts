@@ -45,7 +45,7 @@ export declare const StreamPlaygroundRequestSchema: GenMessage<StreamPlaygroundR
  */
 export declare type StreamPlaygroundResponse = Message<"parley.console.v1.StreamPlaygroundResponse"> & {
   /**
-   * As `CompletionService.Stream` sends it; absent in a sign of life, of which one comes after each 15 seconds without a
+   * As `CompletionService.Stream` sends it, but an image's bytes are in its `part_start`; absent in a sign of life, of which one comes after each 15 seconds without a
    * word from the model.
    *
    * @generated from field: parley.v1.CompletionChunk chunk = 1;

@@ -89,9 +89,12 @@ const DETAILS: Readonly<Record<FailureDetail, FailureCode | undefined>> = {
   reauthentication_required: undefined,
 };
 
-/** Failures of a route. Disconnected callers get no answer. */
+/** Failures that completions in the OpenAI format do not have. Disconnected callers get no answer. */
+const NOT_OF_CHAT: ReadonlySet<FailureCode> = new Set(["cancelled", "not_found", "response_too_large"]);
+
+/** Failures of a route. */
 export const ROUTE_FAILURES = {
-  chat: (Object.keys(FAILURE_TABLE) as FailureCode[]).filter((code) => code !== "cancelled" && code !== "not_found"),
+  chat: (Object.keys(FAILURE_TABLE) as FailureCode[]).filter((code) => !NOT_OF_CHAT.has(code)),
   models: ["invalid_request", "unauthenticated", "rate_limited", "overloaded", "internal"],
   model: ["invalid_request", "unauthenticated", "model_not_found", "rate_limited", "overloaded", "internal"],
 } as const satisfies Record<string, readonly FailureCode[]>;

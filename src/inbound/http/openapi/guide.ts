@@ -45,7 +45,7 @@ With \`fallback_models\` the named models are tried in order when the provider o
 
 # Pictures
 
-To show a model a picture, send an \`image_url\` part with a data URL or an https address (gRPC: \`ContentPart.image\`). To have one made, ask a model that makes pictures for the modalities \`image\` and \`text\`; \`GET /v1/models\` says which can. \`content\` of a whole answer is then a list of text and \`image_url\` parts with data URLs; in a stream, pictures come whole in \`delta.images\`; over gRPC they are parts with their bytes.
+To show a model a picture, send an \`image_url\` part with a data URL or an https address (gRPC: \`Part.image\`). To have one made, ask a model that makes pictures for the modalities \`image\` and \`text\`; \`GET /v1/models\` says which can. \`content\` of a whole answer is then a list of text and \`image_url\` parts with data URLs; in a stream, pictures come whole in \`delta.images\`; over gRPC they are parts with their bytes.
 
 # gRPC and Connect
 

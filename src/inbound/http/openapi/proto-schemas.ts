@@ -13,6 +13,11 @@ import { type JsonSchema, refTo } from "./components.ts";
 /** Messages that protobuf's JSON writes as strings. */
 const WELL_KNOWN: Readonly<Record<string, JsonSchema>> = {
   "google.protobuf.Timestamp": { type: "string", format: "date-time", description: "A time by RFC 3339." },
+  "google.protobuf.Duration": {
+    type: "string",
+    pattern: "^-?\\d+(\\.\\d{1,9})?s$",
+    description: "Seconds with up to nine digits after the point, such as `1.5s`.",
+  },
 };
 
 /** Schemas of messages and their inner messages in protobuf's JSON, by full name. */

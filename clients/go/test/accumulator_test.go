@@ -1,0 +1,109 @@
+package app
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+
+	parley "parley.dev/go"
+	parleyv1 "parley.dev/go/parley/v1"
+)
+
+func TestAccumulatorJoinsAllContent(t *testing.T) {
+	var answer parley.Accumulator
+	var chunks []*parleyv1.CompletionChunk
+	for _, text := range []string{
+		`start { id: "chatcmpl-1" model: "m" create_time { seconds: 5 } }`,
+		`part_start { choice_index: 1 part { text: "B" } }`,
+		`part_start { part { reasoning { text: "Hm" } } }`,
+		`part_delta { reasoning: ", well" }`,
+		`part_finish { signature: "sig-0" }`,
+		`part_start { part_index: 1 part { tool_call { id: "c1" name: "f" arguments: "{" } } }`,
+		`part_start { part_index: 2 part { tool_call { id: "c2" name: "g" } signature: "sig-2" } }`,
+		`part_delta { part_index: 2 arguments: "[" }`,
+		`part_delta { part_index: 1 arguments: "}" }`,
+		`part_delta { part_index: 2 arguments: "]" }`,
+		`part_finish { part_index: 1 }`,
+		`part_finish { part_index: 2 }`,
+		`part_start { part_index: 3 part { audio { id: "a" format: "wav" } } }`,
+		`part_delta { part_index: 3 audio { data: "12" transcript: "one " } }`,
+		`part_delta { part_index: 3 audio { data: "34" transcript: "two" expire_time { seconds: 9 } } }`,
+		`part_start { part_index: 4 part { image { media_type: "image/png" } } }`,
+		`part_delta { part_index: 4 image_data: "12" }`,
+		`part_delta { part_index: 4 image_data: "34" }`,
+		`part_start { part_index: 5 part { image { url: "https://example.com/1.png" } } }`,
+		`part_start { part_index: 6 part { refusal: "" } }`,
+		`part_delta { part_index: 6 refusal: "No." logprobs { refusal { token: "No." } } }`,
+		// A kind of part, a kind of content and an event of a later version.
+		`part_start { part_index: 7 part { } }`,
+		`part_delta { part_index: 7 text: "lost" }`,
+		`part_delta { part_index: 7 }`,
+		``,
+		`finish { finish_reason: FINISH_REASON_OTHER native_finish_reason: "X" }`,
+		`part_delta { choice_index: 1 text: "C" logprobs { content { token: "C" } } }`,
+		`part_delta { choice_index: 1 text: "D" logprobs { content { token: "D" } } }`,
+		`part_delta { choice_index: 1 annotation { url: "https://example.com" } }`,
+		`finish { choice_index: 1 finish_reason: FINISH_REASON_STOP stop_sequence: "E" }`,
+		`usage { total_tokens: 3 }`,
+		`report { cost_micro_usd: 4 }`,
+	} {
+		chunk := new(parleyv1.CompletionChunk)
+		if err := prototext.Unmarshal([]byte(text), chunk); err != nil {
+			t.Fatal(text, err)
+		}
+		chunks = append(chunks, chunk)
+	}
+	for _, chunk := range chunks {
+		before := proto.CloneOf(chunk)
+		if err := answer.Add(chunk); err != nil {
+			t.Fatal(err)
+		}
+		answer.Completion()
+		if !proto.Equal(chunk, before) {
+			t.Errorf("the chunk was changed to %v", chunk)
+		}
+	}
+	want := new(parleyv1.Completion)
+	if err := prototext.Unmarshal([]byte(`
+		id: "chatcmpl-1" model: "m" create_time { seconds: 5 }
+		choices {
+			message {
+				role: ROLE_ASSISTANT
+				parts { reasoning { text: "Hm, well" } signature: "sig-0" }
+				parts { tool_call { id: "c1" name: "f" arguments: "{}" } }
+				parts { tool_call { id: "c2" name: "g" arguments: "[]" } signature: "sig-2" }
+				parts { audio { id: "a" format: "wav" data: "1234" transcript: "one two" expire_time { seconds: 9 } } }
+				parts { image { media_type: "image/png" data: "1234" } }
+				parts { image { url: "https://example.com/1.png" } }
+				parts { refusal: "No." }
+				parts { }
+			}
+			finish_reason: FINISH_REASON_OTHER native_finish_reason: "X" logprobs { refusal { token: "No." } }
+		}
+		choices {
+			index: 1
+			message { role: ROLE_ASSISTANT parts { text: "BCD" annotations { url: "https://example.com" } } }
+			finish_reason: FINISH_REASON_STOP stop_sequence: "E" logprobs { content { token: "C" } content { token: "D" } }
+		}
+		usage { total_tokens: 3 }
+		report { cost_micro_usd: 4 }`), want); err != nil {
+		t.Fatal(err)
+	}
+	if got := answer.Completion(); !proto.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
+}
+
+func TestAccumulatorRefusesPartsThatHaveNotBegun(t *testing.T) {
+	for _, text := range []string{`part_delta { part_index: 1 text: "?" }`, `part_finish { choice_index: 1 }`} {
+		var answer parley.Accumulator
+		chunk := new(parleyv1.CompletionChunk)
+		if err := prototext.Unmarshal([]byte(text), chunk); err != nil {
+			t.Fatal(err)
+		}
+		if err := answer.Add(chunk); err == nil {
+			t.Errorf("added %s", text)
+		}
+	}
+}

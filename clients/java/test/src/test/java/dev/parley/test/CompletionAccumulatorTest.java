@@ -1,0 +1,103 @@
+package dev.parley.test;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import com.google.protobuf.Message;
+import com.google.protobuf.TextFormat;
+import dev.parley.client.CompletionAccumulator;
+import dev.parley.v1.Completion;
+import dev.parley.v1.CompletionChunk;
+import org.junit.jupiter.api.Test;
+
+class CompletionAccumulatorTest {
+  @Test
+  void partsOfEveryKindArePutTogether() throws Exception {
+    Completion completion =
+        accumulate(
+            "start { id: 'chatcmpl-1' model: 'm' create_time { seconds: 5 } upstream_time { nanos: 3 } }",
+            "part_start { part { reasoning {} } }",
+            "part_delta { reasoning: 'Let me ' }",
+            "part_delta { reasoning: 'think' }",
+            "part_finish { signature: 'opaque' }",
+            "part_start { part_index: 1 part { text: 'Ti' } }",
+            "part_delta { part_index: 1 text: 'des' logprobs { content { token: 'Ti' } content { token: 'des' } } }",
+            "part_delta { part_index: 1 annotation { url: 'https://example.com' end_index: 5 } }",
+            "part_finish { part_index: 1 }",
+            "part_start { part_index: 2 part { tool_call { id: 'a' name: 'f' } } }",
+            "part_start { part_index: 3 part { tool_call { id: 'b' name: 'g' arguments: '{' } signature: 'kept' } }",
+            "part_delta { part_index: 3 arguments: '}' }",
+            "part_delta { part_index: 2 arguments: '{\"x\"' }",
+            "part_delta { part_index: 2 arguments: ':1}' }",
+            "part_finish { part_index: 3 }",
+            "part_finish { part_index: 2 }",
+            "part_start { part_index: 4 part { image { media_type: 'image/png' data: 'ab' } } }",
+            "part_delta { part_index: 4 image_data: 'cd' }",
+            "part_start { part_index: 5 part { image { url: 'https://example.com/a.png' } } }",
+            "part_start { part_index: 6 part { audio { format: 'wav' transcript: 'o' } } }",
+            "part_delta { part_index: 6 audio { data: 'xy' transcript: 'n' } }",
+            "part_delta { part_index: 6 audio { data: 'z' transcript: 'e' id: 'audio-1' expire_time { seconds: 9 } } }",
+            "part_start { part_index: 7 part { refusal: 'N' } }",
+            "part_delta { part_index: 7 refusal: 'o' }",
+            "part_start { part_index: 8 part { native { dialect: 'anthropic' } } }",
+            "part_delta { part_index: 8 native_json: '{' }",
+            "part_delta { part_index: 8 native_json: '}' }",
+            "finish { finish_reason: FINISH_REASON_STOP native_finish_reason: 'end' stop_sequence: '!' }",
+            "part_start { choice_index: 1 part { text: 'Moon' } }",
+            "finish { choice_index: 1 finish_reason: FINISH_REASON_LENGTH }",
+            "",
+            "usage { prompt_tokens: 1 completion_tokens: 2 total_tokens: 3 }",
+            "report { cost_micro_usd: 4 }");
+
+    assertEquals(
+        parse(
+            Completion.class,
+            """
+            id: 'chatcmpl-1' model: 'm' create_time { seconds: 5 }
+            choices {
+              message {
+                role: ROLE_ASSISTANT
+                parts { reasoning { text: 'Let me think' } signature: 'opaque' }
+                parts { text: 'Tides' annotations { url: 'https://example.com' end_index: 5 } }
+                parts { tool_call { id: 'a' name: 'f' arguments: '{"x":1}' } }
+                parts { tool_call { id: 'b' name: 'g' arguments: '{}' } signature: 'kept' }
+                parts { image { media_type: 'image/png' data: 'abcd' } }
+                parts { image { url: 'https://example.com/a.png' } }
+                parts { audio { format: 'wav' data: 'xyz' transcript: 'one' id: 'audio-1' expire_time { seconds: 9 } } }
+                parts { refusal: 'No' }
+                parts { native { dialect: 'anthropic' json: '{}' } }
+              }
+              finish_reason: FINISH_REASON_STOP native_finish_reason: 'end' stop_sequence: '!'
+              logprobs { content { token: 'Ti' } content { token: 'des' } }
+            }
+            choices {
+              index: 1
+              message { role: ROLE_ASSISTANT parts { text: 'Moon' } }
+              finish_reason: FINISH_REASON_LENGTH
+            }
+            usage { prompt_tokens: 1 completion_tokens: 2 total_tokens: 3 }
+            report { cost_micro_usd: 4 }
+            """),
+        completion);
+  }
+
+  @Test
+  void partialCompletionCanBeReadAndContinued() throws Exception {
+    CompletionAccumulator accumulator = new CompletionAccumulator();
+    accumulator.add(parse(CompletionChunk.class, "part_start { part { text: 'Ti' } }"));
+    assertEquals("Ti", accumulator.completion().getChoices(0).getMessage().getParts(0).getText());
+
+    accumulator.add(parse(CompletionChunk.class, "part_delta { text: 'des' }"));
+
+    assertEquals("Tides", accumulator.completion().getChoices(0).getMessage().getParts(0).getText());
+  }
+
+  private static Completion accumulate(String... chunks) throws Exception {
+    CompletionAccumulator accumulator = new CompletionAccumulator();
+    for (String chunk : chunks) accumulator.add(parse(CompletionChunk.class, chunk));
+    return accumulator.completion();
+  }
+
+  private static <T extends Message> T parse(Class<T> type, String text) throws Exception {
+    return TextFormat.parse(text, type);
+  }
+}

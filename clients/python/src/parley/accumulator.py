@@ -1,0 +1,118 @@
+"""Folds the chunks of a stream into a completion."""
+
+from collections import defaultdict
+
+from parley.v1 import ROLE_ASSISTANT, Audio, Choice, Completion, CompletionChunk, Part, PartDelta
+
+_KIND_OF_DELTA = {
+    "text": "text",
+    "reasoning": "reasoning",
+    "refusal": "refusal",
+    "arguments": "tool_call",
+    "image_data": "image",
+    "audio": "audio",
+    "native_json": "native",
+}
+
+
+class Accumulator:
+    """Folds the chunks of a stream into the completion that Create would return.
+
+    `add` takes each chunk; `completion` returns what they say so far. It is complete when the stream ended without an
+    error.
+    """
+
+    def __init__(self) -> None:
+        self._completion = Completion()
+        self._choices: dict[int, Choice] = {}
+        # Strings and bytes are joined once: appending them to a message copies the whole value each time.
+        self._texts: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
+        self._data: defaultdict[tuple[int, int], list[bytes]] = defaultdict(list)
+
+    def add(self, chunk: CompletionChunk) -> None:
+        """Adds the next chunk. Events and contents that this version does not know are skipped."""
+        match chunk.WhichOneof("event"):
+            case "start":
+                self._completion.id = chunk.start.id
+                self._completion.model = chunk.start.model
+                self._completion.create_time.CopyFrom(chunk.start.create_time)
+            case "part_start":
+                self._choice(chunk.part_start.choice_index).message.parts.append(chunk.part_start.part)
+            case "part_delta":
+                self._add_delta(chunk.part_delta)
+            case "part_finish" if chunk.part_finish.signature:
+                choice = self._choice(chunk.part_finish.choice_index)
+                choice.message.parts[chunk.part_finish.part_index].signature = chunk.part_finish.signature
+            case "finish":
+                choice = self._choice(chunk.finish.choice_index)
+                choice.finish_reason = chunk.finish.finish_reason
+                choice.native_finish_reason = chunk.finish.native_finish_reason
+                choice.stop_sequence = chunk.finish.stop_sequence
+            case "usage":
+                self._completion.usage.CopyFrom(chunk.usage)
+            case "report":
+                self._completion.report.CopyFrom(chunk.report)
+
+    def completion(self) -> Completion:
+        """Returns the completion so far, as a message of the caller's own."""
+        completion = Completion()
+        completion.CopyFrom(self._completion)
+        for index in sorted(self._choices):
+            choice = completion.choices.add()
+            choice.CopyFrom(self._choices[index])
+            for part_index, part in enumerate(choice.message.parts):
+                _extend(part, "".join(self._texts[index, part_index]), b"".join(self._data[index, part_index]))
+        return completion
+
+    def _choice(self, index: int) -> Choice:
+        if index not in self._choices:
+            self._choices[index] = Choice(index=index)
+            self._choices[index].message.role = ROLE_ASSISTANT
+        return self._choices[index]
+
+    def _add_delta(self, delta: PartDelta) -> None:
+        choice = self._choice(delta.choice_index)
+        if delta.HasField("logprobs"):
+            choice.logprobs.MergeFrom(delta.logprobs)
+        part = choice.message.parts[delta.part_index]
+        key = (delta.choice_index, delta.part_index)
+        content = delta.WhichOneof("content")
+        if content == "annotation":
+            part.annotations.append(delta.annotation)
+        elif content is None or _KIND_OF_DELTA[content] != part.WhichOneof("kind"):
+            return
+        elif content == "image_data":
+            self._data[key].append(delta.image_data)
+        elif content == "audio":
+            self._data[key].append(delta.audio.data)
+            self._texts[key].append(delta.audio.transcript)
+            _set_once(part.audio, delta.audio)
+        else:
+            self._texts[key].append(getattr(delta, content))
+
+
+def _set_once(audio: Audio, delta: Audio) -> None:
+    audio.id = audio.id or delta.id
+    audio.format = audio.format or delta.format
+    if delta.HasField("expire_time"):
+        audio.expire_time.CopyFrom(delta.expire_time)
+
+
+def _extend(part: Part, text: str, data: bytes) -> None:
+    match part.WhichOneof("kind"):
+        case "text":
+            part.text += text
+        case "reasoning":
+            part.reasoning.text += text
+        case "refusal":
+            part.refusal += text
+        case "tool_call":
+            part.tool_call.arguments += text
+        case "native":
+            part.native.json += text
+        case "audio":
+            part.audio.transcript += text
+            part.audio.data += data
+        # Not without data: an image by its address would lose the address.
+        case "image" if data:
+            part.image.data += data

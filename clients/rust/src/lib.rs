@@ -1,0 +1,64 @@
+//! A client of Parley's completions with an API key, over plaintext.
+
+use prost::Message;
+use tonic::{
+    Request, Status,
+    metadata::{Ascii, MetadataValue},
+    service::{Interceptor, interceptor::InterceptedService},
+    transport::{Channel, Endpoint},
+};
+
+/// The code generated from the contract.
+pub mod v1 {
+    tonic::include_proto!("parley.v1");
+}
+
+use v1::{AttemptList, CompletionRequest, Part, Role, completion_service_client::CompletionServiceClient, part::Kind};
+
+/// The largest message that is received; a request says so in `max_response_bytes`.
+pub const MAX_RESPONSE_BYTES: usize = 64 << 20;
+
+/// Sends the key with every call.
+#[derive(Clone)]
+pub struct Key(MetadataValue<Ascii>);
+
+impl Interceptor for Key {
+    fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
+        request.metadata_mut().insert("authorization", self.0.clone());
+        Ok(request)
+    }
+}
+
+pub type Completions = CompletionServiceClient<InterceptedService<Channel, Key>>;
+
+/// Connects to Parley at `host:port` with the first call.
+pub fn connect(address: &str, api_key: &str) -> Result<Completions, Box<dyn std::error::Error>> {
+    let channel = Endpoint::from_shared(format!("http://{address}"))?.connect_lazy();
+    let mut authorization: MetadataValue<Ascii> = format!("Bearer {api_key}").parse()?;
+    authorization.set_sensitive(true);
+    let completions = CompletionServiceClient::with_interceptor(channel, Key(authorization));
+    Ok(completions.max_decoding_message_size(MAX_RESPONSE_BYTES))
+}
+
+/// A request with one message of the user.
+pub fn ask(model: &str, question: &str) -> CompletionRequest {
+    CompletionRequest {
+        model: model.into(),
+        messages: vec![message(Role::User, Kind::Text(question.into()))],
+        max_response_bytes: Some(MAX_RESPONSE_BYTES as i32),
+        ..Default::default()
+    }
+}
+
+/// A message of one part.
+pub fn message(role: Role, kind: Kind) -> v1::Message {
+    let part = Part { kind: Some(kind), ..Default::default() };
+    v1::Message { role: role.into(), parts: vec![part], ..Default::default() }
+}
+
+/// The upstream models that were tried before a call failed. `tonic_types::StatusExt` reads the other details.
+pub fn attempts(status: &Status) -> Vec<v1::Attempt> {
+    let details = tonic_types::pb::Status::decode(status.details()).unwrap_or_default().details;
+    let list = details.iter().find(|detail| detail.type_url.ends_with("/parley.v1.AttemptList"));
+    list.and_then(|detail| AttemptList::decode(&detail.value[..]).ok()).unwrap_or_default().attempts
+}

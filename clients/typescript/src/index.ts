@@ -1,0 +1,17 @@
+/**
+ * Client of Parley, a completion gateway, over gRPC. The messages are those of the contract `parley.v1`.
+ *
+ * @module
+ */
+export { Code } from "@connectrpc/connect";
+export { CompletionAccumulator } from "./accumulator.js";
+export type { CallOptions } from "./calls.js";
+export { type CompletionRequestInit, ParleyClient, type ParleyClientOptions } from "./client.js";
+export { imagePart, systemText, textDelta, textOf, textPart, toolCallsOf, toolResult, userText } from "./content.js";
+export { type FieldViolation, ParleyError } from "./errors.js";
+export * from "./gen/parley/v1/completion_pb.js";
+export * from "./gen/parley/v1/key_pb.js";
+export * from "./gen/parley/v1/message_pb.js";
+export * from "./gen/parley/v1/model_pb.js";
+export * from "./gen/parley/v1/report_pb.js";
+export type { CompletionStream } from "./stream.js";

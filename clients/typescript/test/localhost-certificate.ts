@@ -1,0 +1,21 @@
+/** A server's key and the certificate that it has signed itself, for `localhost`, until 2126. Nothing outside of tests trusts it. */
+export const localhost = {
+  key: `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgcfT5MPvZju8YFZaR
+PAxLTrx2WX+p2Q0+2w83meaYvWShRANCAAR1VTF1u1RzUqD6MXc4+BmoLJ75v1Zt
+0RYBwNBAXZJlRdJnkDOc25Eo0/5KMTtMvHbxX//i1pULqpAm+AW1zSWj
+-----END PRIVATE KEY-----
+`,
+  cert: `-----BEGIN CERTIFICATE-----
+MIIBljCCATugAwIBAgIUKyZz8PWvFrQfS7+bkNYsnJjzkRAwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMjEzNDIxMloYDzIxMjYxMDI5
+MTM0MjEyWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAAR1VTF1u1RzUqD6MXc4+BmoLJ75v1Zt0RYBwNBAXZJlRdJnkDOc25Eo
+0/5KMTtMvHbxX//i1pULqpAm+AW1zSWjo2kwZzAdBgNVHQ4EFgQU/adiQxuhrVJ+
+rteCN5Rw9k7n4wIwHwYDVR0jBBgwFoAU/adiQxuhrVJ+rteCN5Rw9k7n4wIwFAYD
+VR0RBA0wC4IJbG9jYWxob3N0MA8GA1UdEwEB/wQFMAMBAf8wCgYIKoZIzj0EAwID
+SQAwRgIhAMsuQ2vX2ouBOxEGBMhjrBBz16jjFuLOv0GnEyx7Du9rAiEAtF5POkZq
+SzlG2BpIXLil/x58Rl32dJ43Bw2C/p4qsFw=
+-----END CERTIFICATE-----
+`,
+};

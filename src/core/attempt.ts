@@ -1,0 +1,69 @@
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import { type Attempt as AttemptMessage, AttemptOutcome } from "../../gen/parley/v1/report_pb.js";
+import type { FailureCode } from "./failure.ts";
+
+/** One call of an upstream model, or the decision not to make it. */
+export interface Attempt {
+  /** ID of the model. */
+  readonly model: string;
+  readonly outcome: "served" | "skipped" | FailureCode;
+  /** HTTP status of the provider's response. */
+  readonly upstreamStatus?: number | undefined;
+  /** Why it failed or was skipped; empty when it served. */
+  readonly reason: string;
+  readonly durationMs: number;
+  /** Since the request arrived. */
+  readonly startMs: number;
+}
+
+/** Converts an attempt to the contract. */
+export function toAttemptMessage({ model, outcome, upstreamStatus, reason, ...times }: Attempt): AttemptMessage {
+  return {
+    $typeName: "parley.v1.Attempt",
+    model,
+    outcome: OUTCOMES.get(outcome) ?? AttemptOutcome.FAILED,
+    failureReason: OUTCOMES.has(outcome) ? "" : outcome.toUpperCase(),
+    message: reason,
+    duration: toDuration(times.durationMs),
+    startOffset: toDuration(times.startMs),
+    ...(upstreamStatus !== undefined && { upstreamStatus }),
+  };
+}
+
+/** Converts an attempt of the contract back. The codes of a newer version are kept. */
+export function fromAttemptMessage(attempt: AttemptMessage): Attempt {
+  const { model, outcome, failureReason, upstreamStatus, message, duration, startOffset } = attempt;
+  return {
+    model,
+    outcome: WORDS.get(outcome) ?? (failureReason.toLowerCase() as FailureCode),
+    upstreamStatus,
+    reason: message,
+    durationMs: toMs(duration),
+    startMs: toMs(startOffset),
+  };
+}
+
+const OUTCOMES: ReadonlyMap<string, AttemptOutcome> = new Map([
+  ["served", AttemptOutcome.SERVED],
+  ["skipped", AttemptOutcome.SKIPPED],
+]);
+const WORDS: ReadonlyMap<AttemptOutcome, "served" | "skipped"> = new Map([
+  [AttemptOutcome.SERVED, "served"],
+  [AttemptOutcome.SKIPPED, "skipped"],
+]);
+
+/** Rounded to microseconds: of a fraction `durationFromMs` makes parts of a nanosecond, which cannot be encoded. */
+export function toDuration(ms: number): Duration {
+  const micros = Math.round(ms * 1000);
+  const seconds = Math.floor(micros / 1_000_000);
+  return {
+    $typeName: "google.protobuf.Duration",
+    seconds: BigInt(seconds),
+    nanos: (micros - seconds * 1_000_000) * 1000,
+  };
+}
+
+/** Milliseconds of a duration with their fraction, which `durationMs` rounds; 0 for an absent one. */
+export function toMs(duration: Duration | undefined): number {
+  return duration === undefined ? 0 : Number(duration.seconds) * 1000 + duration.nanos / 1_000_000;
+}

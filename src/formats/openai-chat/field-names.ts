@@ -1,0 +1,77 @@
+import type { Message, Part } from "../../../gen/parley/v1/message_pb.js";
+import { Role } from "../../../gen/parley/v1/message_pb.js";
+import { Failure } from "../../core/failure.ts";
+
+/** Converts the path of a request field from the contract's names to those of the OpenAI format. */
+export type NameOf = (path: string) => string;
+
+/** Lists of an OpenAI message, by the kind of part; all other parts are in `content`. */
+const LISTS: Readonly<Partial<Record<NonNullable<Part["kind"]["case"]>, string>>> = {
+  reasoning: "thinking_blocks",
+  toolCall: "tool_calls",
+};
+
+/** Contract names and their names in the OpenAI format, most specific first. */
+const NAMES: readonly (readonly [contract: RegExp, chat: string])[] = [
+  [/^image_options\.size\b/, "image_config.image_size"],
+  [/^image_options\b/, "image_config"],
+  [/^audio_options\b/, "audio"],
+  [/^provider_options_json\.openai\./, ""],
+  [/^(response_format\.json_schema\.schema)_json\b/, "$1"],
+  [/^(tools\[\d+\]\.function\.parameters)_json\b/, "$1"],
+  [/^(tools\[\d+\]\.custom\.format)_json\b/, "$1"],
+  [/\.file\.name$/, ".file.filename"],
+  [/\.image\.detail$/, ".image_url.detail"],
+  [/\.cache_mark\b/, ".cache_control"],
+];
+
+const PART = /^messages\[(\d+)\]\.parts(?:\[(\d+)\])?/;
+
+/**
+ * Returns the names of a request's fields. Keeps of the messages only the kinds of parts of assistant messages, because the
+ * conversation is released before the report is written. `unrecognized`: names that are the caller's own already.
+ */
+export function fieldNames(messages: readonly Message[], unrecognized: readonly string[]): NameOf {
+  const kinds = new Map<number, readonly Part["kind"]["case"][]>();
+  messages.forEach(({ role, parts }, index) => {
+    if (role === Role.ASSISTANT && parts.some(({ kind }) => kind.case !== "text"))
+      kinds.set(
+        index,
+        parts.map(({ kind }) => kind.case),
+      );
+  });
+  return (path) => {
+    if (unrecognized.includes(path)) return path;
+    const found = PART.exec(path);
+    const place = found === null ? "" : toPlace(found, kinds.get(Number(found[1])));
+    let rest = found === null ? path : path.slice(found[0].length);
+    rest = rest.replace(/^\.tool_result\.parts/, "").replace(/^\.tool_result(?=\.tool_call_id$)/, "");
+    for (const [contract, chat] of NAMES) rest = rest.replace(contract, chat);
+    // A tool message is one part: its content is the list.
+    return rest === ".tool_call_id" ? place.replace(/\.content\[0\]$/, rest) : place + rest;
+  };
+}
+
+function toPlace([, message, part]: RegExpExecArray, kinds: readonly Part["kind"]["case"][] | undefined): string {
+  const before = `messages[${message}]`;
+  if (part === undefined) return `${before}.content`;
+  const index = Number(part);
+  const kind = kinds?.[index];
+  if (kinds === undefined || kind === undefined) return `${before}.content[${part}]`;
+  if (kind === "refusal") return `${before}.refusal`;
+  const list = LISTS[kind];
+  const isSameList = (other: Part["kind"]["case"]): boolean =>
+    other === kind || (list === undefined && other !== undefined && LISTS[other] === undefined && other !== "refusal");
+  return `${before}.${list ?? "content"}[${kinds.slice(0, index).filter(isSameList).length}]`;
+}
+
+/** A failure whose fields have the caller's names, in its message too. */
+export function renameFields(failure: Failure, nameOf: NameOf): Failure {
+  const [first] = failure.violations;
+  if (first === undefined) return failure;
+  const violations = failure.violations.map(({ field, description }) => ({ field: nameOf(field), description }));
+  const message = failure.message.startsWith(`${first.field}: `)
+    ? violations[0]!.field + failure.message.slice(first.field.length)
+    : failure.message;
+  return failure.with({ violations, message });
+}

@@ -1,0 +1,36 @@
+import { create } from "@bufbuild/protobuf";
+import { type Annotation, AnnotationSchema, DocumentUnit } from "../../../gen/parley/v1/message_pb.js";
+import { type Json, number, string } from "../wire/json.ts";
+
+/** Units of a place in a document, by the type of a citation: with the names of its first and last index. */
+const RANGES: Readonly<Record<string, readonly [unit: DocumentUnit, start: string, end: string]>> = {
+  char_location: [DocumentUnit.CHARACTERS, "start_char_index", "end_char_index"],
+  page_location: [DocumentUnit.PAGES, "start_page_number", "end_page_number"],
+  content_block_location: [DocumentUnit.BLOCKS, "start_block_index", "end_block_index"],
+};
+
+/**
+ * Converts a citation of a text block. The provider splits an answer so that a block cites with all of its text, so the
+ * annotation has no indexes. Undefined for types without a source that the caller knows.
+ */
+export function toAnnotation(citation: Json): Annotation | undefined {
+  const citedText = string(citation["cited_text"]);
+  if (citation["type"] === "web_search_result_location")
+    return create(AnnotationSchema, { url: string(citation["url"]), title: string(citation["title"]), citedText });
+  const range = Object.hasOwn(RANGES, string(citation["type"])) ? RANGES[string(citation["type"])] : undefined;
+  if (range === undefined) return undefined;
+  const [unit, start, end] = range;
+  const document = {
+    documentIndex: toIndex(citation["document_index"]),
+    unit,
+    start: toIndex(citation[start]),
+    end: toIndex(citation[end]),
+  };
+  return create(AnnotationSchema, { title: string(citation["document_title"]), citedText, document });
+}
+
+/** An index that an int32 holds; 0 for anything else. */
+function toIndex(value: unknown): number {
+  const index = number(value) ?? 0;
+  return Number.isInteger(index) && index >= 0 && index <= 0x7fff_ffff ? index : 0;
+}

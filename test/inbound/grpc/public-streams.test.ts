@@ -1,0 +1,82 @@
+import { EventEmitter } from "node:events";
+import { Metadata, status } from "@grpc/grpc-js";
+import { describe, expect, it } from "vitest";
+import { PendingCalls } from "../../../src/inbound/grpc/pending-calls.ts";
+import { PublicStreams } from "../../../src/inbound/grpc/public-streams.ts";
+
+/** A stream as the library gives it: it ends with the error that it is told. */
+class Call extends EventEmitter {
+  readonly metadata = new Metadata();
+  refusal: number | undefined;
+  readonly #peer: string;
+
+  constructor(peer: string) {
+    super();
+    this.#peer = peer;
+    this.on("error", ({ code }: { readonly code: number }) => {
+      this.refusal = code;
+      this.emit("cancelled");
+    });
+  }
+
+  getPeer(): string {
+    return this.#peer;
+  }
+}
+
+describe("streams without a key", () => {
+  const open = (streams: PublicStreams, peer: string): Call => {
+    const call = new Call(peer);
+    streams.open(call);
+    return call;
+  };
+
+  it("are 32 per connection", () => {
+    const streams = new PublicStreams(1000);
+    const calls = Array.from({ length: 33 }, () => open(streams, "a"));
+    expect(calls.map(({ refusal }) => refusal).indexOf(status.RESOURCE_EXHAUSTED)).toBe(32);
+    calls[0]!.emit("cancelled");
+    expect(open(streams, "a").refusal).toBeUndefined();
+  });
+
+  it("give way to those of connections with fewer, oldest first", () => {
+    const streams = new PublicStreams(6);
+    const crowd = [1, 2, 3, 4].map(() => open(streams, "crowd"));
+    const pair = [1, 2].map(() => open(streams, "pair"));
+    const late = [1, 2].map(() => open(streams, "late"));
+    expect([...late, ...pair].map(({ refusal }) => refusal)).toEqual([undefined, undefined, undefined, undefined]);
+    const ended = status.RESOURCE_EXHAUSTED;
+    expect(crowd.map(({ refusal }) => refusal)).toEqual([ended, ended, undefined, undefined]);
+    // All connections have two streams now, so that none is ended.
+    expect(open(streams, "last").refusal).toBeUndefined();
+    expect(open(streams, "last").refusal).toBe(ended);
+  });
+
+  it("leave room when they end", () => {
+    const streams = new PublicStreams(2);
+    const first = open(streams, "a");
+    open(streams, "b");
+    expect(open(streams, "c").refusal).toBe(status.RESOURCE_EXHAUSTED);
+    first.emit("cancelled");
+    expect(open(streams, "c").refusal).toBeUndefined();
+  });
+});
+
+describe("pending calls", () => {
+  it("beyond the limit end the oldest of a connection with many", () => {
+    const pending = new PendingCalls();
+    const [honest, ...hostile] = [{}, {}, {}, {}, {}];
+    const ended: string[] = [];
+    const add = (connection: object, name: string) => pending.add(connection, () => void ended.push(name));
+    const settle = add(honest, "honest");
+    for (let index = 0; index < 4095; index++) add(hostile[index % 4]!, `hostile ${index}`);
+    expect(ended).toEqual([]);
+    add(hostile[1], "late");
+    add({}, "new connection");
+    expect(ended).toEqual(["hostile 1", "hostile 0"]);
+    settle();
+    settle();
+    add(hostile[2], "in the free place");
+    expect(ended).toHaveLength(2);
+  });
+});

@@ -1,0 +1,56 @@
+import { create } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type CompletionChunk, FinishReason } from "../../gen/parley/v1/completion_pb.js";
+import { ImageSchema } from "../../gen/parley/v1/message_pb.js";
+import { ChoiceWriter, toPart } from "../../src/core/chunks.ts";
+import { encode } from "../../src/inbound/grpc/definition.ts";
+import { CompletionChunkSchema } from "../../gen/parley/v1/completion_pb.js";
+import { ImageJoiner, splitImages } from "../../src/inbound/image-pieces.ts";
+
+const MIB = 1024 * 1024;
+
+/** A text, images of these sizes with an address between them, and the end. */
+function chunksWith(...sizes: readonly number[]): CompletionChunk[] {
+  const out: CompletionChunk[] = [];
+  const writer = new ChoiceWriter(0);
+  const add = (image: Parameters<typeof create<typeof ImageSchema>>[1]): void =>
+    writer.whole(toPart({ case: "image", value: create(ImageSchema, image) }, "signature"), out);
+  writer.text("text", "Here.", out);
+  for (const [index, size] of sizes.entries()) {
+    add({ source: { case: "data", value: Buffer.alloc(size, index + 1) }, mediaType: "image/png" });
+    add({ source: { case: "url", value: "https://example.com/a.png" } });
+  }
+  writer.finish({ reason: FinishReason.STOP, native: "stop" }, out);
+  return out;
+}
+
+describe("images in pieces", () => {
+  it("are chunks below 1 MiB", () => {
+    const sent = splitImages(chunksWith(6 * MIB, 1));
+    for (const chunk of sent) expect(encode(CompletionChunkSchema, chunk).length).toBeLessThan(MIB);
+    expect(sent.filter(({ event }) => event.case === "partDelta")).toHaveLength(1 + 12 + 1);
+  });
+
+  it("are the same images when they are joined, however the chunks arrive", () => {
+    const size = fc.oneof(fc.nat(4), fc.integer({ min: MIB / 2 - 2, max: MIB / 2 + 2 }), fc.nat(2 * MIB));
+    fc.assert(
+      fc.property(fc.array(size, { maxLength: 3 }), fc.integer({ min: 1, max: 5 }), (sizes, step) => {
+        const chunks = chunksWith(...sizes);
+        const sent = splitImages(chunks);
+        const joiner = new ImageJoiner();
+        const joined: CompletionChunk[] = [];
+        for (let at = 0; at < sent.length; at += step) joined.push(...joiner.join(sent.slice(at, at + step)));
+        expect(joined.map((chunk) => encode(CompletionChunkSchema, chunk))).toEqual(
+          chunks.map((chunk) => encode(CompletionChunkSchema, chunk)),
+        );
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  it("leave chunks without images as they are", () => {
+    const chunks = chunksWith();
+    expect(splitImages(chunks)).toBe(chunks);
+  });
+});

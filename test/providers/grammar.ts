@@ -1,0 +1,78 @@
+import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
+import type { Part } from "../../gen/parley/v1/message_pb.js";
+
+/** Kinds of deltas by the kind of their part. The other kinds have none. */
+const DELTAS: Readonly<Record<string, readonly string[]>> = {
+  text: ["text", "annotation"],
+  reasoning: ["reasoning"],
+  refusal: ["refusal"],
+  toolCall: ["arguments"],
+  native: ["nativeJson"],
+  audio: ["audio"],
+};
+
+/** State of one choice. */
+interface ChoiceState {
+  readonly open: Map<number, Part["kind"]["case"]>;
+  parts: number;
+  isFinished: boolean;
+}
+
+/**
+ * Throws unless the chunks are a provider's part of the grammar of `CompletionService.Stream`: for each part one start, its
+ * deltas and one finish; then the finish of the choice; at most one usage, at the end. Parts are numbered in the order of
+ * their start, and only tool calls overlap.
+ */
+export function checkGrammar(chunks: readonly CompletionChunk[]): void {
+  const choices = new Map<number, ChoiceState>();
+  const stateOf = (index: number): ChoiceState => {
+    const state = choices.get(index) ?? { open: new Map(), parts: 0, isFinished: false };
+    choices.set(index, state);
+    demand(!state.isFinished, `choice ${index} goes on after its finish`);
+    return state;
+  };
+  chunks.forEach(({ event }, at) => {
+    switch (event.case) {
+      case "partStart": {
+        const { choiceIndex, partIndex, part } = event.value;
+        const { open, parts } = stateOf(choiceIndex);
+        demand(partIndex === parts, `part ${partIndex} starts after ${parts} parts`);
+        const kind = part?.kind.case;
+        const others = [...open.values()].filter((other) => other !== "toolCall");
+        demand(kind !== undefined && others.length === 0, `a ${kind} starts inside ${others.join()}`);
+        choices.get(choiceIndex)!.parts++;
+        open.set(partIndex, kind);
+        break;
+      }
+      case "partDelta": {
+        const { choiceIndex, partIndex, content } = event.value;
+        const kind = stateOf(choiceIndex).open.get(partIndex);
+        const isFit = kind !== undefined && content.case !== undefined && DELTAS[kind]?.includes(content.case);
+        demand(isFit === true, `${content.case} for part ${partIndex}, which is ${kind}`);
+        demand(content.value !== "", `an empty ${content.case}`);
+        break;
+      }
+      case "partFinish": {
+        const { choiceIndex, partIndex } = event.value;
+        demand(stateOf(choiceIndex).open.delete(partIndex), `part ${partIndex} finishes unopened`);
+        break;
+      }
+      case "finish": {
+        const state = stateOf(event.value.choiceIndex);
+        demand(state.open.size === 0, "the choice finishes before its parts");
+        state.isFinished = true;
+        break;
+      }
+      case "usage":
+        demand(at === chunks.length - 1, "usage is not the last chunk");
+        break;
+      default:
+        demand(false, `a provider says ${event.case}`);
+    }
+  });
+  for (const [index, { isFinished }] of choices) demand(isFinished, `choice ${index} has no finish`);
+}
+
+function demand(holds: boolean, message: string): void {
+  if (!holds) throw new Error(message);
+}

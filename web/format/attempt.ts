@@ -1,0 +1,27 @@
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
+import { AttemptOutcome, type Attempt as AttemptMessage } from "../../gen/parley/v1/report_pb.js";
+
+/** One call of an upstream model, with its status as `format/outcomes.ts` has it and times in milliseconds. */
+export interface Attempt extends Pick<AttemptMessage, "model" | "upstreamStatus" | "message"> {
+  readonly code: string;
+  readonly durationMs: number;
+  readonly startMs: number;
+}
+
+export function readAttempt({ model, upstreamStatus, message, ...of }: AttemptMessage): Attempt {
+  return {
+    model,
+    code: codeOf(of),
+    message,
+    durationMs: toMs(of.duration),
+    startMs: toMs(of.startOffset),
+    ...(upstreamStatus !== undefined && { upstreamStatus }),
+  };
+}
+
+function codeOf({ outcome, failureReason }: Pick<AttemptMessage, "outcome" | "failureReason">): string {
+  if (outcome === AttemptOutcome.SERVED) return "served";
+  return outcome === AttemptOutcome.SKIPPED ? "skipped" : failureReason.toLowerCase();
+}
+
+const toMs = (duration: Duration | undefined): number => (duration === undefined ? 0 : durationMs(duration));
