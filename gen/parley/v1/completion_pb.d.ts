@@ -4,8 +4,12 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Annotation, Audio, Message as Message$1, Part, Tool, ToolChoice } from "./message_pb.js";
+import type { Audio, Citation, Image, Message as Message$1, Part, TokenLogprob } from "./message_pb.js";
+import type { Tool, ToolChoice } from "./tool_pb.js";
+import type { Modality } from "./modality_pb.js";
+import type { ReasoningOptions } from "./reasoning_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Usage } from "./usage_pb.js";
 import type { Attempt, Report } from "./report_pb.js";
 
 /**
@@ -16,8 +20,10 @@ export declare const file_parley_v1_completion: GenFile;
 /**
  * What to complete, with which model, and how.
  *
- * A field that the chosen model's provider cannot honour is left out and named in `Report.omitted`; with `strict` it
- * is INVALID_ARGUMENT instead. Absent optional fields are left to the provider's default.
+ * Each field follows one of three rules. A value that is not valid for any model is INVALID_ARGUMENT. A field that the chosen model or its
+ * provider cannot honour is left out and listed in `Report.omitted`, or, for a value outside of its range, moved into the range and listed
+ * in `Report.clamped`; with `strict` both are INVALID_ARGUMENT. A field that says "hint" is left out without a report. Absent fields are
+ * left to the provider's default.
  *
  * @generated from message parley.v1.CompletionRequest
  */
@@ -30,244 +36,236 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   model: string;
 
   /**
-   * Required, 1 to 2,000. The conversation so far, oldest first.
-   *
-   * @generated from field: repeated parley.v1.Message messages = 2;
-   */
-  messages: Message$1[];
-
-  /**
    * Models to try, in this order, when the primary's provider is unavailable or fails before its first content. At
    * most 8 entries, of which duplicates and the primary itself are ignored. NOT_FOUND when one does not exist.
    *
-   * @generated from field: repeated string fallback_models = 3;
+   * @generated from field: repeated string fallback_models = 2;
    */
   fallbackModels: string[];
 
   /**
-   * What the answer may hold. Empty means text only. MODALITY_IMAGE needs MODALITY_TEXT beside it and a model that can
-   * make images.
+   * Required, 1 to 2,000. The conversation so far, oldest first.
    *
-   * @generated from field: repeated parley.v1.Modality modalities = 4;
+   * @generated from field: repeated parley.v1.Message messages = 3;
    */
-  modalities: Modality[];
+  messages: Message$1[];
 
   /**
-   * The most tokens to generate, reasoning included; at least 1, at most the model's `max_output_tokens`. For a
-   * fallback model with a smaller bound it is clamped and listed in `Report.clamped`.
+   * Tools that the model may call; at most 2,000.
    *
-   * @generated from field: optional int32 max_tokens = 5;
-   */
-  maxTokens?: number | undefined;
-
-  /**
-   * Randomness, 0 to 2. Absent, the provider's default counts, which is 1. Clamped (and listed) for a provider with a
-   * smaller range.
-   *
-   * @generated from field: optional double temperature = 6;
-   */
-  temperature?: number | undefined;
-
-  /**
-   * Nucleus sampling, 0 to 1.
-   *
-   * @generated from field: optional double top_p = 7;
-   */
-  topP?: number | undefined;
-
-  /**
-   * Sample only from the K most likely tokens; at least 1.
-   *
-   * @generated from field: optional int32 top_k = 34;
-   */
-  topK?: number | undefined;
-
-  /**
-   * Texts that end the answer when they are generated; at most 4, none empty. The text itself is not part of the answer;
-   * `Choice.stop_sequence` names it where the provider does.
-   *
-   * @generated from field: repeated string stop = 8;
-   */
-  stop: string[];
-
-  /**
-   * Asks for a repeatable answer, as far as the provider can give one.
-   *
-   * @generated from field: optional int64 seed = 9;
-   */
-  seed?: bigint | undefined;
-
-  /**
-   * Lowers the chance of tokens by how often they were used, -2 to 2.
-   *
-   * @generated from field: optional double frequency_penalty = 10;
-   */
-  frequencyPenalty?: number | undefined;
-
-  /**
-   * Lowers the chance of tokens that were used at all, -2 to 2.
-   *
-   * @generated from field: optional double presence_penalty = 11;
-   */
-  presencePenalty?: number | undefined;
-
-  /**
-   * Added to a token's logit, -100 to 100, by the provider's own token ID.
-   *
-   * @generated from field: map<string, double> logit_bias = 12;
-   */
-  logitBias: { [key: string]: number };
-
-  /**
-   * Whether to return log probabilities of the generated tokens.
-   *
-   * @generated from field: optional bool logprobs = 13;
-   */
-  logprobs?: boolean | undefined;
-
-  /**
-   * How many alternatives to return at each position, 0 to 20. Needs `logprobs`.
-   *
-   * @generated from field: optional int32 top_logprobs = 14;
-   */
-  topLogprobs?: number | undefined;
-
-  /**
-   * How many choices to generate. Default 1; more than 1 only where the provider can.
-   *
-   * @generated from field: optional int32 n = 15;
-   */
-  n?: number | undefined;
-
-  /**
-   * Functions the model may call.
-   *
-   * @generated from field: repeated parley.v1.Tool tools = 16;
+   * @generated from field: repeated parley.v1.Tool tools = 4;
    */
   tools: Tool[];
 
   /**
    * Which of `tools` the model should call. Default: it decides.
    *
-   * @generated from field: parley.v1.ToolChoice tool_choice = 17;
+   * @generated from field: parley.v1.ToolChoice tool_choice = 5;
    */
   toolChoice?: ToolChoice | undefined;
 
   /**
    * Whether the model may call several tools at once. Default: true.
    *
-   * @generated from field: optional bool parallel_tool_calls = 18;
+   * @generated from field: optional bool parallel_tool_calls = 6;
    */
   parallelToolCalls?: boolean | undefined;
 
   /**
+   * What the answer may hold. Empty means text only. MODALITY_IMAGE and MODALITY_AUDIO need MODALITY_TEXT beside them and a model that can
+   * make them.
+   *
+   * @generated from field: repeated parley.v1.Modality modalities = 7;
+   */
+  modalities: Modality[];
+
+  /**
    * The form of the answer's text. Default: free text.
    *
-   * @generated from field: parley.v1.ResponseFormat response_format = 19;
+   * @generated from field: parley.v1.ResponseFormat response_format = 8;
    */
   responseFormat?: ResponseFormat | undefined;
 
   /**
-   * How much the model should reason before it answers. Default: the model's own.
+   * The most tokens to generate, reasoning included; at least 1, at most the model's `max_output_tokens`. For a
+   * fallback model with a smaller bound it is clamped.
    *
-   * @generated from field: parley.v1.ReasoningEffort reasoning_effort = 20;
+   * @generated from field: optional int32 max_output_tokens = 9;
    */
-  reasoningEffort: ReasoningEffort;
+  maxOutputTokens?: number | undefined;
 
   /**
-   * How many tokens the model may spend on reasoning, as part of `max_tokens`; at least 1. Clamped to the model's range. Left out
-   * for a model that takes an effort. Not together with `reasoning_effort`.
+   * Texts that end the answer when they are generated; at most 4, none empty. The text itself is not part of the answer;
+   * `Choice.stop_sequence` names it where the provider does.
    *
-   * @generated from field: optional int32 reasoning_max_tokens = 35;
+   * @generated from field: repeated string stop_sequences = 10;
    */
-  reasoningMaxTokens?: number | undefined;
+  stopSequences: string[];
+
+  /**
+   * How many choices to generate. Default 1; at most 128. More than 1 is INVALID_ARGUMENT for a model without `multiple_choices`.
+   *
+   * @generated from field: optional int32 choice_count = 11;
+   */
+  choiceCount?: number | undefined;
+
+  /**
+   * Randomness, 0 to 2. Absent, the provider's default counts, which is 1. Clamped for a provider with a smaller range.
+   *
+   * @generated from field: optional double temperature = 12;
+   */
+  temperature?: number | undefined;
+
+  /**
+   * Nucleus sampling, 0 to 1.
+   *
+   * @generated from field: optional double top_p = 13;
+   */
+  topP?: number | undefined;
+
+  /**
+   * Sample only from the K most likely tokens; at least 1.
+   *
+   * @generated from field: optional int32 top_k = 14;
+   */
+  topK?: number | undefined;
+
+  /**
+   * Asks for a repeatable answer, as far as the provider can give one.
+   *
+   * @generated from field: optional int64 seed = 15;
+   */
+  seed?: bigint | undefined;
+
+  /**
+   * Lowers the chance of tokens by how often they were used, -2 to 2.
+   *
+   * @generated from field: optional double frequency_penalty = 16;
+   */
+  frequencyPenalty?: number | undefined;
+
+  /**
+   * Lowers the chance of tokens that were used at all, -2 to 2.
+   *
+   * @generated from field: optional double presence_penalty = 17;
+   */
+  presencePenalty?: number | undefined;
+
+  /**
+   * Added to a token's logit, -100 to 100, by the provider's own token ID.
+   *
+   * @generated from field: map<string, double> logit_bias = 18;
+   */
+  logitBias: { [key: string]: number };
+
+  /**
+   * Asks for log probabilities of the generated tokens. Absent: none.
+   *
+   * @generated from field: parley.v1.LogprobOptions logprobs = 19;
+   */
+  logprobs?: LogprobOptions | undefined;
+
+  /**
+   * How much the model should reason before it answers. Default: the model's own.
+   *
+   * @generated from field: parley.v1.ReasoningOptions reasoning = 20;
+   */
+  reasoning?: ReasoningOptions | undefined;
+
+  /**
+   * How wordy the answer should be.
+   *
+   * @generated from field: parley.v1.Verbosity verbosity = 21;
+   */
+  verbosity: Verbosity;
 
   /**
    * Wishes about generated pictures.
    *
-   * @generated from field: parley.v1.ImageOptions image_options = 21;
+   * @generated from field: parley.v1.ImageOptions image_options = 22;
    */
   imageOptions?: ImageOptions | undefined;
 
   /**
    * Required with MODALITY_AUDIO: the form of generated speech.
    *
-   * @generated from field: parley.v1.AudioOptions audio_options = 22;
+   * @generated from field: parley.v1.AudioOptions audio_options = 23;
    */
   audioOptions?: AudioOptions | undefined;
 
   /**
-   * The caller's own ID of its end user. Passed on to providers that take one.
-   *
-   * @generated from field: optional string user = 23;
-   */
-  user?: string | undefined;
-
-  /**
-   * The caller's own labels: at most 16, keys of 1 to 64 and values of up to 512 characters. Never sent to a provider
-   * that does not speak the OpenAI dialect.
-   *
-   * @generated from field: map<string, string> metadata = 24;
-   */
-  metadata: { [key: string]: string };
-
-  /**
-   * The provider's processing class, such as `auto`, `default`, `flex` or `priority`. One that the provider does not
-   * have is left out.
-   *
-   * @generated from field: optional string service_tier = 25;
-   */
-  serviceTier?: string | undefined;
-
-  /**
-   * Whether the provider may keep the completion.
-   *
-   * @generated from field: optional bool store = 26;
-   */
-  store?: boolean | undefined;
-
-  /**
-   * How wordy the answer should be. Only for providers of the OpenAI dialect.
-   *
-   * @generated from field: parley.v1.Verbosity verbosity = 27;
-   */
-  verbosity: Verbosity;
-
-  /**
    * Text that much of the answer is expected to repeat.
    *
-   * @generated from field: optional string prediction = 28;
+   * @generated from field: optional string prediction = 24;
    */
   prediction?: string | undefined;
 
   /**
-   * Groups requests that share a long prefix, for the provider's prompt cache.
+   * The caller's own ID of its end user. Providers use it to find abuse.
+   *
+   * @generated from field: optional string end_user_id = 25;
+   */
+  endUserId?: string | undefined;
+
+  /**
+   * A stable, anonymous ID of the end user for the provider's safety systems; at most 128 characters. Providers with one ID of the end
+   * user get `end_user_id`, or this one without it.
+   *
+   * @generated from field: optional string safety_identifier = 26;
+   */
+  safetyIdentifier?: string | undefined;
+
+  /**
+   * The caller's own ID of the session or conversation; at most 256 characters. Without `prompt_cache_key` it groups the requests of a
+   * session for the provider's prompt cache. Hint.
+   *
+   * @generated from field: optional string session_id = 27;
+   */
+  sessionId?: string | undefined;
+
+  /**
+   * The caller's own labels: at most 16, keys of 1 to 64 and values of up to 512 characters. Never sent to a provider
+   * that does not speak the OpenAI dialect. Hint.
+   *
+   * @generated from field: map<string, string> metadata = 28;
+   */
+  metadata: { [key: string]: string };
+
+  /**
+   * Groups requests that share a long prefix, for the provider's prompt cache. Hint.
    *
    * @generated from field: optional string prompt_cache_key = 29;
    */
   promptCacheKey?: string | undefined;
 
   /**
-   * A stable, anonymous ID of the end user for the provider's safety systems; at most 128 characters.
+   * The provider's processing class, such as `auto`, `default`, `flex` or `priority`.
    *
-   * @generated from field: optional string safety_identifier = 30;
+   * @generated from field: optional string service_tier = 30;
    */
-  safetyIdentifier?: string | undefined;
+  serviceTier?: string | undefined;
+
+  /**
+   * Whether the provider may keep the completion. False is the default everywhere and never listed.
+   *
+   * @generated from field: optional bool store = 31;
+   */
+  store?: boolean | undefined;
 
   /**
    * Further fields of one dialect, each as JSON text, by dialect and name: `openai.moderation`, `openai.prompt_cache_options`,
-   * `openai.prompt_cache_retention`, `openai.web_search_options`. Left out for providers of other dialects.
+   * `openai.prompt_cache_retention`, `openai.web_search_options`, `gemini.safety_settings`. Omitted for providers of other dialects.
    *
-   * @generated from field: map<string, string> provider_options_json = 31;
+   * @generated from field: map<string, string> provider_options_json = 32;
    */
   providerOptionsJson: { [key: string]: string };
 
   /**
-   * Refuse, with INVALID_ARGUMENT naming the field, what would otherwise be left out or clamped. A fallback model that
+   * Refuse, with INVALID_ARGUMENT naming the field, what would otherwise be omitted or clamped. A fallback model that
    * would have to do so is skipped. Fields that this version of the contract does not know are refused too; without
    * `strict` they are listed in `Report.omitted` by path and number, such as `messages[0].100`.
    *
-   * @generated from field: bool strict = 32;
+   * @generated from field: bool strict = 33;
    */
   strict: boolean;
 
@@ -276,7 +274,7 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
    * RESPONSE_TOO_LARGE, after the completion was made and charged: use Stream, whose messages are small, or raise this and the
    * client's own limit. Default: 4 MiB over gRPC, which most gRPC clients have, none over Connect. At least 1.
    *
-   * @generated from field: optional int32 max_response_bytes = 33;
+   * @generated from field: optional int32 max_response_bytes = 34;
    */
   maxResponseBytes?: number | undefined;
 };
@@ -286,6 +284,26 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
  * Use `create(CompletionRequestSchema)` to create a new message.
  */
 export declare const CompletionRequestSchema: GenMessage<CompletionRequest>;
+
+/**
+ * Asks for log probabilities.
+ *
+ * @generated from message parley.v1.LogprobOptions
+ */
+export declare type LogprobOptions = Message<"parley.v1.LogprobOptions"> & {
+  /**
+   * How many alternatives to return at each position, 0 to 20.
+   *
+   * @generated from field: int32 top_count = 1;
+   */
+  topCount: number;
+};
+
+/**
+ * Describes the message parley.v1.LogprobOptions.
+ * Use `create(LogprobOptionsSchema)` to create a new message.
+ */
+export declare const LogprobOptionsSchema: GenMessage<LogprobOptions>;
 
 /**
  * A whole completion.
@@ -377,18 +395,19 @@ export declare type Choice = Message<"parley.v1.Choice"> & {
   nativeFinishReason: string;
 
   /**
-   * Log probabilities, when asked for and given.
+   * The element of `stop_sequences` that ended the answer, where the provider names it; else empty.
    *
-   * @generated from field: parley.v1.Logprobs logprobs = 5;
-   */
-  logprobs?: Logprobs | undefined;
-
-  /**
-   * The element of `stop` that ended the answer, where the provider names it; else empty.
-   *
-   * @generated from field: string stop_sequence = 6;
+   * @generated from field: string stop_sequence = 5;
    */
   stopSequence: string;
+
+  /**
+   * What the provider says of the answer in words of its own dialect, each as JSON text, by dialect and name: `gemini.safety_ratings`,
+   * `gemini.grounding_metadata`. Not to be sent back.
+   *
+   * @generated from field: map<string, string> provider_details_json = 6;
+   */
+  providerDetailsJson: { [key: string]: string };
 };
 
 /**
@@ -444,10 +463,10 @@ export declare type CompletionChunk = Message<"parley.v1.CompletionChunk"> & {
     /**
      * A choice has ended.
      *
-     * @generated from field: parley.v1.ChoiceFinish finish = 5;
+     * @generated from field: parley.v1.ChoiceFinish choice_finish = 5;
      */
     value: ChoiceFinish;
-    case: "finish";
+    case: "choiceFinish";
   } | {
     /**
      * What the provider counted for the whole completion.
@@ -510,9 +529,9 @@ export declare type CompletionStart = Message<"parley.v1.CompletionStart"> & {
   /**
    * Time spent waiting for upstreams until the first content: all attempts, and the backoff between them.
    *
-   * @generated from field: google.protobuf.Duration upstream_time = 5;
+   * @generated from field: google.protobuf.Duration upstream_duration = 5;
    */
-  upstreamTime?: Duration | undefined;
+  upstreamDuration?: Duration | undefined;
 };
 
 /**
@@ -542,8 +561,8 @@ export declare type PartStart = Message<"parley.v1.PartStart"> & {
   partIndex: number;
 
   /**
-   * The part as it begins; deltas add to it. A tool call has its ID and name, and perhaps arguments. An image has its media type
-   * or its address; its bytes follow in deltas.
+   * The part without what deltas carry: a tool call has its ID and name, an image its media type or its address, a native block its
+   * dialect. Texts, arguments, bytes and JSON follow in deltas, also where they were known at the start.
    *
    * @generated from field: parley.v1.Part part = 3;
    */
@@ -607,28 +626,28 @@ export declare type PartDelta = Message<"parley.v1.PartDelta"> & {
     case: "refusal";
   } | {
     /**
-     * More of a tool call's arguments, or of a custom tool's input.
+     * More of a function call's arguments.
      *
-     * @generated from field: string arguments = 6;
+     * @generated from field: string arguments_json = 6;
      */
     value: string;
-    case: "arguments";
+    case: "argumentsJson";
+  } | {
+    /**
+     * More of the input of a custom tool's call.
+     *
+     * @generated from field: string custom_input = 7;
+     */
+    value: string;
+    case: "customInput";
   } | {
     /**
      * More of a recording: bytes and transcript are joined; the other fields are set once.
      *
-     * @generated from field: parley.v1.Audio audio = 7;
+     * @generated from field: parley.v1.Audio audio = 8;
      */
     value: Audio;
     case: "audio";
-  } | {
-    /**
-     * A source that the text cites.
-     *
-     * @generated from field: parley.v1.Annotation annotation = 8;
-     */
-    value: Annotation;
-    case: "annotation";
   } | {
     /**
      * More of an image's bytes, at most 512 KiB.
@@ -639,20 +658,28 @@ export declare type PartDelta = Message<"parley.v1.PartDelta"> & {
     case: "imageData";
   } | {
     /**
-     * More of a native block's JSON text. Its beginning has none.
+     * More of a native block's JSON text.
      *
-     * @generated from field: string native_json = 11;
+     * @generated from field: string native_json = 10;
      */
     value: string;
     case: "nativeJson";
+  } | {
+    /**
+     * A source that the text cites.
+     *
+     * @generated from field: parley.v1.Citation citation = 11;
+     */
+    value: Citation;
+    case: "citation";
   } | { case: undefined; value?: undefined };
 
   /**
    * Log probabilities of the tokens in this delta, when asked for and given.
    *
-   * @generated from field: parley.v1.Logprobs logprobs = 10;
+   * @generated from field: repeated parley.v1.TokenLogprob logprobs = 12;
    */
-  logprobs?: Logprobs | undefined;
+  logprobs: TokenLogprob[];
 };
 
 /**
@@ -728,6 +755,13 @@ export declare type ChoiceFinish = Message<"parley.v1.ChoiceFinish"> & {
    * @generated from field: string stop_sequence = 4;
    */
   stopSequence: string;
+
+  /**
+   * As `Choice.provider_details_json`.
+   *
+   * @generated from field: map<string, string> provider_details_json = 5;
+   */
+  providerDetailsJson: { [key: string]: string };
 };
 
 /**
@@ -868,6 +902,13 @@ export declare type ImageOptions = Message<"parley.v1.ImageOptions"> & {
    * @generated from field: string size = 2;
    */
   size: string;
+
+  /**
+   * For an edit of the last image of the request: an image of the same size, whose transparent pixels are the ones to change.
+   *
+   * @generated from field: parley.v1.Image mask = 3;
+   */
+  mask?: Image | undefined;
 };
 
 /**
@@ -902,171 +943,6 @@ export declare type AudioOptions = Message<"parley.v1.AudioOptions"> & {
  * Use `create(AudioOptionsSchema)` to create a new message.
  */
 export declare const AudioOptionsSchema: GenMessage<AudioOptions>;
-
-/**
- * What was counted for a completion.
- *
- * @generated from message parley.v1.Usage
- */
-export declare type Usage = Message<"parley.v1.Usage"> & {
-  /**
-   * Tokens of the request, cached ones included.
-   *
-   * @generated from field: int32 prompt_tokens = 1;
-   */
-  promptTokens: number;
-
-  /**
-   * Tokens of the answer, reasoning included.
-   *
-   * @generated from field: int32 completion_tokens = 2;
-   */
-  completionTokens: number;
-
-  /**
-   * Both together.
-   *
-   * @generated from field: int32 total_tokens = 3;
-   */
-  totalTokens: number;
-
-  /**
-   * Of the prompt: read from the provider's cache.
-   *
-   * @generated from field: optional int32 cached_tokens = 4;
-   */
-  cachedTokens?: number | undefined;
-
-  /**
-   * Of the prompt: written to the provider's cache.
-   *
-   * @generated from field: optional int32 cache_write_tokens = 5;
-   */
-  cacheWriteTokens?: number | undefined;
-
-  /**
-   * Of the completion: reasoning.
-   *
-   * @generated from field: optional int32 reasoning_tokens = 6;
-   */
-  reasoningTokens?: number | undefined;
-
-  /**
-   * Of the prompt: audio.
-   *
-   * @generated from field: optional int32 prompt_audio_tokens = 7;
-   */
-  promptAudioTokens?: number | undefined;
-
-  /**
-   * Of the prompt: pictures.
-   *
-   * @generated from field: optional int32 prompt_image_tokens = 8;
-   */
-  promptImageTokens?: number | undefined;
-
-  /**
-   * Of the completion: audio.
-   *
-   * @generated from field: optional int32 completion_audio_tokens = 9;
-   */
-  completionAudioTokens?: number | undefined;
-
-  /**
-   * Of the completion: pictures.
-   *
-   * @generated from field: optional int32 completion_image_tokens = 10;
-   */
-  completionImageTokens?: number | undefined;
-
-  /**
-   * Of `prediction`: tokens that the answer did repeat.
-   *
-   * @generated from field: optional int32 accepted_prediction_tokens = 11;
-   */
-  acceptedPredictionTokens?: number | undefined;
-
-  /**
-   * Of `prediction`: tokens that it did not, billed all the same.
-   *
-   * @generated from field: optional int32 rejected_prediction_tokens = 12;
-   */
-  rejectedPredictionTokens?: number | undefined;
-};
-
-/**
- * Describes the message parley.v1.Usage.
- * Use `create(UsageSchema)` to create a new message.
- */
-export declare const UsageSchema: GenMessage<Usage>;
-
-/**
- * Log probabilities of generated tokens.
- *
- * @generated from message parley.v1.Logprobs
- */
-export declare type Logprobs = Message<"parley.v1.Logprobs"> & {
-  /**
-   * Of the answer's text.
-   *
-   * @generated from field: repeated parley.v1.TokenLogprob content = 1;
-   */
-  content: TokenLogprob[];
-
-  /**
-   * Of its refusal.
-   *
-   * @generated from field: repeated parley.v1.TokenLogprob refusal = 2;
-   */
-  refusal: TokenLogprob[];
-};
-
-/**
- * Describes the message parley.v1.Logprobs.
- * Use `create(LogprobsSchema)` to create a new message.
- */
-export declare const LogprobsSchema: GenMessage<Logprobs>;
-
-/**
- * One generated token.
- *
- * @generated from message parley.v1.TokenLogprob
- */
-export declare type TokenLogprob = Message<"parley.v1.TokenLogprob"> & {
-  /**
-   * The token as text.
-   *
-   * @generated from field: string token = 1;
-   */
-  token: string;
-
-  /**
-   * Its natural logarithmic probability.
-   *
-   * @generated from field: double logprob = 2;
-   */
-  logprob: number;
-
-  /**
-   * Its UTF-8 bytes; absent when the token has none of its own.
-   *
-   * @generated from field: optional bytes bytes = 3;
-   */
-  bytes?: Uint8Array | undefined;
-
-  /**
-   * The likeliest tokens at this position.
-   *
-   * @generated from field: repeated parley.v1.TokenLogprob top = 4;
-   */
-  top: TokenLogprob[];
-};
-
-/**
- * Describes the message parley.v1.TokenLogprob.
- * Use `create(TokenLogprobSchema)` to create a new message.
- */
-export declare const TokenLogprobSchema: GenMessage<TokenLogprob>;
 
 /**
  * How wordy an answer should be.
@@ -1129,7 +1005,7 @@ export enum FinishReason {
   STOP = 1,
 
   /**
-   * `max_tokens` or the context window was used up.
+   * `max_output_tokens` or the context window was used up.
    *
    * @generated from enum value: FINISH_REASON_LENGTH = 2;
    */
@@ -1170,114 +1046,6 @@ export enum FinishReason {
 export declare const FinishReasonSchema: GenEnum<FinishReason>;
 
 /**
- * What an answer may hold.
- *
- * @generated from enum parley.v1.Modality
- */
-export enum Modality {
-  /**
-   * Not a modality: INVALID_ARGUMENT in a request.
-   *
-   * @generated from enum value: MODALITY_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * Text.
-   *
-   * @generated from enum value: MODALITY_TEXT = 1;
-   */
-  TEXT = 1,
-
-  /**
-   * Pictures.
-   *
-   * @generated from enum value: MODALITY_IMAGE = 2;
-   */
-  IMAGE = 2,
-
-  /**
-   * Speech.
-   *
-   * @generated from enum value: MODALITY_AUDIO = 3;
-   */
-  AUDIO = 3,
-}
-
-/**
- * Describes the enum parley.v1.Modality.
- */
-export declare const ModalitySchema: GenEnum<Modality>;
-
-/**
- * How much a model should reason before it answers. Mapped to the nearest level that the model has.
- *
- * @generated from enum parley.v1.ReasoningEffort
- */
-export enum ReasoningEffort {
-  /**
-   * Left to the model.
-   *
-   * @generated from enum value: REASONING_EFFORT_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * Not at all, where that can be chosen.
-   *
-   * @generated from enum value: REASONING_EFFORT_NONE = 1;
-   */
-  NONE = 1,
-
-  /**
-   * As little as possible.
-   *
-   * @generated from enum value: REASONING_EFFORT_MINIMAL = 2;
-   */
-  MINIMAL = 2,
-
-  /**
-   * A little.
-   *
-   * @generated from enum value: REASONING_EFFORT_LOW = 3;
-   */
-  LOW = 3,
-
-  /**
-   * Some.
-   *
-   * @generated from enum value: REASONING_EFFORT_MEDIUM = 4;
-   */
-  MEDIUM = 4,
-
-  /**
-   * Much.
-   *
-   * @generated from enum value: REASONING_EFFORT_HIGH = 5;
-   */
-  HIGH = 5,
-
-  /**
-   * Very much.
-   *
-   * @generated from enum value: REASONING_EFFORT_XHIGH = 6;
-   */
-  XHIGH = 6,
-
-  /**
-   * As much as the model can.
-   *
-   * @generated from enum value: REASONING_EFFORT_MAX = 7;
-   */
-  MAX = 7,
-}
-
-/**
- * Describes the enum parley.v1.ReasoningEffort.
- */
-export declare const ReasoningEffortSchema: GenEnum<ReasoningEffort>;
-
-/**
  * Runs completions: a conversation goes in, a model's answer comes out.
  *
  * Authentication: every call carries an API key as metadata, `authorization: Bearer sk_…`. Without a valid key a call
@@ -1288,7 +1056,8 @@ export declare const ReasoningEffortSchema: GenEnum<ReasoningEffort>;
  * sent its token count, at the latest after `timeouts.settle_ms` of the gateway's configuration (2 s unless it says otherwise).
  *
  * Errors are statuses with details: `google.rpc.ErrorInfo` (`domain` is "parley", `reason` is the failure code in upper
- * case, such as MODEL_NOT_FOUND; calls that a gRPC library or a proxy refuses have no details), `google.rpc.BadRequest` (INVALID_ARGUMENT: the offending fields),
+ * case, such as MODEL_NOT_FOUND, see `ErrorReason`; calls that a gRPC library or a proxy refuses have no details), `google.rpc.BadRequest`
+ * (INVALID_ARGUMENT: the offending fields),
  * `google.rpc.RetryInfo` (when waiting helps), and `parley.v1.AttemptList` (when upstream models were tried). The full
  * table stands in docs/errors.md.
  *
@@ -1299,10 +1068,11 @@ export declare const ReasoningEffortSchema: GenEnum<ReasoningEffort>;
  * `-reset-requests`, and the same with `-tokens`). A call that fails before its first message has `x-request-id` and the
  * limits in its trailers.
  *
- * Retries: a failed call has `grpc-retry-pushback-ms` in its trailers: the milliseconds to wait, or -1 when a retry does
- * not help or the deadline would pass before it. `service_config.json` beside this file is a service config with timeouts and a retry policy.
+ * Retries: `grpc-retry-pushback-ms` in the trailers of a failed call is for retry policies of gRPC libraries: the milliseconds to wait, or
+ * -1 when a retry does not help or the deadline would pass before it. `google.rpc.RetryInfo` has the same wait for programs that retry
+ * by themselves, also where no retry fits before the deadline. `service_config.json` beside this file is a service config with timeouts and a retry policy.
  *
- * Message size: messages of a stream have at most 1 MiB, because images arrive in pieces. A whole completion with an image may
+ * Message size: a request has at most 32 MiB. Messages of a stream have at most 1 MiB, because images arrive in pieces. A whole completion with an image may
  * exceed the 4 MiB that most gRPC clients receive at most: see `CompletionRequest.max_response_bytes`.
  *
  * @generated from service parley.v1.CompletionService
@@ -1322,7 +1092,7 @@ export declare const CompletionService: GenService<{
    * Runs one completion and returns it in pieces while it is made.
    *
    * The chunks follow one grammar: one `start`; for each part of a choice one `part_start`, any number of `part_delta` and one
-   * `part_finish`; after the parts of a choice its `finish`; at most one `usage`; one `report`. Parts of a choice are numbered
+   * `part_finish`; after the parts of a choice its `choice_finish`; at most one `usage`; one `report`. Parts of a choice are numbered
    * in the order of their start; tool calls, and parts of different choices, may overlap. Nothing is sent before the first content
    * is available, so that a fallback stays invisible. After that a failure ends the call with a non-OK status; a call that ends
    * with OK is complete.

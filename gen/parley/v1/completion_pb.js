@@ -5,13 +5,17 @@
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_parley_v1_message } from "./message_pb.js";
+import { file_parley_v1_modality } from "./modality_pb.js";
+import { file_parley_v1_reasoning } from "./reasoning_pb.js";
 import { file_parley_v1_report } from "./report_pb.js";
+import { file_parley_v1_tool } from "./tool_pb.js";
+import { file_parley_v1_usage } from "./usage_pb.js";
 
 /**
  * Describes the file parley/v1/completion.proto.
  */
 export const file_parley_v1_completion = /*@__PURE__*/
-  fileDesc("ChpwYXJsZXkvdjEvY29tcGxldGlvbi5wcm90bxIJcGFybGV5LnYxIvsMChFDb21wbGV0aW9uUmVxdWVzdBINCgVtb2RlbBgBIAEoCRIkCghtZXNzYWdlcxgCIAMoCzISLnBhcmxleS52MS5NZXNzYWdlEhcKD2ZhbGxiYWNrX21vZGVscxgDIAMoCRInCgptb2RhbGl0aWVzGAQgAygOMhMucGFybGV5LnYxLk1vZGFsaXR5EhcKCm1heF90b2tlbnMYBSABKAVIAIgBARIYCgt0ZW1wZXJhdHVyZRgGIAEoAUgBiAEBEhIKBXRvcF9wGAcgASgBSAKIAQESEgoFdG9wX2sYIiABKAVIA4gBARIMCgRzdG9wGAggAygJEhEKBHNlZWQYCSABKANIBIgBARIeChFmcmVxdWVuY3lfcGVuYWx0eRgKIAEoAUgFiAEBEh0KEHByZXNlbmNlX3BlbmFsdHkYCyABKAFIBogBARI/Cgpsb2dpdF9iaWFzGAwgAygLMisucGFybGV5LnYxLkNvbXBsZXRpb25SZXF1ZXN0LkxvZ2l0Qmlhc0VudHJ5EhUKCGxvZ3Byb2JzGA0gASgISAeIAQESGQoMdG9wX2xvZ3Byb2JzGA4gASgFSAiIAQESDgoBbhgPIAEoBUgJiAEBEh4KBXRvb2xzGBAgAygLMg8ucGFybGV5LnYxLlRvb2wSKgoLdG9vbF9jaG9pY2UYESABKAsyFS5wYXJsZXkudjEuVG9vbENob2ljZRIgChNwYXJhbGxlbF90b29sX2NhbGxzGBIgASgISAqIAQESMgoPcmVzcG9uc2VfZm9ybWF0GBMgASgLMhkucGFybGV5LnYxLlJlc3BvbnNlRm9ybWF0EjQKEHJlYXNvbmluZ19lZmZvcnQYFCABKA4yGi5wYXJsZXkudjEuUmVhc29uaW5nRWZmb3J0EiEKFHJlYXNvbmluZ19tYXhfdG9rZW5zGCMgASgFSAuIAQESLgoNaW1hZ2Vfb3B0aW9ucxgVIAEoCzIXLnBhcmxleS52MS5JbWFnZU9wdGlvbnMSLgoNYXVkaW9fb3B0aW9ucxgWIAEoCzIXLnBhcmxleS52MS5BdWRpb09wdGlvbnMSEQoEdXNlchgXIAEoCUgMiAEBEjwKCG1ldGFkYXRhGBggAygLMioucGFybGV5LnYxLkNvbXBsZXRpb25SZXF1ZXN0Lk1ldGFkYXRhRW50cnkSGQoMc2VydmljZV90aWVyGBkgASgJSA2IAQESEgoFc3RvcmUYGiABKAhIDogBARInCgl2ZXJib3NpdHkYGyABKA4yFC5wYXJsZXkudjEuVmVyYm9zaXR5EhcKCnByZWRpY3Rpb24YHCABKAlID4gBARIdChBwcm9tcHRfY2FjaGVfa2V5GB0gASgJSBCIAQESHgoRc2FmZXR5X2lkZW50aWZpZXIYHiABKAlIEYgBARJUChVwcm92aWRlcl9vcHRpb25zX2pzb24YHyADKAsyNS5wYXJsZXkudjEuQ29tcGxldGlvblJlcXVlc3QuUHJvdmlkZXJPcHRpb25zSnNvbkVudHJ5Eg4KBnN0cmljdBggIAEoCBIfChJtYXhfcmVzcG9uc2VfYnl0ZXMYISABKAVIEogBARowCg5Mb2dpdEJpYXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAE6AjgBGi8KDU1ldGFkYXRhRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARo6ChhQcm92aWRlck9wdGlvbnNKc29uRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUINCgtfbWF4X3Rva2Vuc0IOCgxfdGVtcGVyYXR1cmVCCAoGX3RvcF9wQggKBl90b3Bfa0IHCgVfc2VlZEIUChJfZnJlcXVlbmN5X3BlbmFsdHlCEwoRX3ByZXNlbmNlX3BlbmFsdHlCCwoJX2xvZ3Byb2JzQg8KDV90b3BfbG9ncHJvYnNCBAoCX25CFgoUX3BhcmFsbGVsX3Rvb2xfY2FsbHNCFwoVX3JlYXNvbmluZ19tYXhfdG9rZW5zQgcKBV91c2VyQg8KDV9zZXJ2aWNlX3RpZXJCCAoGX3N0b3JlQg0KC19wcmVkaWN0aW9uQhMKEV9wcm9tcHRfY2FjaGVfa2V5QhQKEl9zYWZldHlfaWRlbnRpZmllckIVChNfbWF4X3Jlc3BvbnNlX2J5dGVzIsABCgpDb21wbGV0aW9uEgoKAmlkGAEgASgJEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVtb2RlbBgDIAEoCRIiCgdjaG9pY2VzGAQgAygLMhEucGFybGV5LnYxLkNob2ljZRIfCgV1c2FnZRgFIAEoCzIQLnBhcmxleS52MS5Vc2FnZRIhCgZyZXBvcnQYBiABKAsyES5wYXJsZXkudjEuUmVwb3J0IsgBCgZDaG9pY2USDQoFaW5kZXgYASABKAUSIwoHbWVzc2FnZRgCIAEoCzISLnBhcmxleS52MS5NZXNzYWdlEi4KDWZpbmlzaF9yZWFzb24YAyABKA4yFy5wYXJsZXkudjEuRmluaXNoUmVhc29uEhwKFG5hdGl2ZV9maW5pc2hfcmVhc29uGAQgASgJEiUKCGxvZ3Byb2JzGAUgASgLMhMucGFybGV5LnYxLkxvZ3Byb2JzEhUKDXN0b3Bfc2VxdWVuY2UYBiABKAkiwAIKD0NvbXBsZXRpb25DaHVuaxIrCgVzdGFydBgBIAEoCzIaLnBhcmxleS52MS5Db21wbGV0aW9uU3RhcnRIABIqCgpwYXJ0X3N0YXJ0GAIgASgLMhQucGFybGV5LnYxLlBhcnRTdGFydEgAEioKCnBhcnRfZGVsdGEYAyABKAsyFC5wYXJsZXkudjEuUGFydERlbHRhSAASLAoLcGFydF9maW5pc2gYBCABKAsyFS5wYXJsZXkudjEuUGFydEZpbmlzaEgAEikKBmZpbmlzaBgFIAEoCzIXLnBhcmxleS52MS5DaG9pY2VGaW5pc2hIABIhCgV1c2FnZRgGIAEoCzIQLnBhcmxleS52MS5Vc2FnZUgAEiMKBnJlcG9ydBgHIAEoCzIRLnBhcmxleS52MS5SZXBvcnRIAEIHCgVldmVudCK1AQoPQ29tcGxldGlvblN0YXJ0EgoKAmlkGAEgASgJEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVtb2RlbBgDIAEoCRIkCghhdHRlbXB0cxgEIAMoCzISLnBhcmxleS52MS5BdHRlbXB0EjAKDXVwc3RyZWFtX3RpbWUYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iVAoJUGFydFN0YXJ0EhQKDGNob2ljZV9pbmRleBgBIAEoBRISCgpwYXJ0X2luZGV4GAIgASgFEh0KBHBhcnQYAyABKAsyDy5wYXJsZXkudjEuUGFydCKxAgoJUGFydERlbHRhEhQKDGNob2ljZV9pbmRleBgBIAEoBRISCgpwYXJ0X2luZGV4GAIgASgFEg4KBHRleHQYAyABKAlIABITCglyZWFzb25pbmcYBCABKAlIABIRCgdyZWZ1c2FsGAUgASgJSAASEwoJYXJndW1lbnRzGAYgASgJSAASIQoFYXVkaW8YByABKAsyEC5wYXJsZXkudjEuQXVkaW9IABIrCgphbm5vdGF0aW9uGAggASgLMhUucGFybGV5LnYxLkFubm90YXRpb25IABIUCgppbWFnZV9kYXRhGAkgASgMSAASFQoLbmF0aXZlX2pzb24YCyABKAlIABIlCghsb2dwcm9icxgKIAEoCzITLnBhcmxleS52MS5Mb2dwcm9ic0IJCgdjb250ZW50IkkKClBhcnRGaW5pc2gSFAoMY2hvaWNlX2luZGV4GAEgASgFEhIKCnBhcnRfaW5kZXgYAiABKAUSEQoJc2lnbmF0dXJlGAMgASgJIokBCgxDaG9pY2VGaW5pc2gSFAoMY2hvaWNlX2luZGV4GAEgASgFEi4KDWZpbmlzaF9yZWFzb24YAiABKA4yFy5wYXJsZXkudjEuRmluaXNoUmVhc29uEhwKFG5hdGl2ZV9maW5pc2hfcmVhc29uGAMgASgJEhUKDXN0b3Bfc2VxdWVuY2UYBCABKAkiqQEKDlJlc3BvbnNlRm9ybWF0EiUKBHRleHQYASABKAsyFS5wYXJsZXkudjEuVGV4dEZvcm1hdEgAEjIKC2pzb25fb2JqZWN0GAIgASgLMhsucGFybGV5LnYxLkpzb25PYmplY3RGb3JtYXRIABIyCgtqc29uX3NjaGVtYRgDIAEoCzIbLnBhcmxleS52MS5Kc29uU2NoZW1hRm9ybWF0SABCCAoGZm9ybWF0IgwKClRleHRGb3JtYXQiEgoQSnNvbk9iamVjdEZvcm1hdCJqChBKc29uU2NoZW1hRm9ybWF0EgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSEwoLc2NoZW1hX2pzb24YAyABKAkSEwoGc3RyaWN0GAQgASgISACIAQFCCQoHX3N0cmljdCIyCgxJbWFnZU9wdGlvbnMSFAoMYXNwZWN0X3JhdGlvGAEgASgJEgwKBHNpemUYAiABKAkiLQoMQXVkaW9PcHRpb25zEg4KBmZvcm1hdBgBIAEoCRINCgV2b2ljZRgCIAEoCSLxBAoFVXNhZ2USFQoNcHJvbXB0X3Rva2VucxgBIAEoBRIZChFjb21wbGV0aW9uX3Rva2VucxgCIAEoBRIUCgx0b3RhbF90b2tlbnMYAyABKAUSGgoNY2FjaGVkX3Rva2VucxgEIAEoBUgAiAEBEh8KEmNhY2hlX3dyaXRlX3Rva2VucxgFIAEoBUgBiAEBEh0KEHJlYXNvbmluZ190b2tlbnMYBiABKAVIAogBARIgChNwcm9tcHRfYXVkaW9fdG9rZW5zGAcgASgFSAOIAQESIAoTcHJvbXB0X2ltYWdlX3Rva2VucxgIIAEoBUgEiAEBEiQKF2NvbXBsZXRpb25fYXVkaW9fdG9rZW5zGAkgASgFSAWIAQESJAoXY29tcGxldGlvbl9pbWFnZV90b2tlbnMYCiABKAVIBogBARInChphY2NlcHRlZF9wcmVkaWN0aW9uX3Rva2VucxgLIAEoBUgHiAEBEicKGnJlamVjdGVkX3ByZWRpY3Rpb25fdG9rZW5zGAwgASgFSAiIAQFCEAoOX2NhY2hlZF90b2tlbnNCFQoTX2NhY2hlX3dyaXRlX3Rva2Vuc0ITChFfcmVhc29uaW5nX3Rva2Vuc0IWChRfcHJvbXB0X2F1ZGlvX3Rva2Vuc0IWChRfcHJvbXB0X2ltYWdlX3Rva2Vuc0IaChhfY29tcGxldGlvbl9hdWRpb190b2tlbnNCGgoYX2NvbXBsZXRpb25faW1hZ2VfdG9rZW5zQh0KG19hY2NlcHRlZF9wcmVkaWN0aW9uX3Rva2Vuc0IdChtfcmVqZWN0ZWRfcHJlZGljdGlvbl90b2tlbnMiXgoITG9ncHJvYnMSKAoHY29udGVudBgBIAMoCzIXLnBhcmxleS52MS5Ub2tlbkxvZ3Byb2ISKAoHcmVmdXNhbBgCIAMoCzIXLnBhcmxleS52MS5Ub2tlbkxvZ3Byb2IicgoMVG9rZW5Mb2dwcm9iEg0KBXRva2VuGAEgASgJEg8KB2xvZ3Byb2IYAiABKAESEgoFYnl0ZXMYAyABKAxIAIgBARIkCgN0b3AYBCADKAsyFy5wYXJsZXkudjEuVG9rZW5Mb2dwcm9iQggKBl9ieXRlcypjCglWZXJib3NpdHkSGQoVVkVSQk9TSVRZX1VOU1BFQ0lGSUVEEAASEQoNVkVSQk9TSVRZX0xPVxABEhQKEFZFUkJPU0lUWV9NRURJVU0QAhISCg5WRVJCT1NJVFlfSElHSBADKtEBCgxGaW5pc2hSZWFzb24SHQoZRklOSVNIX1JFQVNPTl9VTlNQRUNJRklFRBAAEhYKEkZJTklTSF9SRUFTT05fU1RPUBABEhgKFEZJTklTSF9SRUFTT05fTEVOR1RIEAISHAoYRklOSVNIX1JFQVNPTl9UT09MX0NBTExTEAMSIAocRklOSVNIX1JFQVNPTl9DT05URU5UX0ZJTFRFUhAEEhcKE0ZJTklTSF9SRUFTT05fT1RIRVIQBRIXChNGSU5JU0hfUkVBU09OX1BBVVNFEAYqXwoITW9kYWxpdHkSGAoUTU9EQUxJVFlfVU5TUEVDSUZJRUQQABIRCg1NT0RBTElUWV9URVhUEAESEgoOTU9EQUxJVFlfSU1BR0UQAhISCg5NT0RBTElUWV9BVURJTxADKvQBCg9SZWFzb25pbmdFZmZvcnQSIAocUkVBU09OSU5HX0VGRk9SVF9VTlNQRUNJRklFRBAAEhkKFVJFQVNPTklOR19FRkZPUlRfTk9ORRABEhwKGFJFQVNPTklOR19FRkZPUlRfTUlOSU1BTBACEhgKFFJFQVNPTklOR19FRkZPUlRfTE9XEAMSGwoXUkVBU09OSU5HX0VGRk9SVF9NRURJVU0QBBIZChVSRUFTT05JTkdfRUZGT1JUX0hJR0gQBRIaChZSRUFTT05JTkdfRUZGT1JUX1hISUdIEAYSGAoUUkVBU09OSU5HX0VGRk9SVF9NQVgQBzKYAQoRQ29tcGxldGlvblNlcnZpY2USPQoGQ3JlYXRlEhwucGFybGV5LnYxLkNvbXBsZXRpb25SZXF1ZXN0GhUucGFybGV5LnYxLkNvbXBsZXRpb24SRAoGU3RyZWFtEhwucGFybGV5LnYxLkNvbXBsZXRpb25SZXF1ZXN0GhoucGFybGV5LnYxLkNvbXBsZXRpb25DaHVuazABQj8KDWRldi5wYXJsZXkudjFQAVogcGFybGV5LmRldi9nby9wYXJsZXkvdjE7cGFybGV5djGqAglQYXJsZXkuVjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_parley_v1_message, file_parley_v1_report]);
+  fileDesc("ChpwYXJsZXkvdjEvY29tcGxldGlvbi5wcm90bxIJcGFybGV5LnYxIvoMChFDb21wbGV0aW9uUmVxdWVzdBINCgVtb2RlbBgBIAEoCRIXCg9mYWxsYmFja19tb2RlbHMYAiADKAkSJAoIbWVzc2FnZXMYAyADKAsyEi5wYXJsZXkudjEuTWVzc2FnZRIeCgV0b29scxgEIAMoCzIPLnBhcmxleS52MS5Ub29sEioKC3Rvb2xfY2hvaWNlGAUgASgLMhUucGFybGV5LnYxLlRvb2xDaG9pY2USIAoTcGFyYWxsZWxfdG9vbF9jYWxscxgGIAEoCEgAiAEBEicKCm1vZGFsaXRpZXMYByADKA4yEy5wYXJsZXkudjEuTW9kYWxpdHkSMgoPcmVzcG9uc2VfZm9ybWF0GAggASgLMhkucGFybGV5LnYxLlJlc3BvbnNlRm9ybWF0Eh4KEW1heF9vdXRwdXRfdG9rZW5zGAkgASgFSAGIAQESFgoOc3RvcF9zZXF1ZW5jZXMYCiADKAkSGQoMY2hvaWNlX2NvdW50GAsgASgFSAKIAQESGAoLdGVtcGVyYXR1cmUYDCABKAFIA4gBARISCgV0b3BfcBgNIAEoAUgEiAEBEhIKBXRvcF9rGA4gASgFSAWIAQESEQoEc2VlZBgPIAEoA0gGiAEBEh4KEWZyZXF1ZW5jeV9wZW5hbHR5GBAgASgBSAeIAQESHQoQcHJlc2VuY2VfcGVuYWx0eRgRIAEoAUgIiAEBEj8KCmxvZ2l0X2JpYXMYEiADKAsyKy5wYXJsZXkudjEuQ29tcGxldGlvblJlcXVlc3QuTG9naXRCaWFzRW50cnkSKwoIbG9ncHJvYnMYEyABKAsyGS5wYXJsZXkudjEuTG9ncHJvYk9wdGlvbnMSLgoJcmVhc29uaW5nGBQgASgLMhsucGFybGV5LnYxLlJlYXNvbmluZ09wdGlvbnMSJwoJdmVyYm9zaXR5GBUgASgOMhQucGFybGV5LnYxLlZlcmJvc2l0eRIuCg1pbWFnZV9vcHRpb25zGBYgASgLMhcucGFybGV5LnYxLkltYWdlT3B0aW9ucxIuCg1hdWRpb19vcHRpb25zGBcgASgLMhcucGFybGV5LnYxLkF1ZGlvT3B0aW9ucxIXCgpwcmVkaWN0aW9uGBggASgJSAmIAQESGAoLZW5kX3VzZXJfaWQYGSABKAlICogBARIeChFzYWZldHlfaWRlbnRpZmllchgaIAEoCUgLiAEBEhcKCnNlc3Npb25faWQYGyABKAlIDIgBARI8CghtZXRhZGF0YRgcIAMoCzIqLnBhcmxleS52MS5Db21wbGV0aW9uUmVxdWVzdC5NZXRhZGF0YUVudHJ5Eh0KEHByb21wdF9jYWNoZV9rZXkYHSABKAlIDYgBARIZCgxzZXJ2aWNlX3RpZXIYHiABKAlIDogBARISCgVzdG9yZRgfIAEoCEgPiAEBElQKFXByb3ZpZGVyX29wdGlvbnNfanNvbhggIAMoCzI1LnBhcmxleS52MS5Db21wbGV0aW9uUmVxdWVzdC5Qcm92aWRlck9wdGlvbnNKc29uRW50cnkSDgoGc3RyaWN0GCEgASgIEh8KEm1heF9yZXNwb25zZV9ieXRlcxgiIAEoBUgQiAEBGjAKDkxvZ2l0Qmlhc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoAToCOAEaLwoNTWV0YWRhdGFFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGjoKGFByb3ZpZGVyT3B0aW9uc0pzb25FbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQhYKFF9wYXJhbGxlbF90b29sX2NhbGxzQhQKEl9tYXhfb3V0cHV0X3Rva2Vuc0IPCg1fY2hvaWNlX2NvdW50Qg4KDF90ZW1wZXJhdHVyZUIICgZfdG9wX3BCCAoGX3RvcF9rQgcKBV9zZWVkQhQKEl9mcmVxdWVuY3lfcGVuYWx0eUITChFfcHJlc2VuY2VfcGVuYWx0eUINCgtfcHJlZGljdGlvbkIOCgxfZW5kX3VzZXJfaWRCFAoSX3NhZmV0eV9pZGVudGlmaWVyQg0KC19zZXNzaW9uX2lkQhMKEV9wcm9tcHRfY2FjaGVfa2V5Qg8KDV9zZXJ2aWNlX3RpZXJCCAoGX3N0b3JlQhUKE19tYXhfcmVzcG9uc2VfYnl0ZXMiIwoOTG9ncHJvYk9wdGlvbnMSEQoJdG9wX2NvdW50GAEgASgFIsABCgpDb21wbGV0aW9uEgoKAmlkGAEgASgJEi8KC2NyZWF0ZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVtb2RlbBgDIAEoCRIiCgdjaG9pY2VzGAQgAygLMhEucGFybGV5LnYxLkNob2ljZRIfCgV1c2FnZRgFIAEoCzIQLnBhcmxleS52MS5Vc2FnZRIhCgZyZXBvcnQYBiABKAsyES5wYXJsZXkudjEuUmVwb3J0IqgCCgZDaG9pY2USDQoFaW5kZXgYASABKAUSIwoHbWVzc2FnZRgCIAEoCzISLnBhcmxleS52MS5NZXNzYWdlEi4KDWZpbmlzaF9yZWFzb24YAyABKA4yFy5wYXJsZXkudjEuRmluaXNoUmVhc29uEhwKFG5hdGl2ZV9maW5pc2hfcmVhc29uGAQgASgJEhUKDXN0b3Bfc2VxdWVuY2UYBSABKAkSSQoVcHJvdmlkZXJfZGV0YWlsc19qc29uGAYgAygLMioucGFybGV5LnYxLkNob2ljZS5Qcm92aWRlckRldGFpbHNKc29uRW50cnkaOgoYUHJvdmlkZXJEZXRhaWxzSnNvbkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEixwIKD0NvbXBsZXRpb25DaHVuaxIrCgVzdGFydBgBIAEoCzIaLnBhcmxleS52MS5Db21wbGV0aW9uU3RhcnRIABIqCgpwYXJ0X3N0YXJ0GAIgASgLMhQucGFybGV5LnYxLlBhcnRTdGFydEgAEioKCnBhcnRfZGVsdGEYAyABKAsyFC5wYXJsZXkudjEuUGFydERlbHRhSAASLAoLcGFydF9maW5pc2gYBCABKAsyFS5wYXJsZXkudjEuUGFydEZpbmlzaEgAEjAKDWNob2ljZV9maW5pc2gYBSABKAsyFy5wYXJsZXkudjEuQ2hvaWNlRmluaXNoSAASIQoFdXNhZ2UYBiABKAsyEC5wYXJsZXkudjEuVXNhZ2VIABIjCgZyZXBvcnQYByABKAsyES5wYXJsZXkudjEuUmVwb3J0SABCBwoFZXZlbnQiuQEKD0NvbXBsZXRpb25TdGFydBIKCgJpZBgBIAEoCRIvCgtjcmVhdGVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFbW9kZWwYAyABKAkSJAoIYXR0ZW1wdHMYBCADKAsyEi5wYXJsZXkudjEuQXR0ZW1wdBI0ChF1cHN0cmVhbV9kdXJhdGlvbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJUCglQYXJ0U3RhcnQSFAoMY2hvaWNlX2luZGV4GAEgASgFEhIKCnBhcnRfaW5kZXgYAiABKAUSHQoEcGFydBgDIAEoCzIPLnBhcmxleS52MS5QYXJ0Is4CCglQYXJ0RGVsdGESFAoMY2hvaWNlX2luZGV4GAEgASgFEhIKCnBhcnRfaW5kZXgYAiABKAUSDgoEdGV4dBgDIAEoCUgAEhMKCXJlYXNvbmluZxgEIAEoCUgAEhEKB3JlZnVzYWwYBSABKAlIABIYCg5hcmd1bWVudHNfanNvbhgGIAEoCUgAEhYKDGN1c3RvbV9pbnB1dBgHIAEoCUgAEiEKBWF1ZGlvGAggASgLMhAucGFybGV5LnYxLkF1ZGlvSAASFAoKaW1hZ2VfZGF0YRgJIAEoDEgAEhUKC25hdGl2ZV9qc29uGAogASgJSAASJwoIY2l0YXRpb24YCyABKAsyEy5wYXJsZXkudjEuQ2l0YXRpb25IABIpCghsb2dwcm9icxgMIAMoCzIXLnBhcmxleS52MS5Ub2tlbkxvZ3Byb2JCCQoHY29udGVudCJJCgpQYXJ0RmluaXNoEhQKDGNob2ljZV9pbmRleBgBIAEoBRISCgpwYXJ0X2luZGV4GAIgASgFEhEKCXNpZ25hdHVyZRgDIAEoCSKWAgoMQ2hvaWNlRmluaXNoEhQKDGNob2ljZV9pbmRleBgBIAEoBRIuCg1maW5pc2hfcmVhc29uGAIgASgOMhcucGFybGV5LnYxLkZpbmlzaFJlYXNvbhIcChRuYXRpdmVfZmluaXNoX3JlYXNvbhgDIAEoCRIVCg1zdG9wX3NlcXVlbmNlGAQgASgJEk8KFXByb3ZpZGVyX2RldGFpbHNfanNvbhgFIAMoCzIwLnBhcmxleS52MS5DaG9pY2VGaW5pc2guUHJvdmlkZXJEZXRhaWxzSnNvbkVudHJ5GjoKGFByb3ZpZGVyRGV0YWlsc0pzb25FbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIqkBCg5SZXNwb25zZUZvcm1hdBIlCgR0ZXh0GAEgASgLMhUucGFybGV5LnYxLlRleHRGb3JtYXRIABIyCgtqc29uX29iamVjdBgCIAEoCzIbLnBhcmxleS52MS5Kc29uT2JqZWN0Rm9ybWF0SAASMgoLanNvbl9zY2hlbWEYAyABKAsyGy5wYXJsZXkudjEuSnNvblNjaGVtYUZvcm1hdEgAQggKBmZvcm1hdCIMCgpUZXh0Rm9ybWF0IhIKEEpzb25PYmplY3RGb3JtYXQiagoQSnNvblNjaGVtYUZvcm1hdBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhMKC3NjaGVtYV9qc29uGAMgASgJEhMKBnN0cmljdBgEIAEoCEgAiAEBQgkKB19zdHJpY3QiUgoMSW1hZ2VPcHRpb25zEhQKDGFzcGVjdF9yYXRpbxgBIAEoCRIMCgRzaXplGAIgASgJEh4KBG1hc2sYAyABKAsyEC5wYXJsZXkudjEuSW1hZ2UiLQoMQXVkaW9PcHRpb25zEg4KBmZvcm1hdBgBIAEoCRINCgV2b2ljZRgCIAEoCSpjCglWZXJib3NpdHkSGQoVVkVSQk9TSVRZX1VOU1BFQ0lGSUVEEAASEQoNVkVSQk9TSVRZX0xPVxABEhQKEFZFUkJPU0lUWV9NRURJVU0QAhISCg5WRVJCT1NJVFlfSElHSBADKtEBCgxGaW5pc2hSZWFzb24SHQoZRklOSVNIX1JFQVNPTl9VTlNQRUNJRklFRBAAEhYKEkZJTklTSF9SRUFTT05fU1RPUBABEhgKFEZJTklTSF9SRUFTT05fTEVOR1RIEAISHAoYRklOSVNIX1JFQVNPTl9UT09MX0NBTExTEAMSIAocRklOSVNIX1JFQVNPTl9DT05URU5UX0ZJTFRFUhAEEhcKE0ZJTklTSF9SRUFTT05fT1RIRVIQBRIXChNGSU5JU0hfUkVBU09OX1BBVVNFEAYymAEKEUNvbXBsZXRpb25TZXJ2aWNlEj0KBkNyZWF0ZRIcLnBhcmxleS52MS5Db21wbGV0aW9uUmVxdWVzdBoVLnBhcmxleS52MS5Db21wbGV0aW9uEkQKBlN0cmVhbRIcLnBhcmxleS52MS5Db21wbGV0aW9uUmVxdWVzdBoaLnBhcmxleS52MS5Db21wbGV0aW9uQ2h1bmswAUJQCg1kZXYucGFybGV5LnYxQg9Db21wbGV0aW9uUHJvdG9QAVogcGFybGV5LmRldi9nby9wYXJsZXkvdjE7cGFybGV5djGqAglQYXJsZXkuVjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_parley_v1_message, file_parley_v1_modality, file_parley_v1_reasoning, file_parley_v1_report, file_parley_v1_tool, file_parley_v1_usage]);
 
 /**
  * Describes the message parley.v1.CompletionRequest.
@@ -21,123 +25,109 @@ export const CompletionRequestSchema = /*@__PURE__*/
   messageDesc(file_parley_v1_completion, 0);
 
 /**
+ * Describes the message parley.v1.LogprobOptions.
+ * Use `create(LogprobOptionsSchema)` to create a new message.
+ */
+export const LogprobOptionsSchema = /*@__PURE__*/
+  messageDesc(file_parley_v1_completion, 1);
+
+/**
  * Describes the message parley.v1.Completion.
  * Use `create(CompletionSchema)` to create a new message.
  */
 export const CompletionSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_completion, 1);
+  messageDesc(file_parley_v1_completion, 2);
 
 /**
  * Describes the message parley.v1.Choice.
  * Use `create(ChoiceSchema)` to create a new message.
  */
 export const ChoiceSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_completion, 2);
+  messageDesc(file_parley_v1_completion, 3);
 
 /**
  * Describes the message parley.v1.CompletionChunk.
  * Use `create(CompletionChunkSchema)` to create a new message.
  */
 export const CompletionChunkSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_completion, 3);
+  messageDesc(file_parley_v1_completion, 4);
 
 /**
  * Describes the message parley.v1.CompletionStart.
  * Use `create(CompletionStartSchema)` to create a new message.
  */
 export const CompletionStartSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_completion, 4);
+  messageDesc(file_parley_v1_completion, 5);
 
 /**
  * Describes the message parley.v1.PartStart.
  * Use `create(PartStartSchema)` to create a new message.
  */
 export const PartStartSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_completion, 5);
+  messageDesc(file_parley_v1_completion, 6);
 
 /**
  * Describes the message parley.v1.PartDelta.
  * Use `create(PartDeltaSchema)` to create a new message.
  */
 export const PartDeltaSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_completion, 6);
+  messageDesc(file_parley_v1_completion, 7);
 
 /**
  * Describes the message parley.v1.PartFinish.
  * Use `create(PartFinishSchema)` to create a new message.
  */
 export const PartFinishSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_completion, 7);
+  messageDesc(file_parley_v1_completion, 8);
 
 /**
  * Describes the message parley.v1.ChoiceFinish.
  * Use `create(ChoiceFinishSchema)` to create a new message.
  */
 export const ChoiceFinishSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_completion, 8);
+  messageDesc(file_parley_v1_completion, 9);
 
 /**
  * Describes the message parley.v1.ResponseFormat.
  * Use `create(ResponseFormatSchema)` to create a new message.
  */
 export const ResponseFormatSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_completion, 9);
+  messageDesc(file_parley_v1_completion, 10);
 
 /**
  * Describes the message parley.v1.TextFormat.
  * Use `create(TextFormatSchema)` to create a new message.
  */
 export const TextFormatSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_completion, 10);
+  messageDesc(file_parley_v1_completion, 11);
 
 /**
  * Describes the message parley.v1.JsonObjectFormat.
  * Use `create(JsonObjectFormatSchema)` to create a new message.
  */
 export const JsonObjectFormatSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_completion, 11);
+  messageDesc(file_parley_v1_completion, 12);
 
 /**
  * Describes the message parley.v1.JsonSchemaFormat.
  * Use `create(JsonSchemaFormatSchema)` to create a new message.
  */
 export const JsonSchemaFormatSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_completion, 12);
+  messageDesc(file_parley_v1_completion, 13);
 
 /**
  * Describes the message parley.v1.ImageOptions.
  * Use `create(ImageOptionsSchema)` to create a new message.
  */
 export const ImageOptionsSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_completion, 13);
+  messageDesc(file_parley_v1_completion, 14);
 
 /**
  * Describes the message parley.v1.AudioOptions.
  * Use `create(AudioOptionsSchema)` to create a new message.
  */
 export const AudioOptionsSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_completion, 14);
-
-/**
- * Describes the message parley.v1.Usage.
- * Use `create(UsageSchema)` to create a new message.
- */
-export const UsageSchema = /*@__PURE__*/
   messageDesc(file_parley_v1_completion, 15);
-
-/**
- * Describes the message parley.v1.Logprobs.
- * Use `create(LogprobsSchema)` to create a new message.
- */
-export const LogprobsSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_completion, 16);
-
-/**
- * Describes the message parley.v1.TokenLogprob.
- * Use `create(TokenLogprobSchema)` to create a new message.
- */
-export const TokenLogprobSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_completion, 17);
 
 /**
  * Describes the enum parley.v1.Verbosity.
@@ -168,34 +158,6 @@ export const FinishReason = /*@__PURE__*/
   tsEnum(FinishReasonSchema);
 
 /**
- * Describes the enum parley.v1.Modality.
- */
-export const ModalitySchema = /*@__PURE__*/
-  enumDesc(file_parley_v1_completion, 2);
-
-/**
- * What an answer may hold.
- *
- * @generated from enum parley.v1.Modality
- */
-export const Modality = /*@__PURE__*/
-  tsEnum(ModalitySchema);
-
-/**
- * Describes the enum parley.v1.ReasoningEffort.
- */
-export const ReasoningEffortSchema = /*@__PURE__*/
-  enumDesc(file_parley_v1_completion, 3);
-
-/**
- * How much a model should reason before it answers. Mapped to the nearest level that the model has.
- *
- * @generated from enum parley.v1.ReasoningEffort
- */
-export const ReasoningEffort = /*@__PURE__*/
-  tsEnum(ReasoningEffortSchema);
-
-/**
  * Runs completions: a conversation goes in, a model's answer comes out.
  *
  * Authentication: every call carries an API key as metadata, `authorization: Bearer sk_…`. Without a valid key a call
@@ -206,7 +168,8 @@ export const ReasoningEffort = /*@__PURE__*/
  * sent its token count, at the latest after `timeouts.settle_ms` of the gateway's configuration (2 s unless it says otherwise).
  *
  * Errors are statuses with details: `google.rpc.ErrorInfo` (`domain` is "parley", `reason` is the failure code in upper
- * case, such as MODEL_NOT_FOUND; calls that a gRPC library or a proxy refuses have no details), `google.rpc.BadRequest` (INVALID_ARGUMENT: the offending fields),
+ * case, such as MODEL_NOT_FOUND, see `ErrorReason`; calls that a gRPC library or a proxy refuses have no details), `google.rpc.BadRequest`
+ * (INVALID_ARGUMENT: the offending fields),
  * `google.rpc.RetryInfo` (when waiting helps), and `parley.v1.AttemptList` (when upstream models were tried). The full
  * table stands in docs/errors.md.
  *
@@ -217,10 +180,11 @@ export const ReasoningEffort = /*@__PURE__*/
  * `-reset-requests`, and the same with `-tokens`). A call that fails before its first message has `x-request-id` and the
  * limits in its trailers.
  *
- * Retries: a failed call has `grpc-retry-pushback-ms` in its trailers: the milliseconds to wait, or -1 when a retry does
- * not help or the deadline would pass before it. `service_config.json` beside this file is a service config with timeouts and a retry policy.
+ * Retries: `grpc-retry-pushback-ms` in the trailers of a failed call is for retry policies of gRPC libraries: the milliseconds to wait, or
+ * -1 when a retry does not help or the deadline would pass before it. `google.rpc.RetryInfo` has the same wait for programs that retry
+ * by themselves, also where no retry fits before the deadline. `service_config.json` beside this file is a service config with timeouts and a retry policy.
  *
- * Message size: messages of a stream have at most 1 MiB, because images arrive in pieces. A whole completion with an image may
+ * Message size: a request has at most 32 MiB. Messages of a stream have at most 1 MiB, because images arrive in pieces. A whole completion with an image may
  * exceed the 4 MiB that most gRPC clients receive at most: see `CompletionRequest.max_response_bytes`.
  *
  * @generated from service parley.v1.CompletionService

@@ -53,18 +53,18 @@ export declare type Key = Message<"parley.v1.Key"> & {
   accountId: string;
 
   /**
-   * The IDs of the models that it may use. Empty means all, also those that are added later.
+   * The models that it may use.
    *
-   * @generated from field: repeated string models = 4;
+   * @generated from field: parley.v1.ModelSelection models = 4;
    */
-  models: string[];
+  models?: ModelSelection | undefined;
 
   /**
    * What it may be used for. Never empty.
    *
-   * @generated from field: repeated parley.v1.Capability capabilities = 5;
+   * @generated from field: repeated parley.v1.KeyCapability capabilities = 5;
    */
-  capabilities: Capability[];
+  capabilities: KeyCapability[];
 
   /**
    * When it ends. Absent for a key that does not expire.
@@ -76,16 +76,16 @@ export declare type Key = Message<"parley.v1.Key"> & {
   /**
    * The key's own limits.
    *
-   * @generated from field: parley.v1.Limits limits = 7;
+   * @generated from field: parley.v1.UsageLimits limits = 7;
    */
-  limits?: Limits | undefined;
+  limits?: UsageLimits | undefined;
 
   /**
    * The limits of its account, which all its keys share.
    *
-   * @generated from field: parley.v1.Limits account_limits = 8;
+   * @generated from field: parley.v1.UsageLimits account_limits = 8;
    */
-  accountLimits?: Limits | undefined;
+  accountLimits?: UsageLimits | undefined;
 };
 
 /**
@@ -95,34 +95,61 @@ export declare type Key = Message<"parley.v1.Key"> & {
 export declare const KeySchema: GenMessage<Key>;
 
 /**
- * How much may be used. What is absent is not limited.
+ * Models: either all, also those that are added later, or those that are named.
  *
- * @generated from message parley.v1.Limits
+ * @generated from message parley.v1.ModelSelection
  */
-export declare type Limits = Message<"parley.v1.Limits"> & {
+export declare type ModelSelection = Message<"parley.v1.ModelSelection"> & {
   /**
-   * Requests per minute.
+   * All. `ids` is then empty.
+   *
+   * @generated from field: bool all = 1;
+   */
+  all: boolean;
+
+  /**
+   * Their IDs.
+   *
+   * @generated from field: repeated string ids = 2;
+   */
+  ids: string[];
+};
+
+/**
+ * Describes the message parley.v1.ModelSelection.
+ * Use `create(ModelSelectionSchema)` to create a new message.
+ */
+export declare const ModelSelectionSchema: GenMessage<ModelSelection>;
+
+/**
+ * How much a key or an account may use. What is absent is not limited. A key is held to its account's limits too.
+ *
+ * @generated from message parley.v1.UsageLimits
+ */
+export declare type UsageLimits = Message<"parley.v1.UsageLimits"> & {
+  /**
+   * Requests per minute, 1 to 1,000,000,000.
    *
    * @generated from field: optional int64 requests_per_minute = 1;
    */
   requestsPerMinute?: bigint | undefined;
 
   /**
-   * Tokens per minute, of prompts and answers together.
+   * Tokens per minute, of input and output together, 1 to 1,000,000,000.
    *
    * @generated from field: optional int64 tokens_per_minute = 2;
    */
   tokensPerMinute?: bigint | undefined;
 
   /**
-   * Completions under way at the same moment.
+   * Completions in flight at the same moment, 1 to 1,000,000.
    *
    * @generated from field: optional int64 concurrent_requests = 3;
    */
   concurrentRequests?: bigint | undefined;
 
   /**
-   * What completions may cost in one calendar month in UTC, in millionths of a US dollar.
+   * What completions may cost in one calendar month in UTC, in millionths of a US dollar, 0 to 1,000,000,000,000,000.
    *
    * @generated from field: optional int64 monthly_budget_micro_usd = 4;
    */
@@ -130,43 +157,50 @@ export declare type Limits = Message<"parley.v1.Limits"> & {
 };
 
 /**
- * Describes the message parley.v1.Limits.
- * Use `create(LimitsSchema)` to create a new message.
+ * Describes the message parley.v1.UsageLimits.
+ * Use `create(UsageLimitsSchema)` to create a new message.
  */
-export declare const LimitsSchema: GenMessage<Limits>;
+export declare const UsageLimitsSchema: GenMessage<UsageLimits>;
 
 /**
- * A kind of completion that a key may be used for.
+ * What a key may be used for.
  *
- * @generated from enum parley.v1.Capability
+ * @generated from enum parley.v1.KeyCapability
  */
-export enum Capability {
+export enum KeyCapability {
   /**
    * Not said.
    *
-   * @generated from enum value: CAPABILITY_UNSPECIFIED = 0;
+   * @generated from enum value: KEY_CAPABILITY_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
    * Completions that make no images.
    *
-   * @generated from enum value: CAPABILITY_CHAT = 1;
+   * @generated from enum value: KEY_CAPABILITY_CHAT = 1;
    */
   CHAT = 1,
 
   /**
    * Completions that may make images.
    *
-   * @generated from enum value: CAPABILITY_IMAGES = 2;
+   * @generated from enum value: KEY_CAPABILITY_IMAGES = 2;
    */
   IMAGES = 2,
+
+  /**
+   * Embeddings.
+   *
+   * @generated from enum value: KEY_CAPABILITY_EMBEDDINGS = 3;
+   */
+  EMBEDDINGS = 3,
 }
 
 /**
- * Describes the enum parley.v1.Capability.
+ * Describes the enum parley.v1.KeyCapability.
  */
-export declare const CapabilitySchema: GenEnum<Capability>;
+export declare const KeyCapabilitySchema: GenEnum<KeyCapability>;
 
 /**
  * Tells callers about the API key that they call with. Authentication and errors are those of CompletionService.

@@ -9,7 +9,7 @@ import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
  * Describes the file parley/v1/key.proto.
  */
 export const file_parley_v1_key = /*@__PURE__*/
-  fileDesc("ChNwYXJsZXkvdjEva2V5LnByb3RvEglwYXJsZXkudjEiFgoUR2V0Q3VycmVudEtleVJlcXVlc3Qi7wEKA0tleRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEhIKCmFjY291bnRfaWQYAyABKAkSDgoGbW9kZWxzGAQgAygJEisKDGNhcGFiaWxpdGllcxgFIAMoDjIVLnBhcmxleS52MS5DYXBhYmlsaXR5Ei8KC2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIhCgZsaW1pdHMYByABKAsyES5wYXJsZXkudjEuTGltaXRzEikKDmFjY291bnRfbGltaXRzGAggASgLMhEucGFybGV5LnYxLkxpbWl0cyL2AQoGTGltaXRzEiAKE3JlcXVlc3RzX3Blcl9taW51dGUYASABKANIAIgBARIeChF0b2tlbnNfcGVyX21pbnV0ZRgCIAEoA0gBiAEBEiAKE2NvbmN1cnJlbnRfcmVxdWVzdHMYAyABKANIAogBARIlChhtb250aGx5X2J1ZGdldF9taWNyb191c2QYBCABKANIA4gBAUIWChRfcmVxdWVzdHNfcGVyX21pbnV0ZUIUChJfdG9rZW5zX3Blcl9taW51dGVCFgoUX2NvbmN1cnJlbnRfcmVxdWVzdHNCGwoZX21vbnRobHlfYnVkZ2V0X21pY3JvX3VzZCpUCgpDYXBhYmlsaXR5EhoKFkNBUEFCSUxJVFlfVU5TUEVDSUZJRUQQABITCg9DQVBBQklMSVRZX0NIQVQQARIVChFDQVBBQklMSVRZX0lNQUdFUxACMlAKCktleVNlcnZpY2USQgoKR2V0Q3VycmVudBIfLnBhcmxleS52MS5HZXRDdXJyZW50S2V5UmVxdWVzdBoOLnBhcmxleS52MS5LZXkiA5ACAUI/Cg1kZXYucGFybGV5LnYxUAFaIHBhcmxleS5kZXYvZ28vcGFybGV5L3YxO3BhcmxleXYxqgIJUGFybGV5LlYxYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("ChNwYXJsZXkvdjEva2V5LnByb3RvEglwYXJsZXkudjEiFgoUR2V0Q3VycmVudEtleVJlcXVlc3QilwIKA0tleRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEhIKCmFjY291bnRfaWQYAyABKAkSKQoGbW9kZWxzGAQgASgLMhkucGFybGV5LnYxLk1vZGVsU2VsZWN0aW9uEi4KDGNhcGFiaWxpdGllcxgFIAMoDjIYLnBhcmxleS52MS5LZXlDYXBhYmlsaXR5Ei8KC2V4cGlyZV90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgZsaW1pdHMYByABKAsyFi5wYXJsZXkudjEuVXNhZ2VMaW1pdHMSLgoOYWNjb3VudF9saW1pdHMYCCABKAsyFi5wYXJsZXkudjEuVXNhZ2VMaW1pdHMiKgoOTW9kZWxTZWxlY3Rpb24SCwoDYWxsGAEgASgIEgsKA2lkcxgCIAMoCSL7AQoLVXNhZ2VMaW1pdHMSIAoTcmVxdWVzdHNfcGVyX21pbnV0ZRgBIAEoA0gAiAEBEh4KEXRva2Vuc19wZXJfbWludXRlGAIgASgDSAGIAQESIAoTY29uY3VycmVudF9yZXF1ZXN0cxgDIAEoA0gCiAEBEiUKGG1vbnRobHlfYnVkZ2V0X21pY3JvX3VzZBgEIAEoA0gDiAEBQhYKFF9yZXF1ZXN0c19wZXJfbWludXRlQhQKEl90b2tlbnNfcGVyX21pbnV0ZUIWChRfY29uY3VycmVudF9yZXF1ZXN0c0IbChlfbW9udGhseV9idWRnZXRfbWljcm9fdXNkKoIBCg1LZXlDYXBhYmlsaXR5Eh4KGktFWV9DQVBBQklMSVRZX1VOU1BFQ0lGSUVEEAASFwoTS0VZX0NBUEFCSUxJVFlfQ0hBVBABEhkKFUtFWV9DQVBBQklMSVRZX0lNQUdFUxACEh0KGUtFWV9DQVBBQklMSVRZX0VNQkVERElOR1MQAzJQCgpLZXlTZXJ2aWNlEkIKCkdldEN1cnJlbnQSHy5wYXJsZXkudjEuR2V0Q3VycmVudEtleVJlcXVlc3QaDi5wYXJsZXkudjEuS2V5IgOQAgFCSQoNZGV2LnBhcmxleS52MUIIS2V5UHJvdG9QAVogcGFybGV5LmRldi9nby9wYXJsZXkvdjE7cGFybGV5djGqAglQYXJsZXkuVjFiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * Describes the message parley.v1.GetCurrentKeyRequest.
@@ -26,25 +26,32 @@ export const KeySchema = /*@__PURE__*/
   messageDesc(file_parley_v1_key, 1);
 
 /**
- * Describes the message parley.v1.Limits.
- * Use `create(LimitsSchema)` to create a new message.
+ * Describes the message parley.v1.ModelSelection.
+ * Use `create(ModelSelectionSchema)` to create a new message.
  */
-export const LimitsSchema = /*@__PURE__*/
+export const ModelSelectionSchema = /*@__PURE__*/
   messageDesc(file_parley_v1_key, 2);
 
 /**
- * Describes the enum parley.v1.Capability.
+ * Describes the message parley.v1.UsageLimits.
+ * Use `create(UsageLimitsSchema)` to create a new message.
  */
-export const CapabilitySchema = /*@__PURE__*/
+export const UsageLimitsSchema = /*@__PURE__*/
+  messageDesc(file_parley_v1_key, 3);
+
+/**
+ * Describes the enum parley.v1.KeyCapability.
+ */
+export const KeyCapabilitySchema = /*@__PURE__*/
   enumDesc(file_parley_v1_key, 0);
 
 /**
- * A kind of completion that a key may be used for.
+ * What a key may be used for.
  *
- * @generated from enum parley.v1.Capability
+ * @generated from enum parley.v1.KeyCapability
  */
-export const Capability = /*@__PURE__*/
-  tsEnum(CapabilitySchema);
+export const KeyCapability = /*@__PURE__*/
+  tsEnum(KeyCapabilitySchema);
 
 /**
  * Tells callers about the API key that they call with. Authentication and errors are those of CompletionService.

@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message as Message$1 } from "@bufbuild/protobuf";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file parley/v1/message.proto.
@@ -25,7 +25,7 @@ export declare type Message = Message$1<"parley.v1.Message"> & {
   role: Role;
 
   /**
-   * What is said and done, in order; at most 4,000. System messages hold text; user messages text, images, audio and files;
+   * What is said and done, in order; at most 4,000. System messages hold text; user messages text, images, audio, video and files;
    * assistant messages what a model answered; tool messages tool results, at least one.
    *
    * @generated from field: repeated parley.v1.Part parts = 2;
@@ -33,7 +33,7 @@ export declare type Message = Message$1<"parley.v1.Message"> & {
   parts: Part[];
 
   /**
-   * A name for the speaker. Providers without one ignore it.
+   * A name for the speaker. Hint.
    *
    * @generated from field: optional string name = 3;
    */
@@ -83,9 +83,17 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
     case: "audio";
   } | {
     /**
+     * Moving pictures.
+     *
+     * @generated from field: parley.v1.Video video = 4;
+     */
+    value: Video;
+    case: "video";
+  } | {
+    /**
      * A document.
      *
-     * @generated from field: parley.v1.File file = 4;
+     * @generated from field: parley.v1.File file = 5;
      */
     value: File;
     case: "file";
@@ -93,7 +101,7 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
     /**
      * Assistant messages: how the model reasoned.
      *
-     * @generated from field: parley.v1.Reasoning reasoning = 5;
+     * @generated from field: parley.v1.Reasoning reasoning = 6;
      */
     value: Reasoning;
     case: "reasoning";
@@ -101,7 +109,7 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
     /**
      * Assistant messages: a call of a tool.
      *
-     * @generated from field: parley.v1.ToolCall tool_call = 6;
+     * @generated from field: parley.v1.ToolCall tool_call = 7;
      */
     value: ToolCall;
     case: "toolCall";
@@ -109,7 +117,7 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
     /**
      * Tool messages: the result of a call.
      *
-     * @generated from field: parley.v1.ToolResult tool_result = 7;
+     * @generated from field: parley.v1.ToolResult tool_result = 8;
      */
     value: ToolResult;
     case: "toolResult";
@@ -117,15 +125,15 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
     /**
      * Assistant messages: the model's explanation of why it did not answer.
      *
-     * @generated from field: string refusal = 8;
+     * @generated from field: string refusal = 9;
      */
     value: string;
     case: "refusal";
   } | {
     /**
-     * User and assistant messages: a block that only one dialect has. For providers of other dialects it is left out.
+     * User and assistant messages: a block that only one dialect has. Omitted for providers of other dialects.
      *
-     * @generated from field: parley.v1.NativeBlock native = 12;
+     * @generated from field: parley.v1.NativeBlock native = 10;
      */
     value: NativeBlock;
     case: "native";
@@ -134,23 +142,31 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
   /**
    * Sources that this part's text cites. Ignored in a request.
    *
-   * @generated from field: repeated parley.v1.Annotation annotations = 9;
+   * @generated from field: repeated parley.v1.Citation citations = 11;
    */
-  annotations: Annotation[];
+  citations: Citation[];
 
   /**
-   * State of the provider that belongs to this part. Opaque; send the part back unchanged, or without it.
+   * State of the provider that belongs to this part. Opaque; send the part back unchanged, or without it. A provider that did not make it
+   * does not get it: it is omitted.
    *
-   * @generated from field: string signature = 10;
+   * @generated from field: string signature = 12;
    */
   signature: string;
 
   /**
    * Marks this part as the end of a prefix worth caching.
    *
-   * @generated from field: parley.v1.CacheMark cache_mark = 11;
+   * @generated from field: parley.v1.CacheMark cache_mark = 13;
    */
   cacheMark?: CacheMark | undefined;
+
+  /**
+   * Answers: log probabilities of the tokens of a text or a refusal, when asked for and given. Ignored in a request.
+   *
+   * @generated from field: repeated parley.v1.TokenLogprob logprobs = 14;
+   */
+  logprobs: TokenLogprob[];
 };
 
 /**
@@ -161,7 +177,7 @@ export declare const PartSchema: GenMessage<Part>;
 
 /**
  * A block of one dialect for which the contract has no other word, such as a search that the provider made itself, and its results.
- * It is sent as it is; what it may hold is the provider's documentation.
+ * It is sent as it is; the provider's documentation says what it may hold.
  *
  * @generated from message parley.v1.NativeBlock
  */
@@ -252,11 +268,11 @@ export declare type Audio = Message$1<"parley.v1.Audio"> & {
   data: Uint8Array;
 
   /**
-   * Such as `wav` or `mp3`.
+   * Of `data`: `audio/wav`, `audio/mpeg`, or another one that the provider takes. INVALID_ARGUMENT without one.
    *
-   * @generated from field: string format = 2;
+   * @generated from field: string media_type = 2;
    */
-  format: string;
+  mediaType: string;
 
   /**
    * In answers, and in assistant messages that refer back: the provider's ID.
@@ -285,6 +301,70 @@ export declare type Audio = Message$1<"parley.v1.Audio"> & {
  * Use `create(AudioSchema)` to create a new message.
  */
 export declare const AudioSchema: GenMessage<Audio>;
+
+/**
+ * Moving pictures. INVALID_ARGUMENT for a model without MODALITY_VIDEO among its input modalities.
+ *
+ * @generated from message parley.v1.Video
+ */
+export declare type Video = Message$1<"parley.v1.Video"> & {
+  /**
+   * Required. Where the video is.
+   *
+   * @generated from oneof parley.v1.Video.source
+   */
+  source: {
+    /**
+     * Its bytes.
+     *
+     * @generated from field: bytes data = 1;
+     */
+    value: Uint8Array;
+    case: "data";
+  } | {
+    /**
+     * An https address that the provider reads itself, such as that of an uploaded file; the gateway fetches nothing.
+     *
+     * @generated from field: string url = 2;
+     */
+    value: string;
+    case: "url";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Such as `video/mp4`. Required with `data`.
+   *
+   * @generated from field: string media_type = 3;
+   */
+  mediaType: string;
+
+  /**
+   * Where to begin to look. Default: at its start.
+   *
+   * @generated from field: google.protobuf.Duration start_offset = 4;
+   */
+  startOffset?: Duration | undefined;
+
+  /**
+   * Where to stop. Default: at its end.
+   *
+   * @generated from field: google.protobuf.Duration end_offset = 5;
+   */
+  endOffset?: Duration | undefined;
+
+  /**
+   * How many pictures a second to look at, more than 0 and at most 24. Default: the provider's.
+   *
+   * @generated from field: optional double frames_per_second = 6;
+   */
+  framesPerSecond?: number | undefined;
+};
+
+/**
+ * Describes the message parley.v1.Video.
+ * Use `create(VideoSchema)` to create a new message.
+ */
+export declare const VideoSchema: GenMessage<Video>;
 
 /**
  * A document.
@@ -318,28 +398,28 @@ export declare type File = Message$1<"parley.v1.File"> & {
      * An https address that the provider reads itself, such as that of an uploaded file; the gateway fetches nothing.
      * INVALID_ARGUMENT for a provider that does not take addresses.
      *
-     * @generated from field: string url = 5;
+     * @generated from field: string url = 3;
      */
     value: string;
     case: "url";
   } | { case: undefined; value?: undefined };
 
   /**
-   * Its name.
+   * Its name. Hint.
    *
-   * @generated from field: string name = 3;
+   * @generated from field: string name = 4;
    */
   name: string;
 
   /**
    * Of `data`, such as `application/pdf`.
    *
-   * @generated from field: string media_type = 4;
+   * @generated from field: string media_type = 5;
    */
   mediaType: string;
 
   /**
-   * Asks the model to cite the document, see `Annotation.document`. Left out for providers without citations of documents.
+   * Asks the model to cite the document, see `Citation.document`. Omitted for providers without citations of documents.
    *
    * @generated from field: bool citations = 6;
    */
@@ -382,57 +462,86 @@ export declare const ReasoningSchema: GenMessage<Reasoning>;
 /**
  * A source that a text cites.
  *
- * @generated from message parley.v1.Annotation
+ * @generated from message parley.v1.Citation
  */
-export declare type Annotation = Message$1<"parley.v1.Annotation"> & {
+export declare type Citation = Message$1<"parley.v1.Citation"> & {
   /**
-   * The source's address; empty for a document of the request.
+   * Where the source is.
    *
-   * @generated from field: string url = 1;
+   * @generated from oneof parley.v1.Citation.source
    */
-  url: string;
+  source: {
+    /**
+     * The address of a page.
+     *
+     * @generated from field: string url = 1;
+     */
+    value: string;
+    case: "url";
+  } | {
+    /**
+     * A passage of a document of the request.
+     *
+     * @generated from field: parley.v1.DocumentRange document = 2;
+     */
+    value: DocumentRange;
+    case: "document";
+  } | { case: undefined; value?: undefined };
 
   /**
-   * Its title.
+   * The source's title.
    *
-   * @generated from field: string title = 2;
+   * @generated from field: string title = 3;
    */
   title: string;
 
   /**
-   * Where the citing text begins in the part's text, in characters as the provider counts them.
-   *
-   * @generated from field: int32 start_index = 3;
-   */
-  startIndex: number;
-
-  /**
-   * Where it ends, exclusive. 0 when the whole part cites the source.
-   *
-   * @generated from field: int32 end_index = 4;
-   */
-  endIndex: number;
-
-  /**
    * The cited passage, where the provider repeats it.
    *
-   * @generated from field: string cited_text = 5;
+   * @generated from field: string cited_text = 4;
    */
   citedText: string;
 
   /**
-   * Where the cited passage is, in a document of the request.
+   * The text that cites the source. Absent when the whole part does.
    *
-   * @generated from field: parley.v1.DocumentRange document = 6;
+   * @generated from field: parley.v1.TextRange text_range = 5;
    */
-  document?: DocumentRange | undefined;
+  textRange?: TextRange | undefined;
 };
 
 /**
- * Describes the message parley.v1.Annotation.
- * Use `create(AnnotationSchema)` to create a new message.
+ * Describes the message parley.v1.Citation.
+ * Use `create(CitationSchema)` to create a new message.
  */
-export declare const AnnotationSchema: GenMessage<Annotation>;
+export declare const CitationSchema: GenMessage<Citation>;
+
+/**
+ * A range of a part's text, in Unicode code points.
+ *
+ * @generated from message parley.v1.TextRange
+ */
+export declare type TextRange = Message$1<"parley.v1.TextRange"> & {
+  /**
+   * Where it begins, from 0.
+   *
+   * @generated from field: int32 start = 1;
+   */
+  start: number;
+
+  /**
+   * Where it ends, exclusive.
+   *
+   * @generated from field: int32 end = 2;
+   */
+  end: number;
+};
+
+/**
+ * Describes the message parley.v1.TextRange.
+ * Use `create(TextRangeSchema)` to create a new message.
+ */
+export declare const TextRangeSchema: GenMessage<TextRange>;
 
 /**
  * A passage of a document of the request.
@@ -482,11 +591,12 @@ export declare const DocumentRangeSchema: GenMessage<DocumentRange>;
  */
 export declare type CacheMark = Message$1<"parley.v1.CacheMark"> & {
   /**
-   * How long to keep it, such as `5m` or `1h`; the provider's default when empty.
+   * How long to keep it: the provider's default when absent. Providers have few choices, such as 5 minutes and an hour: the next longer one
+   * is used, or the longest, and listed in `Report.clamped`.
    *
-   * @generated from field: string ttl = 1;
+   * @generated from field: google.protobuf.Duration ttl = 1;
    */
-  ttl: string;
+  ttl?: Duration | undefined;
 };
 
 /**
@@ -509,25 +619,34 @@ export declare type ToolCall = Message$1<"parley.v1.ToolCall"> & {
   id: string;
 
   /**
-   * The function's name.
+   * The tool's name.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * The arguments as JSON text, never empty in an answer; for a custom tool, its input.
+   * What the tool is called with. Not set: a function without arguments.
    *
-   * @generated from field: string arguments = 3;
+   * @generated from oneof parley.v1.ToolCall.input
    */
-  arguments: string;
-
-  /**
-   * Whether this is a call of a custom tool.
-   *
-   * @generated from field: bool custom = 4;
-   */
-  custom: boolean;
+  input: {
+    /**
+     * A function's arguments as JSON text, never empty in a whole answer.
+     *
+     * @generated from field: string arguments_json = 3;
+     */
+    value: string;
+    case: "argumentsJson";
+  } | {
+    /**
+     * A custom tool's input, any text.
+     *
+     * @generated from field: string custom_input = 4;
+     */
+    value: string;
+    case: "customInput";
+  } | { case: undefined; value?: undefined };
 };
 
 /**
@@ -557,7 +676,7 @@ export declare type ToolResult = Message$1<"parley.v1.ToolResult"> & {
   parts: Part[];
 
   /**
-   * Whether the tool failed. For a provider that cannot be told, it is left out.
+   * Whether the tool failed. Omitted for a provider that cannot be told.
    *
    * @generated from field: bool is_error = 3;
    */
@@ -571,210 +690,79 @@ export declare type ToolResult = Message$1<"parley.v1.ToolResult"> & {
 export declare const ToolResultSchema: GenMessage<ToolResult>;
 
 /**
- * A tool that the model may call.
+ * A generated token and its probability.
  *
- * @generated from message parley.v1.Tool
+ * @generated from message parley.v1.TokenLogprob
  */
-export declare type Tool = Message$1<"parley.v1.Tool"> & {
+export declare type TokenLogprob = Message$1<"parley.v1.TokenLogprob"> & {
   /**
-   * Required. Its kind.
+   * The token as text.
    *
-   * @generated from oneof parley.v1.Tool.kind
+   * @generated from field: string token = 1;
    */
-  kind: {
-    /**
-     * A function with arguments by JSON schema.
-     *
-     * @generated from field: parley.v1.FunctionTool function = 1;
-     */
-    value: FunctionTool;
-    case: "function";
-  } | {
-    /**
-     * A tool with free-form input; only for providers of the OpenAI dialect.
-     *
-     * @generated from field: parley.v1.CustomTool custom = 2;
-     */
-    value: CustomTool;
-    case: "custom";
-  } | {
-    /**
-     * A tool that the provider runs itself, such as a web search: its definition in the provider's dialect. Left out for providers of
-     * other dialects, and where the key or the provider's configuration does not allow such tools (`provider_tools`).
-     *
-     * @generated from field: parley.v1.NativeBlock native = 4;
-     */
-    value: NativeBlock;
-    case: "native";
-  } | { case: undefined; value?: undefined };
+  token: string;
 
   /**
-   * Marks this tool as the end of a prefix worth caching.
+   * Its natural logarithmic probability.
    *
-   * @generated from field: parley.v1.CacheMark cache_mark = 3;
+   * @generated from field: double logprob = 2;
    */
-  cacheMark?: CacheMark | undefined;
+  logprob: number;
+
+  /**
+   * Its UTF-8 bytes; absent when the token has none of its own.
+   *
+   * @generated from field: optional bytes bytes = 3;
+   */
+  bytes?: Uint8Array | undefined;
+
+  /**
+   * The likeliest tokens at this position, at most `LogprobOptions.top_count`.
+   *
+   * @generated from field: repeated parley.v1.TopLogprob top = 4;
+   */
+  top: TopLogprob[];
 };
 
 /**
- * Describes the message parley.v1.Tool.
- * Use `create(ToolSchema)` to create a new message.
+ * Describes the message parley.v1.TokenLogprob.
+ * Use `create(TokenLogprobSchema)` to create a new message.
  */
-export declare const ToolSchema: GenMessage<Tool>;
+export declare const TokenLogprobSchema: GenMessage<TokenLogprob>;
 
 /**
- * A function that the model may call.
+ * A token that could have been generated.
  *
- * @generated from message parley.v1.FunctionTool
+ * @generated from message parley.v1.TopLogprob
  */
-export declare type FunctionTool = Message$1<"parley.v1.FunctionTool"> & {
+export declare type TopLogprob = Message$1<"parley.v1.TopLogprob"> & {
   /**
-   * Required. 1 to 64 letters, digits, `_` or `-`.
+   * The token as text.
    *
-   * @generated from field: string name = 1;
+   * @generated from field: string token = 1;
    */
-  name: string;
+  token: string;
 
   /**
-   * What it does and when to call it, told to the model.
+   * Its natural logarithmic probability.
    *
-   * @generated from field: string description = 2;
+   * @generated from field: double logprob = 2;
    */
-  description: string;
+  logprob: number;
 
   /**
-   * The JSON Schema of its arguments, as JSON text. Empty: it takes none.
+   * Its UTF-8 bytes; absent when the token has none of its own.
    *
-   * @generated from field: string parameters_json = 3;
+   * @generated from field: optional bytes bytes = 3;
    */
-  parametersJson: string;
-
-  /**
-   * Whether the provider must enforce the schema exactly.
-   *
-   * @generated from field: optional bool strict = 4;
-   */
-  strict?: boolean | undefined;
+  bytes?: Uint8Array | undefined;
 };
 
 /**
- * Describes the message parley.v1.FunctionTool.
- * Use `create(FunctionToolSchema)` to create a new message.
+ * Describes the message parley.v1.TopLogprob.
+ * Use `create(TopLogprobSchema)` to create a new message.
  */
-export declare const FunctionToolSchema: GenMessage<FunctionTool>;
-
-/**
- * A tool with free-form input.
- *
- * @generated from message parley.v1.CustomTool
- */
-export declare type CustomTool = Message$1<"parley.v1.CustomTool"> & {
-  /**
-   * Required. 1 to 64 letters, digits, `_` or `-`.
-   *
-   * @generated from field: string name = 1;
-   */
-  name: string;
-
-  /**
-   * What it does, told to the model.
-   *
-   * @generated from field: string description = 2;
-   */
-  description: string;
-
-  /**
-   * The input's format in the OpenAI dialect, as JSON text. Empty: any text.
-   *
-   * @generated from field: string format_json = 3;
-   */
-  formatJson: string;
-};
-
-/**
- * Describes the message parley.v1.CustomTool.
- * Use `create(CustomToolSchema)` to create a new message.
- */
-export declare const CustomToolSchema: GenMessage<CustomTool>;
-
-/**
- * Which tools the model should call.
- *
- * @generated from message parley.v1.ToolChoice
- */
-export declare type ToolChoice = Message$1<"parley.v1.ToolChoice"> & {
-  /**
-   * The rule.
-   *
-   * @generated from oneof parley.v1.ToolChoice.choice
-   */
-  choice: {
-    /**
-     * For all tools.
-     *
-     * @generated from field: parley.v1.ToolMode mode = 1;
-     */
-    value: ToolMode;
-    case: "mode";
-  } | {
-    /**
-     * Exactly this function.
-     *
-     * @generated from field: string function = 2;
-     */
-    value: string;
-    case: "function";
-  } | {
-    /**
-     * Exactly this custom tool.
-     *
-     * @generated from field: string custom = 3;
-     */
-    value: string;
-    case: "custom";
-  } | {
-    /**
-     * Some of the tools.
-     *
-     * @generated from field: parley.v1.AllowedTools allowed = 4;
-     */
-    value: AllowedTools;
-    case: "allowed";
-  } | { case: undefined; value?: undefined };
-};
-
-/**
- * Describes the message parley.v1.ToolChoice.
- * Use `create(ToolChoiceSchema)` to create a new message.
- */
-export declare const ToolChoiceSchema: GenMessage<ToolChoice>;
-
-/**
- * A part of the request's tools.
- *
- * @generated from message parley.v1.AllowedTools
- */
-export declare type AllowedTools = Message$1<"parley.v1.AllowedTools"> & {
-  /**
-   * TOOL_MODE_AUTO or TOOL_MODE_REQUIRED.
-   *
-   * @generated from field: parley.v1.ToolMode mode = 1;
-   */
-  mode: ToolMode;
-
-  /**
-   * Names of the tools that may be called.
-   *
-   * @generated from field: repeated string names = 2;
-   */
-  names: string[];
-};
-
-/**
- * Describes the message parley.v1.AllowedTools.
- * Use `create(AllowedToolsSchema)` to create a new message.
- */
-export declare const AllowedToolsSchema: GenMessage<AllowedTools>;
+export declare const TopLogprobSchema: GenMessage<TopLogprob>;
 
 /**
  * Who speaks.
@@ -909,44 +897,4 @@ export enum DocumentUnit {
  * Describes the enum parley.v1.DocumentUnit.
  */
 export declare const DocumentUnitSchema: GenEnum<DocumentUnit>;
-
-/**
- * Whether tools are called.
- *
- * @generated from enum parley.v1.ToolMode
- */
-export enum ToolMode {
-  /**
-   * As TOOL_MODE_AUTO when there are tools.
-   *
-   * @generated from enum value: TOOL_MODE_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * The model decides.
-   *
-   * @generated from enum value: TOOL_MODE_AUTO = 1;
-   */
-  AUTO = 1,
-
-  /**
-   * No tool is called.
-   *
-   * @generated from enum value: TOOL_MODE_NONE = 2;
-   */
-  NONE = 2,
-
-  /**
-   * At least one tool is called.
-   *
-   * @generated from enum value: TOOL_MODE_REQUIRED = 3;
-   */
-  REQUIRED = 3,
-}
-
-/**
- * Describes the enum parley.v1.ToolMode.
- */
-export declare const ToolModeSchema: GenEnum<ToolMode>;
 

@@ -3,13 +3,13 @@
 /* eslint-disable */
 
 import { enumDesc, fileDesc, messageDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file parley/v1/message.proto.
  */
 export const file_parley_v1_message = /*@__PURE__*/
-  fileDesc("ChdwYXJsZXkvdjEvbWVzc2FnZS5wcm90bxIJcGFybGV5LnYxImQKB01lc3NhZ2USHQoEcm9sZRgBIAEoDjIPLnBhcmxleS52MS5Sb2xlEh4KBXBhcnRzGAIgAygLMg8ucGFybGV5LnYxLlBhcnQSEQoEbmFtZRgDIAEoCUgAiAEBQgcKBV9uYW1lIq4DCgRQYXJ0Eg4KBHRleHQYASABKAlIABIhCgVpbWFnZRgCIAEoCzIQLnBhcmxleS52MS5JbWFnZUgAEiEKBWF1ZGlvGAMgASgLMhAucGFybGV5LnYxLkF1ZGlvSAASHwoEZmlsZRgEIAEoCzIPLnBhcmxleS52MS5GaWxlSAASKQoJcmVhc29uaW5nGAUgASgLMhQucGFybGV5LnYxLlJlYXNvbmluZ0gAEigKCXRvb2xfY2FsbBgGIAEoCzITLnBhcmxleS52MS5Ub29sQ2FsbEgAEiwKC3Rvb2xfcmVzdWx0GAcgASgLMhUucGFybGV5LnYxLlRvb2xSZXN1bHRIABIRCgdyZWZ1c2FsGAggASgJSAASKAoGbmF0aXZlGAwgASgLMhYucGFybGV5LnYxLk5hdGl2ZUJsb2NrSAASKgoLYW5ub3RhdGlvbnMYCSADKAsyFS5wYXJsZXkudjEuQW5ub3RhdGlvbhIRCglzaWduYXR1cmUYCiABKAkSKAoKY2FjaGVfbWFyaxgLIAEoCzIULnBhcmxleS52MS5DYWNoZU1hcmtCBgoEa2luZCIsCgtOYXRpdmVCbG9jaxIPCgdkaWFsZWN0GAEgASgJEgwKBGpzb24YAiABKAkibAoFSW1hZ2USDgoEZGF0YRgBIAEoDEgAEg0KA3VybBgCIAEoCUgAEhIKCm1lZGlhX3R5cGUYAyABKAkSJgoGZGV0YWlsGAQgASgOMhYucGFybGV5LnYxLkltYWdlRGV0YWlsQggKBnNvdXJjZSJ2CgVBdWRpbxIMCgRkYXRhGAEgASgMEg4KBmZvcm1hdBgCIAEoCRIKCgJpZBgDIAEoCRISCgp0cmFuc2NyaXB0GAQgASgJEi8KC2V4cGlyZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJyCgRGaWxlEg4KBGRhdGEYASABKAxIABIMCgJpZBgCIAEoCUgAEg0KA3VybBgFIAEoCUgAEgwKBG5hbWUYAyABKAkSEgoKbWVkaWFfdHlwZRgEIAEoCRIRCgljaXRhdGlvbnMYBiABKAhCCAoGc291cmNlIisKCVJlYXNvbmluZxIMCgR0ZXh0GAEgASgJEhAKCHJlZGFjdGVkGAIgASgJIpABCgpBbm5vdGF0aW9uEgsKA3VybBgBIAEoCRINCgV0aXRsZRgCIAEoCRITCgtzdGFydF9pbmRleBgDIAEoBRIRCgllbmRfaW5kZXgYBCABKAUSEgoKY2l0ZWRfdGV4dBgFIAEoCRIqCghkb2N1bWVudBgGIAEoCzIYLnBhcmxleS52MS5Eb2N1bWVudFJhbmdlImoKDURvY3VtZW50UmFuZ2USFgoOZG9jdW1lbnRfaW5kZXgYASABKAUSJQoEdW5pdBgCIAEoDjIXLnBhcmxleS52MS5Eb2N1bWVudFVuaXQSDQoFc3RhcnQYAyABKAUSCwoDZW5kGAQgASgFIhgKCUNhY2hlTWFyaxILCgN0dGwYASABKAkiRwoIVG9vbENhbGwSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIRCglhcmd1bWVudHMYAyABKAkSDgoGY3VzdG9tGAQgASgIIlQKClRvb2xSZXN1bHQSFAoMdG9vbF9jYWxsX2lkGAEgASgJEh4KBXBhcnRzGAIgAygLMg8ucGFybGV5LnYxLlBhcnQSEAoIaXNfZXJyb3IYAyABKAgiuAEKBFRvb2wSKwoIZnVuY3Rpb24YASABKAsyFy5wYXJsZXkudjEuRnVuY3Rpb25Ub29sSAASJwoGY3VzdG9tGAIgASgLMhUucGFybGV5LnYxLkN1c3RvbVRvb2xIABIoCgZuYXRpdmUYBCABKAsyFi5wYXJsZXkudjEuTmF0aXZlQmxvY2tIABIoCgpjYWNoZV9tYXJrGAMgASgLMhQucGFybGV5LnYxLkNhY2hlTWFya0IGCgRraW5kImoKDEZ1bmN0aW9uVG9vbBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhcKD3BhcmFtZXRlcnNfanNvbhgDIAEoCRITCgZzdHJpY3QYBCABKAhIAIgBAUIJCgdfc3RyaWN0IkQKCkN1c3RvbVRvb2wSDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRITCgtmb3JtYXRfanNvbhgDIAEoCSKNAQoKVG9vbENob2ljZRIjCgRtb2RlGAEgASgOMhMucGFybGV5LnYxLlRvb2xNb2RlSAASEgoIZnVuY3Rpb24YAiABKAlIABIQCgZjdXN0b20YAyABKAlIABIqCgdhbGxvd2VkGAQgASgLMhcucGFybGV5LnYxLkFsbG93ZWRUb29sc0gAQggKBmNob2ljZSJACgxBbGxvd2VkVG9vbHMSIQoEbW9kZRgBIAEoDjITLnBhcmxleS52MS5Ub29sTW9kZRINCgVuYW1lcxgCIAMoCSpfCgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABIPCgtST0xFX1NZU1RFTRABEg0KCVJPTEVfVVNFUhACEhIKDlJPTEVfQVNTSVNUQU5UEAMSDQoJUk9MRV9UT09MEAQqigEKC0ltYWdlRGV0YWlsEhwKGElNQUdFX0RFVEFJTF9VTlNQRUNJRklFRBAAEhUKEUlNQUdFX0RFVEFJTF9BVVRPEAESFAoQSU1BR0VfREVUQUlMX0xPVxACEhUKEUlNQUdFX0RFVEFJTF9ISUdIEAMSGQoVSU1BR0VfREVUQUlMX09SSUdJTkFMEAQqfgoMRG9jdW1lbnRVbml0Eh0KGURPQ1VNRU5UX1VOSVRfVU5TUEVDSUZJRUQQABIcChhET0NVTUVOVF9VTklUX0NIQVJBQ1RFUlMQARIXChNET0NVTUVOVF9VTklUX1BBR0VTEAISGAoURE9DVU1FTlRfVU5JVF9CTE9DS1MQAyplCghUb29sTW9kZRIZChVUT09MX01PREVfVU5TUEVDSUZJRUQQABISCg5UT09MX01PREVfQVVUTxABEhIKDlRPT0xfTU9ERV9OT05FEAISFgoSVE9PTF9NT0RFX1JFUVVJUkVEEANCPwoNZGV2LnBhcmxleS52MVABWiBwYXJsZXkuZGV2L2dvL3BhcmxleS92MTtwYXJsZXl2MaoCCVBhcmxleS5WMWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChdwYXJsZXkvdjEvbWVzc2FnZS5wcm90bxIJcGFybGV5LnYxImQKB01lc3NhZ2USHQoEcm9sZRgBIAEoDjIPLnBhcmxleS52MS5Sb2xlEh4KBXBhcnRzGAIgAygLMg8ucGFybGV5LnYxLlBhcnQSEQoEbmFtZRgDIAEoCUgAiAEBQgcKBV9uYW1lIvgDCgRQYXJ0Eg4KBHRleHQYASABKAlIABIhCgVpbWFnZRgCIAEoCzIQLnBhcmxleS52MS5JbWFnZUgAEiEKBWF1ZGlvGAMgASgLMhAucGFybGV5LnYxLkF1ZGlvSAASIQoFdmlkZW8YBCABKAsyEC5wYXJsZXkudjEuVmlkZW9IABIfCgRmaWxlGAUgASgLMg8ucGFybGV5LnYxLkZpbGVIABIpCglyZWFzb25pbmcYBiABKAsyFC5wYXJsZXkudjEuUmVhc29uaW5nSAASKAoJdG9vbF9jYWxsGAcgASgLMhMucGFybGV5LnYxLlRvb2xDYWxsSAASLAoLdG9vbF9yZXN1bHQYCCABKAsyFS5wYXJsZXkudjEuVG9vbFJlc3VsdEgAEhEKB3JlZnVzYWwYCSABKAlIABIoCgZuYXRpdmUYCiABKAsyFi5wYXJsZXkudjEuTmF0aXZlQmxvY2tIABImCgljaXRhdGlvbnMYCyADKAsyEy5wYXJsZXkudjEuQ2l0YXRpb24SEQoJc2lnbmF0dXJlGAwgASgJEigKCmNhY2hlX21hcmsYDSABKAsyFC5wYXJsZXkudjEuQ2FjaGVNYXJrEikKCGxvZ3Byb2JzGA4gAygLMhcucGFybGV5LnYxLlRva2VuTG9ncHJvYkIGCgRraW5kIiwKC05hdGl2ZUJsb2NrEg8KB2RpYWxlY3QYASABKAkSDAoEanNvbhgCIAEoCSJsCgVJbWFnZRIOCgRkYXRhGAEgASgMSAASDQoDdXJsGAIgASgJSAASEgoKbWVkaWFfdHlwZRgDIAEoCRImCgZkZXRhaWwYBCABKA4yFi5wYXJsZXkudjEuSW1hZ2VEZXRhaWxCCAoGc291cmNlInoKBUF1ZGlvEgwKBGRhdGEYASABKAwSEgoKbWVkaWFfdHlwZRgCIAEoCRIKCgJpZBgDIAEoCRISCgp0cmFuc2NyaXB0GAQgASgJEi8KC2V4cGlyZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLaAQoFVmlkZW8SDgoEZGF0YRgBIAEoDEgAEg0KA3VybBgCIAEoCUgAEhIKCm1lZGlhX3R5cGUYAyABKAkSLwoMc3RhcnRfb2Zmc2V0GAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi0KCmVuZF9vZmZzZXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHgoRZnJhbWVzX3Blcl9zZWNvbmQYBiABKAFIAYgBAUIICgZzb3VyY2VCFAoSX2ZyYW1lc19wZXJfc2Vjb25kInIKBEZpbGUSDgoEZGF0YRgBIAEoDEgAEgwKAmlkGAIgASgJSAASDQoDdXJsGAMgASgJSAASDAoEbmFtZRgEIAEoCRISCgptZWRpYV90eXBlGAUgASgJEhEKCWNpdGF0aW9ucxgGIAEoCEIICgZzb3VyY2UiKwoJUmVhc29uaW5nEgwKBHRleHQYASABKAkSEAoIcmVkYWN0ZWQYAiABKAkingEKCENpdGF0aW9uEg0KA3VybBgBIAEoCUgAEiwKCGRvY3VtZW50GAIgASgLMhgucGFybGV5LnYxLkRvY3VtZW50UmFuZ2VIABINCgV0aXRsZRgDIAEoCRISCgpjaXRlZF90ZXh0GAQgASgJEigKCnRleHRfcmFuZ2UYBSABKAsyFC5wYXJsZXkudjEuVGV4dFJhbmdlQggKBnNvdXJjZSInCglUZXh0UmFuZ2USDQoFc3RhcnQYASABKAUSCwoDZW5kGAIgASgFImoKDURvY3VtZW50UmFuZ2USFgoOZG9jdW1lbnRfaW5kZXgYASABKAUSJQoEdW5pdBgCIAEoDjIXLnBhcmxleS52MS5Eb2N1bWVudFVuaXQSDQoFc3RhcnQYAyABKAUSCwoDZW5kGAQgASgFIjMKCUNhY2hlTWFyaxImCgN0dGwYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iXwoIVG9vbENhbGwSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRIYCg5hcmd1bWVudHNfanNvbhgDIAEoCUgAEhYKDGN1c3RvbV9pbnB1dBgEIAEoCUgAQgcKBWlucHV0IlQKClRvb2xSZXN1bHQSFAoMdG9vbF9jYWxsX2lkGAEgASgJEh4KBXBhcnRzGAIgAygLMg8ucGFybGV5LnYxLlBhcnQSEAoIaXNfZXJyb3IYAyABKAgicAoMVG9rZW5Mb2dwcm9iEg0KBXRva2VuGAEgASgJEg8KB2xvZ3Byb2IYAiABKAESEgoFYnl0ZXMYAyABKAxIAIgBARIiCgN0b3AYBCADKAsyFS5wYXJsZXkudjEuVG9wTG9ncHJvYkIICgZfYnl0ZXMiSgoKVG9wTG9ncHJvYhINCgV0b2tlbhgBIAEoCRIPCgdsb2dwcm9iGAIgASgBEhIKBWJ5dGVzGAMgASgMSACIAQFCCAoGX2J5dGVzKl8KBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg8KC1JPTEVfU1lTVEVNEAESDQoJUk9MRV9VU0VSEAISEgoOUk9MRV9BU1NJU1RBTlQQAxINCglST0xFX1RPT0wQBCqKAQoLSW1hZ2VEZXRhaWwSHAoYSU1BR0VfREVUQUlMX1VOU1BFQ0lGSUVEEAASFQoRSU1BR0VfREVUQUlMX0FVVE8QARIUChBJTUFHRV9ERVRBSUxfTE9XEAISFQoRSU1BR0VfREVUQUlMX0hJR0gQAxIZChVJTUFHRV9ERVRBSUxfT1JJR0lOQUwQBCp+CgxEb2N1bWVudFVuaXQSHQoZRE9DVU1FTlRfVU5JVF9VTlNQRUNJRklFRBAAEhwKGERPQ1VNRU5UX1VOSVRfQ0hBUkFDVEVSUxABEhcKE0RPQ1VNRU5UX1VOSVRfUEFHRVMQAhIYChRET0NVTUVOVF9VTklUX0JMT0NLUxADQk0KDWRldi5wYXJsZXkudjFCDE1lc3NhZ2VQcm90b1ABWiBwYXJsZXkuZGV2L2dvL3BhcmxleS92MTtwYXJsZXl2MaoCCVBhcmxleS5WMWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Describes the message parley.v1.Message.
@@ -47,88 +47,81 @@ export const AudioSchema = /*@__PURE__*/
   messageDesc(file_parley_v1_message, 4);
 
 /**
+ * Describes the message parley.v1.Video.
+ * Use `create(VideoSchema)` to create a new message.
+ */
+export const VideoSchema = /*@__PURE__*/
+  messageDesc(file_parley_v1_message, 5);
+
+/**
  * Describes the message parley.v1.File.
  * Use `create(FileSchema)` to create a new message.
  */
 export const FileSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 5);
+  messageDesc(file_parley_v1_message, 6);
 
 /**
  * Describes the message parley.v1.Reasoning.
  * Use `create(ReasoningSchema)` to create a new message.
  */
 export const ReasoningSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 6);
+  messageDesc(file_parley_v1_message, 7);
 
 /**
- * Describes the message parley.v1.Annotation.
- * Use `create(AnnotationSchema)` to create a new message.
+ * Describes the message parley.v1.Citation.
+ * Use `create(CitationSchema)` to create a new message.
  */
-export const AnnotationSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 7);
+export const CitationSchema = /*@__PURE__*/
+  messageDesc(file_parley_v1_message, 8);
+
+/**
+ * Describes the message parley.v1.TextRange.
+ * Use `create(TextRangeSchema)` to create a new message.
+ */
+export const TextRangeSchema = /*@__PURE__*/
+  messageDesc(file_parley_v1_message, 9);
 
 /**
  * Describes the message parley.v1.DocumentRange.
  * Use `create(DocumentRangeSchema)` to create a new message.
  */
 export const DocumentRangeSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 8);
+  messageDesc(file_parley_v1_message, 10);
 
 /**
  * Describes the message parley.v1.CacheMark.
  * Use `create(CacheMarkSchema)` to create a new message.
  */
 export const CacheMarkSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 9);
+  messageDesc(file_parley_v1_message, 11);
 
 /**
  * Describes the message parley.v1.ToolCall.
  * Use `create(ToolCallSchema)` to create a new message.
  */
 export const ToolCallSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 10);
+  messageDesc(file_parley_v1_message, 12);
 
 /**
  * Describes the message parley.v1.ToolResult.
  * Use `create(ToolResultSchema)` to create a new message.
  */
 export const ToolResultSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 11);
-
-/**
- * Describes the message parley.v1.Tool.
- * Use `create(ToolSchema)` to create a new message.
- */
-export const ToolSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 12);
-
-/**
- * Describes the message parley.v1.FunctionTool.
- * Use `create(FunctionToolSchema)` to create a new message.
- */
-export const FunctionToolSchema = /*@__PURE__*/
   messageDesc(file_parley_v1_message, 13);
 
 /**
- * Describes the message parley.v1.CustomTool.
- * Use `create(CustomToolSchema)` to create a new message.
+ * Describes the message parley.v1.TokenLogprob.
+ * Use `create(TokenLogprobSchema)` to create a new message.
  */
-export const CustomToolSchema = /*@__PURE__*/
+export const TokenLogprobSchema = /*@__PURE__*/
   messageDesc(file_parley_v1_message, 14);
 
 /**
- * Describes the message parley.v1.ToolChoice.
- * Use `create(ToolChoiceSchema)` to create a new message.
+ * Describes the message parley.v1.TopLogprob.
+ * Use `create(TopLogprobSchema)` to create a new message.
  */
-export const ToolChoiceSchema = /*@__PURE__*/
+export const TopLogprobSchema = /*@__PURE__*/
   messageDesc(file_parley_v1_message, 15);
-
-/**
- * Describes the message parley.v1.AllowedTools.
- * Use `create(AllowedToolsSchema)` to create a new message.
- */
-export const AllowedToolsSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_message, 16);
 
 /**
  * Describes the enum parley.v1.Role.
@@ -171,18 +164,4 @@ export const DocumentUnitSchema = /*@__PURE__*/
  */
 export const DocumentUnit = /*@__PURE__*/
   tsEnum(DocumentUnitSchema);
-
-/**
- * Describes the enum parley.v1.ToolMode.
- */
-export const ToolModeSchema = /*@__PURE__*/
-  enumDesc(file_parley_v1_message, 3);
-
-/**
- * Whether tools are called.
- *
- * @generated from enum parley.v1.ToolMode
- */
-export const ToolMode = /*@__PURE__*/
-  tsEnum(ToolModeSchema);
 

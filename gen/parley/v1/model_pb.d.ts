@@ -2,10 +2,11 @@
 // @generated from file parley/v1/model.proto (package parley.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Modality } from "./completion_pb.js";
+import type { Modality } from "./modality_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import type { ReasoningEffort } from "./reasoning_pb.js";
 
 /**
  * Describes the file parley/v1/model.proto.
@@ -128,51 +129,65 @@ export declare type Model = Message<"parley.v1.Model"> & {
   provider: string;
 
   /**
-   * The most tokens that request and answer may have together.
+   * The dialect of that provider: that of its `NativeBlock`s and `provider_options_json`.
    *
-   * @generated from field: int32 context_window = 5;
+   * @generated from field: string dialect = 5;
    */
-  contextWindow: number;
+  dialect: string;
 
   /**
-   * The upper bound of `CompletionRequest.max_tokens`.
+   * How long it will be available.
    *
-   * @generated from field: int32 max_output_tokens = 6;
+   * @generated from field: parley.v1.ModelStage stage = 6;
    */
-  maxOutputTokens: number;
+  stage: ModelStage;
+
+  /**
+   * When it goes away. Absent when that is not known.
+   *
+   * @generated from field: google.protobuf.Timestamp shutdown_time = 7;
+   */
+  shutdownTime?: Timestamp | undefined;
+
+  /**
+   * The most tokens that request and answer may have together. Absent when the configuration does not say it.
+   *
+   * @generated from field: optional int32 context_window = 8;
+   */
+  contextWindow?: number | undefined;
+
+  /**
+   * The upper bound of `CompletionRequest.max_output_tokens`. Absent when the configuration does not say it.
+   *
+   * @generated from field: optional int32 max_output_tokens = 9;
+   */
+  maxOutputTokens?: number | undefined;
 
   /**
    * What messages to it may hold.
    *
-   * @generated from field: repeated parley.v1.Modality input_modalities = 7;
+   * @generated from field: repeated parley.v1.Modality input_modalities = 10;
    */
   inputModalities: Modality[];
 
   /**
    * What its answers may hold.
    *
-   * @generated from field: repeated parley.v1.Modality output_modalities = 8;
+   * @generated from field: repeated parley.v1.Modality output_modalities = 11;
    */
   outputModalities: Modality[];
 
   /**
-   * Whether it is a preview, which may change or go away.
-   *
-   * @generated from field: bool preview = 9;
-   */
-  preview: boolean;
-
-  /**
    * What it can do.
    *
-   * @generated from field: parley.v1.ModelCapabilities capabilities = 10;
+   * @generated from field: parley.v1.ModelCapabilities capabilities = 12;
    */
   capabilities?: ModelCapabilities | undefined;
 
   /**
    * What it costs. Absent without configured prices.
    *
-   * @generated from field: parley.v1.ModelPrice price = 11;
+   * @generated from field: parley.v1.ModelPrice price = 13;
    */
   price?: ModelPrice | undefined;
 };
@@ -184,66 +199,67 @@ export declare type Model = Message<"parley.v1.Model"> & {
 export declare const ModelSchema: GenMessage<Model>;
 
 /**
- * Prices in millionths of a US dollar, for a million tokens each.
+ * Prices in millionths of a US dollar for a million tokens, so that 1,000,000 is one dollar. Absent: the kind of token costs as much as
+ * other tokens of the input, or of the output.
  *
  * @generated from message parley.v1.ModelPrice
  */
 export declare type ModelPrice = Message<"parley.v1.ModelPrice"> & {
   /**
-   * Of the prompt.
+   * Of the input.
    *
-   * @generated from field: int64 input_micro_usd = 1;
+   * @generated from field: int64 input_micro_usd_per_mtok = 1;
    */
-  inputMicroUsd: bigint;
+  inputMicroUsdPerMtok: bigint;
 
   /**
-   * Of the answer.
+   * Of the output.
    *
-   * @generated from field: int64 output_micro_usd = 2;
+   * @generated from field: int64 output_micro_usd_per_mtok = 2;
    */
-  outputMicroUsd: bigint;
+  outputMicroUsdPerMtok: bigint;
 
   /**
-   * Of the part of the prompt that was read from the provider's cache.
+   * Of the part of the input that was read from the provider's cache.
    *
-   * @generated from field: int64 cached_input_micro_usd = 3;
+   * @generated from field: optional int64 cached_input_micro_usd_per_mtok = 3;
    */
-  cachedInputMicroUsd: bigint;
+  cachedInputMicroUsdPerMtok?: bigint | undefined;
 
   /**
-   * Of pictures in the answer.
+   * Of the part of the input that was written to the provider's cache.
    *
-   * @generated from field: int64 image_micro_usd = 4;
+   * @generated from field: optional int64 cache_write_micro_usd_per_mtok = 4;
    */
-  imageMicroUsd: bigint;
-
-  /**
-   * Of the part of the prompt that was written to the provider's cache.
-   *
-   * @generated from field: int64 cache_write_micro_usd = 5;
-   */
-  cacheWriteMicroUsd: bigint;
+  cacheWriteMicroUsdPerMtok?: bigint | undefined;
 
   /**
    * The same when it is kept for an hour.
    *
-   * @generated from field: int64 cache_write_hour_micro_usd = 6;
+   * @generated from field: optional int64 cache_write_hour_micro_usd_per_mtok = 5;
    */
-  cacheWriteHourMicroUsd: bigint;
+  cacheWriteHourMicroUsdPerMtok?: bigint | undefined;
 
   /**
-   * Of speech in the prompt.
+   * Of speech in the input.
    *
-   * @generated from field: int64 audio_input_micro_usd = 7;
+   * @generated from field: optional int64 audio_input_micro_usd_per_mtok = 6;
    */
-  audioInputMicroUsd: bigint;
+  audioInputMicroUsdPerMtok?: bigint | undefined;
 
   /**
-   * Of speech in the answer.
+   * Of speech in the output.
    *
-   * @generated from field: int64 audio_output_micro_usd = 8;
+   * @generated from field: optional int64 audio_output_micro_usd_per_mtok = 7;
    */
-  audioOutputMicroUsd: bigint;
+  audioOutputMicroUsdPerMtok?: bigint | undefined;
+
+  /**
+   * Of images in the output, by the tokens that the provider counts for them.
+   *
+   * @generated from field: optional int64 image_output_micro_usd_per_mtok = 8;
+   */
+  imageOutputMicroUsdPerMtok?: bigint | undefined;
 };
 
 /**
@@ -301,11 +317,11 @@ export declare type ModelCapabilities = Message<"parley.v1.ModelCapabilities"> &
   reasoningCanBeDisabled: boolean;
 
   /**
-   * The efforts that it knows, lowest first, such as `low`.
+   * The efforts that it knows, lowest first.
    *
-   * @generated from field: repeated string reasoning_efforts = 7;
+   * @generated from field: repeated parley.v1.ReasoningEffort reasoning_efforts = 7;
    */
-  reasoningEfforts: string[];
+  reasoningEfforts: ReasoningEffort[];
 
   /**
    * Takes `temperature` and `top_p`.
@@ -315,11 +331,11 @@ export declare type ModelCapabilities = Message<"parley.v1.ModelCapabilities"> &
   sampling: boolean;
 
   /**
-   * The largest `temperature` it takes.
+   * The largest `temperature` it takes. Absent without `sampling`.
    *
-   * @generated from field: double max_temperature = 9;
+   * @generated from field: optional double max_temperature = 9;
    */
-  maxTemperature: number;
+  maxTemperature?: number | undefined;
 
   /**
    * Takes both of them in one request.
@@ -376,6 +392,13 @@ export declare type ModelCapabilities = Message<"parley.v1.ModelCapabilities"> &
    * @generated from field: bool image_options = 17;
    */
   imageOptions: boolean;
+
+  /**
+   * Makes vectors of a chosen length, see `EmbeddingRequest.dimensions`.
+   *
+   * @generated from field: bool embedding_dimensions = 18;
+   */
+  embeddingDimensions: boolean;
 };
 
 /**
@@ -383,6 +406,46 @@ export declare type ModelCapabilities = Message<"parley.v1.ModelCapabilities"> &
  * Use `create(ModelCapabilitiesSchema)` to create a new message.
  */
 export declare const ModelCapabilitiesSchema: GenMessage<ModelCapabilities>;
+
+/**
+ * How long a model will be available.
+ *
+ * @generated from enum parley.v1.ModelStage
+ */
+export enum ModelStage {
+  /**
+   * Not said.
+   *
+   * @generated from enum value: MODEL_STAGE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A preview, which may change or go away.
+   *
+   * @generated from enum value: MODEL_STAGE_PREVIEW = 1;
+   */
+  PREVIEW = 1,
+
+  /**
+   * Stays as it is until it is deprecated.
+   *
+   * @generated from enum value: MODEL_STAGE_STABLE = 2;
+   */
+  STABLE = 2,
+
+  /**
+   * Goes away at `shutdown_time`; use another one.
+   *
+   * @generated from enum value: MODEL_STAGE_DEPRECATED = 3;
+   */
+  DEPRECATED = 3,
+}
+
+/**
+ * Describes the enum parley.v1.ModelStage.
+ */
+export declare const ModelStageSchema: GenEnum<ModelStage>;
 
 /**
  * Tells which models a key may use. Authentication and errors are those of CompletionService.

@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Duration } from "@bufbuild/protobuf/wkt";
+import type { Duration, Value } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file parley/v1/report.proto.
@@ -32,14 +32,14 @@ export declare type Report = Message<"parley.v1.Report"> & {
   omitted: Omission[];
 
   /**
-   * Request fields whose value was moved into the serving provider's range.
+   * Request fields whose value was changed into one that the serving provider has.
    *
    * @generated from field: repeated parley.v1.Clamp clamped = 3;
    */
   clamped: Clamp[];
 
   /**
-   * What the completion cost by the configured prices, in millionths of a US dollar. Absent without prices or usage.
+   * What the completion cost by the configured prices, in millionths of a US dollar, rounded half up. Absent without prices or usage.
    *
    * @generated from field: optional int64 cost_micro_usd = 4;
    */
@@ -48,9 +48,9 @@ export declare type Report = Message<"parley.v1.Report"> & {
   /**
    * Time spent waiting for upstreams: all attempts, and the backoff between them.
    *
-   * @generated from field: google.protobuf.Duration upstream_time = 5;
+   * @generated from field: google.protobuf.Duration upstream_duration = 5;
    */
-  upstreamTime?: Duration | undefined;
+  upstreamDuration?: Duration | undefined;
 };
 
 /**
@@ -80,7 +80,8 @@ export declare type Attempt = Message<"parley.v1.Attempt"> & {
   outcome: AttemptOutcome;
 
   /**
-   * With ATTEMPT_OUTCOME_FAILED: the failure code, such as `UPSTREAM_UNAVAILABLE`; the same words as `google.rpc.ErrorInfo.reason`.
+   * With ATTEMPT_OUTCOME_FAILED: the failure code, such as `UPSTREAM_UNAVAILABLE`; the same words as `google.rpc.ErrorInfo.reason`, see
+   * `ErrorReason`.
    *
    * @generated from field: string failure_reason = 3;
    */
@@ -89,9 +90,9 @@ export declare type Attempt = Message<"parley.v1.Attempt"> & {
   /**
    * The HTTP status that the provider answered, if it answered.
    *
-   * @generated from field: optional int32 upstream_status = 4;
+   * @generated from field: optional int32 http_status_code = 4;
    */
-  upstreamStatus?: number | undefined;
+  httpStatusCode?: number | undefined;
 
   /**
    * Why it failed or was skipped, in words. Empty when it served.
@@ -149,31 +150,31 @@ export declare type Omission = Message<"parley.v1.Omission"> & {
 export declare const OmissionSchema: GenMessage<Omission>;
 
 /**
- * A value that was moved into a provider's range.
+ * A value that was changed into one that the provider has.
  *
  * @generated from message parley.v1.Clamp
  */
 export declare type Clamp = Message<"parley.v1.Clamp"> & {
   /**
-   * The request field, such as `temperature`.
+   * The request field, such as `temperature` or `reasoning.effort`.
    *
    * @generated from field: string field = 1;
    */
   field: string;
 
   /**
-   * What the request said.
+   * What the request said, in the JSON form of the field.
    *
-   * @generated from field: double requested = 2;
+   * @generated from field: google.protobuf.Value requested = 2;
    */
-  requested: number;
+  requested?: Value | undefined;
 
   /**
-   * What was sent instead.
+   * What was sent instead, in the same form.
    *
-   * @generated from field: double sent = 3;
+   * @generated from field: google.protobuf.Value sent = 3;
    */
-  sent: number;
+  sent?: Value | undefined;
 };
 
 /**
@@ -183,7 +184,8 @@ export declare type Clamp = Message<"parley.v1.Clamp"> & {
 export declare const ClampSchema: GenMessage<Clamp>;
 
 /**
- * A detail of error statuses: the upstream models that were tried before the call failed.
+ * A detail of error statuses: the upstream models that were tried before the call failed. Whether the provider bills them is known later,
+ * from its token counts: the usage reports of the dashboard and `parley usage` have the cost, by the request's ID.
  *
  * @generated from message parley.v1.AttemptList
  */

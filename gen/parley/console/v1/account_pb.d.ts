@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Limits } from "./limits_pb.js";
+import type { UsageLimits } from "../../v1/key_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
@@ -49,9 +49,9 @@ export declare type Account = Message<"parley.console.v1.Account"> & {
   /**
    * Its own limits, which all its keys share.
    *
-   * @generated from field: parley.console.v1.Limits limits = 5;
+   * @generated from field: parley.v1.UsageLimits limits = 5;
    */
-  limits?: Limits | undefined;
+  limits?: UsageLimits | undefined;
 
   /**
    * When it was made.
@@ -172,9 +172,9 @@ export declare type UpdateAccountRequest = Message<"parley.console.v1.UpdateAcco
   /**
    * Takes the place of all its limits: absent fields are then not limited.
    *
-   * @generated from field: parley.console.v1.Limits limits = 5;
+   * @generated from field: parley.v1.UsageLimits limits = 5;
    */
-  limits?: Limits | undefined;
+  limits?: UsageLimits | undefined;
 };
 
 /**

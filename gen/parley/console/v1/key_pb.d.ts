@@ -4,40 +4,13 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Limits } from "./limits_pb.js";
+import type { KeyCapability, ModelSelection, UsageLimits } from "../../v1/key_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file parley/console/v1/key.proto.
  */
 export declare const file_parley_console_v1_key: GenFile;
-
-/**
- * The models that a key may use: either all, also those that are added later, or those that are named.
- *
- * @generated from message parley.console.v1.ModelSelection
- */
-export declare type ModelSelection = Message<"parley.console.v1.ModelSelection"> & {
-  /**
-   * All. Names must then be left out.
-   *
-   * @generated from field: bool all = 1;
-   */
-  all: boolean;
-
-  /**
-   * Their IDs.
-   *
-   * @generated from field: repeated string ids = 2;
-   */
-  ids: string[];
-};
-
-/**
- * Describes the message parley.console.v1.ModelSelection.
- * Use `create(ModelSelectionSchema)` to create a new message.
- */
-export declare const ModelSelectionSchema: GenMessage<ModelSelection>;
 
 /**
  * The capabilities of a key.
@@ -48,7 +21,7 @@ export declare type CapabilitySelection = Message<"parley.console.v1.CapabilityS
   /**
    * At least one.
    *
-   * @generated from field: repeated parley.console.v1.KeyCapability capabilities = 1;
+   * @generated from field: repeated parley.v1.KeyCapability capabilities = 1;
    */
   capabilities: KeyCapability[];
 };
@@ -131,23 +104,23 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
   /**
    * The models it may use.
    *
-   * @generated from field: parley.console.v1.ModelSelection models = 6;
+   * @generated from field: parley.v1.ModelSelection models = 6;
    */
   models?: ModelSelection | undefined;
 
   /**
    * What it may be used for.
    *
-   * @generated from field: repeated parley.console.v1.KeyCapability capabilities = 7;
+   * @generated from field: repeated parley.v1.KeyCapability capabilities = 7;
    */
   capabilities: KeyCapability[];
 
   /**
    * Its own limits.
    *
-   * @generated from field: parley.console.v1.Limits limits = 8;
+   * @generated from field: parley.v1.UsageLimits limits = 8;
    */
-  limits?: Limits | undefined;
+  limits?: UsageLimits | undefined;
 
   /**
    * When it was made.
@@ -290,7 +263,7 @@ export declare type CreateKeyRequest = Message<"parley.console.v1.CreateKeyReque
   /**
    * Absent: all.
    *
-   * @generated from field: parley.console.v1.ModelSelection models = 2;
+   * @generated from field: parley.v1.ModelSelection models = 2;
    */
   models?: ModelSelection | undefined;
 
@@ -304,9 +277,9 @@ export declare type CreateKeyRequest = Message<"parley.console.v1.CreateKeyReque
   /**
    * Absent: those of its account only.
    *
-   * @generated from field: parley.console.v1.Limits limits = 4;
+   * @generated from field: parley.v1.UsageLimits limits = 4;
    */
-  limits?: Limits | undefined;
+  limits?: UsageLimits | undefined;
 
   /**
    * How long it lives: 1 minute to 10 years. Absent: until it is revoked.
@@ -386,7 +359,7 @@ export declare type UpdateKeyRequest = Message<"parley.console.v1.UpdateKeyReque
   /**
    * In place of its models.
    *
-   * @generated from field: parley.console.v1.ModelSelection models = 3;
+   * @generated from field: parley.v1.ModelSelection models = 3;
    */
   models?: ModelSelection | undefined;
 
@@ -400,9 +373,9 @@ export declare type UpdateKeyRequest = Message<"parley.console.v1.UpdateKeyReque
   /**
    * In place of all its limits: absent fields are then not limited.
    *
-   * @generated from field: parley.console.v1.Limits limits = 5;
+   * @generated from field: parley.v1.UsageLimits limits = 5;
    */
-  limits?: Limits | undefined;
+  limits?: UsageLimits | undefined;
 
   /**
    * In place of its provider options. Only administrators may say it: PERMISSION_DENIED.
@@ -545,39 +518,6 @@ export declare type RevokeKeyResponse = Message<"parley.console.v1.RevokeKeyResp
  * Use `create(RevokeKeyResponseSchema)` to create a new message.
  */
 export declare const RevokeKeyResponseSchema: GenMessage<RevokeKeyResponse>;
-
-/**
- * What a key may be used for besides its models.
- *
- * @generated from enum parley.console.v1.KeyCapability
- */
-export enum KeyCapability {
-  /**
-   * Not said.
-   *
-   * @generated from enum value: KEY_CAPABILITY_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * Completions without generated images.
-   *
-   * @generated from enum value: KEY_CAPABILITY_CHAT = 1;
-   */
-  CHAT = 1,
-
-  /**
-   * Generated images.
-   *
-   * @generated from enum value: KEY_CAPABILITY_IMAGES = 2;
-   */
-  IMAGES = 2,
-}
-
-/**
- * Describes the enum parley.console.v1.KeyCapability.
- */
-export declare const KeyCapabilitySchema: GenEnum<KeyCapability>;
 
 /**
  * What a request may ask of a provider beside tokens: it costs extra, or lets the provider keep data.

@@ -4,131 +4,110 @@
 
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import { file_parley_console_v1_limits } from "./limits_pb.js";
+import { file_parley_v1_key } from "../../v1/key_pb.js";
 
 /**
  * Describes the file parley/console/v1/key.proto.
  */
 export const file_parley_console_v1_key = /*@__PURE__*/
-  fileDesc("ChtwYXJsZXkvY29uc29sZS92MS9rZXkucHJvdG8SEXBhcmxleS5jb25zb2xlLnYxIioKDk1vZGVsU2VsZWN0aW9uEgsKA2FsbBgBIAEoCBILCgNpZHMYAiADKAkiTQoTQ2FwYWJpbGl0eVNlbGVjdGlvbhI2CgxjYXBhYmlsaXRpZXMYASADKA4yIC5wYXJsZXkuY29uc29sZS52MS5LZXlDYXBhYmlsaXR5ImAKF1Byb3ZpZGVyT3B0aW9uU2VsZWN0aW9uEhEKCWJ5X2J1ZGdldBgBIAEoCBIyCgdvcHRpb25zGAIgAygOMiEucGFybGV5LmNvbnNvbGUudjEuUHJvdmlkZXJPcHRpb24ihwUKA0tleRIKCgJpZBgBIAEoCRISCgphY2NvdW50X2lkGAIgASgJEgwKBG5hbWUYAyABKAkSDwoHZGlzcGxheRgEIAEoCRIqCgVzdGF0ZRgFIAEoDjIbLnBhcmxleS5jb25zb2xlLnYxLktleVN0YXRlEjEKBm1vZGVscxgGIAEoCzIhLnBhcmxleS5jb25zb2xlLnYxLk1vZGVsU2VsZWN0aW9uEjYKDGNhcGFiaWxpdGllcxgHIAMoDjIgLnBhcmxleS5jb25zb2xlLnYxLktleUNhcGFiaWxpdHkSKQoGbGltaXRzGAggASgLMhkucGFybGV5LmNvbnNvbGUudjEuTGltaXRzEi8KC2NyZWF0ZV90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLcmV2b2tlX3RpbWUYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC3JlcGxhY2VkX2J5GAwgASgJEjEKDWxhc3RfdXNlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiIKFW1vbnRoX3NwZW50X21pY3JvX3VzZBgOIAEoA0gAiAEBEiAKGGxpbWl0ZWRfYnlfYWRtaW5pc3RyYXRvchgPIAEoCBJEChBwcm92aWRlcl9vcHRpb25zGBAgASgLMioucGFybGV5LmNvbnNvbGUudjEuUHJvdmlkZXJPcHRpb25TZWxlY3Rpb25CGAoWX21vbnRoX3NwZW50X21pY3JvX3VzZCJICg9MaXN0S2V5c1JlcXVlc3QSEgoKYWNjb3VudF9pZBgBIAEoCRISCgpwYWdlX3Rva2VuGBQgASgJEg0KBWxpbWl0GBUgASgFIlEKEExpc3RLZXlzUmVzcG9uc2USJAoEa2V5cxgBIAMoCzIWLnBhcmxleS5jb25zb2xlLnYxLktleRIXCg9uZXh0X3BhZ2VfdG9rZW4YFCABKAkiwwIKEENyZWF0ZUtleVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIxCgZtb2RlbHMYAiABKAsyIS5wYXJsZXkuY29uc29sZS52MS5Nb2RlbFNlbGVjdGlvbhI8CgxjYXBhYmlsaXRpZXMYAyABKAsyJi5wYXJsZXkuY29uc29sZS52MS5DYXBhYmlsaXR5U2VsZWN0aW9uEikKBmxpbWl0cxgEIAEoCzIZLnBhcmxleS5jb25zb2xlLnYxLkxpbWl0cxIrCghsaWZldGltZRgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgphY2NvdW50X2lkGAYgASgJEkQKEHByb3ZpZGVyX29wdGlvbnMYByABKAsyKi5wYXJsZXkuY29uc29sZS52MS5Qcm92aWRlck9wdGlvblNlbGVjdGlvbiJIChFDcmVhdGVLZXlSZXNwb25zZRIjCgNrZXkYASABKAsyFi5wYXJsZXkuY29uc29sZS52MS5LZXkSDgoGc2VjcmV0GAIgASgJIpwCChBVcGRhdGVLZXlSZXF1ZXN0EgoKAmlkGAEgASgJEhEKBG5hbWUYAiABKAlIAIgBARIxCgZtb2RlbHMYAyABKAsyIS5wYXJsZXkuY29uc29sZS52MS5Nb2RlbFNlbGVjdGlvbhI8CgxjYXBhYmlsaXRpZXMYBCABKAsyJi5wYXJsZXkuY29uc29sZS52MS5DYXBhYmlsaXR5U2VsZWN0aW9uEikKBmxpbWl0cxgFIAEoCzIZLnBhcmxleS5jb25zb2xlLnYxLkxpbWl0cxJEChBwcm92aWRlcl9vcHRpb25zGAYgASgLMioucGFybGV5LmNvbnNvbGUudjEuUHJvdmlkZXJPcHRpb25TZWxlY3Rpb25CBwoFX25hbWUiOAoRVXBkYXRlS2V5UmVzcG9uc2USIwoDa2V5GAEgASgLMhYucGFybGV5LmNvbnNvbGUudjEuS2V5Ik8KEFJvdGF0ZUtleVJlcXVlc3QSCgoCaWQYASABKAkSLwoFZ3JhY2UYAiABKA4yIC5wYXJsZXkuY29uc29sZS52MS5Sb3RhdGlvbkdyYWNlIkgKEVJvdGF0ZUtleVJlc3BvbnNlEiMKA2tleRgBIAEoCzIWLnBhcmxleS5jb25zb2xlLnYxLktleRIOCgZzZWNyZXQYAiABKAkiUQoQUmV2b2tlS2V5UmVxdWVzdBIKCgJpZBgBIAEoCRIxCgVzY29wZRgCIAEoDjIiLnBhcmxleS5jb25zb2xlLnYxLlJldm9jYXRpb25TY29wZSJWChFSZXZva2VLZXlSZXNwb25zZRIjCgNrZXkYASABKAsyFi5wYXJsZXkuY29uc29sZS52MS5LZXkSHAoUcmV2b2tlZF9wcmVkZWNlc3NvcnMYAiADKAkqYwoNS2V5Q2FwYWJpbGl0eRIeChpLRVlfQ0FQQUJJTElUWV9VTlNQRUNJRklFRBAAEhcKE0tFWV9DQVBBQklMSVRZX0NIQVQQARIZChVLRVlfQ0FQQUJJTElUWV9JTUFHRVMQAireAQoOUHJvdmlkZXJPcHRpb24SHwobUFJPVklERVJfT1BUSU9OX1VOU1BFQ0lGSUVEEAASIAocUFJPVklERVJfT1BUSU9OX1NFUlZJQ0VfVElFUhABEh4KGlBST1ZJREVSX09QVElPTl9XRUJfU0VBUkNIEAISGQoVUFJPVklERVJfT1BUSU9OX1NUT1JFEAMSKgomUFJPVklERVJfT1BUSU9OX1BST01QVF9DQUNIRV9SRVRFTlRJT04QBBIiCh5QUk9WSURFUl9PUFRJT05fUFJPVklERVJfVE9PTFMQBSppCghLZXlTdGF0ZRIZChVLRVlfU1RBVEVfVU5TUEVDSUZJRUQQABIUChBLRVlfU1RBVEVfQUNUSVZFEAESFQoRS0VZX1NUQVRFX0VYUElSRUQQAhIVChFLRVlfU1RBVEVfUkVWT0tFRBADKqABCg1Sb3RhdGlvbkdyYWNlEh4KGlJPVEFUSU9OX0dSQUNFX1VOU1BFQ0lGSUVEEAASFwoTUk9UQVRJT05fR1JBQ0VfTk9ORRABEhsKF1JPVEFUSU9OX0dSQUNFX09ORV9IT1VSEAISGgoWUk9UQVRJT05fR1JBQ0VfT05FX0RBWRADEh0KGVJPVEFUSU9OX0dSQUNFX1NFVkVOX0RBWVMQBCp6Cg9SZXZvY2F0aW9uU2NvcGUSIAocUkVWT0NBVElPTl9TQ09QRV9VTlNQRUNJRklFRBAAEiYKIlJFVk9DQVRJT05fU0NPUEVfV0lUSF9QUkVERUNFU1NPUlMQARIdChlSRVZPQ0FUSU9OX1NDT1BFX0tFWV9PTkxZEAIysQMKCktleVNlcnZpY2USTwoETGlzdBIiLnBhcmxleS5jb25zb2xlLnYxLkxpc3RLZXlzUmVxdWVzdBojLnBhcmxleS5jb25zb2xlLnYxLkxpc3RLZXlzUmVzcG9uc2USUwoGQ3JlYXRlEiMucGFybGV5LmNvbnNvbGUudjEuQ3JlYXRlS2V5UmVxdWVzdBokLnBhcmxleS5jb25zb2xlLnYxLkNyZWF0ZUtleVJlc3BvbnNlElMKBlVwZGF0ZRIjLnBhcmxleS5jb25zb2xlLnYxLlVwZGF0ZUtleVJlcXVlc3QaJC5wYXJsZXkuY29uc29sZS52MS5VcGRhdGVLZXlSZXNwb25zZRJTCgZSb3RhdGUSIy5wYXJsZXkuY29uc29sZS52MS5Sb3RhdGVLZXlSZXF1ZXN0GiQucGFybGV5LmNvbnNvbGUudjEuUm90YXRlS2V5UmVzcG9uc2USUwoGUmV2b2tlEiMucGFybGV5LmNvbnNvbGUudjEuUmV2b2tlS2V5UmVxdWVzdBokLnBhcmxleS5jb25zb2xlLnYxLlJldm9rZUtleVJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_parley_console_v1_limits]);
-
-/**
- * Describes the message parley.console.v1.ModelSelection.
- * Use `create(ModelSelectionSchema)` to create a new message.
- */
-export const ModelSelectionSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_key, 0);
+  fileDesc("ChtwYXJsZXkvY29uc29sZS92MS9rZXkucHJvdG8SEXBhcmxleS5jb25zb2xlLnYxIkUKE0NhcGFiaWxpdHlTZWxlY3Rpb24SLgoMY2FwYWJpbGl0aWVzGAEgAygOMhgucGFybGV5LnYxLktleUNhcGFiaWxpdHkiYAoXUHJvdmlkZXJPcHRpb25TZWxlY3Rpb24SEQoJYnlfYnVkZ2V0GAEgASgIEjIKB29wdGlvbnMYAiADKA4yIS5wYXJsZXkuY29uc29sZS52MS5Qcm92aWRlck9wdGlvbiL0BAoDS2V5EgoKAmlkGAEgASgJEhIKCmFjY291bnRfaWQYAiABKAkSDAoEbmFtZRgDIAEoCRIPCgdkaXNwbGF5GAQgASgJEioKBXN0YXRlGAUgASgOMhsucGFybGV5LmNvbnNvbGUudjEuS2V5U3RhdGUSKQoGbW9kZWxzGAYgASgLMhkucGFybGV5LnYxLk1vZGVsU2VsZWN0aW9uEi4KDGNhcGFiaWxpdGllcxgHIAMoDjIYLnBhcmxleS52MS5LZXlDYXBhYmlsaXR5EiYKBmxpbWl0cxgIIAEoCzIWLnBhcmxleS52MS5Vc2FnZUxpbWl0cxIvCgtjcmVhdGVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3Jldm9rZV90aW1lGAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtyZXBsYWNlZF9ieRgMIAEoCRIxCg1sYXN0X3VzZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIiChVtb250aF9zcGVudF9taWNyb191c2QYDiABKANIAIgBARIgChhsaW1pdGVkX2J5X2FkbWluaXN0cmF0b3IYDyABKAgSRAoQcHJvdmlkZXJfb3B0aW9ucxgQIAEoCzIqLnBhcmxleS5jb25zb2xlLnYxLlByb3ZpZGVyT3B0aW9uU2VsZWN0aW9uQhgKFl9tb250aF9zcGVudF9taWNyb191c2QiSAoPTGlzdEtleXNSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkSEgoKcGFnZV90b2tlbhgUIAEoCRINCgVsaW1pdBgVIAEoBSJRChBMaXN0S2V5c1Jlc3BvbnNlEiQKBGtleXMYASADKAsyFi5wYXJsZXkuY29uc29sZS52MS5LZXkSFwoPbmV4dF9wYWdlX3Rva2VuGBQgASgJIrgCChBDcmVhdGVLZXlSZXF1ZXN0EgwKBG5hbWUYASABKAkSKQoGbW9kZWxzGAIgASgLMhkucGFybGV5LnYxLk1vZGVsU2VsZWN0aW9uEjwKDGNhcGFiaWxpdGllcxgDIAEoCzImLnBhcmxleS5jb25zb2xlLnYxLkNhcGFiaWxpdHlTZWxlY3Rpb24SJgoGbGltaXRzGAQgASgLMhYucGFybGV5LnYxLlVzYWdlTGltaXRzEisKCGxpZmV0aW1lGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCmFjY291bnRfaWQYBiABKAkSRAoQcHJvdmlkZXJfb3B0aW9ucxgHIAEoCzIqLnBhcmxleS5jb25zb2xlLnYxLlByb3ZpZGVyT3B0aW9uU2VsZWN0aW9uIkgKEUNyZWF0ZUtleVJlc3BvbnNlEiMKA2tleRgBIAEoCzIWLnBhcmxleS5jb25zb2xlLnYxLktleRIOCgZzZWNyZXQYAiABKAkikQIKEFVwZGF0ZUtleVJlcXVlc3QSCgoCaWQYASABKAkSEQoEbmFtZRgCIAEoCUgAiAEBEikKBm1vZGVscxgDIAEoCzIZLnBhcmxleS52MS5Nb2RlbFNlbGVjdGlvbhI8CgxjYXBhYmlsaXRpZXMYBCABKAsyJi5wYXJsZXkuY29uc29sZS52MS5DYXBhYmlsaXR5U2VsZWN0aW9uEiYKBmxpbWl0cxgFIAEoCzIWLnBhcmxleS52MS5Vc2FnZUxpbWl0cxJEChBwcm92aWRlcl9vcHRpb25zGAYgASgLMioucGFybGV5LmNvbnNvbGUudjEuUHJvdmlkZXJPcHRpb25TZWxlY3Rpb25CBwoFX25hbWUiOAoRVXBkYXRlS2V5UmVzcG9uc2USIwoDa2V5GAEgASgLMhYucGFybGV5LmNvbnNvbGUudjEuS2V5Ik8KEFJvdGF0ZUtleVJlcXVlc3QSCgoCaWQYASABKAkSLwoFZ3JhY2UYAiABKA4yIC5wYXJsZXkuY29uc29sZS52MS5Sb3RhdGlvbkdyYWNlIkgKEVJvdGF0ZUtleVJlc3BvbnNlEiMKA2tleRgBIAEoCzIWLnBhcmxleS5jb25zb2xlLnYxLktleRIOCgZzZWNyZXQYAiABKAkiUQoQUmV2b2tlS2V5UmVxdWVzdBIKCgJpZBgBIAEoCRIxCgVzY29wZRgCIAEoDjIiLnBhcmxleS5jb25zb2xlLnYxLlJldm9jYXRpb25TY29wZSJWChFSZXZva2VLZXlSZXNwb25zZRIjCgNrZXkYASABKAsyFi5wYXJsZXkuY29uc29sZS52MS5LZXkSHAoUcmV2b2tlZF9wcmVkZWNlc3NvcnMYAiADKAkq3gEKDlByb3ZpZGVyT3B0aW9uEh8KG1BST1ZJREVSX09QVElPTl9VTlNQRUNJRklFRBAAEiAKHFBST1ZJREVSX09QVElPTl9TRVJWSUNFX1RJRVIQARIeChpQUk9WSURFUl9PUFRJT05fV0VCX1NFQVJDSBACEhkKFVBST1ZJREVSX09QVElPTl9TVE9SRRADEioKJlBST1ZJREVSX09QVElPTl9QUk9NUFRfQ0FDSEVfUkVURU5USU9OEAQSIgoeUFJPVklERVJfT1BUSU9OX1BST1ZJREVSX1RPT0xTEAUqaQoIS2V5U3RhdGUSGQoVS0VZX1NUQVRFX1VOU1BFQ0lGSUVEEAASFAoQS0VZX1NUQVRFX0FDVElWRRABEhUKEUtFWV9TVEFURV9FWFBJUkVEEAISFQoRS0VZX1NUQVRFX1JFVk9LRUQQAyqgAQoNUm90YXRpb25HcmFjZRIeChpST1RBVElPTl9HUkFDRV9VTlNQRUNJRklFRBAAEhcKE1JPVEFUSU9OX0dSQUNFX05PTkUQARIbChdST1RBVElPTl9HUkFDRV9PTkVfSE9VUhACEhoKFlJPVEFUSU9OX0dSQUNFX09ORV9EQVkQAxIdChlST1RBVElPTl9HUkFDRV9TRVZFTl9EQVlTEAQqegoPUmV2b2NhdGlvblNjb3BlEiAKHFJFVk9DQVRJT05fU0NPUEVfVU5TUEVDSUZJRUQQABImCiJSRVZPQ0FUSU9OX1NDT1BFX1dJVEhfUFJFREVDRVNTT1JTEAESHQoZUkVWT0NBVElPTl9TQ09QRV9LRVlfT05MWRACMrEDCgpLZXlTZXJ2aWNlEk8KBExpc3QSIi5wYXJsZXkuY29uc29sZS52MS5MaXN0S2V5c1JlcXVlc3QaIy5wYXJsZXkuY29uc29sZS52MS5MaXN0S2V5c1Jlc3BvbnNlElMKBkNyZWF0ZRIjLnBhcmxleS5jb25zb2xlLnYxLkNyZWF0ZUtleVJlcXVlc3QaJC5wYXJsZXkuY29uc29sZS52MS5DcmVhdGVLZXlSZXNwb25zZRJTCgZVcGRhdGUSIy5wYXJsZXkuY29uc29sZS52MS5VcGRhdGVLZXlSZXF1ZXN0GiQucGFybGV5LmNvbnNvbGUudjEuVXBkYXRlS2V5UmVzcG9uc2USUwoGUm90YXRlEiMucGFybGV5LmNvbnNvbGUudjEuUm90YXRlS2V5UmVxdWVzdBokLnBhcmxleS5jb25zb2xlLnYxLlJvdGF0ZUtleVJlc3BvbnNlElMKBlJldm9rZRIjLnBhcmxleS5jb25zb2xlLnYxLlJldm9rZUtleVJlcXVlc3QaJC5wYXJsZXkuY29uc29sZS52MS5SZXZva2VLZXlSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_parley_v1_key]);
 
 /**
  * Describes the message parley.console.v1.CapabilitySelection.
  * Use `create(CapabilitySelectionSchema)` to create a new message.
  */
 export const CapabilitySelectionSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_key, 1);
+  messageDesc(file_parley_console_v1_key, 0);
 
 /**
  * Describes the message parley.console.v1.ProviderOptionSelection.
  * Use `create(ProviderOptionSelectionSchema)` to create a new message.
  */
 export const ProviderOptionSelectionSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_key, 2);
+  messageDesc(file_parley_console_v1_key, 1);
 
 /**
  * Describes the message parley.console.v1.Key.
  * Use `create(KeySchema)` to create a new message.
  */
 export const KeySchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_key, 3);
+  messageDesc(file_parley_console_v1_key, 2);
 
 /**
  * Describes the message parley.console.v1.ListKeysRequest.
  * Use `create(ListKeysRequestSchema)` to create a new message.
  */
 export const ListKeysRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_key, 4);
+  messageDesc(file_parley_console_v1_key, 3);
 
 /**
  * Describes the message parley.console.v1.ListKeysResponse.
  * Use `create(ListKeysResponseSchema)` to create a new message.
  */
 export const ListKeysResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_key, 5);
+  messageDesc(file_parley_console_v1_key, 4);
 
 /**
  * Describes the message parley.console.v1.CreateKeyRequest.
  * Use `create(CreateKeyRequestSchema)` to create a new message.
  */
 export const CreateKeyRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_key, 6);
+  messageDesc(file_parley_console_v1_key, 5);
 
 /**
  * Describes the message parley.console.v1.CreateKeyResponse.
  * Use `create(CreateKeyResponseSchema)` to create a new message.
  */
 export const CreateKeyResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_key, 7);
+  messageDesc(file_parley_console_v1_key, 6);
 
 /**
  * Describes the message parley.console.v1.UpdateKeyRequest.
  * Use `create(UpdateKeyRequestSchema)` to create a new message.
  */
 export const UpdateKeyRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_key, 8);
+  messageDesc(file_parley_console_v1_key, 7);
 
 /**
  * Describes the message parley.console.v1.UpdateKeyResponse.
  * Use `create(UpdateKeyResponseSchema)` to create a new message.
  */
 export const UpdateKeyResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_key, 9);
+  messageDesc(file_parley_console_v1_key, 8);
 
 /**
  * Describes the message parley.console.v1.RotateKeyRequest.
  * Use `create(RotateKeyRequestSchema)` to create a new message.
  */
 export const RotateKeyRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_key, 10);
+  messageDesc(file_parley_console_v1_key, 9);
 
 /**
  * Describes the message parley.console.v1.RotateKeyResponse.
  * Use `create(RotateKeyResponseSchema)` to create a new message.
  */
 export const RotateKeyResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_key, 11);
+  messageDesc(file_parley_console_v1_key, 10);
 
 /**
  * Describes the message parley.console.v1.RevokeKeyRequest.
  * Use `create(RevokeKeyRequestSchema)` to create a new message.
  */
 export const RevokeKeyRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_key, 12);
+  messageDesc(file_parley_console_v1_key, 11);
 
 /**
  * Describes the message parley.console.v1.RevokeKeyResponse.
  * Use `create(RevokeKeyResponseSchema)` to create a new message.
  */
 export const RevokeKeyResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_key, 13);
-
-/**
- * Describes the enum parley.console.v1.KeyCapability.
- */
-export const KeyCapabilitySchema = /*@__PURE__*/
-  enumDesc(file_parley_console_v1_key, 0);
-
-/**
- * What a key may be used for besides its models.
- *
- * @generated from enum parley.console.v1.KeyCapability
- */
-export const KeyCapability = /*@__PURE__*/
-  tsEnum(KeyCapabilitySchema);
+  messageDesc(file_parley_console_v1_key, 12);
 
 /**
  * Describes the enum parley.console.v1.ProviderOption.
  */
 export const ProviderOptionSchema = /*@__PURE__*/
-  enumDesc(file_parley_console_v1_key, 1);
+  enumDesc(file_parley_console_v1_key, 0);
 
 /**
  * What a request may ask of a provider beside tokens: it costs extra, or lets the provider keep data.
@@ -142,7 +121,7 @@ export const ProviderOption = /*@__PURE__*/
  * Describes the enum parley.console.v1.KeyState.
  */
 export const KeyStateSchema = /*@__PURE__*/
-  enumDesc(file_parley_console_v1_key, 2);
+  enumDesc(file_parley_console_v1_key, 1);
 
 /**
  * What has become of a key.
@@ -156,7 +135,7 @@ export const KeyState = /*@__PURE__*/
  * Describes the enum parley.console.v1.RotationGrace.
  */
 export const RotationGraceSchema = /*@__PURE__*/
-  enumDesc(file_parley_console_v1_key, 3);
+  enumDesc(file_parley_console_v1_key, 2);
 
 /**
  * How long a rotated key goes on working.
@@ -170,7 +149,7 @@ export const RotationGrace = /*@__PURE__*/
  * Describes the enum parley.console.v1.RevocationScope.
  */
 export const RevocationScopeSchema = /*@__PURE__*/
-  enumDesc(file_parley_console_v1_key, 4);
+  enumDesc(file_parley_console_v1_key, 3);
 
 /**
  * What a revocation ends.

@@ -5,8 +5,8 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { Modality } from "../../v1/completion_pb.js";
-import type { ModelCapabilities, ModelPrice } from "../../v1/model_pb.js";
+import type { ModelCapabilities, ModelPrice, ModelStage } from "../../v1/model_pb.js";
+import type { Modality } from "../../v1/modality_pb.js";
 
 /**
  * Describes the file parley/console/v1/model.proto.
@@ -116,11 +116,11 @@ export declare type Model = Message<"parley.console.v1.Model"> & {
   provider: string;
 
   /**
-   * A preview, which may change or go away.
+   * How long it will be available.
    *
-   * @generated from field: bool preview = 4;
+   * @generated from field: parley.v1.ModelStage stage = 4;
    */
-  preview: boolean;
+  stage: ModelStage;
 
   /**
    * What messages to it may hold.
@@ -283,9 +283,9 @@ export declare type UpstreamFailure = Message<"parley.console.v1.UpstreamFailure
   /**
    * The HTTP status that the provider answered, if it answered.
    *
-   * @generated from field: optional int32 upstream_status = 3;
+   * @generated from field: optional int32 http_status_code = 3;
    */
-  upstreamStatus?: number | undefined;
+  httpStatusCode?: number | undefined;
 
   /**
    * Why, in words.

@@ -5,7 +5,7 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { SignUpMode } from "./session_pb.js";
-import type { Limits } from "./limits_pb.js";
+import type { UsageLimits } from "../../v1/key_pb.js";
 
 /**
  * Describes the file parley/console/v1/settings.proto.
@@ -83,9 +83,9 @@ export declare type GetSettingsResponse = Message<"parley.console.v1.GetSettings
   /**
    * What accounts are held to where they have no limit of their own.
    *
-   * @generated from field: parley.console.v1.Limits account_limits = 4;
+   * @generated from field: parley.v1.UsageLimits account_limits = 4;
    */
-  accountLimits?: Limits | undefined;
+  accountLimits?: UsageLimits | undefined;
 };
 
 /**
