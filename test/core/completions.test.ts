@@ -1,14 +1,10 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it, vi } from "vitest";
-import {
-  type CompletionChunk,
-  type CompletionRequestSchema,
-  FinishReason,
-  Modality,
-  UsageSchema,
-} from "../../gen/parley/v1/completion_pb.js";
+import { type CompletionChunk, type CompletionRequestSchema, FinishReason } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { AttemptOutcome, OmissionReason } from "../../gen/parley/v1/report_pb.js";
+import { UsageSchema } from "../../gen/parley/v1/usage_pb.js";
 import { finishChunk, usageChunk } from "../../src/core/chunks.ts";
 import type { Call } from "../../src/core/call.ts";
 import { createCompletions } from "../../src/core/completions.ts";

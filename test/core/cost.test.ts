@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { UsageSchema } from "../../gen/parley/v1/completion_pb.js";
+import { UsageSchema } from "../../gen/parley/v1/usage_pb.js";
 import { costOf } from "../../src/core/cost.ts";
 import type { Price } from "../../src/core/model.ts";
 import { toPrice } from "../support/prices.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Modality } from "../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { Caller } from "../../src/core/call.ts";
 import type { LimitFacts } from "../../src/core/limiter.ts";
 import { createModels } from "../../src/core/models.ts";

@@ -1,13 +1,10 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import {
-  type CompletionRequestSchema,
-  Modality,
-  ReasoningEffort,
-  ResponseFormatSchema,
-  type Verbosity,
-} from "../../gen/parley/v1/completion_pb.js";
-import { type Message, Role, ToolSchema } from "../../gen/parley/v1/message_pb.js";
+import { type CompletionRequestSchema, ResponseFormatSchema, type Verbosity } from "../../gen/parley/v1/completion_pb.js";
+import { type Message, Role } from "../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
+import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
+import { ToolSchema } from "../../gen/parley/v1/tool_pb.js";
 import { Failure } from "../../src/core/failure.ts";
 import { validate } from "../../src/core/validate.ts";
 import { FakeClock } from "../support/fake-clock.ts";

@@ -2,17 +2,9 @@ import { create, equals, toJson } from "@bufbuild/protobuf";
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  type Choice,
-  ChoiceSchema,
-  type CompletionChunk,
-  CompletionChunkSchema,
-  CompletionSchema,
-  FinishReason,
-  LogprobsSchema,
-  UsageSchema,
-} from "../../gen/parley/v1/completion_pb.js";
+import { type Choice, ChoiceSchema, type CompletionChunk, CompletionChunkSchema, CompletionSchema, FinishReason, LogprobsSchema } from "../../gen/parley/v1/completion_pb.js";
 import { AnnotationSchema, AudioSchema, MessageSchema, PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
+import { UsageSchema } from "../../gen/parley/v1/usage_pb.js";
 import { AnswerBuilder, ChoiceWriter, deltaChunk, finishChunk } from "../../src/core/chunks.ts";
 import type { Answer } from "../../src/core/provider.ts";
 import { toChunks } from "../support/to-chunks.ts";

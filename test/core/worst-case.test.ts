@@ -1,7 +1,8 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { type CompletionRequestSchema, Modality } from "../../gen/parley/v1/completion_pb.js";
+import type { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { MessageSchema, type PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { worstCase } from "../../src/core/cost.ts";
 import { measurePrompt } from "../../src/core/token-estimate.ts";
 import { toAnthropicRequest } from "../../src/providers/anthropic/request.ts";

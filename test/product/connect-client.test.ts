@@ -10,8 +10,8 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
 import { CompletionRequestSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
-import { GetModelRequestSchema, ModelSchema, ModelService } from "../../gen/parley/v1/model_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
+import { GetModelRequestSchema, ModelSchema, ModelService } from "../../gen/parley/v1/model_pb.js";
 import { AttemptListSchema, AttemptOutcome, OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { type Product, startProduct } from "../support/product.ts";
 import {

@@ -1,10 +1,6 @@
 import { toJson } from "@bufbuild/protobuf";
-import {
-  type CompletionChunk,
-  type CompletionRequest,
-  CompletionRequestSchema,
-  Modality,
-} from "../../gen/parley/v1/completion_pb.js";
+import { type CompletionChunk, type CompletionRequest, CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { Clock } from "../../src/core/clock.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { Model } from "../../src/core/model.ts";

@@ -1,5 +1,5 @@
 import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
-import { AttemptOutcome, type Attempt as AttemptMessage } from "../../gen/parley/v1/report_pb.js";
+import { type Attempt as AttemptMessage, AttemptOutcome } from "../../gen/parley/v1/report_pb.js";
 
 /** One call of an upstream model, with its status as `format/outcomes.ts` has it and times in milliseconds. */
 export interface Attempt extends Pick<AttemptMessage, "model" | "upstreamStatus" | "message"> {

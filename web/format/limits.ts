@@ -1,4 +1,4 @@
-import type { Limits } from "../../gen/parley/console/v1/limits_pb.js";
+import type { UsageLimits } from "../../gen/parley/v1/key_pb.js";
 import { formatMicroUsd } from "./money.ts";
 import { formatShort } from "./number.ts";
 

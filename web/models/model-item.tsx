@@ -1,6 +1,6 @@
 import type { Model } from "../../gen/parley/console/v1/model_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { ModelPrice } from "../../gen/parley/v1/model_pb.js";
-import { Modality } from "../../gen/parley/v1/completion_pb.js";
 import { Badge } from "../components/badge.tsx";
 import { HealthBadge } from "../components/health-badge.tsx";
 import { CopyButton } from "../components/copy-button.tsx";

@@ -1,5 +1,5 @@
-import type { Image, ToolCall } from "../../gen/parley/v1/message_pb.js";
 import { FinishReason } from "../../gen/parley/v1/completion_pb.js";
+import type { Image, ToolCall } from "../../gen/parley/v1/message_pb.js";
 import { Badge } from "../components/badge.tsx";
 import { Button } from "../components/button.tsx";
 import type { Answer } from "./answer.ts";

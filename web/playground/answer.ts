@@ -1,6 +1,7 @@
-import type { ChoiceFinish, CompletionChunk, PartDelta, Usage } from "../../gen/parley/v1/completion_pb.js";
+import type { ChoiceFinish, CompletionChunk, PartDelta } from "../../gen/parley/v1/completion_pb.js";
 import type { Image, Part, ToolCall } from "../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../gen/parley/v1/report_pb.js";
+import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 
 /** The received part of a completion. */
 export interface Answer {

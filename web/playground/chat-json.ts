@@ -1,14 +1,9 @@
 import { base64Encode } from "@bufbuild/protobuf/wire";
-import { type CompletionRequest, Modality, ReasoningEffort, Verbosity } from "../../gen/parley/v1/completion_pb.js";
-import {
-  type Image,
-  type Message,
-  type Part,
-  Role,
-  type Tool,
-  type ToolCall,
-  ToolMode,
-} from "../../gen/parley/v1/message_pb.js";
+import { type CompletionRequest, Verbosity } from "../../gen/parley/v1/completion_pb.js";
+import { type Image, type Message, type Part, Role, type ToolCall } from "../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
+import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
+import { type Tool, ToolMode } from "../../gen/parley/v1/tool_pb.js";
 
 /** A request in the OpenAI format, for `/v1/chat/completions`. */
 export type ChatJson = Readonly<Record<string, unknown>>;

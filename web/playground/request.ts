@@ -1,13 +1,9 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import {
-  type CompletionRequest,
-  CompletionRequestSchema,
-  Modality,
-  ReasoningEffort,
-  type ResponseFormatSchema,
-  Verbosity,
-} from "../../gen/parley/v1/completion_pb.js";
-import { type PartSchema, type MessageSchema, Role, ToolMode } from "../../gen/parley/v1/message_pb.js";
+import { type CompletionRequest, CompletionRequestSchema, type ResponseFormatSchema, Verbosity } from "../../gen/parley/v1/completion_pb.js";
+import { type MessageSchema, type PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
+import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
+import { ToolMode } from "../../gen/parley/v1/tool_pb.js";
 import { failureOfField } from "../api/failure-of-field.ts";
 import { partsToSend } from "./answer.ts";
 import { type Draft, NUMBERS, type ParameterField } from "./draft.ts";

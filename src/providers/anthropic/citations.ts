@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { type Annotation, AnnotationSchema, DocumentUnit } from "../../../gen/parley/v1/message_pb.js";
+import { type Citation, CitationSchema, DocumentUnit } from "../../../gen/parley/v1/message_pb.js";
 import { type Json, number, string } from "../wire/json.ts";
 
 /** Units of a place in a document, by the type of a citation: with the names of its first and last index. */

@@ -1,4 +1,3 @@
-import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import {
   type Message,
   type Part,
@@ -7,6 +6,7 @@ import {
   type ToolCall,
   type ToolResult,
 } from "../../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isObject, parsed } from "../wire/json.ts";
 import type { TranslationContext } from "./cache-marks.ts";

@@ -1,5 +1,5 @@
-import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { type File, type Image, ImageDetail, type NativeBlock, type Part } from "../../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { TranslationContext } from "./cache-marks.ts";
 import { toNative } from "../wire/native.ts";

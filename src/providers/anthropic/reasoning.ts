@@ -1,4 +1,4 @@
-import { ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
+import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
 import type { TranslationContext } from "./cache-marks.ts";
 import type { Thinking } from "./wire.ts";
 

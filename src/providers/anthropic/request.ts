@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
-import { type CompletionRequest, type JsonSchemaFormat, Modality } from "../../../gen/parley/v1/completion_pb.js";
+import type { CompletionRequest, JsonSchemaFormat } from "../../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { Translation, UpstreamModel } from "../../core/provider.ts";
 import { isObject, parsed } from "../wire/json.ts";

@@ -1,14 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
-import {
-  type CompletionChunk,
-  FinishReason,
-  type Logprobs,
-  LogprobsSchema,
-  type TokenLogprob,
-  TokenLogprobSchema,
-} from "../../../gen/parley/v1/completion_pb.js";
-import { type Image, ImageSchema } from "../../../gen/parley/v1/message_pb.js";
+import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import { type Image, ImageSchema, type TokenLogprob, TokenLogprobSchema } from "../../../gen/parley/v1/message_pb.js";
 import { ChoiceWriter, firstDelta, type PartBudget, toPart } from "../../core/chunks.ts";
 import { Base64, EncodedSource } from "../../encoding/base64.ts";
 import { array, isObject, type Json, number, object, string } from "../wire/json.ts";

@@ -1,5 +1,5 @@
 import type { Audio, File, Image, Part as MessagePart } from "../../../gen/parley/v1/message_pb.js";
-import { Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
 import type { TranslationLog } from "../wire/translation.ts";

@@ -1,10 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
-  type Annotation,
-  AnnotationSchema,
   type Audio,
   AudioSchema,
+  type Citation,
+  CitationSchema,
   type Image,
   ImageSchema,
 } from "../../../gen/parley/v1/message_pb.js";

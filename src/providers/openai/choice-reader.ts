@@ -1,14 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import {
-  type CompletionChunk,
-  FinishReason,
-  type Logprobs,
-  LogprobsSchema,
-  type PartDelta,
-  type TokenLogprob,
-  TokenLogprobSchema,
-} from "../../../gen/parley/v1/completion_pb.js";
-import type { Annotation } from "../../../gen/parley/v1/message_pb.js";
+import { type CompletionChunk, FinishReason, type PartDelta } from "../../../gen/parley/v1/completion_pb.js";
+import { type Citation, type TokenLogprob, TokenLogprobSchema } from "../../../gen/parley/v1/message_pb.js";
 import { ChoiceWriter, firstDelta, type PartBudget, toPart } from "../../core/chunks.ts";
 import { array, isObject, type Json, number, object, string } from "../wire/json.ts";
 import { type Content, readContents } from "./answer-content.ts";

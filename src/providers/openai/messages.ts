@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Message, Role, type ToolCall } from "../../../gen/parley/v1/message_pb.js";
-import { Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
 import type { TranslationLog } from "../wire/translation.ts";

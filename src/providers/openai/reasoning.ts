@@ -1,4 +1,5 @@
-import { type CompletionRequest, ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
+import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
+import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
 import type { Capabilities } from "../../core/provider.ts";
 import type { TranslationLog } from "../wire/translation.ts";
 

@@ -1,9 +1,5 @@
-import {
-  type CompletionRequest,
-  Modality,
-  type ResponseFormat,
-  Verbosity,
-} from "../../../gen/parley/v1/completion_pb.js";
+import { type CompletionRequest, type ResponseFormat, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { Capabilities, Translation, UpstreamModel } from "../../core/provider.ts";
 import { parsed } from "../wire/json.ts";

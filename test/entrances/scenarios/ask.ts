@@ -1,7 +1,8 @@
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
-import { type CompletionRequest, CompletionRequestSchema, Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { type CompletionRequest, CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { type Message, type Part, Role } from "../../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import type { Mode } from "../../../src/core/router.ts";
 
 /** Request of a scenario, for both entrances; merged over "alpha, say hello". */

@@ -1,4 +1,4 @@
-import { Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { type Act, begins, hangsUp, refuses, says, sends, staysSilent } from "../../support/scripted-upstream.ts";
 import type { Scenario } from "./scenario.ts";
 

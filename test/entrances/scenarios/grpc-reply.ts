@@ -3,14 +3,10 @@ import { anyUnpack, durationMs } from "@bufbuild/protobuf/wkt";
 import { type ServiceError, status as Status } from "@grpc/grpc-js";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import { StatusSchema } from "../../../gen/google/rpc/status_pb.js";
-import {
-  type Completion,
-  type CompletionChunk,
-  FinishReason,
-  type Usage,
-} from "../../../gen/parley/v1/completion_pb.js";
+import { type Completion, type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import type { Image } from "../../../gen/parley/v1/message_pb.js";
 import { type Attempt, AttemptListSchema, type Report } from "../../../gen/parley/v1/report_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { ImageJoiner } from "../../../src/inbound/image-pieces.ts";
 import { inShort, type Reply, type SeenFailure, type SeenReport } from "./reply.ts";
 import { fromAttemptMessage } from "../../../src/core/attempt.ts";

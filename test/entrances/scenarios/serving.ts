@@ -1,5 +1,5 @@
-import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { ImageSchema, Role } from "../../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { create } from "@bufbuild/protobuf";
 import { says, sends } from "../../support/scripted-upstream.ts";
 import { openAiWire } from "../../support/upstream-dialects.ts";

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { ImageSchema, Role } from "../../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { type Ask, userSays, withUnknownField } from "./ask.ts";
 import type { ExpectedFailure, Scenario } from "./scenario.ts";
 

@@ -1,5 +1,5 @@
 import { getEventListeners } from "node:events";
-import type { Usage } from "../../../gen/parley/v1/completion_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import type { CompletionRecord, LedgerEntry } from "../../../src/core/ledger.ts";
 import type { Model, Price } from "../../../src/core/model.ts";

@@ -1,12 +1,8 @@
 import { create } from "@bufbuild/protobuf";
-import {
-  type CompletionChunk,
-  type CompletionRequest,
-  FinishReason,
-  UsageSchema,
-} from "../../../gen/parley/v1/completion_pb.js";
-import { ChoiceWriter, usageChunk } from "../../../src/core/chunks.ts";
+import { type CompletionChunk, type CompletionRequest, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { OmissionReason } from "../../../gen/parley/v1/report_pb.js";
+import { UsageSchema } from "../../../gen/parley/v1/usage_pb.js";
+import { ChoiceWriter, usageChunk } from "../../../src/core/chunks.ts";
 import type { Clock } from "../../../src/core/clock.ts";
 import { Failure } from "../../../src/core/failure.ts";
 import type { Model } from "../../../src/core/model.ts";

@@ -1,12 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
-import {
-  type CompletionChunk,
-  FinishReason,
-  LogprobsSchema,
-  UsageSchema,
-} from "../../../gen/parley/v1/completion_pb.js";
+import { type CompletionChunk, FinishReason, LogprobsSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { AnnotationSchema, AudioSchema, ImageSchema } from "../../../gen/parley/v1/message_pb.js";
+import { UsageSchema } from "../../../gen/parley/v1/usage_pb.js";
 import { ChoiceWriter, toPart, usageChunk } from "../../../src/core/chunks.ts";
 import { REPORT, startOf } from "./scenarios.ts";
 

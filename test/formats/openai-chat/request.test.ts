@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { type CompletionRequest, Modality, ReasoningEffort, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
-import { ToolMode } from "../../../gen/parley/v1/message_pb.js";
+import { type CompletionRequest, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
+import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
+import { ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { type ReadRequest, readChatRequest } from "../../../src/formats/openai-chat/request.ts";
 

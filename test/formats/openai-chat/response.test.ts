@@ -1,12 +1,8 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import {
-  type ChoiceSchema,
-  CompletionSchema,
-  FinishReason,
-  type UsageSchema,
-} from "../../../gen/parley/v1/completion_pb.js";
+import { type ChoiceSchema, CompletionSchema, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { OmissionReason } from "../../../gen/parley/v1/report_pb.js";
+import type { UsageSchema } from "../../../gen/parley/v1/usage_pb.js";
 import { omission } from "../../../src/core/provider-options.ts";
 import { toChatCompletion } from "../../../src/formats/openai-chat/response.ts";
 import { answerOf, comparable, type Scenario, scenariosWith } from "./scenarios.ts";

@@ -1,13 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import {
-  type CompletionChunk,
-  CompletionChunkSchema,
-  FinishReason,
-  type PartDelta,
-  PartDeltaSchema,
-} from "../../../gen/parley/v1/completion_pb.js";
+import { type CompletionChunk, CompletionChunkSchema, FinishReason, type PartDelta, PartDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { AnnotationSchema, AudioSchema, ImageSchema } from "../../../gen/parley/v1/message_pb.js";
 import { AttemptOutcome, OmissionReason } from "../../../gen/parley/v1/report_pb.js";
 import { ChoiceWriter, deltaChunk, finishChunk, toPart } from "../../../src/core/chunks.ts";

@@ -3,7 +3,7 @@ import { Code } from "@connectrpc/connect";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BreakerState } from "../../../gen/parley/console/v1/model_pb.js";
-import { Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { somebody } from "../../support/core-ports.ts";
 import { errorOf } from "./errors.ts";
 import { CONFIGURATION, type ConsoleUnderTest, startConsole } from "./set-up.ts";

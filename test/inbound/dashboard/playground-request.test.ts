@@ -1,12 +1,8 @@
 import { create, equals, toJson } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import {
-  CompletionChunkSchema,
-  CompletionRequestSchema,
-  FinishReason,
-  ReasoningEffort,
-} from "../../../gen/parley/v1/completion_pb.js";
+import { CompletionChunkSchema, CompletionRequestSchema, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { ImageSchema, type Part, ReasoningSchema, ToolCallSchema } from "../../../gen/parley/v1/message_pb.js";
+import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
 import { addChunk, type Answer, NOTHING } from "../../../web/playground/answer.ts";
 import { toChatJson } from "../../../web/playground/chat-json.ts";
 import { type Draft, EMPTY_DRAFT } from "../../../web/playground/draft.ts";
