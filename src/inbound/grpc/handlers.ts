@@ -1,6 +1,10 @@
 import type { Message } from "@bufbuild/protobuf";
 import { Metadata, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream } from "@grpc/grpc-js";
-import { type CompletionChunk, type CompletionRequest, CompletionSchema } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionChunk,
+  type CompletionRequest,
+  CompletionSchema,
+} from "../../../gen/parley/v1/completion_pb.js";
 import type { GetCurrentKeyRequest, Key } from "../../../gen/parley/v1/key_pb.js";
 import type { GetModelRequest, ListModelsRequest, ListModelsResponse, Model } from "../../../gen/parley/v1/model_pb.js";
 import type { Call } from "../../core/call.ts";
