@@ -14,7 +14,7 @@ import { CompletionService } from "../../../gen/parley/v1/completion_pb.js";
 import { KeyService } from "../../../gen/parley/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/v1/model_pb.js";
 import type { EdgeServices } from "../services.ts";
-import { ConnectionGuard } from "./connection-guard.ts";
+import { ConnectionGuard, MAX_STREAMS } from "./connection-guard.ts";
 import { serviceDefinition } from "./definition.ts";
 import { completionHandlers, keyHandlers, modelHandlers } from "./handlers.ts";
 import { createHealthService } from "./health.ts";
@@ -62,8 +62,8 @@ export async function startGrpcServer(
   const server = new Server({
     "grpc.max_receive_message_length": maxReceiveBytes,
     "grpc.max_send_message_length": maxSendBytes,
-    // Node's default is four billion.
-    "grpc.max_concurrent_streams": 1000,
+    // The guard raises it.
+    "grpc.max_concurrent_streams": MAX_STREAMS.first,
     "grpc-node.max_session_memory": 64,
     // The guard limits age and detects dead connections: the library would end streams that may finish after GOAWAY.
     "grpc.max_connection_idle_ms": 30 * MINUTE_MS,

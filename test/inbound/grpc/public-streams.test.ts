@@ -1,7 +1,6 @@
 import { EventEmitter } from "node:events";
 import { Metadata, status } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
-import { PendingCalls } from "../../../src/inbound/grpc/pending-calls.ts";
 import { PublicStreams } from "../../../src/inbound/grpc/public-streams.ts";
 
 /** A stream as the library gives it: it ends with the error that it is told. */
@@ -59,24 +58,5 @@ describe("streams without a key", () => {
     expect(open(streams, "c").refusal).toBe(status.RESOURCE_EXHAUSTED);
     first.emit("cancelled");
     expect(open(streams, "c").refusal).toBeUndefined();
-  });
-});
-
-describe("pending calls", () => {
-  it("beyond the limit end the oldest of a connection with many", () => {
-    const pending = new PendingCalls();
-    const [honest, ...hostile] = [{}, {}, {}, {}, {}];
-    const ended: string[] = [];
-    const add = (connection: object, name: string) => pending.add(connection, () => void ended.push(name));
-    const settle = add(honest, "honest");
-    for (let index = 0; index < 4095; index++) add(hostile[index % 4]!, `hostile ${index}`);
-    expect(ended).toEqual([]);
-    add(hostile[1], "late");
-    add({}, "new connection");
-    expect(ended).toEqual(["hostile 1", "hostile 0"]);
-    settle();
-    settle();
-    add(hostile[2], "in the free place");
-    expect(ended).toHaveLength(2);
   });
 });
