@@ -12,6 +12,7 @@ import {
   settings,
 } from "./hostile/raw-http2.ts";
 import { CREATE, MIB, startTarget, type Target } from "./hostile/target.ts";
+import { runProduct } from "../support/product.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
 
@@ -29,14 +30,19 @@ interface Attack {
   readonly name: string;
   /** Calls on each connection. */
   readonly calls: number;
-  readonly headers: () => Buffer;
+  readonly headers: () => Buffer | Promise<Buffer>;
   readonly isWhole: boolean;
   readonly open: () => RawHttp2;
 }
 
 const withoutKey = (): Buffer => headerBlock(grpcHeaders(CREATE));
 const withWrongKey = (): Buffer => callBlock(`sk_parley_${"A".repeat(40)}`);
-const withKey = (): Buffer => callBlock(target.product.firstKey);
+/** Headers with a key of its own, so that others' requests do not share its limits. */
+async function withKey(): Promise<Buffer> {
+  const { output, ending } = runProduct(["keys", "create", "--name", "attacker", "--json"], target.product);
+  await ending;
+  return callBlock((JSON.parse(output.stdout) as { readonly key: string }).key);
+}
 
 const openPlain = (): RawHttp2 => new RawHttp2(target.product.grpcPort).pause().hello();
 /** Never acknowledges the SETTINGS of the server, so that their limits do not apply. */
@@ -62,7 +68,7 @@ describe.each(scale([200], [200, 1000]))("unread calls on %d connections", (conn
   it.each(ATTACKS)("$name take bounded memory", { timeout: timeLimit(60, 180) }, async (attack) => {
     target = await startTarget(undefined, { NODE_OPTIONS: "--max-old-space-size=512" });
     const attackers = Array.from({ length: connections }, attack.open);
-    const block = attack.headers();
+    const block = await attack.headers();
     for (const attacker of attackers)
       attacker.write(
         Buffer.concat(Array.from({ length: attack.calls }, (_, index) => call(2 * index + 1, block, attack.isWhole))),
@@ -77,7 +83,7 @@ describe.each(scale([200], [200, 1000]))("unread calls on %d connections", (conn
     took.sort((a, b) => a - b);
     const name = `unread calls on ${connections} connections ${attack.name}`;
     const p99 = Math.round(took[Math.floor(took.length * 0.99)]!);
-    figure({ name: `${name}: p99 of others`, value: p99, unit: "ms", atMost: 4000 });
+    figure({ name: `${name}: p99 of others`, value: p99, unit: "ms", atMost: 8000 });
     figure({ name: `${name}: memory of the process`, value: Math.round(mostBytes / MIB), unit: "MiB", atMost: 512 });
     expect(target.product.output.stderr).not.toMatch(/"level":"(fatal|error)"/);
   });

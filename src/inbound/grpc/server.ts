@@ -73,13 +73,14 @@ export async function startGrpcServer(
   served.forEach((service, index) => {
     server.addService(serviceDefinition(service), handlers[index] as unknown as UntypedServiceImplementation);
   });
+  const clientOf = (address: string): string | undefined => services.connections.clientOf(address);
   const names = ["", ...served.map((service) => service.typeName)];
-  const health = createHealthService(names, new PublicStreams(MAX_WATCHES));
+  const health = createHealthService(names, new PublicStreams({ most: MAX_WATCHES, clientOf }));
   server.addService(serviceDefinition(Health), health.handlers);
   const reflection = reflectionHandlers(
     [...served, Health],
     [file_google_rpc_error_details],
-    new PublicStreams(MAX_REFLECTIONS),
+    new PublicStreams({ most: MAX_REFLECTIONS, clientOf }),
   );
   for (const definition of reflectionDefinitions()) {
     server.addService(definition, reflection);
