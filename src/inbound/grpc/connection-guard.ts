@@ -163,7 +163,10 @@ class Connection {
   add(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    { pending, ...shared }: Pick<StreamGuardOptions, "services" | "maxReceiveBytes"> & {
+    {
+      pending,
+      ...shared
+    }: Pick<StreamGuardOptions, "services" | "maxReceiveBytes"> & {
       readonly pending: PendingCalls<Connection>;
     },
   ): void {

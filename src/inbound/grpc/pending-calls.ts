@@ -38,8 +38,7 @@ export class PendingCalls<Connection extends { end(): void }> {
 
   #endOldest(): void {
     const share = this.#size / this.#ofConnections.size;
-    for (const [connection, calls] of this.#ofConnections)
-      if (calls.size >= share) return this.#end(connection, calls);
+    for (const [connection, calls] of this.#ofConnections) if (calls.size >= share) return this.#end(connection, calls);
   }
 
   #end(connection: Connection, calls: ReadonlySet<object>): void {

@@ -77,7 +77,10 @@ describe("a connection without calls in flight", () => {
     await expect.poll(() => connection.arrived.some(({ type }) => type === TYPE.settings)).toBe(true);
     const { payload } = connection.arrived.find(({ type }) => type === TYPE.settings)!;
     const values = new Map(
-      Array.from({ length: payload.length / 6 }, (_, at) => [payload.readUInt16BE(6 * at), payload.readUInt32BE(6 * at + 2)]),
+      Array.from({ length: payload.length / 6 }, (_, at) => [
+        payload.readUInt16BE(6 * at),
+        payload.readUInt32BE(6 * at + 2),
+      ]),
     );
     expect(values.get(SETTINGS_MAX_CONCURRENT_STREAMS)).toBe(100);
     connection.write(open(0, 100));
