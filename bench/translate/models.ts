@@ -1,4 +1,4 @@
-import { Modality } from "../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { camelKeys } from "../../src/config/config.ts";
 import { type Dialect, DIALECT_DEFAULTS } from "../../src/config/dialects.ts";
 import type { Provider, UpstreamModel } from "../../src/core/provider.ts";

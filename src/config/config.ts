@@ -13,7 +13,7 @@ export type Timeouts = Readonly<CamelKeys<TimeoutsInput>>;
 /** Capabilities of an upstream model; has the shape of core's type of the same name. */
 export type Capabilities = Readonly<CamelKeys<CapabilitiesInput>>;
 
-export type Modality = "text" | "image" | "audio";
+export type Modality = "text" | "image" | "audio" | "file" | "video";
 
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
 
@@ -82,7 +82,9 @@ export interface ModelConfig {
   /** The model's fastest rate for one choice. */
   readonly maxTokensPerSecond: number;
   readonly modalities: { readonly input: readonly Modality[]; readonly output: readonly Modality[] };
-  readonly preview: boolean;
+  readonly stage: "preview" | "stable" | "deprecated";
+  /** Unix seconds of its end; undefined when it is not known. */
+  readonly shutdown: number | undefined;
   /** Undefined when not configured: the cost is then unknown, and not shown as zero. */
   readonly price: Price | undefined;
   /** The model's timeouts, else those of its provider, else the general ones. */

@@ -53,7 +53,7 @@ export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
     context_window: 1_000_000,
     max_output_tokens: 65_536,
     modalities: { input: ["text", "image", "audio"], output: ["text"] },
-    preview: true,
+    stage: "preview",
     price: { input: 2, output: 12, cached_input: 0.2 },
   },
   "beta-3-flash": {
@@ -75,7 +75,7 @@ export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
     context_window: 65_536,
     max_output_tokens: 32_768,
     modalities: { input: ["text", "image"], output: ["text", "image"] },
-    preview: true,
+    stage: "preview",
     price: { input: 2, output: 12, image: 120 },
     // An image arrives in one piece, long after a text answer would have begun.
     timeouts: { first_content_ms: 300_000 },

@@ -81,7 +81,8 @@ const capabilities = {
   stream_above: z.int().min(0),
 };
 
-const modalities = z.array(z.enum(["text", "image", "audio"])).min(1);
+const inputModalities = z.array(z.enum(["text", "image", "audio", "file", "video"])).min(1);
+const outputModalities = z.array(z.enum(["text", "image", "audio"])).min(1);
 
 const model = overrides({
   provider: providerName,
@@ -92,8 +93,9 @@ const model = overrides({
   max_output_tokens: tokens,
   default_max_tokens: tokens,
   max_tokens_per_second: z.int().min(1).max(1_000_000),
-  modalities: section({ input: modalities, output: modalities }),
-  preview: z.boolean(),
+  modalities: section({ input: inputModalities, output: outputModalities }),
+  stage: z.enum(["preview", "stable", "deprecated"]),
+  shutdown: isoDate,
   price: section({
     input: usd,
     output: usd,

@@ -1,5 +1,6 @@
-import type { CompletionChunk, CompletionRequest, Usage } from "../../gen/parley/v1/completion_pb.js";
+import type { CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import { OmissionReason, type Report } from "../../gen/parley/v1/report_pb.js";
+import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "./clock.ts";
@@ -359,7 +360,7 @@ function bookUncounted(
     textTokens: seen.textTokens + (later?.textTokens ?? 0),
     pictures: seen.pictures + (later?.pictures ?? 0),
   });
-  const generated = Math.ceil((elapsedMs / 1000) * model.maxTokensPerSecond) * (request.n ?? 1);
+  const generated = Math.ceil((elapsedMs / 1000) * model.maxTokensPerSecond) * (request.choiceCount ?? 1);
   // Only the provider knows how many tokens a document or a search adds to the prompt. A caller with a budget could send text
   // of more tokens than the estimate, and leave each time.
   const isEstimable = !hasBudget && !prompt.unbounded && !sent.searches;

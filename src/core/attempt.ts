@@ -26,17 +26,17 @@ export function toAttemptMessage({ model, outcome, upstreamStatus, reason, ...ti
     message: reason,
     duration: toDuration(times.durationMs),
     startOffset: toDuration(times.startMs),
-    ...(upstreamStatus !== undefined && { upstreamStatus }),
+    ...(upstreamStatus !== undefined && { httpStatusCode: upstreamStatus }),
   };
 }
 
 /** Converts an attempt of the contract back. The codes of a newer version are kept. */
 export function fromAttemptMessage(attempt: AttemptMessage): Attempt {
-  const { model, outcome, failureReason, upstreamStatus, message, duration, startOffset } = attempt;
+  const { model, outcome, failureReason, httpStatusCode, message, duration, startOffset } = attempt;
   return {
     model,
     outcome: WORDS.get(outcome) ?? (failureReason.toLowerCase() as FailureCode),
-    upstreamStatus,
+    upstreamStatus: httpStatusCode,
     reason: message,
     durationMs: toMs(duration),
     startMs: toMs(startOffset),

@@ -1,15 +1,7 @@
 import { create } from "@bufbuild/protobuf";
-import {
-  type Choice,
-  type CompletionChunk,
-  FinishReason,
-  type Logprobs,
-  LogprobsSchema,
-  type PartDelta,
-  type PartStart,
-  type Usage,
-} from "../../gen/parley/v1/completion_pb.js";
-import { type Annotation, type Audio, AudioSchema, type Part, Role } from "../../gen/parley/v1/message_pb.js";
+import { type Choice, type ChoiceFinish, type CompletionChunk, FinishReason, type PartDelta, type PartStart } from "../../gen/parley/v1/completion_pb.js";
+import { type Audio, AudioSchema, type Citation, type Part, Role, type TokenLogprob, type ToolCall } from "../../gen/parley/v1/message_pb.js";
+import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import { Failure } from "./failure.ts";
 import type { Answer } from "./provider.ts";
 import { MAX_PARTS } from "./validate.ts";
@@ -21,7 +13,7 @@ import { MAX_PARTS } from "./validate.ts";
 
 /** A part of a message. */
 export function toPart(kind: Part["kind"], signature = ""): Part {
-  return { $typeName: "parley.v1.Part", kind, annotations: [], signature };
+  return { $typeName: "parley.v1.Part", kind, citations: [], signature, logprobs: [] };
 }
 
 /** A chunk that begins a part. */
@@ -30,8 +22,14 @@ export function startChunk(value: PartStart): CompletionChunk {
 }
 
 /** A chunk that adds `content` to a part. */
-export function deltaChunk(choiceIndex: number, partIndex: number, content: PartDelta["content"]): CompletionChunk {
-  return toChunk({ case: "partDelta", value: { $typeName: "parley.v1.PartDelta", choiceIndex, partIndex, content } });
+export function deltaChunk(
+  choiceIndex: number,
+  partIndex: number,
+  content: PartDelta["content"],
+  logprobs: TokenLogprob[] = [],
+): CompletionChunk {
+  const value: PartDelta = { $typeName: "parley.v1.PartDelta", choiceIndex, partIndex, content, logprobs };
+  return toChunk({ case: "partDelta", value });
 }
 
 /** The first delta from `start` on. */
@@ -46,13 +44,18 @@ export function firstDelta(chunks: readonly CompletionChunk[], start: number): P
 /** Provider's word for the end of a choice. Anything else is not passed on: it could be a credential or a text. */
 const NATIVE_REASON = /^[A-Za-z_]{1,64}$/;
 
-/** A chunk that ends a choice. `native`: the provider's word for the reason; empty for anything that is not a word. */
-export function finishChunk(choiceIndex: number, finishReason: FinishReason, native: string): CompletionChunk {
-  const nativeFinishReason = NATIVE_REASON.test(native) ? native : "";
-  return toChunk({
-    case: "finish",
-    value: { $typeName: "parley.v1.ChoiceFinish", choiceIndex, finishReason, nativeFinishReason, stopSequence: "" },
-  });
+/** A chunk that ends a choice. */
+export function finishChunk(choiceIndex: number, ending: Ending): CompletionChunk {
+  const { reason, native, stopSequence = "", details = {} } = ending;
+  const value: ChoiceFinish = {
+    $typeName: "parley.v1.ChoiceFinish",
+    choiceIndex,
+    finishReason: reason,
+    nativeFinishReason: NATIVE_REASON.test(native) ? native : "",
+    stopSequence,
+    providerDetailsJson: details,
+  };
+  return toChunk({ case: "choiceFinish", value });
 }
 
 /** A chunk with the provider's token counts. */
@@ -65,20 +68,25 @@ function toChunk(event: CompletionChunk["event"]): CompletionChunk {
 }
 
 /** How a choice ended. */
-interface Ending {
+export interface Ending {
   readonly reason: FinishReason;
+  /** The provider's word for the reason; ignored when it is not a word. */
   readonly native: string;
   /** Default: empty. */
   readonly stopSequence?: string;
+  /** `Choice.provider_details_json`. Default: none. */
+  readonly details?: Record<string, string>;
 }
 
 /** What a tool call begins with. */
 interface BegunCall {
   readonly id: string;
   readonly name: string;
-  readonly arguments: string;
+  /** Default: a function. */
   readonly custom?: boolean;
 }
+
+type InputCase = "argumentsJson" | "customInput";
 
 /** Kinds of parts that arrive in pieces without an identity: a piece of another kind starts another part. */
 type Flowing = "text" | "reasoning" | "refusal" | "audio";
@@ -103,8 +111,8 @@ export class ChoiceWriter {
   #parts = 0;
   /** Kind of the last part, while pieces may be added to it. */
   #flowing: Flowing | undefined;
-  /** Unfinished tool calls, by part index. */
-  readonly #calls = new Set<number>();
+  /** Unfinished tool calls: the kind of their input, by part index. */
+  readonly #calls = new Map<number, InputCase>();
 
   /** `budget`: shared by the choices of an answer. */
   constructor(index: number, budget = new PartBudget()) {
@@ -123,10 +131,10 @@ export class ChoiceWriter {
   }
 
   /** Appends text to the last part, or starts a part with it. Ignores an empty one. */
-  text(kind: "text" | "reasoning" | "refusal", text: string, out: CompletionChunk[]): void {
-    if (text === "") return;
+  text(kind: "text" | "reasoning" | "refusal", text: string, out: CompletionChunk[], logprobs?: TokenLogprob[]): void {
+    if (text === "" && logprobs === undefined) return;
     this.#flow(kind, out);
-    out.push(deltaChunk(this.#index, this.#parts - 1, { case: kind, value: text }));
+    out.push(deltaChunk(this.#index, this.#parts - 1, { case: kind, value: text }, logprobs));
   }
 
   /** Appends a piece of a recording. */
@@ -136,9 +144,9 @@ export class ChoiceWriter {
   }
 
   /** Adds a source to the last text. */
-  annotate(annotation: Annotation, out: CompletionChunk[]): void {
+  cite(citation: Citation, out: CompletionChunk[]): void {
     this.#flow("text", out);
-    out.push(deltaChunk(this.#index, this.#parts - 1, { case: "annotation", value: annotation }));
+    out.push(deltaChunk(this.#index, this.#parts - 1, { case: "citation", value: citation }));
   }
 
   /** Finishes the last text or reasoning with a signature; starts an empty one if it is of another kind. */
@@ -163,18 +171,20 @@ export class ChoiceWriter {
     this.#end(partIndex, "", out);
   }
 
-  /** Starts a tool call, with the first of its arguments. Returns its part index, for `arguments` and `endCall`. */
-  beginCall(call: BegunCall, signature: string, out: CompletionChunk[]): number {
+  /** Starts a tool call. Returns its part index, for `arguments` and `endCall`. */
+  beginCall({ id, name, custom = false }: BegunCall, signature: string, out: CompletionChunk[]): number {
     this.endFlow(out);
-    const value = { $typeName: "parley.v1.ToolCall", custom: false, ...call } as const;
+    const input = custom ? "customInput" : "argumentsJson";
+    const value: ToolCall = { $typeName: "parley.v1.ToolCall", id, name, input: { case: input, value: "" } };
     const partIndex = this.#start(toPart({ case: "toolCall", value }, signature), out);
-    this.#calls.add(partIndex);
+    this.#calls.set(partIndex, input);
     return partIndex;
   }
 
-  /** Appends arguments to a tool call. Ignores empty ones. */
+  /** Appends arguments or custom input to an unfinished tool call. Ignores empty ones. */
   arguments(partIndex: number, text: string, out: CompletionChunk[]): void {
-    if (text !== "") out.push(deltaChunk(this.#index, partIndex, { case: "arguments", value: text }));
+    const input = this.#calls.get(partIndex);
+    if (text !== "" && input !== undefined) out.push(deltaChunk(this.#index, partIndex, { case: input, value: text }));
   }
 
   /** Finishes a tool call; `signature` if it was not known at its start. */
@@ -190,13 +200,11 @@ export class ChoiceWriter {
   }
 
   /** Finishes all parts and the choice, see `finishChunk`. */
-  finish({ reason, native, stopSequence = "" }: Ending, out: CompletionChunk[]): void {
+  finish(ending: Ending, out: CompletionChunk[]): void {
     this.endFlow(out);
-    for (const partIndex of this.#calls) this.#end(partIndex, "", out);
+    for (const partIndex of this.#calls.keys()) this.#end(partIndex, "", out);
     this.#calls.clear();
-    const chunk = finishChunk(this.#index, reason, native);
-    if (chunk.event.case === "finish") chunk.event.value.stopSequence = stopSequence;
-    out.push(chunk);
+    out.push(finishChunk(this.#index, ending));
   }
 
   #flow(kind: Flowing, out: CompletionChunk[]): void {
@@ -261,11 +269,10 @@ export class AnswerBuilder {
         if (part !== undefined && signature !== "") part.signature = signature;
         break;
       }
-      case "finish": {
-        const choice = this.#choice(event.value.choiceIndex);
-        choice.finishReason = event.value.finishReason;
-        choice.nativeFinishReason = event.value.nativeFinishReason;
-        choice.stopSequence = event.value.stopSequence;
+      case "choiceFinish": {
+        const { choiceIndex, finishReason, nativeFinishReason, stopSequence, providerDetailsJson } = event.value;
+        const choice = this.#choice(choiceIndex);
+        Object.assign(choice, { finishReason, nativeFinishReason, stopSequence, providerDetailsJson });
         break;
       }
       case "usage":
@@ -291,10 +298,10 @@ export class AnswerBuilder {
   }
 
   #addDelta({ choiceIndex, partIndex, content, logprobs }: PartDelta): void {
-    const choice = this.#choice(choiceIndex);
-    const part = choice.message!.parts[partIndex];
-    if (part !== undefined) addContent(part, content);
-    if (logprobs !== undefined) choice.logprobs = joinLogprobs(choice.logprobs, logprobs);
+    const part = this.#choice(choiceIndex).message!.parts[partIndex];
+    if (part === undefined) return;
+    addContent(part, content);
+    for (const token of logprobs) part.logprobs.push(token);
   }
 }
 
@@ -306,23 +313,26 @@ function newChoice(index: number): Choice {
     finishReason: FinishReason.UNSPECIFIED,
     nativeFinishReason: "",
     stopSequence: "",
+    providerDetailsJson: {},
   };
 }
 
 /** A part to which deltas can be added without changing `part`. */
-function copyPart({ kind, annotations, signature }: Part): Part {
+function copyPart({ kind, citations, signature }: Part): Part {
   const part = toPart(kind, signature);
-  if (annotations.length > 0) part.annotations = [...annotations];
+  if (citations.length > 0) part.citations = [...citations];
   // The other kinds have no deltas, or are replaced as a whole.
-  if (kind.case === "toolCall") part.kind = { case: "toolCall", value: { ...kind.value } };
-  else if (kind.case === "reasoning") part.kind = { case: "reasoning", value: { ...kind.value } };
+  if (kind.case === "toolCall") {
+    const { input } = kind.value;
+    part.kind = { case: "toolCall", value: { ...kind.value, input: { ...input } } };
+  } else if (kind.case === "reasoning") part.kind = { case: "reasoning", value: { ...kind.value } };
   else if (kind.case === "audio") part.kind = { case: "audio", value: { ...kind.value } };
   else if (kind.case === "native") part.kind = { case: "native", value: { ...kind.value } };
   else if (kind.case === "text" || kind.case === "refusal") part.kind = { ...kind };
   return part;
 }
 
-function addContent({ kind, annotations }: Part, content: PartDelta["content"]): void {
+function addContent({ kind, citations }: Part, content: PartDelta["content"]): void {
   switch (content.case) {
     case "text":
     case "refusal":
@@ -331,8 +341,9 @@ function addContent({ kind, annotations }: Part, content: PartDelta["content"]):
     case "reasoning":
       if (kind.case === "reasoning") kind.value.text += content.value;
       break;
-    case "arguments":
-      if (kind.case === "toolCall") kind.value.arguments += content.value;
+    case "argumentsJson":
+    case "customInput":
+      if (kind.case === "toolCall" && kind.value.input.case === content.case) kind.value.input.value += content.value;
       break;
     case "nativeJson":
       if (kind.case === "native") kind.value.json += content.value;
@@ -340,8 +351,8 @@ function addContent({ kind, annotations }: Part, content: PartDelta["content"]):
     case "audio":
       if (kind.case === "audio") addAudio(kind.value, content.value);
       break;
-    case "annotation":
-      annotations.push(content.value);
+    case "citation":
+      citations.push(content.value);
       break;
     // Only on the wire, see `inbound/image-pieces.ts`.
     case "imageData":
@@ -354,14 +365,6 @@ function addAudio(audio: Audio, piece: Audio): void {
   audio.data = audio.data.length === 0 ? piece.data : Buffer.concat([audio.data, piece.data]);
   audio.transcript += piece.transcript;
   audio.id ||= piece.id;
-  audio.format ||= piece.format;
+  audio.mediaType ||= piece.mediaType;
   if (piece.expireTime !== undefined) audio.expireTime = piece.expireTime;
-}
-
-/** Appends in place: a copy per chunk would be quadratic in the length of the answer. */
-function joinLogprobs(gathered: Logprobs | undefined, { content, refusal }: Logprobs): Logprobs {
-  const joined = gathered ?? create(LogprobsSchema);
-  for (const token of content) joined.content.push(token);
-  for (const token of refusal) joined.refusal.push(token);
-  return joined;
 }

@@ -1,5 +1,6 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type Completion, type CompletionRequest, Modality } from "../../gen/parley/v1/completion_pb.js";
+import type { Completion, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { CompletionAccounting, type Reserved, Settling } from "./accounting.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "./clock.ts";

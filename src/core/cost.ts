@@ -47,7 +47,7 @@ interface WorstCase {
 }
 
 /** A request, whose messages may have been removed already. */
-export type Capped = Pick<CompletionRequest, "maxTokens" | "n">;
+export type Capped = Pick<CompletionRequest, "maxOutputTokens" | "choiceCount">;
 
 /**
  * The worst case over all models of the plan. `sent` is the size for the primary; a fallback's own size is measured, and the
@@ -58,10 +58,10 @@ export function worstCase(
   { prompt, sent }: { readonly prompt: PromptSize; readonly sent: SentSize },
   candidates: readonly Model[],
 ): WorstCase {
-  const choices = request.n ?? 1;
+  const choices = request.choiceCount ?? 1;
   const expected = Math.max(
     ...candidates.map(({ upstream }) =>
-      Math.min(request.maxTokens ?? upstream.defaultMaxTokens, upstream.maxOutputTokens),
+      Math.min(request.maxOutputTokens ?? upstream.defaultMaxTokens, upstream.maxOutputTokens),
     ),
   );
   return {
@@ -84,12 +84,12 @@ interface AttemptTokens {
 }
 
 /** Upper bounds of the tokens of an attempt. */
-export function mostTokens({ n }: Capped, { prompt, sent, model }: Sending): AttemptTokens {
+export function mostTokens({ choiceCount }: Capped, { prompt, sent, model }: Sending): AttemptTokens {
   const { contextWindow, maxOutputTokens } = model.upstream;
   return {
     // A provider refuses a prompt larger than the context window, at no cost.
     prompt: sent.searches ? contextWindow : Math.min(boundTokens(prompt, sent.textBytes), contextWindow),
-    completion: Math.min(sent.maxTokens ?? maxOutputTokens, maxOutputTokens) * (n ?? 1),
+    completion: Math.min(sent.maxTokens ?? maxOutputTokens, maxOutputTokens) * (choiceCount ?? 1),
   };
 }
 

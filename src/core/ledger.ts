@@ -1,4 +1,4 @@
-import type { Usage } from "../../gen/parley/v1/completion_pb.js";
+import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
 import type { Failure, FailureCode } from "./failure.ts";
 import type { LimitFacts } from "./limiter.ts";
@@ -79,14 +79,14 @@ export const NO_TOKENS = { prompt: 0, cached: 0, completion: 0, reasoning: 0, im
 /** Converts the usage of a provider into the counts of the ledger. */
 export function toTokenCounts(usage: Usage): TokenCounts {
   return {
-    prompt: usage.promptTokens,
-    cached: usage.cachedTokens ?? 0,
-    completion: usage.completionTokens,
-    reasoning: usage.reasoningTokens ?? 0,
-    image: usage.completionImageTokens ?? 0,
-    cacheWrite: usage.cacheWriteTokens,
-    promptAudio: usage.promptAudioTokens,
-    completionAudio: usage.completionAudioTokens,
+    prompt: usage.inputTokens,
+    cached: usage.cachedInputTokens ?? 0,
+    completion: usage.outputTokens,
+    reasoning: usage.reasoningOutputTokens ?? 0,
+    image: usage.imageOutputTokens ?? 0,
+    cacheWrite: usage.cacheWriteInputTokens,
+    promptAudio: usage.audioInputTokens,
+    completionAudio: usage.audioOutputTokens,
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Modality } from "../../gen/parley/v1/completion_pb.js";
+import type { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { Failure } from "./failure.ts";
 import type { ProviderOption } from "./provider-options.ts";
 import type { Provider, UpstreamModel } from "./provider.ts";
@@ -37,7 +37,11 @@ export interface Model {
   readonly created: number;
   /** The configured provider's name. */
   readonly providerName: string;
-  readonly preview: boolean;
+  /** The dialect of its provider. */
+  readonly dialect: string;
+  readonly stage: "preview" | "stable" | "deprecated";
+  /** Unix seconds; undefined when it is not known. */
+  readonly shutdown: number | undefined;
   readonly price: Price | undefined;
   readonly timeouts: Timeouts;
   /** Highest generation rate of one choice, in tokens per second: bounds the cost of an answer without a count. */

@@ -1,16 +1,13 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Caller } from "./call.ts";
 import type { Limiter } from "./limiter.ts";
 import { type Model, modelNotFound, type Price } from "./model.ts";
 import { mayUse } from "./principal.ts";
 import type { Capabilities } from "./provider.ts";
 import type { Router } from "./router.ts";
-import {
-  type Model as ModelMessage,
-  type ModelCapabilitiesSchema,
-  type ModelPriceSchema,
-  ModelSchema,
-} from "../../gen/parley/v1/model_pb.js";
+import { type Model as ModelMessage, ModelCapabilitiesSchema, ModelPriceSchema, ModelSchema, ModelStage } from "../../gen/parley/v1/model_pb.js";
+import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 
 /** The model service. Each call counts as a request. */
 export interface Models {
@@ -44,33 +41,43 @@ export function createModels(router: Router, limiter: Limiter): Models {
   };
 }
 
-function toMessage({ id, description, created, providerName, preview, price, upstream }: Model): ModelMessage {
+/** Stages in the contract. */
+export const MODEL_STAGES = {
+  preview: ModelStage.PREVIEW,
+  stable: ModelStage.STABLE,
+  deprecated: ModelStage.DEPRECATED,
+} as const satisfies Record<Model["stage"], ModelStage>;
+
+function toMessage(model: Model): ModelMessage {
+  const { id, description, created, providerName, dialect, stage, shutdown, price, upstream } = model;
   return create(ModelSchema, {
     id,
     description,
-    createTime: { seconds: BigInt(created) },
+    createTime: timestampFromMs(created * 1000),
     provider: providerName,
-    preview,
+    dialect,
+    stage: MODEL_STAGES[stage],
+    ...(shutdown !== undefined && { shutdownTime: timestampFromMs(shutdown * 1000) }),
     contextWindow: upstream.contextWindow,
     maxOutputTokens: upstream.maxOutputTokens,
     inputModalities: [...upstream.inputModalities],
     outputModalities: [...upstream.outputModalities],
-    capabilities: toCapabilitiesMessage(upstream.capabilities),
-    ...(price !== undefined && { price: toPriceMessage(price) }),
+    capabilities: create(ModelCapabilitiesSchema, toCapabilitiesMessage(upstream.capabilities)),
+    ...(price !== undefined && { price: create(ModelPriceSchema, toPriceMessage(price)) }),
   });
 }
 
 /** Prices in the contract. */
 export function toPriceMessage(price: Price): MessageInitShape<typeof ModelPriceSchema> {
   return {
-    inputMicroUsd: BigInt(price.input),
-    outputMicroUsd: BigInt(price.output),
-    cachedInputMicroUsd: BigInt(price.cachedInput),
-    imageMicroUsd: BigInt(price.image),
-    cacheWriteMicroUsd: BigInt(price.cacheWrite),
-    cacheWriteHourMicroUsd: BigInt(price.cacheWriteHour),
-    audioInputMicroUsd: BigInt(price.audioInput),
-    audioOutputMicroUsd: BigInt(price.audioOutput),
+    inputMicroUsdPerMtok: BigInt(price.input),
+    outputMicroUsdPerMtok: BigInt(price.output),
+    cachedInputMicroUsdPerMtok: BigInt(price.cachedInput),
+    imageOutputMicroUsdPerMtok: BigInt(price.image),
+    cacheWriteMicroUsdPerMtok: BigInt(price.cacheWrite),
+    cacheWriteHourMicroUsdPerMtok: BigInt(price.cacheWriteHour),
+    audioInputMicroUsdPerMtok: BigInt(price.audioInput),
+    audioOutputMicroUsdPerMtok: BigInt(price.audioOutput),
   };
 }
 
@@ -87,7 +94,7 @@ export function toCapabilitiesMessage(capabilities: Capabilities): MessageInitSh
     reasoning: reasons,
     ...(reasons && { reasoningByDefault, reasoningCanBeDisabled }),
     // A budget is chosen by the effort too, by its share of the range.
-    reasoningEfforts: reasons ? [...capabilities.reasoningEfforts] : [],
+    reasoningEfforts: reasons ? capabilities.reasoningEfforts.map(toEffort) : [],
     ...(sampling && { sampling, maxTemperature, temperatureWithTopP }),
     penalties,
     seed,
@@ -97,4 +104,9 @@ export function toCapabilitiesMessage(capabilities: Capabilities): MessageInitSh
     imageUrls,
     imageOptions,
   };
+}
+
+/** Efforts are configured by the names of the enum in lower case. */
+function toEffort(word: string): ReasoningEffort {
+  return ReasoningEffort[word.toUpperCase() as keyof typeof ReasoningEffort] ?? ReasoningEffort.UNSPECIFIED;
 }

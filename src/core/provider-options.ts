@@ -1,6 +1,6 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
-import type { Tool } from "../../gen/parley/v1/message_pb.js";
 import { type Omission, OmissionReason } from "../../gen/parley/v1/report_pb.js";
+import type { Tool } from "../../gen/parley/v1/tool_pb.js";
 import type { Model } from "./model.ts";
 
 /**
@@ -48,11 +48,11 @@ export function omission(field: string, reason: OmissionReason): Omission {
 
 /** Omits options that are not permitted and adds the token limit. Returns a copy. */
 export function restrict(request: CompletionRequest, model: Model, rules: SendingRules): Restricted {
-  const { serviceTier, store, providerOptionsJson, maxTokens } = request;
+  const { serviceTier, store, providerOptionsJson, maxOutputTokens } = request;
   const isPlain =
     serviceTier === undefined &&
     store !== true &&
-    (maxTokens !== undefined || !rules.capped) &&
+    (maxOutputTokens !== undefined || !rules.capped) &&
     !request.tools.some(isNative);
   if (isPlain && isEmpty(providerOptionsJson)) return { request, omitted: NOTHING_OMITTED };
   const { options, capped } = rules;
@@ -82,7 +82,7 @@ export function restrict(request: CompletionRequest, model: Model, rules: Sendin
     changes.tools = request.tools.map((tool) => (isNative(tool) ? { ...tool, kind: { case: undefined } } : tool));
     request.tools.forEach((tool, index) => isNative(tool) && omitted.push(`tools[${index}]`));
   }
-  if (capped && maxTokens === undefined) changes.maxTokens = model.upstream.defaultMaxTokens;
+  if (capped && maxOutputTokens === undefined) changes.maxOutputTokens = model.upstream.defaultMaxTokens;
   return {
     request: Object.keys(changes).length === 0 ? request : { ...request, ...changes },
     omitted: omitted.map((field) => omission(field, OmissionReason.NOT_ALLOWED)),

@@ -1,5 +1,7 @@
-import type { Choice, CompletionChunk, CompletionRequest, Modality, Usage } from "../../gen/parley/v1/completion_pb.js";
+import type { Choice, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { Clamp, Omission } from "../../gen/parley/v1/report_pb.js";
+import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 
 /** Capabilities of an upstream model. Dialects check these flags, never the model name. Listed in `docs/configuration.md`. */
 export interface Capabilities {

@@ -1,5 +1,6 @@
-import type { CompletionRequest, Usage } from "../../gen/parley/v1/completion_pb.js";
+import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { Report } from "../../gen/parley/v1/report_pb.js";
+import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
 import type { Failure } from "./failure.ts";
 import type { Model } from "./model.ts";

@@ -103,7 +103,7 @@ export function addChunk(size: AnswerSize, { event }: CompletionChunk): void {
   } else if (event.case === "partStart") {
     const kind = event.value.part?.kind;
     if (kind?.case === "image") size.pictures += 1;
-    else if (kind?.case === "toolCall") addTexts(size, kind.value.name, kind.value.arguments);
+    else if (kind?.case === "toolCall") addTexts(size, kind.value.name);
   }
 }
 
@@ -114,7 +114,7 @@ export function sizeOfChoices(choices: readonly Choice[]): AnswerSize {
     for (const { kind } of message?.parts ?? []) {
       if (kind.case === "text" || kind.case === "refusal") addTexts(size, kind.value);
       else if (kind.case === "image") size.pictures += 1;
-      else if (kind.case === "toolCall") addTexts(size, kind.value.name, kind.value.arguments);
+      else if (kind.case === "toolCall") addTexts(size, kind.value.name, kind.value.input.value);
       else if (kind.case === "reasoning") addTexts(size, kind.value.text);
       else if (kind.case === "native") addTexts(size, kind.value.json);
     }
@@ -141,6 +141,7 @@ function addPart(size: Mutable<PromptSize>, { kind, signature }: Part): void {
       size.mediaBytes += kind.value.data.length;
       if (kind.value.id !== "") size.unbounded = true;
       return addTexts(size, kind.value.transcript);
+    case "video":
     case "file":
       if (kind.value.source.case === "data") size.mediaBytes += kind.value.source.value.length;
       size.unbounded = true;
@@ -149,7 +150,7 @@ function addPart(size: Mutable<PromptSize>, { kind, signature }: Part): void {
       // The text may be a summary; then the signature holds the encrypted reasoning that the provider counts.
       return addTexts(size, kind.value.text, kind.value.redacted, signature);
     case "toolCall":
-      return addTexts(size, kind.value.id, kind.value.name, kind.value.arguments);
+      return addTexts(size, kind.value.id, kind.value.name, kind.value.input.value);
     case "toolResult":
       addTexts(size, kind.value.toolCallId);
       for (const part of kind.value.parts) addPart(size, part);

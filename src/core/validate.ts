@@ -1,15 +1,8 @@
-import { type CompletionRequest, Modality, ReasoningEffort, Verbosity } from "../../gen/parley/v1/completion_pb.js";
-import {
-  type File,
-  type Image,
-  ImageDetail,
-  type Message,
-  type NativeBlock,
-  type Part,
-  Role,
-  type Tool,
-  ToolMode,
-} from "../../gen/parley/v1/message_pb.js";
+import { type CompletionRequest, Verbosity } from "../../gen/parley/v1/completion_pb.js";
+import { type Audio, type File, type Image, ImageDetail, type Message, type NativeBlock, type Part, Role, type Video } from "../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
+import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
+import { type Tool, ToolMode } from "../../gen/parley/v1/tool_pb.js";
 import { Failure, type FieldViolation } from "./failure.ts";
 import { exceedsJsonSize, MAX_PARSED_DEPTH, MAX_REQUEST_JSON, measureJson } from "../encoding/json-size.ts";
 import { makes, type Model } from "./model.ts";
@@ -26,20 +19,24 @@ export const MAX_FALLBACKS = 8;
 export const MAX_MODALITIES = 16;
 /** Limit of stop sequences. */
 export const MAX_STOPS = 4;
-/** Ranges of numeric fields, both ends included, by the names that errors use. */
+/** Ranges of numeric fields, both ends included, by the names of the contract. */
 export const RANGES = {
   temperature: [0, 2],
   top_p: [0, 1],
   frequency_penalty: [-2, 2],
   presence_penalty: [-2, 2],
-  top_logprobs: [0, 20],
-  n: [1, 128],
+  "logprobs.top_count": [0, 20],
+  choice_count: [1, 128],
   logit_bias: [-100, 100],
 } as const;
 /** The largest number of an int32 field. */
 export const MAX_INT32 = 0x7fffffff;
 /** Limits of metadata: entries, and characters of keys and values. */
 export const METADATA = { maxPairs: 16, maxKeyChars: 64, maxValueChars: 512 } as const;
+/** Limit of characters of a session ID. */
+const MAX_SESSION_ID_CHARS = 256;
+/** Most pictures of a video that are looked at in a second. */
+const MAX_FRAMES_PER_SECOND = 24;
 /** Limit of characters of an end user ID. */
 export const MAX_SAFETY_IDENTIFIER_CHARS = 128;
 /** The name of a tool, or of a schema. */
@@ -55,6 +52,7 @@ const DIALECT_OPTIONS: ReadonlySet<string> = new Set([
   "openai.prompt_cache_options",
   "openai.prompt_cache_retention",
   "openai.web_search_options",
+  "gemini.safety_settings",
 ]);
 
 /** Collects violations, up to MAX_VIOLATIONS, to report them together. */
@@ -106,13 +104,13 @@ function checkMessages(messages: readonly Message[], wrong: Violations): void {
 /** Kinds of parts by role. A tool result has the kinds of a user message. */
 const ALLOWED: Readonly<Record<number, ReadonlySet<Part["kind"]["case"]>>> = {
   [Role.SYSTEM]: new Set(["text"]),
-  [Role.USER]: new Set(["text", "image", "audio", "file", "native"]),
-  [Role.ASSISTANT]: new Set(["text", "image", "audio", "file", "reasoning", "toolCall", "refusal", "native"]),
+  [Role.USER]: new Set(["text", "image", "audio", "video", "file", "native"]),
+  [Role.ASSISTANT]: new Set(["text", "image", "audio", "video", "file", "reasoning", "toolCall", "refusal", "native"]),
   [Role.TOOL]: new Set(["toolResult"]),
 };
 const IN_WORDS: Readonly<Record<number, string>> = {
   [Role.SYSTEM]: "must be text in a system message",
-  [Role.USER]: "must be text, an image, audio or a file",
+  [Role.USER]: "must be text, an image, audio, video or a file",
   [Role.ASSISTANT]: "must not be a tool result in an assistant message",
   [Role.TOOL]: "must be a tool result in a tool message",
 };
@@ -144,6 +142,8 @@ function checkPart(
   if (kind.case === undefined) return wrong.add(path, "must have content");
   if (!ALLOWED[role]!.has(kind.case)) return wrong.add(path, IN_WORDS[role]!);
   if (kind.case === "image") checkImage(kind.value, path, wrong);
+  else if (kind.case === "audio") checkAudio(kind.value, path, wrong);
+  else if (kind.case === "video") checkVideo(kind.value, path, wrong);
   else if (kind.case === "file") checkFile(kind.value, path, wrong);
   else if (kind.case === "native") checkNative(kind.value, path, wrong);
   else if (kind.case === "toolResult") {
@@ -161,6 +161,20 @@ function checkImage({ source, detail }: Image, at: string, wrong: Violations): v
   if (source.case === "url" && !HTTPS.test(source.value)) {
     wrong.add(at, "must be an https address or a data URL");
   } else if (source.case === undefined) wrong.add(at, "must have its data or an address");
+}
+
+/** The dialect knows which types there are. An earlier recording of the provider has its own. */
+function checkAudio({ id, mediaType }: Audio, at: string, wrong: Violations): void {
+  if (id === "" && mediaType === "") wrong.add(`${at}.audio.media_type`, "is required, such as audio/wav");
+}
+
+function checkVideo({ source, mediaType, framesPerSecond }: Video, at: string, wrong: Violations): void {
+  if (source.case === undefined) wrong.add(`${at}.video`, "must have its data or an address");
+  if (source.case === "url" && !HTTPS.test(source.value)) wrong.add(`${at}.video.url`, "must be an https address");
+  if (source.case === "data" && mediaType === "")
+    wrong.add(`${at}.video.media_type`, "is required, such as video/mp4");
+  if (framesPerSecond !== undefined && !(framesPerSecond > 0 && framesPerSecond <= MAX_FRAMES_PER_SECOND))
+    wrong.add(`${at}.video.frames_per_second`, `must be more than 0 and at most ${MAX_FRAMES_PER_SECOND}`);
 }
 
 function checkFile({ source }: File, at: string, wrong: Violations): void {
@@ -208,12 +222,9 @@ function checkSampling(request: CompletionRequest, wrong: Violations): void {
   wrong.range("top_p", request.topP, RANGES.top_p);
   wrong.range("frequency_penalty", request.frequencyPenalty, RANGES.frequency_penalty);
   wrong.range("presence_penalty", request.presencePenalty, RANGES.presence_penalty);
-  wrong.range("top_logprobs", request.topLogprobs, RANGES.top_logprobs);
-  wrong.range("n", request.n, RANGES.n);
+  wrong.range("logprobs.top_count", request.logprobs?.topCount, RANGES["logprobs.top_count"]);
+  wrong.range("choice_count", request.choiceCount, RANGES.choice_count);
   wrong.range("top_k", request.topK, [1, MAX_INT32]);
-  wrong.range("reasoning_max_tokens", request.reasoningMaxTokens, [1, MAX_INT32]);
-  if (request.topLogprobs !== undefined && request.logprobs !== true)
-    wrong.add("top_logprobs", "needs logprobs to be true");
   const [min, max] = RANGES.logit_bias;
   for (const token in request.logitBias) {
     const bias = request.logitBias[token]!;
@@ -224,13 +235,16 @@ function checkSampling(request: CompletionRequest, wrong: Violations): void {
 }
 
 function checkOptions(request: CompletionRequest, wrong: Violations): void {
-  if (ReasoningEffort[request.reasoningEffort] === undefined) wrong.add("reasoning_effort", "is not an effort");
-  if (request.reasoningMaxTokens !== undefined && request.reasoningEffort !== ReasoningEffort.UNSPECIFIED)
-    wrong.add("reasoning_max_tokens", "must not be combined with reasoning_effort");
+  const amount = request.reasoning?.amount;
+  if (amount?.case === "effort" && ReasoningEffort[amount.value] === undefined)
+    wrong.add("reasoning.effort", "is not an effort");
+  if (amount?.case === "maxTokens") wrong.range("reasoning.max_tokens", amount.value, [1, MAX_INT32]);
   if (Verbosity[request.verbosity] === undefined) wrong.add("verbosity", "is not a verbosity");
   if ((request.safetyIdentifier?.length ?? 0) > MAX_SAFETY_IDENTIFIER_CHARS) {
     wrong.add("safety_identifier", `must be at most ${MAX_SAFETY_IDENTIFIER_CHARS} characters`);
   }
+  if ((request.sessionId?.length ?? 0) > MAX_SESSION_ID_CHARS)
+    wrong.add("session_id", `must be at most ${MAX_SESSION_ID_CHARS} characters`);
   wrong.range("max_response_bytes", request.maxResponseBytes, [1, MAX_INT32]);
   const unknown = Object.keys(request.providerOptionsJson).find((name) => !DIALECT_OPTIONS.has(name));
   if (unknown !== undefined) wrong.add("provider_options_json", `has no place for ${unknown.slice(0, MAX_KEY_CHARS)}`);
@@ -238,10 +252,11 @@ function checkOptions(request: CompletionRequest, wrong: Violations): void {
 
 function checkLimits(request: CompletionRequest, primary: Model, wrong: Violations): void {
   const { maxOutputTokens } = primary.upstream;
-  wrong.range("max_tokens", request.maxTokens, [1, maxOutputTokens]);
-  if (request.stop.length > MAX_STOPS) wrong.add("stop", `must hold at most ${MAX_STOPS} sequences`);
-  request.stop.slice(0, MAX_STOPS).forEach((stop, index) => {
-    if (stop === "") wrong.add(`stop[${index}]`, "must not be empty");
+  wrong.range("max_output_tokens", request.maxOutputTokens, [1, maxOutputTokens]);
+  const stops = request.stopSequences;
+  if (stops.length > MAX_STOPS) wrong.add("stop_sequences", `must hold at most ${MAX_STOPS} sequences`);
+  stops.slice(0, MAX_STOPS).forEach((stop, index) => {
+    if (stop === "") wrong.add(`stop_sequences[${index}]`, "must not be empty");
   });
   if (request.fallbackModels.length > MAX_FALLBACKS) {
     wrong.add("fallback_models", `must hold at most ${MAX_FALLBACKS} models`);
@@ -332,7 +347,7 @@ function jsonTexts({ tools, messages, responseFormat, providerOptionsJson }: Com
 
 function addJsonTexts(parts: readonly Part[], texts: string[]): void {
   for (const { kind } of parts) {
-    if (kind.case === "toolCall" && !kind.value.custom) texts.push(kind.value.arguments);
+    if (kind.case === "toolCall" && kind.value.input.case === "argumentsJson") texts.push(kind.value.input.value);
     else if (kind.case === "native") texts.push(kind.value.json);
     else if (kind.case === "toolResult") addJsonTexts(kind.value.parts, texts);
   }
@@ -349,6 +364,8 @@ function isJsonObject(text: string): boolean {
   }
 }
 
+const ANSWER_MODALITIES: ReadonlySet<Modality> = new Set([Modality.TEXT, Modality.IMAGE, Modality.AUDIO]);
+
 function checkModalities(
   request: CompletionRequest,
   wrong: Violations,
@@ -358,8 +375,7 @@ function checkModalities(
     return wrong.add("modalities", `must hold at most ${MAX_MODALITIES} entries`);
   const wanted = new Set(request.modalities);
   for (const modality of wanted) {
-    if (Modality[modality] === undefined || modality === Modality.UNSPECIFIED)
-      wrong.add("modalities", "must be of text, image and audio");
+    if (!ANSWER_MODALITIES.has(modality)) wrong.add("modalities", "must be of text, image and audio");
   }
   if (wanted.size > 0 && !wanted.has(Modality.TEXT)) wrong.add("modalities", "must include text");
   if (wanted.has(Modality.IMAGE) && !makes(primary, Modality.IMAGE)) {

@@ -1,4 +1,4 @@
-import { Modality } from "../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { Config, ModelConfig, RemoteProvider } from "../config/config.ts";
 import type { Model } from "../core/model.ts";
 import type { Provider } from "../core/provider.ts";
@@ -11,7 +11,13 @@ import type { ReadScheduler } from "../scheduling/read-scheduler.ts";
 /** The dialects. Adding one takes a folder under `providers/`, a line here and one in the configuration. */
 const DIALECTS = { anthropic, gemini, openai } as const;
 
-const MODALITIES = { text: Modality.TEXT, image: Modality.IMAGE, audio: Modality.AUDIO } as const;
+const MODALITIES = {
+  text: Modality.TEXT,
+  image: Modality.IMAGE,
+  audio: Modality.AUDIO,
+  file: Modality.FILE,
+  video: Modality.VIDEO,
+} as const;
 
 /** The models of one configuration, connected to their providers. */
 export interface Catalogue {
@@ -71,14 +77,16 @@ function simulate(provider: Config["providers"][number], simulatorUrl: string | 
   };
 }
 
-function toModel(model: ModelConfig, provider: Provider, { options }: RemoteProvider): Model {
+function toModel(model: ModelConfig, provider: Provider, { dialect, options }: RemoteProvider): Model {
   const { firstContentMs, idleMs, totalMs, settleMs } = model.timeouts;
   return {
     id: model.id,
     description: model.description,
     created: model.created,
     providerName: model.provider,
-    preview: model.preview,
+    dialect,
+    stage: model.stage,
+    shutdown: model.shutdown,
     price: model.price,
     timeouts: { firstContentMs, idleMs, totalMs, settleMs },
     maxTokensPerSecond: model.maxTokensPerSecond,

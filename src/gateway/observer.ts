@@ -78,8 +78,8 @@ export function createObserver({ log, metrics, clock, isModel }: ObserverPorts):
         streamed,
         duration_ms: Math.round(entry.durationMs),
         first_content_ms: entry.firstContentMs === undefined ? undefined : Math.round(entry.firstContentMs),
-        prompt_tokens: entry.usage?.promptTokens,
-        completion_tokens: entry.usage?.completionTokens,
+        prompt_tokens: entry.usage?.inputTokens,
+        completion_tokens: entry.usage?.outputTokens,
         cost_micro_usd: entry.entry?.costMicroUsd ?? entry.costMicroUsd,
         attempts: entry.attempts.map(({ model, outcome: ended, upstreamStatus, durationMs }) => ({
           model,
@@ -126,7 +126,7 @@ function toSample(entry: CompletionRecord, isModel: ObserverPorts["isModel"]): P
   // Only configured names become labels: callers could send any number of other names.
   const asked = isModel(entry.requestedModel) ? entry.requestedModel : "unknown";
   const model = entry.servedModel ?? attempts[0]?.model ?? asked;
-  const { promptTokens = 0, completionTokens = 0 } = usage ?? {};
+  const { inputTokens: promptTokens = 0, outputTokens: completionTokens = 0 } = usage ?? {};
   return {
     entrance,
     model,

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
-import { Capability, type Key, KeySchema, type Limits, LimitsSchema } from "../../gen/parley/v1/key_pb.js";
+import { type Key, KeyCapability, KeySchema, type UsageLimits, UsageLimitsSchema } from "../../gen/parley/v1/key_pb.js";
 import { type Authenticator, refused, STALE_LIMIT_MS, unavailable } from "../access/key-cache.ts";
 import type { KeyGrant } from "../access/key-store.ts";
 import { CAPABILITIES, isExpired, type KeyPrincipal, permit } from "../access/principal.ts";
@@ -9,7 +9,7 @@ import { Failure } from "../core/failure.ts";
 import type { Limits as CoreLimits, Principal } from "../core/principal.ts";
 import type { Calls, KeyedCall } from "./calls.ts";
 
-const WORDS = { chat: Capability.CHAT, images: Capability.IMAGES } as const;
+const WORDS = { chat: KeyCapability.CHAT, images: KeyCapability.IMAGES } as const;
 
 /** Builds the message that describes a key to its holder. */
 export function toKey(principal: Principal): Key {
@@ -18,7 +18,7 @@ export function toKey(principal: Principal): Key {
     id,
     name,
     accountId,
-    models: [...(models ?? [])],
+    models: { all: models === undefined, ids: [...(models ?? [])] },
     capabilities: [...capabilities].map((capability) => WORDS[capability]),
     ...(expiresAtMs !== undefined && { expireTime: timestampFromMs(expiresAtMs) }),
     limits: toLimits(limits),
@@ -44,7 +44,7 @@ export function toGrant({
       keyFamilyId: id,
       name,
       accountId,
-      models: models.length === 0 ? "all" : models,
+      models: models === undefined || models.all ? "all" : models.ids,
       capabilities: CAPABILITIES.filter((capability) => capabilities.includes(WORDS[capability])),
       limits: fromLimits(limits),
       // See above.
@@ -57,8 +57,8 @@ export function toGrant({
   };
 }
 
-function toLimits(limits: CoreLimits): Limits {
-  const message = create(LimitsSchema);
+function toLimits(limits: CoreLimits): UsageLimits {
+  const message = create(UsageLimitsSchema);
   for (const name of NAMES) {
     const value = limits[name];
     if (value !== undefined) message[name] = BigInt(value);
@@ -66,7 +66,7 @@ function toLimits(limits: CoreLimits): Limits {
   return message;
 }
 
-function fromLimits(message: Limits | undefined): CoreLimits {
+function fromLimits(message: UsageLimits | undefined): CoreLimits {
   const read = (name: keyof CoreLimits): number | undefined => {
     const value = message?.[name];
     return value === undefined ? undefined : Number(value);

@@ -1,5 +1,5 @@
 import type { Completion, CompletionStart } from "../../gen/parley/v1/completion_pb.js";
-import { AttemptOutcome, type Attempt as AttemptMessage } from "../../gen/parley/v1/report_pb.js";
+import { type Attempt as AttemptMessage, AttemptOutcome } from "../../gen/parley/v1/report_pb.js";
 import { toMs } from "../core/attempt.ts";
 import { BoundedMap } from "../core/bounded-map.ts";
 import type { Failure } from "../core/failure.ts";
@@ -15,13 +15,13 @@ export function routingOfCompletion({ model, report }: Completion, requested: st
     requested,
     served: model,
     tried: countTried(report?.attempts ?? []),
-    overheadMs: elapsedMs - toMs(report?.upstreamTime),
+    overheadMs: elapsedMs - toMs(report?.upstreamDuration),
   });
 }
 
 /** Facts of a stream at its first content: the attempt that serves is not among `start.attempts` yet. */
 export function routingOfStart(
-  { model, attempts, upstreamTime }: CompletionStart,
+  { model, attempts, upstreamDuration }: CompletionStart,
   requested: string,
   elapsedMs: number,
 ): RoutingFacts {
@@ -29,7 +29,7 @@ export function routingOfStart(
     requested,
     served: model,
     tried: countTried(attempts) + 1,
-    overheadMs: elapsedMs - toMs(upstreamTime),
+    overheadMs: elapsedMs - toMs(upstreamDuration),
   });
 }
 

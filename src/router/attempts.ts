@@ -1,5 +1,6 @@
-import type { CompletionChunk, Usage } from "../../gen/parley/v1/completion_pb.js";
+import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import type { Report } from "../../gen/parley/v1/report_pb.js";
+import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import { type Attempt, toAttemptMessage, toDuration } from "../core/attempt.ts";
 import { type Clock, sleep } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
@@ -116,7 +117,7 @@ export class AttemptRun {
       attempts: this.#call.attempts.map(toAttemptMessage),
       omitted: [...omitted],
       clamped: [...clamped],
-      upstreamTime: toDuration(this.#upstreamMs),
+      upstreamDuration: toDuration(this.#upstreamMs),
     };
   }
 

@@ -1,3 +1,5 @@
+import { toJson } from "@bufbuild/protobuf";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { Omission } from "../../gen/parley/v1/report_pb.js";
 import { Failure, type FieldViolation } from "../core/failure.ts";
@@ -47,6 +49,8 @@ function notAllowed(omitted: readonly Omission[]): Failure {
   return new Failure("invalid_request", `${violations[0]?.field}: ${description}.`, { violations });
 }
 
+const shown = (value: Value | undefined): string => (value === undefined ? "" : String(toJson(ValueSchema, value)));
+
 /** The failure of a strict request whose translation omits or clamps fields; undefined when it does not. */
 function refuseLosses(model: Model, { omitted, clamped }: Translation): Failure | undefined {
   const violations: FieldViolation[] = [
@@ -56,7 +60,7 @@ function refuseLosses(model: Model, { omitted, clamped }: Translation): Failure 
     })),
     ...clamped.map(({ field, sent }) => ({
       field,
-      description: `would be moved to ${sent} for ${model.id}, and the request is strict`,
+      description: `would be changed to ${shown(sent)} for ${model.id}, and the request is strict`,
     })),
   ];
   const [first] = violations;

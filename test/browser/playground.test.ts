@@ -5,10 +5,11 @@ import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { KeyCapability, KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import { KeyCapability } from "../../gen/parley/v1/key_pb.js";
+import { Role } from "../../gen/parley/v1/message_pb.js";
 import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
 import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
-import { Role } from "../../gen/parley/v1/message_pb.js";
 import { PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
 
 const run = promisify(execFile);

@@ -1,7 +1,8 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { type CompletionRequestSchema, Modality } from "../../gen/parley/v1/completion_pb.js";
+import type { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { MessageSchema, type PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { worstCase } from "../../src/core/cost.ts";
 import { measurePrompt } from "../../src/core/token-estimate.ts";
 import { toAnthropicRequest } from "../../src/providers/anthropic/request.ts";
@@ -52,8 +53,8 @@ describe("the money that is held for a prompt", () => {
       "a schema's description",
       { responseFormat: { format: { case: "jsonSchema", value: { name: "s", description: LONG, schemaJson: "{}" } } } },
     ],
-    ["the name of an end user", { user: LONG }],
-    ["a text that ends the answer", { stop: [LONG] }],
+    ["the name of an end user", { endUserId: LONG }],
+    ["a text that ends the answer", { stopSequences: [LONG] }],
     ["the key of a prompt cache", { promptCacheKey: LONG }],
   ])("counts every text that is sent: %s", (_, asked) => {
     expect(held(asked)).toBeGreaterThanOrEqual(LONG.length);

@@ -1,11 +1,10 @@
 import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type CompletionChunk, FinishReason } from "../../gen/parley/v1/completion_pb.js";
+import { type CompletionChunk, CompletionChunkSchema, FinishReason } from "../../gen/parley/v1/completion_pb.js";
 import { ImageSchema } from "../../gen/parley/v1/message_pb.js";
 import { ChoiceWriter, toPart } from "../../src/core/chunks.ts";
 import { encode } from "../../src/inbound/grpc/definition.ts";
-import { CompletionChunkSchema } from "../../gen/parley/v1/completion_pb.js";
 import { ImageJoiner, splitImages } from "../../src/inbound/image-pieces.ts";
 
 const MIB = 1024 * 1024;

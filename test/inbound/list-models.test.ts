@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { Modality } from "../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { ListModelsRequestSchema, ModelSchema } from "../../gen/parley/v1/model_pb.js";
 import { pageOfModels } from "../../src/inbound/list-models.ts";
 

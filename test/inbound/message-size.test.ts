@@ -1,10 +1,6 @@
 import { create, fromBinary, fromJson, type JsonValue, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import {
-  type CompletionRequest,
-  CompletionRequestSchema,
-  CompletionService,
-} from "../../gen/parley/v1/completion_pb.js";
+import { type CompletionRequest, CompletionRequestSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../src/core/failure.ts";
 import { validate } from "../../src/core/validate.ts";
 import {

@@ -2,7 +2,7 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { describe, expect, it } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
-import { PartSchema, MessageSchema, Role } from "../../gen/parley/v1/message_pb.js";
+import { MessageSchema, PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { unknownFields } from "../../src/inbound/unknown-fields.ts";
 
 const unknown = (no: number) => ({ no, wireType: WireType.Varint, data: new BinaryWriter().uint32(1).finish() });
@@ -12,7 +12,7 @@ function received(...fields: number[]) {
   if (part.kind.case === "image") part.kind.value.$unknown = [unknown(102)];
   const message = create(MessageSchema, { role: Role.USER, parts: [part] });
   message.$unknown = [unknown(101)];
-  const request = create(CompletionRequestSchema, { model: "a", messages: [message], tools: [{}], stop: ["x"] });
+  const request = create(CompletionRequestSchema, { model: "a", messages: [message], tools: [{}], stopSequences: ["x"] });
   request.$unknown = fields.map(unknown);
   return fromBinary(CompletionRequestSchema, toBinary(CompletionRequestSchema, request));
 }

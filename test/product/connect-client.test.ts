@@ -10,8 +10,8 @@ import {
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
 import { CompletionRequestSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
-import { GetModelRequestSchema, ModelSchema, ModelService } from "../../gen/parley/v1/model_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
+import { GetModelRequestSchema, ModelSchema, ModelService } from "../../gen/parley/v1/model_pb.js";
 import { AttemptListSchema, AttemptOutcome, OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { type Product, startProduct } from "../support/product.ts";
 import {
@@ -106,7 +106,7 @@ describe.each(TRANSPORTS)("a typed client over %s", (_, open) => {
       "partStart",
       "partDelta",
       "partFinish",
-      "finish",
+      "choiceFinish",
       "report",
     ]);
   });
@@ -123,7 +123,7 @@ describe.each(TRANSPORTS)("a typed client over %s", (_, open) => {
     expect(error.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "UPSTREAM_REJECTED", domain: "parley" }]);
     const [list] = error.findDetails(AttemptListSchema);
     expect(list?.attempts).toMatchObject([
-      { model: "local/test", outcome: AttemptOutcome.FAILED, failureReason: "UPSTREAM_REJECTED", upstreamStatus: 400 },
+      { model: "local/test", outcome: AttemptOutcome.FAILED, failureReason: "UPSTREAM_REJECTED", httpStatusCode: 400 },
     ]);
     expect(error.metadata.get("x-request-id")).toMatch(/^req_/);
   });

@@ -1,20 +1,9 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import fc from "fast-check";
-import {
-  type CompletionRequest,
-  CompletionRequestSchema,
-  ReasoningEffort,
-  type ResponseFormatSchema,
-  Verbosity,
-} from "../../gen/parley/v1/completion_pb.js";
-import {
-  CacheMarkSchema,
-  type PartSchema,
-  Role,
-  type ToolChoiceSchema,
-  ToolMode,
-  type ToolSchema,
-} from "../../gen/parley/v1/message_pb.js";
+import { type CompletionRequest, CompletionRequestSchema, type ResponseFormatSchema, Verbosity } from "../../gen/parley/v1/completion_pb.js";
+import { CacheMarkSchema, type PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
+import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
+import { type ToolChoiceSchema, ToolMode, type ToolSchema } from "../../gen/parley/v1/tool_pb.js";
 import { jsonObject, jsonSchema } from "./json-text.ts";
 import { mark, pictureOf, type Speaker } from "./marks.ts";
 

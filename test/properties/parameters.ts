@@ -1,4 +1,5 @@
-import { type CompletionRequest, ReasoningEffort, Verbosity } from "../../gen/parley/v1/completion_pb.js";
+import { type CompletionRequest, Verbosity } from "../../gen/parley/v1/completion_pb.js";
+import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 import type { Translation } from "../../src/core/provider.ts";
 import { omittedOf } from "../providers/omissions.ts";
 

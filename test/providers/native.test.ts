@@ -6,14 +6,8 @@ import {
   CompletionChunkSchema,
   CompletionRequestSchema,
 } from "../../gen/parley/v1/completion_pb.js";
-import {
-  DocumentUnit,
-  type Message,
-  type MessageSchema,
-  type Part,
-  Role,
-  ToolMode,
-} from "../../gen/parley/v1/message_pb.js";
+import { DocumentUnit, type Message, type MessageSchema, type Part, Role } from "../../gen/parley/v1/message_pb.js";
+import { ToolMode } from "../../gen/parley/v1/tool_pb.js";
 import { ChoiceWriter } from "../../src/core/chunks.ts";
 import { AnswerStream, toAnswer as readAnthropic } from "../../src/providers/anthropic/response.ts";
 import { toAnswer as readGemini } from "../../src/providers/gemini/response.ts";

@@ -1,10 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import {
-  type CompletionChunk,
-  CompletionRequestSchema,
-  type PartDelta,
-  FinishReason,
-} from "../../gen/parley/v1/completion_pb.js";
+import { type CompletionChunk, CompletionRequestSchema, FinishReason, type PartDelta } from "../../gen/parley/v1/completion_pb.js";
 import type { Attempt } from "../../src/core/attempt.ts";
 import { deltaChunk, finishChunk } from "../../src/core/chunks.ts";
 import { Failure } from "../../src/core/failure.ts";
@@ -125,7 +120,7 @@ export function outcomes(attempts: readonly Attempt[]): string[] {
   return attempts.map(({ model, outcome }) => `${model}:${outcome}`);
 }
 
-/** Text of the deltas, and names of other events: `start hi finish report`. */
+/** Text of the deltas, and names of other events: `start hi choiceFinish report`. */
 export function said(batches: readonly (readonly CompletionChunk[])[]): string {
   return batches
     .flat()
@@ -137,7 +132,7 @@ const textOf = ({ content }: PartDelta): string =>
   content.case === "text" ? content.value : (content.case ?? "nothing");
 
 export const say = (text: string): CompletionChunk => deltaChunk(0, 0, { case: "text", value: text });
-export const stop = finishChunk(0, FinishReason.STOP, "stop");
+export const stop = finishChunk(0, { reason: FinishReason.STOP, native: "stop" });
 
 /** Answers with these words, one per batch. */
 export function serves(...words: readonly string[]): Script {

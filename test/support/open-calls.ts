@@ -2,8 +2,8 @@ import { Code, ConnectError, createClient, type Interceptor, type Transport } fr
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
 import { type CompletionChunk, CompletionService } from "../../gen/parley/v1/completion_pb.js";
-import { Modality } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { Product } from "./product.ts";
 
 /** A completion in flight, from its caller's side. */

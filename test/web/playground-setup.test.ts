@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { type Key, KeyCapability, KeySchema } from "../../gen/parley/console/v1/key_pb.js";
+import { type Key, KeySchema } from "../../gen/parley/console/v1/key_pb.js";
+import { KeyCapability } from "../../gen/parley/v1/key_pb.js";
 import { ModelSettingSchema } from "../../gen/parley/console/v1/settings_pb.js";
 import { resolveSetup } from "../../web/playground/setup.ts";
 

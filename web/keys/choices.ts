@@ -1,11 +1,6 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type {
-  CapabilitySelectionSchema,
-  Key,
-  KeyCapability,
-  ModelSelectionSchema,
-} from "../../gen/parley/console/v1/key_pb.js";
-import type { LimitsSchema } from "../../gen/parley/console/v1/limits_pb.js";
+import type { CapabilitySelectionSchema, Key } from "../../gen/parley/console/v1/key_pb.js";
+import type { KeyCapability, ModelSelectionSchema, UsageLimitsSchema } from "../../gen/parley/v1/key_pb.js";
 import { failureOfField } from "../api/failure-of-field.ts";
 import type { Written } from "../components/form.tsx";
 import { parseUsd } from "../format/money.ts";
@@ -17,7 +12,7 @@ export interface Choices {
   readonly name: string;
   readonly models: MessageInitShape<typeof ModelSelectionSchema>;
   readonly capabilities: MessageInitShape<typeof CapabilitySelectionSchema>;
-  readonly limits: MessageInitShape<typeof LimitsSchema>;
+  readonly limits: MessageInitShape<typeof UsageLimitsSchema>;
 }
 
 /** Fields of a key's form that display their own errors. */

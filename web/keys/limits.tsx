@@ -1,4 +1,4 @@
-import type { Limits as LimitsMessage } from "../../gen/parley/console/v1/limits_pb.js";
+import type { UsageLimits as LimitsMessage } from "../../gen/parley/v1/key_pb.js";
 import { TextField } from "../components/field.tsx";
 import { Fold } from "../components/fold.tsx";
 import { describeLimits } from "../format/limits.ts";

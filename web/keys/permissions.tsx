@@ -1,5 +1,6 @@
 import { useState } from "react";
-import { KeyCapability, type Key } from "../../gen/parley/console/v1/key_pb.js";
+import { type Key } from "../../gen/parley/console/v1/key_pb.js";
+import { KeyCapability } from "../../gen/parley/v1/key_pb.js";
 import type { Model } from "../../gen/parley/console/v1/model_pb.js";
 import { CheckField, FieldGroup } from "../components/field.tsx";
 import { Fold } from "../components/fold.tsx";

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Tabs } from "@base-ui/react/tabs";
 import type { Key } from "../../gen/parley/console/v1/key_pb.js";
-import { Modality } from "../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { modelsQuery } from "../api/models.ts";
 import { makes } from "../models/abilities.ts";
 import { Button } from "../components/button.tsx";

@@ -1,5 +1,5 @@
 import type { Model } from "../../gen/parley/console/v1/model_pb.js";
-import { Modality } from "../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
 
 /** Whether the model can output this modality. */
 export function makes({ outputModalities }: Model, modality: Modality): boolean {

@@ -1,5 +1,5 @@
-import type { Image, ToolCall } from "../../gen/parley/v1/message_pb.js";
 import { FinishReason } from "../../gen/parley/v1/completion_pb.js";
+import type { Image, ToolCall } from "../../gen/parley/v1/message_pb.js";
 import { Badge } from "../components/badge.tsx";
 import { Button } from "../components/button.tsx";
 import type { Answer } from "./answer.ts";
@@ -80,7 +80,7 @@ function CallView({ call }: { readonly call: ToolCall }) {
         Tool call: <code className="font-mono font-medium wrap-anywhere">{call.name}</code>
       </p>
       <pre tabIndex={0} aria-label="Arguments" className="max-h-60 overflow-auto p-3 font-mono text-[0.8125rem]">
-        {pretty(call.arguments)}
+        {pretty(call.input.value ?? "")}
       </pre>
     </div>
   );

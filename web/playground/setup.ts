@@ -1,4 +1,5 @@
-import { type Key, KeyCapability } from "../../gen/parley/console/v1/key_pb.js";
+import { type Key } from "../../gen/parley/console/v1/key_pb.js";
+import { KeyCapability } from "../../gen/parley/v1/key_pb.js";
 import type { ModelSetting } from "../../gen/parley/console/v1/settings_pb.js";
 import type { Draft } from "./draft.ts";
 

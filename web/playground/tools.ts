@@ -1,5 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { ToolSchema } from "../../gen/parley/v1/message_pb.js";
+import type { ToolSchema } from "../../gen/parley/v1/tool_pb.js";
 import { failureOfField } from "../api/failure-of-field.ts";
 
 export const TOOLS_EXAMPLE = JSON.stringify(

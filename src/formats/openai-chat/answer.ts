@@ -1,7 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { FinishReason, type Logprobs, type TokenLogprob, type Usage } from "../../../gen/parley/v1/completion_pb.js";
-import type { Annotation, Audio, Image } from "../../../gen/parley/v1/message_pb.js";
+import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import type { Audio, Citation, Image, TokenLogprob, TopLogprob } from "../../../gen/parley/v1/message_pb.js";
+import { toJson } from "@bufbuild/protobuf";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { Report } from "../../../gen/parley/v1/report_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { type Attempt, fromAttemptMessage } from "../../core/attempt.ts";
 import { type Base64, EncodedSource } from "../../encoding/base64.ts";
 import type { NameOf } from "./field-names.ts";
@@ -55,19 +58,19 @@ export function finishReason(reason: FinishReason): string {
 /** `usage`. Totals include cached and reasoning tokens, as clients expect. */
 export function usage(of: Usage): object {
   return {
-    prompt_tokens: of.promptTokens,
-    completion_tokens: of.completionTokens,
+    prompt_tokens: of.inputTokens,
+    completion_tokens: of.outputTokens,
     total_tokens: of.totalTokens,
     prompt_tokens_details: {
-      cached_tokens: of.cachedTokens ?? 0,
-      cache_write_tokens: of.cacheWriteTokens,
-      audio_tokens: of.promptAudioTokens,
-      image_tokens: of.promptImageTokens,
+      cached_tokens: of.cachedInputTokens ?? 0,
+      cache_write_tokens: of.cacheWriteInputTokens,
+      audio_tokens: of.audioInputTokens,
+      image_tokens: of.imageInputTokens,
     },
     completion_tokens_details: {
-      reasoning_tokens: of.reasoningTokens ?? 0,
-      audio_tokens: of.completionAudioTokens,
-      image_tokens: of.completionImageTokens,
+      reasoning_tokens: of.reasoningOutputTokens ?? 0,
+      audio_tokens: of.audioOutputTokens,
+      image_tokens: of.imageOutputTokens,
       accepted_prediction_tokens: of.acceptedPredictionTokens,
       rejected_prediction_tokens: of.rejectedPredictionTokens,
     },
@@ -79,7 +82,11 @@ export function parley(report: Report, nameOf: NameOf): object {
   return {
     attempts: report.attempts.map((each) => attempt(fromAttemptMessage(each))),
     omitted: report.omitted.map(({ field }) => nameOf(field)),
-    clamped: report.clamped.map(({ field, requested, sent }) => ({ field: nameOf(field), requested, sent })),
+    clamped: report.clamped.map(({ field, requested, sent }) => ({
+      field: nameOf(field),
+      requested: clampedValue(requested),
+      sent: clampedValue(sent),
+    })),
     ...(report.costMicroUsd !== undefined && { cost_usd: Number(report.costMicroUsd) / 1_000_000 }),
   };
 }
@@ -94,6 +101,15 @@ export function attempt(of: Attempt): object {
     start_ms: of.startMs,
     duration_ms: of.durationMs,
   };
+}
+
+/** A clamped value in the words of the format: efforts in lower case, times in minutes or hours. */
+function clampedValue(value: Value | undefined): unknown {
+  const json = value === undefined ? null : toJson(ValueSchema, value);
+  if (typeof json !== "string") return json;
+  const seconds = /^(\d+)s$/.exec(json)?.[1];
+  if (seconds === undefined) return json.replace(/^REASONING_EFFORT_/, "").toLowerCase();
+  return Number(seconds) % 3600 === 0 ? `${Number(seconds) / 3600}h` : `${Number(seconds) / 60}m`;
 }
 
 /** An `image_url` part with a data URL; its characters are stored in `held`. */
@@ -146,10 +162,27 @@ export function textSignature(signatures: readonly string[], hasImage: boolean):
   return (hasImage ? signatures[0] : signatures.at(-1)) ?? "";
 }
 
-/** A citation. `before`: length of the texts before its part, because the format has one text. */
-export function annotation({ url, title, startIndex, endIndex }: Annotation, before: number): object {
-  const place = { start_index: startIndex + before, end_index: endIndex + before };
-  return { type: "url_citation", url_citation: { url, title, ...place } };
+/**
+ * Citations of pages; the format has no others. `before`: code points of the texts before their part, and `length`: those of the
+ * part so far, because the format has one text, and a place for every citation.
+ */
+export function annotations(
+  citations: readonly Citation[],
+  { before, length }: { readonly before: number; readonly length: number },
+): object[] {
+  return citations.flatMap(({ source, title, textRange }) => {
+    if (source.case !== "url") return [];
+    const { start, end } = textRange ?? { start: 0, end: length };
+    const place = { start_index: start + before, end_index: end + before };
+    return [{ type: "url_citation", url_citation: { url: source.value, title, ...place } }];
+  });
+}
+
+/** Length of a text in Unicode code points. */
+export function codePoints(text: string): number {
+  let count = text.length;
+  for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) >> 10 === 0b110111) count -= 1;
+  return count;
 }
 
 /** Speech. */
@@ -162,16 +195,22 @@ export function audio({ id, data, transcript, expireTime }: Audio): object {
   };
 }
 
-/** `logprobs` of a choice. */
-export function logprobs(of: Logprobs | undefined): object | null {
-  if (of === undefined) return null;
+/** Log probabilities of a choice or a chunk. */
+interface PlacedLogprobs {
+  readonly content: readonly TokenLogprob[];
+  readonly refusal: readonly TokenLogprob[];
+}
+
+/** `logprobs` of a choice; null without any. */
+export function logprobs({ content, refusal }: PlacedLogprobs): object | null {
+  if (content.length === 0 && refusal.length === 0) return null;
   const list = (tokens: readonly TokenLogprob[]): object[] | null =>
     tokens.length === 0 ? null : tokens.map(tokenLogprob);
-  return { content: list(of.content), refusal: list(of.refusal) };
+  return { content: list(content), refusal: list(refusal) };
 }
 
 function tokenLogprob(token: TokenLogprob): object {
-  const one = ({ token: text, logprob, bytes }: TokenLogprob): object => ({
+  const one = ({ token: text, logprob, bytes }: TopLogprob | TokenLogprob): object => ({
     token: text,
     logprob,
     bytes: bytes ? [...bytes] : null,

@@ -1,5 +1,4 @@
-import type { Message, Part } from "../../../gen/parley/v1/message_pb.js";
-import { Role } from "../../../gen/parley/v1/message_pb.js";
+import { type Message, type Part, Role } from "../../../gen/parley/v1/message_pb.js";
 import { Failure } from "../../core/failure.ts";
 
 /** Converts the path of a request field from the contract's names to those of the OpenAI format. */
@@ -13,6 +12,12 @@ const LISTS: Readonly<Partial<Record<NonNullable<Part["kind"]["case"]>, string>>
 
 /** Contract names and their names in the OpenAI format, most specific first. */
 const NAMES: readonly (readonly [contract: RegExp, chat: string])[] = [
+  [/^max_output_tokens\b/, "max_tokens"],
+  [/^stop_sequences\b/, "stop"],
+  [/^choice_count\b/, "n"],
+  [/^end_user_id\b/, "user"],
+  [/^logprobs\.top_count\b/, "top_logprobs"],
+  [/^reasoning\.(?:effort|max_tokens)\b/, "reasoning_effort"],
   [/^image_options\.size\b/, "image_config.image_size"],
   [/^image_options\b/, "image_config"],
   [/^audio_options\b/, "audio"],

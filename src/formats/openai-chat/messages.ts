@@ -1,17 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import {
-  AudioSchema,
-  type CacheMark,
-  CacheMarkSchema,
-  FileSchema,
-  type Image,
-  ImageDetail,
-  ImageSchema,
-  type Message,
-  type Part,
-  Role,
-  type ToolCall,
-} from "../../../gen/parley/v1/message_pb.js";
+import { AudioSchema, type CacheMark, CacheMarkSchema, FileSchema, type Image, ImageDetail, ImageSchema, type Message, type Part, Role, type ToolCall } from "../../../gen/parley/v1/message_pb.js";
+import { toDuration } from "../../core/attempt.ts";
 import { toPart } from "../../core/chunks.ts";
 import { invalidField } from "../../core/failure.ts";
 import type { ChatMessage, ChatPart } from "./schema.ts";
@@ -23,6 +12,9 @@ const ROLES = {
   assistant: Role.ASSISTANT,
   tool: Role.TOOL,
 } as const satisfies Record<ChatMessage["role"], Role>;
+
+/** Media types of `input_audio.format`, where they are not named like the format. */
+const AUDIO_TYPES: Readonly<Partial<Record<string, string>>> = { mp3: "audio/mpeg", pcm16: "audio/L16" };
 
 const DETAILS = {
   auto: ImageDetail.AUTO,
@@ -39,7 +31,7 @@ const DETAILS = {
 /** Converts a message of the OpenAI format. `path`: its place in the request, for errors. */
 export function toMessage(message: ChatMessage, path: string): Message {
   const parts = toParts(message, path);
-  const mark = toCacheMark(message.cache_control);
+  const mark = toCacheMark(message.cache_control, path);
   const marked = mark && parts.findLast(({ kind }) => kind.case !== "reasoning" && !isBlankText(kind));
   if (marked !== undefined) marked.cacheMark = mark;
   const out: Message = { $typeName: "parley.v1.Message", role: ROLES[message.role], parts };
@@ -127,7 +119,7 @@ function toContent({ content, images, audio }: ChatMessage, path: string): Part[
 function toContentPart(part: ChatPart, path: string): Part {
   const signature = part.type === "image_url" ? (signatureOf(part.extra_content) ?? "") : "";
   const out = toPart(toPartContent(part, path), signature);
-  const mark = "cache_control" in part ? toCacheMark(part.cache_control as { ttl?: string | null } | null) : undefined;
+  const mark = "cache_control" in part ? toCacheMark(part.cache_control as { ttl?: string | null } | null, path) : undefined;
   if (mark !== undefined) out.cacheMark = mark;
   return out;
 }
@@ -143,7 +135,7 @@ function toPartContent(part: ChatPart, path: string): Part["kind"] {
     case "input_audio": {
       const data = readBase64(part.input_audio.data);
       if (data === undefined) throw invalidField(`${path}.input_audio.data`, "must be base64");
-      return { case: "audio", value: create(AudioSchema, { data, format: part.input_audio.format }) };
+      return { case: "audio", value: create(AudioSchema, { data, mediaType: AUDIO_TYPES[part.input_audio.format] ?? `audio/${part.input_audio.format}` }) };
     }
     case "file":
       return { case: "file", value: toFile(part.file, `${path}.file`) };
@@ -192,8 +184,9 @@ function toToolCall(call: NonNullable<ChatMessage["tool_calls"]>[number]): Part 
     $typeName: "parley.v1.ToolCall",
     id: call.id,
     name: custom ? call.custom.name : call.function.name,
-    arguments: custom ? call.custom.input : call.function.arguments,
-    custom,
+    input: custom
+      ? { case: "customInput", value: call.custom.input }
+      : { case: "argumentsJson", value: call.function.arguments },
   };
   return toPart({ case: "toolCall", value }, custom ? "" : (signatureOf(call.extra_content) ?? ""));
 }
@@ -224,9 +217,20 @@ function signatureOf(
   return extra?.google?.thought_signature ?? undefined;
 }
 
-/** An ephemeral cache mark, by the convention of several gateways. */
-export function toCacheMark(control: { ttl?: string | null | undefined } | null | undefined): CacheMark | undefined {
-  return control == null ? undefined : create(CacheMarkSchema, { ttl: control.ttl ?? "" });
+const SECONDS = { s: 1, m: 60, h: 3600 } as const;
+
+/** An ephemeral cache mark, by the convention of several gateways. `path`: the message, part or tool that has it, for errors. */
+export function toCacheMark(
+  control: { ttl?: string | null | undefined } | null | undefined,
+  path: string,
+): CacheMark | undefined {
+  if (control == null) return undefined;
+  const mark = create(CacheMarkSchema);
+  if (control.ttl == null || control.ttl === "") return mark;
+  const [, count, unit] = /^(\d{1,6})([smh])$/.exec(control.ttl) ?? [];
+  if (count === undefined) throw invalidField(`${path}.cache_control.ttl`, "must be a time such as 5m or 1h");
+  mark.ttl = toDuration(Number(count) * SECONDS[unit as keyof typeof SECONDS] * 1000);
+  return mark;
 }
 
 /** Content of a data URL. */

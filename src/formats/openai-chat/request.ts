@@ -1,22 +1,8 @@
 import { create } from "@bufbuild/protobuf";
-import {
-  AudioOptionsSchema,
-  type CompletionRequest,
-  ImageOptionsSchema,
-  Modality,
-  ReasoningEffort,
-  type ResponseFormat,
-  ResponseFormatSchema,
-  Verbosity,
-} from "../../../gen/parley/v1/completion_pb.js";
-import {
-  type FunctionTool,
-  type Tool,
-  type ToolChoice,
-  ToolChoiceSchema,
-  ToolMode,
-  ToolSchema,
-} from "../../../gen/parley/v1/message_pb.js";
+import { AudioOptionsSchema, type CompletionRequest, ImageOptionsSchema, type ResponseFormat, ResponseFormatSchema, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
+import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
+import { type FunctionTool, type Tool, type ToolChoice, ToolChoiceSchema, ToolMode, ToolSchema } from "../../../gen/parley/v1/tool_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { MAX_MESSAGES, MAX_UNRECOGNIZED } from "../../core/validate.ts";
 import { fieldNames, type NameOf } from "./field-names.ts";
@@ -75,12 +61,11 @@ function toCompletionRequest(chat: ChatRequest): CompletionRequest {
     messages: chat.messages
       .slice(0, MAX_MESSAGES + 1)
       .map((message, index) => toMessage(message, `messages[${index}]`)),
-    stop: [],
+    stopSequences: [],
     fallbackModels: [],
     modalities: [],
     logitBias: {},
     tools: [],
-    reasoningEffort: ReasoningEffort.UNSPECIFIED,
     verbosity: Verbosity.UNSPECIFIED,
     metadata: {},
     strict: false,
@@ -88,29 +73,34 @@ function toCompletionRequest(chat: ChatRequest): CompletionRequest {
   };
   const maxTokens = chat.max_completion_tokens ?? chat.max_tokens;
   if (maxTokens != null)
-    request.maxTokens = toInt32(maxTokens, chat.max_completion_tokens == null ? "max_tokens" : "max_completion_tokens");
+    request.maxOutputTokens = toInt32(maxTokens, chat.max_completion_tokens == null ? "max_tokens" : "max_completion_tokens");
   if (chat.temperature != null) request.temperature = chat.temperature;
   if (chat.top_p != null) request.topP = chat.top_p;
-  if (chat.stop != null) request.stop = typeof chat.stop === "string" ? [chat.stop] : chat.stop;
+  if (chat.stop != null) request.stopSequences = typeof chat.stop === "string" ? [chat.stop] : chat.stop;
   if (chat.fallback_models != null) request.fallbackModels = chat.fallback_models;
   if (chat.modalities != null) request.modalities = chat.modalities.map((name) => MODALITIES[name]);
   if (chat.seed != null) request.seed = BigInt(chat.seed);
-  if (chat.n != null) request.n = toInt32(chat.n, "n");
+  if (chat.n != null) request.choiceCount = toInt32(chat.n, "n");
   if (chat.frequency_penalty != null) request.frequencyPenalty = chat.frequency_penalty;
   if (chat.presence_penalty != null) request.presencePenalty = chat.presence_penalty;
   if (chat.logit_bias != null) request.logitBias = chat.logit_bias;
-  if (chat.logprobs != null) request.logprobs = chat.logprobs;
-  if (chat.top_logprobs != null) request.topLogprobs = toInt32(chat.top_logprobs, "top_logprobs");
+  if (chat.logprobs === true) {
+    const topCount = toInt32(chat.top_logprobs ?? 0, "top_logprobs");
+    request.logprobs = { $typeName: "parley.v1.LogprobOptions", topCount };
+  } else if (chat.top_logprobs != null) throw invalidField("top_logprobs", "needs logprobs to be true");
   readTools(chat, request);
   if (chat.response_format != null) request.responseFormat = toResponseFormat(chat.response_format);
-  if (chat.reasoning_effort != null) request.reasoningEffort = EFFORTS[chat.reasoning_effort];
+  if (chat.reasoning_effort != null) {
+    const amount = { case: "effort", value: EFFORTS[chat.reasoning_effort] } as const;
+    request.reasoning = { $typeName: "parley.v1.ReasoningOptions", amount };
+  }
   readOptions(chat, request);
   if (chat.parley?.strict === true) request.strict = true;
   return request;
 }
 
 function readTools(chat: ChatRequest, request: CompletionRequest): void {
-  if (chat.tools != null) request.tools = chat.tools.map(toTool);
+  if (chat.tools != null) request.tools = chat.tools.map((tool, index) => toTool(tool, `tools[${index}]`));
   if (chat.tool_choice != null) request.toolChoice = toToolChoice(chat.tool_choice);
   if (chat.parallel_tool_calls != null) request.parallelToolCalls = chat.parallel_tool_calls;
 }
@@ -124,7 +114,7 @@ function readOptions(chat: ChatRequest, request: CompletionRequest): void {
     const { format, voice } = chat.audio;
     request.audioOptions = create(AudioOptionsSchema, { format, voice: typeof voice === "string" ? voice : voice.id });
   }
-  if (chat.user != null) request.user = chat.user;
+  if (chat.user != null) request.endUserId = chat.user;
   if (chat.safety_identifier != null) request.safetyIdentifier = chat.safety_identifier;
   if (chat.metadata != null) request.metadata = chat.metadata;
   if (chat.service_tier != null) request.serviceTier = chat.service_tier;
@@ -140,7 +130,7 @@ function readOptions(chat: ChatRequest, request: CompletionRequest): void {
   }
 }
 
-function toTool(tool: NonNullable<ChatRequest["tools"]>[number]): Tool {
+function toTool(tool: NonNullable<ChatRequest["tools"]>[number], path: string): Tool {
   if (tool.type === "custom") {
     const { name, description, format } = tool.custom;
     const formatJson = format == null ? "" : JSON.stringify(format);
@@ -159,7 +149,7 @@ function toTool(tool: NonNullable<ChatRequest["tools"]>[number]): Tool {
   };
   if (strict != null) value.strict = strict;
   const out: Tool = { $typeName: "parley.v1.Tool", kind: { case: "function", value } };
-  const mark = toCacheMark(tool.cache_control);
+  const mark = toCacheMark(tool.cache_control, path);
   if (mark !== undefined) out.cacheMark = mark;
   return out;
 }

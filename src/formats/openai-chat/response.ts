@@ -1,6 +1,7 @@
-import { type Choice, type Completion, Modality } from "../../../gen/parley/v1/completion_pb.js";
-import type { Part, ToolCall } from "../../../gen/parley/v1/message_pb.js";
-import type { Model } from "../../../gen/parley/v1/model_pb.js";
+import type { Choice, Completion } from "../../../gen/parley/v1/completion_pb.js";
+import type { Part, TokenLogprob, ToolCall } from "../../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
+import { type Model, ModelStage } from "../../../gen/parley/v1/model_pb.js";
 import type { Failure } from "../../core/failure.ts";
 import { errorCode, FAILURE_TABLE } from "../../inbound/failure-table.ts";
 import * as write from "./answer.ts";
@@ -30,10 +31,17 @@ function toChoice(choice: Choice, held: HeldStrings | undefined): object {
   return {
     index: choice.index,
     message: toMessage(choice.message!.parts, held),
-    logprobs: write.logprobs(choice.logprobs),
+    logprobs: write.logprobs(logprobsOf(choice.message!.parts)),
     finish_reason: write.finishReason(choice.finishReason),
     native_finish_reason: choice.nativeFinishReason,
   };
+}
+
+/** Log probabilities by the lists of the format. */
+function logprobsOf(parts: readonly Part[]): Parameters<typeof write.logprobs>[0] {
+  const of = (kind: Part["kind"]["case"]): TokenLogprob[] =>
+    parts.flatMap((part) => (part.kind.case === kind ? part.logprobs : []));
+  return { content: of("text"), refusal: of("refusal") };
 }
 
 function toMessage(parts: readonly Part[], held: HeldStrings | undefined): object {
@@ -83,10 +91,13 @@ function sort(parts: readonly Part[], held: HeldStrings | undefined): Pieces {
     annotations: [],
     speech: undefined,
   };
-  for (const { kind, annotations, signature } of parts) {
+  for (const { kind, citations, signature } of parts) {
     switch (kind.case) {
       case "text":
-        for (const each of annotations) out.annotations.push(write.annotation(each, out.text.length));
+        if (citations.length > 0) {
+          const place = { before: write.codePoints(out.text), length: write.codePoints(kind.value) };
+          out.annotations.push(...write.annotations(citations, place));
+        }
         out.text += kind.value;
         if (kind.value !== "") out.content.push({ type: "text", text: kind.value });
         if (signature !== "") out.textSignatures.push(signature);
@@ -117,11 +128,12 @@ function sort(parts: readonly Part[], held: HeldStrings | undefined): Pieces {
 }
 
 function toToolCall(call: ToolCall, signature: string): object {
-  if (call.custom) return { id: call.id, type: "custom", custom: { name: call.name, input: call.arguments } };
+  const text = call.input.value ?? "";
+  if (call.input.case === "customInput") return { id: call.id, type: "custom", custom: { name: call.name, input: text } };
   return {
     id: call.id,
     type: "function",
-    function: { name: call.name, arguments: call.arguments },
+    function: { name: call.name, arguments: text },
     ...(signature !== "" && { extra_content: write.thoughtSignature(signature) }),
   };
 }
@@ -158,7 +170,7 @@ export function toModelObject(model: Model): object {
     context_window: model.contextWindow,
     max_output_tokens: model.maxOutputTokens,
     modalities: { input: names(model.inputModalities), output: names(model.outputModalities) },
-    preview: model.preview,
+    preview: model.stage === ModelStage.PREVIEW,
   };
 }
 

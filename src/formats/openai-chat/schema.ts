@@ -74,7 +74,7 @@ export const chatRequest = field(
       `Texts that end the answer when they are generated: one, or up to ${MAX_STOPS}, none empty. The text itself is not returned.`,
     ),
     n: optional(z.int(), "How many choices to generate; more than 1 only where the provider can.", {
-      ...range(RANGES.n),
+      ...range(RANGES.choice_count),
       default: 1,
     }),
     seed: optional(z.int(), "Asks for a repeatable answer, as far as the provider can give one."),
@@ -97,7 +97,7 @@ export const chatRequest = field(
     top_logprobs: optional(
       z.int(),
       "How many alternatives to return at each position. Needs `logprobs`.",
-      range(RANGES.top_logprobs),
+      range(RANGES["logprobs.top_count"]),
     ),
     tools: optional(z.array(tool).max(MAX_TOOLS), "Functions that the model may call."),
     tool_choice: optional(

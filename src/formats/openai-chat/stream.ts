@@ -1,14 +1,7 @@
-import type {
-  ChoiceFinish,
-  CompletionChunk,
-  CompletionStart,
-  PartDelta,
-  PartFinish,
-  PartStart,
-  Usage,
-} from "../../../gen/parley/v1/completion_pb.js";
+import type { ChoiceFinish, CompletionChunk, CompletionStart, PartDelta, PartFinish, PartStart } from "../../../gen/parley/v1/completion_pb.js";
 import type { Part } from "../../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../../gen/parley/v1/report_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import * as write from "./answer.ts";
 import type { NameOf } from "./field-names.ts";
 
@@ -50,7 +43,7 @@ export class ChunkWriter {
       else if (event.case === "partStart") out += this.#startPart(event.value);
       else if (event.case === "partFinish") out += this.#finishPart(event.value);
       else if (event.case === "start") this.#start(event.value);
-      else if (event.case === "finish") this.#finishes.push(event.value);
+      else if (event.case === "choiceFinish") this.#finishes.push(event.value);
       else if (event.case === "usage") this.#usage = event.value;
       else if (event.case === "report") out += this.#end(event.value);
     }
@@ -73,10 +66,12 @@ export class ChunkWriter {
   #delta({ choiceIndex, partIndex, content, logprobs }: PartDelta): string {
     const choice = this.#choice(choiceIndex);
     // Skip empty text, unless it has log probabilities.
-    const fields = content.value === "" && logprobs === undefined ? undefined : deltaFields(content, partIndex, choice);
+    const fields =
+      content.value === "" && logprobs.length === 0 ? undefined : deltaFields(content, partIndex, choice);
     if (fields === undefined) return this.#role(choice);
-    const probabilities = logprobs === undefined ? "null" : JSON.stringify(write.logprobs(logprobs));
-    return this.#piece(choice, fields, probabilities);
+    if (logprobs.length === 0) return this.#piece(choice, fields);
+    const list = content.case === "refusal" ? { content: [], refusal: logprobs } : { content: logprobs, refusal: [] };
+    return this.#piece(choice, fields, JSON.stringify(write.logprobs(list)));
   }
 
   #finishPart({ choiceIndex, partIndex, signature }: PartFinish): string {
@@ -146,8 +141,9 @@ interface ChoiceState {
   images: number;
   /** UTF-16 units of text so far. */
   textLength: number;
-  /** Length of the texts before the last text part. */
-  textBefore: number;
+  /** The texts so far in Unicode code points, and those before the last text part: only citations need them. */
+  codePoints: number;
+  codePointsBefore: number;
   /** By part index. */
   readonly reasoning: Map<number, { -readonly [K in keyof write.PlacedReasoning]: write.PlacedReasoning[K] }>;
   readonly calls: Map<number, CallState>;
@@ -166,7 +162,8 @@ function newChoice(index: number): ChoiceState {
     begun: false,
     images: 0,
     textLength: 0,
-    textBefore: 0,
+    codePoints: 0,
+    codePointsBefore: 0,
     reasoning: new Map(),
     calls: new Map(),
     textSignatures: [],
@@ -177,7 +174,7 @@ function newChoice(index: number): ChoiceState {
 function beginPart({ kind, signature }: Part, partIndex: number, choice: ChoiceState): string | undefined {
   switch (kind.case) {
     case "text":
-      choice.textBefore = choice.textLength;
+      choice.codePointsBefore = choice.codePoints;
       return undefined;
     case "reasoning": {
       const place = { textOffset: choice.textLength, callOffset: choice.calls.size };
@@ -187,13 +184,14 @@ function beginPart({ kind, signature }: Part, partIndex: number, choice: ChoiceS
     case "image":
       return JSON.stringify({ images: [{ index: choice.images++, ...write.imagePart(kind.value, signature) }] });
     case "toolCall": {
-      const { id, name, custom, arguments: text } = kind.value;
+      const { id, name, input } = kind.value;
+      const custom = input.case === "customInput";
       const call = { index: choice.calls.size, custom };
       choice.calls.set(partIndex, call);
       const extra = signature === "" ? {} : { extra_content: write.thoughtSignature(signature) };
       const begun = custom
-        ? { index: call.index, id, type: "custom", custom: { name, input: text } }
-        : { index: call.index, id, type: "function", function: { name, arguments: text }, ...extra };
+        ? { index: call.index, id, type: "custom", custom: { name, input: "" } }
+        : { index: call.index, id, type: "function", function: { name, arguments: "" }, ...extra };
       return JSON.stringify({ tool_calls: [begun] });
     }
     default:
@@ -206,6 +204,7 @@ function deltaFields(content: PartDelta["content"], partIndex: number, choice: C
   switch (content.case) {
     case "text":
       choice.textLength += content.value.length;
+      choice.codePoints += write.codePoints(content.value);
       return `{"content":${JSON.stringify(content.value)}}`;
     case "reasoning": {
       const reasoning = choice.reasoning.get(partIndex);
@@ -214,14 +213,18 @@ function deltaFields(content: PartDelta["content"], partIndex: number, choice: C
     }
     case "refusal":
       return `{"refusal":${JSON.stringify(content.value)}}`;
-    case "arguments": {
+    case "argumentsJson":
+    case "customInput": {
       const call = choice.calls.get(partIndex);
       return call && JSON.stringify({ tool_calls: [moreOf(call, content.value)] });
     }
     case "audio":
       return JSON.stringify({ audio: write.audio(content.value) });
-    case "annotation":
-      return JSON.stringify({ annotations: [write.annotation(content.value, choice.textBefore)] });
+    case "citation": {
+      const { codePointsBefore: before } = choice;
+      const annotations = write.annotations([content.value], { before, length: choice.codePoints - before });
+      return annotations.length === 0 ? undefined : JSON.stringify({ annotations });
+    }
     // The format has no place for native blocks. Images are whole here; their pieces are only between processes.
     case "nativeJson":
     case "imageData":

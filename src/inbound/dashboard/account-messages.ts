@@ -6,7 +6,7 @@ import {
   type InvitationSchema,
   type SecurityEventSchema,
 } from "../../../gen/parley/console/v1/account_pb.js";
-import type { Limits as LimitsMessage, LimitsSchema } from "../../../gen/parley/console/v1/limits_pb.js";
+import type { UsageLimits as LimitsMessage, UsageLimitsSchema } from "../../../gen/parley/v1/key_pb.js";
 import type { AccountRecord, InvitationRecord, RecordedEvent, Role } from "../../access/account-store.ts";
 import { invalidField } from "../../core/failure.ts";
 import type { Limits } from "../../core/principal.ts";
@@ -79,7 +79,7 @@ export function fromLimitsMessage(message: LimitsMessage): Limits {
 }
 
 /** Limits in a response; absent fields are not limited. */
-export function toLimitsMessage(limits: Limits): MessageInitShape<typeof LimitsSchema> {
+export function toLimitsMessage(limits: Limits): MessageInitShape<typeof UsageLimitsSchema> {
   const given = Object.entries(limits).filter((entry): entry is [keyof Limits, number] => entry[1] !== undefined);
   return Object.fromEntries(given.map(([name, value]) => [name, BigInt(value)]));
 }

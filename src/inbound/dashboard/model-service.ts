@@ -11,7 +11,7 @@ import {
 } from "../../../gen/parley/console/v1/model_pb.js";
 import type { Clock } from "../../core/clock.ts";
 import { type Model, upstreamKey } from "../../core/model.ts";
-import { toCapabilitiesMessage, toPriceMessage } from "../../core/models.ts";
+import { MODEL_STAGES, toCapabilitiesMessage, toPriceMessage } from "../../core/models.ts";
 import type {
   HealthRecorder,
   Latency,
@@ -68,13 +68,13 @@ interface Condition {
 
 /** A model without address and credential of its provider. */
 function toModelMessage(model: Model, condition: Condition): MessageInitShape<typeof ModelSchema> {
-  const { id, description, providerName, preview, price, upstream } = model;
+  const { id, description, providerName, stage, price, upstream } = model;
   const { attempts, failures, firstContent } = condition.health;
   return {
     id,
     description,
     provider: providerName,
-    preview,
+    stage: MODEL_STAGES[stage],
     inputModalities: [...upstream.inputModalities],
     outputModalities: [...upstream.outputModalities],
     capabilities: toCapabilitiesMessage(upstream.capabilities),

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { GetConfigurationResponseSchema, SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
-import { Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import type { AccessContext } from "../../access/context.ts";
 import { makes, type Model } from "../../core/model.ts";
 import type { Limits } from "../../core/principal.ts";

@@ -1,17 +1,8 @@
 import type { Message } from "@bufbuild/protobuf";
 import { Metadata, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream } from "@grpc/grpc-js";
-import {
-  type CompletionChunk,
-  type CompletionRequest,
-  CompletionSchema,
-} from "../../../gen/parley/v1/completion_pb.js";
+import { type CompletionChunk, type CompletionRequest, CompletionSchema } from "../../../gen/parley/v1/completion_pb.js";
 import type { GetCurrentKeyRequest, Key } from "../../../gen/parley/v1/key_pb.js";
-import {
-  type GetModelRequest,
-  type ListModelsRequest,
-  type ListModelsResponse,
-  type Model,
-} from "../../../gen/parley/v1/model_pb.js";
+import type { GetModelRequest, ListModelsRequest, ListModelsResponse, Model } from "../../../gen/parley/v1/model_pb.js";
 import type { Call } from "../../core/call.ts";
 import { Failure } from "../../core/failure.ts";
 import { HOPS_HEADER, readHops } from "../../core/hops.ts";

@@ -1,4 +1,4 @@
-import { type Tool, ToolMode } from "../../../gen/parley/v1/message_pb.js";
+import { type Tool, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isObject, parsed } from "../wire/json.ts";
 import { toNative } from "../wire/native.ts";

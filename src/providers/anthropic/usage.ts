@@ -1,4 +1,4 @@
-import type { Usage } from "../../../gen/parley/v1/completion_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { count, object } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 
@@ -23,14 +23,14 @@ export class UsageCount {
   /** Returns the latest counts; undefined if there are none. The provider's input excludes cached tokens, ours includes them. */
   total(): Usage | undefined {
     if (this.#input === undefined && this.#output === undefined) return undefined;
-    const cachedTokens = this.#cacheRead ?? 0;
-    const cacheWriteTokens = this.#cacheWrite ?? 0;
+    const cachedInputTokens = this.#cacheRead ?? 0;
+    const cacheWriteInputTokens = this.#cacheWrite ?? 0;
     return toUsage({
-      promptTokens: (this.#input ?? 0) + cachedTokens + cacheWriteTokens,
-      completionTokens: this.#output ?? 0,
-      cachedTokens,
-      cacheWriteTokens,
-      reasoningTokens: this.#reasoning ?? 0,
+      inputTokens: (this.#input ?? 0) + cachedInputTokens + cacheWriteInputTokens,
+      outputTokens: this.#output ?? 0,
+      cachedInputTokens,
+      cacheWriteInputTokens,
+      reasoningOutputTokens: this.#reasoning ?? 0,
     });
   }
 }

@@ -1,4 +1,5 @@
-import type { CompletionChunk, Usage } from "../../../gen/parley/v1/completion_pb.js";
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { PartBudget, usageChunk } from "../../core/chunks.ts";
 import type { Failure } from "../../core/failure.ts";
 import { array, object, string } from "../wire/json.ts";

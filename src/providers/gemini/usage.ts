@@ -1,4 +1,4 @@
-import type { Usage } from "../../../gen/parley/v1/completion_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { array, count, object, string } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 
@@ -13,14 +13,14 @@ export function readUsage(metadata: unknown): Usage | undefined {
   const thoughts = count(counted["thoughtsTokenCount"]);
   if (prompt === undefined && answer === undefined && thoughts === undefined) return undefined;
   return toUsage({
-    promptTokens: (prompt ?? 0) + (count(counted["toolUsePromptTokenCount"]) ?? 0),
-    completionTokens: (answer ?? 0) + (thoughts ?? 0),
-    cachedTokens: count(counted["cachedContentTokenCount"]) ?? 0,
-    reasoningTokens: thoughts ?? 0,
-    promptAudioTokens: ofModality(counted["promptTokensDetails"], "AUDIO"),
-    promptImageTokens: ofModality(counted["promptTokensDetails"], "IMAGE"),
-    completionAudioTokens: ofModality(counted["candidatesTokensDetails"], "AUDIO"),
-    completionImageTokens: ofModality(counted["candidatesTokensDetails"], "IMAGE"),
+    inputTokens: (prompt ?? 0) + (count(counted["toolUsePromptTokenCount"]) ?? 0),
+    outputTokens: (answer ?? 0) + (thoughts ?? 0),
+    cachedInputTokens: count(counted["cachedContentTokenCount"]) ?? 0,
+    reasoningOutputTokens: thoughts ?? 0,
+    audioInputTokens: ofModality(counted["promptTokensDetails"], "AUDIO"),
+    imageInputTokens: ofModality(counted["promptTokensDetails"], "IMAGE"),
+    audioOutputTokens: ofModality(counted["candidatesTokensDetails"], "AUDIO"),
+    imageOutputTokens: ofModality(counted["candidatesTokensDetails"], "IMAGE"),
   });
 }
 

@@ -1,4 +1,5 @@
-import type { CompletionChunk, Usage } from "../../../gen/parley/v1/completion_pb.js";
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { AnswerBuilder, PartBudget, usageChunk } from "../../core/chunks.ts";
 import { Failure } from "../../core/failure.ts";
 import type { Answer } from "../../core/provider.ts";

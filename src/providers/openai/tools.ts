@@ -1,5 +1,5 @@
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
-import { type AllowedTools, type Tool, type ToolChoice, ToolMode } from "../../../gen/parley/v1/message_pb.js";
+import { type AllowedTools, type Tool, type ToolChoice, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
 import { isObject, parsed } from "../wire/json.ts";

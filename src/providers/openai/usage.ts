@@ -1,4 +1,4 @@
-import type { Usage } from "../../../gen/parley/v1/completion_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { count, isObject, object } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 
@@ -18,15 +18,15 @@ export function readUsage(value: unknown): Usage | undefined {
   const sum = (prompt ?? 0) + (answered ?? 0);
   const apart = reasoning !== undefined && reasoning > 0 && total === sum + reasoning;
   return toUsage({
-    promptTokens: prompt ?? 0,
-    completionTokens: (answered ?? 0) + (apart ? reasoning : 0),
-    cachedTokens: count(ofPrompt.cached_tokens) ?? count(value.prompt_cache_hit_tokens) ?? count(value.cached_tokens),
-    cacheWriteTokens: count(ofPrompt.cache_write_tokens),
-    reasoningTokens: reasoning,
-    promptAudioTokens: count(ofPrompt.audio_tokens),
-    promptImageTokens: count(ofPrompt.image_tokens),
-    completionAudioTokens: count(ofAnswer.audio_tokens),
-    completionImageTokens: count(ofAnswer.image_tokens),
+    inputTokens: prompt ?? 0,
+    outputTokens: (answered ?? 0) + (apart ? reasoning : 0),
+    cachedInputTokens: count(ofPrompt.cached_tokens) ?? count(value.prompt_cache_hit_tokens) ?? count(value.cached_tokens),
+    cacheWriteInputTokens: count(ofPrompt.cache_write_tokens),
+    reasoningOutputTokens: reasoning,
+    audioInputTokens: count(ofPrompt.audio_tokens),
+    imageInputTokens: count(ofPrompt.image_tokens),
+    audioOutputTokens: count(ofAnswer.audio_tokens),
+    imageOutputTokens: count(ofAnswer.image_tokens),
     acceptedPredictionTokens: count(ofAnswer.accepted_prediction_tokens),
     rejectedPredictionTokens: count(ofAnswer.rejected_prediction_tokens),
   });

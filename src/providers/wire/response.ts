@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import type { CompletionChunk, Usage } from "../../../gen/parley/v1/completion_pb.js";
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { Failure } from "../../core/failure.ts";
 import type { Emit } from "../../core/provider.ts";
 import { Base64 } from "../../encoding/base64.ts";
@@ -275,32 +276,32 @@ const MAX_TOKENS = 0x7fffffff;
 
 type Detail = Exclude<
   { [Key in keyof Usage]: Usage[Key] extends number | undefined ? Key : never }[keyof Usage],
-  undefined | "promptTokens" | "completionTokens" | "totalTokens"
+  undefined | "inputTokens" | "outputTokens" | "totalTokens"
 >;
 
 /** Token counts. An undefined detail was not reported. */
-type TokenCounts = { readonly promptTokens: number; readonly completionTokens: number } & {
+type TokenCounts = { readonly inputTokens: number; readonly outputTokens: number } & {
   readonly [Key in Detail]?: number | undefined;
 };
 
 const DETAILS = [
-  "cachedTokens",
-  "cacheWriteTokens",
-  "reasoningTokens",
-  "promptAudioTokens",
-  "promptImageTokens",
-  "completionAudioTokens",
-  "completionImageTokens",
+  "cachedInputTokens",
+  "cacheWriteInputTokens",
+  "audioInputTokens",
+  "imageInputTokens",
+  "reasoningOutputTokens",
+  "audioOutputTokens",
+  "imageOutputTokens",
   "acceptedPredictionTokens",
   "rejectedPredictionTokens",
 ] as const satisfies readonly Detail[];
 
 /** Converts the counts to usage: adds the total and caps each count at MAX_TOKENS. */
 export function toUsage(counts: TokenCounts): Usage {
-  const promptTokens = bounded(counts.promptTokens);
-  const completionTokens = bounded(counts.completionTokens);
-  const totalTokens = bounded(promptTokens + completionTokens);
-  const usage: Usage = { $typeName: "parley.v1.Usage", promptTokens, completionTokens, totalTokens };
+  const inputTokens = bounded(counts.inputTokens);
+  const outputTokens = bounded(counts.outputTokens);
+  const totalTokens = bounded(inputTokens + outputTokens);
+  const usage: Usage = { $typeName: "parley.v1.Usage", inputTokens, outputTokens, totalTokens };
   for (const name of DETAILS) {
     const tokens = counts[name];
     if (tokens !== undefined) usage[name] = bounded(tokens);

@@ -1,7 +1,7 @@
-import { create } from "@bufbuild/protobuf";
+import type { Value } from "@bufbuild/protobuf/wkt";
 import { type CompletionRequest, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
-import { type ToolChoice, ToolMode } from "../../../gen/parley/v1/message_pb.js";
-import { type Clamp, ClampSchema, type Omission, OmissionReason } from "../../../gen/parley/v1/report_pb.js";
+import { type Clamp, type Omission, OmissionReason } from "../../../gen/parley/v1/report_pb.js";
+import { type ToolChoice, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import type { SentSize, Translation } from "../../core/provider.ts";
 import { MAX_PARSED_DEPTH, MAX_REQUEST_JSON, measureJson } from "../../encoding/json-size.ts";
 import { omission } from "../../core/provider-options.ts";
@@ -21,7 +21,7 @@ type FinishedFacts = Pick<Translation, "streamed"> &
   };
 
 /**
- * Collects the fields that a translation omits or clamps, by their path in the contract: `seed`, `stop[1]`,
+ * Collects the fields that a translation omits or clamps, by their path in the contract: `seed`, `stop_sequences[1]`,
  * `tools[0].function.strict`.
  */
 export class TranslationLog {
@@ -41,11 +41,18 @@ export class TranslationLog {
     if (present) this.omit(field);
   }
 
-  /** Returns `value` clamped to the range, and logs a change. */
-  clamp(field: string, value: number, [min, max]: readonly [min: number, max: number]): number {
-    const sent = Math.min(Math.max(value, min), max);
-    if (sent !== value) this.#clamped.push(create(ClampSchema, { field, requested: value, sent }));
+  /** Returns `sent`, and logs it if it differs from `requested`. Both are in the JSON form of the field. */
+  clamp<T extends number | string>(field: string, requested: T, sent: T): T {
+    if (sent !== requested) {
+      const value: Clamp = { $typeName: "parley.v1.Clamp", field, requested: toValue(requested), sent: toValue(sent) };
+      this.#clamped.push(value);
+    }
     return sent;
+  }
+
+  /** Returns `value` clamped to the range, and logs a change. */
+  clampToRange(field: string, value: number, [min, max]: readonly [min: number, max: number]): number {
+    return this.clamp(field, value, Math.min(Math.max(value, min), max));
   }
 
   /**
@@ -77,6 +84,11 @@ export class TranslationLog {
     const sent: SentSize = { textBytes, maxTokens, priceFactor, searches, cacheWrite };
     return { body, omitted: this.#omitted, clamped: this.#clamped, streamed, sent };
   }
+}
+
+function toValue(value: number | string): Value {
+  const kind = typeof value === "number" ? ({ case: "numberValue", value } as const) : ({ case: "stringValue", value } as const);
+  return { $typeName: "google.protobuf.Value", kind };
 }
 
 /** The word of an enum's value, in lower case; undefined for an unspecified one. */

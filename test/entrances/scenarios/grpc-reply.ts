@@ -1,16 +1,12 @@
-import { fromBinary } from "@bufbuild/protobuf";
-import { anyUnpack, durationMs } from "@bufbuild/protobuf/wkt";
+import { fromBinary, toJson } from "@bufbuild/protobuf";
+import { anyUnpack, durationMs, type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { type ServiceError, status as Status } from "@grpc/grpc-js";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import { StatusSchema } from "../../../gen/google/rpc/status_pb.js";
-import {
-  type Completion,
-  type CompletionChunk,
-  FinishReason,
-  type Usage,
-} from "../../../gen/parley/v1/completion_pb.js";
+import { type Completion, type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import type { Image } from "../../../gen/parley/v1/message_pb.js";
 import { type Attempt, AttemptListSchema, type Report } from "../../../gen/parley/v1/report_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { ImageJoiner } from "../../../src/inbound/image-pieces.ts";
 import { inShort, type Reply, type SeenFailure, type SeenReport } from "./reply.ts";
 import { fromAttemptMessage } from "../../../src/core/attempt.ts";
@@ -46,7 +42,7 @@ export function readChunks(chunks: readonly CompletionChunk[]): Said {
     model: start?.value.model,
     text: deltas.map((content) => (content.case === "text" ? content.value : "")).join(""),
     pictures: begun.flatMap((kind) => (kind.case === "image" ? toBase64(kind.value) : [])),
-    finishReasons: events.flatMap((event) => (event.case === "finish" ? toWord(event.value.finishReason) : [])),
+    finishReasons: events.flatMap((event) => (event.case === "choiceFinish" ? toWord(event.value.finishReason) : [])),
     usage: usage && readUsage(usage.value),
     report: report && readReport(report.value),
     failure: undefined,
@@ -80,16 +76,18 @@ function readReport({ attempts, omitted, clamped }: Report): SeenReport {
   return {
     attempts: attempts.map(readAttempt),
     omitted: omitted.map(({ field }) => field),
-    clamped: clamped.map(({ field, requested, sent }) => `${field} ${requested}>${sent}`),
+    clamped: clamped.map(({ field, requested, sent }) => `${field} ${shown(requested)}>${shown(sent)}`),
   };
 }
+
+const shown = (value: Value | undefined): string => String(value && toJson(ValueSchema, value));
 
 function readAttempt(of: Attempt): string {
   const { model, outcome, upstreamStatus: status } = fromAttemptMessage(of);
   return inShort({ model, outcome, status });
 }
 
-const readUsage = ({ promptTokens, completionTokens }: Usage): string => `${promptTokens}+${completionTokens}`;
+const readUsage = ({ inputTokens, outputTokens }: Usage): string => `${inputTokens}+${outputTokens}`;
 
 const toWord = (reason: FinishReason): string => FinishReason[reason].toLowerCase();
 

@@ -1,4 +1,5 @@
-import type { CompletionChunk, CompletionRequest, Usage } from "../../../gen/parley/v1/completion_pb.js";
+import type { CompletionChunk, CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import type { ChoiceWriter } from "../../../src/core/chunks.ts";
 import type { Failure } from "../../../src/core/failure.ts";
 import type { CompletionRecord } from "../../../src/core/ledger.ts";

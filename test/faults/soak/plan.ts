@@ -1,4 +1,4 @@
-import { Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import type { Mode } from "../../../src/core/router.ts";
 import type { Dice } from "../../../src/simulator/dice.ts";
 import { type Ask, userSays } from "../../entrances/scenarios/ask.ts";

@@ -9,7 +9,7 @@ import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
-import { Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { createAuthenticator } from "../../../src/access/key-cache.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { Completions } from "../../../src/core/completions.ts";

@@ -1,13 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "vitest";
-import {
-  type Completion,
-  type CompletionChunk,
-  CompletionChunkSchema,
-  CompletionRequestSchema,
-  CompletionSchema,
-  CompletionStartSchema,
-} from "../../../gen/parley/v1/completion_pb.js";
+import { type Completion, type CompletionChunk, CompletionChunkSchema, CompletionRequestSchema, CompletionSchema, CompletionStartSchema } from "../../../gen/parley/v1/completion_pb.js";
 import type { Call } from "../../../src/core/call.ts";
 import { deltaChunk } from "../../../src/core/chunks.ts";
 import { systemClock } from "../../../src/core/clock.ts";

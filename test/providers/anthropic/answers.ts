@@ -1,6 +1,7 @@
 import { toJson } from "@bufbuild/protobuf";
-import { type CompletionChunk, type FinishReason, UsageSchema } from "../../../gen/parley/v1/completion_pb.js";
+import type { CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import type { Part } from "../../../gen/parley/v1/message_pb.js";
+import { UsageSchema } from "../../../gen/parley/v1/usage_pb.js";
 import { fold } from "../../support/fold.ts";
 
 /** What a list of chunks says of its one choice; what it does not say is absent. */

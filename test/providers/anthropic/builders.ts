@@ -3,14 +3,14 @@ import { type CompletionRequest, CompletionRequestSchema } from "../../../gen/pa
 import {
   CacheMarkSchema,
   type FileSchema,
+  ImageDetail,
   type MessageSchema,
   type PartSchema,
   type ReasoningSchema,
   Role,
   type ToolCallSchema,
-  type ToolSchema,
-  ImageDetail,
 } from "../../../gen/parley/v1/message_pb.js";
+import type { ToolSchema } from "../../../gen/parley/v1/tool_pb.js";
 
 export type MessageInit = MessageInitShape<typeof MessageSchema>;
 export type ToolInit = MessageInitShape<typeof ToolSchema>;

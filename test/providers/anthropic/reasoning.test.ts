@@ -1,8 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { omittedOf } from "../omissions.ts";
-import { type CompletionRequest, ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
+import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import { CacheMarkSchema } from "../../../gen/parley/v1/message_pb.js";
+import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
 import type { UpstreamModel } from "../../../src/core/provider.ts";
 import {
   assistant,

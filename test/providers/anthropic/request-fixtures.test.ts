@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { type CompletionRequest, ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
-import { ImageDetail, ToolMode } from "../../../gen/parley/v1/message_pb.js";
+import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
+import { ImageDetail } from "../../../gen/parley/v1/message_pb.js";
+import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
+import { ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import type { UpstreamModel } from "../../../src/core/provider.ts";
 import {
   assistant,

@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { omittedOf } from "../omissions.ts";
-import { type CompletionRequest, Modality, ReasoningEffort, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
-import { ImageDetail, ToolMode } from "../../../gen/parley/v1/message_pb.js";
+import { type CompletionRequest, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
+import { ImageDetail } from "../../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
+import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
+import { ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import type { UpstreamModel } from "../../../src/core/provider.ts";
 import {
   type PartInit,

@@ -1,8 +1,8 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { omittedOf } from "../omissions.ts";
-import { ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
-import { ToolChoiceSchema, ToolMode } from "../../../gen/parley/v1/message_pb.js";
+import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
+import { ToolChoiceSchema, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import { assistant, PARIS, request, TIME, tool, toolResult, user, WEATHER, WEATHER_SCHEMA } from "./builders.ts";
 import { budgetModel } from "./model.ts";
 import { bodyOf, translate } from "./translating.ts";

@@ -1,4 +1,4 @@
-import { Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import type { Capabilities, UpstreamModel } from "../../../src/core/provider.ts";
 
 const CAPABILITIES: Capabilities = {
@@ -33,7 +33,7 @@ const FLASH: Omit<UpstreamModel, "capabilities"> = {
   contextWindow: 1_000_000,
   maxOutputTokens: 65_536,
   defaultMaxTokens: 8192,
-  inputModalities: new Set([Modality.TEXT, Modality.IMAGE, Modality.AUDIO]),
+  inputModalities: new Set([Modality.TEXT, Modality.IMAGE, Modality.AUDIO, Modality.VIDEO]),
   outputModalities: new Set([Modality.TEXT]),
 };
 

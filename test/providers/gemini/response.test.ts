@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { FinishReason, type Usage } from "../../../gen/parley/v1/completion_pb.js";
+import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import type { ToolCall } from "../../../gen/parley/v1/message_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import type { Answer } from "../../../src/core/provider.ts";
 import type { Failure } from "../../../src/core/failure.ts";
 import { toAnswer } from "../../../src/providers/gemini/response.ts";

@@ -1,4 +1,4 @@
-import { Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import type { Capabilities, UpstreamModel } from "../../../src/core/provider.ts";
 import { ABLE } from "../../support/scripted-provider.ts";
 

@@ -1,10 +1,6 @@
 import { toJson } from "@bufbuild/protobuf";
-import {
-  ChoiceSchema,
-  type CompletionChunk,
-  CompletionChunkSchema,
-  UsageSchema,
-} from "../../../gen/parley/v1/completion_pb.js";
+import { ChoiceSchema, type CompletionChunk, CompletionChunkSchema } from "../../../gen/parley/v1/completion_pb.js";
+import { UsageSchema } from "../../../gen/parley/v1/usage_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import type { Answer } from "../../../src/core/provider.ts";
 import { AnswerStream, toAnswer } from "../../../src/providers/openai/response.ts";

@@ -1,8 +1,11 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { omittedOf } from "../omissions.ts";
-import { CompletionRequestSchema, Modality, ReasoningEffort, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
-import { CacheMarkSchema, ImageDetail, type MessageSchema, Role, ToolMode } from "../../../gen/parley/v1/message_pb.js";
+import { CompletionRequestSchema, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
+import { CacheMarkSchema, ImageDetail, type MessageSchema, Role } from "../../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
+import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
+import { ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import type { UpstreamModel } from "../../../src/core/provider.ts";
 import { toOpenAiRequest } from "../../../src/providers/openai/request.ts";

@@ -1,6 +1,6 @@
 import { toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { type Usage, UsageSchema } from "../../../gen/parley/v1/completion_pb.js";
+import { type Usage, UsageSchema } from "../../../gen/parley/v1/usage_pb.js";
 import { UsageCount } from "../../../src/providers/anthropic/usage.ts";
 import { readUsage as readGemini } from "../../../src/providers/gemini/usage.ts";
 import { readUsage as readOpenAi } from "../../../src/providers/openai/usage.ts";
