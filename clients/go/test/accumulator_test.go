@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	parley "parley.dev/go"
@@ -112,6 +113,24 @@ func TestAccumulatorJoinsAllContent(t *testing.T) {
 	}
 	if got := answer.Completion(); !proto.Equal(got, want) {
 		t.Errorf("got %v\nwant %v", got, want)
+	}
+}
+
+func TestAccumulatorKeepsPartsOfAnUnknownKind(t *testing.T) {
+	part := new(parleyv1.Part)
+	part.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 99, protowire.VarintType), 1))
+	var answer parley.Accumulator
+	for _, chunk := range []*parleyv1.CompletionChunk{
+		{Event: &parleyv1.CompletionChunk_PartStart{PartStart: &parleyv1.PartStart{Part: part}}},
+		{Event: &parleyv1.CompletionChunk_PartDelta{PartDelta: &parleyv1.PartDelta{}}},
+		{Event: &parleyv1.CompletionChunk_PartFinish{PartFinish: &parleyv1.PartFinish{}}},
+	} {
+		if err := answer.Add(chunk); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if parts := answer.Completion().GetChoices()[0].GetMessage().GetParts(); len(parts) != 1 || !proto.Equal(parts[0], part) {
+		t.Errorf("got %v", parts)
 	}
 }
 

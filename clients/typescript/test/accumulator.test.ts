@@ -7,7 +7,7 @@ import {
   CompletionSchema,
   FinishReason,
   type PartDeltaSchema,
-  type PartSchema,
+  PartSchema,
   Role,
   textDelta,
   type ToolCallSchema,
@@ -148,6 +148,17 @@ test("orders choices by index and skips content that does not fit", () => {
   const part = (value: string) => ({ role: Role.ASSISTANT, parts: [{ kind: { case: "text", value } as const }] });
   assert.equal(accumulator.isComplete, false);
   assertEqual(accumulator.completion, { choices: [{ message: part("first") }, { index: 1, message: part("second") }] });
+});
+
+test("keeps a part of an unknown kind as it came, to be sent back", () => {
+  const part = create(PartSchema);
+  part.$unknown = [{ no: 99, wireType: 0, data: new Uint8Array([1]) }];
+  const { completion } = fold([
+    { case: "partStart", value: { part } },
+    { case: "partDelta", value: {} },
+    { case: "partFinish", value: {} },
+  ]);
+  assert.deepEqual(completion.choices[0]?.message?.parts, [part]);
 });
 
 test("the completion so far can be read between pieces", () => {

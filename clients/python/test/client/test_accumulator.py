@@ -108,6 +108,12 @@ def test_skips_what_it_does_not_know():
     ].message.parts == [Part()]
 
 
+def test_keeps_a_part_of_an_unknown_kind():
+    field_99 = b"\x98\x06\x01"
+    completion = accumulate(start(Part.FromString(field_99)), more(), CompletionChunk(part_finish=PartFinish()))
+    assert [part.SerializeToString() for part in completion.choices[0].message.parts] == [field_99]
+
+
 def test_tells_what_came_so_far():
     whole = Accumulator()
     texts = []

@@ -4,9 +4,13 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 
 import com.google.protobuf.Message;
 import com.google.protobuf.TextFormat;
+import com.google.protobuf.UnknownFieldSet;
 import dev.parley.client.CompletionAccumulator;
 import dev.parley.v1.Completion;
 import dev.parley.v1.CompletionChunk;
+import dev.parley.v1.Part;
+import dev.parley.v1.PartStart;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class CompletionAccumulatorTest {
@@ -91,6 +95,19 @@ class CompletionAccumulatorTest {
             report { cost_micro_usd: 4 }
             """),
         completion);
+  }
+
+  @Test
+  void partOfAnUnknownKindIsKept() throws Exception {
+    var field = UnknownFieldSet.Field.newBuilder().addVarint(1).build();
+    Part part = Part.newBuilder().setUnknownFields(UnknownFieldSet.newBuilder().addField(99, field).build()).build();
+    CompletionAccumulator accumulator = new CompletionAccumulator();
+
+    accumulator.add(CompletionChunk.newBuilder().setPartStart(PartStart.newBuilder().setPart(part)).build());
+    accumulator.add(parse(CompletionChunk.class, "part_delta {}"));
+    accumulator.add(parse(CompletionChunk.class, "part_finish {}"));
+
+    assertEquals(List.of(part), accumulator.completion().getChoices(0).getMessage().getPartsList());
   }
 
   @Test
