@@ -1,6 +1,11 @@
 import type { Message } from "@bufbuild/protobuf";
 import { Metadata, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream } from "@grpc/grpc-js";
-import { type CompletionChunk, type CompletionRequest, CompletionSchema } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionChunk,
+  type CompletionRequest,
+  CompletionSchema,
+  type TokenCount,
+} from "../../../gen/parley/v1/completion_pb.js";
 import type { GetCurrentKeyRequest, Key } from "../../../gen/parley/v1/key_pb.js";
 import type { GetModelRequest, ListModelsRequest, ListModelsResponse, Model } from "../../../gen/parley/v1/model_pb.js";
 import type { Call } from "../../core/call.ts";
@@ -23,7 +28,7 @@ import { type CallFacts, toCompletionError, toServiceError } from "./status.ts";
 
 type AnyCall = ServerUnaryCall<Encoded<Message>, Message> | ServerWritableStream<Encoded<Message>, Message>;
 type CompletionCall =
-  | ServerUnaryCall<Encoded<CompletionRequest>, Buffer>
+  | ServerUnaryCall<Encoded<CompletionRequest>, Buffer | TokenCount>
   | ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>;
 
 /** `getPeer` of grpc-js for a closed connection or stream. */
@@ -52,6 +57,7 @@ export function completionHandlers(services: EdgeServices): {
   /** Replies with an encoded `Completion`. */
   create(call: ServerUnaryCall<Encoded<CompletionRequest>, Buffer>, reply: sendUnaryData<Buffer>): void;
   stream(call: ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>): void;
+  count(call: ServerUnaryCall<Encoded<CompletionRequest>, TokenCount>, reply: sendUnaryData<TokenCount>): void;
 } {
   return {
     create: (call, reply) =>
@@ -79,6 +85,16 @@ export function completionHandlers(services: EdgeServices): {
         },
         // destroy() would send no status, for which the client would wait.
         fail: (error) => call.emit("error", error),
+      }),
+    count: (call, reply) =>
+      void complete(services, call, {
+        async run(request, principal, opened) {
+          const count = await services.completions.count(request, completionCall(request, call, { opened, principal }));
+          call.sendMetadata(toMetadata(opened, []));
+          opened.answered();
+          reply(null, count);
+        },
+        fail: (error) => reply(error),
       }),
   };
 }

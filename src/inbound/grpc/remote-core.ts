@@ -1,7 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { CompletionService } from "../../../gen/parley/v1/completion_pb.js";
 import { GetCurrentKeyRequestSchema, type Key, KeyService } from "../../../gen/parley/v1/key_pb.js";
-import { GetModelRequestSchema, ListModelsRequestSchema, type Model, ModelService } from "../../../gen/parley/v1/model_pb.js";
+import {
+  GetModelRequestSchema,
+  ListModelsRequestSchema,
+  type Model,
+  ModelService,
+} from "../../../gen/parley/v1/model_pb.js";
 import type { Call, Caller } from "../../core/call.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Completions } from "../../core/completions.ts";
@@ -83,6 +88,7 @@ export function connectCore({ target, waitMs = 5_000, clock, keyOf, limits, lost
           if (chunks.length > 0) await emit(chunks);
         }
       },
+      count: (request, call) => calls.unary(CompletionService.method.count, request, factsOf(call)),
     },
     models: {
       async list(caller) {

@@ -164,6 +164,8 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
         throw toConnectError(failure, call.requestId);
       }
     },
+    count: (request, context) =>
+      answer(context, ({ call }) => completions.count(request, { ...call, unrecognized: unknownFields(request) })),
   });
   router.service(ModelService, {
     list: (request, context) => answer(context, async ({ call }) => pageOfModels(await models.list(call), request)),

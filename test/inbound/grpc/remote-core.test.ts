@@ -1,6 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "vitest";
-import { type Completion, type CompletionChunk, CompletionChunkSchema, CompletionRequestSchema, CompletionSchema, CompletionStartSchema } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type Completion,
+  type CompletionChunk,
+  CompletionChunkSchema,
+  CompletionRequestSchema,
+  CompletionSchema,
+  CompletionStartSchema,
+} from "../../../gen/parley/v1/completion_pb.js";
 import type { Call } from "../../../src/core/call.ts";
 import { deltaChunk } from "../../../src/core/chunks.ts";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -50,6 +57,7 @@ async function openCore(answers: Answers, port = 0) {
     completions: {
       create: noted(answers.create ?? unscripted),
       stream: noted(answers.stream ?? unscripted),
+      count: noted(answers.count ?? unscripted),
     },
     models: {
       list: async () => [],
