@@ -142,6 +142,21 @@ func TestCreateReturnsAnAnswer(t *testing.T) {
 	}
 }
 
+func TestCount(t *testing.T) {
+	client := connect(t)
+	short, err := client.Completions.Count(t.Context(), ask(model, "Hello."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, err := client.Completions.Count(t.Context(), ask(model, strings.Repeat("Hello. ", 100)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if short.GetModel() != model || short.GetInputTokens() == 0 || long.GetInputTokens() <= short.GetInputTokens() {
+		t.Errorf("counted %v and %v", short, long)
+	}
+}
+
 func TestMetadataOfACall(t *testing.T) {
 	client := connect(t)
 	check := func(id string, header metadata.MD) {

@@ -2,7 +2,12 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { call, type CallOptions } from "./calls.js";
-import { type Completion, CompletionRequestSchema, CompletionService } from "./gen/parley/v1/completion_pb.js";
+import {
+  type Completion,
+  CompletionRequestSchema,
+  CompletionService,
+  type TokenCount,
+} from "./gen/parley/v1/completion_pb.js";
 import { type EmbeddingRequestSchema, type Embeddings, EmbeddingService } from "./gen/parley/v1/embedding_pb.js";
 import { type Key, KeyService } from "./gen/parley/v1/key_pb.js";
 import {
@@ -90,6 +95,11 @@ class Completions {
   /** Runs one completion and returns it in pieces while it is made. */
   stream(request: CompletionRequestInit, options: CallOptions = {}): CompletionStream {
     return new CompletionStream((each) => this.#client.stream(request, each), options);
+  }
+
+  /** Counts the input tokens of a request without running it. */
+  count(request: CompletionRequestInit, options: CallOptions = {}): Promise<TokenCount> {
+    return call(CompletionService.method.count, options, (each) => this.#client.count(request, each));
   }
 }
 

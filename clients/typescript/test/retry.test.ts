@@ -86,6 +86,8 @@ test("a call is not repeated when the gateway, its status or the deadline rules 
     [Code.Unavailable, { "grpc-retry-pushback-ms": "-1" }, false],
     [Code.Unavailable, { "grpc-retry-pushback-ms": "soon" }, false],
     [Code.Unavailable, { "grpc-retry-pushback-ms": "9000" }, true],
+    // A message over a size limit of the gateway.
+    [Code.ResourceExhausted, {}, false],
     [Code.Internal, {}, false],
   ] as const) {
     const server = await start(t, refusing(1, code, metadata));
@@ -103,10 +105,10 @@ test("the timeout of the service config bounds a call", async (t) => {
   await server.client.completions.create(say("Hello"));
   await server.client.completions.create(say("Hello"), { timeoutMs: 10_000_000 });
   await server.client.models.get("m");
-  await server.client.models.get("m", { timeoutMs: 20.5 });
+  await server.client.models.get("m", { timeoutMs: 2000.5 });
   assert.deepEqual(
     server.calls.map((headers) => headers["grpc-timeout"]),
-    ["900000m", "900000m", "30000m", "21m"],
+    ["900000m", "900000m", "30000m", "2001m"],
   );
   assert.equal((await failure(server.client.models.get("m", { timeoutMs: 0 }))).code, Code.DeadlineExceeded);
 });

@@ -21,6 +21,7 @@ from parley.v1 import (
     Key,
     ListModelsRequest,
     Model,
+    TokenCount,
 )
 from parley.v1.completion_pb2_grpc import CompletionServiceStub
 from parley.v1.embedding_pb2_grpc import EmbeddingServiceStub
@@ -148,6 +149,13 @@ class AsyncCompletions:
         """As `Completions.stream`, without await: a failure is raised by the loop over the stream."""
         metadata = self._credentials.metadata(request_id)
         return AsyncStream(self._stub.Stream(request, timeout=timeout, metadata=metadata))
+
+    async def count(
+        self, request: CompletionRequest, *, timeout: float | None = None, request_id: str | None = None
+    ) -> TokenCount:
+        """As `Completions.count`."""
+        metadata = self._credentials.metadata(request_id)
+        return (await _call(self._stub.Count, request, timeout, metadata))[0]
 
 
 class AsyncEmbedder:

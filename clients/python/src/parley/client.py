@@ -19,6 +19,7 @@ from parley.v1 import (
     Key,
     ListModelsRequest,
     Model,
+    TokenCount,
 )
 from parley.v1.completion_pb2_grpc import CompletionServiceStub
 from parley.v1.embedding_pb2_grpc import EmbeddingServiceStub
@@ -155,6 +156,13 @@ class Completions:
         """
         metadata = self._credentials.metadata(request_id)
         return Stream(self._stub.Stream(request, timeout=timeout, metadata=metadata))
+
+    def count(
+        self, request: CompletionRequest, *, timeout: float | None = None, request_id: str | None = None
+    ) -> TokenCount:
+        """Counts the input tokens of a request without running it."""
+        metadata = self._credentials.metadata(request_id)
+        return _call(self._stub.Count, request, timeout, metadata)[0]
 
 
 class Embedder:

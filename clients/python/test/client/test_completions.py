@@ -54,6 +54,12 @@ def test_metadata(client: Client):
     assert [chunk.report for chunk in stream][-1].attempts
 
 
+def test_count(client: Client):
+    counted = client.completions.count(ask())
+    assert counted.model == "beta-3-flash"
+    assert 0 < counted.input_tokens < client.completions.count(ask("hi " * 1000)).input_tokens
+
+
 def test_image_in(client: Client):
     completion = client.completions.create(ask_about(PNG))
     assert "image/png, 7 × 5 pixels" in text_of(completion.choices[0].message)

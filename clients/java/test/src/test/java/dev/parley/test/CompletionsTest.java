@@ -68,6 +68,15 @@ class CompletionsTest {
   }
 
   @Test
+  void inputTokensAreCounted() {
+    var counted = PARLEY.completions().count(Gateway.ask("alpha-haiku-4.5", "Hello").build());
+    var more = PARLEY.completions().count(Gateway.ask("alpha-haiku-4.5", "Hello ".repeat(100)).build());
+
+    assertEquals("alpha-haiku-4.5", counted.getModel());
+    assertTrue(0 < counted.getInputTokens() && counted.getInputTokens() < more.getInputTokens(), counted + "" + more);
+  }
+
+  @Test
   void requestIdIsSentAndResponseMetadataIsGiven() throws Exception {
     CompletionRequest request = Gateway.ask("alpha-haiku-4.5", "Hello").build();
     String id = "java-" + UUID.randomUUID();
