@@ -25,7 +25,10 @@ type Asked = MessageInitShape<typeof CompletionRequestSchema>;
 
 const usage = create(UsageSchema, { inputTokens: 100, outputTokens: 10, totalTokens: 110, cachedInputTokens: 40 });
 const counted: Script = {
-  batches: [[say("hi")], [say(" there"), finishChunk(0, { reason: FinishReason.STOP, native: "end_turn" }), usageChunk(usage)]],
+  batches: [
+    [say("hi")],
+    [say(" there"), finishChunk(0, { reason: FinishReason.STOP, native: "end_turn" }), usageChunk(usage)],
+  ],
   ending: "end",
   pauseMs: 100,
 };

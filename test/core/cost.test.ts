@@ -28,7 +28,11 @@ describe("a completion costs", () => {
     ["more for pictures", { outputTokens: 1_300, imageOutputTokens: 1_290 }, 250 + 1_290 * 120],
     ["the same with reasoning, which is in the output already", { outputTokens: 10, reasoningOutputTokens: 9 }, 250],
     ["more for input that is written to a cache", { inputTokens: 100, cacheWriteInputTokens: 80 }, 20 * 5 + 500],
-    ["each kind of input once", { inputTokens: 100, cachedInputTokens: 50, cacheWriteInputTokens: 40 }, 25 + 250 + 10 * 5],
+    [
+      "each kind of input once",
+      { inputTokens: 100, cachedInputTokens: 50, cacheWriteInputTokens: 40 },
+      25 + 250 + 10 * 5,
+    ],
     ["more for speech that is heard", { inputTokens: 100, audioInputTokens: 80 }, 20 * 5 + 80 * 40],
     ["more for speech that is made", { outputTokens: 100, audioOutputTokens: 80 }, 20 * 25 + 80 * 80],
     ["no less than nothing when more is written than read", { inputTokens: 10, cacheWriteInputTokens: 99 }, 63],

@@ -1,7 +1,17 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { type CompletionRequestSchema, ResponseFormatSchema, type Verbosity } from "../../gen/parley/v1/completion_pb.js";
-import { type AudioSchema, type Message, type PartSchema, Role, type VideoSchema } from "../../gen/parley/v1/message_pb.js";
+import {
+  type CompletionRequestSchema,
+  ResponseFormatSchema,
+  type Verbosity,
+} from "../../gen/parley/v1/completion_pb.js";
+import {
+  type AudioSchema,
+  type Message,
+  type PartSchema,
+  Role,
+  type VideoSchema,
+} from "../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 import { ToolSchema } from "../../gen/parley/v1/tool_pb.js";
@@ -395,7 +405,11 @@ describe("a request is refused", () => {
 
   it("with everything that is wrong about it, the first as its message", () => {
     const failure = failureOf({ temperature: 3, topP: 2, stopSequences: [""] });
-    expect(failure?.violations.map((violation) => violation.field)).toEqual(["temperature", "top_p", "stop_sequences[0]"]);
+    expect(failure?.violations.map((violation) => violation.field)).toEqual([
+      "temperature",
+      "top_p",
+      "stop_sequences[0]",
+    ]);
     expect(failure?.message).toBe("temperature: must be between 0 and 2.");
   });
 

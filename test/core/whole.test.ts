@@ -2,8 +2,23 @@ import { create, equals, toJson } from "@bufbuild/protobuf";
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Choice, ChoiceSchema, type CompletionChunk, CompletionChunkSchema, CompletionSchema, FinishReason } from "../../gen/parley/v1/completion_pb.js";
-import { AudioSchema, CitationSchema, DocumentUnit, MessageSchema, PartSchema, Role, TokenLogprobSchema } from "../../gen/parley/v1/message_pb.js";
+import {
+  type Choice,
+  ChoiceSchema,
+  type CompletionChunk,
+  CompletionChunkSchema,
+  CompletionSchema,
+  FinishReason,
+} from "../../gen/parley/v1/completion_pb.js";
+import {
+  AudioSchema,
+  CitationSchema,
+  DocumentUnit,
+  MessageSchema,
+  PartSchema,
+  Role,
+  TokenLogprobSchema,
+} from "../../gen/parley/v1/message_pb.js";
 import { UsageSchema } from "../../gen/parley/v1/usage_pb.js";
 import { AnswerBuilder, ChoiceWriter, deltaChunk, finishChunk } from "../../src/core/chunks.ts";
 import type { Answer } from "../../src/core/provider.ts";
@@ -53,7 +68,7 @@ const citation = fc
   )
   .map((value) => create(CitationSchema, value));
 
-const logprobs = fc.array(
+const probabilities = fc.array(
   fc
     .record({ token: words, logprob: fc.double({ max: 0, noNaN: true, noDefaultInfinity: true }) })
     .map((value) => create(TokenLogprobSchema, value)),
@@ -102,7 +117,7 @@ const part = fc
       kind,
       signature: fc.oneof(fc.constant(""), words),
       citations: fc.array(citation, { maxLength: 2 }),
-      logprobs,
+      logprobs: probabilities,
     },
     { requiredKeys: ["kind", "signature", "citations"] },
   )
@@ -131,7 +146,13 @@ const choice = fc
 
 const usage = fc
   .record(
-    { inputTokens: count, outputTokens: count, totalTokens: count, cachedInputTokens: count, reasoningOutputTokens: count },
+    {
+      inputTokens: count,
+      outputTokens: count,
+      totalTokens: count,
+      cachedInputTokens: count,
+      reasoningOutputTokens: count,
+    },
     { requiredKeys: ["inputTokens", "outputTokens", "totalTokens"] },
   )
   .map((counts) => create(UsageSchema, counts));

@@ -112,7 +112,13 @@ describe("buf curl over gRPC, with reflection only", () => {
   it("lists the models", async () => {
     const [list] = messagesOf(await overGrpc("parley.v1.ModelService/List", ...key(), "--data", "{}"));
     expect(list).toMatchObject({
-      models: [{ id: "local/test", provider: "local", price: { inputMicroUsdPerMtok: "1000000", outputMicroUsdPerMtok: "2000000" } }],
+      models: [
+        {
+          id: "local/test",
+          provider: "local",
+          price: { inputMicroUsdPerMtok: "1000000", outputMicroUsdPerMtok: "2000000" },
+        },
+      ],
     });
   });
 

@@ -1,7 +1,12 @@
 import { create, equals } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type CompletionChunk, CompletionChunkSchema, CompletionSchema, FinishReason } from "../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionChunk,
+  CompletionChunkSchema,
+  CompletionSchema,
+  FinishReason,
+} from "../../gen/parley/v1/completion_pb.js";
 import { type Message, MessageSchema, Role, type ToolCall, ToolCallSchema } from "../../gen/parley/v1/message_pb.js";
 import { ReportSchema } from "../../gen/parley/v1/report_pb.js";
 import { toPart } from "../../src/core/chunks.ts";

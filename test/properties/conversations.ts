@@ -1,7 +1,12 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
-import { type CompletionRequest, CompletionRequestSchema, type ResponseFormatSchema, Verbosity } from "../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionRequest,
+  CompletionRequestSchema,
+  type ResponseFormatSchema,
+  Verbosity,
+} from "../../gen/parley/v1/completion_pb.js";
 import { CacheMarkSchema, type PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 import { type ToolChoiceSchema, ToolMode, type ToolSchema } from "../../gen/parley/v1/tool_pb.js";
@@ -207,7 +212,11 @@ function toKind(plan: PartPlan, number: number, speaker: Speaker): NonNullable<P
     }
     case "video": {
       const value = Buffer.from(`film ${number}`);
-      const excerpt = { startOffset: durationFromMs(number * 500), endOffset: durationFromMs(60_000), framesPerSecond: 0.5 };
+      const excerpt = {
+        startOffset: durationFromMs(number * 500),
+        endOffset: durationFromMs(60_000),
+        framesPerSecond: 0.5,
+      };
       const cut = number % 2 === 0 ? excerpt : {};
       return { case: "video", value: { source: { case: "data", value }, mediaType: "video/mp4", ...cut } };
     }

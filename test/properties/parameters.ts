@@ -118,6 +118,11 @@ function look(body: Json, path: string): unknown {
   return value;
 }
 
+/** The contract's name of an effort, from a provider's word. */
+function toEffortName(word: unknown): string | undefined {
+  return typeof word === "string" ? `REASONING_EFFORT_${word.toUpperCase()}` : undefined;
+}
+
 /** Whether a dialect can keep a prefix for this time. */
 function isLifetime(dialect: string, text: unknown): boolean {
   return dialect === "anthropic" && (text === "300s" || text === "3600s");
@@ -153,7 +158,7 @@ export function losesParameter(
     const [asked, said] = [requested, sent].map((value) => value && toJson(ValueSchema, value));
     if (asked === said) return true;
     if (field.endsWith(".cache_mark.ttl")) return !isLifetime(dialect, said);
-    if (field === "reasoning.effort") return `REASONING_EFFORT_${look(json, EFFORTS[dialect]!)}`.toUpperCase() !== said;
+    if (field === "reasoning.effort") return toEffortName(look(json, EFFORTS[dialect]!)) !== said;
     return look(json, NAMES[dialect]?.[field] ?? "") !== said;
   });
   const stops = request.stopSequences.filter((stop, index) => {

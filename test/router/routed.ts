@@ -1,5 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import { type CompletionChunk, CompletionRequestSchema, FinishReason, type PartDelta } from "../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionChunk,
+  CompletionRequestSchema,
+  FinishReason,
+  type PartDelta,
+} from "../../gen/parley/v1/completion_pb.js";
 import type { Attempt } from "../../src/core/attempt.ts";
 import { deltaChunk, finishChunk } from "../../src/core/chunks.ts";
 import { Failure } from "../../src/core/failure.ts";

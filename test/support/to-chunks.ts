@@ -1,5 +1,11 @@
 import { create } from "@bufbuild/protobuf";
-import { type Choice, type CompletionChunk, CompletionChunkSchema, FinishReason, type PartDelta } from "../../gen/parley/v1/completion_pb.js";
+import {
+  type Choice,
+  type CompletionChunk,
+  CompletionChunkSchema,
+  FinishReason,
+  type PartDelta,
+} from "../../gen/parley/v1/completion_pb.js";
 import { AudioSchema, type Part } from "../../gen/parley/v1/message_pb.js";
 import { deltaChunk, finishChunk, toPart, usageChunk } from "../../src/core/chunks.ts";
 import type { Answer } from "../../src/core/provider.ts";

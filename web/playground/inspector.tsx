@@ -56,11 +56,7 @@ function Facts({ run }: { readonly run: Run }) {
       <Fact name="Time to first token">{firstMs === undefined ? "–" : formatDuration(firstMs - startedMs)}</Fact>
       <Fact name="Duration">{endedMs === undefined ? "–" : formatDuration(endedMs - startedMs)}</Fact>
       {omitted.length > 0 && <Fact name="Omitted">{omitted.map(({ field }) => field).join(", ")}</Fact>}
-      {clamped.length > 0 && (
-        <Fact name="Adjusted for the provider">
-          {clamped.map(describeClamp).join(", ")}
-        </Fact>
-      )}
+      {clamped.length > 0 && <Fact name="Adjusted for the provider">{clamped.map(describeClamp).join(", ")}</Fact>}
       {requestId !== "" && (
         <Fact name="Request">
           <Link href={`/requests/${encodeURIComponent(requestId)}`} className="font-mono text-accent underline">

@@ -44,7 +44,12 @@ export function Parameters({ errors }: ParametersProps) {
         ))}
       </div>
       <div className="grid gap-4 sm:grid-cols-2 lg:grid-cols-1">
-        <TextAreaField label="Stop sequences" hint="One per line, at most 4" rows={2} {...fieldProps("stop_sequences")} />
+        <TextAreaField
+          label="Stop sequences"
+          hint="One per line, at most 4"
+          rows={2}
+          {...fieldProps("stop_sequences")}
+        />
         {CHOICES.map(({ field, label, words }) => (
           <SelectField key={field} label={label} {...fieldProps(field)}>
             <option value="">Default</option>

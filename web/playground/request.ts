@@ -1,5 +1,10 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { type CompletionRequest, CompletionRequestSchema, type ResponseFormatSchema, Verbosity } from "../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionRequest,
+  CompletionRequestSchema,
+  type ResponseFormatSchema,
+  Verbosity,
+} from "../../gen/parley/v1/completion_pb.js";
 import { type MessageSchema, type PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";

@@ -80,7 +80,11 @@ function readReport({ attempts, omitted, clamped }: Report): SeenReport {
   };
 }
 
-const shown = (value: Value | undefined): string => String(value && toJson(ValueSchema, value));
+/** A value as its JSON, a word without its quotes. */
+function shown(value: Value | undefined): string {
+  const json = value && toJson(ValueSchema, value);
+  return typeof json === "string" ? json : JSON.stringify(json);
+}
 
 function readAttempt(of: Attempt): string {
   const { model, outcome, upstreamStatus: status } = fromAttemptMessage(of);

@@ -1,7 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
-import { AudioSchema, CitationSchema, ImageSchema, type TokenLogprob, TokenLogprobSchema } from "../../../gen/parley/v1/message_pb.js";
+import {
+  AudioSchema,
+  CitationSchema,
+  ImageSchema,
+  type TokenLogprob,
+  TokenLogprobSchema,
+} from "../../../gen/parley/v1/message_pb.js";
 import { UsageSchema } from "../../../gen/parley/v1/usage_pb.js";
 import { ChoiceWriter, toPart, usageChunk } from "../../../src/core/chunks.ts";
 import { REPORT, startOf } from "./scenarios.ts";

@@ -42,7 +42,11 @@ describe("a message is understood", () => {
     [
       "without content",
       assistant({ tool_calls: [call] }),
-      { parts: [{ kind: { case: "toolCall", value: { id: "c1", name: "f", input: { case: "argumentsJson", value: "{}" } } } }] },
+      {
+        parts: [
+          { kind: { case: "toolCall", value: { id: "c1", name: "f", input: { case: "argumentsJson", value: "{}" } } } },
+        ],
+      },
     ],
     [
       "in text parts",

@@ -301,10 +301,13 @@ describe("a wrong type is refused and named", () => {
     expect(failure.message).toMatch(new RegExp(`^${param.replaceAll(/[.[\]]/g, "\\$&")}: .`));
   });
 
-  it.each([{}, { logprobs: false }, { logprobs: null }])("and so are alternatives without log probabilities: %j", (more) => {
-    const failure = failureOf({ ...MINIMAL, ...more, top_logprobs: 2 });
-    expect(failure.violations).toEqual([{ field: "top_logprobs", description: "needs logprobs to be true" }]);
-  });
+  it.each([{}, { logprobs: false }, { logprobs: null }])(
+    "and so are alternatives without log probabilities: %j",
+    (more) => {
+      const failure = failureOf({ ...MINIMAL, ...more, top_logprobs: 2 });
+      expect(failure.violations).toEqual([{ field: "top_logprobs", description: "needs logprobs to be true" }]);
+    },
+  );
 
   it.each(["5 minutes", "1d", "-5m", "m", "5", "1.5h", "1H", "9999999s"])(
     "and so is a cache mark's time of %j",

@@ -74,7 +74,10 @@ describe("a message", () => {
       "that calls tools has no content, and custom tools have their own shape",
       {
         parts: [
-          { kind: { case: "toolCall" as const, value: { id: "c0", name: "f", input: argumentsJson("{}") } }, signature: "s" },
+          {
+            kind: { case: "toolCall" as const, value: { id: "c0", name: "f", input: argumentsJson("{}") } },
+            signature: "s",
+          },
           { kind: { case: "toolCall" as const, value: { id: "c1", name: "g", input: customInput("raw") } } },
         ],
       },

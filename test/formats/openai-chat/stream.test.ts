@@ -1,7 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type CompletionChunk, CompletionChunkSchema, FinishReason, type PartDelta, PartDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionChunk,
+  CompletionChunkSchema,
+  FinishReason,
+  type PartDelta,
+  PartDeltaSchema,
+} from "../../../gen/parley/v1/completion_pb.js";
 import { AudioSchema, CitationSchema, ImageSchema, TokenLogprobSchema } from "../../../gen/parley/v1/message_pb.js";
 import { AttemptOutcome, OmissionReason } from "../../../gen/parley/v1/report_pb.js";
 import { ChoiceWriter, deltaChunk, finishChunk, toPart } from "../../../src/core/chunks.ts";
@@ -310,7 +316,9 @@ it.each([
 
 it("a delta without content is not written, and begins no choice twice", () => {
   const empty = create(CompletionChunkSchema, { event: { case: "partDelta", value: create(PartDeltaSchema) } });
-  const events = readStream(write([startOf("a"), empty, empty, finishChunk(0, { reason: FinishReason.STOP, native: "" }), REPORT]));
+  const events = readStream(
+    write([startOf("a"), empty, empty, finishChunk(0, { reason: FinishReason.STOP, native: "" }), REPORT]),
+  );
   expect(events.map((event) => event.choices[0]!.delta)).toEqual([{ role: "assistant", content: "" }, {}]);
 });
 
@@ -319,7 +327,9 @@ it("an ID is escaped in every event", () => {
     event: { case: "start", value: { id: 'a"},\n\\b', createTime: { seconds: 1n } } },
   });
   const delta = deltaChunk(0, 0, { case: "text", value: "Hi" });
-  const events = readStream(write([start, delta, finishChunk(0, { reason: FinishReason.STOP, native: "stop" }), REPORT], true));
+  const events = readStream(
+    write([start, delta, finishChunk(0, { reason: FinishReason.STOP, native: "stop" }), REPORT], true),
+  );
   expect(events.map(({ id }) => id)).toEqual(events.map(() => 'a"},\n\\b'));
 });
 

@@ -1,6 +1,12 @@
 import { toBinary } from "@bufbuild/protobuf";
 import { type Client, Metadata, type ServiceError } from "@grpc/grpc-js";
-import { type Completion, type CompletionChunk, type CompletionRequest, CompletionRequestSchema, CompletionService } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type Completion,
+  type CompletionChunk,
+  type CompletionRequest,
+  CompletionRequestSchema,
+  CompletionService,
+} from "../../../gen/parley/v1/completion_pb.js";
 import { type ListModelsResponse, ModelService } from "../../../gen/parley/v1/model_pb.js";
 import { readChatRequest } from "../../../src/formats/openai-chat/request.ts";
 import { toChatCompletion } from "../../../src/formats/openai-chat/response.ts";
