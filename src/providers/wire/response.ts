@@ -39,6 +39,16 @@ export function parseResponse(pieces: readonly Buffer[]): unknown {
   return found === held.size ? json : parseExactly(toText(pieces));
 }
 
+/**
+ * Parses a whole response with many numbers, such as vectors: as JavaScript's numbers, without the search for digits that would
+ * change. Throws as `parseResponse`.
+ */
+export function parseNumbers(pieces: readonly Buffer[]): unknown {
+  const text = toText(pieces);
+  if (isTooComplex(text)) throw tooComplex();
+  return JSON.parse(text);
+}
+
 interface HeldStrings {
   readonly text: string;
   /** The held strings by their placeholders in the text. */
@@ -133,12 +143,17 @@ const NOTHING = Buffer.alloc(0);
 /** Time in ms to wait for more events once every choice has finished: the end marker, usage, or another choice. */
 const FINISHED_WAIT_MS = 10_000;
 
-/** Posts and maps a whole JSON response. An error in `map` becomes `upstream_protocol`. */
-export async function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => T): Promise<T> {
+/** Posts, parses and maps a whole JSON response. An error in `map` becomes `upstream_protocol`. */
+export async function fetchWhole<T>(
+  upstream: Upstream,
+  call: DialectCall,
+  map: (json: unknown) => T,
+  parse: (pieces: readonly Buffer[]) => unknown = parseResponse,
+): Promise<T> {
   const response = await upstream.post(call, "application/json");
   try {
     if (!isReadable(response)) throw await toUnreadableFailure(response, call);
-    return map(parseResponse(await response.body()));
+    return map(parse(await response.body()));
   } catch (reason) {
     response.abandon();
     throw call.signal.aborted ? reason : toFailure(reason, response);
