@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { TimestampSchema } from "@bufbuild/protobuf/wkt";
+import { TimestampSchema, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { CompletionChunkSchema, CompletionSchema, CompletionStartSchema } from "../../gen/parley/v1/completion_pb.js";
 import { ClampSchema, OmissionSchema, ReportSchema } from "../../gen/parley/v1/report_pb.js";
 import type { Dialect } from "../../src/config/dialects.ts";
@@ -10,10 +10,11 @@ import { ChunkWriter } from "../../src/formats/openai-chat/stream.ts";
 import { TRANSLATORS } from "./dialects.ts";
 import { attemptOf } from "../support/attempt.ts";
 
+const number = (value: number) => create(ValueSchema, { kind: { case: "numberValue", value } });
 const report = create(ReportSchema, {
   attempts: [toAttemptMessage(attemptOf({ upstreamStatus: 200, reason: "-", durationMs: 1 }))],
   omitted: [create(OmissionSchema, { field: "seed" })],
-  clamped: [create(ClampSchema, { field: "temperature", requested: 1.4, sent: 1 })],
+  clamped: [create(ClampSchema, { field: "temperature", requested: number(1.4), sent: number(1) })],
   costMicroUsd: 1n,
 });
 const head = { id: "chatcmpl-1", createTime: create(TimestampSchema, { seconds: 1n }), model: "m" };

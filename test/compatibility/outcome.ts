@@ -1,7 +1,10 @@
+import { create } from "@bufbuild/protobuf";
+import { type Clamp, ReportSchema } from "../../gen/parley/v1/report_pb.js";
 import type { Dialect } from "../../src/config/dialects.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { UpstreamModel } from "../../src/core/provider.ts";
-import { renameFields } from "../../src/formats/openai-chat/field-names.ts";
+import { parley } from "../../src/formats/openai-chat/answer.ts";
+import { type NameOf, renameFields } from "../../src/formats/openai-chat/field-names.ts";
 import { readChatRequest } from "../../src/formats/openai-chat/request.ts";
 import { modelOf, TRANSLATORS } from "./dialects.ts";
 import type { Fields, RequestSample } from "./request-samples.ts";
@@ -12,7 +15,7 @@ export interface Outcome {
   /** Paths of the upstream body that are other with the field than without. */
   readonly changed: readonly string[];
   readonly omitted: readonly string[];
-  readonly clamped: readonly { readonly field: string; readonly sent: number }[];
+  readonly clamped: readonly { readonly field: string; readonly sent: number | string }[];
   /** The field that the refusal names; undefined when nothing was refused. */
   readonly refused: string | undefined;
 }
@@ -99,11 +102,17 @@ function translateChat(of: {
     return {
       json: JSON.parse(body.toString()),
       omitted: omitted.map(({ field }) => nameOf(field)),
-      clamped: clamped.map(({ field, sent }) => ({ field: nameOf(field), sent })),
+      clamped: asReported(clamped, nameOf),
     };
   } catch (error) {
     throw error instanceof Failure ? renameFields(error, nameOf) : error;
   }
+}
+
+/** Clamped fields in the words of the `parley` object. */
+function asReported(clamped: readonly Clamp[], nameOf: NameOf): Outcome["clamped"] {
+  const written = parley(create(ReportSchema, { clamped: [...clamped] }), nameOf) as Pick<Outcome, "clamped">;
+  return written.clamped.map(({ field, sent }) => ({ field, sent }));
 }
 
 /** A translation with the caller's names of fields. */

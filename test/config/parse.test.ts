@@ -52,7 +52,8 @@ describe("a configuration without a file", () => {
     expect(image).toMatchObject({
       description: "Multimodal with native image generation",
       modalities: { output: ["text", "image"] },
-      preview: true,
+      stage: "preview",
+      shutdown: undefined,
       price: { input: 2_000_000, output: 12_000_000, image: 120_000_000 },
       timeouts: { firstContentMs: 300_000, connectMs: 5_000 },
     });

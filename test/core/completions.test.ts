@@ -23,9 +23,9 @@ import { message, requestTo } from "./requests.ts";
 
 type Asked = MessageInitShape<typeof CompletionRequestSchema>;
 
-const usage = create(UsageSchema, { promptTokens: 100, completionTokens: 10, totalTokens: 110, cachedTokens: 40 });
+const usage = create(UsageSchema, { inputTokens: 100, outputTokens: 10, totalTokens: 110, cachedInputTokens: 40 });
 const counted: Script = {
-  batches: [[say("hi")], [say(" there"), finishChunk(0, FinishReason.STOP, "end_turn"), usageChunk(usage)]],
+  batches: [[say("hi")], [say(" there"), finishChunk(0, { reason: FinishReason.STOP, native: "end_turn" }), usageChunk(usage)]],
   ending: "end",
   pauseMs: 100,
 };
@@ -108,7 +108,7 @@ describe("a whole completion", () => {
       createTime: { seconds: 1_767_225_600n },
       model: "a",
       choices: [{ index: 0, finishReason: FinishReason.STOP, nativeFinishReason: "end_turn" }],
-      usage: { promptTokens: 100 },
+      usage: { inputTokens: 100 },
       report: { costMicroUsd: BigInt(COST_MICRO_USD), attempts: [{ model: "a", outcome: AttemptOutcome.SERVED }] },
     });
   });
@@ -176,7 +176,7 @@ describe("the conversation of a request", () => {
 describe("a streamed completion", () => {
   it("starts with the ID and the model and ends with the report and the cost", async () => {
     const { batches } = await createCore({ scripts: { a: [counted] } }).read();
-    expect(said(batches)).toBe("start hi  there finish usage report");
+    expect(said(batches)).toBe("start hi  there choiceFinish usage report");
     expect(eventOf(batches, "start")).toMatchObject({
       id: "chatcmpl-1",
       createTime: { seconds: 1_767_225_600n },
@@ -355,7 +355,7 @@ describe("the record", () => {
 
   it("of a caller who left with the last content says cancelled, and is written down", async () => {
     const core = createCore({ scripts: { a: [serves("one")] } });
-    for await (const batch of core.stream()) if (batch[0]!.event.case === "finish") break;
+    for await (const batch of core.stream()) if (batch[0]!.event.case === "choiceFinish") break;
     expect(core.records).toMatchObject([{ outcome: "cancelled", servedModel: "a" }]);
     expect(core.entries).toHaveLength(1);
   });
@@ -398,7 +398,7 @@ describe("the record", () => {
 });
 
 describe("what a completion may come to", () => {
-  const asked = { maxTokens: 100 };
+  const asked = { maxOutputTokens: 100 };
 
   it("is reserved before it is sent, and given back but for what was used", async () => {
     const core = createCore({ scripts: { a: [counted] } });
@@ -524,7 +524,7 @@ describe("the ledger", () => {
 
   it.each(["create", "read"] as const)("never has an estimate of more than was held for it (%s)", async (mode) => {
     const core = createCore({ scripts: { a: [serves("words that are longer than ", "four characters are many")] } });
-    await core[mode]({ maxTokens: 3 });
+    await core[mode]({ maxOutputTokens: 3 });
     const [{ tokens, estimated, costMicroUsd }] = core.entries as [LedgerEntry];
     expect([tokens.completion, estimated]).toEqual([3, true]);
     expect(costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd!);
@@ -617,9 +617,9 @@ describe("an attempt that ended without the provider's count", () => {
 
   it("is booked by no more than was reserved for it, and each of its choices counts", async () => {
     for (const [asked, completion] of [
-      [{ maxTokens: 70 }, 70],
-      [{ maxTokens: 2_000, n: 3 }, 3 * 2_000],
-      [{ maxTokens: 4_000, n: 3 }, 3 * 2_500],
+      [{ maxOutputTokens: 70 }, 70],
+      [{ maxOutputTokens: 2_000, choiceCount: 3 }, 3 * 2_000],
+      [{ maxOutputTokens: 4_000, choiceCount: 3 }, 3 * 2_500],
     ] as const) {
       const core = createLeaving({ ending: "hang" });
       await expect(core.create(asked)).rejects.toMatchObject({ code: "cancelled" });
@@ -695,12 +695,12 @@ describe("an attempt that ended without the provider's count", () => {
 
   it("is billed beside the one that answered after it, and money is reserved for both", async () => {
     const core = createCore({ scripts: { a: [{ ending: "hang" }], b: [counted] }, facts: { timeouts } });
-    const { report, usage: told } = await core.create({ fallbackModels: ["b"], maxTokens: 1_000 });
+    const { report, usage: told } = await core.create({ fallbackModels: ["b"], maxOutputTokens: 1_000 });
     // The first was given 180 s in vain, in which it can have made all the tokens that it was allowed to.
     const [{ tokens, costMicroUsd, estimated }] = core.entries as [LedgerEntry];
     expect([tokens.completion, estimated]).toEqual([1_010, true]);
     expect(costMicroUsd).toBe(COST_MICRO_USD + (tokens.prompt - 100) * 5 + 1_000 * 25);
-    expect([told?.completionTokens, report?.costMicroUsd]).toEqual([10, BigInt(costMicroUsd)]);
+    expect([told?.outputTokens, report?.costMicroUsd]).toEqual([10, BigInt(costMicroUsd)]);
     expect(core.extensions).toHaveLength(1);
     expect(costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd! + core.extensions[0]!);
     expect(core.releases).toEqual([tokens.prompt + tokens.completion]);

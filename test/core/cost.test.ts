@@ -23,25 +23,25 @@ const PRICE: Price = {
 describe("a completion costs", () => {
   it.each([
     ["nothing without tokens", {}, 0],
-    ["input and output at their prices", { promptTokens: 100, completionTokens: 10 }, 500 + 250],
-    ["less for cached input", { promptTokens: 100, cachedTokens: 80 }, 20 * 5 + 40],
-    ["more for pictures", { completionTokens: 1_300, completionImageTokens: 1_290 }, 250 + 1_290 * 120],
-    ["the same with reasoning, which is in the output already", { completionTokens: 10, reasoningTokens: 9 }, 250],
-    ["more for input that is written to a cache", { promptTokens: 100, cacheWriteTokens: 80 }, 20 * 5 + 500],
-    ["each kind of input once", { promptTokens: 100, cachedTokens: 50, cacheWriteTokens: 40 }, 25 + 250 + 10 * 5],
-    ["more for speech that is heard", { promptTokens: 100, promptAudioTokens: 80 }, 20 * 5 + 80 * 40],
-    ["more for speech that is made", { completionTokens: 100, completionAudioTokens: 80 }, 20 * 25 + 80 * 80],
-    ["no less than nothing when more is written than read", { promptTokens: 10, cacheWriteTokens: 99 }, 63],
-    ["no less than nothing when more is cached than read", { promptTokens: 10, cachedTokens: 99 }, 5],
-    ["no less than nothing when more is pictures than all", { completionTokens: 1, completionImageTokens: 9 }, 120],
-    ["half a micro-dollar rounded up", { promptTokens: 1, cachedTokens: 1 }, 1],
+    ["input and output at their prices", { inputTokens: 100, outputTokens: 10 }, 500 + 250],
+    ["less for cached input", { inputTokens: 100, cachedInputTokens: 80 }, 20 * 5 + 40],
+    ["more for pictures", { outputTokens: 1_300, imageOutputTokens: 1_290 }, 250 + 1_290 * 120],
+    ["the same with reasoning, which is in the output already", { outputTokens: 10, reasoningOutputTokens: 9 }, 250],
+    ["more for input that is written to a cache", { inputTokens: 100, cacheWriteInputTokens: 80 }, 20 * 5 + 500],
+    ["each kind of input once", { inputTokens: 100, cachedInputTokens: 50, cacheWriteInputTokens: 40 }, 25 + 250 + 10 * 5],
+    ["more for speech that is heard", { inputTokens: 100, audioInputTokens: 80 }, 20 * 5 + 80 * 40],
+    ["more for speech that is made", { outputTokens: 100, audioOutputTokens: 80 }, 20 * 25 + 80 * 80],
+    ["no less than nothing when more is written than read", { inputTokens: 10, cacheWriteInputTokens: 99 }, 63],
+    ["no less than nothing when more is cached than read", { inputTokens: 10, cachedInputTokens: 99 }, 5],
+    ["no less than nothing when more is pictures than all", { outputTokens: 1, imageOutputTokens: 9 }, 120],
+    ["half a micro-dollar rounded up", { inputTokens: 1, cachedInputTokens: 1 }, 1],
   ])("%s", (_, usage, costMicroUsd) => {
     expect(costOf(toTokenCounts(create(UsageSchema, usage)), PRICE)).toBe(costMicroUsd);
   });
 
   it("more for a cache that lasts an hour, and for a dearer tier of service", () => {
     const tokens = toTokenCounts(
-      create(UsageSchema, { promptTokens: 100, cacheWriteTokens: 80, completionTokens: 10 }),
+      create(UsageSchema, { inputTokens: 100, cacheWriteInputTokens: 80, outputTokens: 10 }),
     );
     expect(costOf(tokens, PRICE, { cacheWrite: "hour", priceFactor: 1 })).toBe(20 * 5 + 80 * 10 + 250);
     expect(costOf(tokens, PRICE, { cacheWrite: "minutes", priceFactor: 2 })).toBe(2 * (20 * 5 + 500 + 250));
@@ -52,15 +52,15 @@ describe("a completion costs", () => {
     const price = fc.integer({ min: 0, max: usd(1_000) });
     fc.assert(
       fc.property(tokens, tokens, tokens, tokens, fc.tuple(price, price, price, price), (...drawn) => {
-        const [promptTokens, completionTokens, cachedTokens, completionImageTokens, prices] = drawn;
+        const [inputTokens, outputTokens, cachedInputTokens, imageOutputTokens, prices] = drawn;
         const [input, output, cachedInput, image] = prices;
-        const usage = create(UsageSchema, { promptTokens, completionTokens, cachedTokens, completionImageTokens });
-        const cached = BigInt(Math.min(cachedTokens, promptTokens));
-        const pictures = BigInt(Math.min(completionImageTokens, completionTokens));
+        const usage = create(UsageSchema, { inputTokens, outputTokens, cachedInputTokens, imageOutputTokens });
+        const cached = BigInt(Math.min(cachedInputTokens, inputTokens));
+        const pictures = BigInt(Math.min(imageOutputTokens, outputTokens));
         const millionths =
-          (BigInt(promptTokens) - cached) * BigInt(input) +
+          (BigInt(inputTokens) - cached) * BigInt(input) +
           cached * BigInt(cachedInput) +
-          (BigInt(completionTokens) - pictures) * BigInt(output) +
+          (BigInt(outputTokens) - pictures) * BigInt(output) +
           pictures * BigInt(image);
         const exact = Number((millionths + 500_000n) / 1_000_000n);
         expect(costOf(toTokenCounts(usage), toPrice({ input, output, cachedInput, image }))).toBe(exact);

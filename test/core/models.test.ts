@@ -1,12 +1,27 @@
 import { describe, expect, it } from "vitest";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
+import { ModelStage } from "../../gen/parley/v1/model_pb.js";
+import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 import type { Caller } from "../../src/core/call.ts";
 import type { LimitFacts } from "../../src/core/limiter.ts";
 import { createModels } from "../../src/core/models.ts";
 import { createWorld } from "../router/routed.ts";
 import { FACTS, notingLimiter, somebody } from "../support/core-ports.ts";
 
-const { router } = createWorld({ scripts: { b: [], a: [], "family/c": [] }, facts: { preview: true } });
+const price = {
+  input: 5_000_000,
+  output: 25_000_000,
+  cachedInput: 500_000,
+  cacheWrite: 6_250_000,
+  cacheWriteHour: 10_000_000,
+  audioInput: 40_000_000,
+  image: 120_000_000,
+  audioOutput: 80_000_000,
+};
+const { router } = createWorld({
+  scripts: { b: [], a: [], "family/c": [] },
+  facts: { dialect: "gemini", stage: "deprecated", shutdown: 1_800_000_000, price },
+});
 const { limiter, demands, releases } = notingLimiter();
 const models = createModels(router, limiter);
 const told: LimitFacts[] = [];
@@ -33,13 +48,39 @@ describe("the models", () => {
       description: "The model family/c",
       createTime: { seconds: 1_700_000_000n },
       provider: "scripted",
-      preview: true,
+      dialect: "gemini",
+      stage: ModelStage.DEPRECATED,
+      shutdownTime: { seconds: 1_800_000_000n, nanos: 0 },
       contextWindow: 128_000,
       maxOutputTokens: 8_000,
       inputModalities: [Modality.TEXT, Modality.IMAGE],
       outputModalities: [Modality.TEXT],
-      capabilities: { tools: true, maxTemperature: expect.any(Number) },
+      capabilities: {
+        tools: true,
+        maxTemperature: expect.any(Number),
+        reasoningEfforts: [ReasoningEffort.LOW, ReasoningEffort.MEDIUM, ReasoningEffort.HIGH],
+      },
+      price: {
+        inputMicroUsdPerMtok: 5_000_000n,
+        outputMicroUsdPerMtok: 25_000_000n,
+        cachedInputMicroUsdPerMtok: 500_000n,
+        cacheWriteMicroUsdPerMtok: 6_250_000n,
+        cacheWriteHourMicroUsdPerMtok: 10_000_000n,
+        audioInputMicroUsdPerMtok: 40_000_000n,
+        audioOutputMicroUsdPerMtok: 80_000_000n,
+        imageOutputMicroUsdPerMtok: 120_000_000n,
+      },
     });
+  });
+
+  it.each([
+    ["preview", ModelStage.PREVIEW],
+    ["stable", ModelStage.STABLE],
+    ["deprecated", ModelStage.DEPRECATED],
+  ] as const)("have a stage: %s", async (stage, expected) => {
+    const { router: staged } = createWorld({ scripts: { a: [] }, facts: { stage } });
+    const model = await createModels(staged, limiter).get("a", mayUse(undefined));
+    expect([model.stage, model.shutdownTime, model.price]).toEqual([expected, undefined, undefined]);
   });
 
   it("that do not exist and those that a key may not use look the same", async () => {

@@ -85,8 +85,8 @@ describe("a cap on the answer's tokens", () => {
   const capped: SendingRules = { options: undefined, capped: true };
 
   it("is sent under a budget where the request has none", () => {
-    expect(restrict(requestTo(), model, capped).request.maxTokens).toBe(model.upstream.defaultMaxTokens);
-    expect(restrict(requestTo({ maxTokens: 7 }), model, capped).request.maxTokens).toBe(7);
-    expect(restrict(requestTo(), model, ALL).request.maxTokens).toBeUndefined();
+    expect(restrict(requestTo(), model, capped).request.maxOutputTokens).toBe(model.upstream.defaultMaxTokens);
+    expect(restrict(requestTo({ maxOutputTokens: 7 }), model, capped).request.maxOutputTokens).toBe(7);
+    expect(restrict(requestTo(), model, ALL).request.maxOutputTokens).toBeUndefined();
   });
 });

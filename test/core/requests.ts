@@ -13,7 +13,7 @@ export function message(role: Role, text: string, more: MessageInit = {}): Messa
 /** An assistant message that calls the function `f`, once for each ID. */
 export function callMessage(...ids: readonly string[]): Message {
   const parts = ids.map((id) => ({
-    kind: { case: "toolCall" as const, value: { id, name: "f", arguments: "{}" } },
+    kind: { case: "toolCall" as const, value: { id, name: "f", input: { case: "argumentsJson" as const, value: "{}" } } },
   }));
   return create(MessageSchema, { role: Role.ASSISTANT, parts });
 }

@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { type CompletionRequestSchema, ResponseFormatSchema, type Verbosity } from "../../gen/parley/v1/completion_pb.js";
-import { type Message, Role } from "../../gen/parley/v1/message_pb.js";
+import { type AudioSchema, type Message, type PartSchema, Role, type VideoSchema } from "../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 import { ToolSchema } from "../../gen/parley/v1/tool_pb.js";
@@ -12,6 +12,7 @@ import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
 import { callMessage, message, requestTo, resultMessage } from "./requests.ts";
 
 type Wrong = MessageInitShape<typeof CompletionRequestSchema>;
+type PartKind = NonNullable<MessageInitShape<typeof PartSchema>["kind"]>;
 
 const text = modelOf("a", new ScriptedProvider(new FakeClock(), {}));
 const painter = modelOf("painter", text.provider, {
@@ -44,6 +45,10 @@ const image = (url: string): Wrong =>
       parts: [{ kind: { case: "image", value: { source: { case: "url", value: url } } } }],
     }),
   );
+const sent = (kind: PartKind): Wrong => said(message(Role.USER, "", { parts: [{ kind }] }));
+const recording = (value: MessageInitShape<typeof AudioSchema>): Wrong => sent({ case: "audio", value });
+const video = (value: MessageInitShape<typeof VideoSchema>): Wrong => sent({ case: "video", value });
+const film = { source: { case: "data" as const, value: new Uint8Array(9) }, mediaType: "video/mp4" };
 const pairs = (count: number): Record<string, string> =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, "v"]));
 const RANGE = (min: number, max: number): string => `must be between ${min} and ${max}`;
@@ -76,7 +81,7 @@ describe("a request is refused", () => {
       "with reasoning in a user message",
       said(message(Role.USER, "", { parts: [{ kind: { case: "reasoning", value: { text: "Hm." } } }] })),
       "messages[0].parts[0]",
-      "must be text, an image, audio or a file",
+      "must be text, an image, audio, video or a file",
     ],
     [
       "with a tool result in an assistant message",
@@ -100,7 +105,7 @@ describe("a request is refused", () => {
         }),
       ),
       "messages[2].parts[0].tool_result.parts[0]",
-      "must be text, an image, audio or a file",
+      "must be text, an image, audio, video or a file",
     ],
     [
       "with too many parts in all tool results of a message",
@@ -155,6 +160,59 @@ describe("a request is refused", () => {
       "must have its data or an address",
     ],
     [
+      "with a recording of no type",
+      recording({ data: new Uint8Array(9) }),
+      "messages[0].parts[0].audio.media_type",
+      "is required, such as audio/wav",
+    ],
+    ["with a video from nowhere", video({}), "messages[0].parts[0].video", "must have its data or an address"],
+    [
+      "with a video of no type",
+      video({ source: film.source }),
+      "messages[0].parts[0].video.media_type",
+      "is required, such as video/mp4",
+    ],
+    [
+      "with a video from an http address",
+      video({ source: { case: "url", value: "http://a/b.mp4" } }),
+      "messages[0].parts[0].video.url",
+      "must be an https address",
+    ],
+    ...[0, -1, 24.1, Number.NaN, Infinity].map((framesPerSecond): [string, Wrong, string, string] => [
+      `with a video of which ${framesPerSecond} pictures a second are looked at`,
+      video({ ...film, framesPerSecond }),
+      "messages[0].parts[0].video.frames_per_second",
+      "must be more than 0 and at most 24",
+    ]),
+    [
+      "with a video in a system message",
+      said(message(Role.SYSTEM, "", { parts: [{ kind: { case: "video", value: film } }] }), user),
+      "messages[0].parts[0]",
+      "must be text in a system message",
+    ],
+    [
+      "with a video of no type in a tool result",
+      said(
+        user,
+        calls("c1"),
+        message(Role.TOOL, "", {
+          parts: [
+            {
+              kind: {
+                case: "toolResult",
+                value: {
+                  toolCallId: "c1",
+                  parts: [{ kind: { case: "video", value: { source: film.source } } }],
+                },
+              },
+            },
+          ],
+        }),
+      ),
+      "messages[2].parts[0].tool_result.parts[0].video.media_type",
+      "is required, such as video/mp4",
+    ],
+    [
       "with a tool message that answers no call",
       said(user, result("")),
       "messages[1].parts[0].tool_result.tool_call_id",
@@ -188,7 +246,7 @@ describe("a request is refused", () => {
       "with calls in a user message",
       said(message(Role.USER, "", { parts: calls("c1").parts }), result("c1")),
       "messages[0].parts[0]",
-      "must be text, an image, audio or a file",
+      "must be text, an image, audio, video or a file",
     ],
     ["with temperature below", { temperature: -0.1 }, "temperature", RANGE(0, 2)],
     ["with temperature above", { temperature: 2.1 }, "temperature", RANGE(0, 2)],
@@ -199,25 +257,35 @@ describe("a request is refused", () => {
     ["with frequency_penalty above", { frequencyPenalty: 2.1 }, "frequency_penalty", RANGE(-2, 2)],
     ["with presence_penalty below", { presencePenalty: -2.1 }, "presence_penalty", RANGE(-2, 2)],
     ["with presence_penalty above", { presencePenalty: Infinity }, "presence_penalty", RANGE(-2, 2)],
-    ["with top_logprobs above", { logprobs: true, topLogprobs: 21 }, "top_logprobs", RANGE(0, 20)],
-    ["with top_logprobs below", { logprobs: true, topLogprobs: -1 }, "top_logprobs", RANGE(0, 20)],
-    ["with top_logprobs but without logprobs", { topLogprobs: 2 }, "top_logprobs", "needs logprobs to be true"],
+    ["with too many alternatives of a token", { logprobs: { topCount: 21 } }, "logprobs.top_count", RANGE(0, 20)],
+    ["with less than no alternatives of a token", { logprobs: { topCount: -1 } }, "logprobs.top_count", RANGE(0, 20)],
     ["with top_k of zero", { topK: 0 }, "top_k", RANGE(1, 2_147_483_647)],
-    ["with no tokens for reasoning", { reasoningMaxTokens: 0 }, "reasoning_max_tokens", RANGE(1, 2_147_483_647)],
     [
-      "with an effort and tokens for reasoning",
-      { reasoningMaxTokens: 1, reasoningEffort: ReasoningEffort.LOW },
-      "reasoning_max_tokens",
-      "must not be combined with reasoning_effort",
+      "with no tokens for reasoning",
+      { reasoning: { amount: { case: "maxTokens", value: 0 } } },
+      "reasoning.max_tokens",
+      RANGE(1, 2_147_483_647),
+    ],
+    [
+      "with an effort of next year",
+      { reasoning: { amount: { case: "effort", value: 99 as ReasoningEffort } } },
+      "reasoning.effort",
+      "is not an effort",
     ],
     ["with a verbosity of next year", { verbosity: 9 as Verbosity }, "verbosity", "is not a verbosity"],
-    ["with n of zero", { n: 0 }, "n", RANGE(1, 128)],
-    ["with n too large", { n: 129 }, "n", RANGE(1, 128)],
+    ["with choice_count of zero", { choiceCount: 0 }, "choice_count", RANGE(1, 128)],
+    ["with choice_count too large", { choiceCount: 129 }, "choice_count", RANGE(1, 128)],
     ["with a logit bias out of range", { logitBias: { 50256: 101 } }, "logit_bias.50256", RANGE(-100, 100)],
-    ["with max_tokens of zero", { maxTokens: 0 }, "max_tokens", RANGE(1, 8_000)],
-    ["with max_tokens above the model's", { maxTokens: 8_001 }, "max_tokens", RANGE(1, 8_000)],
-    ["with five stop sequences", { stop: ["1", "2", "3", "4", "5"] }, "stop", "must hold at most 4 sequences"],
-    ["with an empty stop sequence", { stop: ["1", ""] }, "stop[1]", "must not be empty"],
+    ["with max_output_tokens of zero", { maxOutputTokens: 0 }, "max_output_tokens", RANGE(1, 8_000)],
+    ["with max_output_tokens above the model's", { maxOutputTokens: 8_001 }, "max_output_tokens", RANGE(1, 8_000)],
+    [
+      "with five stop sequences",
+      { stopSequences: ["1", "2", "3", "4", "5"] },
+      "stop_sequences",
+      "must hold at most 4 sequences",
+    ],
+    ["with an empty stop sequence", { stopSequences: ["1", ""] }, "stop_sequences[1]", "must not be empty"],
+    ["with a long session ID", { sessionId: "s".repeat(257) }, "session_id", "must be at most 256 characters"],
     [
       "with nine fallback models",
       { fallbackModels: Array<string>(9).fill("b") },
@@ -289,6 +357,14 @@ describe("a request is refused", () => {
       "must be a JSON schema, which is an object",
     ],
     ["for a picture alone", { modalities: [Modality.IMAGE] }, "modalities", "must include text"],
+    ...([Modality.UNSPECIFIED, Modality.FILE, Modality.VIDEO, Modality.EMBEDDING] as const).map(
+      (modality): [string, Wrong, string, string] => [
+        `for a modality that no answer has: ${Modality[modality]}`,
+        { modalities: [Modality.TEXT, modality] },
+        "modalities",
+        "must be of text, image and audio",
+      ],
+    ),
     [
       "for a modality that nobody knows",
       { modalities: [Modality.TEXT, 9 as Modality] },
@@ -318,8 +394,8 @@ describe("a request is refused", () => {
   });
 
   it("with everything that is wrong about it, the first as its message", () => {
-    const failure = failureOf({ temperature: 3, topP: 2, stop: [""] });
-    expect(failure?.violations.map((violation) => violation.field)).toEqual(["temperature", "top_p", "stop[0]"]);
+    const failure = failureOf({ temperature: 3, topP: 2, stopSequences: [""] });
+    expect(failure?.violations.map((violation) => violation.field)).toEqual(["temperature", "top_p", "stop_sequences[0]"]);
     expect(failure?.message).toBe("temperature: must be between 0 and 2.");
   });
 
@@ -335,21 +411,34 @@ describe("a request is taken", () => {
     ["with as many messages as there may be", { messages: Array<Message>(2_000).fill(user) }],
     [
       "with every number at its lowest",
-      { temperature: 0, topP: 0, frequencyPenalty: -2, presencePenalty: -2, n: 1, maxTokens: 1 },
+      { temperature: 0, topP: 0, frequencyPenalty: -2, presencePenalty: -2, choiceCount: 1, maxOutputTokens: 1 },
     ],
     [
       "with every number at its highest",
-      { temperature: 2, topP: 1, frequencyPenalty: 2, presencePenalty: 2, n: 128, maxTokens: 8_000 },
+      { temperature: 2, topP: 1, frequencyPenalty: 2, presencePenalty: 2, choiceCount: 128, maxOutputTokens: 8_000 },
     ],
-    ["with log probabilities", { logprobs: true, topLogprobs: 20, logitBias: { 1: -100, 2: 100 } }],
-    ["with four stop sequences", { stop: ["1", "2", "3", "\n"] }],
+    ["with log probabilities", { logprobs: { topCount: 20 }, logitBias: { 1: -100, 2: 100 } }],
+    ["with four stop sequences", { stopSequences: ["1", "2", "3", "\n"] }],
     ["with eight fallback models", { fallbackModels: Array<string>(8).fill("b") }],
     ["with as much metadata as there may be", { metadata: { ...pairs(15), ["k".repeat(64)]: "v".repeat(512) } }],
+    ["with the longest session ID", { sessionId: "s".repeat(256) }],
+    ["with an amount of reasoning", { reasoning: { amount: { case: "maxTokens", value: 1 } } }],
+    ["with an effort", { reasoning: { amount: { case: "effort", value: ReasoningEffort.XHIGH } } }],
+    ["with reasoning options that say nothing", { reasoning: {} }],
     ["with calls answered in another order", said(user, calls("c1", "c2"), result("c2"), result("c1"), user)],
     ["with calls in several turns", said(user, calls("c1"), result("c1"), calls("c1"), result("c1"))],
     ["with an empty assistant message", said(user, message(Role.ASSISTANT, ""), user)],
     ["with an empty tool result", said(user, calls("c1"), result("c1", ""))],
     ["with a picture from an https address", image("HTTPS://example.com/a.png")],
+    ["with a recording", recording({ data: new Uint8Array(9), mediaType: "audio/wav" })],
+    [
+      "with a recording of an earlier answer",
+      said(user, message(Role.ASSISTANT, "", { parts: [{ kind: { case: "audio", value: { id: "audio_1" } } }] }), user),
+    ],
+    ["with a video", video(film)],
+    ["with a video of which few pictures are looked at", video({ ...film, framesPerSecond: 0.1 })],
+    ["with a video of which many pictures are looked at", video({ ...film, framesPerSecond: 24 })],
+    ["with a video from an https address", video({ source: { case: "url", value: "https://example.com/a.mp4" } })],
     ["with a tool without parameters", tool("get-weather_2")],
     ["with a schema", schema("answer", '{"type":"object"}')],
     ["for text", { modalities: [Modality.TEXT] }],
@@ -370,6 +459,23 @@ describe("JSON texts of a request", () => {
     ["formats of custom tools", { tools: [{ kind: { case: "custom", value: { name: "c", formatJson: large } } }] }],
     ["native tools", { tools: [{ kind: { case: "native", value: { dialect: "openai", json: large } } }] }],
     ["options", { providerOptionsJson: { "openai.moderation": large } }],
+    [
+      "arguments",
+      said(
+        user,
+        message(Role.ASSISTANT, "", {
+          parts: [
+            {
+              kind: {
+                case: "toolCall",
+                value: { id: "c1", name: "f", input: { case: "argumentsJson", value: large } },
+              },
+            },
+          ],
+        }),
+        result("c1"),
+      ),
+    ],
   ])("are bounded together: %s", (_, wrong) => {
     expect(failureOf(wrong)?.message).toContain("must not, with the schemas and arguments of the whole request");
   });

@@ -2,8 +2,8 @@ import { create, equals, toJson } from "@bufbuild/protobuf";
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Choice, ChoiceSchema, type CompletionChunk, CompletionChunkSchema, CompletionSchema, FinishReason, LogprobsSchema } from "../../gen/parley/v1/completion_pb.js";
-import { AnnotationSchema, AudioSchema, MessageSchema, PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
+import { type Choice, ChoiceSchema, type CompletionChunk, CompletionChunkSchema, CompletionSchema, FinishReason } from "../../gen/parley/v1/completion_pb.js";
+import { AudioSchema, CitationSchema, DocumentUnit, MessageSchema, PartSchema, Role, TokenLogprobSchema } from "../../gen/parley/v1/message_pb.js";
 import { UsageSchema } from "../../gen/parley/v1/usage_pb.js";
 import { AnswerBuilder, ChoiceWriter, deltaChunk, finishChunk } from "../../src/core/chunks.ts";
 import type { Answer } from "../../src/core/provider.ts";
@@ -29,9 +29,36 @@ const words = fc.string({ minLength: 1, unit: "grapheme", maxLength: 12 });
 const count = fc.nat(2_000_000);
 const bytes = fc.uint8Array({ maxLength: 20 });
 
-const annotation = fc
-  .record({ url: fc.webUrl(), title: fc.string(), startIndex: fc.nat(99), endIndex: fc.nat(99) })
-  .map((value) => create(AnnotationSchema, value));
+const range = { start: fc.nat(99), end: fc.nat(99) };
+
+const citation = fc
+  .record(
+    {
+      source: fc.oneof(
+        fc.record({ case: fc.constant("url" as const), value: fc.webUrl() }),
+        fc.record({
+          case: fc.constant("document" as const),
+          value: fc.record({
+            ...range,
+            documentIndex: fc.nat(9),
+            unit: fc.constantFrom(DocumentUnit.CHARACTERS, DocumentUnit.PAGES, DocumentUnit.BLOCKS),
+          }),
+        }),
+      ),
+      title: fc.string(),
+      citedText: fc.string(),
+      textRange: fc.record(range),
+    },
+    { requiredKeys: ["source", "title", "citedText"] },
+  )
+  .map((value) => create(CitationSchema, value));
+
+const logprobs = fc.array(
+  fc
+    .record({ token: words, logprob: fc.double({ max: 0, noNaN: true, noDefaultInfinity: true }) })
+    .map((value) => create(TokenLogprobSchema, value)),
+  { minLength: 1, maxLength: 3 },
+);
 
 /** What an answer's part can be. */
 const kind = fc.oneof(
@@ -50,62 +77,62 @@ const kind = fc.oneof(
   }),
   fc.record({
     case: fc.constant("audio" as const),
-    value: fc.record({ data: bytes, id: words, transcript: fc.string(), format: fc.constant("wav") }),
+    value: fc.record({ data: bytes, id: words, transcript: fc.string(), mediaType: fc.constant("audio/wav") }),
   }),
   fc.record({
     case: fc.constant("toolCall" as const),
-    value: fc.record({ id: words, name: words, arguments: fc.json(), custom: fc.boolean() }),
+    value: fc.record({
+      id: words,
+      name: words,
+      input: fc.oneof(
+        fc.record({ case: fc.constant("argumentsJson" as const), value: fc.json() }),
+        fc.record({ case: fc.constant("customInput" as const), value: fc.string() }),
+      ),
+    }),
+  }),
+  fc.record({
+    case: fc.constant("native" as const),
+    value: fc.record({ dialect: fc.constantFrom("anthropic", "gemini", "openai"), json: fc.json() }),
   }),
 );
 
 const part = fc
-  .record({
-    kind,
-    signature: fc.oneof(fc.constant(""), words),
-    annotations: fc.array(annotation, { maxLength: 2 }),
-  })
-  .map((value) => create(PartSchema, value));
-
-const tokens = fc.array(
-  fc.record({ token: words, logprob: fc.double({ max: 0, noNaN: true, noDefaultInfinity: true }) }),
-  {
-    minLength: 1,
-    maxLength: 3,
-  },
-);
-
-const choice = fc
   .record(
     {
-      parts: fc.array(part, { maxLength: 6 }),
-      finishReason: fc.constantFrom(
-        FinishReason.STOP,
-        FinishReason.LENGTH,
-        FinishReason.TOOL_CALLS,
-        FinishReason.CONTENT_FILTER,
-      ),
-      nativeFinishReason: fc.constantFrom("stop", "MAX_TOKENS", "end_turn", ""),
-      tokens,
+      kind,
+      signature: fc.oneof(fc.constant(""), words),
+      citations: fc.array(citation, { maxLength: 2 }),
+      logprobs,
     },
-    { requiredKeys: ["parts", "finishReason", "nativeFinishReason"] },
+    { requiredKeys: ["kind", "signature", "citations"] },
   )
-  .map(({ finishReason, nativeFinishReason, tokens: probable, parts }) => {
-    const out = create(ChoiceSchema, {
-      finishReason,
-      nativeFinishReason,
-      message: create(MessageSchema, { role: Role.ASSISTANT, parts }),
-    });
+  .map(({ logprobs: probable, ...value }) => {
     // Probabilities belong to a delta.
-    if (probable !== undefined && parts.some(({ kind: { value } }) => typeof value === "string" && value !== "")) {
-      out.logprobs = create(LogprobsSchema, { content: probable });
-    }
-    return out;
+    const hasDelta = (value.kind.case === "text" || value.kind.case === "refusal") && value.kind.value !== "";
+    return create(PartSchema, { ...value, ...(hasDelta && probable !== undefined && { logprobs: probable }) });
   });
+
+const choice = fc
+  .record({
+    parts: fc.array(part, { maxLength: 6 }),
+    finishReason: fc.constantFrom(
+      FinishReason.STOP,
+      FinishReason.LENGTH,
+      FinishReason.TOOL_CALLS,
+      FinishReason.CONTENT_FILTER,
+    ),
+    nativeFinishReason: fc.constantFrom("stop", "MAX_TOKENS", "end_turn", ""),
+    stopSequence: fc.constantFrom("", "END"),
+    providerDetailsJson: fc.constantFrom({}, { "gemini.safety_ratings": "[]" }),
+  })
+  .map(({ parts, ...ending }) =>
+    create(ChoiceSchema, { ...ending, message: create(MessageSchema, { role: Role.ASSISTANT, parts }) }),
+  );
 
 const usage = fc
   .record(
-    { promptTokens: count, completionTokens: count, totalTokens: count, cachedTokens: count, reasoningTokens: count },
-    { requiredKeys: ["promptTokens", "completionTokens", "totalTokens"] },
+    { inputTokens: count, outputTokens: count, totalTokens: count, cachedInputTokens: count, reasoningOutputTokens: count },
+    { requiredKeys: ["inputTokens", "outputTokens", "totalTokens"] },
   )
   .map((counts) => create(UsageSchema, counts));
 
@@ -156,14 +183,10 @@ describe("a whole answer", () => {
         const { event } = chunk;
         if (event.case !== "partDelta" || typeof event.value.content.value !== "string") return [chunk];
         const { choiceIndex, partIndex, content, logprobs } = event.value;
-        const pieces = Array.from({ length: Math.ceil(content.value.length / size) }, (_, at) =>
-          deltaChunk(choiceIndex, partIndex, {
-            case: content.case,
-            value: content.value.slice(at * size, (at + 1) * size),
-          }),
-        );
-        if (logprobs !== undefined && pieces[0]?.event.case === "partDelta") pieces[0].event.value.logprobs = logprobs;
-        return pieces;
+        return Array.from({ length: Math.ceil(content.value.length / size) }, (_, at) => {
+          const piece = { case: content.case, value: content.value.slice(at * size, (at + 1) * size) };
+          return deltaChunk(choiceIndex, partIndex, piece, at === 0 ? logprobs : []);
+        });
       });
     fc.assert(
       fc.property(answer, fc.integer({ min: 1, max: 9 }), (given, size) => {
@@ -182,7 +205,7 @@ describe("the provider's word for an end", () => {
     ["because of this:", ""],
     ["a".repeat(65), ""],
   ])("is passed on when it is a word: %s", (native, expected) => {
-    const { choices } = fold([finishChunk(0, FinishReason.STOP, native)]);
+    const { choices } = fold([finishChunk(0, { reason: FinishReason.STOP, native })]);
     expect(choices[0]!.nativeFinishReason).toBe(expected);
   });
 });
@@ -256,16 +279,17 @@ describe("chunks put together", () => {
   it("join the arguments of each tool call, whatever comes between them", () => {
     const { choices } = fold(
       write((writer, out) => {
-        const first = writer.beginCall({ id: "c0", name: "f", arguments: '{"a"' }, "", out);
-        const second = writer.beginCall({ id: "c1", name: "g", arguments: "" }, "", out);
-        writer.arguments(second, "{}", out);
+        const first = writer.beginCall({ id: "c0", name: "f" }, "", out);
+        const second = writer.beginCall({ id: "c1", name: "g", custom: true }, "", out);
+        writer.arguments(first, '{"a"', out);
+        writer.arguments(second, "any text", out);
         writer.arguments(first, ":1}", out);
         writer.finish({ reason: FinishReason.TOOL_CALLS, native: "tool_calls" }, out);
       }),
     );
     expect(choices[0]!.message!.parts.map(({ kind: { value } }) => value)).toMatchObject([
-      { id: "c0", name: "f", arguments: '{"a":1}' },
-      { id: "c1", name: "g", arguments: "{}" },
+      { id: "c0", name: "f", input: { case: "argumentsJson", value: '{"a":1}' } },
+      { id: "c1", name: "g", input: { case: "customInput", value: "any text" } },
     ]);
   });
 

@@ -53,8 +53,8 @@ describe("the money that is held for a prompt", () => {
       "a schema's description",
       { responseFormat: { format: { case: "jsonSchema", value: { name: "s", description: LONG, schemaJson: "{}" } } } },
     ],
-    ["the name of an end user", { user: LONG }],
-    ["a text that ends the answer", { stop: [LONG] }],
+    ["the name of an end user", { endUserId: LONG }],
+    ["a text that ends the answer", { stopSequences: [LONG] }],
     ["the key of a prompt cache", { promptCacheKey: LONG }],
   ])("counts every text that is sent: %s", (_, asked) => {
     expect(held(asked)).toBeGreaterThanOrEqual(LONG.length);

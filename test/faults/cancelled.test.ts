@@ -117,7 +117,7 @@ function callers({ url, grpcPort }: Product): Ask {
   const overGrpc: Ask = async ({ name, dialect, isStream, afterMs, hasDeadline }, key) => {
     const parts = [{ kind: { case: "text" as const, value: name } }];
     const messages = [{ role: Role.USER, parts }];
-    const request = create(CompletionRequestSchema, { model: dialect, maxTokens: MAX_TOKENS, messages });
+    const request = create(CompletionRequestSchema, { model: dialect, maxOutputTokens: MAX_TOKENS, messages });
     const call = callGrpc({
       client,
       mode: isStream ? "stream" : "whole",

@@ -67,7 +67,7 @@ describe("the details of a failure", () => {
           model: "m",
           outcome: AttemptOutcome.FAILED,
           failureReason: "UPSTREAM_TIMEOUT",
-          upstreamStatus: 504,
+          httpStatusCode: 504,
           message: "Late.",
           duration: { seconds: 0n, nanos: 7_000_000 },
         },

@@ -62,7 +62,7 @@ describe("routing facts", () => {
   it("of a whole completion count what was tried, not what was skipped, and take the upstream's time off", () => {
     const completion = create(CompletionSchema, {
       model: "b",
-      report: { attempts: messages, upstreamTime: toDuration(90.25) },
+      report: { attempts: messages, upstreamDuration: toDuration(90.25) },
     });
     expect(routingOfCompletion(completion, "a", 100.5)).toEqual([
       ["parley-requested-model", "a"],
@@ -76,7 +76,7 @@ describe("routing facts", () => {
     const start = create(CompletionStartSchema, {
       model: "b",
       attempts: messages.slice(0, 2),
-      upstreamTime: toDuration(10),
+      upstreamDuration: toDuration(10),
     });
     expect(Object.fromEntries(routingOfStart(start, "a", 12))).toMatchObject({
       "parley-served-model": "b",
@@ -86,7 +86,7 @@ describe("routing facts", () => {
   });
 
   it("never say that the gateway took less than no time", () => {
-    const completion = create(CompletionSchema, { model: "b", report: { upstreamTime: toDuration(90) } });
+    const completion = create(CompletionSchema, { model: "b", report: { upstreamDuration: toDuration(90) } });
     expect(Object.fromEntries(routingOfCompletion(completion, "a", 89.9))["parley-overhead-ms"]).toBe("0.0");
   });
 

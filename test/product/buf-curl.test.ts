@@ -90,7 +90,7 @@ describe("buf curl over gRPC, with reflection only", () => {
             finishReason: "FINISH_REASON_STOP",
           },
         ],
-        usage: { promptTokens: 3, completionTokens: 2, totalTokens: 5 },
+        usage: { inputTokens: 3, outputTokens: 2, totalTokens: 5 },
         report: { attempts: [{ model: "local/test", outcome: "ATTEMPT_OUTCOME_SERVED" }] },
       },
     ]);
@@ -104,7 +104,7 @@ describe("buf curl over gRPC, with reflection only", () => {
     expect(first).toMatchObject({ start: { model: "local/test" } });
     expect(messages).toContainEqual({ partDelta: { text: "Hello there" } });
     expect(messages).toContainEqual(
-      expect.objectContaining({ finish: expect.objectContaining({ finishReason: "FINISH_REASON_STOP" }) }),
+      expect.objectContaining({ choiceFinish: expect.objectContaining({ finishReason: "FINISH_REASON_STOP" }) }),
     );
     expect(messages.at(-1)).toMatchObject({ report: { attempts: [{ outcome: "ATTEMPT_OUTCOME_SERVED" }] } });
   });
@@ -112,7 +112,7 @@ describe("buf curl over gRPC, with reflection only", () => {
   it("lists the models", async () => {
     const [list] = messagesOf(await overGrpc("parley.v1.ModelService/List", ...key(), "--data", "{}"));
     expect(list).toMatchObject({
-      models: [{ id: "local/test", provider: "local", price: { inputMicroUsd: "1000000", outputMicroUsd: "2000000" } }],
+      models: [{ id: "local/test", provider: "local", price: { inputMicroUsdPerMtok: "1000000", outputMicroUsdPerMtok: "2000000" } }],
     });
   });
 

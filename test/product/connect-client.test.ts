@@ -106,7 +106,7 @@ describe.each(TRANSPORTS)("a typed client over %s", (_, open) => {
       "partStart",
       "partDelta",
       "partFinish",
-      "finish",
+      "choiceFinish",
       "report",
     ]);
   });
@@ -123,7 +123,7 @@ describe.each(TRANSPORTS)("a typed client over %s", (_, open) => {
     expect(error.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "UPSTREAM_REJECTED", domain: "parley" }]);
     const [list] = error.findDetails(AttemptListSchema);
     expect(list?.attempts).toMatchObject([
-      { model: "local/test", outcome: AttemptOutcome.FAILED, failureReason: "UPSTREAM_REJECTED", upstreamStatus: 400 },
+      { model: "local/test", outcome: AttemptOutcome.FAILED, failureReason: "UPSTREAM_REJECTED", httpStatusCode: 400 },
     ]);
     expect(error.metadata.get("x-request-id")).toMatch(/^req_/);
   });

@@ -68,7 +68,7 @@ describe("the playground of the running product", () => {
     product.signal("SIGTERM");
     await expect.poll(() => fetch(`${product.operationsUrl}/readyz`).then(({ status }) => status)).toBe(503);
     upstream.exchanges[0]!.response.end(textEvent("last words") + END_EVENTS);
-    expect([await next(), await next(), await next()]).toEqual(["partDelta", "partFinish", "finish"]);
+    expect([await next(), await next(), await next()]).toEqual(["partDelta", "partFinish", "choiceFinish"]);
     let last: string | undefined;
     for (let event = await next(); event !== undefined; event = await next()) last = event;
     expect(last).toBe("report");

@@ -30,7 +30,7 @@ describe("one model", () => {
     const world = createWorld({ scripts: { a: [serves("hi", "there")] } });
     const call = newCall();
     const { batches } = await stream(world, call);
-    expect(said(batches)).toBe("start hi there finish report");
+    expect(said(batches)).toBe("start hi there choiceFinish report");
     expect(outcomes(call.attempts)).toEqual(["a:served"]);
     expect(call.attempts[0]).toMatchObject({ upstreamStatus: 200, reason: "" });
   });
@@ -40,7 +40,7 @@ describe("one model", () => {
     const call = newCall();
     const beganMs = world.clock.monotonic();
     const { batches } = await stream(world, call);
-    expect(said(batches)).toBe("start hi finish report");
+    expect(said(batches)).toBe("start hi choiceFinish report");
     expect(outcomes(call.attempts)).toEqual(["a:upstream_unavailable", "a:served"]);
     expect(call.attempts[0]).toMatchObject({ upstreamStatus: 503, reason: "It is down." });
     expect(world.clock.monotonic() - beganMs).toBe(50);
@@ -145,7 +145,7 @@ describe("fallbacks", () => {
     "upstream_refused_us",
   ] as const)("are tried after any failure of the provider: %s", async (code) => {
     const world = createWorld({ scripts: { a: [fails(failure(code))], b: [serves("hi")] } });
-    expect(said((await stream(world)).batches)).toBe("start hi finish report");
+    expect(said((await stream(world)).batches)).toBe("start hi choiceFinish report");
     const answer = await whole(world);
     expect(answer).toMatchObject({ model: { id: "b" } });
   });
@@ -260,14 +260,14 @@ describe("after the first content", () => {
       translate.mock.results.map(({ value }) => (value as { body: Buffer }).body.toString());
     expect(bodies()).toEqual(["{}"]);
     const { batches } = await world.clock.drive(collect((emit) => plan.stream(newCall(), emit)));
-    expect(said(batches)).toBe("start hi finish report");
+    expect(said(batches)).toBe("start hi choiceFinish report");
     expect(bodies()).toEqual(["", ""]);
   });
 
   it("the first-content limit no longer applies, however slow the rest is", async () => {
     const slow = { ...serves("one", "two", "three"), pauseMs: 50_000 };
     const { batches } = await stream(createWorld({ scripts: { a: [slow] } }));
-    expect(said(batches)).toBe("start one two three finish report");
+    expect(said(batches)).toBe("start one two three choiceFinish report");
   });
 
   it("a stream that its provider never started is upstream_protocol, and the next model is tried", async () => {
@@ -332,8 +332,8 @@ describe("timing of attempts", () => {
       scripts: { a: [{ ending: failure("upstream_rejected"), pauseMs: 300 }], b: [{ ...serves("hi"), pauseMs: 200 }] },
     });
     const { batches } = await stream(world);
-    expect(batches[0]![0]!.event.value).toMatchObject({ upstreamTime: toDuration(500) });
-    expect(batches.at(-1)![0]!.event.value).toMatchObject({ upstreamTime: toDuration(300 + 600) });
+    expect(batches[0]![0]!.event.value).toMatchObject({ upstreamDuration: toDuration(500) });
+    expect(batches.at(-1)![0]!.event.value).toMatchObject({ upstreamDuration: toDuration(300 + 600) });
   });
 });
 
@@ -346,8 +346,8 @@ describe("a backoff", () => {
       [30, 0],
       [30 + 50, 600],
     ]);
-    expect(batches[0]![0]!.event.value).toMatchObject({ upstreamTime: toDuration(50 + 200) });
-    expect(batches.at(-1)![0]!.event.value).toMatchObject({ upstreamTime: toDuration(50 + 600) });
+    expect(batches[0]![0]!.event.value).toMatchObject({ upstreamDuration: toDuration(50 + 200) });
+    expect(batches.at(-1)![0]!.event.value).toMatchObject({ upstreamDuration: toDuration(50 + 600) });
   });
 
   it("is absent before a skipped attempt, which starts when it is skipped", async () => {

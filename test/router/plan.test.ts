@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { expect, it } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { ClampSchema, OmissionReason } from "../../gen/parley/v1/report_pb.js";
@@ -18,7 +19,14 @@ function candidates(translations: Readonly<Record<string, Partial<Translation> |
 const ordinary = create(CompletionRequestSchema, {});
 const strict = create(CompletionRequestSchema, { strict: true });
 const unsupported = (field: string) => omission(field, OmissionReason.UNSUPPORTED);
-const clamp = create(ClampSchema, { field: "temperature", requested: 1.5, sent: 1 });
+const number = (value: number) => create(ValueSchema, { kind: { case: "numberValue", value } });
+const word = (value: string) => create(ValueSchema, { kind: { case: "stringValue", value } });
+const clamp = create(ClampSchema, { field: "temperature", requested: number(1.5), sent: number(1) });
+const clampedEffort = create(ClampSchema, {
+  field: "reasoning.effort",
+  requested: word("REASONING_EFFORT_MAX"),
+  sent: word("REASONING_EFFORT_HIGH"),
+});
 
 it("keeps the order of candidates and prepares the primary's request", () => {
   const models = candidates({
@@ -49,7 +57,10 @@ it("lets a lenient request lose fields", () => {
 
 it("refuses a strict request that would lose fields, naming each", () => {
   const models = candidates({
-    "a-upstream": { omitted: [unsupported("seed"), unsupported("tools[0].function.strict")], clamped: [clamp] },
+    "a-upstream": {
+      omitted: [unsupported("seed"), unsupported("tools[0].function.strict")],
+      clamped: [clamp, clampedEffort],
+    },
   });
   let failure: unknown;
   try {
@@ -63,7 +74,11 @@ it("refuses a strict request that would lose fields, naming each", () => {
     violations: [
       { field: "seed", description: "is not supported by a, and the request is strict" },
       { field: "tools[0].function.strict", description: "is not supported by a, and the request is strict" },
-      { field: "temperature", description: "would be moved to 1 for a, and the request is strict" },
+      { field: "temperature", description: "would be changed to 1 for a, and the request is strict" },
+      {
+        field: "reasoning.effort",
+        description: "would be changed to REASONING_EFFORT_HIGH for a, and the request is strict",
+      },
     ],
   });
 });

@@ -120,7 +120,7 @@ export function outcomes(attempts: readonly Attempt[]): string[] {
   return attempts.map(({ model, outcome }) => `${model}:${outcome}`);
 }
 
-/** Text of the deltas, and names of other events: `start hi finish report`. */
+/** Text of the deltas, and names of other events: `start hi choiceFinish report`. */
 export function said(batches: readonly (readonly CompletionChunk[])[]): string {
   return batches
     .flat()
@@ -132,7 +132,7 @@ const textOf = ({ content }: PartDelta): string =>
   content.case === "text" ? content.value : (content.case ?? "nothing");
 
 export const say = (text: string): CompletionChunk => deltaChunk(0, 0, { case: "text", value: text });
-export const stop = finishChunk(0, FinishReason.STOP, "stop");
+export const stop = finishChunk(0, { reason: FinishReason.STOP, native: "stop" });
 
 /** Answers with these words, one per batch. */
 export function serves(...words: readonly string[]): Script {

@@ -77,7 +77,7 @@ export class ScriptedProvider implements Provider {
     const translation = this.#translations[name];
     if (translation instanceof Failure) throw translation;
     const textBytes = JSON.stringify(toJson(CompletionRequestSchema, request)).length;
-    return { ...NOTHING_LOST, sent: { ...PLAINLY_SENT, textBytes, maxTokens: request.maxTokens }, ...translation };
+    return { ...NOTHING_LOST, sent: { ...PLAINLY_SENT, textBytes, maxTokens: request.maxOutputTokens }, ...translation };
   }
 
   async create(call: UpstreamCall): Promise<Answer> {
@@ -153,7 +153,9 @@ export function modelOf(id: string, provider: Provider, { upstream, capabilities
     description: `The model ${id}`,
     created: 1_700_000_000,
     providerName: "scripted",
-    preview: false,
+    dialect: "scripted",
+    stage: "stable",
+    shutdown: undefined,
     price: undefined,
     timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: 900_000, settleMs: 0 },
     maxTokensPerSecond: 1_000,

@@ -11,22 +11,21 @@ export function toChunks({ choices, usage }: Answer): CompletionChunk[] {
   return out;
 }
 
-function chunksOfChoice({ index, message, logprobs, finishReason, nativeFinishReason }: Choice): CompletionChunk[] {
+function chunksOfChoice({ index, message, finishReason, ...ending }: Choice): CompletionChunk[] {
   const out = (message?.parts ?? []).flatMap((part, partIndex) => chunksOfPart(part, index, partIndex));
-  const first = out.find(({ event }) => event.case === "partDelta");
-  if (logprobs !== undefined && first?.event.case === "partDelta") first.event.value.logprobs = logprobs;
   const reason = finishReason === FinishReason.UNSPECIFIED ? FinishReason.STOP : finishReason;
-  return [...out, finishChunk(index, reason, nativeFinishReason)];
+  const { nativeFinishReason: native, stopSequence, providerDetailsJson: details } = ending;
+  return [...out, finishChunk(index, { reason, native, stopSequence, details })];
 }
 
-/** Chunks of one part: start, content, annotations, and finish with the signature. */
+/** Chunks of one part: start, content, citations, and finish with the signature. Its log probabilities come with the first delta. */
 export function chunksOfPart(part: Part, choiceIndex: number, partIndex: number): CompletionChunk[] {
   const [kind, content] = split(part.kind);
-  const contents = [...content, ...part.annotations.map((value) => ({ case: "annotation" as const, value }))];
+  const contents = [...content, ...part.citations.map((value) => ({ case: "citation" as const, value }))];
   const place = { choiceIndex, partIndex };
   return [
     create(CompletionChunkSchema, { event: { case: "partStart", value: { ...place, part: toPart(kind) } } }),
-    ...contents.map((each) => deltaChunk(choiceIndex, partIndex, each)),
+    ...contents.map((each, at) => deltaChunk(choiceIndex, partIndex, each, at === 0 ? part.logprobs : [])),
     create(CompletionChunkSchema, { event: { case: "partFinish", value: { ...place, signature: part.signature } } }),
   ];
 }
@@ -43,9 +42,15 @@ function split(kind: Part["kind"]): [start: Part["kind"], content: PartDelta["co
       return [start, text === "" ? [] : [{ case: "reasoning", value: text }]];
     }
     case "toolCall": {
-      const { arguments: text } = kind.value;
-      const start = { case: "toolCall", value: { ...kind.value, arguments: "" } } as const;
-      return [start, text === "" ? [] : [{ case: "arguments", value: text }]];
+      const { input } = kind.value;
+      if (input.case === undefined) return [kind, []];
+      const start = { case: "toolCall", value: { ...kind.value, input: { case: input.case, value: "" } } } as const;
+      return [start, input.value === "" ? [] : [input]];
+    }
+    case "native": {
+      const { json } = kind.value;
+      const start = { case: "native", value: { ...kind.value, json: "" } } as const;
+      return [start, [{ case: "nativeJson", value: json }]];
     }
     case "audio":
       return [{ case: "audio", value: create(AudioSchema) }, [{ case: "audio", value: kind.value }]];

@@ -56,13 +56,13 @@ function describeTimes(count: bigint): string {
 }
 
 function Failure({ failure }: { readonly failure: UpstreamFailure }) {
-  const { time, outcome, upstreamStatus, reason, requestId, completionId } = failure;
+  const { time, outcome, httpStatusCode, reason, requestId, completionId } = failure;
   return (
     <li className="py-2.5 first:pt-0 last:pb-0">
       <p className="flex flex-wrap items-baseline gap-x-3 gap-y-1">
         <span title={time && formatPreciseMoment(time)}>{time && formatTime(time)}</span>
         <OutcomeBadge code={outcome} />
-        {upstreamStatus !== undefined && <span>HTTP {upstreamStatus}</span>}
+        {httpStatusCode !== undefined && <span>HTTP {httpStatusCode}</span>}
       </p>
       <p className="mt-0.5 wrap-anywhere text-muted">
         <bdi>{reason}</bdi>

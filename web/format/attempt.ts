@@ -2,20 +2,20 @@ import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import { type Attempt as AttemptMessage, AttemptOutcome } from "../../gen/parley/v1/report_pb.js";
 
 /** One call of an upstream model, with its status as `format/outcomes.ts` has it and times in milliseconds. */
-export interface Attempt extends Pick<AttemptMessage, "model" | "upstreamStatus" | "message"> {
+export interface Attempt extends Pick<AttemptMessage, "model" | "httpStatusCode" | "message"> {
   readonly code: string;
   readonly durationMs: number;
   readonly startMs: number;
 }
 
-export function readAttempt({ model, upstreamStatus, message, ...of }: AttemptMessage): Attempt {
+export function readAttempt({ model, httpStatusCode, message, ...of }: AttemptMessage): Attempt {
   return {
     model,
     code: codeOf(of),
     message,
     durationMs: toMs(of.duration),
     startMs: toMs(of.startOffset),
-    ...(upstreamStatus !== undefined && { upstreamStatus }),
+    ...(httpStatusCode !== undefined && { httpStatusCode }),
   };
 }
 

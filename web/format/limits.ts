@@ -3,7 +3,7 @@ import { formatMicroUsd } from "./money.ts";
 import { formatShort } from "./number.ts";
 
 /** Returns the effective limits: each own limit, or the default if it is not set. */
-export function limitsInForce(own: Limits | undefined, general: Limits | undefined): Limits | undefined {
+export function limitsInForce(own: UsageLimits | undefined, general: UsageLimits | undefined): UsageLimits | undefined {
   if (own === undefined || general === undefined) return own ?? general;
   return {
     ...own,
@@ -15,7 +15,7 @@ export function limitsInForce(own: Limits | undefined, general: Limits | undefin
 }
 
 /** Formats each limit as a short text. */
-export function describeLimits(limits: Limits | undefined): string[] {
+export function describeLimits(limits: UsageLimits | undefined): string[] {
   if (limits === undefined) return [];
   const { requestsPerMinute, tokensPerMinute, concurrentRequests, monthlyBudgetMicroUsd } = limits;
   return [

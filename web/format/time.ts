@@ -5,6 +5,7 @@ const EXACT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "s
 const CLOCK = new Intl.DateTimeFormat("en", { timeStyle: "medium" });
 const DATE = new Intl.DateTimeFormat("en", { dateStyle: "short" });
 const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
+const UTC_DATE = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeZone: "UTC" });
 const PRECISE = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "long" });
 
 const STEPS = [
@@ -26,6 +27,11 @@ export function formatFromNow(time: Timestamp, nowMs = Date.now()): string {
 /** Formats a time in the local time zone: `Nov 21, 2026, 1:05 PM`. */
 export function formatMoment(time: Timestamp): string {
   return EXACT.format(timestampMs(time));
+}
+
+/** Formats the date of a time in UTC: `Nov 21, 2026`. */
+export function formatUtcDate(time: Timestamp): string {
+  return UTC_DATE.format(timestampMs(time));
 }
 
 /** Formats a time with seconds and time zone: `Nov 21, 2026, 1:05:09 PM GMT+1`. */

@@ -12,7 +12,7 @@ export interface Choices {
   readonly name: string;
   readonly models: MessageInitShape<typeof ModelSelectionSchema>;
   readonly capabilities: MessageInitShape<typeof CapabilitySelectionSchema>;
-  readonly limits: MessageInitShape<typeof LimitsSchema>;
+  readonly limits: MessageInitShape<typeof UsageLimitsSchema>;
 }
 
 /** Fields of a key's form that display their own errors. */

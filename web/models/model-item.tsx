@@ -1,7 +1,6 @@
 import type { Model } from "../../gen/parley/console/v1/model_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { ModelPrice } from "../../gen/parley/v1/model_pb.js";
-import { Badge } from "../components/badge.tsx";
 import { HealthBadge } from "../components/health-badge.tsx";
 import { CopyButton } from "../components/copy-button.tsx";
 import { Fact } from "../components/fact.tsx";
@@ -10,9 +9,10 @@ import { formatLatency, formatShare } from "../format/health.ts";
 import { formatMicroUsd } from "../format/money.ts";
 import { formatShort } from "../format/number.ts";
 import { ABILITIES, makes } from "./abilities.ts";
+import { StageBadge } from "./stage-badge.tsx";
 
 export function ModelItem({ model }: { readonly model: Model }) {
-  const { id, description, provider, preview, price, attempts, failures, firstContent } = model;
+  const { id, description, provider, price, attempts, failures, firstContent } = model;
   const abilities = ABILITIES.filter(([, has]) => has(model)).map(([name]) => name);
   const query = `?model=${encodeURIComponent(id)}`;
   return (
@@ -22,7 +22,7 @@ export function ModelItem({ model }: { readonly model: Model }) {
           <h2 className="flex flex-wrap items-center gap-x-3 gap-y-1">
             <code className="font-mono text-base font-semibold wrap-anywhere">{id}</code>
             <HealthBadge of={model} />
-            {preview && <Badge look="plain">Preview</Badge>}
+            <StageBadge model={model} />
           </h2>
           <p className="mt-1 text-sm wrap-anywhere text-muted">
             <bdi>{description}</bdi> · <bdi>{provider}</bdi>
@@ -56,12 +56,17 @@ export function ModelItem({ model }: { readonly model: Model }) {
 }
 
 function Price({ price, model }: { readonly price: ModelPrice; readonly model: Model }) {
-  const { inputMicroUsd, cachedInputMicroUsd, outputMicroUsd, imageMicroUsd } = price;
+  const {
+    inputMicroUsdPerMtok: input,
+    outputMicroUsdPerMtok: output,
+    cachedInputMicroUsdPerMtok: cachedInput = input,
+    imageOutputMicroUsdPerMtok: imageOutput = output,
+  } = price;
   const lines = [
-    `${formatMicroUsd(inputMicroUsd)} input`,
-    ...(cachedInputMicroUsd === inputMicroUsd ? [] : [`${formatMicroUsd(cachedInputMicroUsd)} cached input`]),
-    `${formatMicroUsd(outputMicroUsd)} output`,
-    ...(makes(model, Modality.IMAGE) ? [`${formatMicroUsd(imageMicroUsd)} image output`] : []),
+    `${formatMicroUsd(input)} input`,
+    ...(cachedInput === input ? [] : [`${formatMicroUsd(cachedInput)} cached input`]),
+    `${formatMicroUsd(output)} output`,
+    ...(makes(model, Modality.IMAGE) ? [`${formatMicroUsd(imageOutput)} image output`] : []),
   ];
   return lines.map((line) => (
     <span key={line} className="block">

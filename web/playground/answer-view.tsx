@@ -80,7 +80,7 @@ function CallView({ call }: { readonly call: ToolCall }) {
         Tool call: <code className="font-mono font-medium wrap-anywhere">{call.name}</code>
       </p>
       <pre tabIndex={0} aria-label="Arguments" className="max-h-60 overflow-auto p-3 font-mono text-[0.8125rem]">
-        {pretty(call.arguments)}
+        {pretty(call.input.value ?? "")}
       </pre>
     </div>
   );

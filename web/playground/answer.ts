@@ -55,7 +55,7 @@ export function addChunk(answer: Answer, { event }: CompletionChunk): Answer {
       const part = answer.parts[partIndex];
       return part === undefined || signature === "" ? answer : withPart(answer, partIndex, { ...part, signature });
     }
-    case "finish":
+    case "choiceFinish":
       return { ...answer, finish: event.value };
     case "usage":
       return { ...answer, usage: event.value };
@@ -87,8 +87,10 @@ function addTo(kind: Part["kind"], content: PartDelta["content"]): Part["kind"] 
     return { case: kind.case, value: kind.value + content.value };
   if (kind.case === "reasoning" && content.case === "reasoning")
     return { case: "reasoning", value: { ...kind.value, text: kind.value.text + content.value } };
-  if (kind.case === "toolCall" && content.case === "arguments")
-    return { case: "toolCall", value: { ...kind.value, arguments: kind.value.arguments + content.value } };
+  if (kind.case === "toolCall" && (content.case === "argumentsJson" || content.case === "customInput")) {
+    const input = { case: content.case, value: (kind.value.input.value ?? "") + content.value };
+    return { case: "toolCall", value: { ...kind.value, input } };
+  }
   return kind;
 }
 

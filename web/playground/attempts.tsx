@@ -16,13 +16,13 @@ export function attemptsOf({ answer, error }: Run): readonly Attempt[] {
 export function Attempts({ attempts }: { readonly attempts: readonly Attempt[] }) {
   return (
     <ol className="divide-y divide-line text-sm">
-      {Array.from(attempts.entries(), ([index, { model, code, upstreamStatus, message, durationMs }]) => (
+      {Array.from(attempts.entries(), ([index, { model, code, httpStatusCode, message, durationMs }]) => (
         <li key={index} className="flex flex-wrap items-baseline gap-x-3 gap-y-1 py-2.5">
           <span className="font-mono text-[0.8125rem] wrap-anywhere">{model}</span>
           <OutcomeBadge code={code} />
           <span className="text-muted tabular-nums">
             {formatDuration(durationMs)}
-            {upstreamStatus !== undefined && `, HTTP ${upstreamStatus}`}
+            {httpStatusCode !== undefined && `, HTTP ${httpStatusCode}`}
           </span>
           {message !== "" && <span className="w-full wrap-anywhere text-muted">{message}</span>}
         </li>

@@ -18,17 +18,17 @@ const ROLES = {
 
 /** Converts a playground request to the OpenAI format, for code examples. */
 export function toChatJson(request: CompletionRequest): ChatJson {
-  const { seed, modalities, imageOptions, toolChoice, reasoningEffort } = request;
+  const { seed, modalities, imageOptions, toolChoice, reasoning } = request;
   const mode = toolChoice?.choice.case === "mode" ? toolChoice.choice.value : ToolMode.UNSPECIFIED;
   return withoutGaps({
     model: request.model,
     messages: request.messages.map(toMessage),
     fallback_models: listed(request.fallbackModels),
     modalities: listed(modalities.map((modality) => (modality === Modality.IMAGE ? "image" : "text"))),
-    max_tokens: request.maxTokens,
+    max_tokens: request.maxOutputTokens,
     temperature: request.temperature,
     top_p: request.topP,
-    stop: listed(request.stop),
+    stop: listed(request.stopSequences),
     seed: seed === undefined ? undefined : Number(seed),
     frequency_penalty: request.frequencyPenalty,
     presence_penalty: request.presencePenalty,
@@ -36,7 +36,7 @@ export function toChatJson(request: CompletionRequest): ChatJson {
     tool_choice: mode === ToolMode.UNSPECIFIED ? undefined : ToolMode[mode].toLowerCase(),
     response_format: toFormat(request),
     reasoning_effort:
-      reasoningEffort === ReasoningEffort.UNSPECIFIED ? undefined : ReasoningEffort[reasoningEffort].toLowerCase(),
+      reasoning?.amount.case === "effort" ? ReasoningEffort[reasoning.amount.value].toLowerCase() : undefined,
     image_config:
       imageOptions &&
       withoutGaps({ aspect_ratio: imageOptions.aspectRatio || undefined, image_size: imageOptions.size || undefined }),
@@ -106,11 +106,11 @@ function toThinking(parts: readonly Part[]): ChatJson[] {
   return blocks;
 }
 
-function toCall({ id, name, arguments: given }: ToolCall, signature: string): ChatJson {
+function toCall({ id, name, input }: ToolCall, signature: string): ChatJson {
   return withoutGaps({
     id,
     type: "function",
-    function: { name, arguments: given },
+    function: { name, arguments: input.value ?? "" },
     extra_content: toSignature(signature),
   });
 }

@@ -36,7 +36,7 @@ export interface NumberParameter {
 export const NUMBERS = [
   { field: "temperature", label: "Temperature", hint: "0 to 2" },
   { field: "top_p", label: "Top p", hint: "0 to 1" },
-  { field: "max_tokens", label: "Max tokens", hint: "From 1", whole: true },
+  { field: "max_output_tokens", label: "Max tokens", hint: "From 1", whole: true },
   { field: "seed", label: "Seed", hint: "Whole number", whole: true },
   { field: "frequency_penalty", label: "Frequency penalty", hint: "-2 to 2" },
   { field: "presence_penalty", label: "Presence penalty", hint: "-2 to 2" },
@@ -45,7 +45,7 @@ export const NUMBERS = [
 /** Enumerated parameters. No selection leaves the value to the model. */
 export const CHOICES = [
   {
-    field: "reasoning_effort",
+    field: "reasoning.effort",
     label: "Reasoning effort",
     words: ["none", "minimal", "low", "medium", "high", "xhigh", "max"],
   },
@@ -58,11 +58,11 @@ export const CHOICES = [
 export type ParameterField =
   | "temperature"
   | "top_p"
-  | "max_tokens"
+  | "max_output_tokens"
   | "seed"
   | "frequency_penalty"
   | "presence_penalty"
-  | "stop"
+  | "stop_sequences"
   | "response_format.json_schema.schema_json"
   | "image_options.aspect_ratio"
   | "image_options.size"

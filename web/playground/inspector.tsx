@@ -3,6 +3,7 @@ import { Tabs } from "@base-ui/react/tabs";
 import { FinishReason } from "../../gen/parley/v1/completion_pb.js";
 import { Link } from "wouter";
 import { TabList } from "../components/tab-list.tsx";
+import { describeClamp } from "../format/clamp.ts";
 import { formatDuration } from "../format/duration.ts";
 import { formatMicroUsd } from "../format/money.ts";
 import { formatCount } from "../format/number.ts";
@@ -50,14 +51,14 @@ function Facts({ run }: { readonly run: Run }) {
       <Fact name="Finish reason">{finish === undefined ? "–" : describeFinish(finish)}</Fact>
       <Fact name="Model">{model || "–"}</Fact>
       <Fact name="Cost">{report?.costMicroUsd === undefined ? "–" : formatMicroUsd(report.costMicroUsd)}</Fact>
-      <Fact name="Prompt tokens">{usage === undefined ? "–" : formatCount(usage.promptTokens)}</Fact>
-      <Fact name="Completion tokens">{usage === undefined ? "–" : formatCount(usage.completionTokens)}</Fact>
+      <Fact name="Prompt tokens">{usage === undefined ? "–" : formatCount(usage.inputTokens)}</Fact>
+      <Fact name="Completion tokens">{usage === undefined ? "–" : formatCount(usage.outputTokens)}</Fact>
       <Fact name="Time to first token">{firstMs === undefined ? "–" : formatDuration(firstMs - startedMs)}</Fact>
       <Fact name="Duration">{endedMs === undefined ? "–" : formatDuration(endedMs - startedMs)}</Fact>
       {omitted.length > 0 && <Fact name="Omitted">{omitted.map(({ field }) => field).join(", ")}</Fact>}
       {clamped.length > 0 && (
-        <Fact name="Clamped to the provider’s range">
-          {clamped.map(({ field, requested, sent }) => `${field} ${requested} → ${sent}`).join(", ")}
+        <Fact name="Adjusted for the provider">
+          {clamped.map(describeClamp).join(", ")}
         </Fact>
       )}
       {requestId !== "" && (

@@ -51,7 +51,7 @@ function Fact({ name, children }: { readonly name: string; readonly children: st
 function tokensPerSecond({ answer, firstMs, endedMs }: Run, nowMs: number): string | undefined {
   const spanMs = firstMs === undefined ? 0 : (endedMs ?? nowMs) - firstMs;
   if (spanMs < MIN_SPAN_MS) return undefined;
-  const counted = answer.usage?.completionTokens;
+  const counted = answer.usage?.outputTokens;
   const estimated = (answer.text.length + answer.reasoning.length) / CHARS_PER_TOKEN;
   const rate = Math.round(((counted ?? estimated) / spanMs) * 1000);
   return counted === undefined ? `~${rate}` : String(rate);

@@ -23,7 +23,7 @@ export function Parameters({ errors }: ParametersProps) {
       workspace.parameter(field, event.target.value),
   });
   const all = [...NUMBERS, ...CHOICES].map(({ field }) => field);
-  const others = ["stop", SCHEMA, "image_options"];
+  const others = ["stop_sequences", SCHEMA, "image_options"];
   return (
     <Fold
       title="Parameters"
@@ -44,7 +44,7 @@ export function Parameters({ errors }: ParametersProps) {
         ))}
       </div>
       <div className="grid gap-4 sm:grid-cols-2 lg:grid-cols-1">
-        <TextAreaField label="Stop sequences" hint="One per line, at most 4" rows={2} {...fieldProps("stop")} />
+        <TextAreaField label="Stop sequences" hint="One per line, at most 4" rows={2} {...fieldProps("stop_sequences")} />
         {CHOICES.map(({ field, label, words }) => (
           <SelectField key={field} label={label} {...fieldProps(field)}>
             <option value="">Default</option>

@@ -42,7 +42,7 @@ export function toRequest(draft: Draft, turns: readonly Turn[]): CompletionReque
   const wantsImages = chosen("modalities") === "image";
   const tools = readTools(draft.tools);
   const mode = MODES[chosen("tool_choice")];
-  const effort = EFFORTS[chosen("reasoning_effort")];
+  const effort = EFFORTS[chosen("reasoning.effort")];
   const verbosity = VERBOSITIES[chosen("verbosity")];
   return create(CompletionRequestSchema, {
     model: draft.model,
@@ -51,14 +51,14 @@ export function toRequest(draft: Draft, turns: readonly Turn[]): CompletionReque
       ...turns.map(toMessage),
     ],
     fallbackModels: [...draft.fallbacks],
-    stop: readStops(parameters.stop),
+    stopSequences: readStops(parameters.stop_sequences),
     tools,
     strict: chosen("strict") !== "",
     ...readNumbers(chosen),
     ...(wantsImages && { modalities: [Modality.TEXT, Modality.IMAGE] }),
     ...(wantsImages && (aspectRatio || size) !== "" && { imageOptions: { aspectRatio, size } }),
     ...(mode !== undefined && tools.length > 0 && { toolChoice: { choice: { case: "mode", value: mode } } }),
-    ...(effort !== undefined && { reasoningEffort: effort }),
+    ...(effort !== undefined && { reasoning: { amount: { case: "effort", value: effort } } }),
     ...(verbosity !== undefined && { verbosity }),
     ...(format !== undefined && { responseFormat: format }),
   });
@@ -67,7 +67,7 @@ export function toRequest(draft: Draft, turns: readonly Turn[]): CompletionReque
 type Chosen = (field: ParameterField) => string;
 
 function readNumbers(chosen: Chosen) {
-  const [temperature, topP, maxTokens, seed, frequencyPenalty, presencePenalty] = NUMBERS.map((parameter) => {
+  const [temperature, topP, maxOutputTokens, seed, frequencyPenalty, presencePenalty] = NUMBERS.map((parameter) => {
     const text = chosen(parameter.field);
     if (text === "") return undefined;
     const isWhole = "whole" in parameter;
@@ -77,11 +77,12 @@ function readNumbers(chosen: Chosen) {
     return Number(text);
   });
   // The field is an int32. Larger values are far out of range anyway.
-  if (maxTokens !== undefined && Math.abs(maxTokens) > 0x7fffffff) throw failureOfField("max_tokens", "is too large");
+  if (maxOutputTokens !== undefined && Math.abs(maxOutputTokens) > 0x7fffffff)
+    throw failureOfField("max_output_tokens", "is too large");
   return {
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { topP }),
-    ...(maxTokens !== undefined && { maxTokens }),
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     ...(seed !== undefined && { seed: BigInt(seed) }),
     ...(frequencyPenalty !== undefined && { frequencyPenalty }),
     ...(presencePenalty !== undefined && { presencePenalty }),

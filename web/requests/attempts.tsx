@@ -38,7 +38,7 @@ interface AttemptItemProps {
 }
 
 function AttemptItem({ entry: { attempt, from, to, wait }, firstToken }: AttemptItemProps) {
-  const { model, code, upstreamStatus, message, startMs, durationMs } = attempt;
+  const { model, code, httpStatusCode, message, startMs, durationMs } = attempt;
   const isSkipped = code === "skipped";
   return (
     <>
@@ -49,7 +49,7 @@ function AttemptItem({ entry: { attempt, from, to, wait }, firstToken }: Attempt
         </p>
         {!isSkipped && (
           <p className="text-muted tabular-nums">
-            {upstreamStatus !== undefined && `HTTP ${upstreamStatus} · `}
+            {httpStatusCode !== undefined && `HTTP ${httpStatusCode} · `}
             {wait !== undefined && `waited ${formatDuration(wait.ms)} · `}
             started at {formatDuration(startMs)} · took {formatDuration(durationMs)}
           </p>

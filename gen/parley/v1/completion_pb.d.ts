@@ -20,10 +20,10 @@ export declare const file_parley_v1_completion: GenFile;
 /**
  * What to complete, with which model, and how.
  *
- * Each field follows one of three rules. A value that is not valid for any model is INVALID_ARGUMENT. A field that the chosen model or its
+ * A value that is not valid for any model is INVALID_ARGUMENT. A field that the chosen model or its
  * provider cannot honour is left out and listed in `Report.omitted`, or, for a value outside of its range, moved into the range and listed
- * in `Report.clamped`; with `strict` both are INVALID_ARGUMENT. A field that says "hint" is left out without a report. Absent fields are
- * left to the provider's default.
+ * in `Report.clamped`; with `strict` both are INVALID_ARGUMENT. Content that the provider cannot take, such as a video, is INVALID_ARGUMENT.
+ * Absent fields are left to the provider's default.
  *
  * @generated from message parley.v1.CompletionRequest
  */
@@ -217,7 +217,7 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
 
   /**
    * The caller's own ID of the session or conversation; at most 256 characters. Without `prompt_cache_key` it groups the requests of a
-   * session for the provider's prompt cache. Hint.
+   * session for the provider's prompt cache. Never listed as omitted.
    *
    * @generated from field: optional string session_id = 27;
    */
@@ -225,14 +225,14 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
 
   /**
    * The caller's own labels: at most 16, keys of 1 to 64 and values of up to 512 characters. Never sent to a provider
-   * that does not speak the OpenAI dialect. Hint.
+   * that does not speak the OpenAI dialect.
    *
    * @generated from field: map<string, string> metadata = 28;
    */
   metadata: { [key: string]: string };
 
   /**
-   * Groups requests that share a long prefix, for the provider's prompt cache. Hint.
+   * Groups requests that share a long prefix, for the provider's prompt cache.
    *
    * @generated from field: optional string prompt_cache_key = 29;
    */

@@ -33,7 +33,7 @@ export declare type Message = Message$1<"parley.v1.Message"> & {
   parts: Part[];
 
   /**
-   * A name for the speaker. Hint.
+   * A name for the speaker.
    *
    * @generated from field: optional string name = 3;
    */
@@ -147,8 +147,8 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
   citations: Citation[];
 
   /**
-   * State of the provider that belongs to this part. Opaque; send the part back unchanged, or without it. A provider that did not make it
-   * does not get it: it is omitted.
+   * State of the provider that belongs to this part. Opaque; send the part back unchanged, or without it. Providers that did not make it
+   * do not get it; that is not listed as omitted.
    *
    * @generated from field: string signature = 12;
    */
@@ -405,7 +405,7 @@ export declare type File = Message$1<"parley.v1.File"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * Its name. Hint.
+   * Its name.
    *
    * @generated from field: string name = 4;
    */

@@ -3,7 +3,7 @@ import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { ChoiceWriter, toPart } from "../../core/chunks.ts";
 import { array, type Json, object, parsed, string } from "../wire/json.ts";
 import { brokenCall } from "../wire/response-failure.ts";
-import { toAnnotation } from "./citations.ts";
+import { toCitation } from "./citations.ts";
 
 /** A tool call that has not ended. */
 interface OpenCall {
@@ -106,8 +106,8 @@ export class AnswerContent {
     } else if (block?.kind === "reasoning" && block.signature !== "") {
       this.#writer.sign("reasoning", block.signature, out);
     } else if (block?.kind === "text") {
-      const annotations = block.begun ? block.citations.map(toAnnotation) : [];
-      for (const annotation of annotations) if (annotation !== undefined) this.#writer.annotate(annotation, out);
+      const citations = block.begun ? block.citations.map(toCitation) : [];
+      for (const citation of citations) if (citation !== undefined) this.#writer.cite(citation, out);
       this.#writer.endFlow(out);
     } else if (block !== undefined) this.#writer.endFlow(out);
   }
@@ -139,7 +139,7 @@ export class AnswerContent {
     if (name === "") throw brokenCall();
     this.#calls += 1;
     const id = string(block["id"]) || `call_${randomUUID().replaceAll("-", "")}`;
-    const partIndex = this.#writer.beginCall({ id, name, arguments: "" }, "", out);
+    const partIndex = this.#writer.beginCall({ id, name }, "", out);
     this.#open.set(index, { kind: "call", partIndex, input: object(block["input"]), written: false });
   }
 

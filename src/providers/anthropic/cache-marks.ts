@@ -1,6 +1,7 @@
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import type { CacheMark, NativeBlock } from "../../../gen/parley/v1/message_pb.js";
 import type { UpstreamModel } from "../../core/provider.ts";
+import { toDurationText } from "../wire/duration.ts";
 import { parsed } from "../wire/json.ts";
 import type { TranslationLog } from "../wire/translation.ts";
 import type { ToolCallIds } from "./turns.ts";
@@ -9,10 +10,23 @@ import type { Block, CacheControl, Markable, MessagesBody } from "./wire.ts";
 /** The provider refuses requests with more marks than this. */
 const MAX_MARKS = 4;
 
+/** Lifetimes of the provider in the JSON form of a duration. */
+const LIFETIMES = { "5m": "300s", "1h": "3600s" } as const;
+
+const SHORTER_SECONDS = 300n;
+
+/** Where a mark came from. */
+interface MarkOrigin {
+  /** Path of the mark in the request. */
+  readonly field: string;
+  /** The requested lifetime; undefined without one. */
+  readonly ttl: string | undefined;
+}
+
 /** The prompt-cache marks of one request, and which request field each came from. */
 export class CacheMarks {
   /** Created with the first mark, because most requests have none. */
-  #fields: Map<Markable, string> | undefined;
+  #origins: Map<Markable, MarkOrigin> | undefined;
   readonly #log: TranslationLog;
   #hasHour = false;
 
@@ -23,7 +37,7 @@ export class CacheMarks {
   /** Longest requested cache lifetime. */
   get longest(): "none" | "minutes" | "hour" {
     if (this.#hasHour) return "hour";
-    return this.#fields === undefined ? "none" : "minutes";
+    return this.#origins === undefined ? "none" : "minutes";
   }
 
   /** Assumes the longest lifetime for marks that a native block has of its own. */
@@ -36,42 +50,45 @@ export class CacheMarks {
   put(target: Markable | undefined, mark: CacheMark | undefined, field: string): void {
     if (mark === undefined) return;
     if (target === undefined) return this.#log.omit(`${field}.cache_mark`);
-    target.cache_control = toCacheControl(mark, field, this.#log);
-    this.#fields ??= new Map();
-    this.#fields.set(target, `${field}.cache_mark`);
+    target.cache_control = toCacheControl(mark);
+    this.#origins ??= new Map();
+    const ttl = mark.ttl && toDurationText(mark.ttl);
+    this.#origins.set(target, { field: `${field}.cache_mark`, ttl });
     if (target.cache_control.ttl === "1h") this.#hasHour = true;
   }
 
   /**
    * Applies the provider's rules to the whole body: keeps the last MAX_MARKS marks, because each covers the prefix of all
-   * earlier ones, and shortens a one-hour mark that follows a shorter one.
+   * earlier ones, and shortens a one-hour mark that follows a shorter one. Logs the lifetimes that are sent instead of the
+   * requested ones.
    */
   settle(body: Pick<MessagesBody, "tools" | "system" | "messages">): void {
-    if (this.#fields === undefined) return;
+    if (this.#origins === undefined) return;
     const marked = inCacheOrder(body).filter((target) => target.cache_control !== undefined);
     for (const target of marked.slice(0, -MAX_MARKS)) {
       delete target.cache_control;
-      this.#log.omit(this.#field(target));
+      this.#log.omit(this.#origin(target).field);
     }
     let short = false;
     for (const target of marked.slice(-MAX_MARKS)) {
       if (target.cache_control?.ttl !== "1h") short = true;
-      else if (short) {
-        target.cache_control = { type: "ephemeral" };
-        this.#log.omit(`${this.#field(target)}.ttl`);
-      }
+      else if (short) target.cache_control = { type: "ephemeral" };
+      const { field, ttl } = this.#origin(target);
+      if (ttl !== undefined) this.#log.clamp(`${field}.ttl`, ttl, LIFETIMES[target.cache_control?.ttl ?? "5m"]);
     }
   }
 
-  #field(target: Markable): string {
-    return this.#fields?.get(target) ?? "cache_mark";
+  /** Native blocks may have marks that came from no field. */
+  #origin(target: Markable): MarkOrigin {
+    return this.#origins?.get(target) ?? { field: "cache_mark", ttl: undefined };
   }
 }
 
-function toCacheControl({ ttl }: CacheMark, field: string, log: TranslationLog): CacheControl {
-  if (ttl === "5m" || ttl === "1h") return { type: "ephemeral", ttl };
-  log.omitWhen(ttl !== "", `${field}.cache_mark.ttl`);
-  return { type: "ephemeral" };
+/** The next longer lifetime that the provider has, or its longest. */
+function toCacheControl({ ttl }: CacheMark): CacheControl {
+  if (ttl === undefined) return { type: "ephemeral" };
+  const isShort = ttl.seconds < SHORTER_SECONDS || (ttl.seconds === SHORTER_SECONDS && ttl.nanos <= 0);
+  return { type: "ephemeral", ttl: isShort ? "5m" : "1h" };
 }
 
 function isMarkable(block: Block): block is Exclude<Block, { type: "thinking" | "redacted_thinking" }> {

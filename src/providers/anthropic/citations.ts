@@ -1,5 +1,4 @@
-import { create } from "@bufbuild/protobuf";
-import { type Citation, CitationSchema, DocumentUnit } from "../../../gen/parley/v1/message_pb.js";
+import { type Citation, type DocumentRange, DocumentUnit } from "../../../gen/parley/v1/message_pb.js";
 import { type Json, number, string } from "../wire/json.ts";
 
 /** Units of a place in a document, by the type of a citation: with the names of its first and last index. */
@@ -10,23 +9,27 @@ const RANGES: Readonly<Record<string, readonly [unit: DocumentUnit, start: strin
 };
 
 /**
- * Converts a citation of a text block. The provider splits an answer so that a block cites with all of its text, so the
- * annotation has no indexes. Undefined for types without a source that the caller knows.
+ * Converts a citation of a text block. The provider splits an answer so that a block cites with all of its text, so it has
+ * no range. Undefined for types without a source that the caller knows.
  */
-export function toAnnotation(citation: Json): Annotation | undefined {
+export function toCitation(citation: Json): Citation | undefined {
   const citedText = string(citation["cited_text"]);
-  if (citation["type"] === "web_search_result_location")
-    return create(AnnotationSchema, { url: string(citation["url"]), title: string(citation["title"]), citedText });
+  if (citation["type"] === "web_search_result_location") {
+    const source = { case: "url", value: string(citation["url"]) } as const;
+    return { $typeName: "parley.v1.Citation", source, title: string(citation["title"]), citedText };
+  }
   const range = Object.hasOwn(RANGES, string(citation["type"])) ? RANGES[string(citation["type"])] : undefined;
   if (range === undefined) return undefined;
   const [unit, start, end] = range;
-  const document = {
+  const document: DocumentRange = {
+    $typeName: "parley.v1.DocumentRange",
     documentIndex: toIndex(citation["document_index"]),
     unit,
     start: toIndex(citation[start]),
     end: toIndex(citation[end]),
   };
-  return create(AnnotationSchema, { title: string(citation["document_title"]), citedText, document });
+  const title = string(citation["document_title"]);
+  return { $typeName: "parley.v1.Citation", source: { case: "document", value: document }, title, citedText };
 }
 
 /** An index that an int32 holds; 0 for anything else. */

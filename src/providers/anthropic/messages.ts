@@ -65,6 +65,8 @@ function toAssistantBlock(context: TranslationContext, { kind }: Part, field: st
       return toNativeBlock(context, kind.value, field);
     case "audio":
       throw invalidField(field, "this model does not take audio");
+    case "video":
+      throw invalidField(field, "this model does not take video");
     case "file":
       throw invalidField(field, "an assistant message cannot hold a file");
     default:
@@ -83,13 +85,9 @@ function toThinkingBlock({ text, redacted }: Reasoning, signature: string): Thin
     : { type: "redacted_thinking", data: redacted };
 }
 
-function toToolUse(
-  { ids }: TranslationContext,
-  { id, name, arguments: text, custom }: ToolCall,
-  field: string,
-): ToolUseBlock {
-  if (custom) throw invalidField(field, "this model does not take custom tools");
-  return { type: "tool_use", id: ids.open(id), name, input: toInput(text) };
+function toToolUse({ ids }: TranslationContext, { id, name, input }: ToolCall, field: string): ToolUseBlock {
+  if (input.case === "customInput") throw invalidField(field, "this model does not take custom tools");
+  return { type: "tool_use", id: ids.open(id), name, input: toInput(input.value ?? "") };
 }
 
 /** The provider takes only objects. Other arguments are wrapped as text, so that the model sees what it wrote. */
@@ -144,7 +142,6 @@ function toTurns(context: TranslationContext, from: number): Turn[] {
   for (let index = from; index < messages.length; index++) {
     const message = messages[index]!;
     const field = `messages[${index}]`;
-    context.log.omitWhen((message.name ?? "") !== "", `${field}.name`);
     switch (message.role) {
       case Role.SYSTEM:
         add("system", toSystemBlocks(context, message, field));

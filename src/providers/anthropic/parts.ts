@@ -6,8 +6,8 @@ import { toNative } from "../wire/native.ts";
 import type { ContentBlock, DocumentBlock, ImageBlock, ImageType, TextBlock } from "./wire.ts";
 
 /**
- * Converts the parts of a user message or a tool result to blocks; `list` is the path of their list. Drops blank text, which the provider refuses. Throws
- * `invalid_request` for audio, for uploads by ID, and for unsupported types of pictures and documents.
+ * Converts the parts of a user message or a tool result to blocks; `list` is the path of their list. Drops blank text, which the
+ * provider refuses. Throws `invalid_request` for audio and video, for uploads by ID, and for unsupported types of pictures and documents.
  */
 export function toContentBlocks(context: TranslationContext, parts: readonly Part[], list: string): ContentBlock[] {
   const blocks: ContentBlock[] = [];
@@ -38,6 +38,8 @@ function toContentBlock(context: TranslationContext, { kind }: Part, field: stri
       return toDocumentBlock(context, kind.value, field);
     case "audio":
       throw invalidField(field, "this model does not take audio");
+    case "video":
+      throw invalidField(field, "this model does not take video");
     case "native":
       return toNativeBlock(context, kind.value, field);
     default:

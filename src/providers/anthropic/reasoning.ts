@@ -1,4 +1,4 @@
-import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
+import { clampEffort, type Effort, effortDistance, readReasoning, type RequestedReasoning } from "../wire/reasoning.ts";
 import type { TranslationContext } from "./cache-marks.ts";
 import type { Thinking } from "./wire.ts";
 
@@ -11,16 +11,19 @@ const MIN_BUDGET_TOKENS = 1024;
  */
 const SMALL_MAX_TOKENS = 1000;
 
-const EFFORTS = ["low", "medium", "high", "xhigh", "max"];
+/** Lowest first. */
+const EFFORTS = ["low", "medium", "high", "xhigh", "max"] as const;
 
 /** The provider's effort, and the budget as a share of `max_tokens` for models with budgets. */
-const LEVELS: Readonly<Partial<Record<ReasoningEffort, { readonly effort: string; readonly share: number }>>> = {
-  [ReasoningEffort.MINIMAL]: { effort: "low", share: 0.1 },
-  [ReasoningEffort.LOW]: { effort: "low", share: 0.2 },
-  [ReasoningEffort.MEDIUM]: { effort: "medium", share: 0.5 },
-  [ReasoningEffort.HIGH]: { effort: "high", share: 0.8 },
-  [ReasoningEffort.XHIGH]: { effort: "xhigh", share: 0.95 },
-  [ReasoningEffort.MAX]: { effort: "max", share: 0.95 },
+const LEVELS: Readonly<Record<Effort, { readonly effort: Effort; readonly share: number }>> = {
+  // For models that cannot stop reasoning.
+  none: { effort: "low", share: 0 },
+  minimal: { effort: "low", share: 0.1 },
+  low: { effort: "low", share: 0.2 },
+  medium: { effort: "medium", share: 0.5 },
+  high: { effort: "high", share: 0.8 },
+  xhigh: { effort: "xhigh", share: 0.95 },
+  max: { effort: "max", share: 0.95 },
 };
 
 /** The reasoning fields of a request. */
@@ -38,13 +41,17 @@ export interface ReasoningSituation {
   readonly replayed: boolean;
 }
 
-/** Maps the reasoning effort, or the tokens for reasoning, to the model's parameters. An effort that the model cannot honour is logged as omitted. */
+/**
+ * Maps the reasoning effort, or the tokens for reasoning, to the model's parameters. An effort that the model does not have is logged
+ * as clamped to the nearest one, one that it cannot honour as omitted.
+ */
 export function toReasoning(context: TranslationContext, situation: ReasoningSituation): ReasoningRequest {
   const { reasoning } = context.model.capabilities;
-  if (reasoning === "budget") return toBudget(context, situation);
-  context.log.omitWhen(context.request.reasoningMaxTokens !== undefined, "reasoning_max_tokens");
-  if (reasoning !== "none") return toAdaptive(context, situation);
-  context.log.omitWhen(LEVELS[toEffort(context)] !== undefined, "reasoning_effort");
+  const requested = readReasoning(context.request);
+  if (reasoning === "budget") return toBudget(context, requested, situation);
+  context.log.omitWhen(requested.maxTokens !== undefined, "reasoning.max_tokens");
+  if (reasoning !== "none") return toAdaptive(context, requested, situation);
+  context.log.omitWhen(requested.effort !== undefined && requested.effort !== "none", "reasoning.effort");
   return {};
 }
 
@@ -53,26 +60,21 @@ export function isReasoning({ thinking }: ReasoningRequest): boolean {
   return thinking !== undefined && thinking.type !== "disabled";
 }
 
-function toEffort({ request }: TranslationContext): ReasoningEffort {
-  return request.reasoningEffort ?? ReasoningEffort.UNSPECIFIED;
-}
-
 function toBudget(
   context: TranslationContext,
+  { effort, maxTokens: budget }: RequestedReasoning,
   { maxTokens, manualRefused, replayed }: ReasoningSituation,
 ): ReasoningRequest {
-  const effort = toEffort(context);
   const { reasoningByDefault, reasoningCanBeDisabled, reasoningBudget, preservedReasoning } =
     context.model.capabilities;
   const off: ReasoningRequest = reasoningCanBeDisabled ? { thinking: { type: "disabled" } } : {};
-  if (effort === ReasoningEffort.NONE) {
-    context.log.omitWhen(!reasoningCanBeDisabled && reasoningByDefault, "reasoning_effort");
+  if (effort === "none") {
+    context.log.omitWhen(!reasoningCanBeDisabled && reasoningByDefault, "reasoning.effort");
     return off;
   }
-  const { reasoningMaxTokens } = context.request;
-  const share = LEVELS[effort]?.share;
-  if (share === undefined && reasoningMaxTokens === undefined) return {};
-  const field = reasoningMaxTokens === undefined ? "reasoning_effort" : "reasoning_max_tokens";
+  const share = effort && LEVELS[effort].share;
+  if (share === undefined && budget === undefined) return {};
+  const field = budget === undefined ? "reasoning.effort" : "reasoning.max_tokens";
   const min = Math.max(MIN_BUDGET_TOKENS, reasoningBudget[0]);
   const max = Math.min(reasoningBudget[1], maxTokens - 1);
   if (manualRefused || max < min) {
@@ -80,37 +82,38 @@ function toBudget(
     return manualRefused ? off : {};
   }
   const budget_tokens =
-    reasoningMaxTokens === undefined
+    budget === undefined
       ? Math.min(Math.max(Math.floor((share ?? 0) * maxTokens), min), max)
-      : context.log.clamp(field, reasoningMaxTokens, [min, max]);
+      : context.log.clampToRange(field, budget, [min, max]);
   return { thinking: { type: "enabled", budget_tokens, block_binding: toBinding(preservedReasoning && replayed) } };
 }
 
-function toAdaptive(context: TranslationContext, { replayed }: ReasoningSituation): ReasoningRequest {
+function toAdaptive(
+  context: TranslationContext,
+  { effort: requested }: RequestedReasoning,
+  { replayed }: ReasoningSituation,
+): ReasoningRequest {
   const { reasoningByDefault, reasoningCanBeDisabled, reasoningEfforts, preservedReasoning } =
     context.model.capabilities;
-  const requested = toEffort(context);
-  const unasked = requested === ReasoningEffort.UNSPECIFIED;
-  const small = (context.request.maxTokens ?? Infinity) < SMALL_MAX_TOKENS;
-  const unwanted = requested === ReasoningEffort.NONE || (unasked && reasoningByDefault && small);
+  const unasked = requested === undefined;
+  const small = (context.request.maxOutputTokens ?? Infinity) < SMALL_MAX_TOKENS;
+  const unwanted = requested === "none" || (unasked && reasoningByDefault && small);
   if (unwanted && reasoningCanBeDisabled) return { thinking: { type: "disabled" } };
   if (!reasoningByDefault && (unasked || unwanted)) return {};
 
-  const wanted = unwanted ? "low" : LEVELS[requested]?.effort;
-  const effort = wanted === undefined ? undefined : nearest(wanted, reasoningEfforts);
-  // A model that cannot stop reasoning gets its lowest effort, which does not honour `none`.
-  const unkept = requested === ReasoningEffort.NONE || effort === undefined;
-  context.log.omitWhen(!unasked && unkept, "reasoning_effort");
+  const wanted = unasked && !unwanted ? undefined : LEVELS[requested ?? "none"].effort;
+  const effort = wanted && nearest(wanted, reasoningEfforts);
+  if (!unasked && effort !== undefined) clampEffort(requested, effort, context.log);
+  context.log.omitWhen(!unasked && effort === undefined, "reasoning.effort");
   const block_binding = toBinding(preservedReasoning && replayed);
   return { thinking: { type: "adaptive", display: "summarized", block_binding }, effort };
 }
 
 /** Returns the model's effort nearest to the wanted one; of two equally near ones the higher. */
-function nearest(wanted: string, known: readonly string[]): string | undefined {
-  const distance = (effort: string): number => Math.abs(EFFORTS.indexOf(effort) - EFFORTS.indexOf(wanted));
+function nearest(wanted: Effort, known: readonly string[]): Effort | undefined {
   return EFFORTS.filter((effort) => known.includes(effort))
     .toReversed()
-    .toSorted((a, b) => distance(a) - distance(b))[0];
+    .toSorted((a, b) => effortDistance(a, wanted) - effortDistance(b, wanted))[0];
 }
 
 /** Makes the provider drop reasoning that no longer matches its conversation instead of refusing the request. */

@@ -30,9 +30,9 @@ export function toAnthropicRequest(
   refuseImpossible(context);
 
   const maxTokens =
-    request.maxTokens === undefined
+    request.maxOutputTokens === undefined
       ? Math.min(model.defaultMaxTokens, model.maxOutputTokens)
-      : log.clamp("max_tokens", request.maxTokens, [1, model.maxOutputTokens]);
+      : log.clampToRange("max_output_tokens", request.maxOutputTokens, [1, model.maxOutputTokens]);
   const streamed = mode === "stream" || maxTokens > model.capabilities.streamAbove;
   const conversation = toMessages(context);
   const { tools, tool_choice } = toTools(context, conversation.turns);
@@ -97,23 +97,23 @@ function toSampling(
   log.omitWhen(!takesTemperature && topK !== undefined, "top_k");
   const range = [0, capabilities.maxTemperature] as const;
   return {
-    temperature: sentTemperature === undefined ? undefined : log.clamp("temperature", sentTemperature, range),
+    temperature: sentTemperature === undefined ? undefined : log.clampToRange("temperature", sentTemperature, range),
     top_p: takesTopP ? topP : undefined,
     top_k: takesTemperature ? topK : undefined,
   };
 }
 
 /** Stop sequences. Blank ones are omitted because the provider refuses them. */
-function toStopSequences({ request: { stop }, log }: TranslationContext): string[] | undefined {
-  if (stop.length === 0) return undefined;
-  stop.forEach((text, index) => log.omitWhen(isBlank(text), `stop[${index}]`));
-  const kept = stop.filter((text) => !isBlank(text));
+function toStopSequences({ request: { stopSequences }, log }: TranslationContext): string[] | undefined {
+  if (stopSequences.length === 0) return undefined;
+  stopSequences.forEach((text, index) => log.omitWhen(isBlank(text), `stop_sequences[${index}]`));
+  const kept = stopSequences.filter((text) => !isBlank(text));
   return kept.length > 0 ? kept : undefined;
 }
 
 /** The caller's end user. An e-mail address is sent as its hash, because the provider asks for no personal data. */
-function toMetadata({ request: { user, safetyIdentifier }, log }: TranslationContext): MessagesBody["metadata"] {
-  const id = user ?? safetyIdentifier;
+function toMetadata({ request: { endUserId, safetyIdentifier }, log }: TranslationContext): MessagesBody["metadata"] {
+  const id = endUserId ?? safetyIdentifier;
   log.omitWhen(safetyIdentifier !== undefined && safetyIdentifier !== id, "safety_identifier");
   if (id === undefined || id === "") return undefined;
   return { user_id: id.includes("@") ? createHash("sha256").update(id).digest("hex") : id };
@@ -128,8 +128,8 @@ function toServiceTier({ request: { serviceTier }, log }: TranslationContext): M
 }
 
 /** Throws `invalid_request` for several choices and for image or audio output, which the provider does not support. */
-function refuseImpossible({ request: { n, modalities } }: TranslationContext): void {
-  if (n !== undefined && n > 1) throw invalidField("n", "must be 1 for this model");
+function refuseImpossible({ request: { choiceCount, modalities } }: TranslationContext): void {
+  if (choiceCount !== undefined && choiceCount > 1) throw invalidField("choice_count", "must be 1 for this model");
   if (modalities.includes(Modality.IMAGE) || modalities.includes(Modality.AUDIO)) {
     throw invalidField("modalities", "this model answers with text only");
   }
@@ -141,16 +141,15 @@ function noteUnsupported({ request, log }: TranslationContext): void {
   log.omitWhen((request.frequencyPenalty ?? 0) !== 0, "frequency_penalty");
   log.omitWhen((request.presencePenalty ?? 0) !== 0, "presence_penalty");
   log.omitWhen(Object.keys(request.logitBias).length > 0, "logit_bias");
-  log.omitWhen(request.logprobs === true, "logprobs");
-  log.omitWhen((request.topLogprobs ?? 0) > 0, "top_logprobs");
+  log.omitWhen(request.logprobs !== undefined, "logprobs");
+  log.omitWhen((request.logprobs?.topCount ?? 0) > 0, "logprobs.top_count");
   log.omitWhen(Boolean(request.imageOptions?.aspectRatio), "image_options.aspect_ratio");
   log.omitWhen(Boolean(request.imageOptions?.size), "image_options.size");
+  log.omitWhen(request.imageOptions?.mask !== undefined, "image_options.mask");
   log.omitWhen(request.audioOptions !== undefined, "audio_options");
-  log.omitWhen(Object.keys(request.metadata).length > 0, "metadata");
   log.omitWhen(request.store === true, "store");
   log.omitWhen(isVerbositySet(request), "verbosity");
   log.omitWhen(request.prediction !== undefined, "prediction");
-  log.omitWhen(request.promptCacheKey !== undefined, "prompt_cache_key");
   for (const name of Object.keys(request.providerOptionsJson).toSorted()) log.omit(`provider_options_json.${name}`);
 }
 

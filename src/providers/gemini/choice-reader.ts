@@ -1,12 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
-import { type Image, ImageSchema, type TokenLogprob, TokenLogprobSchema } from "../../../gen/parley/v1/message_pb.js";
-import { ChoiceWriter, firstDelta, type PartBudget, toPart } from "../../core/chunks.ts";
+import { type Image, ImageSchema, type TokenLogprob, type TopLogprob } from "../../../gen/parley/v1/message_pb.js";
+import { ChoiceWriter, type PartBudget, toPart } from "../../core/chunks.ts";
 import { Base64, EncodedSource } from "../../encoding/base64.ts";
 import { array, isObject, type Json, number, object, string } from "../wire/json.ts";
 import { brokenCall } from "../wire/response-failure.ts";
+import { CitedText } from "./citations.ts";
 import { toFinishReason } from "./finish-reason.ts";
+import { ProviderDetails } from "./provider-details.ts";
 
 /** A tool call ID that clients of the OpenAI format accept. */
 const CALL_ID = /^[A-Za-z0-9_-]{1,40}$/;
@@ -18,13 +20,23 @@ const OF_ANY_PART: ReadonlySet<string> = new Set(["thought", "thoughtSignature",
 export class ChoiceReader {
   readonly #writer: ChoiceWriter;
   readonly #callIds = new Set<string>();
+  readonly #details = new ProviderDetails();
+  /** The last text part, for its citations. */
+  readonly #cited = new CitedText();
+  /** Log probabilities of the piece in hand, until its text. */
+  #logprobs: TokenLogprob[] | undefined;
   #content = false;
   #reasoning = false;
   /**
-   * Signature of an empty text that arrived before any content. It is held back, because it must not count as first
-   * content.
+   * Signature that ends the text part in progress. Written before the next part or at the end, because citations of the text may
+   * follow it. Empty without one.
    */
   #signature = "";
+  /**
+   * Signature of an empty text that arrived before any content. It is held back until the end, because it must not count as first
+   * content.
+   */
+  #earlySignature = "";
   #native = "";
 
   constructor(index: number, budget: PartBudget) {
@@ -38,11 +50,9 @@ export class ChoiceReader {
 
   /** Appends the chunks of one piece. Throws `upstream_protocol` for a call without a name. */
   read(candidate: Json, out: CompletionChunk[]): void {
-    const from = out.length;
+    this.#logprobs = readLogprobs(candidate["logprobsResult"]);
     for (const part of array(object(candidate["content"])["parts"])) this.#part(object(part), out);
-    const logprobs = readLogprobs(candidate["logprobsResult"]);
-    const delta = logprobs === undefined ? undefined : firstDelta(out, from);
-    if (logprobs !== undefined && delta !== undefined) delta.logprobs = logprobs;
+    this.#details.add(candidate);
     this.#native = string(candidate["finishReason"]) || this.#native;
   }
 
@@ -50,14 +60,21 @@ export class ChoiceReader {
   finish(out: CompletionChunk[]): void {
     const produced = { content: this.#content, reasoning: this.#reasoning, calls: this.#callIds.size > 0 };
     const finishReason = toFinishReason(this.#native, produced);
-    if (this.#signature !== "") this.#writer.sign("text", this.#signature, out);
-    this.#writer.finish({ reason: finishReason, native: this.#native }, out);
+    const { details, grounding } = this.#details.read();
+    // An earlier text part is finished and takes no citations.
+    if (this.#writer.flowing === "text")
+      for (const citation of this.#cited.toCitations(grounding)) this.#writer.cite(citation, out);
+    this.#sign(out);
+    if (this.#earlySignature !== "") this.#writer.sign("text", this.#earlySignature, out);
+    this.#writer.finish({ reason: finishReason, native: this.#native, details }, out);
   }
 
   /** Appends a refusal and the finish. */
   refuse(explanation: string, native: string, out: CompletionChunk[]): void {
+    this.#sign(out);
     this.#writer.text("refusal", explanation, out);
-    this.#writer.finish({ reason: FinishReason.CONTENT_FILTER, native }, out);
+    const { details } = this.#details.read();
+    this.#writer.finish({ reason: FinishReason.CONTENT_FILTER, native, details }, out);
   }
 
   #part(part: Json, out: CompletionChunk[]): void {
@@ -74,11 +91,14 @@ export class ChoiceReader {
   /** Such as code that the provider ran, and its result. */
   #nativeBlock(part: Json, out: CompletionChunk[]): void {
     this.#content = true;
+    this.#sign(out);
     this.#writer.native("gemini", JSON.stringify(part), out);
   }
 
   #think(text: string, out: CompletionChunk[]): void {
-    this.#reasoning ||= text !== "";
+    if (text === "") return;
+    this.#reasoning = true;
+    this.#sign(out);
     this.#writer.text("reasoning", text, out);
   }
 
@@ -87,19 +107,34 @@ export class ChoiceReader {
    * after that text.
    */
   #text(text: string, signature: string, out: CompletionChunk[]): void {
-    this.#content ||= text !== "";
-    this.#writer.text("text", text, out);
+    if (text !== "") {
+      this.#content = true;
+      this.#sign(out);
+      if (this.#writer.flowing !== "text") this.#cited.restart();
+      this.#cited.append(text);
+      this.#writer.text("text", text, out, this.#logprobs);
+      this.#logprobs = undefined;
+    }
     if (signature === "") return;
-    if (this.#writer.begun) this.#writer.sign("text", signature, out);
-    else this.#signature = signature;
+    this.#sign(out);
+    if (this.#writer.begun) this.#signature = signature;
+    else this.#earlySignature = signature;
+  }
+
+  #sign(out: CompletionChunk[]): void {
+    if (this.#signature === "") return;
+    this.#writer.sign("text", this.#signature, out);
+    this.#signature = "";
   }
 
   #call(call: Json, signature: string, out: CompletionChunk[]): void {
     const name = string(call["name"]);
     if (name === "") throw brokenCall();
     this.#content = true;
-    const value = { id: this.#callId(string(call["id"])), name, arguments: toArguments(call["args"]) };
-    this.#writer.endCall(this.#writer.beginCall(value, signature, out), out);
+    this.#sign(out);
+    const partIndex = this.#writer.beginCall({ id: this.#callId(string(call["id"])), name }, signature, out);
+    this.#writer.arguments(partIndex, toArguments(call["args"]), out);
+    this.#writer.endCall(partIndex, out);
   }
 
   #callId(given: string): string {
@@ -114,6 +149,7 @@ export class ChoiceReader {
     const source = readBytes(data);
     if (!mediaType.startsWith("image/") || source === undefined) return;
     this.#content = true;
+    this.#sign(out);
     const image = create(ImageSchema, { mediaType });
     image.source = source;
     this.#writer.whole(toPart({ case: "image", value: image }, signature), out);
@@ -142,21 +178,20 @@ function toArguments(args: unknown): string {
 }
 
 /** Converts `logprobsResult`: the chosen tokens with their top alternatives. Undefined when empty. */
-function readLogprobs(result: unknown): Logprobs | undefined {
+function readLogprobs(result: unknown): TokenLogprob[] | undefined {
+  if (result === undefined) return undefined;
   const { chosenCandidates, topCandidates } = object(result);
   const top = array(topCandidates);
-  const content = array(chosenCandidates).map((chosen, index) => {
-    const token = toToken(chosen);
-    token.top = array(object(top[index])["candidates"]).map(toToken);
-    return token;
+  const tokens = array(chosenCandidates).map((chosen, index): TokenLogprob => {
+    const likely = array(object(top[index])["candidates"]).map((other): TopLogprob => {
+      return { $typeName: "parley.v1.TopLogprob", ...readToken(other) };
+    });
+    return { $typeName: "parley.v1.TokenLogprob", ...readToken(chosen), top: likely };
   });
-  return content.length > 0 ? create(LogprobsSchema, { content }) : undefined;
+  return tokens.length > 0 ? tokens : undefined;
 }
 
-function toToken(value: unknown): TokenLogprob {
+function readToken(value: unknown): Pick<TopLogprob, "token" | "logprob"> {
   const { token, logProbability } = object(value);
-  return create(TokenLogprobSchema, {
-    token: string(token),
-    logprob: number(logProbability) ?? 0,
-  });
+  return { token: string(token), logprob: number(logProbability) ?? 0 };
 }

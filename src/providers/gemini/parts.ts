@@ -1,23 +1,24 @@
-import type { Audio, File, Image, Part as MessagePart } from "../../../gen/parley/v1/message_pb.js";
+import type { Audio, File, Image, Part as MessagePart, Video } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
 import type { TranslationLog } from "../wire/translation.ts";
 import { knownSignature } from "./signature.ts";
+import { toDurationText } from "../wire/duration.ts";
 import { isObject, parsed } from "../wire/json.ts";
 import { toNative } from "../wire/native.ts";
-import type { InlineData, JsonObject, Part } from "./wire.ts";
+import type { InlineData, JsonObject, Part, VideoMetadata } from "./wire.ts";
 
 const IMAGE_TYPES: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"]);
 
-/** Media types by the `format` of an audio part. */
-const AUDIO_TYPES: ReadonlyMap<string, string> = new Map([
-  ["wav", "audio/wav"],
-  ["mp3", "audio/mpeg"],
-  ["aac", "audio/aac"],
-  ["flac", "audio/flac"],
-  ["ogg", "audio/ogg"],
-  ["aiff", "audio/aiff"],
+const AUDIO_TYPES: ReadonlySet<string> = new Set([
+  "audio/wav",
+  "audio/mpeg",
+  "audio/mp3",
+  "audio/aac",
+  "audio/flac",
+  "audio/ogg",
+  "audio/aiff",
 ]);
 
 /** The field path of a part in the request, and the model that receives it. */
@@ -44,12 +45,14 @@ export function toPart({ kind, signature: given }: MessagePart, place: Place): P
       return { inlineData: toPicture(kind.value, place), ...signed };
     case "audio":
       return { inlineData: toRecording(kind.value, place) };
+    case "video":
+      return toVideo(kind.value, place);
     case "file":
       return toDocument(kind.value, place);
     case "toolCall": {
-      const { id, name, arguments: text, custom } = kind.value;
-      if (custom) throw invalidField(place.field, "this model has no custom tools");
-      return { functionCall: { id, name, args: toArgs(text) }, ...signed };
+      const { id, name, input } = kind.value;
+      if (input.case === "customInput") throw invalidField(place.field, "this model has no custom tools");
+      return { functionCall: { id, name, args: toArgs(input.value ?? "") }, ...signed };
     }
     case "native":
       return toNative(kind.value, "gemini", place) as Part | undefined;
@@ -79,13 +82,39 @@ export function toPicture({ source, mediaType }: Image, { field, model, log }: P
   return { mimeType: type, data: log.base64(source.value) };
 }
 
-function toRecording({ data, format }: Audio, { field, model, log }: Place): InlineData {
+function toRecording({ data, mediaType }: Audio, { field, model, log }: Place): InlineData {
   if (!model.inputModalities.has(Modality.AUDIO)) throw invalidField(field, "this model takes no recordings");
   if (data.length === 0) throw invalidField(field, "this model takes recordings only as data");
-  const type = AUDIO_TYPES.get(format);
-  if (type === undefined)
-    throw invalidField(field, `must have one of the formats ${[...AUDIO_TYPES.keys()].join(", ")}`);
+  const type = mediaType.toLowerCase();
+  if (!AUDIO_TYPES.has(type))
+    throw invalidField(field, `must have one of the media types ${[...AUDIO_TYPES].join(", ")}`);
   return { mimeType: type, data: log.base64(data) };
+}
+
+function toVideo({ source, mediaType, ...excerpt }: Video, { field, model, log }: Place): Part {
+  if (!model.inputModalities.has(Modality.VIDEO)) throw invalidField(field, "this model takes no videos");
+  if (source.case === undefined) throw invalidField(field, "must have its data or an address");
+  const videoMetadata = toVideoMetadata(excerpt);
+  const more = videoMetadata && { videoMetadata };
+  if (source.case === "url") {
+    return { fileData: { fileUri: source.value, ...(mediaType !== "" && { mimeType: mediaType }) }, ...more };
+  }
+  if (mediaType === "") throw invalidField(field, "must have a media type");
+  return { inlineData: { mimeType: mediaType, data: log.base64(source.value) }, ...more };
+}
+
+/** Undefined for the whole video. */
+function toVideoMetadata({
+  startOffset,
+  endOffset,
+  framesPerSecond,
+}: Pick<Video, "startOffset" | "endOffset" | "framesPerSecond">): VideoMetadata | undefined {
+  if (startOffset === undefined && endOffset === undefined && framesPerSecond === undefined) return undefined;
+  return {
+    startOffset: startOffset && toDurationText(startOffset),
+    endOffset: endOffset && toDurationText(endOffset),
+    fps: framesPerSecond,
+  };
 }
 
 function toDocument({ source, mediaType }: File, { field, log }: Place): Part {

@@ -1,12 +1,8 @@
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import type { Capabilities, UpstreamModel } from "../../core/provider.ts";
+import { clampEffort, type Effort, effortDistance, EFFORTS, readReasoning } from "../wire/reasoning.ts";
 import type { TranslationLog } from "../wire/translation.ts";
 import type { ThinkingConfig } from "./wire.ts";
-
-/** Efforts in ascending order, in the words of `Capabilities.reasoningEfforts`. */
-const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
-
-type Effort = (typeof EFFORTS)[number];
 
 /** Thinking tokens by effort, clamped to the model's range. */
 const BUDGETS: Readonly<Record<Effort, number>> = {
@@ -26,34 +22,41 @@ const SMALL_LIMIT_TOKENS = 2048;
 
 /**
  * Converts the reasoning effort, or the token budget for reasoning. Without either the model's default applies. With a
- * token limit below SMALL_LIMIT_TOKENS the lowest effort is requested instead.
+ * token limit below SMALL_LIMIT_TOKENS the lowest effort is requested instead. A requested effort that the model does not
+ * have is logged as clamped to the nearest one.
  */
 export function toReasoning(
   request: CompletionRequest,
   { capabilities }: UpstreamModel,
   log: TranslationLog,
 ): ThinkingConfig | undefined {
-  const asked = EFFORTS[request.reasoningEffort - 1];
-  const { reasoningMaxTokens } = request;
-  if (reasoningMaxTokens !== undefined && capabilities.reasoning === "budget") {
-    const thinkingBudget = log.clamp("reasoning_max_tokens", reasoningMaxTokens, capabilities.reasoningBudget);
+  const { effort: asked, maxTokens } = readReasoning(request);
+  if (maxTokens !== undefined && capabilities.reasoning === "budget") {
+    const thinkingBudget = log.clampToRange("reasoning.max_tokens", maxTokens, capabilities.reasoningBudget);
     return { thinkingBudget, includeThoughts: true };
   }
-  log.omitWhen(reasoningMaxTokens !== undefined, "reasoning_max_tokens");
+  log.omitWhen(maxTokens !== undefined, "reasoning.max_tokens");
   if (capabilities.reasoning === "none") {
-    log.omitWhen(asked !== undefined && asked !== "none", "reasoning_effort");
+    log.omitWhen(asked !== undefined && asked !== "none", "reasoning.effort");
     return undefined;
   }
-  const small = request.maxTokens !== undefined && request.maxTokens < SMALL_LIMIT_TOKENS;
+  const small = request.maxOutputTokens !== undefined && request.maxOutputTokens < SMALL_LIMIT_TOKENS;
   const effort = asked ?? (small && capabilities.reasoningByDefault ? "none" : undefined);
   if (effort === undefined) return undefined;
-  // A model that cannot disable thinking gets its lowest effort.
-  log.omitWhen(asked === "none" && !capabilities.reasoningCanBeDisabled, "reasoning_effort");
   const shown = effort === "none" ? {} : ({ includeThoughts: true } as const);
-  if (capabilities.reasoning === "budget") return { thinkingBudget: toBudget(effort, capabilities), ...shown };
+  const unstoppable = asked === "none" && !capabilities.reasoningCanBeDisabled;
+  if (capabilities.reasoning === "budget") {
+    log.omitWhen(unstoppable, "reasoning.effort");
+    return { thinkingBudget: toBudget(effort, capabilities), ...shown };
+  }
+  // A model that cannot disable thinking gets its lowest level.
   const level = nearestLevel(effort, capabilities.reasoningEfforts);
-  log.omitWhen(asked !== undefined && asked !== "none" && level === undefined, "reasoning_effort");
-  return level === undefined ? undefined : { thinkingLevel: level.toUpperCase(), ...shown };
+  if (level === undefined) {
+    log.omitWhen(unstoppable || (asked !== undefined && asked !== "none"), "reasoning.effort");
+    return undefined;
+  }
+  if (asked !== undefined) clampEffort(asked, level, log);
+  return { thinkingLevel: level.toUpperCase(), ...shown };
 }
 
 function toBudget(effort: Effort, { reasoningCanBeDisabled, reasoningBudget: [min, max] }: Capabilities): number {
@@ -62,10 +65,11 @@ function toBudget(effort: Effort, { reasoningCanBeDisabled, reasoningBudget: [mi
 }
 
 /** Returns the nearest level, and the higher one of two equally near. Undefined for a model without levels. */
-function nearestLevel(effort: Effort, levels: readonly string[]): string | undefined {
-  const wanted = EFFORTS.indexOf(effort);
-  const distance = (level: string): number => Math.abs(EFFORTS.indexOf(level as Effort) - wanted);
-  let best: string | undefined;
-  for (const level of levels) if (best === undefined || distance(level) <= distance(best)) best = level;
+function nearestLevel(effort: Effort, levels: readonly string[]): Effort | undefined {
+  let best: Effort | undefined;
+  for (const level of EFFORTS) {
+    if (!levels.includes(level)) continue;
+    if (best === undefined || effortDistance(level, effort) <= effortDistance(best, effort)) best = level;
+  }
   return best;
 }

@@ -31,10 +31,11 @@ export function toGeminiRequest(
     contents,
     ...toTools(request, model, log),
     generationConfig: toGenerationConfig(request, { model, form }, log),
+    safetySettings: toSafetySettings(request),
     serviceTier: toServiceTier(request, log),
   };
   omitForeign(request, log);
-  const limit = Math.min(request.maxTokens ?? model.defaultMaxTokens, model.maxOutputTokens);
+  const limit = Math.min(request.maxOutputTokens ?? model.defaultMaxTokens, model.maxOutputTokens);
   return log.finish(body, {
     streamed: mode === "stream" || limit > model.capabilities.streamAbove,
     maxTokens: body.generationConfig?.maxOutputTokens,
@@ -62,37 +63,41 @@ function toServiceTier({ serviceTier }: CompletionRequest, log: TranslationLog):
   }
 }
 
+const SAFETY_SETTINGS = "gemini.safety_settings";
+
+function toSafetySettings({ providerOptionsJson }: CompletionRequest): readonly unknown[] | undefined {
+  const text = providerOptionsJson[SAFETY_SETTINGS];
+  if (text === undefined) return undefined;
+  const settings = parsed(text);
+  if (!Array.isArray(settings))
+    throw invalidField(`provider_options_json.${SAFETY_SETTINGS}`, "must be the text of a JSON array");
+  return settings;
+}
+
 /** Reports fields without a counterpart at the provider. */
 function omitForeign(request: CompletionRequest, log: TranslationLog): void {
   log.omitWhen(Object.keys(request.logitBias).length > 0, "logit_bias");
   log.omitWhen(request.audioOptions !== undefined, "audio_options");
-  log.omitWhen(request.user !== undefined, "user");
+  log.omitWhen(request.endUserId !== undefined, "end_user_id");
   log.omitWhen(request.safetyIdentifier !== undefined, "safety_identifier");
-  log.omitWhen(Object.keys(request.metadata).length > 0, "metadata");
   log.omitWhen(request.store === true, "store");
   log.omitWhen(isVerbositySet(request), "verbosity");
   log.omitWhen(request.prediction !== undefined, "prediction");
-  log.omitWhen(request.promptCacheKey !== undefined, "prompt_cache_key");
-  for (const name of Object.keys(request.providerOptionsJson)) log.omit(`provider_options_json.${name}`);
+  for (const name of Object.keys(request.providerOptionsJson))
+    log.omitWhen(name !== SAFETY_SETTINGS, `provider_options_json.${name}`);
   omitOfMessages(request, log);
   request.tools.forEach(({ cacheMark }, index) => log.omitWhen(cacheMark !== undefined, `tools[${index}].cache_mark`));
 }
 
-/**
- * Reports omitted message fields: speaker and document names, cache marks (the provider caches prefixes automatically)
- * and image detail.
- */
+/** Reports omitted message fields: cache marks (the provider caches prefixes automatically), citations and image detail. */
 function omitOfMessages({ messages }: CompletionRequest, log: TranslationLog): void {
-  messages.forEach(({ name, parts }, index) => {
-    const field = `messages[${index}]`;
-    if (name) log.omit(`${field}.name`);
-    parts.forEach((part, position) => omitOfPart(part, `${field}.parts[${position}]`, log));
+  messages.forEach(({ parts }, index) => {
+    parts.forEach((part, position) => omitOfPart(part, `messages[${index}].parts[${position}]`, log));
   });
 }
 
 function omitOfPart({ kind, cacheMark }: Part, field: string, log: TranslationLog): void {
   if (kind.case === "image" && kind.value.detail > ImageDetail.AUTO) log.omit(`${field}.image.detail`);
-  if (kind.case === "file" && kind.value.name !== "") log.omit(`${field}.file.name`);
   if (kind.case === "file" && kind.value.citations) log.omit(`${field}.file.citations`);
   if (cacheMark !== undefined) log.omit(`${field}.cache_mark`);
   if (kind.case === "toolResult")
@@ -111,7 +116,7 @@ function toGenerationConfig(
     candidateCount: toCandidateCount(request, model),
     ...toSampling(request, model, log),
     maxOutputTokens: toMaxOutputTokens(request, model, log),
-    stopSequences: request.stop.length > 0 ? request.stop : undefined,
+    stopSequences: request.stopSequences.length > 0 ? request.stopSequences : undefined,
     ...toLogprobs(request, model, log),
     responseMimeType: form.responseMimeType,
     responseJsonSchema: form.responseJsonSchema,
@@ -123,17 +128,18 @@ function toGenerationConfig(
 }
 
 function toMaxOutputTokens(
-  { maxTokens }: CompletionRequest,
+  { maxOutputTokens }: CompletionRequest,
   model: UpstreamModel,
   log: TranslationLog,
 ): number | undefined {
-  return maxTokens === undefined ? undefined : log.clamp("max_tokens", maxTokens, [1, model.maxOutputTokens]);
+  if (maxOutputTokens === undefined) return undefined;
+  return log.clampToRange("max_output_tokens", maxOutputTokens, [1, model.maxOutputTokens]);
 }
 
-function toCandidateCount({ n }: CompletionRequest, { capabilities }: UpstreamModel): number | undefined {
-  if (n === undefined || n === 1) return undefined;
-  if (!capabilities.multipleChoices) throw invalidField("n", "must be 1 for this model");
-  return n;
+function toCandidateCount({ choiceCount }: CompletionRequest, { capabilities }: UpstreamModel): number | undefined {
+  if (choiceCount === undefined || choiceCount === 1) return undefined;
+  if (!capabilities.multipleChoices) throw invalidField("choice_count", "must be 1 for this model");
+  return choiceCount;
 }
 
 type Sampling = Pick<
@@ -154,7 +160,9 @@ function toSampling(request: CompletionRequest, { capabilities }: UpstreamModel,
   log.omitWhen(!penalties && Boolean(frequencyPenalty), "frequency_penalty");
   return {
     temperature:
-      sampling && temperature !== undefined ? log.clamp("temperature", temperature, [0, maxTemperature]) : undefined,
+      sampling && temperature !== undefined
+        ? log.clampToRange("temperature", temperature, [0, maxTemperature])
+        : undefined,
     topP: takesTopP ? topP : undefined,
     topK: sampling ? topK : undefined,
     // The provider accepts 32 bits, so the lower 32 are sent.
@@ -165,15 +173,15 @@ function toSampling(request: CompletionRequest, { capabilities }: UpstreamModel,
 }
 
 function toLogprobs(
-  { logprobs, topLogprobs }: CompletionRequest,
+  { logprobs }: CompletionRequest,
   { capabilities }: UpstreamModel,
   log: TranslationLog,
 ): Pick<GenerationConfig, "responseLogprobs" | "logprobs"> {
-  const asked = logprobs === true;
-  const taken = asked && capabilities.logprobs;
-  log.omitWhen(asked && !taken, "logprobs");
-  log.omitWhen(asked && !taken && Boolean(topLogprobs), "top_logprobs");
-  return { responseLogprobs: taken ? true : undefined, logprobs: taken ? topLogprobs : undefined };
+  if (logprobs === undefined) return { responseLogprobs: undefined, logprobs: undefined };
+  if (capabilities.logprobs) return { responseLogprobs: true, logprobs: logprobs.topCount || undefined };
+  log.omit("logprobs");
+  log.omitWhen(logprobs.topCount > 0, "logprobs.top_count");
+  return { responseLogprobs: undefined, logprobs: undefined };
 }
 
 /** Restricts an image model to text unless images were requested, because it generates images by default. */
@@ -198,6 +206,7 @@ function toImageConfig(
   const taken = model.capabilities.imageOptions && request.modalities.includes(Modality.IMAGE);
   log.omitWhen(!taken && aspectRatio !== "", "image_options.aspect_ratio");
   log.omitWhen(!taken && size !== "", "image_options.size");
+  log.omitWhen(request.imageOptions?.mask !== undefined, "image_options.mask");
   if (!taken || (aspectRatio === "" && size === "")) return undefined;
   return { ...(aspectRatio !== "" && { aspectRatio }), ...(size !== "" && { imageSize: size }) };
 }

@@ -18,7 +18,14 @@ export type Part = (
   | { readonly fileData: { readonly fileUri: string; readonly mimeType?: string } }
   | { readonly functionCall: { readonly id: string; readonly name: string; readonly args: JsonObject } }
   | { readonly functionResponse: FunctionResponse }
-) & { thoughtSignature?: string };
+) & { thoughtSignature?: string; readonly videoMetadata?: VideoMetadata };
+
+/** Which pictures of a video the model looks at. Offsets are protobuf durations in JSON, such as `12.5s`. */
+export interface VideoMetadata {
+  readonly startOffset: string | undefined;
+  readonly endOffset: string | undefined;
+  readonly fps: number | undefined;
+}
 
 /** A tool's result. `response` must be an object; `parts` are its images. */
 export interface FunctionResponse {
@@ -87,6 +94,8 @@ export interface GenerateContentRequest {
   readonly tools: readonly object[] | undefined;
   readonly toolConfig: { readonly functionCallingConfig: FunctionCallingConfig } | undefined;
   readonly generationConfig: GenerationConfig | undefined;
+  /** As the caller gave it. */
+  readonly safetySettings: readonly unknown[] | undefined;
   readonly serviceTier: "flex" | "standard" | "priority" | undefined;
 }
 

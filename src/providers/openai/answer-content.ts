@@ -4,18 +4,18 @@ import {
   type Audio,
   AudioSchema,
   type Citation,
-  CitationSchema,
   type Image,
   ImageSchema,
+  type TextRange,
 } from "../../../gen/parley/v1/message_pb.js";
 import { array, count, type Json, object, string } from "../wire/json.ts";
 
-/** A piece of an answer. A signature or an annotation belongs to the text. */
+/** A piece of an answer. A signature or a citation belongs to the text. */
 export type Content =
   | { readonly case: "text" | "reasoning" | "refusal" | "signature"; readonly value: string }
   | { readonly case: "image"; readonly value: Image; readonly signature: string }
   | { readonly case: "audio"; readonly value: Audio }
-  | { readonly case: "annotation"; readonly value: Annotation };
+  | { readonly case: "citation"; readonly value: Citation };
 
 /**
  * Reads the content of a message or delta except tool calls: both have the same fields. Omits empty texts and unreadable
@@ -29,7 +29,7 @@ export function readContents(message: Json): Content[] {
   else for (const part of array(message.content)) readPart(object(part), out);
   const signature = readSignature(message);
   if (signature !== "") out.push({ case: "signature", value: signature });
-  for (const annotation of array(message.annotations)) pushAnnotation(object(annotation), out);
+  for (const annotation of array(message.annotations)) pushCitation(object(annotation), out);
   for (const image of array(message.images)) pushImage(object(image), out);
   const refusal = string(message.refusal);
   if (refusal !== "") out.push({ case: "refusal", value: refusal });
@@ -104,14 +104,21 @@ function readAudio({ id, data, transcript, expires_at: expiresAt }: Json): Audio
   });
 }
 
-function pushAnnotation({ type, url_citation: citation }: Json, out: Content[]): void {
+function pushCitation({ type, url_citation: citation }: Json, out: Content[]): void {
   const { url, title, start_index: start, end_index: end } = object(citation);
   if (type !== "url_citation" || string(url) === "") return;
-  const value: Annotation = create(AnnotationSchema, {
-    url: string(url),
+  const value: Citation = {
+    $typeName: "parley.v1.Citation",
+    source: { case: "url", value: string(url) },
     title: string(title),
-    startIndex: count(start) ?? 0,
-    endIndex: count(end) ?? 0,
-  });
-  out.push({ case: "annotation", value });
+    citedText: "",
+  };
+  const textRange = toTextRange(count(start), count(end));
+  out.push({ case: "citation", value: textRange === undefined ? value : { ...value, textRange } });
+}
+
+/** A range of the text; undefined when it has no beginning or is empty. */
+export function toTextRange(start: number | undefined, end: number | undefined): TextRange | undefined {
+  if (start === undefined || end === undefined || end <= start) return undefined;
+  return { $typeName: "parley.v1.TextRange", start, end };
 }

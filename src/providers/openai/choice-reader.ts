@@ -1,9 +1,8 @@
-import { create } from "@bufbuild/protobuf";
-import { type CompletionChunk, FinishReason, type PartDelta } from "../../../gen/parley/v1/completion_pb.js";
-import { type Citation, type TokenLogprob, TokenLogprobSchema } from "../../../gen/parley/v1/message_pb.js";
-import { ChoiceWriter, firstDelta, type PartBudget, toPart } from "../../core/chunks.ts";
+import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import type { Citation, TokenLogprob, TopLogprob } from "../../../gen/parley/v1/message_pb.js";
+import { ChoiceWriter, type PartBudget, toPart } from "../../core/chunks.ts";
 import { array, isObject, type Json, number, object, string } from "../wire/json.ts";
-import { type Content, readContents } from "./answer-content.ts";
+import { type Content, readContents, toTextRange } from "./answer-content.ts";
 import { isKnown, toFinishReason } from "./finish-reason.ts";
 import { ToolCallReader } from "./tool-call-reader.ts";
 
@@ -11,19 +10,19 @@ import { ToolCallReader } from "./tool-call-reader.ts";
 export class ChoiceReader {
   readonly #writer: ChoiceWriter;
   readonly #toolCalls: ToolCallReader;
-  /** Log probabilities that arrived without content; attached to the next content. */
-  #logprobs: Logprobs | undefined;
+  /** Log probabilities of text and of refusals, of which the content has not arrived. */
+  readonly #logprobs: Record<"content" | "refusal", TokenLogprob[]> = { content: [], refusal: [] };
   /** The upstream's finish reason: undefined before the end, empty if it named none. */
   #word: string | undefined;
   #nativeWord = "";
   #spoke = false;
-  /** Annotations that arrived before any content. */
-  #held: Annotation[] = [];
+  /** Citations that arrived before any content. */
+  #held: Citation[] = [];
   /** Signature of the text, written when the text ends: it may arrive before, with or after the text. */
   #signature = "";
   /** The last signature that was written: some servers repeat it with every piece. */
   #written = "";
-  /** UTF-16 units of text so far, and of them before the text part in progress: annotations count from the first one. */
+  /** Code points of text so far, and of them before the text part in progress: citations count from the first one. */
   #textLength = 0;
   #textBefore = 0;
 
@@ -42,7 +41,7 @@ export class ChoiceReader {
     return this.#word !== undefined;
   }
 
-  /** Whether any content was emitted. A signature or an annotation alone does not count. */
+  /** Whether any content was emitted. A signature or a citation alone does not count. */
   get spoke(): boolean {
     return this.#spoke;
   }
@@ -56,6 +55,7 @@ export class ChoiceReader {
   /** Appends the chunks of one entry of `choices`. */
   read(choice: Json, out: CompletionChunk[]): void {
     const start = out.length;
+    if (isObject(choice.logprobs)) this.#addLogprobs(choice.logprobs);
     const message = isObject(choice.delta) ? choice.delta : object(choice.message);
     for (const content of readContents(message)) this.#sayContent(content, out);
     if (array(message.tool_calls).length > 0 || isObject(message.function_call)) this.#settleText(out);
@@ -63,7 +63,11 @@ export class ChoiceReader {
     else this.#toolCalls.readWhole(message, out);
     this.#spoke ||= out.length > start;
     if (this.#spoke) this.#release(out);
-    this.#addLogprobs(readLogprobs(choice.logprobs), firstDelta(out, start));
+    // Log probabilities of other content have no place.
+    if (out.length > start) {
+      this.#takeLogprobs("content");
+      this.#takeLogprobs("refusal");
+    }
     this.#end(choice);
   }
 
@@ -82,7 +86,7 @@ export class ChoiceReader {
       case "signature":
         if (content.value !== this.#written) this.#signature = content.value;
         return;
-      case "annotation":
+      case "citation":
         this.#held.push(content.value);
         return;
       case "image":
@@ -93,8 +97,11 @@ export class ChoiceReader {
         return this.#writer.audio(content.value, out);
       case "text":
         if (this.#writer.flowing !== "text") this.#textBefore = this.#textLength;
-        this.#textLength += content.value.length;
-        return this.#writer.text("text", content.value, out);
+        this.#textLength += countCodePoints(content.value);
+        return this.#writer.text("text", content.value, out, this.#takeLogprobs("content"));
+      case "refusal":
+        this.#settleText(out);
+        return this.#writer.text("refusal", content.value, out, this.#takeLogprobs("refusal"));
       default:
         this.#settleText(out);
         return this.#writer.text(content.case, content.value, out);
@@ -116,20 +123,29 @@ export class ChoiceReader {
   }
 
   #release(out: CompletionChunk[]): void {
-    for (const annotation of this.#held) {
-      annotation.startIndex = Math.max(0, annotation.startIndex - this.#textBefore);
-      annotation.endIndex = Math.max(0, annotation.endIndex - this.#textBefore);
-      this.#writer.annotate(annotation, out);
-    }
+    for (const citation of this.#held) this.#writer.cite(this.#toPlace(citation), out);
     this.#held = [];
   }
 
-  #addLogprobs(logprobs: Logprobs | undefined, delta: PartDelta | undefined): void {
-    const all = this.#logprobs && logprobs ? joinLogprobs(this.#logprobs, logprobs) : (this.#logprobs ?? logprobs);
-    this.#logprobs = all;
-    if (all === undefined || delta === undefined) return;
-    delta.logprobs = all;
-    this.#logprobs = undefined;
+  /** The citation with its range counted from the beginning of the text part in progress. */
+  #toPlace({ textRange, ...citation }: Citation): Citation {
+    if (textRange === undefined) return citation;
+    const start = Math.max(0, textRange.start - this.#textBefore);
+    const range = toTextRange(start, textRange.end - this.#textBefore);
+    return range === undefined ? citation : { ...citation, textRange: range };
+  }
+
+  #addLogprobs({ content, refusal }: Json): void {
+    for (const token of readTokens(content)) this.#logprobs.content.push(token);
+    for (const token of readTokens(refusal)) this.#logprobs.refusal.push(token);
+  }
+
+  /** Removes and returns the log probabilities of the content in hand; undefined without any. */
+  #takeLogprobs(of: "content" | "refusal"): TokenLogprob[] | undefined {
+    const tokens = this.#logprobs[of];
+    if (tokens.length === 0) return undefined;
+    this.#logprobs[of] = [];
+    return tokens;
   }
 
   /** The first known reason counts: some servers send an empty one with every piece, or a second one at the end. */
@@ -142,27 +158,32 @@ export class ChoiceReader {
   }
 }
 
-/** Log probabilities of a choice or of a delta; undefined when there are none. */
-export function readLogprobs(value: unknown): Logprobs | undefined {
-  const { content, refusal } = object(value);
-  const out = { content: readTokens(content), refusal: readTokens(refusal) };
-  return out.content.length + out.refusal.length > 0 ? create(LogprobsSchema, out) : undefined;
+/** Number of Unicode code points. A code point that was split between two texts counts once. */
+function countCodePoints(text: string): number {
+  let points = text.length;
+  // Without the second half of each surrogate pair.
+  for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) >> 10 === 0b110111) points -= 1;
+  return points;
 }
 
-/** Concatenates two lists of log probabilities. */
-function joinLogprobs(first: Logprobs, second: Logprobs): Logprobs {
-  return create(LogprobsSchema, {
-    content: [...first.content, ...second.content],
-    refusal: [...first.refusal, ...second.refusal],
+/** Reads a list of tokens with their log probabilities. */
+export function readTokens(value: unknown): TokenLogprob[] {
+  return array(value).flatMap((entry): TokenLogprob[] => {
+    const { top_logprobs: top } = object(entry);
+    const token = readToken(entry);
+    if (token === undefined) return [];
+    const likely = array(top).flatMap((other): TopLogprob[] => {
+      const read = readToken(other);
+      return read === undefined ? [] : [{ $typeName: "parley.v1.TopLogprob", ...read }];
+    });
+    return [{ $typeName: "parley.v1.TokenLogprob", ...token, top: likely }];
   });
 }
 
-function readTokens(value: unknown): TokenLogprob[] {
-  return array(value).flatMap((entry) => {
-    const { token, logprob: given, bytes, top_logprobs: top } = object(entry);
-    const logprob = number(given);
-    if (typeof token !== "string" || logprob === undefined) return [];
-    const utf8 = Array.isArray(bytes) ? { bytes: Uint8Array.from(bytes.map(Number)) } : {};
-    return [create(TokenLogprobSchema, { token, logprob, ...utf8, top: readTokens(top) })];
-  });
+/** Undefined without a text or a probability. */
+function readToken(value: unknown): Omit<TopLogprob, "$typeName"> | undefined {
+  const { token, logprob: given, bytes } = object(value);
+  const logprob = number(given);
+  if (typeof token !== "string" || logprob === undefined) return undefined;
+  return { token, logprob, ...(Array.isArray(bytes) && { bytes: Uint8Array.from(bytes.map(Number)) }) };
 }

@@ -33,7 +33,6 @@ export function toMessages(messages: readonly Message[], model: UpstreamModel, l
     const field = `messages[${index}]`;
     const context: PartContext = { model, log, path: `${field}.parts` };
     if (message.role === Role.TOOL) {
-      log.omitWhen(Boolean(message.name), `${field}.name`);
       for (const { images, ...result } of toToolResults(message, context)) {
         out.push({ role: "tool", ...result });
         if (images.length === 0) continue;
@@ -135,7 +134,8 @@ function sort({ parts }: Message, { model, log, path }: PartContext): Said {
       case "native":
         return log.omit(field);
       case "file":
-        throw invalidField(field, "an assistant message cannot hold a file");
+      case "video":
+        throw invalidField(field, `an assistant message cannot hold a ${kind.case}`);
       case "audio":
         if (speaks && said.audioId === undefined && kind.value.id !== "") said.audioId = kind.value.id;
         else if (kind.value.transcript !== "") said.transcripts.push(kind.value.transcript);
@@ -167,12 +167,12 @@ function toToolResults({ parts }: Message, context: PartContext): SplitResult[] 
   });
 }
 
-function toToolCall(call: ToolCall, signature: string): OpenAiToolCall {
-  const id = toCallId(call.id);
+function toToolCall({ id: callId, name, input }: ToolCall, signature: string): OpenAiToolCall {
+  const id = toCallId(callId);
   const extra_content = toExtraContent(signature);
-  return call.custom
-    ? { id, type: "custom", custom: { name: call.name, input: call.arguments }, extra_content }
-    : { id, type: "function", function: { name: call.name, arguments: call.arguments || "{}" }, extra_content };
+  return input.case === "customInput"
+    ? { id, type: "custom", custom: { name, input: input.value }, extra_content }
+    : { id, type: "function", function: { name, arguments: input.value || "{}" }, extra_content };
 }
 
 function toExtraContent(signature: string | undefined): OpenAiExtraContent | undefined {

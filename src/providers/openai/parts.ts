@@ -48,6 +48,8 @@ function toPart({ kind, cacheMark }: Part, context: PartContext): OpenAiPart | u
       return toAudioPart(kind.value, context);
     case "file":
       return toFilePart(kind.value, context);
+    case "video":
+      throw invalidField(path, "this model does not read video");
     case "native":
       return toNative(kind.value, "openai", { log, field: path }) as OpenAiPart | undefined;
     default:
@@ -73,10 +75,24 @@ function toImagePart({ source, mediaType, detail }: Image, { model, log, path }:
   }
 }
 
-function toAudioPart({ data, format }: Audio, { model, log, path }: PartContext): OpenAiPart {
+/** Formats of this dialect by media type, where they are not its subtype. */
+const AUDIO_FORMATS: ReadonlyMap<string, string> = new Map([
+  ["audio/mpeg", "mp3"],
+  ["audio/l16", "pcm16"],
+  ["audio/x-wav", "wav"],
+  ["audio/vnd.wave", "wav"],
+]);
+
+/** Such as `audio/wav` or `audio/L16;rate=24000`, without its parameters. */
+const AUDIO_TYPE = /^audio\/([a-z0-9.+-]+)(?=;|$)/;
+
+function toAudioPart({ data, mediaType }: Audio, { model, log, path }: PartContext): OpenAiPart {
   if (!model.inputModalities.has(Modality.AUDIO)) throw invalidField(path, "this model does not read audio");
   if (data.length === 0) throw invalidField(path, "has no audio data");
-  return { type: "input_audio", input_audio: { data: log.base64(data), format: format || "wav" } };
+  const [type = "", subtype] = AUDIO_TYPE.exec(mediaType.toLowerCase()) ?? [];
+  const format = AUDIO_FORMATS.get(type) ?? subtype;
+  if (format === undefined) throw invalidField(path, "must have the media type of a recording, such as audio/wav");
+  return { type: "input_audio", input_audio: { data: log.base64(data), format } };
 }
 
 function toFilePart({ source, name, mediaType, citations }: File, { log, path }: PartContext): OpenAiPart {

@@ -24,9 +24,9 @@ export function toOpenAiRequest(
   const form = toResponseFormat(request.responseFormat, capabilities, log);
   const messages = toMessages(request.messages, model, log);
   const maxTokens =
-    request.maxTokens === undefined
+    request.maxOutputTokens === undefined
       ? undefined
-      : log.clamp("max_tokens", request.maxTokens, [1, model.maxOutputTokens]);
+      : log.clampToRange("max_output_tokens", request.maxOutputTokens, [1, model.maxOutputTokens]);
   const streamed = mode === "stream" || (maxTokens ?? model.defaultMaxTokens) > capabilities.streamAbove;
   const body: OpenAiRequest = {
     model: model.name,
@@ -37,8 +37,8 @@ export function toOpenAiRequest(
     ...toSamplingFields(request, capabilities, log),
     ...toLogprobsFields(request, capabilities, log),
     ...toTools(request, model, log),
-    n: toChoiceCount(request.n, capabilities),
-    stop: request.stop.length > 0 ? request.stop : undefined,
+    n: toChoiceCount(request, capabilities),
+    stop: request.stopSequences.length > 0 ? request.stopSequences : undefined,
     response_format: form.format,
     reasoning_effort: toReasoning(request, capabilities, log),
     ...toModalityFields(request, model, log),
@@ -71,7 +71,7 @@ function toSamplingFields(
   return {
     temperature:
       can.sampling && temperature !== undefined
-        ? log.clamp("temperature", temperature, [0, can.maxTemperature])
+        ? log.clampToRange("temperature", temperature, [0, can.maxTemperature])
         : undefined,
     top_p: nucleus ? topP : undefined,
     frequency_penalty: can.penalties ? frequencyPenalty : undefined,
@@ -83,24 +83,22 @@ function toSamplingFields(
 }
 
 function toLogprobsFields(
-  { logprobs, topLogprobs }: CompletionRequest,
+  { logprobs }: CompletionRequest,
   can: Capabilities,
   log: TranslationLog,
 ): Fields<"logprobs" | "top_logprobs"> {
-  if (logprobs !== true) return {};
-  if (can.logprobs) return { logprobs, top_logprobs: topLogprobs };
+  if (logprobs === undefined) return {};
+  if (can.logprobs) return { logprobs: true, top_logprobs: logprobs.topCount || undefined };
   log.omit("logprobs");
-  log.omitWhen(Boolean(topLogprobs), "top_logprobs");
+  log.omitWhen(logprobs.topCount > 0, "logprobs.top_count");
   return {};
 }
 
-function toChoiceCount(n: number | undefined, can: Capabilities): number | undefined {
-  if (n === undefined || n === 1) return undefined;
-  if (!can.multipleChoices) throw invalidField("n", "must be 1 for this model");
-  return n;
+function toChoiceCount({ choiceCount }: CompletionRequest, can: Capabilities): number | undefined {
+  if (choiceCount === undefined || choiceCount === 1) return undefined;
+  if (!can.multipleChoices) throw invalidField("choice_count", "must be 1 for this model");
+  return choiceCount;
 }
-
-const MODALITY_WORDS = { [Modality.TEXT]: "text", [Modality.IMAGE]: "image", [Modality.AUDIO]: "audio" } as const;
 
 function toModalityFields(
   { modalities, audioOptions, imageOptions }: CompletionRequest,
@@ -109,15 +107,17 @@ function toModalityFields(
 ): Fields<"modalities" | "audio" | "image_config"> {
   const wanted = modalities.filter((modality) => modality !== Modality.UNSPECIFIED);
   const missing = wanted.find((modality) => modality !== Modality.TEXT && !outputModalities.has(modality));
-  if (missing !== undefined) throw invalidField("modalities", `this model does not make ${MODALITY_WORDS[missing]}`);
+  if (missing !== undefined)
+    throw invalidField("modalities", `this model does not make ${enumWord(Modality, missing) ?? "this"}`);
   const speaks = wanted.includes(Modality.AUDIO);
   log.omitWhen(audioOptions !== undefined && !speaks, "audio_options");
   const { aspectRatio = "", size = "" } = imageOptions ?? {};
   log.omitWhen(!capabilities.imageOptions && aspectRatio !== "", "image_options.aspect_ratio");
   log.omitWhen(!capabilities.imageOptions && size !== "", "image_options.size");
+  log.omitWhen(imageOptions?.mask !== undefined, "image_options.mask");
   return {
     modalities: wanted.some((modality) => modality !== Modality.TEXT)
-      ? wanted.map((one) => MODALITY_WORDS[one])
+      ? wanted.map((modality) => enumWord(Modality, modality) ?? "")
       : undefined,
     audio:
       audioOptions !== undefined && speaks ? { format: audioOptions.format, voice: audioOptions.voice } : undefined,
@@ -150,7 +150,7 @@ function toPassedFields(
   const known: ReadonlySet<string> = new Set(OPTIONS.map((name) => `openai.${name}`));
   for (const name of Object.keys(providerOptionsJson)) log.omitWhen(!known.has(name), `provider_options_json.${name}`);
   return {
-    user: request.user,
+    user: request.endUserId,
     safety_identifier: request.safetyIdentifier,
     metadata: Object.keys(metadata).length > 0 ? metadata : undefined,
     service_tier: request.serviceTier,
@@ -158,7 +158,7 @@ function toPassedFields(
     store: request.store === true ? true : undefined,
     verbosity: enumWord(Verbosity, request.verbosity),
     prediction: prediction === undefined ? undefined : { type: "content", content: prediction },
-    prompt_cache_key: request.promptCacheKey,
+    prompt_cache_key: request.promptCacheKey ?? request.sessionId,
     ...Object.fromEntries(OPTIONS.map((name) => [name, toOption(providerOptionsJson[`openai.${name}`], name)])),
   };
 }

@@ -113,7 +113,8 @@ export class ToolCallReader {
     this.#unnamed.delete(call);
     this.#said.push(call);
     const { id, name, custom, held, signature } = call;
-    call.partIndex = this.#writer.beginCall({ id, name, custom, arguments: held }, signature, out);
+    call.partIndex = this.#writer.beginCall({ id, name, custom }, signature, out);
+    this.#writer.arguments(call.partIndex, held, out);
   }
 }
 

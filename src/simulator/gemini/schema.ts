@@ -7,6 +7,15 @@ const file = z.strictObject({
   displayName: z.string().optional(),
 });
 
+/** A protobuf duration in JSON. */
+const duration = z.string().regex(/^\d+(?:\.\d{1,9})?s$/);
+
+const videoMetadata = z.strictObject({
+  startOffset: duration.optional(),
+  endOffset: duration.optional(),
+  fps: z.number().gt(0).max(24).optional(),
+});
+
 const part = z.strictObject({
   text: z.string().optional(),
   inlineData: blob.optional(),
@@ -30,7 +39,7 @@ const part = z.strictObject({
   toolResponse: z.unknown().optional(),
   thought: z.boolean().optional(),
   thoughtSignature: z.string().optional(),
-  videoMetadata: z.unknown().optional(),
+  videoMetadata: videoMetadata.optional(),
   mediaResolution: z.unknown().optional(),
   partMetadata: z.unknown().optional(),
 });

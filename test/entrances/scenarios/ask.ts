@@ -3,6 +3,7 @@ import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { type CompletionRequest, CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { type Message, type Part, Role } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
+import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
 import type { Mode } from "../../../src/core/router.ts";
 
 /** Request of a scenario, for both entrances; merged over "alpha, say hello". */
@@ -38,21 +39,27 @@ export function toOpenAiJson(request: CompletionRequest, mode: Mode): Record<str
       "modalities",
       request.modalities.map((modality) => WORDS[modality as keyof typeof WORDS]),
     ),
-    ...given("stop", request.stop),
-    max_tokens: request.maxTokens,
+    ...given("stop", request.stopSequences),
+    max_tokens: request.maxOutputTokens,
     temperature: request.temperature,
     top_p: request.topP,
     frequency_penalty: request.frequencyPenalty,
     presence_penalty: request.presencePenalty,
-    logprobs: request.logprobs,
-    top_logprobs: request.topLogprobs,
-    n: request.n,
+    logprobs: request.logprobs && true,
+    top_logprobs: request.logprobs?.topCount,
+    n: request.choiceCount,
+    reasoning_effort: effortOf(request),
     seed: request.seed === undefined ? undefined : Number(request.seed),
     logit_bias: Object.keys(request.logitBias).length > 0 ? request.logitBias : undefined,
     metadata: Object.keys(request.metadata).length > 0 ? request.metadata : undefined,
     parley: request.strict ? { strict: true } : undefined,
     ...(mode === "stream" && { stream: true, stream_options: { include_usage: true } }),
   };
+}
+
+function effortOf({ reasoning }: CompletionRequest): string | undefined {
+  const amount = reasoning?.amount;
+  return amount?.case === "effort" ? ReasoningEffort[amount.value].toLowerCase() : undefined;
 }
 
 function given(name: string, list: readonly unknown[]): Record<string, unknown> {

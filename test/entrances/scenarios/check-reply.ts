@@ -25,7 +25,7 @@ function checkAnswer(run: Run, reply: Reply, { answer, ...expected }: ExpectedAn
     pictures,
     finishReasons,
     usage: "usage" in answer ? answer.usage : "7+3",
-    report: { attempts, omitted, clamped },
+    report: { attempts, omitted, clamped: "http" in clamped ? clamped[run.entrance] : clamped },
     facts: {},
     complete: true,
     failure: undefined,

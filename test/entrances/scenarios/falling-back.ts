@@ -86,17 +86,17 @@ export const FALLING_BACK: readonly Scenario[] = [
     },
   },
   {
-    name: "reduces max_tokens to the range of a fallback model and lists the field",
-    ask: { maxTokens: 800, fallbackModels: ["beta"] },
+    name: "reduces max_output_tokens to the range of a fallback model and lists the field",
+    ask: { maxOutputTokens: 800, fallbackModels: ["beta"] },
     upstream: { alpha: [refuses(400)], beta: [hello] },
     expected: {
-      answer: { model: "beta", clamped: ["max_tokens 800>500"] },
+      answer: { model: "beta", clamped: { http: ["max_tokens 800>500"], grpc: ["max_output_tokens 800>500"] } },
       attempts: ["alpha upstream_rejected 400", "beta served 200"],
     },
   },
   {
     name: "skips a fallback model that would lose a field of a strict request",
-    ask: { maxTokens: 800, strict: true, fallbackModels: ["beta", "local"] },
+    ask: { maxOutputTokens: 800, strict: true, fallbackModels: ["beta", "local"] },
     upstream: { alpha: [refuses(400)], beta: [hello], local: [hello] },
     expected: {
       answer: { model: "local" },
@@ -105,13 +105,13 @@ export const FALLING_BACK: readonly Scenario[] = [
   },
   {
     name: "permits the client's own retry when the only fallback model was skipped",
-    ask: { maxTokens: 800, strict: true, fallbackModels: ["beta"] },
+    ask: { maxOutputTokens: 800, strict: true, fallbackModels: ["beta"] },
     upstream: { alpha: [refuses(503)], beta: [hello] },
     expected: { failure: "upstream_unavailable", attempts: [...unavailable, "beta skipped"] },
   },
   {
     name: "skips a fallback model that does not support the number of choices",
-    ask: { model: "local", n: 2, fallbackModels: ["alpha"] },
+    ask: { model: "local", choiceCount: 2, fallbackModels: ["alpha"] },
     upstream: { local: [refuses(400)], alpha: [hello] },
     expected: { failure: "upstream_rejected", attempts: ["local upstream_rejected 400", "alpha skipped"] },
   },

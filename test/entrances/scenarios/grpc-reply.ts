@@ -1,5 +1,5 @@
-import { fromBinary } from "@bufbuild/protobuf";
-import { anyUnpack, durationMs } from "@bufbuild/protobuf/wkt";
+import { fromBinary, toJson } from "@bufbuild/protobuf";
+import { anyUnpack, durationMs, type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { type ServiceError, status as Status } from "@grpc/grpc-js";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import { StatusSchema } from "../../../gen/google/rpc/status_pb.js";
@@ -42,7 +42,7 @@ export function readChunks(chunks: readonly CompletionChunk[]): Said {
     model: start?.value.model,
     text: deltas.map((content) => (content.case === "text" ? content.value : "")).join(""),
     pictures: begun.flatMap((kind) => (kind.case === "image" ? toBase64(kind.value) : [])),
-    finishReasons: events.flatMap((event) => (event.case === "finish" ? toWord(event.value.finishReason) : [])),
+    finishReasons: events.flatMap((event) => (event.case === "choiceFinish" ? toWord(event.value.finishReason) : [])),
     usage: usage && readUsage(usage.value),
     report: report && readReport(report.value),
     failure: undefined,
@@ -76,16 +76,18 @@ function readReport({ attempts, omitted, clamped }: Report): SeenReport {
   return {
     attempts: attempts.map(readAttempt),
     omitted: omitted.map(({ field }) => field),
-    clamped: clamped.map(({ field, requested, sent }) => `${field} ${requested}>${sent}`),
+    clamped: clamped.map(({ field, requested, sent }) => `${field} ${shown(requested)}>${shown(sent)}`),
   };
 }
+
+const shown = (value: Value | undefined): string => String(value && toJson(ValueSchema, value));
 
 function readAttempt(of: Attempt): string {
   const { model, outcome, upstreamStatus: status } = fromAttemptMessage(of);
   return inShort({ model, outcome, status });
 }
 
-const readUsage = ({ promptTokens, completionTokens }: Usage): string => `${promptTokens}+${completionTokens}`;
+const readUsage = ({ inputTokens, outputTokens }: Usage): string => `${inputTokens}+${outputTokens}`;
 
 const toWord = (reason: FinishReason): string => FinishReason[reason].toLowerCase();
 

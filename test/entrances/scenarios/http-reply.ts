@@ -32,7 +32,11 @@ interface ReplyJson {
   readonly parley?: {
     readonly attempts: readonly AttemptJson[];
     readonly omitted: readonly string[];
-    readonly clamped: readonly { readonly field: string; readonly requested: number; readonly sent: number }[];
+    readonly clamped: readonly {
+      readonly field: string;
+      readonly requested: number | string;
+      readonly sent: number | string;
+    }[];
   };
   readonly error?: {
     readonly type: string;

@@ -85,7 +85,8 @@ export interface ExpectedAnswer extends ExpectedOutcome {
     /** Default: usage of scripted answers. */
     readonly usage?: string | undefined;
     readonly omitted?: readonly string[];
-    readonly clamped?: readonly string[];
+    /** By entrance, where field names and values differ. */
+    readonly clamped?: readonly string[] | Readonly<Record<EntranceName, readonly string[]>>;
   };
   /** Default: the model of the answer. */
   readonly attempts?: readonly string[];

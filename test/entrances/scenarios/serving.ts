@@ -1,5 +1,6 @@
 import { ImageSchema, Role } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
+import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
 import { create } from "@bufbuild/protobuf";
 import { says, sends } from "../../support/scripted-upstream.ts";
 import { openAiWire } from "../../support/upstream-dialects.ts";
@@ -32,7 +33,7 @@ export const SERVING: readonly Scenario[] = [
   },
   ...(["alpha", "beta", "local"] as const).map((model): Scenario => ({
     name: `returns the finish reason length when ${model} reaches its token limit`,
-    ask: { model, maxTokens: 3 },
+    ask: { model, maxOutputTokens: 3 },
     upstream: { [model]: [says("Hello.", { finish: "length" })] },
     expected: { answer: { model, finishReasons: ["length"] } },
   })),
@@ -68,7 +69,7 @@ export const SERVING: readonly Scenario[] = [
   },
   {
     name: "returns the requested number of choices if the provider supports it",
-    ask: { model: "local", n: 2 },
+    ask: { model: "local", choiceCount: 2 },
     upstream: { local: [says("Hello.", { choices: 2 })] },
     expected: { answer: { model: "local", text: "Hello.Hello.", finishReasons: ["stop", "stop"] } },
   },
@@ -102,11 +103,10 @@ export const SERVING: readonly Scenario[] = [
       topP: 1,
       frequencyPenalty: 2,
       presencePenalty: 2,
-      logprobs: true,
-      topLogprobs: 20,
-      maxTokens: 32_768,
+      logprobs: { topCount: 20 },
+      maxOutputTokens: 32_768,
       logitBias: { "1": 100 },
-      stop: ["a", "b", "c", "d"],
+      stopSequences: ["a", "b", "c", "d"],
       metadata: Object.fromEntries(Array.from({ length: 16 }, (_, index) => [`label-${index}`, "x".repeat(512)])),
     },
     upstream: { local: [hello] },
@@ -120,8 +120,8 @@ export const SERVING: readonly Scenario[] = [
       topP: 0,
       frequencyPenalty: -2,
       presencePenalty: -2,
-      maxTokens: 1,
-      n: 1,
+      maxOutputTokens: 1,
+      choiceCount: 1,
       logitBias: { "1": -100 },
     },
     upstream: { local: [hello] },
@@ -144,6 +144,20 @@ export const SERVING: readonly Scenario[] = [
     ask: { temperature: 1.5 },
     upstream: { alpha: [hello] },
     expected: { answer: { clamped: ["temperature 1.5>1"] } },
+  },
+  {
+    name: "lists an effort that was clamped to the nearest one that the model has",
+    ask: { reasoning: { amount: { case: "effort", value: ReasoningEffort.MAX } } },
+    upstream: { alpha: [hello] },
+    models: { alpha: { capabilities: { reasoning: "level", reasoning_efforts: ["low", "medium", "high"] } } },
+    expected: {
+      answer: {
+        clamped: {
+          http: ["reasoning_effort max>high"],
+          grpc: ["reasoning.effort REASONING_EFFORT_MAX>REASONING_EFFORT_HIGH"],
+        },
+      },
+    },
   },
   {
     name: "ignores an unknown field and lists it by its name",

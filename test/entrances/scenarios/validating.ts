@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { ImageSchema, Role } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
+import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
 import { type Ask, userSays, withUnknownField } from "./ask.ts";
 import type { ExpectedFailure, Scenario } from "./scenario.ts";
 
@@ -9,6 +10,8 @@ const labels = (count: number): Record<string, string> =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`label-${index}`, "x"]));
 
 const RESULT_ID = { http: "messages[1].tool_call_id", grpc: "messages[1].parts[0].tool_result.tool_call_id" };
+const CHOICES = { http: "n", grpc: "choice_count" };
+const MOST_TOKENS = { http: "max_tokens", grpc: "max_output_tokens" };
 const toolSays = (text: string, toolCallId?: string): NonNullable<Ask["messages"]>[number] => ({
   role: Role.TOOL,
   parts: [
@@ -44,17 +47,20 @@ const WRONG: readonly (readonly [what: string, param: NonNullable<ExpectedFailur
   ["a top_p above 1", "top_p", { topP: 1.01 }],
   ["a frequency_penalty above 2", "frequency_penalty", { frequencyPenalty: 2.01 }],
   ["a presence_penalty below -2", "presence_penalty", { presencePenalty: -2.01 }],
-  ["21 top_logprobs", "top_logprobs", { logprobs: true, topLogprobs: 21 }],
-  ["top_logprobs without logprobs", "top_logprobs", { topLogprobs: 1 }],
-  ["no choices", "n", { n: 0 }],
-  ["129 choices", "n", { n: 129 }],
-  ["two choices of a model that gives one", "n", { n: 2 }],
-  ["two choices of another model that gives one", "n", { model: "beta", n: 2 }],
+  [
+    "21 alternatives of each token",
+    { http: "top_logprobs", grpc: "logprobs.top_count" },
+    { logprobs: { topCount: 21 } },
+  ],
+  ["no choices", CHOICES, { choiceCount: 0 }],
+  ["129 choices", CHOICES, { choiceCount: 129 }],
+  ["two choices of a model that gives one", CHOICES, { choiceCount: 2 }],
+  ["two choices of another model that gives one", CHOICES, { model: "beta", choiceCount: 2 }],
   ["a logit_bias above 100", "logit_bias.1", { logitBias: { "1": 101 } }],
-  ["no max_tokens to speak of", "max_tokens", { maxTokens: 0 }],
-  ["more max_tokens than the model has", "max_tokens", { maxTokens: 1001 }],
-  ["five stop sequences", "stop", { stop: ["a", "b", "c", "d", "e"] }],
-  ["an empty stop sequence", "stop[0]", { stop: [""] }],
+  ["no max_output_tokens to speak of", MOST_TOKENS, { maxOutputTokens: 0 }],
+  ["more max_output_tokens than the model has", MOST_TOKENS, { maxOutputTokens: 1001 }],
+  ["five stop sequences", { http: "stop", grpc: "stop_sequences" }, { stopSequences: ["a", "b", "c", "d", "e"] }],
+  ["an empty stop sequence", { http: "stop[0]", grpc: "stop_sequences[0]" }, { stopSequences: [""] }],
   ["nine fallback models", "fallback_models", { fallbackModels: Array.from({ length: 9 }, () => "beta") }],
   ["17 labels", "metadata", { metadata: labels(17) }],
   ["a label longer than 512 characters", "metadata.note", { metadata: { note: "x".repeat(513) } }],
@@ -134,6 +140,22 @@ export const VALIDATING: readonly Scenario[] = [
     name: "refuses a strict request with a value that would be clamped",
     ask: { strict: true, temperature: 1.5 },
     expected: { failure: "invalid_request", param: "temperature", message: /strict/ },
+  },
+  {
+    name: "refuses a strict request with an effort that would be clamped",
+    ask: { strict: true, reasoning: { amount: { case: "effort", value: ReasoningEffort.MAX } } },
+    models: { alpha: { capabilities: { reasoning: "level", reasoning_efforts: ["low", "medium", "high"] } } },
+    expected: {
+      failure: "invalid_request",
+      param: { http: "reasoning_effort", grpc: "reasoning.effort" },
+      message: /strict/,
+    },
+  },
+  {
+    name: "refuses alternatives of each token without log probabilities",
+    at: "http",
+    http: { fields: { top_logprobs: 1 } },
+    expected: { failure: "invalid_request", param: "top_logprobs" },
   },
   {
     name: "refuses a strict request with an unknown field, by its name",

@@ -40,9 +40,11 @@ const recorded = readScenarios().flatMap(({ clientRequest }) => (clientRequest =
 const CONTRACT = toTree({
   model: "local/test",
   messages: [{ role: "ROLE_USER", parts: [{ text: "hi" }] }],
-  maxTokens: 100,
+  maxOutputTokens: 100,
   temperature: 0.5,
-  stop: ["a"],
+  stopSequences: ["a"],
+  logprobs: { topCount: 2 },
+  reasoning: { effort: "REASONING_EFFORT_LOW" },
   tools: [{ function: { name: "f", parametersJson: "{}" } }],
   metadata: { a: "b" },
   seed: "7",

@@ -100,7 +100,7 @@ function flawOfEnd(chunks: readonly CompletionChunk[]): string | undefined {
   } catch (reason) {
     return (reason as Error).message;
   }
-  return chunks.some(({ event }) => event.case === "finish") ? undefined : "a success without a finish";
+  return chunks.some(({ event }) => event.case === "choiceFinish") ? undefined : "a success without a finish";
 }
 
 /** Callers see an error in the reader as an upstream failure; its cause distinguishes them. */

@@ -105,8 +105,8 @@ export function drawRequest(chance: Chance, number: number): CompletionRequest {
     model: chance.percent(1) ? "nobody" : chance.pick(IDS),
     fallbackModels,
     messages: [create(MessageSchema, { role: Role.USER, parts })],
-    maxTokens: chance.between(1, 200),
-    user: String(number),
+    maxOutputTokens: chance.between(1, 200),
+    endUserId: String(number),
     strict: chance.percent(3),
   });
 }

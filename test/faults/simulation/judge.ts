@@ -253,7 +253,7 @@ function expectedOf(call: UpstreamRecord, journey: Journey): Expected {
   const isHeard = call.state === "ended" || (isStream && isLast) || (!call.isWhole && call.outlived);
   if (usage !== undefined && isHeard && (isLast || call.outlived))
     return priced(
-      { prompt: usage.promptTokens, completion: usage.completionTokens, cached: usage.cachedTokens ?? 0 },
+      { prompt: usage.inputTokens, completion: usage.outputTokens, cached: usage.cachedInputTokens ?? 0 },
       false,
     );
   const hasSpoken = call.batches > 0 && !call.isWhole;
@@ -263,7 +263,7 @@ function expectedOf(call: UpstreamRecord, journey: Journey): Expected {
   const said = Array.from({ length: chunks }, (_, index) => textOf(call.number, index)).join("").length / 4;
   const elapsedMs = (call.endedMs ?? 0) - call.startedMs;
   const generated = isServed ? 0 : Math.ceil((elapsedMs / 1000) * call.model.maxTokensPerSecond);
-  const completion = Math.min(Math.max(Math.ceil(said), generated), request.maxTokens ?? 0);
+  const completion = Math.min(Math.max(Math.ceil(said), generated), request.maxOutputTokens ?? 0);
   // Under a budget an uncounted prompt is booked with its upper bound, unless the answer was complete.
   const { record, accountLimits } = journey.key.grant;
   const hasBudget = [record.limits, accountLimits].some((limits) => limits.monthlyBudgetMicroUsd !== undefined);
@@ -282,5 +282,5 @@ function costOf(tokens: { prompt: number; completion: number; cached: number }, 
 }
 
 function sameUsage(one: Usage | undefined, other: Usage | undefined): boolean {
-  return one?.promptTokens === other?.promptTokens && one?.completionTokens === other?.completionTokens;
+  return one?.inputTokens === other?.inputTokens && one?.outputTokens === other?.outputTokens;
 }

@@ -59,8 +59,8 @@ export class Upstreams implements Provider {
   }
 
   /** The body is the completion's tag, which also determines what a model cannot accept. */
-  translate({ user, maxTokens }: CompletionRequest, { name }: UpstreamModel, mode: "whole" | "stream"): Translation {
-    const tag = user ?? "";
+  translate(request: CompletionRequest, { name }: UpstreamModel, mode: "whole" | "stream"): Translation {
+    const tag = request.endUserId ?? "";
     const number = Number(tag) + name.length + name.charCodeAt(1);
     if (number % 23 === 0) throw new Failure("invalid_request", "This model cannot take this.");
     const omitted = number % 7 === 0 ? [omission("seed", OmissionReason.UNSUPPORTED)] : [];
@@ -70,7 +70,7 @@ export class Upstreams implements Provider {
       omitted,
       clamped: [],
       streamed,
-      sent: { ...PLAINLY_SENT, textBytes: SENT_BYTES, maxTokens },
+      sent: { ...PLAINLY_SENT, textBytes: SENT_BYTES, maxTokens: request.maxOutputTokens },
     };
   }
 
@@ -165,11 +165,11 @@ export class Upstreams implements Provider {
     }
     if (isLast && script.ending === "well") call.writer.finish({ reason: FinishReason.STOP, native: "stop" }, chunks);
     if (call.batches === script.usageAfter) {
-      const promptTokens = this.#sky.chance.between(1, 20);
-      const completionTokens = this.#sky.chance.between(1, journey.request.maxTokens ?? 1);
-      const cachedTokens = this.#sky.chance.between(0, promptTokens);
-      const totalTokens = promptTokens + completionTokens;
-      call.usage = create(UsageSchema, { promptTokens, completionTokens, totalTokens, cachedTokens });
+      const inputTokens = this.#sky.chance.between(1, 20);
+      const outputTokens = this.#sky.chance.between(1, journey.request.maxOutputTokens ?? 1);
+      const cachedInputTokens = this.#sky.chance.between(0, inputTokens);
+      const totalTokens = inputTokens + outputTokens;
+      call.usage = create(UsageSchema, { inputTokens, outputTokens, totalTokens, cachedInputTokens });
       chunks.push(usageChunk(call.usage));
     }
     return chunks;

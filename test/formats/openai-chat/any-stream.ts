@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
-import { type CompletionChunk, FinishReason, LogprobsSchema } from "../../../gen/parley/v1/completion_pb.js";
-import { AnnotationSchema, AudioSchema, ImageSchema } from "../../../gen/parley/v1/message_pb.js";
+import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import { AudioSchema, CitationSchema, ImageSchema, type TokenLogprob, TokenLogprobSchema } from "../../../gen/parley/v1/message_pb.js";
 import { UsageSchema } from "../../../gen/parley/v1/usage_pb.js";
 import { ChoiceWriter, toPart, usageChunk } from "../../../src/core/chunks.ts";
 import { REPORT, startOf } from "./scenarios.ts";
@@ -16,9 +16,22 @@ export interface AnyStream {
 
 const words = fc.string({ unit: "binary", maxLength: 12 });
 const logprobs = fc.option(
-  words.map((token) => create(LogprobsSchema, { content: [{ token, logprob: -1 }] })),
+  words.map((token): TokenLogprob[] => [create(TokenLogprobSchema, { token, logprob: -1 })]),
   { nil: undefined, freq: 5 },
 );
+const citation = fc
+  .record(
+    {
+      source: fc.oneof(
+        fc.record({ case: fc.constant("url" as const), value: words }),
+        fc.record({ case: fc.constant("document" as const), value: fc.record({ documentIndex: fc.nat(3) }) }),
+      ),
+      title: words,
+      textRange: fc.record({ start: fc.nat(9), end: fc.nat(9) }),
+    },
+    { requiredKeys: ["title"] },
+  )
+  .map((value) => create(CitationSchema, value));
 
 /** Writes something of a choice. */
 type Step = (writer: ChoiceWriter, out: CompletionChunk[]) => void;
@@ -26,10 +39,10 @@ type Step = (writer: ChoiceWriter, out: CompletionChunk[]) => void;
 /** What a provider may say of one choice, in order: arguments of tool calls mixed with the rest. */
 const steps: fc.Arbitrary<Step[]> = fc.array(
   fc.oneof(
-    fc.record({ kind: fc.constantFrom("text", "reasoning", "refusal"), text: words }).map(
-      ({ kind, text }): Step =>
+    fc.record({ kind: fc.constantFrom("text", "reasoning", "refusal"), text: words, probable: logprobs }).map(
+      ({ kind, text, probable }): Step =>
         (writer, out) =>
-          writer.text(kind, text, out),
+          writer.text(kind, text, out, probable),
     ),
     fc.record({ kind: fc.constantFrom("text", "reasoning"), signature: words }).map(
       ({ kind, signature }): Step =>
@@ -40,10 +53,10 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
       const image = create(ImageSchema, { source: { case: "url", value: url } });
       return (writer, out) => writer.whole(toPart({ case: "image", value: image }), out);
     }),
-    words.map(
-      (title): Step =>
+    citation.map(
+      (cited): Step =>
         (writer, out) =>
-          writer.annotate(create(AnnotationSchema, { title }), out),
+          writer.cite(cited, out),
     ),
     words.map(
       (transcript): Step =>
@@ -54,7 +67,6 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
       .record({
         id: words,
         name: words,
-        arguments: words,
         custom: fc.boolean(),
         pieces: fc.array(words, { maxLength: 3 }),
       })
@@ -100,6 +112,6 @@ export const anyStream: fc.Arbitrary<AnyStream> = fc
       const open = queues.filter((queue) => queue.length > 0);
       mixed.push(open[order[at % order.length]! % open.length]!.shift()!);
     }
-    if (counted) mixed.push(usageChunk(create(UsageSchema, { promptTokens: 1, completionTokens: 2, totalTokens: 3 })));
+    if (counted) mixed.push(usageChunk(create(UsageSchema, { inputTokens: 1, outputTokens: 2, totalTokens: 3 })));
     return { chunks: [startOf(model), ...mixed, REPORT], choices: choices.length, counted };
   });

@@ -1,5 +1,6 @@
+import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { ImageDetail, type Message, Role } from "../../../gen/parley/v1/message_pb.js";
+import { CacheMarkSchema, ImageDetail, type Message, Role } from "../../../gen/parley/v1/message_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { readChatRequest } from "../../../src/formats/openai-chat/request.ts";
 
@@ -41,7 +42,7 @@ describe("a message is understood", () => {
     [
       "without content",
       assistant({ tool_calls: [call] }),
-      { parts: [{ kind: { case: "toolCall", value: { id: "c1", name: "f", arguments: "{}", custom: false } } }] },
+      { parts: [{ kind: { case: "toolCall", value: { id: "c1", name: "f", input: { case: "argumentsJson", value: "{}" } } } }] },
     ],
     [
       "in text parts",
@@ -72,7 +73,17 @@ describe("a message is understood", () => {
     [
       "with speech",
       user({ type: "input_audio", input_audio: { data: "aGk=", format: "wav" } }),
-      { parts: [{ kind: { case: "audio", value: { data: Buffer.from("hi"), format: "wav" } } }] },
+      { parts: [{ kind: { case: "audio", value: { data: Buffer.from("hi"), mediaType: "audio/wav" } } }] },
+    ],
+    [
+      "with an MP3",
+      user({ type: "input_audio", input_audio: { data: "aGk=", format: "mp3" } }),
+      { parts: [{ kind: { case: "audio", value: { mediaType: "audio/mpeg" } } }] },
+    ],
+    [
+      "with speech in another format",
+      user({ type: "input_audio", input_audio: { data: "aGk=", format: "flac" } }),
+      { parts: [{ kind: { case: "audio", value: { mediaType: "audio/flac" } } }] },
     ],
     [
       "with earlier speech",
@@ -111,7 +122,7 @@ describe("a message is understood", () => {
     [
       "with a custom call",
       assistant({ tool_calls: [{ id: "c1", type: "custom", custom: { name: "g", input: "raw" } }] }),
-      { parts: [{ kind: { value: { id: "c1", name: "g", arguments: "raw", custom: true } } }] },
+      { parts: [{ kind: { value: { id: "c1", name: "g", input: { case: "customInput", value: "raw" } } } }] },
     ],
     [
       "with a call's state",
@@ -163,12 +174,22 @@ describe("a message is understood", () => {
     [
       "with a cache mark",
       { role: "user", content: "x", cache_control: { type: "ephemeral" } },
-      { parts: [{ kind: { case: "text" }, cacheMark: { ttl: "" } }] },
+      { parts: [{ kind: { case: "text" }, cacheMark: create(CacheMarkSchema) }] },
     ],
     [
       "with a cache mark on a part",
       user({ type: "text", text: "x", cache_control: { type: "ephemeral", ttl: "1h" } }),
-      { parts: [{ cacheMark: { ttl: "1h" } }] },
+      { parts: [{ cacheMark: { ttl: { seconds: 3600n, nanos: 0 } } }] },
+    ],
+    [
+      "with a cache mark for five minutes",
+      { role: "user", content: "x", cache_control: { type: "ephemeral", ttl: "5m" } },
+      { parts: [{ cacheMark: { ttl: { seconds: 300n } } }] },
+    ],
+    [
+      "with a cache mark for seconds",
+      { role: "user", content: "x", cache_control: { type: "ephemeral", ttl: "300s" } },
+      { parts: [{ cacheMark: { ttl: { seconds: 300n } } }] },
     ],
   ])("%s", (_, message, expected) => {
     expect(read(message)).toMatchObject(expected);
@@ -232,6 +253,14 @@ describe("what is wrong with a message is named", () => {
     [{ role: "tool", content: "42", tool_call_id: 7 }, "messages[0].tool_call_id"],
     [assistant({ thinking_blocks: [{ type: "musing" }] }), "messages[0].thinking_blocks[0].type"],
     [assistant({ reasoning_content: 7 }), "messages[0].reasoning_content"],
+    [
+      { role: "user", content: "x", cache_control: { type: "ephemeral", ttl: "long" } },
+      "messages[0].cache_control.ttl",
+    ],
+    [
+      user({ type: "text", text: "a" }, { type: "text", text: "x", cache_control: { type: "ephemeral", ttl: "2d" } }),
+      "messages[0].content[1].cache_control.ttl",
+    ],
   ])("%j", (message, param) => {
     expect(failureOf(message)).toMatchObject({ code: "invalid_request", violations: [{ field: param }] });
   });

@@ -23,6 +23,7 @@ function failureOf(json: unknown): Failure {
 
 const tool = (more: object): object => ({ tools: [{ type: "function", function: { name: "f", ...more } }] });
 const custom = (more: object): object => ({ tools: [{ type: "custom", custom: { name: "g", ...more } }] });
+const effort = (value: ReasoningEffort): object => ({ amount: { case: "effort", value } });
 const schema = (more: object): object => ({
   response_format: { type: "json_schema", json_schema: { name: "s", ...more } },
 });
@@ -30,21 +31,22 @@ const schema = (more: object): object => ({
 describe("a field is understood", () => {
   it.each<[string, object, object]>([
     ["model", { model: "family/b" }, { model: "family/b" }],
-    ["max_tokens", { max_tokens: 5 }, { maxTokens: 5 }],
-    ["max_completion_tokens", { max_completion_tokens: 5 }, { maxTokens: 5 }],
-    ["max_completion_tokens before max_tokens", { max_tokens: 9, max_completion_tokens: 5 }, { maxTokens: 5 }],
-    ["max_tokens beside a null", { max_tokens: 9, max_completion_tokens: null }, { maxTokens: 9 }],
-    ["a whole number written as a float", { max_tokens: 5.0 }, { maxTokens: 5 }],
+    ["max_tokens", { max_tokens: 5 }, { maxOutputTokens: 5 }],
+    ["max_completion_tokens", { max_completion_tokens: 5 }, { maxOutputTokens: 5 }],
+    ["max_completion_tokens before max_tokens", { max_tokens: 9, max_completion_tokens: 5 }, { maxOutputTokens: 5 }],
+    ["max_tokens beside a null", { max_tokens: 9, max_completion_tokens: null }, { maxOutputTokens: 9 }],
+    ["a whole number written as a float", { max_tokens: 5.0 }, { maxOutputTokens: 5 }],
     ["temperature", { temperature: 0 }, { temperature: 0 }],
     ["top_p", { top_p: 0.5 }, { topP: 0.5 }],
-    ["n", { n: 2 }, { n: 2 }],
-    ["stop, one", { stop: "END" }, { stop: ["END"] }],
-    ["stop, several", { stop: ["a", "b"] }, { stop: ["a", "b"] }],
+    ["n", { n: 2 }, { choiceCount: 2 }],
+    ["stop, one", { stop: "END" }, { stopSequences: ["END"] }],
+    ["stop, several", { stop: ["a", "b"] }, { stopSequences: ["a", "b"] }],
     ["presence_penalty", { presence_penalty: -1 }, { presencePenalty: -1 }],
     ["frequency_penalty", { frequency_penalty: 1.5 }, { frequencyPenalty: 1.5 }],
     ["logit_bias", { logit_bias: { "50256": -100 } }, { logitBias: { "50256": -100 } }],
-    ["logprobs", { logprobs: true, top_logprobs: 3 }, { logprobs: true, topLogprobs: 3 }],
-    ["logprobs that are not wanted", { logprobs: false }, { logprobs: false }],
+    ["logprobs", { logprobs: true, top_logprobs: 3 }, { logprobs: { topCount: 3 } }],
+    ["logprobs without alternatives", { logprobs: true }, { logprobs: { topCount: 0 } }],
+    ["logprobs that are not wanted", { logprobs: false }, {}],
     ["seed", { seed: -7 }, { seed: -7n }],
     ["the largest seed that JSON can say", { seed: Number.MAX_SAFE_INTEGER }, { seed: 2n ** 53n - 1n }],
     ["fallback_models", { fallback_models: ["b", "c"] }, { fallbackModels: ["b", "c"] }],
@@ -76,7 +78,7 @@ describe("a field is understood", () => {
     ["service_tier", { service_tier: "flex" }, { serviceTier: "flex" }],
     ["prompt_cache_key", { prompt_cache_key: "k" }, { promptCacheKey: "k" }],
     ["safety_identifier", { safety_identifier: "s" }, { safetyIdentifier: "s" }],
-    ["user", { user: "u" }, { user: "u" }],
+    ["user", { user: "u" }, { endUserId: "u" }],
     ["moderation", { moderation: { model: "m" } }, { providerOptionsJson: { "openai.moderation": '{"model":"m"}' } }],
     ["web_search_options", { web_search_options: {} }, { providerOptionsJson: { "openai.web_search_options": "{}" } }],
     [
@@ -113,7 +115,7 @@ describe("a field is understood", () => {
     [
       "a tool's cache mark",
       { tools: [{ type: "function", function: { name: "f" }, cache_control: { type: "ephemeral", ttl: "1h" } }] },
-      { tools: [{ cacheMark: { ttl: "1h" } }] },
+      { tools: [{ cacheMark: { ttl: { seconds: 3600n, nanos: 0 } } }] },
     ],
     ["a custom tool", custom({}), { tools: [{ kind: { case: "custom", value: { name: "g", formatJson: "" } } }] }],
     [
@@ -170,16 +172,21 @@ describe("a field is understood", () => {
       schema({ description: "d", schema: { type: "object" }, strict: true }),
       { responseFormat: { format: { value: { description: "d", schemaJson: '{"type":"object"}', strict: true } } } },
     ],
-    ["reasoning_effort none", { reasoning_effort: "none" }, { reasoningEffort: ReasoningEffort.NONE }],
-    ["reasoning_effort minimal", { reasoning_effort: "minimal" }, { reasoningEffort: ReasoningEffort.MINIMAL }],
-    ["reasoning_effort low", { reasoning_effort: "low" }, { reasoningEffort: ReasoningEffort.LOW }],
-    ["reasoning_effort medium", { reasoning_effort: "medium" }, { reasoningEffort: ReasoningEffort.MEDIUM }],
-    ["reasoning_effort high", { reasoning_effort: "high" }, { reasoningEffort: ReasoningEffort.HIGH }],
-    ["reasoning_effort xhigh", { reasoning_effort: "xhigh" }, { reasoningEffort: ReasoningEffort.XHIGH }],
-    ["reasoning_effort max", { reasoning_effort: "max" }, { reasoningEffort: ReasoningEffort.MAX }],
+    ["reasoning_effort none", { reasoning_effort: "none" }, { reasoning: effort(ReasoningEffort.NONE) }],
+    ["reasoning_effort minimal", { reasoning_effort: "minimal" }, { reasoning: effort(ReasoningEffort.MINIMAL) }],
+    ["reasoning_effort low", { reasoning_effort: "low" }, { reasoning: effort(ReasoningEffort.LOW) }],
+    ["reasoning_effort medium", { reasoning_effort: "medium" }, { reasoning: effort(ReasoningEffort.MEDIUM) }],
+    ["reasoning_effort high", { reasoning_effort: "high" }, { reasoning: effort(ReasoningEffort.HIGH) }],
+    ["reasoning_effort xhigh", { reasoning_effort: "xhigh" }, { reasoning: effort(ReasoningEffort.XHIGH) }],
+    ["reasoning_effort max", { reasoning_effort: "max" }, { reasoning: effort(ReasoningEffort.MAX) }],
   ])("%s", (_, more, expected) => {
     expect(requestOf(more)).toMatchObject(expected);
     expect(read(more).unrecognized).toEqual([]);
+  });
+
+  it.each([{}, { logprobs: false }, { reasoning_effort: null }])("and nothing else is: %j", (more) => {
+    const { logprobs, reasoning } = requestOf(more);
+    expect([logprobs, reasoning]).toEqual([undefined, undefined]);
   });
 
   it.each([
@@ -294,6 +301,21 @@ describe("a wrong type is refused and named", () => {
     expect(failure.message).toMatch(new RegExp(`^${param.replaceAll(/[.[\]]/g, "\\$&")}: .`));
   });
 
+  it.each([{}, { logprobs: false }, { logprobs: null }])("and so are alternatives without log probabilities: %j", (more) => {
+    const failure = failureOf({ ...MINIMAL, ...more, top_logprobs: 2 });
+    expect(failure.violations).toEqual([{ field: "top_logprobs", description: "needs logprobs to be true" }]);
+  });
+
+  it.each(["5 minutes", "1d", "-5m", "m", "5", "1.5h", "1H", "9999999s"])(
+    "and so is a cache mark's time of %j",
+    (ttl) => {
+      const tools = [{ type: "function", function: { name: "f" }, cache_control: { type: "ephemeral", ttl } }];
+      expect(failureOf({ ...MINIMAL, tools }).violations).toEqual([
+        { field: "tools[0].cache_control.ttl", description: "must be a time such as 5m or 1h" },
+      ]);
+    },
+  );
+
   it.each(["model", "messages"])("and so is a missing %s", (field) => {
     expect(failureOf({ ...MINIMAL, [field]: undefined }).param).toBe(field);
   });
@@ -309,6 +331,21 @@ describe("a wrong type is refused and named", () => {
     const failure = failureOf({ ...MINIMAL, user: { secret: "s3cret" }, temperature: "s3cret" });
     expect(JSON.stringify([failure.message, failure.violations])).not.toContain("s3cret");
   });
+});
+
+it.each([
+  ["max_output_tokens", "max_tokens"],
+  ["stop_sequences", "stop"],
+  ["stop_sequences[1]", "stop[1]"],
+  ["choice_count", "n"],
+  ["end_user_id", "user"],
+  ["logprobs", "logprobs"],
+  ["logprobs.top_count", "top_logprobs"],
+  ["reasoning.effort", "reasoning_effort"],
+  ["reasoning.max_tokens", "reasoning_effort"],
+  ["temperature", "temperature"],
+])("the contract's %s is %s to a caller of this format", (path, name) => {
+  expect(read({}).nameOf(path)).toBe(name);
 });
 
 describe("unknown fields", () => {

@@ -1,10 +1,11 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { type ChoiceSchema, CompletionSchema, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import { ModelSchema, ModelStage } from "../../../gen/parley/v1/model_pb.js";
 import { OmissionReason } from "../../../gen/parley/v1/report_pb.js";
 import type { UsageSchema } from "../../../gen/parley/v1/usage_pb.js";
 import { omission } from "../../../src/core/provider-options.ts";
-import { toChatCompletion } from "../../../src/formats/openai-chat/response.ts";
+import { toChatCompletion, toModelObject } from "../../../src/formats/openai-chat/response.ts";
 import { answerOf, comparable, type Scenario, scenariosWith } from "./scenarios.ts";
 import { toAttemptMessage } from "../../../src/core/attempt.ts";
 import { attemptOf } from "../../support/attempt.ts";
@@ -44,6 +45,20 @@ function written(
 const messageOf = (message: MessageInitShape<typeof ChoiceSchema>["message"]): unknown =>
   (written({ ...(message && { message }) })["choices"] as { message: unknown }[])[0]!.message;
 const text = (value: string) => ({ kind: { case: "text" as const, value } });
+const argumentsJson = (value: string) => ({ case: "argumentsJson" as const, value });
+const customInput = (value: string) => ({ case: "customInput" as const, value });
+const page = (more: object = {}) => ({ source: { case: "url" as const, value: "https://a" }, title: "A", ...more });
+const citing = (content: string, annotations: readonly (readonly [number, number])[]): object => ({
+  role: "assistant",
+  content,
+  refusal: null,
+  ...(annotations.length > 0 && {
+    annotations: annotations.map(([start, end]) => ({
+      type: "url_citation",
+      url_citation: { url: "https://a", title: "A", start_index: start, end_index: end },
+    })),
+  }),
+});
 
 describe("a message", () => {
   it.each([
@@ -58,8 +73,8 @@ describe("a message", () => {
       "that calls tools has no content, and custom tools have their own shape",
       {
         parts: [
-          { kind: { case: "toolCall" as const, value: { id: "c0", name: "f", arguments: "{}" } }, signature: "s" },
-          { kind: { case: "toolCall" as const, value: { id: "c1", name: "g", arguments: "raw", custom: true } } },
+          { kind: { case: "toolCall" as const, value: { id: "c0", name: "f", input: argumentsJson("{}") } }, signature: "s" },
+          { kind: { case: "toolCall" as const, value: { id: "c1", name: "g", input: customInput("raw") } } },
         ],
       },
       {
@@ -115,20 +130,41 @@ describe("a message", () => {
     ],
     [
       "that cites has annotations",
+      { parts: [text("b"), { ...text("a"), citations: [page({ textRange: { start: 0, end: 1 } })] }] },
+      citing("ba", [[1, 2]]),
+    ],
+    [
+      "that cites has annotations that count code points",
       {
         parts: [
-          text("b"),
-          { ...text("a"), annotations: [{ url: "https://a", title: "A", startIndex: 0, endIndex: 1 }] },
+          text("🎉"),
+          {
+            ...text("🎉a🎉b"),
+            citations: [page({ textRange: { start: 1, end: 3 } }), page({ textRange: { start: 3, end: 4 } })],
+          },
         ],
       },
+      citing("🎉🎉a🎉b", [
+        [2, 4],
+        [4, 5],
+      ]),
+    ],
+    [
+      "that cites without a range cites with the whole part",
+      { parts: [text("🎉"), { ...text("a🎉"), citations: [page()] }, text("after")] },
+      citing("🎉a🎉after", [[1, 3]]),
+    ],
+    [
+      "that cites a document has no annotations, which the format has only for pages",
       {
-        role: "assistant",
-        content: "ba",
-        refusal: null,
-        annotations: [
-          { type: "url_citation", url_citation: { url: "https://a", title: "A", start_index: 1, end_index: 2 } },
+        parts: [
+          {
+            ...text("a"),
+            citations: [{ source: { case: "document" as const, value: { documentIndex: 0, end: 1 } }, title: "A" }],
+          },
         ],
       },
+      citing("a", []),
     ],
     [
       "that reasoned has the text, and blocks only where there is state to send back",
@@ -168,8 +204,7 @@ describe("a choice", () => {
   it("has its log probabilities, with bytes as numbers", () => {
     const top = [{ token: "b", logprob: -1 }];
     const { choices } = written({
-      message: {},
-      logprobs: { content: [{ token: "a", logprob: -0.5, bytes: Buffer.from("a"), top }] },
+      message: { parts: [{ ...text("a"), logprobs: [{ token: "a", logprob: -0.5, bytes: Buffer.from("a"), top }] }] },
     });
     expect(choices).toMatchObject([
       {
@@ -184,13 +219,22 @@ describe("a choice", () => {
   });
 });
 
+it("log probabilities of all parts are in two lists: of texts, and of refusals", () => {
+  const probable = (token: string) => [{ token, logprob: -1 }];
+  const refusal = { kind: { case: "refusal" as const, value: "c" }, logprobs: probable("c") };
+  const parts = [{ ...text("a"), logprobs: probable("a") }, refusal, { ...text("b"), logprobs: probable("b") }];
+  expect(written({ message: { parts } })["choices"]).toMatchObject([
+    { logprobs: { content: [{ token: "a" }, { token: "b" }], refusal: [{ token: "c" }] } },
+  ]);
+});
+
 describe("usage", () => {
   it("is left out when nothing was counted", () => {
     expect(written({ message: {} })).not.toHaveProperty("usage");
   });
 
   it("has the details that were counted, cached and reasoning tokens always", () => {
-    const few = written({ message: {} }, { promptTokens: 3, completionTokens: 2, totalTokens: 5 });
+    const few = written({ message: {} }, { inputTokens: 3, outputTokens: 2, totalTokens: 5 });
     expect(few["usage"]).toEqual({
       prompt_tokens: 3,
       completion_tokens: 2,
@@ -201,13 +245,13 @@ describe("usage", () => {
     const all = written(
       { message: {} },
       {
-        cachedTokens: 1,
-        cacheWriteTokens: 2,
-        promptAudioTokens: 3,
-        promptImageTokens: 4,
-        reasoningTokens: 5,
-        completionAudioTokens: 6,
-        completionImageTokens: 7,
+        cachedInputTokens: 1,
+        cacheWriteInputTokens: 2,
+        audioInputTokens: 3,
+        imageInputTokens: 4,
+        reasoningOutputTokens: 5,
+        audioOutputTokens: 6,
+        imageOutputTokens: 7,
         acceptedPredictionTokens: 8,
         rejectedPredictionTokens: 9,
       },
@@ -225,6 +269,9 @@ describe("usage", () => {
   });
 });
 
+const number = (value: number) => ({ kind: { case: "numberValue" as const, value } });
+const word = (value: string) => ({ kind: { case: "stringValue" as const, value } });
+
 it("the parley object says how the answer came about", () => {
   const completion = create(CompletionSchema, {
     report: {
@@ -233,7 +280,12 @@ it("the parley object says how the answer came about", () => {
         attemptOf({ model: "b", upstreamStatus: 200, startMs: 4, durationMs: 12 }),
       ].map(toAttemptMessage),
       omitted: [omission("seed", OmissionReason.UNSUPPORTED)],
-      clamped: [{ field: "temperature", requested: 1.5, sent: 1 }],
+      clamped: [
+        { field: "temperature", requested: number(1.5), sent: number(1) },
+        { field: "reasoning.effort", requested: word("REASONING_EFFORT_XHIGH"), sent: word("REASONING_EFFORT_HIGH") },
+        { field: "messages[0].parts[0].cache_mark.ttl", requested: word("600s"), sent: word("3600s") },
+        { field: "tools[0].cache_mark.ttl", requested: word("7200s"), sent: word("300s") },
+      ],
       costMicroUsd: 1_250n,
     },
   });
@@ -251,8 +303,22 @@ it("the parley object says how the answer came about", () => {
         { model: "b", outcome: "served", upstream_status: 200, reason: "", start_ms: 4, duration_ms: 12 },
       ],
       omitted: ["seed"],
-      clamped: [{ field: "temperature", requested: 1.5, sent: 1 }],
+      clamped: [
+        { field: "temperature", requested: 1.5, sent: 1 },
+        { field: "reasoning.effort", requested: "xhigh", sent: "high" },
+        { field: "messages[0].parts[0].cache_mark.ttl", requested: "10m", sent: "1h" },
+        { field: "tools[0].cache_mark.ttl", requested: "2h", sent: "5m" },
+      ],
       cost_usd: 0.00125,
     },
   });
+});
+
+it.each([
+  [ModelStage.PREVIEW, true],
+  [ModelStage.STABLE, false],
+  [ModelStage.DEPRECATED, false],
+  [ModelStage.UNSPECIFIED, false],
+])("a model of the stage %s is a preview: %s", (stage, preview) => {
+  expect(toModelObject(create(ModelSchema, { id: "a", stage }))).toMatchObject({ id: "a", preview });
 });

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type CompletionChunk, CompletionChunkSchema, FinishReason, type PartDelta, PartDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
-import { AnnotationSchema, AudioSchema, ImageSchema } from "../../../gen/parley/v1/message_pb.js";
+import { AudioSchema, CitationSchema, ImageSchema, TokenLogprobSchema } from "../../../gen/parley/v1/message_pb.js";
 import { AttemptOutcome, OmissionReason } from "../../../gen/parley/v1/report_pb.js";
 import { ChoiceWriter, deltaChunk, finishChunk, toPart } from "../../../src/core/chunks.ts";
 import { omission } from "../../../src/core/provider-options.ts";
@@ -217,12 +217,12 @@ describe("the framing of events", () => {
     const contents: CompletionChunk[] = [];
     const writer = new ChoiceWriter(0);
     writer.text("text", text, contents);
-    writer.annotate(create(AnnotationSchema, { url: text, title: text }), contents);
+    writer.cite(create(CitationSchema, { source: { case: "url", value: text }, title: text }), contents);
     writer.sign("text", text, contents);
     writer.text("reasoning", text, contents);
     writer.sign("reasoning", text, contents);
     writer.text("refusal", text, contents);
-    writer.beginCall({ id: text, name: text, arguments: text }, text, contents);
+    writer.arguments(writer.beginCall({ id: text, name: text }, text, contents), text, contents);
     const image = create(ImageSchema, { source: { case: "url", value: text } });
     writer.whole(toPart({ case: "image", value: image }, text), contents);
     writer.audio(create(AudioSchema, { id: text, transcript: text }), contents);
@@ -238,15 +238,79 @@ describe("the framing of events", () => {
     });
     const stream = write([startOf(text), ...contents, report], true);
     const events = readStream(stream);
-    expect(events).toHaveLength(11);
+    expect(events).toHaveLength(12);
     expect(stream).not.toMatch(/[\0\r]|\n\n\n|data: *\n/);
     expect(events[1]!.choices[0]!.delta.content).toBe(text);
   });
 });
 
+describe("a citation", () => {
+  /** Annotations of a stream. */
+  const annotationsOf = (run: (writer: ChoiceWriter, out: CompletionChunk[]) => void): unknown[] => {
+    const out: CompletionChunk[] = [];
+    const writer = new ChoiceWriter(0);
+    run(writer, out);
+    writer.finish({ reason: FinishReason.STOP, native: "stop" }, out);
+    return deltasOf(readStream(write([startOf("a"), ...out, REPORT])), 0).flatMap(
+      (delta) => (delta as { annotations?: unknown[] }).annotations ?? [],
+    );
+  };
+  const page = (range?: { start: number; end: number }) =>
+    create(CitationSchema, {
+      source: { case: "url", value: "https://a" },
+      title: "A",
+      ...(range && { textRange: range }),
+    });
+  const at = (start: number, end: number) => ({
+    type: "url_citation",
+    url_citation: { url: "https://a", title: "A", start_index: start, end_index: end },
+  });
+
+  it("counts code points, after all texts before its part", () => {
+    const annotations = annotationsOf((writer, out) => {
+      writer.text("text", "a🎉", out);
+      writer.text("reasoning", "🎉", out);
+      // The first half of a character, then the second.
+      writer.text("text", "\ud83c", out);
+      writer.text("text", "\udf89b", out);
+      writer.cite(page({ start: 1, end: 2 }), out);
+    });
+    expect(annotations).toEqual([at(3, 4)]);
+  });
+
+  it("without a range is of its part so far", () => {
+    const annotations = annotationsOf((writer, out) => {
+      writer.text("text", "one 🎉", out);
+      writer.sign("text", "s", out);
+      writer.text("text", "🎉 two", out);
+      writer.cite(page(), out);
+      writer.text("text", ", three", out);
+    });
+    expect(annotations).toEqual([at(5, 10)]);
+  });
+
+  it("of a document is left out, which the format cannot say", () => {
+    const annotations = annotationsOf((writer, out) => {
+      writer.text("text", "one", out);
+      writer.cite(create(CitationSchema, { source: { case: "document", value: { documentIndex: 0 } } }), out);
+      writer.cite(create(CitationSchema, { title: "A" }), out);
+    });
+    expect(annotations).toEqual([]);
+  });
+});
+
+it.each([
+  ["text", { content: [{ token: "hi" }], refusal: null }],
+  ["refusal", { content: null, refusal: [{ token: "hi" }] }],
+] as const)("log probabilities of a %s are in their own list", (kind, expected) => {
+  const token = create(TokenLogprobSchema, { token: "hi", logprob: -0.5 });
+  const events = readStream(write([startOf("a"), deltaChunk(0, 0, { case: kind, value: "hi" }, [token]), REPORT]));
+  expect(events[1]!.choices[0]!.logprobs).toMatchObject(expected);
+});
+
 it("a delta without content is not written, and begins no choice twice", () => {
   const empty = create(CompletionChunkSchema, { event: { case: "partDelta", value: create(PartDeltaSchema) } });
-  const events = readStream(write([startOf("a"), empty, empty, finishChunk(0, FinishReason.STOP, ""), REPORT]));
+  const events = readStream(write([startOf("a"), empty, empty, finishChunk(0, { reason: FinishReason.STOP, native: "" }), REPORT]));
   expect(events.map((event) => event.choices[0]!.delta)).toEqual([{ role: "assistant", content: "" }, {}]);
 });
 
@@ -255,13 +319,13 @@ it("an ID is escaped in every event", () => {
     event: { case: "start", value: { id: 'a"},\n\\b', createTime: { seconds: 1n } } },
   });
   const delta = deltaChunk(0, 0, { case: "text", value: "Hi" });
-  const events = readStream(write([start, delta, finishChunk(0, FinishReason.STOP, "stop"), REPORT], true));
+  const events = readStream(write([start, delta, finishChunk(0, { reason: FinishReason.STOP, native: "stop" }), REPORT], true));
   expect(events.map(({ id }) => id)).toEqual(events.map(() => 'a"},\n\\b'));
 });
 
 it("nothing is written before there is something to say", () => {
   const writer = new ChunkWriter({ includeUsage: false, nameOf });
   expect(writer.write([startOf("a")])).toBe("");
-  expect(writer.write([finishChunk(0, FinishReason.STOP, "stop")])).toBe("");
+  expect(writer.write([finishChunk(0, { reason: FinishReason.STOP, native: "stop" })])).toBe("");
   expect(writer.ended).toBe(false);
 });

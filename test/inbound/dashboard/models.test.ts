@@ -3,6 +3,8 @@ import { Code } from "@connectrpc/connect";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BreakerState } from "../../../gen/parley/console/v1/model_pb.js";
+import { ModelStage } from "../../../gen/parley/v1/model_pb.js";
+import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { somebody } from "../../support/core-ports.ts";
 import { errorOf } from "./errors.ts";
@@ -45,22 +47,32 @@ describe("models", () => {
     await site.signedUp("ada");
     const bob = await site.signedUp("bob");
     const price = toPrice({ input: 5_000_000, output: 25_000_000, cachedInput: 500_000, image: 120_000_000 });
-    site.models[0] = { ...site.models[0]!, price, preview: true };
+    site.models[0] = { ...site.models[0]!, price, stage: "deprecated" };
     const { models } = await bob.model.list({});
     expect(models.map(({ id }) => id)).toEqual(["words", "pictures"]);
     expect(models[0]).toMatchObject({
       description: "The model words",
       provider: "scripted",
-      preview: true,
+      stage: ModelStage.DEPRECATED,
       inputModalities: [Modality.TEXT, Modality.IMAGE],
       outputModalities: [Modality.TEXT],
       contextWindow: 128_000,
       maxOutputTokens: 8_000,
-      price: { inputMicroUsd: 5_000_000n, outputMicroUsd: 25_000_000n, imageMicroUsd: 120_000_000n },
-      capabilities: { tools: true, jsonSchema: true, reasoning: true, reasoningEfforts: ["low", "medium", "high"] },
+      price: {
+        inputMicroUsdPerMtok: 5_000_000n,
+        outputMicroUsdPerMtok: 25_000_000n,
+        imageOutputMicroUsdPerMtok: 120_000_000n,
+      },
+      capabilities: {
+        tools: true,
+        jsonSchema: true,
+        reasoning: true,
+        reasoningEfforts: [ReasoningEffort.LOW, ReasoningEffort.MEDIUM, ReasoningEffort.HIGH],
+      },
       breaker: { state: BreakerState.CLOSED },
       attempts: 0n,
     });
+    expect(models[1]).toMatchObject({ stage: ModelStage.STABLE });
     expect(models[1]?.price).toBeUndefined();
   });
 
@@ -123,7 +135,7 @@ describe("upstream models", () => {
     expect(upstreams[0]?.lastFailures).toHaveLength(2);
     expect(upstreams[0]?.lastFailures[0]).toMatchObject({
       outcome: "upstream_unavailable",
-      upstreamStatus: 503,
+      httpStatusCode: 503,
       reason: "The upstream provider is <b>unavailable</b>.",
       requestId: "req_1",
       completionId: "chatcmpl-1",

@@ -2,7 +2,6 @@ import { create, equals, toJson } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { CompletionChunkSchema, CompletionRequestSchema, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { ImageSchema, type Part, ReasoningSchema, ToolCallSchema } from "../../../gen/parley/v1/message_pb.js";
-import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
 import { addChunk, type Answer, NOTHING } from "../../../web/playground/answer.ts";
 import { toChatJson } from "../../../web/playground/chat-json.ts";
 import { type Draft, EMPTY_DRAFT } from "../../../web/playground/draft.ts";
@@ -19,7 +18,7 @@ const HELLO: Turn = { id: 1, role: "user", text: "Hello", pictures: [] };
 const PNG = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3]);
 
 const IMAGE = create(ImageSchema, { source: { case: "data", value: PNG }, mediaType: "image/png" });
-const CALL = create(ToolCallSchema, { id: "call_1", name: "get_weather", arguments: '{"city":"Rome"}' });
+const CALL = create(ToolCallSchema, { id: "call_1", name: "get_weather", input: { case: "argumentsJson", value: '{"city":"Rome"}' } });
 const PARTS: readonly Part[] = [
   toPart({ case: "reasoning", value: create(ReasoningSchema, { text: "Hm." }) }, "b"),
   toPart({ case: "text", value: "Let" }, "d"),
@@ -57,12 +56,12 @@ const CONVERSATION: readonly Turn[] = [
 const CHOSEN: Draft["parameters"] = {
   temperature: "0.5",
   top_p: ".9",
-  max_tokens: "50",
+  max_output_tokens: "50",
   seed: "-7",
   frequency_penalty: "-1.5",
   presence_penalty: "+2",
-  stop: "END\n\n two words ",
-  reasoning_effort: "high",
+  stop_sequences: "END\n\n two words ",
+  "reasoning.effort": "high",
   verbosity: "low",
   tool_choice: "required",
   response_format: "json_schema",
@@ -90,18 +89,18 @@ describe("the request of the playground", () => {
   });
 
   it("leaves to the model what was left alone", () => {
-    const blank = { temperature: " ", stop: "\n", tool_choice: "auto", response_format: "" };
+    const blank = { temperature: " ", stop_sequences: "\n", tool_choice: "auto", response_format: "" };
     expect(toRequest({ ...DRAFT, system: " ", parameters: blank, tools: "\n" }, [HELLO])).toEqual(
       toRequest(DRAFT, [HELLO]),
     );
-    expect(toRequest(DRAFT, [HELLO]).reasoningEffort).toBe(ReasoningEffort.UNSPECIFIED);
+    expect(toRequest(DRAFT, [HELLO]).reasoning).toBeUndefined();
   });
 
   it.each<[Partial<Draft>, string]>([
     [{ parameters: { temperature: "hot" } }, "must be a number"],
     [{ parameters: { temperature: "1e999" } }, "must be a number"],
-    [{ parameters: { max_tokens: "1.5" } }, "must be a whole number"],
-    [{ parameters: { max_tokens: "99999999999" } }, "is too large"],
+    [{ parameters: { max_output_tokens: "1.5" } }, "must be a whole number"],
+    [{ parameters: { max_output_tokens: "99999999999" } }, "is too large"],
     [{ parameters: { response_format: "json_schema" } }, "must be a JSON schema"],
     [{ tools: "[" }, "is not JSON"],
     [{ tools: '[\n{},\n{"a" 1}]' }, "is not JSON from line 3 on"],
@@ -147,9 +146,9 @@ describe("an answer", () => {
     writer.text("text", "one ", chunks);
     writer.text("text", "two", chunks);
     writer.whole(toPart({ case: "image", value: IMAGE }, "c"), chunks);
-    const first = writer.beginCall({ id: "a", name: "f", arguments: "" }, "early", chunks);
+    const first = writer.beginCall({ id: "a", name: "f" }, "early", chunks);
     writer.arguments(first, "{", chunks);
-    const second = writer.beginCall({ id: "b", name: "g", arguments: "" }, "", chunks);
+    const second = writer.beginCall({ id: "b", name: "g" }, "", chunks);
     writer.arguments(second, "{}", chunks);
     writer.arguments(first, "}", chunks);
     writer.endCall(second, chunks, "late");
@@ -161,8 +160,8 @@ describe("an answer", () => {
       reasoning: "Hm",
       text: "one two",
       calls: [
-        { id: "a", name: "f", arguments: "{}" },
-        { id: "b", name: "g", arguments: "{}" },
+        { id: "a", name: "f", input: { case: "argumentsJson", value: "{}" } },
+        { id: "b", name: "g", input: { case: "argumentsJson", value: "{}" } },
       ],
       finish: { finishReason: FinishReason.TOOL_CALLS },
     });

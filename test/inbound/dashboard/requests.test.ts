@@ -80,7 +80,7 @@ describe("the list of requests", () => {
           {
             model: "m",
             outcome: AttemptOutcome.SERVED,
-            upstreamStatus: 200,
+            httpStatusCode: 200,
             message: "Said.",
             duration: { nanos: 3_000_000 },
           },

@@ -30,13 +30,13 @@ describe("a chunk on the wire", () => {
 
   it("with anything else is what the library writes", () => {
     const text = { case: "text", value: "a" } as const;
-    const likely = create(PartDeltaSchema, { content: text, logprobs: { content: [{ token: "a", logprob: -1 }] } });
+    const likely = create(PartDeltaSchema, { content: text, logprobs: [{ token: "a", logprob: -1 }] });
     const unknown = create(PartDeltaSchema, { content: text });
     unknown.$unknown = [{ no: 77, wireType: 0, data: new Uint8Array([1]) }];
     const chunks = [
       deltaChunk(0, 3, { case: "reasoning", value: "a" }),
       deltaChunk(0, 3, { case: undefined }),
-      finishChunk(0, 1, "STOP"),
+      finishChunk(0, { reason: 1, native: "STOP", details: { "gemini.safety_ratings": "[]" } }),
       ...[likely, unknown].map((value) => create(CompletionChunkSchema, { event: { case: "partDelta", value } })),
     ];
     for (const chunk of chunks) expect(ours(chunk)).toEqual(usual(chunk));

@@ -22,9 +22,9 @@ export const say = (text: string, signature = ""): JsonValue => answer({ text, s
 /** A model's turn. */
 export const answer = (...parts: JsonValue[]): JsonValue => ({ role: "ROLE_ASSISTANT", parts });
 
-/** A call of a function `f`. */
+/** A call of a function `f`, unless it says otherwise. */
 export const call = (id: string, { signature = "", ...more }: Fields = {}): JsonValue => ({
-  toolCall: { id, name: "f", arguments: "{}", ...more },
+  toolCall: { id, name: "f", ...("customInput" in more ? {} : { argumentsJson: "{}" }), ...more },
   signature,
 });
 
@@ -49,6 +49,7 @@ export interface Body {
   readonly tools?: readonly { readonly functionDeclarations: readonly unknown[] }[];
   readonly toolConfig?: unknown;
   readonly generationConfig?: Readonly<Record<string, unknown>>;
+  readonly safetySettings?: unknown;
   readonly serviceTier?: string;
 }
 

@@ -42,7 +42,7 @@ const WHOLE_KINDS: ReadonlySet<string | undefined> = new Set(["image", "toolCall
 export function outlineOf(chunks: readonly CompletionChunk[]): string[] {
   return chunks.flatMap(({ event }) => {
     if (event.case === "partStart") return [event.value.part?.kind.case ?? ""].filter((kind) => WHOLE_KINDS.has(kind));
-    if (event.case === "partDelta") return [event.value.content.case ?? ""].filter((kind) => kind !== "arguments");
+    if (event.case === "partDelta") return [event.value.content.case ?? ""].filter((kind) => kind !== "argumentsJson");
     return event.case === "partFinish" ? [] : [event.case ?? ""];
   });
 }

@@ -24,18 +24,18 @@ export function gistOf({ choices, usage }: Answer): Gist {
     reasoning: message.parts.map(({ kind }) => (kind.case === "reasoning" ? kind.value.text : "")).join(""),
     refusal: message.parts.map(({ kind }) => (kind.case === "refusal" ? kind.value : "")).join(""),
     calls: message.parts.flatMap(({ kind }) =>
-      kind.case === "toolCall" ? [`${minted(kind.value.id)} ${kind.value.name} ${kind.value.arguments}`] : [],
+      kind.case === "toolCall" ? [`${minted(kind.value.id)} ${kind.value.name} ${kind.value.input.value}`] : [],
     ),
     signatures: ["text", "image", "toolCall"].flatMap((owner) =>
       message.parts.flatMap(({ kind, signature }) => (kind.case === owner && signature !== "" ? [signature] : [])),
     ),
     finish: [FinishReason[choice!.finishReason].toLowerCase(), choice!.nativeFinishReason],
     usage: [
-      usage?.promptTokens,
-      usage?.completionTokens,
+      usage?.inputTokens,
+      usage?.outputTokens,
       usage?.totalTokens,
-      usage?.cachedTokens,
-      usage?.reasoningTokens,
+      usage?.cachedInputTokens,
+      usage?.reasoningOutputTokens,
     ],
   };
 }

@@ -61,13 +61,13 @@ describe("messages", () => {
     ["12345678901234567890", { arguments: "12345678901234567890" }],
     ['{"a":1}', { a: 1 }],
   ])("trap 45: arguments %j become an object", (text, args) => {
-    const [, turn] = contents(ask("a"), answer(call("x", { arguments: text })), result("x", "1"));
+    const [, turn] = contents(ask("a"), answer(call("x", { argumentsJson: text })), result("x", "1"));
     expect(turn?.parts[0]).toMatchObject({ functionCall: { args } });
   });
 
   it("trap 46: keeps the digits of large numbers in arguments, results and schemas", () => {
     const digits = '{"id":9223372036854775807}';
-    const messages = [ask("a"), answer(call("x", { arguments: digits })), result("x", digits)];
+    const messages = [ask("a"), answer(call("x", { argumentsJson: digits })), result("x", digits)];
     const schema = '{"maximum":9223372036854775807}';
     const text = translate({ messages, tools: [{ function: { name: "f", parametersJson: schema } }] }).body;
     expect(text.toString().match(/:9223372036854775807\b/g)).toHaveLength(3);
@@ -80,10 +80,10 @@ describe("messages", () => {
     }
   });
 
-  it("trap 47: a speaker's name has no place there and is listed", () => {
+  it("trap 47: a speaker's name, which is a hint, has no place there", () => {
     const translation = translate({ messages: [{ role: "ROLE_USER", name: "Ann", parts: [{ text: "hi" }] }] });
     expect(translation.body.toString()).toBe('{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}');
-    expect(omittedOf(translation)).toEqual(["messages[0].name"]);
+    expect(omittedOf(translation)).toEqual([]);
   });
 
   it("trap 48: believes a picture's bytes rather than its declared type", () => {
@@ -161,7 +161,7 @@ describe("messages", () => {
     ["a file of no type", [{ role: "ROLE_USER", parts: [{ file: { data: "AAAA" } }] }], "messages[0].parts[0]"],
     [
       "an unknown recording",
-      [{ role: "ROLE_USER", parts: [{ audio: { data: "AAAA", format: "xyz" } }] }],
+      [{ role: "ROLE_USER", parts: [{ audio: { data: "AAAA", mediaType: "audio/xyz" } }] }],
       "messages[0].parts[0]",
     ],
     [
@@ -179,7 +179,7 @@ describe("messages", () => {
       [ask("a"), answer(call("x")), result("x", [{ audio: { data: "AA==" } }])],
       "messages[2].parts[0].tool_result.parts[0]",
     ],
-    ["a custom call", [ask("a"), answer(call("x", { custom: true })), result("x", "1")], "messages[1].parts[0]"],
+    ["a custom call", [ask("a"), answer(call("x", { customInput: "a" })), result("x", "1")], "messages[1].parts[0]"],
     [
       "a call without a result (trap 43)",
       [ask("a"), answer(call("x"), call("y")), result("x", "1")],
@@ -201,7 +201,7 @@ describe("messages", () => {
   it("refuses pictures and recordings for a model that only reads", () => {
     const reader = flash({}, { inputModalities: new Set() });
     const image = { role: "ROLE_USER", parts: [{ image: { data: PNG } }] };
-    const audio = { role: "ROLE_USER", parts: [{ audio: { data: "AA==", format: "wav" } }] };
+    const audio = { role: "ROLE_USER", parts: [{ audio: { data: "AA==", mediaType: "audio/wav" } }] };
     expect(() => translate({ messages: [image] }, reader)).toThrow("takes no pictures");
     expect(() => translate({ messages: [audio] }, reader)).toThrow("takes no recordings");
   });

@@ -33,7 +33,7 @@ const FLASH: Omit<UpstreamModel, "capabilities"> = {
   contextWindow: 1_000_000,
   maxOutputTokens: 65_536,
   defaultMaxTokens: 8192,
-  inputModalities: new Set([Modality.TEXT, Modality.IMAGE, Modality.AUDIO]),
+  inputModalities: new Set([Modality.TEXT, Modality.IMAGE, Modality.AUDIO, Modality.VIDEO]),
   outputModalities: new Set([Modality.TEXT]),
 };
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { omittedOf } from "../omissions.ts";
+import { clampsOf, omittedOf } from "../omissions.ts";
 import type { UpstreamModel } from "../../../src/core/provider.ts";
 import { PNG, F, body, config, pictures, translate, type Fields } from "./ask.ts";
 import { flash, older, painter } from "./model.ts";
@@ -8,38 +8,34 @@ describe("parameters", () => {
   it("trap 57: what has no counterpart is left out and listed", () => {
     const { omitted, body: text } = translate({
       logitBias: { 5: 1 },
-      logprobs: true,
-      topLogprobs: 2,
-      user: "u",
+      logprobs: { topCount: 2 },
+      endUserId: "u",
       safetyIdentifier: "s",
-      metadata: { a: "b" },
       store: true,
       verbosity: "VERBOSITY_LOW",
       prediction: "p",
-      promptCacheKey: "k",
       serviceTier: "scale",
       providerOptionsJson: { "openai.web_search_options": "{}" },
-      imageOptions: { aspectRatio: "1:1", size: "1K" },
+      imageOptions: { aspectRatio: "1:1", size: "1K", mask: { data: PNG } },
       tools: [F],
       parallelToolCalls: false,
       messages: [{ role: "ROLE_USER", parts: [{ text: "a" }, { image: { data: PNG, detail: "IMAGE_DETAIL_HIGH" } }] }],
     });
     expect(omittedOf({ omitted }).toSorted()).toEqual([
+      "end_user_id",
       "image_options.aspect_ratio",
+      "image_options.mask",
       "image_options.size",
       "logit_bias",
       "logprobs",
+      "logprobs.top_count",
       "messages[0].parts[1].image.detail",
-      "metadata",
       "parallel_tool_calls",
       "prediction",
-      "prompt_cache_key",
       "provider_options_json.openai.web_search_options",
       "safety_identifier",
       "service_tier",
       "store",
-      "top_logprobs",
-      "user",
       "verbosity",
     ]);
     expect(Object.keys(JSON.parse(text.toString()) as object)).toEqual(["contents", "tools"]);
@@ -47,9 +43,12 @@ describe("parameters", () => {
 
   it("what changes nothing is neither sent nor listed", () => {
     const nothing = {
-      n: 1,
+      choiceCount: 1,
       store: false,
-      logprobs: false,
+      // Hints.
+      metadata: { a: "b" },
+      promptCacheKey: "k",
+      sessionId: "s",
       serviceTier: "auto",
       verbosity: "VERBOSITY_MEDIUM",
       parallelToolCalls: true,
@@ -100,18 +99,18 @@ describe("parameters", () => {
     ["a long seed", { seed: "4294967297" }, flash(), { seed: 1 }, []],
     [
       "log probabilities it takes",
-      { logprobs: true, topLogprobs: 3 },
+      { logprobs: { topCount: 3 } },
       flash({ logprobs: true }),
       { responseLogprobs: true, logprobs: 3 },
       [],
     ],
-    ["several choices", { n: 2 }, flash({ multipleChoices: true }), { candidateCount: 2 }, []],
+    ["several choices", { choiceCount: 2 }, flash({ multipleChoices: true }), { candidateCount: 2 }, []],
     [
       "reasoning without any",
-      { reasoningEffort: "REASONING_EFFORT_LOW" },
+      { reasoning: { effort: "REASONING_EFFORT_LOW" } },
       flash({ reasoning: "none" }),
       undefined,
-      ["reasoning_effort"],
+      ["reasoning.effort"],
     ],
   ])("%s: as the model takes it", (_, fields, model, expected, omitted) => {
     expect(config(fields, model)).toEqual(expected);
@@ -119,18 +118,18 @@ describe("parameters", () => {
   });
 
   it("trap 58 and 60: values beyond the model's range are moved into it and listed", () => {
-    const { body: text, clamped } = translate({ temperature: 1.4, maxTokens: 100_000 }, flash({ maxTemperature: 1 }));
+    const { body: text, clamped } = translate({ temperature: 1.4, maxOutputTokens: 100_000 }, flash({ maxTemperature: 1 }));
     expect(JSON.parse(text.toString())).toMatchObject({
       generationConfig: { temperature: 1, maxOutputTokens: 65_536 },
     });
-    expect(clamped).toMatchObject([
+    expect(clampsOf({ clamped })).toEqual([
       { field: "temperature", requested: 1.4, sent: 1 },
-      { field: "max_tokens", requested: 100_000, sent: 65_536 },
+      { field: "max_output_tokens", requested: 100_000, sent: 65_536 },
     ]);
   });
 
   it("trap 54: more than one choice is refused where there is only one", () => {
-    expect(() => translate({ n: 2 })).toThrow("n: must be 1 for this model");
+    expect(() => translate({ choiceCount: 2 })).toThrow("choice_count: must be 1 for this model");
   });
 
   it.each([
@@ -144,10 +143,12 @@ describe("parameters", () => {
 
 describe("reasoning", () => {
   const think = (effort: string, model: UpstreamModel): unknown =>
-    config({ reasoningEffort: `REASONING_EFFORT_${effort}` }, model);
+    config({ reasoning: { effort: `REASONING_EFFORT_${effort}` } }, model);
 
   it.each([
     ["NONE", ["low", "high"], "LOW"],
+    ["NONE", ["none", "high"], "NONE"],
+    ["LOW", ["low", "high"], "LOW"],
     ["MINIMAL", ["minimal", "low"], "MINIMAL"],
     ["MINIMAL", ["low", "medium"], "LOW"],
     ["MEDIUM", ["low", "high"], "HIGH"],
@@ -155,7 +156,13 @@ describe("reasoning", () => {
     ["MAX", ["low", "medium", "high"], "HIGH"],
   ])("effort %s on levels %j is %s", (effort, reasoningEfforts, thinkingLevel) => {
     const shown = effort === "NONE" ? {} : { includeThoughts: true };
-    expect(think(effort, flash({ reasoningEfforts }))).toEqual({ thinkingConfig: { thinkingLevel, ...shown } });
+    const model = flash({ reasoningEfforts });
+    expect(think(effort, model)).toEqual({ thinkingConfig: { thinkingLevel, ...shown } });
+    const requested = `REASONING_EFFORT_${effort}`;
+    const sent = `REASONING_EFFORT_${thinkingLevel}`;
+    const translation = translate({ reasoning: { effort: requested } }, model);
+    expect(clampsOf(translation)).toEqual(sent === requested ? [] : [{ field: "reasoning.effort", requested, sent }]);
+    expect(omittedOf(translation)).toEqual([]);
   });
 
   it.each([
@@ -167,25 +174,28 @@ describe("reasoning", () => {
     ["HIGH", false, 24_576],
     ["MAX", false, 32_768],
   ])("effort %s, can be disabled %s, is a budget of %i tokens", (effort, reasoningCanBeDisabled, thinkingBudget) => {
-    expect(think(effort, older({ reasoningCanBeDisabled }))).toMatchObject({ thinkingConfig: { thinkingBudget } });
+    const model = older({ reasoningCanBeDisabled });
+    expect(think(effort, model)).toMatchObject({ thinkingConfig: { thinkingBudget } });
+    const translation = translate({ reasoning: { effort: `REASONING_EFFORT_${effort}` } }, model);
+    expect(clampsOf(translation)).toEqual([]);
+    expect(omittedOf(translation)).toEqual(thinkingBudget === 128 ? ["reasoning.effort"] : []);
   });
 
   it.each([
     [3000, 3000, []],
-    [90_000, 24_576, [{ field: "reasoning_max_tokens", requested: 90_000, sent: 24_576 }]],
-  ])("%i tokens are a budget of %i", (reasoningMaxTokens, thinkingBudget, clamped) => {
+    [90_000, 24_576, [{ field: "reasoning.max_tokens", requested: 90_000, sent: 24_576 }]],
+  ])("%i tokens are a budget of %i", (maxTokens, thinkingBudget, clamped) => {
     const model = older({ reasoningBudget: [0, 24_576] });
-    expect(config({ reasoningMaxTokens }, model)).toEqual({
-      thinkingConfig: { thinkingBudget, includeThoughts: true },
-    });
-    expect(translate({ reasoningMaxTokens }, model).clamped).toMatchObject(clamped);
-    expect(omittedOf(translate({ reasoningMaxTokens }, flash()))).toEqual(["reasoning_max_tokens"]);
+    const reasoning = { maxTokens };
+    expect(config({ reasoning }, model)).toEqual({ thinkingConfig: { thinkingBudget, includeThoughts: true } });
+    expect(clampsOf(translate({ reasoning }, model))).toEqual(clamped);
+    expect(omittedOf(translate({ reasoning }, flash()))).toEqual(["reasoning.max_tokens"]);
   });
 
   it("trap 61: a small limit on a model that thinks by itself leaves room for the answer", () => {
-    expect(config({ maxTokens: 100 })).toEqual({ maxOutputTokens: 100, thinkingConfig: { thinkingLevel: "LOW" } });
-    expect(config({ maxTokens: 4096 })).toEqual({ maxOutputTokens: 4096 });
-    expect(config({ maxTokens: 100 }, flash({ reasoningByDefault: false }))).toEqual({ maxOutputTokens: 100 });
+    expect(config({ maxOutputTokens: 100 })).toEqual({ maxOutputTokens: 100, thinkingConfig: { thinkingLevel: "LOW" } });
+    expect(config({ maxOutputTokens: 4096 })).toEqual({ maxOutputTokens: 4096 });
+    expect(config({ maxOutputTokens: 100 }, flash({ reasoningByDefault: false }))).toEqual({ maxOutputTokens: 100 });
   });
 });
 

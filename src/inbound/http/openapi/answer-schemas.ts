@@ -140,6 +140,8 @@ export const attempt = z
   })
   .describe("One call of an upstream model, or the decision not to make it.");
 
+const clampedValue = z.union([z.number(), z.string()]);
+
 export const parley = z
   .object({
     attempts: z
@@ -152,11 +154,11 @@ export const parley = z
       .array(
         z.object({
           field: text("The field."),
-          requested: z.number().describe("The value of the request."),
-          sent: z.number().describe("The value that was sent."),
+          requested: clampedValue.describe("The value of the request."),
+          sent: clampedValue.describe("The value that was sent."),
         }),
       )
-      .describe("Request fields whose value was moved into the provider’s range."),
+      .describe("Request fields whose value was changed into one that the provider has."),
     cost_usd: z.number().min(0).optional().describe("What it cost, in US dollars. Absent without prices or usage."),
   })
   .describe("Attempts, omitted fields and cost: what no field of the OpenAI format can say.");

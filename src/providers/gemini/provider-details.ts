@@ -1,0 +1,40 @@
+import { type Json, object } from "../wire/json.ts";
+
+/** Fields of a candidate by their names in `Choice.provider_details_json`. */
+const FIELDS = {
+  "gemini.grounding_metadata": "groundingMetadata",
+  "gemini.safety_ratings": "safetyRatings",
+  "gemini.citation_metadata": "citationMetadata",
+  "gemini.url_context_metadata": "urlContextMetadata",
+} as const;
+
+const ENTRIES = Object.entries(FIELDS);
+
+/** Largest JSON text of a detail. A larger one is dropped. */
+const MAX_DETAIL_BYTES = 256 * 1024;
+
+/** Collects what the provider says of a candidate beside its content. */
+export class ProviderDetails {
+  /** By name. */
+  readonly #values = new Map<string, unknown>();
+
+  /** Adds the details in one piece of a candidate. A later value replaces an earlier one, unless it is empty. */
+  add(candidate: Json): void {
+    for (const [name, field] of ENTRIES) {
+      const value = candidate[field];
+      if (value === undefined || value === null || Object.keys(value).length === 0) continue;
+      this.#values.set(name, value);
+    }
+  }
+
+  /** The details as JSON texts by name, and the grounding unless it was dropped. */
+  read(): { readonly details: Record<string, string>; readonly grounding: Json } {
+    const details: Record<string, string> = {};
+    for (const [name, value] of this.#values) {
+      const json = JSON.stringify(value);
+      if (Buffer.byteLength(json) <= MAX_DETAIL_BYTES) details[name] = json;
+      else this.#values.delete(name);
+    }
+    return { details, grounding: object(this.#values.get("gemini.grounding_metadata")) };
+  }
+}

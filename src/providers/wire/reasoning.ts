@@ -1,0 +1,34 @@
+import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
+import type { TranslationLog } from "./translation.ts";
+
+/** All efforts, lowest first, in the words of `Capabilities.reasoningEfforts`: the values of `ReasoningEffort` from 1 on. */
+export const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
+
+export type Effort = (typeof EFFORTS)[number];
+
+/** The requested amount of reasoning: at most one of them. */
+export interface RequestedReasoning {
+  readonly effort: Effort | undefined;
+  readonly maxTokens: number | undefined;
+}
+
+/** Reads `reasoning`. */
+export function readReasoning({ reasoning }: CompletionRequest): RequestedReasoning {
+  const amount = reasoning?.amount;
+  return {
+    effort: amount?.case === "effort" ? EFFORTS[amount.value - 1] : undefined,
+    maxTokens: amount?.case === "maxTokens" ? amount.value : undefined,
+  };
+}
+
+/** Returns `sent`, and logs it if it differs from the requested effort. */
+export function clampEffort(requested: Effort, sent: Effort, log: TranslationLog): Effort {
+  const inJson = (effort: Effort): string => `REASONING_EFFORT_${effort.toUpperCase()}`;
+  log.clamp("reasoning.effort", inJson(requested), inJson(sent));
+  return sent;
+}
+
+/** How many levels lie between two efforts. */
+export function effortDistance(a: Effort, b: Effort): number {
+  return Math.abs(EFFORTS.indexOf(a) - EFFORTS.indexOf(b));
+}
