@@ -196,6 +196,7 @@ export const ABLE: Capabilities = {
   midConversationSystem: true,
   imageUrls: true,
   imageOptions: true,
+  embeddingDimensions: true,
   maxTokensField: "max_tokens",
   contentParts: true,
   streamUsage: true,

@@ -51,6 +51,7 @@ async function openCore(answers: Answers, port = 0) {
       create: noted(answers.create ?? unscripted),
       stream: noted(answers.stream ?? unscripted),
     },
+    embedder: { create: noted(answers.embed ?? unscripted) },
     models: {
       list: async () => [],
       get: async () => {
