@@ -91,16 +91,24 @@ const NAMES = [
 ] as const satisfies readonly (keyof CoreLimits)[];
 
 /**
- * The `Authorization` header of a request, or its equivalent for clients that send the key in `x-api-key`. Undefined without
- * both.
+ * The `Authorization` header of a request, or its equivalent for clients that send the key in `x-api-key`, `x-goog-api-key` or, as
+ * clients of Gemini may, in the parameter `key` of the query. Undefined without a key. Throws `unauthenticated` for different keys.
  */
-export function authorizationOf(headers: {
-  readonly authorization?: string | undefined;
-  readonly "x-api-key"?: string | readonly string[] | undefined;
-}): string | undefined {
-  const { authorization, "x-api-key": key } = headers;
-  return authorization ?? (typeof key === "string" && key !== "" ? `Bearer ${key}` : undefined);
+export function authorizationOf(
+  headers: Readonly<Record<string, string | readonly string[] | undefined>>,
+  query: URLSearchParams,
+): string | undefined {
+  const { authorization } = headers;
+  const others = [headers["x-api-key"], headers["x-goog-api-key"], query.get("key")].filter(isKey);
+  const keys = new Set(others);
+  if (keys.size === 0) return typeof authorization === "string" ? authorization : undefined;
+  const bearer = typeof authorization === "string" ? bearerToken(authorization) : undefined;
+  if (bearer !== undefined) keys.add(bearer);
+  if (keys.size > 1) throw new Failure("unauthenticated", "The request has two different API keys. Send one of them.");
+  return `Bearer ${others[0]}`;
 }
+
+const isKey = (value: unknown): value is string => typeof value === "string" && value !== "";
 
 /** The token of an `Authorization: Bearer …` header; undefined when there is none. The scheme's case does not matter. */
 export function bearerToken(authorization: string | undefined): string | undefined {

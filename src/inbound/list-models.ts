@@ -1,5 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import { type ListModelsRequest, type ListModelsResponse, ListModelsResponseSchema, type Model } from "../../gen/parley/v1/model_pb.js";
+import {
+  type ListModelsRequest,
+  type ListModelsResponse,
+  ListModelsResponseSchema,
+  type Model,
+} from "../../gen/parley/v1/model_pb.js";
 import { invalidField } from "../core/failure.ts";
 
 /** Models of a page at most. */

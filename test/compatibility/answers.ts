@@ -3,7 +3,7 @@ import { TimestampSchema, ValueSchema } from "@bufbuild/protobuf/wkt";
 import { CompletionChunkSchema, CompletionSchema, CompletionStartSchema } from "../../gen/parley/v1/completion_pb.js";
 import { ClampSchema, OmissionSchema, ReportSchema } from "../../gen/parley/v1/report_pb.js";
 import type { Dialect } from "../../src/config/dialects.ts";
-import type { NameOf } from "../../src/formats/openai-chat/field-names.ts";
+import type { NameOf } from "../../src/formats/format.ts";
 import { toChatCompletion } from "../../src/formats/openai-chat/response.ts";
 import { toAttemptMessage } from "../../src/core/attempt.ts";
 import { ChunkWriter } from "../../src/formats/openai-chat/stream.ts";

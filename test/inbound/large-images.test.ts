@@ -4,7 +4,12 @@ import { Code, ConnectError, createClient, type Client, type Transport } from "@
 import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
-import { CompletionChunkSchema, type CompletionRequest, CompletionRequestSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import {
+  CompletionChunkSchema,
+  type CompletionRequest,
+  CompletionRequestSchema,
+  CompletionService,
+} from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { encode } from "../../src/inbound/grpc/definition.ts";

@@ -12,7 +12,12 @@ function received(...fields: number[]) {
   if (part.kind.case === "image") part.kind.value.$unknown = [unknown(102)];
   const message = create(MessageSchema, { role: Role.USER, parts: [part] });
   message.$unknown = [unknown(101)];
-  const request = create(CompletionRequestSchema, { model: "a", messages: [message], tools: [{}], stopSequences: ["x"] });
+  const request = create(CompletionRequestSchema, {
+    model: "a",
+    messages: [message],
+    tools: [{}],
+    stopSequences: ["x"],
+  });
   request.$unknown = fields.map(unknown);
   return fromBinary(CompletionRequestSchema, toBinary(CompletionRequestSchema, request));
 }

@@ -1,6 +1,6 @@
 import { Client, credentials } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { toModelList } from "../../src/formats/openai-chat/response.ts";
+import { toModelList } from "../../src/formats/openai-chat/models.ts";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
 import {
   askGrpc,

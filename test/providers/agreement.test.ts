@@ -64,7 +64,7 @@ describe.each(DIALECTS)("what every dialect lists alike: %s", (dialect) => {
       "an effort for a model that always reasons and was asked not to",
       { reasoning_effort: "none" },
       { reasoning: "budget", reasoning_by_default: true, reasoning_can_be_disabled: false },
-      ["reasoning_effort"],
+      ["reasoning.effort"],
     ],
     [
       "the speaker of a tool's result",
@@ -139,7 +139,7 @@ describe("an earlier answer, for a server of the OpenAI dialect", () => {
 
 it("an effort is listed for a model of Gemini's dialect that knows no levels", () => {
   const condition = { reasoning: "level", reasoning_efforts: [] };
-  expect(omittedOf(translate("gemini", { reasoning_effort: "high" }, condition))).toEqual(["reasoning_effort"]);
+  expect(omittedOf(translate("gemini", { reasoning_effort: "high" }, condition))).toEqual(["reasoning.effort"]);
 });
 
 it("what an answer's JSON is for reaches the model in both dialects that take only a schema", () => {

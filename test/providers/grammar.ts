@@ -3,17 +3,47 @@ import type { Part } from "../../gen/parley/v1/message_pb.js";
 
 /** Kinds of deltas by the kind of their part. The other kinds have none. */
 const DELTAS: Readonly<Record<string, readonly string[]>> = {
-  text: ["text", "annotation"],
+  text: ["text", "citation"],
   reasoning: ["reasoning"],
   refusal: ["refusal"],
-  toolCall: ["arguments"],
+  argumentsJson: ["argumentsJson"],
+  customInput: ["customInput"],
   native: ["nativeJson"],
   audio: ["audio"],
 };
 
+/** Kinds of parts whose tokens may have log probabilities. */
+const WITH_LOGPROBS: ReadonlySet<string> = new Set(["text", "refusal"]);
+
+/** The kind of a part; of a tool call, the kind of its input. */
+function kindOf(part: Part | undefined): string | undefined {
+  return part?.kind.case === "toolCall" ? part.kind.value.input.case : part?.kind.case;
+}
+
+/** What the beginning of a part has of what deltas carry. Images are whole within a process. */
+function contentOf({ kind, citations, logprobs }: Part): unknown[] {
+  const rest = [...citations, ...logprobs];
+  switch (kind.case) {
+    case "text":
+    case "refusal":
+      return [kind.value, ...rest];
+    case "reasoning":
+      return [kind.value.text, ...rest];
+    case "toolCall":
+      return [kind.value.input.value, ...rest];
+    case "native":
+      return [kind.value.json, ...rest];
+    case "audio":
+      return [kind.value.transcript, kind.value.id, ...kind.value.data, ...rest];
+    default:
+      return rest;
+  }
+}
+
 /** State of one choice. */
 interface ChoiceState {
-  readonly open: Map<number, Part["kind"]["case"]>;
+  /** The kind of each unfinished part, see `kindOf`. */
+  readonly open: Map<number, string>;
   parts: number;
   isFinished: boolean;
 }
@@ -21,7 +51,7 @@ interface ChoiceState {
 /**
  * Throws unless the chunks are a provider's part of the grammar of `CompletionService.Stream`: for each part one start, its
  * deltas and one finish; then the finish of the choice; at most one usage, at the end. Parts are numbered in the order of
- * their start, and only tool calls overlap.
+ * their start, only tool calls overlap, and a part begins without the content that deltas carry.
  */
 export function checkGrammar(chunks: readonly CompletionChunk[]): void {
   const choices = new Map<number, ChoiceState>();
@@ -37,19 +67,22 @@ export function checkGrammar(chunks: readonly CompletionChunk[]): void {
         const { choiceIndex, partIndex, part } = event.value;
         const { open, parts } = stateOf(choiceIndex);
         demand(partIndex === parts, `part ${partIndex} starts after ${parts} parts`);
-        const kind = part?.kind.case;
-        const others = [...open.values()].filter((other) => other !== "toolCall");
+        const kind = kindOf(part);
+        const others = [...open.values()].filter((other) => other !== "argumentsJson" && other !== "customInput");
         demand(kind !== undefined && others.length === 0, `a ${kind} starts inside ${others.join()}`);
+        const content = contentOf(part!).filter((each) => each !== "");
+        demand(content.length === 0, `a ${kind} starts with ${JSON.stringify(content)}`);
         choices.get(choiceIndex)!.parts++;
-        open.set(partIndex, kind);
+        open.set(partIndex, kind!);
         break;
       }
       case "partDelta": {
-        const { choiceIndex, partIndex, content } = event.value;
+        const { choiceIndex, partIndex, content, logprobs } = event.value;
         const kind = stateOf(choiceIndex).open.get(partIndex);
         const isFit = kind !== undefined && content.case !== undefined && DELTAS[kind]?.includes(content.case);
         demand(isFit === true, `${content.case} for part ${partIndex}, which is ${kind}`);
         demand(content.value !== "", `an empty ${content.case}`);
+        demand(logprobs.length === 0 || WITH_LOGPROBS.has(content.case!), `probabilities of ${content.case}`);
         break;
       }
       case "partFinish": {
@@ -57,7 +90,7 @@ export function checkGrammar(chunks: readonly CompletionChunk[]): void {
         demand(stateOf(choiceIndex).open.delete(partIndex), `part ${partIndex} finishes unopened`);
         break;
       }
-      case "finish": {
+      case "choiceFinish": {
         const state = stateOf(event.value.choiceIndex);
         demand(state.open.size === 0, "the choice finishes before its parts");
         state.isFinished = true;

@@ -141,24 +141,28 @@ describe("citations of an Anthropic answer", () => {
     { type: "content_block_location", ...passage, start_block_index: 0, end_block_index: 1 },
     found,
     { type: "of a later version" },
+    { ...found, url: null },
   ];
-  const document = { documentIndex: 1 };
+  const $typeName = "parley.v1.Citation";
+  const documentOf = (unit: DocumentUnit, start: number, end: number): object => {
+    const value = { $typeName: "parley.v1.DocumentRange", documentIndex: 1, unit, start, end };
+    return { $typeName, source: { case: "document", value }, title: "Tides", citedText: "Twice." };
+  };
   const expected = [
-    { url: "", title: "Tides", citedText: "Twice.", document: { ...document, unit: CHARACTERS, start: 3, end: 9 } },
-    { document: { ...document, unit: PAGES, start: 1, end: 2 } },
-    { document: { ...document, unit: BLOCKS, start: 0, end: 1 } },
-    { url: "https://example.com/", title: "Tides", citedText: "Two.", endIndex: 0 },
+    documentOf(CHARACTERS, 3, 9),
+    documentOf(PAGES, 1, 2),
+    documentOf(BLOCKS, 0, 1),
+    { $typeName, source: { case: "url", value: "https://example.com/" }, title: "Tides", citedText: "Two." },
   ];
 
-  it("are annotations of the text that they belong to", () => {
+  it("are citations of all of the text that they belong to", () => {
     const content = [
       { type: "text", text: "It is so: " },
       { type: "text", text: "twice a day.", citations },
     ];
     const answer = { type: "message", role: "assistant", content, stop_reason: "end_turn", usage: {} };
     const { parts } = readAnthropic(answer).choices[0]!.message!;
-    expect(parts.map(({ annotations }) => annotations.length)).toEqual([0, 4]);
-    expect(parts[1]!.annotations).toMatchObject(expected);
+    expect(parts.map((part) => part.citations)).toEqual([[], expected]);
   });
 
   it("are the same in a stream, and none without a text", () => {
@@ -186,7 +190,7 @@ describe("citations of an Anthropic answer", () => {
     for (const event of events) stream.read({ event: "", data: JSON.stringify(event) }, chunks);
     const { parts } = fold(chunks).choices[0]!.message!;
     expect(parts.map(({ kind }) => kind.value)).toEqual(["twice a day."]);
-    expect(parts[0]!.annotations).toMatchObject(expected);
+    expect(parts[0]!.citations).toEqual(expected);
   });
 
   it.each(NAMES)("are asked for with the document, by a provider that can: %s", (name) => {
@@ -232,7 +236,7 @@ describe("JSON in a conversation", () => {
   it("of tool results is sent as text to Gemini beyond the size limits of a request", () => {
     const messages: MessageInit[] = [{ role: Role.USER, parts: [text("Go.")] }];
     for (const values of [60_000, 60_000, 10]) {
-      const toolCall = { id: "1", name: "f", arguments: "{}" };
+      const toolCall = { id: "1", name: "f", input: { case: "argumentsJson", value: "{}" } } as const;
       const toolResult = { toolCallId: "1", parts: [text(objectOf(values))] };
       messages.push({ role: Role.ASSISTANT, parts: [{ kind: { case: "toolCall", value: toolCall } }] });
       messages.push({ role: Role.TOOL, parts: [{ kind: { case: "toolResult", value: toolResult } }] });
@@ -258,7 +262,7 @@ describe("JSON in a conversation", () => {
       { type: "tool_result", tool_use_id: "1", content: null },
       { type: "text", text: {} },
     ];
-    const marked = { ...text("x"), cacheMark: { ttl: "1h" } };
+    const marked = { ...text("x"), cacheMark: { ttl: { seconds: 3600n } } };
     const { body } = translate("anthropic", {
       messages: [
         { role: Role.USER, parts: [marked, native("anthropic", strange[0]!)] },

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import type { Audio, Citation, Image, TokenLogprob, TopLogprob } from "../../../gen/parley/v1/message_pb.js";
 import { toJson } from "@bufbuild/protobuf";
@@ -6,35 +5,9 @@ import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { type Attempt, fromAttemptMessage } from "../../core/attempt.ts";
-import { type Base64, EncodedSource } from "../../encoding/base64.ts";
-import type { NameOf } from "./field-names.ts";
-
-/** JSON as text, or as buffers where it has long strings. */
-export type JsonText = string | readonly Buffer[];
-
-/**
- * Keeps long strings out of a JSON text while it is built: they need no escaping, and images of several megabytes are not
- * copied.
- */
-export class HeldStrings {
-  readonly #held: Base64[] = [];
-  /** Random marker that no text can contain by chance. */
-  #mark = "";
-
-  /** Stores a string; returns its placeholder. */
-  hold(text: Base64): string {
-    this.#mark ||= randomUUID();
-    return `${this.#mark}-${this.#held.push(text) - 1};`;
-  }
-
-  /** Replaces the placeholders in a text by their strings. */
-  putBack(text: string): JsonText {
-    if (this.#held.length === 0) return text;
-    // Odd parts are numbers of strings.
-    const parts = text.split(new RegExp(`${this.#mark}-(\\d+);`));
-    return parts.flatMap((part, at) => (at % 2 === 0 ? Buffer.from(part) : this.#held[Number(part)]!.pieces));
-  }
-}
+import { EncodedSource } from "../../encoding/base64.ts";
+import type { NameOf } from "../format.ts";
+import type { HeldStrings } from "../held-strings.ts";
 
 /*
  * Parts of an answer in the OpenAI format, the same for whole answers and streams.

@@ -1,8 +1,5 @@
 import { type Message, type Part, Role } from "../../../gen/parley/v1/message_pb.js";
-import { Failure } from "../../core/failure.ts";
-
-/** Converts the path of a request field from the contract's names to those of the OpenAI format. */
-export type NameOf = (path: string) => string;
+import type { NameOf } from "../format.ts";
 
 /** Lists of an OpenAI message, by the kind of part; all other parts are in `content`. */
 const LISTS: Readonly<Partial<Record<NonNullable<Part["kind"]["case"]>, string>>> = {
@@ -68,15 +65,4 @@ function toPlace([, message, part]: RegExpExecArray, kinds: readonly Part["kind"
   const isSameList = (other: Part["kind"]["case"]): boolean =>
     other === kind || (list === undefined && other !== undefined && LISTS[other] === undefined && other !== "refusal");
   return `${before}.${list ?? "content"}[${kinds.slice(0, index).filter(isSameList).length}]`;
-}
-
-/** A failure whose fields have the caller's names, in its message too. */
-export function renameFields(failure: Failure, nameOf: NameOf): Failure {
-  const [first] = failure.violations;
-  if (first === undefined) return failure;
-  const violations = failure.violations.map(({ field, description }) => ({ field: nameOf(field), description }));
-  const message = failure.message.startsWith(`${first.field}: `)
-    ? violations[0]!.field + failure.message.slice(first.field.length)
-    : failure.message;
-  return failure.with({ violations, message });
 }

@@ -1,5 +1,17 @@
 import { create } from "@bufbuild/protobuf";
-import { AudioSchema, type CacheMark, CacheMarkSchema, FileSchema, type Image, ImageDetail, ImageSchema, type Message, type Part, Role, type ToolCall } from "../../../gen/parley/v1/message_pb.js";
+import {
+  AudioSchema,
+  type CacheMark,
+  CacheMarkSchema,
+  FileSchema,
+  type Image,
+  ImageDetail,
+  ImageSchema,
+  type Message,
+  type Part,
+  Role,
+  type ToolCall,
+} from "../../../gen/parley/v1/message_pb.js";
 import { toDuration } from "../../core/attempt.ts";
 import { toPart } from "../../core/chunks.ts";
 import { invalidField } from "../../core/failure.ts";
@@ -119,7 +131,8 @@ function toContent({ content, images, audio }: ChatMessage, path: string): Part[
 function toContentPart(part: ChatPart, path: string): Part {
   const signature = part.type === "image_url" ? (signatureOf(part.extra_content) ?? "") : "";
   const out = toPart(toPartContent(part, path), signature);
-  const mark = "cache_control" in part ? toCacheMark(part.cache_control as { ttl?: string | null } | null, path) : undefined;
+  const mark =
+    "cache_control" in part ? toCacheMark(part.cache_control as { ttl?: string | null } | null, path) : undefined;
   if (mark !== undefined) out.cacheMark = mark;
   return out;
 }
@@ -135,7 +148,13 @@ function toPartContent(part: ChatPart, path: string): Part["kind"] {
     case "input_audio": {
       const data = readBase64(part.input_audio.data);
       if (data === undefined) throw invalidField(`${path}.input_audio.data`, "must be base64");
-      return { case: "audio", value: create(AudioSchema, { data, mediaType: AUDIO_TYPES[part.input_audio.format] ?? `audio/${part.input_audio.format}` }) };
+      return {
+        case: "audio",
+        value: create(AudioSchema, {
+          data,
+          mediaType: AUDIO_TYPES[part.input_audio.format] ?? `audio/${part.input_audio.format}`,
+        }),
+      };
     }
     case "file":
       return { case: "file", value: toFile(part.file, `${path}.file`) };

@@ -1,11 +1,26 @@
 import { create } from "@bufbuild/protobuf";
-import { AudioOptionsSchema, type CompletionRequest, ImageOptionsSchema, type ResponseFormat, ResponseFormatSchema, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  AudioOptionsSchema,
+  type CompletionRequest,
+  ImageOptionsSchema,
+  type ResponseFormat,
+  ResponseFormatSchema,
+  Verbosity,
+} from "../../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
-import { type FunctionTool, type Tool, type ToolChoice, ToolChoiceSchema, ToolMode, ToolSchema } from "../../../gen/parley/v1/tool_pb.js";
+import {
+  type FunctionTool,
+  type Tool,
+  type ToolChoice,
+  ToolChoiceSchema,
+  ToolMode,
+  ToolSchema,
+} from "../../../gen/parley/v1/tool_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { MAX_MESSAGES, MAX_UNRECOGNIZED } from "../../core/validate.ts";
-import { fieldNames, type NameOf } from "./field-names.ts";
+import type { NameOf } from "../format.ts";
+import { fieldNames } from "./field-names.ts";
 import { toCacheMark, toMessage } from "./messages.ts";
 import { type ChatRequest, INT32_MAX, KNOWN_MESSAGE_KEYS, KNOWN_REQUEST_KEYS } from "./schema.ts";
 import { readShape } from "./shape.ts";
@@ -73,7 +88,10 @@ function toCompletionRequest(chat: ChatRequest): CompletionRequest {
   };
   const maxTokens = chat.max_completion_tokens ?? chat.max_tokens;
   if (maxTokens != null)
-    request.maxOutputTokens = toInt32(maxTokens, chat.max_completion_tokens == null ? "max_tokens" : "max_completion_tokens");
+    request.maxOutputTokens = toInt32(
+      maxTokens,
+      chat.max_completion_tokens == null ? "max_tokens" : "max_completion_tokens",
+    );
   if (chat.temperature != null) request.temperature = chat.temperature;
   if (chat.top_p != null) request.topP = chat.top_p;
   if (chat.stop != null) request.stopSequences = typeof chat.stop === "string" ? [chat.stop] : chat.stop;

@@ -1,12 +1,8 @@
 import type { Choice, Completion } from "../../../gen/parley/v1/completion_pb.js";
 import type { Part, TokenLogprob, ToolCall } from "../../../gen/parley/v1/message_pb.js";
-import { Modality } from "../../../gen/parley/v1/modality_pb.js";
-import { type Model, ModelStage } from "../../../gen/parley/v1/model_pb.js";
-import type { Failure } from "../../core/failure.ts";
-import { errorCode, FAILURE_TABLE } from "../../inbound/failure-table.ts";
 import * as write from "./answer.ts";
-import { attempt, HeldStrings, type JsonText } from "./answer.ts";
-import type { NameOf } from "./field-names.ts";
+import { HeldStrings, type JsonText } from "../held-strings.ts";
+import type { NameOf } from "../format.ts";
 
 /** Writes a completion as OpenAI's `chat.completion`. `nameOf`: the caller's names of request fields. */
 export function writeChatCompletion(completion: Completion, nameOf: NameOf): JsonText {
@@ -129,52 +125,12 @@ function sort(parts: readonly Part[], held: HeldStrings | undefined): Pieces {
 
 function toToolCall(call: ToolCall, signature: string): object {
   const text = call.input.value ?? "";
-  if (call.input.case === "customInput") return { id: call.id, type: "custom", custom: { name: call.name, input: text } };
+  if (call.input.case === "customInput")
+    return { id: call.id, type: "custom", custom: { name: call.name, input: text } };
   return {
     id: call.id,
     type: "function",
     function: { name: call.name, arguments: text },
     ...(signature !== "" && { extra_content: write.thoughtSignature(signature) }),
   };
-}
-
-/** Converts a failure to OpenAI's error body. A 401 has no `code`; `attempts` is present when models were tried. */
-export function toErrorBody(failure: Failure): object {
-  const { type } = FAILURE_TABLE[failure.code];
-  return {
-    error: {
-      message: failure.message,
-      type,
-      param: failure.param ?? null,
-      ...(failure.code !== "unauthenticated" && { code: errorCode(failure) }),
-      ...(failure.attempts.length > 0 && { attempts: failure.attempts.map(attempt) }),
-    },
-  };
-}
-
-/** A failure as the last event of a stream: only an `error` key, because clients ignore one beside `choices`. */
-export function toErrorEvent(failure: Failure): string {
-  return `data: ${JSON.stringify(toErrorBody(failure))}\n\n`;
-}
-
-/** A model in OpenAI's format, with additional facts. */
-export function toModelObject(model: Model): object {
-  const names = (modalities: readonly Modality[]): string[] =>
-    modalities.map((modality) => Modality[modality].toLowerCase());
-  return {
-    id: model.id,
-    object: "model",
-    created: Number(model.createTime?.seconds ?? 0),
-    owned_by: model.provider,
-    description: model.description,
-    context_window: model.contextWindow,
-    max_output_tokens: model.maxOutputTokens,
-    modalities: { input: names(model.inputModalities), output: names(model.outputModalities) },
-    preview: model.stage === ModelStage.PREVIEW,
-  };
-}
-
-/** The list of models in OpenAI's format. */
-export function toModelList(models: readonly Model[]): object {
-  return { object: "list", data: models.map(toModelObject) };
 }

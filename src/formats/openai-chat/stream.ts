@@ -1,12 +1,18 @@
-import type { ChoiceFinish, CompletionChunk, CompletionStart, PartDelta, PartFinish, PartStart } from "../../../gen/parley/v1/completion_pb.js";
+import type {
+  ChoiceFinish,
+  CompletionChunk,
+  CompletionStart,
+  PartDelta,
+  PartFinish,
+  PartStart,
+} from "../../../gen/parley/v1/completion_pb.js";
 import type { Part } from "../../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import * as write from "./answer.ts";
-import type { NameOf } from "./field-names.ts";
-
-/** Comment that keeps proxies from closing a silent stream. Not an empty `data:` line, on which official clients throw. */
-export const KEEP_ALIVE = ": keep-alive\n\n";
+import type { Failure } from "../../core/failure.ts";
+import { type AnswerStream, EVENT_STREAM, type NameOf } from "../format.ts";
+import { toErrorEvent } from "./error.ts";
 
 const DONE = "data: [DONE]\n\n";
 
@@ -14,7 +20,10 @@ const DONE = "data: [DONE]\n\n";
  * Writes chunks as OpenAI's `chat.completion.chunk` events. One writer per stream: it sends the role once per choice, numbers
  * the images, holds reasoning blocks and the signature of texts until the finish, and the finish until the report.
  */
-export class ChunkWriter {
+export class ChunkWriter implements AnswerStream {
+  readonly contentType = EVENT_STREAM;
+  /** A comment. Not an empty `data:` line, on which official clients throw. */
+  readonly keepAlive = ": keep-alive\n\n";
   readonly #includeUsage: boolean;
   readonly #nameOf: NameOf;
   #head = "";
@@ -50,6 +59,10 @@ export class ChunkWriter {
     return out;
   }
 
+  fail(failure: Failure): string {
+    return toErrorEvent(failure);
+  }
+
   #start({ id, createTime, model }: CompletionStart): void {
     const created = createTime?.seconds ?? 0n;
     this.#head = `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},"choices":[`;
@@ -66,8 +79,7 @@ export class ChunkWriter {
   #delta({ choiceIndex, partIndex, content, logprobs }: PartDelta): string {
     const choice = this.#choice(choiceIndex);
     // Skip empty text, unless it has log probabilities.
-    const fields =
-      content.value === "" && logprobs.length === 0 ? undefined : deltaFields(content, partIndex, choice);
+    const fields = content.value === "" && logprobs.length === 0 ? undefined : deltaFields(content, partIndex, choice);
     if (fields === undefined) return this.#role(choice);
     if (logprobs.length === 0) return this.#piece(choice, fields);
     const list = content.case === "refusal" ? { content: [], refusal: logprobs } : { content: logprobs, refusal: [] };

@@ -1,7 +1,16 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import { type CapabilitySelection, type KeySchema, type KeyService, KeyState, ProviderOption as OptionMessage, type ProviderOptionSelection, RotationGrace, RevocationScope as ScopeMessage } from "../../../gen/parley/console/v1/key_pb.js";
+import {
+  type CapabilitySelection,
+  type KeySchema,
+  type KeyService,
+  KeyState,
+  ProviderOption as OptionMessage,
+  type ProviderOptionSelection,
+  RotationGrace,
+  RevocationScope as ScopeMessage,
+} from "../../../gen/parley/console/v1/key_pb.js";
 import { KeyCapability, type ModelSelection } from "../../../gen/parley/v1/key_pb.js";
 import { findAccount } from "../../access/accounts.ts";
 import { isId, unknownId } from "../../access/checks.ts";

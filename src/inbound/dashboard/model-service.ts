@@ -68,13 +68,14 @@ interface Condition {
 
 /** A model without address and credential of its provider. */
 function toModelMessage(model: Model, condition: Condition): MessageInitShape<typeof ModelSchema> {
-  const { id, description, providerName, stage, price, upstream } = model;
+  const { id, description, providerName, stage, shutdown, price, upstream } = model;
   const { attempts, failures, firstContent } = condition.health;
   return {
     id,
     description,
     provider: providerName,
     stage: MODEL_STAGES[stage],
+    ...(shutdown !== undefined && { shutdownTime: timestampFromMs(shutdown * 1000) }),
     inputModalities: [...upstream.inputModalities],
     outputModalities: [...upstream.outputModalities],
     capabilities: toCapabilitiesMessage(upstream.capabilities),
@@ -112,7 +113,11 @@ function toUpstreamMessage(
 }
 
 function toFailureMessage({ atMs, upstreamStatus, ...others }: UpstreamFailure) {
-  return { ...others, time: timestampFromMs(atMs), ...(upstreamStatus !== undefined && { upstreamStatus }) };
+  return {
+    ...others,
+    time: timestampFromMs(atMs),
+    ...(upstreamStatus !== undefined && { httpStatusCode: upstreamStatus }),
+  };
 }
 
 function toBreakerMessage({ rest, nowMs }: Condition): MessageInitShape<typeof BreakerSchema> {

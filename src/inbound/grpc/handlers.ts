@@ -1,6 +1,11 @@
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { Metadata, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream } from "@grpc/grpc-js";
-import { type CompletionChunk, type CompletionRequest, CompletionRequestSchema, CompletionSchema } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionChunk,
+  type CompletionRequest,
+  CompletionRequestSchema,
+  CompletionSchema,
+} from "../../../gen/parley/v1/completion_pb.js";
 import { type EmbeddingRequest, EmbeddingRequestSchema, EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
 import type { GetCurrentKeyRequest, Key } from "../../../gen/parley/v1/key_pb.js";
 import type { GetModelRequest, ListModelsRequest, ListModelsResponse, Model } from "../../../gen/parley/v1/model_pb.js";

@@ -2,7 +2,12 @@ import { create } from "@bufbuild/protobuf";
 import { CompletionService } from "../../../gen/parley/v1/completion_pb.js";
 import { EmbeddingService } from "../../../gen/parley/v1/embedding_pb.js";
 import { GetCurrentKeyRequestSchema, type Key, KeyService } from "../../../gen/parley/v1/key_pb.js";
-import { GetModelRequestSchema, ListModelsRequestSchema, type Model, ModelService } from "../../../gen/parley/v1/model_pb.js";
+import {
+  GetModelRequestSchema,
+  ListModelsRequestSchema,
+  type Model,
+  ModelService,
+} from "../../../gen/parley/v1/model_pb.js";
 import type { Call, Caller } from "../../core/call.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Completions } from "../../core/completions.ts";

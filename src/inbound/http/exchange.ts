@@ -5,11 +5,11 @@ import type { Clock } from "../../core/clock.ts";
 import { Failure } from "../../core/failure.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
 import { MAX_REQUEST_JSON, measureJson } from "../../encoding/json-size.ts";
-import type { JsonText } from "../../formats/openai-chat/answer.ts";
-import { toErrorBody } from "../../formats/openai-chat/response.ts";
+import type { Format, HeaderList } from "../../formats/format.ts";
+import type { JsonText } from "../../formats/held-strings.ts";
 import type { Calls, OpenCall } from "../calls.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
-import { FAILURE_TABLE, isFinal, retryAfterMs } from "../failure-table.ts";
+import { isFinal, retryAfterMs } from "../failure-table.ts";
 import { toLimitHeaders } from "../headers.ts";
 import { type BodyMeter, endAfterBody, hasUnreadBody, readBody } from "./body.ts";
 import { isSmall, release, writeSlices } from "./stream.ts";
@@ -20,7 +20,7 @@ export const MAX_BODY_BYTES = 32 * 1024 * 1024;
 /** Headers of every API response: no caching, no type sniffing. */
 export const PRIVATE_HEADERS = ["cache-control", "no-store", "x-content-type-options", "nosniff"] as const;
 
-type HeaderList = readonly (readonly [name: string, value: string])[];
+const NO_QUERY = new URLSearchParams();
 
 /** How a failure is written. */
 interface Refusal {
@@ -41,6 +41,8 @@ export class Exchange {
   readonly arrivedMs: number;
   /** Path without the query. */
   readonly path: string;
+  /** The format of its answer. */
+  readonly format: Format;
   /** The caller's limits after the request was counted. */
   limits: LimitFacts | undefined;
   /** Last known limits of the caller, for responses without counting; none before authentication. */
@@ -53,7 +55,13 @@ export class Exchange {
   constructor(
     request: IncomingMessage,
     response: ServerResponse,
-    facts: { requestId: string; arrivedMs: number; headers: HeaderList; isPipelined: () => boolean },
+    facts: {
+      readonly requestId: string;
+      readonly arrivedMs: number;
+      readonly headers: HeaderList;
+      readonly isPipelined: () => boolean;
+      readonly formatOf: (path: string) => Format;
+    },
   ) {
     this.request = request;
     this.response = response;
@@ -65,8 +73,17 @@ export class Exchange {
     this.path = query < 0 ? target : target.slice(0, query);
     // Absolute form, used by proxies; its host was compared with the Host header.
     if (!target.startsWith("/") && URL.canParse(target)) this.path = new URL(target).pathname;
+    this.format = facts.formatOf(this.path);
     this.#headers = ["x-request-id", facts.requestId];
     for (const header of facts.headers) this.#headers.push(...header);
+    for (const header of this.format.responseHeaders?.(facts.requestId) ?? []) this.#headers.push(...header);
+  }
+
+  /** Parameters of the query. */
+  get query(): URLSearchParams {
+    const target = this.request.url!;
+    const start = target.indexOf("?");
+    return start < 0 ? NO_QUERY : new URLSearchParams(target.slice(start));
   }
 
   /** Writes a JSON response. */
@@ -117,13 +134,14 @@ export class Exchange {
     this.response.writeHead(status, this.headerList(first, headers));
   }
 
-  /** Writes a failure as an OpenAI error. Writes nothing when the caller has disconnected. */
+  /** Writes a failure in the format of the exchange. Writes nothing when the caller has disconnected. */
   fail(failure: Failure, headers: HeaderList = []): void {
     if (failure.code === "cancelled" || this.response.headersSent) return void this.response.destroy();
     const more = [...headers];
     if (isFinal(failure)) more.push(["x-should-retry", "false"]);
     if (failure.code === "unauthenticated") more.push(["www-authenticate", "Bearer"]);
-    this.refuse(failure, { status: FAILURE_TABLE[failure.code].http, body: toErrorBody(failure), headers: more });
+    const { status, body, headers: own = [] } = this.format.writeError(failure, this.requestId);
+    this.refuse(failure, { status, body, headers: [...more, ...own] });
   }
 
   /**

@@ -1,5 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
+import { type Format, type FormatRoute, type Operation, type RequestHeaders } from "../../formats/format.ts";
+import { FORMATS } from "../../formats/formats.ts";
 import { CompletionService } from "../../../gen/parley/v1/completion_pb.js";
 import { EmbeddingService } from "../../../gen/parley/v1/embedding_pb.js";
 import { KeyService } from "../../../gen/parley/v1/key_pb.js";
@@ -10,8 +12,12 @@ export const CONNECT_SERVICES = [CompletionService, EmbeddingService, ModelServi
 
 /** Names of the routes. */
 export type Route =
-  | { readonly name: "health" | "ready" | "chat" | "models" | "connect" | "preflight" | "document" }
-  | { readonly name: "model"; readonly id: string };
+  | { readonly name: "health" }
+  | { readonly name: "ready" }
+  | { readonly name: "connect" }
+  | { readonly name: "preflight" }
+  | { readonly name: "document" }
+  | { readonly name: "format"; readonly format: Format; readonly operation: Operation };
 
 /** A route, or the allowed methods of a path without the requested one. */
 export interface FoundRoute {
@@ -28,6 +34,29 @@ interface ServedRoute {
   readonly route: Route;
 }
 
+/** A route of a format, with the format. */
+interface OfFormat {
+  readonly format: Format;
+  readonly route: FormatRoute;
+}
+
+/** Routes of the formats by path; those of a path that ends in `{name}` by its beginning. */
+function formatRoutes(isBelow: boolean): ReadonlyMap<string, readonly OfFormat[]> {
+  const routes = new Map<string, OfFormat[]>();
+  for (const format of FORMATS) {
+    for (const route of format.routes) {
+      const brace = route.path.indexOf("{");
+      if (brace >= 0 !== isBelow) continue;
+      const path = isBelow ? route.path.slice(0, brace) : route.path;
+      routes.set(path, [...(routes.get(path) ?? []), { format, route }]);
+    }
+  }
+  return routes;
+}
+
+const FORMATS_AT = formatRoutes(false);
+const FORMATS_BELOW = formatRoutes(true);
+
 /** Calls without side effects may be GET requests too. */
 const CONNECT_ROUTES = CONNECT_SERVICES.flatMap(({ typeName, methods }) =>
   methods.map(({ name, idempotency }): [path: string, served: ServedRoute] => [
@@ -41,31 +70,20 @@ const CONNECT_ROUTES = CONNECT_SERVICES.flatMap(({ typeName, methods }) =>
 
 /** Routes of exact paths. */
 const AT: ReadonlyMap<string, ServedRoute> = new Map<string, ServedRoute>([
-  ["/v1/chat/completions", { methods: ["POST"], route: { name: "chat" } }],
-  ["/v1/models", { methods: ["GET"], route: { name: "models" } }],
   ["/openapi.json", { methods: ["GET"], route: { name: "document" } }],
   ["/healthz", { methods: ["GET"], route: { name: "health" } }],
   ["/readyz", { methods: ["GET"], route: { name: "ready" } }],
   ...CONNECT_ROUTES,
 ]);
 
-/** GET routes below path prefixes; the rest of the path selects one. */
-const BELOW: readonly { readonly path: string; readonly rest: string; routeOf(rest: string): Route | undefined }[] = [
-  { path: "/proto/", rest: "file", routeOf: () => ({ name: "document" }) },
-  {
-    path: "/v1/models/",
-    rest: "id",
-    routeOf(rest) {
-      const id = decode(rest);
-      return id === undefined || id === "" ? undefined : { name: "model", id };
-    },
-  },
-];
+/** Beginning of the paths of the contract's files. */
+const FILES = "/proto/";
 
 /** All routes, such as `GET /v1/models/{id}`. */
 export const ROUTES: readonly string[] = [
+  ...new Set(FORMATS.flatMap(({ routes }) => routes.map(({ method, path }) => `${method} ${path}`))),
   ...[...AT].flatMap(([path, { methods }]) => methods.map((method) => `${method} ${path}`)),
-  ...BELOW.map(({ path, rest }) => `GET ${path}{${rest}}`),
+  `GET ${FILES}{file}`,
 ];
 
 /** Public routes without CORS preflight. */
@@ -78,7 +96,11 @@ export function isConnect(path: string): boolean {
 
 /** Whether pages of other origins may be allowed to call this path: all that need a key. */
 export function isForPages(target: string): boolean {
-  return target.startsWith("/v1/") || CONNECT_SERVICES.some(({ typeName }) => target.startsWith(`/${typeName}/`));
+  return (
+    target.startsWith("/v1/") ||
+    target.startsWith("/v1beta/") ||
+    CONNECT_SERVICES.some(({ typeName }) => target.startsWith(`/${typeName}/`))
+  );
 }
 
 /** Names of APIs that are not offered, by path. */
@@ -102,7 +124,7 @@ export function adviseOn(path: string): string {
   const instead = plain === "/v1/embeddings" ? `/${EmbeddingService.typeName}/Create` : "/v1/chat/completions";
   if (name !== undefined) return ` Parley does not offer ${name}; use POST ${instead}.`;
   const rest = plain.replace(/^(\/v1)*/, "");
-  if (!AT.has(`/v1${rest}`)) return "";
+  if (!FORMATS_AT.has(`/v1${rest}`)) return "";
   const advice =
     plain === rest ? "Set the client's base URL to one that ends in /v1." : "The base URL ends in /v1 once.";
   return ` Did you mean /v1${rest}? ${advice}`;
@@ -112,12 +134,41 @@ export function adviseOn(path: string): string {
  * Finds the route of a path by exact match, with one optional trailing slash: no case folding, no dot segments, no double
  * slashes.
  */
-export function findRoute(path: string, method: string): FoundRoute {
-  const exact = AT.get(path) ?? (path.startsWith("/v1/") && path.endsWith("/") ? AT.get(path.slice(0, -1)) : undefined);
+export function findRoute(path: string, method: string, headers: RequestHeaders = {}): FoundRoute {
+  const exact = AT.get(path);
   if (exact !== undefined) return only(exact.methods, method, exact.route);
-  const below = BELOW.find((one) => path.startsWith(one.path));
-  const route = below?.routeOf(path.slice(below.path.length));
-  return route === undefined ? {} : only(["GET"], method, route);
+  if (path.startsWith(FILES)) return only(["GET"], method, { name: "document" });
+  const plain = path.startsWith("/v1/") && path.endsWith("/") ? path.slice(0, -1) : path;
+  const found = FORMATS_AT.get(path) ?? FORMATS_AT.get(plain);
+  if (found !== undefined) return ofFormats(found, "", { method, headers });
+  for (const [start, routes] of FORMATS_BELOW) {
+    if (!path.startsWith(start)) continue;
+    const rest = decode(path.slice(start.length));
+    if (rest !== undefined && rest !== "") return ofFormats(routes, rest, { method, headers });
+  }
+  return {};
+}
+
+/** The route of the first format that accepts the request. */
+function ofFormats(
+  routes: readonly OfFormat[],
+  rest: string,
+  { method, headers }: { readonly method: string; readonly headers: RequestHeaders },
+): FoundRoute {
+  const accepting = routes.filter(({ route }) => route.accepts?.(headers) ?? true);
+  const methods = [...new Set(accepting.map(({ route }) => route.method))];
+  for (const { format, route } of accepting) {
+    const operation = route.operation(rest);
+    if (operation === undefined) continue;
+    const found = only([route.method], method, { name: "format", format, operation });
+    if (found.route !== undefined) return found;
+  }
+  return accepting.some(({ route }) => route.operation(rest) !== undefined) ? { allow: methods.join(", ") } : {};
+}
+
+/** The format in which an answer at a path is written. */
+export function formatOf(path: string, headers: RequestHeaders): Format {
+  return FORMATS.find((format) => format.owns(path, headers))!;
 }
 
 function only(served: ServedRoute["methods"], method: string, route: Route): FoundRoute {

@@ -3,18 +3,18 @@ import type { AddressInfo, Socket } from "node:net";
 import type { Clock } from "../../core/clock.ts";
 import { Failure } from "../../core/failure.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
-import { toModelList, toModelObject } from "../../formats/openai-chat/response.ts";
+import type { Operation } from "../../formats/format.ts";
 import { arrivesTooSlowly } from "../arrival-limits.ts";
 import { newCompletionId, requestIdFrom } from "../calls.ts";
 import { authorizationOf } from "../current-key.ts";
-import type { EdgeServices } from "../services.ts";
+import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { declaredBytes } from "./body.ts";
-import { chatCompletions } from "./chat.ts";
+import { completion } from "./completion.ts";
 import { connectHandler, writeConnectError } from "./connect.ts";
 import { type Documents, sendDocument } from "./documents.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
 import { Exchange, limitUnread } from "./exchange.ts";
-import { adviseOn, createCors, findRoute, isConnect, isForPages, type Route } from "./routes.ts";
+import { adviseOn, createCors, findRoute, formatOf, isConnect, isForPages, type Route } from "./routes.ts";
 
 export interface HttpOptions {
   readonly host: string;
@@ -210,6 +210,7 @@ class Front {
       arrivedMs: this.#services.clock.monotonic(),
       headers: isForPages(request.url!) ? this.#cors(request) : [],
       isPipelined: () => unfinished(answers).length > 1,
+      formatOf: (path) => formatOf(path, request.headers),
     });
     answers.push(response);
     response.once("prefinish", this.#closeIfUnread);
@@ -221,7 +222,7 @@ class Front {
     const { request, path } = exchange;
     if (isOld(request)) return this.#serveOld(exchange);
     refuseAmbiguous(request);
-    const { route, allow } = findRoute(path, request.method ?? "");
+    const { route, allow } = findRoute(path, request.method ?? "", request.headers);
     if (route === undefined) {
       if (this.#console?.handles(path)) return this.#console.handle(request, exchange.response, exchange.requestId);
       const isOfApi = allow !== undefined || isForPages(`${path}/`);
@@ -248,10 +249,20 @@ class Front {
       return exchange.json(this.#draining ? 503 : 200, { status: this.#draining ? "draining" : "ready" });
     if (route.name === "document") return this.#document(exchange);
     if (route.name === "preflight") return void exchange.response.writeHead(204, exchange.headerList([], [])).end();
-    const principal = await this.#services.authenticate(authorizationOf(exchange.request.headers));
+    if (route.name === "format" && route.operation.name === "fixed") {
+      const { status, headers } = route.operation;
+      return void exchange.response.writeHead(status, exchange.headerList(["content-length", "0"], headers)).end();
+    }
+    const principal = await this.#services.authenticate(authorizationOf(exchange.request.headers, exchange.query));
     exchange.limitsKnown = () => this.#services.limitsOf(principal);
     if (route.name === "connect") return this.#connect(exchange, principal);
-    if (route.name === "chat") return chatCompletions(this.#services, exchange, principal);
+    await this.#operate(exchange, principal, route.operation);
+  }
+
+  /** Runs an operation of a format that needs a key. */
+  async #operate(exchange: Exchange, principal: KeyPrincipal, operation: Operation): Promise<void> {
+    if (operation.name === "completion")
+      return completion(this.#services, exchange, { principal, read: operation.read });
     const { models } = this.#services;
     const caller = {
       principal,
@@ -261,8 +272,9 @@ class Front {
         exchange.limits = facts;
       },
     };
-    if (route.name === "model") return exchange.json(200, toModelObject(await models.get(route.id, caller)));
-    exchange.json(200, toModelList(await models.list(caller)));
+    if (operation.name === "model") exchange.json(200, operation.write(await models.get(operation.id, caller)));
+    else if (operation.name === "models")
+      exchange.json(200, operation.write(await models.list(caller), exchange.query));
   }
 
   /** Answers a request that Node's parser refuses as an OpenAI error, and closes the connection. */

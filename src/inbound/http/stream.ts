@@ -1,7 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../../core/clock.ts";
 import type { Answering, OpenCall } from "../calls.ts";
-import { KEEP_ALIVE } from "../../formats/openai-chat/stream.ts";
 import { type Drainable, drained } from "../drain.ts";
 
 /** Pause after which a comment is sent: many proxies close connections after a minute of silence. */
@@ -16,15 +15,20 @@ export class StreamWriter {
   readonly #clock: Clock;
   readonly #call: OpenCall;
   readonly #head: () => string[];
+  readonly #keepAliveText: string;
   #cancelTimer: () => void;
   #wroteMs: number;
 
-  /** `head` returns the response headers at the first write. */
-  constructor(response: ServerResponse, { clock, call, head }: { clock: Clock; call: OpenCall; head: () => string[] }) {
+  /** `head` returns the response headers at the first write; `keepAlive` is sent during pauses, empty for nothing. */
+  constructor(
+    response: ServerResponse,
+    { clock, call, head, keepAlive }: { clock: Clock; call: OpenCall; head: () => string[]; keepAlive: string },
+  ) {
     this.#response = response;
     this.#clock = clock;
     this.#call = call;
     this.#head = head;
+    this.#keepAliveText = keepAlive;
     this.#wroteMs = clock.monotonic();
     this.#cancelTimer = this.#keepAlive(KEEP_ALIVE_MS);
   }
@@ -106,7 +110,7 @@ export class StreamWriter {
       const leftMs = this.#wroteMs + KEEP_ALIVE_MS - this.#clock.monotonic();
       this.#cancelTimer = this.#keepAlive(leftMs > 0 ? leftMs : KEEP_ALIVE_MS);
       const isFull = this.#response.writableNeedDrain || this.#response.socket?.writableNeedDrain === true;
-      if (leftMs <= 0 && !isFull) this.#send(KEEP_ALIVE);
+      if (leftMs <= 0 && !isFull && this.#keepAliveText !== "") this.#send(this.#keepAliveText);
     });
   }
 }

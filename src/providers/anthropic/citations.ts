@@ -10,12 +10,14 @@ const RANGES: Readonly<Record<string, readonly [unit: DocumentUnit, start: strin
 
 /**
  * Converts a citation of a text block. The provider splits an answer so that a block cites with all of its text, so it has
- * no range. Undefined for types without a source that the caller knows.
+ * no range. Undefined without a source that the caller knows.
  */
 export function toCitation(citation: Json): Citation | undefined {
   const citedText = string(citation["cited_text"]);
   if (citation["type"] === "web_search_result_location") {
-    const source = { case: "url", value: string(citation["url"]) } as const;
+    const url = string(citation["url"]);
+    if (url === "") return undefined;
+    const source = { case: "url", value: url } as const;
     return { $typeName: "parley.v1.Citation", source, title: string(citation["title"]), citedText };
   }
   const range = Object.hasOwn(RANGES, string(citation["type"])) ? RANGES[string(citation["type"])] : undefined;

@@ -20,7 +20,8 @@ export function readUsage(value: unknown): Usage | undefined {
   return toUsage({
     inputTokens: prompt ?? 0,
     outputTokens: (answered ?? 0) + (apart ? reasoning : 0),
-    cachedInputTokens: count(ofPrompt.cached_tokens) ?? count(value.prompt_cache_hit_tokens) ?? count(value.cached_tokens),
+    cachedInputTokens:
+      count(ofPrompt.cached_tokens) ?? count(value.prompt_cache_hit_tokens) ?? count(value.cached_tokens),
     cacheWriteInputTokens: count(ofPrompt.cache_write_tokens),
     reasoningOutputTokens: reasoning,
     audioInputTokens: count(ofPrompt.audio_tokens),

@@ -89,7 +89,8 @@ export class TranslationLog {
 }
 
 function toValue(value: number | string): Value {
-  const kind = typeof value === "number" ? ({ case: "numberValue", value } as const) : ({ case: "stringValue", value } as const);
+  const kind =
+    typeof value === "number" ? ({ case: "numberValue", value } as const) : ({ case: "stringValue", value } as const);
   return { $typeName: "google.protobuf.Value", kind };
 }
 

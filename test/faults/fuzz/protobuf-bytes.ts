@@ -121,14 +121,20 @@ function drawStrange(writer: BinaryWriter, number: number, random: Random): void
   else writer.raw(Uint8Array.from(random.bytes(random.below(12))));
 }
 
-/** Nested messages: field 2 of a request is a list of messages, and unknown fields may be nested too. */
+/** Field 3 of a request, its messages, and field 2 of a message, its parts: with their wire type. */
+const MESSAGES_TAG = 0x1a;
+const PARTS_TAG = 0x12;
+
+/** Nested messages: parts, and unknown fields, which may be nested too. */
 function nested(depth: number, random: Random): Buffer {
-  const tag = random.pick([0x12, 0x0a, 0x7a, 0x1b]);
+  const tag = random.pick([PARTS_TAG, 0x0a, 0x7a, 0x1b]);
   if (tag === 0x1b) return Buffer.concat([Buffer.alloc(depth, 0x1b), Buffer.alloc(depth, 0x1c)]);
   let bytes = Buffer.alloc(0);
   for (let level = 0; level < Math.min(depth, 2000); level++) {
     const length = new BinaryWriter().uint32(bytes.length).finish();
-    bytes = Buffer.concat([Buffer.from([tag]), length, bytes]);
+    const isOutermost = level === Math.min(depth, 2000) - 1;
+    const outer = tag === PARTS_TAG && isOutermost ? MESSAGES_TAG : tag;
+    bytes = Buffer.concat([Buffer.from([outer]), length, bytes]);
   }
   return bytes;
 }

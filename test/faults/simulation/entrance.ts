@@ -20,7 +20,7 @@ export interface EntrancePorts {
   readonly watch: Watch;
 }
 
-/** Handles one call as the entrances do, without sockets: `inbound/grpc/handlers.ts` and `inbound/http/chat.ts`. */
+/** Handles one call as the entrances do, without sockets: `inbound/grpc/handlers.ts` and `inbound/http/completion.ts`. */
 export async function answer(process: SimulatedProcess, journey: Journey, ports: EntrancePorts): Promise<void> {
   const { clock, keys, watch } = ports;
   const { habits, key, number } = journey;

@@ -1,5 +1,9 @@
 import { create } from "@bufbuild/protobuf";
-import { type CompletionChunk, CompletionChunkSchema, type CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionChunk,
+  CompletionChunkSchema,
+  type CompletionRequest,
+} from "../../../gen/parley/v1/completion_pb.js";
 import type { Call } from "../../../src/core/call.ts";
 import type { Emit } from "../../../src/core/provider.ts";
 import type { Completions } from "../../../src/core/completions.ts";

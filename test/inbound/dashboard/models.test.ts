@@ -47,13 +47,14 @@ describe("models", () => {
     await site.signedUp("ada");
     const bob = await site.signedUp("bob");
     const price = toPrice({ input: 5_000_000, output: 25_000_000, cachedInput: 500_000, image: 120_000_000 });
-    site.models[0] = { ...site.models[0]!, price, stage: "deprecated" };
+    site.models[0] = { ...site.models[0]!, price, stage: "deprecated", shutdown: 1_800_000_000 };
     const { models } = await bob.model.list({});
     expect(models.map(({ id }) => id)).toEqual(["words", "pictures"]);
     expect(models[0]).toMatchObject({
       description: "The model words",
       provider: "scripted",
       stage: ModelStage.DEPRECATED,
+      shutdownTime: { seconds: 1_800_000_000n },
       inputModalities: [Modality.TEXT, Modality.IMAGE],
       outputModalities: [Modality.TEXT],
       contextWindow: 128_000,
@@ -72,7 +73,7 @@ describe("models", () => {
       breaker: { state: BreakerState.CLOSED },
       attempts: 0n,
     });
-    expect(models[1]).toMatchObject({ stage: ModelStage.STABLE });
+    expect(models[1]).toMatchObject({ stage: ModelStage.STABLE, shutdownTime: undefined });
     expect(models[1]?.price).toBeUndefined();
   });
 

@@ -18,7 +18,11 @@ const HELLO: Turn = { id: 1, role: "user", text: "Hello", pictures: [] };
 const PNG = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3]);
 
 const IMAGE = create(ImageSchema, { source: { case: "data", value: PNG }, mediaType: "image/png" });
-const CALL = create(ToolCallSchema, { id: "call_1", name: "get_weather", input: { case: "argumentsJson", value: '{"city":"Rome"}' } });
+const CALL = create(ToolCallSchema, {
+  id: "call_1",
+  name: "get_weather",
+  input: { case: "argumentsJson", value: '{"city":"Rome"}' },
+});
 const PARTS: readonly Part[] = [
   toPart({ case: "reasoning", value: create(ReasoningSchema, { text: "Hm." }) }, "b"),
   toPart({ case: "text", value: "Let" }, "d"),

@@ -1,6 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "vitest";
-import { type Completion, type CompletionChunk, CompletionChunkSchema, CompletionRequestSchema, CompletionSchema, CompletionStartSchema } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type Completion,
+  type CompletionChunk,
+  CompletionChunkSchema,
+  CompletionRequestSchema,
+  CompletionSchema,
+  CompletionStartSchema,
+} from "../../../gen/parley/v1/completion_pb.js";
 import type { Call } from "../../../src/core/call.ts";
 import { deltaChunk } from "../../../src/core/chunks.ts";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -27,7 +34,7 @@ const KEY = "sk_parley_somebodys";
 const REQUEST = create(CompletionRequestSchema, { model: "alpha" });
 const MIB = 1024 * 1024;
 
-type Answers = Partial<EdgeServices["completions"]>;
+type Answers = Partial<EdgeServices["completions"]> & { readonly embed?: EdgeServices["embedder"]["create"] };
 
 /** A core whose completions are scripted, listening. Notes the calls and the credentials that reach it. */
 async function openCore(answers: Answers, port = 0) {

@@ -16,7 +16,14 @@ beforeEach(async () => {
   const opened = Promise.withResolvers<StreamWriter>();
   server = createServer((_, response) => {
     const call = new Calls(clock).open(undefined);
-    opened.resolve(new StreamWriter(response, { clock, call, head: () => ["content-type", "text/event-stream"] }));
+    opened.resolve(
+      new StreamWriter(response, {
+        clock,
+        call,
+        keepAlive: ": keep-alive\n\n",
+        head: () => ["content-type", "text/event-stream"],
+      }),
+    );
   });
   await once(server.listen(0, "127.0.0.1"), "listening");
   const answered = fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);

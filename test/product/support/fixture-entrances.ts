@@ -5,7 +5,7 @@ import { type ListModelsResponse, ModelService } from "../../../gen/parley/v1/mo
 import { readChatRequest } from "../../../src/formats/openai-chat/request.ts";
 import { toChatCompletion } from "../../../src/formats/openai-chat/response.ts";
 import { ChunkWriter } from "../../../src/formats/openai-chat/stream.ts";
-import type { NameOf } from "../../../src/formats/openai-chat/field-names.ts";
+import type { NameOf } from "../../../src/formats/format.ts";
 import { UNRECOGNIZED_HEADER, writeUnrecognized } from "../../../src/inbound/unknown-fields.ts";
 import { ImageJoiner } from "../../../src/inbound/image-pieces.ts";
 import { serviceDefinition } from "../../../src/inbound/grpc/definition.ts";

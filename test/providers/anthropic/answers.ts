@@ -24,7 +24,7 @@ export function summarize(chunks: readonly CompletionChunk[]): Said {
   const said: Said = {};
   for (const part of fold(chunks).choices[0]?.message?.parts ?? []) addPart(said, part);
   for (const { event } of chunks) {
-    if (event.case === "finish") said.finish = [event.value.finishReason, event.value.nativeFinishReason];
+    if (event.case === "choiceFinish") said.finish = [event.value.finishReason, event.value.nativeFinishReason];
     else if (event.case === "usage") said.usage = toJson(UsageSchema, event.value, { alwaysEmitImplicit: true });
   }
   return said;
@@ -45,7 +45,7 @@ function addPart(said: Said, { kind, signature }: Part): void {
       break;
     }
     case "toolCall":
-      (said.calls ??= []).push([kind.value.id, kind.value.name, kind.value.arguments]);
+      (said.calls ??= []).push([kind.value.id, kind.value.name, kind.value.input.value ?? ""]);
       break;
     default:
       throw new Error(`unexpected part: ${kind.case}`);

@@ -1,4 +1,5 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { type CompletionRequest, CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
 import {
   CacheMarkSchema,
@@ -10,6 +11,7 @@ import {
   Role,
   type ToolCallSchema,
 } from "../../../gen/parley/v1/message_pb.js";
+import type { ReasoningEffort, ReasoningOptionsSchema } from "../../../gen/parley/v1/reasoning_pb.js";
 import type { ToolSchema } from "../../../gen/parley/v1/tool_pb.js";
 
 export type MessageInit = MessageInitShape<typeof MessageSchema>;
@@ -27,11 +29,14 @@ export const image = (data: Uint8Array, detail = ImageDetail.UNSPECIFIED): PartI
 /** A part with a document. */
 export const file = (value: MessageInitShape<typeof FileSchema>): PartInit => ({ kind: { case: "file", value } });
 
-/** The same part or tool, marked as the end of a prefix worth caching. */
-export const cached = <T extends PartInit | ToolInit>(marked: T, ttl = ""): T => ({
+/** The same part or tool, marked as the end of a prefix worth caching, for the provider's default time without `ttl`. */
+export const cached = <T extends PartInit | ToolInit>(marked: T, ttl?: MessageInitShape<typeof DurationSchema>): T => ({
   ...marked,
-  cacheMark: create(CacheMarkSchema, { ttl }),
+  cacheMark: create(CacheMarkSchema, ttl === undefined ? {} : { ttl }),
 });
+
+export const MINUTES = { seconds: 300n };
+export const HOUR = { seconds: 3600n };
 
 /** A part with a picture's address. */
 export const imageUrl = (url: string): PartInit => ({
@@ -53,7 +58,7 @@ export const user = (content: string | readonly PartInit[]): MessageInit => ({
 
 type Signed<T> = T & { readonly signature?: string };
 export type ReasoningInit = Signed<Omit<MessageInitShape<typeof ReasoningSchema>, "$typeName">>;
-export type CallInit = Signed<Omit<MessageInitShape<typeof ToolCallSchema>, "$typeName">>;
+export type CallInit = Signed<{ id: string; name: string; argumentsJson?: string; customInput?: string }>;
 
 /** A part with reasoning. */
 export const reasoning = ({ signature = "", ...value }: ReasoningInit): PartInit => ({
@@ -62,10 +67,13 @@ export const reasoning = ({ signature = "", ...value }: ReasoningInit): PartInit
 });
 
 /** A part with a tool call. */
-export const call = ({ signature = "", ...value }: CallInit): PartInit => ({
-  kind: { case: "toolCall", value },
-  signature,
-});
+export const call = ({ id, name, argumentsJson, customInput, signature = "" }: CallInit): PartInit => {
+  const input: MessageInitShape<typeof ToolCallSchema>["input"] =
+    customInput === undefined
+      ? { case: "argumentsJson", value: argumentsJson ?? "" }
+      : { case: "customInput", value: customInput };
+  return { kind: { case: "toolCall", value: { id, name, input } }, signature };
+};
 
 /** An assistant message: its reasoning, then `content`, then its calls. Without `content` it only called tools. */
 export const assistant = (
@@ -118,6 +126,16 @@ export function request(init: MessageInitShape<typeof CompletionRequestSchema>):
   return create(CompletionRequestSchema, { messages: [user("hi")], ...init });
 }
 
+/** Asks for an effort of reasoning. */
+export const effort = (value: ReasoningEffort): MessageInitShape<typeof ReasoningOptionsSchema> => ({
+  amount: { case: "effort", value },
+});
+
+/** Asks for a number of tokens for reasoning. */
+export const budget = (value: number): MessageInitShape<typeof ReasoningOptionsSchema> => ({
+  amount: { case: "maxTokens", value },
+});
+
 /** A picture of one pixel. */
 export const PNG = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
@@ -128,4 +146,4 @@ export const PNG = Buffer.from(
 export const SIGNED = { text: "Need the tool.", signature: "EqQBsigFixture==" };
 
 /** A call of WEATHER. */
-export const PARIS = { id: "toolu_01Paris", name: "get_weather", arguments: '{"city":"Paris"}' };
+export const PARIS = { id: "toolu_01Paris", name: "get_weather", argumentsJson: '{"city":"Paris"}' };

@@ -1,10 +1,14 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
-import { omittedOf } from "../omissions.ts";
+import { clampsOf, omittedOf } from "../omissions.ts";
 import { Role } from "../../../gen/parley/v1/message_pb.js";
 import {
   assistant,
   cached,
   call,
+  HOUR,
+  MINUTES,
   PARIS,
   request,
   result,
@@ -23,10 +27,10 @@ const MARK = { type: "ephemeral" };
 describe("prompt-cache marks", () => {
   it("stand on parts and tools, with the time to live that they ask for", () => {
     const marked = request({
-      tools: [cached(WEATHER, "1h")],
-      messages: [user([cached(text("a"), "5m"), text("b")]), assistant([cached(text("c"))]), user("d")],
+      tools: [cached(WEATHER, HOUR)],
+      messages: [user([cached(text("a"), MINUTES), text("b")]), assistant([cached(text("c"))]), user("d")],
     });
-    const { body, omitted } = translate(marked, budgetModel());
+    const { body, omitted, clamped } = translate(marked, budgetModel());
     expect(JSON.parse(body.toString())).toMatchObject({
       tools: [{ cache_control: { ...MARK, ttl: "1h" } }],
       messages: [
@@ -35,7 +39,33 @@ describe("prompt-cache marks", () => {
         { content: [{ text: "d" }] },
       ],
     });
+    expect([omittedOf({ omitted }), clampsOf({ clamped })]).toEqual([[], []]);
+  });
+
+  it.each<[MessageInitShape<typeof DurationSchema>, string, object[]]>([
+    [{ seconds: 1n }, "5m", [{ requested: "1s", sent: "300s" }]],
+    [{ seconds: 299n, nanos: 500_000_000 }, "5m", [{ requested: "299.5s", sent: "300s" }]],
+    [{ seconds: 300n }, "5m", []],
+    [{ seconds: 300n, nanos: 1 }, "1h", [{ requested: "300.000000001s", sent: "3600s" }]],
+    [{ seconds: 600n }, "1h", [{ requested: "600s", sent: "3600s" }]],
+    [{ seconds: 3600n }, "1h", []],
+    [{ seconds: 7200n }, "1h", [{ requested: "7200s", sent: "3600s" }]],
+    [{}, "5m", [{ requested: "0s", sent: "300s" }]],
+    [{ seconds: -1n, nanos: -500_000_000 }, "5m", [{ requested: "-1.5s", sent: "300s" }]],
+  ])("with the time to live %o get the next longer one, %s, or the longest", (ttl, sent, clamps) => {
+    const {
+      body,
+      omitted,
+      clamped,
+      sent: size,
+    } = translate(request({ messages: [user([cached(text("a"), ttl)])] }), budgetModel());
+    expect(JSON.parse(body.toString())).toMatchObject({
+      messages: [{ content: [{ cache_control: { ...MARK, ttl: sent } }] }],
+    });
+    const field = "messages[0].parts[0].cache_mark.ttl";
+    expect(clampsOf({ clamped })).toEqual(clamps.map((values) => ({ field, ...values })));
     expect(omittedOf({ omitted })).toEqual([]);
+    expect(size.cacheWrite).toBe(sent === "1h" ? "hour" : "minutes");
   });
 
   it("stand inside a tool result too", () => {
@@ -51,14 +81,14 @@ describe("prompt-cache marks", () => {
     const marked = request({
       tools: [cached(WEATHER)],
       messages: [
-        system([cached(text("s"), "1h")]),
+        system([cached(text("s"), HOUR)]),
         user([cached(text("a")), cached(text(" "))]),
         assistant([text("b"), cached(call(PARIS))]),
-        { role: Role.TOOL, parts: [cached(result(PARIS.id, "r"), "1h")] },
-        user([cached(text("c"), "2d")]),
+        { role: Role.TOOL, parts: [cached(result(PARIS.id, "r"), HOUR)] },
+        user([cached(text("c"), { seconds: 172_800n })]),
       ],
     });
-    const { body, omitted } = translate(marked, budgetModel());
+    const { body, omitted, clamped } = translate(marked, budgetModel());
     expect(JSON.parse(body.toString())).toEqual({
       model: "claude-sonnet-4-5-20250929",
       max_tokens: 8192,
@@ -84,10 +114,12 @@ describe("prompt-cache marks", () => {
     });
     expect(omittedOf({ omitted })).toEqual([
       "messages[1].parts[1].cache_mark",
-      "messages[4].parts[0].cache_mark.ttl",
       "tools[0].cache_mark",
       "messages[0].parts[0].cache_mark",
-      "messages[3].parts[0].cache_mark.ttl",
+    ]);
+    expect(clampsOf({ clamped })).toEqual([
+      { field: "messages[3].parts[0].cache_mark.ttl", requested: "3600s", sent: "300s" },
+      { field: "messages[4].parts[0].cache_mark.ttl", requested: "172800s", sent: "300s" },
     ]);
   });
 });

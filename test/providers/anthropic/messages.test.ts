@@ -129,7 +129,7 @@ describe("messages", () => {
   ])("traps 45 and 46: sends %s for the arguments %s", (expected, written) => {
     const messages = [
       user("a"),
-      assistant(undefined, { calls: [{ ...PARIS, arguments: written }] }),
+      assistant(undefined, { calls: [{ ...PARIS, argumentsJson: written }] }),
       toolResult(PARIS.id, "r"),
     ];
     expect(translate(request({ messages, tools: [WEATHER] }), budgetModel()).body.toString()).toContain(

@@ -1,12 +1,15 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { omittedOf } from "../omissions.ts";
+import { clampsOf, omittedOf } from "../omissions.ts";
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import { CacheMarkSchema } from "../../../gen/parley/v1/message_pb.js";
 import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
 import type { UpstreamModel } from "../../../src/core/provider.ts";
 import {
   assistant,
+  budget,
+  effort,
+  MINUTES,
   PARIS,
   reasoning,
   type ReasoningInit,
@@ -21,10 +24,20 @@ import { adaptiveModel, budgetModel, switchableModel } from "./model.ts";
 import { bodyOf, messagesOf, translate } from "./translating.ts";
 
 describe("reasoning", () => {
-  const ask = (effort: ReasoningEffort, model: UpstreamModel, maxTokens = 10_000): unknown => {
-    const { thinking, output_config } = bodyOf(request({ maxTokens, reasoningEffort: effort }), model);
+  const ask = (requested: ReasoningEffort, model: UpstreamModel, maxOutputTokens = 10_000): unknown => {
+    const { thinking, output_config } = bodyOf(request({ maxOutputTokens, reasoning: effort(requested) }), model);
     return [thinking, output_config];
   };
+  /** What is omitted and clamped. */
+  const listed = (requested: ReasoningEffort, model: UpstreamModel): unknown => {
+    const translation = translate(request({ maxOutputTokens: 10_000, reasoning: effort(requested) }), model);
+    return [omittedOf(translation), clampsOf(translation)];
+  };
+  const clamp = (requested: string, sent: string): object => ({
+    field: "reasoning.effort",
+    requested: `REASONING_EFFORT_${requested}`,
+    sent: `REASONING_EFFORT_${sent}`,
+  });
   const ADAPTIVE = { type: "adaptive", display: "summarized" };
 
   it.each([
@@ -34,21 +47,22 @@ describe("reasoning", () => {
     [ReasoningEffort.HIGH, 8000],
     [ReasoningEffort.XHIGH, 9500],
     [ReasoningEffort.MAX, 9500],
-  ])("makes effort %i a budget of %i of 10,000 tokens", (effort, budget_tokens) => {
-    expect(ask(effort, budgetModel())).toEqual([{ type: "enabled", budget_tokens }, undefined]);
+  ])("makes effort %i a budget of %i of 10,000 tokens", (requested, budget_tokens) => {
+    expect(ask(requested, budgetModel())).toEqual([{ type: "enabled", budget_tokens }, undefined]);
+    expect(listed(requested, budgetModel())).toEqual([[], []]);
   });
 
   it.each([
     [2000, 2000, []],
-    [100, 1024, [{ field: "reasoning_max_tokens", requested: 100, sent: 1024 }]],
-    [50_000, 9999, [{ field: "reasoning_max_tokens", requested: 50_000, sent: 9999 }]],
-  ])("sends %i tokens for reasoning as a budget of %i", (reasoningMaxTokens, budget_tokens, clamped) => {
-    const asked = request({ maxTokens: 10_000, reasoningMaxTokens });
+    [100, 1024, [{ field: "reasoning.max_tokens", requested: 100, sent: 1024 }]],
+    [50_000, 9999, [{ field: "reasoning.max_tokens", requested: 50_000, sent: 9999 }]],
+  ])("sends %i tokens for reasoning as a budget of %i", (maxTokens, budget_tokens, clamped) => {
+    const asked = request({ maxOutputTokens: 10_000, reasoning: budget(maxTokens) });
     expect(bodyOf(asked, budgetModel())).toMatchObject({ thinking: { type: "enabled", budget_tokens } });
-    expect(translate(asked, budgetModel()).clamped).toMatchObject(clamped);
-    expect(omittedOf(translate(asked, adaptiveModel()))).toEqual(["reasoning_max_tokens"]);
-    expect(omittedOf(translate(request({ ...asked, maxTokens: 500 }), budgetModel()))).toEqual([
-      "reasoning_max_tokens",
+    expect(clampsOf(translate(asked, budgetModel()))).toEqual(clamped);
+    expect(omittedOf(translate(asked, adaptiveModel()))).toEqual(["reasoning.max_tokens"]);
+    expect(omittedOf(translate(request({ ...asked, maxOutputTokens: 500 }), budgetModel()))).toEqual([
+      "reasoning.max_tokens",
     ]);
   });
 
@@ -57,12 +71,22 @@ describe("reasoning", () => {
     [ReasoningEffort.MEDIUM, "medium", "medium"],
     [ReasoningEffort.XHIGH, "xhigh", "max"],
     [ReasoningEffort.MAX, "max", "max"],
-  ])("passes effort %i on as %s, or as %s where that is not known", (effort, known, nearest) => {
-    expect(ask(effort, adaptiveModel())).toEqual([ADAPTIVE, { effort: known }]);
-    expect(ask(effort, adaptiveModel({ reasoningEfforts: ["low", "medium", "high", "max"] }))).toEqual([
-      ADAPTIVE,
-      { effort: nearest },
-    ]);
+  ])("passes effort %i on as %s, or as %s where that is not known, and lists a change", (requested, known, nearest) => {
+    const some = adaptiveModel({ reasoningEfforts: ["low", "medium", "high", "max"] });
+    for (const [model, sent] of [
+      [adaptiveModel(), known],
+      [some, nearest],
+    ] as const) {
+      expect(ask(requested, model)).toEqual([ADAPTIVE, { effort: sent }]);
+      const [asked, given] = [ReasoningEffort[requested], sent.toUpperCase()];
+      expect(listed(requested, model)).toEqual([[], asked === given ? [] : [clamp(asked, given)]]);
+    }
+  });
+
+  it("lists an effort that no word of the model is near", () => {
+    const model = adaptiveModel({ reasoningEfforts: [] });
+    expect(listed(ReasoningEffort.HIGH, model)).toEqual([["reasoning.effort"], []]);
+    expect(listed(ReasoningEffort.NONE, model)).toEqual([["reasoning.effort"], []]);
   });
 
   it("turns reasoning off where that is possible, and down where it is not", () => {
@@ -70,6 +94,9 @@ describe("reasoning", () => {
     expect(ask(ReasoningEffort.NONE, switchableModel())).toEqual([{ type: "disabled" }, undefined]);
     expect(ask(ReasoningEffort.NONE, adaptiveModel())).toEqual([ADAPTIVE, { effort: "low" }]);
     expect(ask(ReasoningEffort.NONE, adaptiveModel({ reasoningByDefault: false }))).toEqual([undefined, undefined]);
+    expect(listed(ReasoningEffort.NONE, switchableModel())).toEqual([[], []]);
+    expect(listed(ReasoningEffort.NONE, adaptiveModel())).toEqual([[], [clamp("NONE", "LOW")]]);
+    expect(listed(ReasoningEffort.NONE, adaptiveModel({ reasoningByDefault: false }))).toEqual([[], []]);
   });
 
   it("trap 61: does not let unasked reasoning use up a small limit", () => {
@@ -80,18 +107,20 @@ describe("reasoning", () => {
 
   const looped = (blocks: readonly ReasoningInit[]): CompletionRequest =>
     request({
-      maxTokens: 4000,
-      reasoningEffort: ReasoningEffort.LOW,
+      maxOutputTokens: 4000,
+      reasoning: effort(ReasoningEffort.LOW),
       tools: [WEATHER],
       messages: [user("a"), assistant("Hm. ", { calls: [PARIS], reasoning: blocks }), toolResult(PARIS.id, "18C")],
     });
 
   it("trap 92: stops manual reasoning when that of the running tool calls did not come back", () => {
     expect(bodyOf(looped([]))).toMatchObject({ thinking: { type: "disabled" } });
-    expect(omittedOf(translate(looped([]), budgetModel()))).toEqual(["reasoning_effort"]);
+    expect(omittedOf(translate(looped([]), budgetModel()))).toEqual(["reasoning.effort"]);
     const over = [...looped([]).messages, request({ messages: [assistant("18C"), user("b")] }).messages].flat();
     expect(
-      bodyOf(request({ messages: over, tools: [WEATHER], maxTokens: 4000, reasoningEffort: ReasoningEffort.LOW })),
+      bodyOf(
+        request({ messages: over, tools: [WEATHER], maxOutputTokens: 4000, reasoning: effort(ReasoningEffort.LOW) }),
+      ),
     ).toMatchObject({
       thinking: { type: "enabled" },
     });
@@ -105,7 +134,7 @@ describe("reasoning", () => {
   });
 
   it("lists the reasoning and the cache marks of an answer that says nothing, and is left out for it", () => {
-    const cacheMark = create(CacheMarkSchema, { ttl: "5m" });
+    const cacheMark = create(CacheMarkSchema, { ttl: MINUTES });
     const silent = assistant([
       { ...reasoning(SIGNED), cacheMark },
       reasoning({ redacted: "Em==" }),
@@ -153,7 +182,7 @@ describe("reasoning", () => {
   });
 
   it("takes a high top_p beside reasoning, and no lower one", () => {
-    const options = { maxTokens: 4000, reasoningEffort: ReasoningEffort.LOW };
+    const options = { maxOutputTokens: 4000, reasoning: effort(ReasoningEffort.LOW) };
     expect(bodyOf(request({ ...options, topP: 0.97 }))).toMatchObject({ top_p: 0.97 });
     expect(bodyOf(request({ ...options, topP: 0.9 }))).not.toHaveProperty("top_p");
   });

@@ -7,6 +7,7 @@ import type { UpstreamModel } from "../../../src/core/provider.ts";
 import {
   assistant,
   call,
+  effort,
   image,
   imageUrl,
   PARIS,
@@ -42,14 +43,14 @@ describe("the request of fixture", () => {
       request({
         messages: [system("You are terse."), system("Answer in English."), user("Say hi")],
         temperature: 1.4,
-        user: "u-42",
+        endUserId: "u-42",
       }),
       budgetModel(),
     ],
     [
       "02",
       "a stream with stop sequences (trap 55)",
-      request({ maxTokens: 64, stop: ["END", "\n"], messages: [user("Greet me in Japanese")] }),
+      request({ maxOutputTokens: 64, stopSequences: ["END", "\n"], messages: [user("Greet me in Japanese")] }),
       budgetModel(),
       "stream",
     ],
@@ -57,7 +58,7 @@ describe("the request of fixture", () => {
       "03",
       "a forced tool, one at a time",
       request({
-        maxTokens: 256,
+        maxOutputTokens: 256,
         messages: [user("Weather in Paris?")],
         tools: [WEATHER],
         toolChoice: { choice: { case: "mode", value: ToolMode.REQUIRED } },
@@ -68,7 +69,11 @@ describe("the request of fixture", () => {
     [
       "04",
       "several tools",
-      request({ maxTokens: 512, messages: [user("Weather in Paris and Rome, and the time?")], tools: [WEATHER, TIME] }),
+      request({
+        maxOutputTokens: 512,
+        messages: [user("Weather in Paris and Rome, and the time?")],
+        tools: [WEATHER, TIME],
+      }),
       budgetModel(),
       "stream",
     ],
@@ -76,14 +81,14 @@ describe("the request of fixture", () => {
       "05",
       "tool results that join the user's next turn (traps 40, 42, 44, 45)",
       request({
-        maxTokens: 128,
+        maxOutputTokens: 128,
         tools: [WEATHER, TIME],
         messages: [
           user("Weather in Paris and time?"),
           assistant(undefined, {
             calls: [
-              { id: "call.1:a", name: "get_weather", arguments: '{"city":"Paris"}' },
-              { id: "call_2", name: "get_time", arguments: "" },
+              { id: "call.1:a", name: "get_weather", argumentsJson: '{"city":"Paris"}' },
+              { id: "call_2", name: "get_time", argumentsJson: "" },
             ],
           }),
           toolResult("call.1:a", "18C"),
@@ -97,7 +102,7 @@ describe("the request of fixture", () => {
       "06",
       "pictures by bytes and by address",
       request({
-        maxTokens: 64,
+        maxOutputTokens: 64,
         messages: [user([text("Compare"), image(PNG, ImageDetail.LOW), imageUrl("https://example.com/a.jpg")])],
       }),
       budgetModel(),
@@ -106,8 +111,8 @@ describe("the request of fixture", () => {
       "07",
       "an effort as a budget, without a temperature (trap 58)",
       request({
-        maxTokens: 2000,
-        reasoningEffort: ReasoningEffort.LOW,
+        maxOutputTokens: 2000,
+        reasoning: effort(ReasoningEffort.LOW),
         temperature: 0.2,
         messages: [user("2+2?")],
       }),
@@ -118,8 +123,8 @@ describe("the request of fixture", () => {
       "08",
       "reasoning that comes back in a tool loop",
       request({
-        maxTokens: 2048,
-        reasoningEffort: ReasoningEffort.LOW,
+        maxOutputTokens: 2048,
+        reasoning: effort(ReasoningEffort.LOW),
         tools: [WEATHER],
         messages: [
           user("Weather in Paris?"),
@@ -133,10 +138,10 @@ describe("the request of fixture", () => {
       "09",
       "an adapted effort, without sampling parameters (trap 58)",
       request({
-        maxTokens: 200,
+        maxOutputTokens: 200,
         temperature: 0.3,
         topP: 0.9,
-        reasoningEffort: ReasoningEffort.MINIMAL,
+        reasoning: effort(ReasoningEffort.MINIMAL),
         messages: [user("…")],
       }),
       adaptiveModel(),
@@ -146,7 +151,7 @@ describe("the request of fixture", () => {
       "10",
       "a JSON schema in the form that is enforced (trap 64)",
       request({
-        maxTokens: 100,
+        maxOutputTokens: 100,
         messages: [user("Pick a number")],
         responseFormat: {
           format: {
@@ -169,7 +174,7 @@ describe("the request of fixture", () => {
     [
       "17",
       "a model that reasons unasked",
-      request({ maxTokens: 4000, tools: [WEATHER], messages: [user("Weather in Paris?")] }),
+      request({ maxOutputTokens: 4000, tools: [WEATHER], messages: [user("Weather in Paris?")] }),
       adaptiveModel(),
       "stream",
     ],
@@ -177,7 +182,7 @@ describe("the request of fixture", () => {
       "18",
       "interleaved reasoning back in its places (traps 94, 95, 96)",
       request({
-        maxTokens: 4000,
+        maxOutputTokens: 4000,
         tools: [WEATHER],
         messages: [
           user("Weather in Paris?"),
@@ -185,7 +190,7 @@ describe("the request of fixture", () => {
             reasoning({ text: "Need data.", signature: "EqQBsigA==" }),
             text("Looking it up. "),
             reasoning({ signature: "EqQBsigB==" }),
-            call({ ...PARIS, arguments: '{"city": "Paris"}' }),
+            call({ ...PARIS, argumentsJson: '{"city": "Paris"}' }),
           ]),
           toolResult("toolu_01Paris", "18C"),
         ],
@@ -196,7 +201,7 @@ describe("the request of fixture", () => {
       "19",
       "a system message in the middle of the conversation (trap 37)",
       request({
-        maxTokens: 1000,
+        maxOutputTokens: 1000,
         messages: [
           system("You are terse."),
           user("Hi"),

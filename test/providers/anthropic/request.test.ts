@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { omittedOf } from "../omissions.ts";
+import { clampsOf, omittedOf } from "../omissions.ts";
 import { type CompletionRequest, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
 import { ImageDetail } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
@@ -9,6 +9,7 @@ import type { UpstreamModel } from "../../../src/core/provider.ts";
 import {
   type PartInit,
   assistant,
+  effort,
   image,
   imageUrl,
   PNG,
@@ -25,15 +26,16 @@ import { bodyOf, refusalOf, translate } from "./translating.ts";
 
 describe("what is omitted or clamped", () => {
   const noted = (init: Parameters<typeof request>[0], model: UpstreamModel = budgetModel()): unknown => {
-    const { omitted, clamped } = translate(request(init), model);
+    const translation = translate(request(init), model);
+    const clamps = clampsOf(translation) as { field: string; requested: unknown; sent: unknown }[];
     return [
-      ...omittedOf({ omitted }),
-      ...clamped.map(({ field, requested, sent }) => `${field}: ${requested} -> ${sent}`),
+      ...omittedOf(translation),
+      ...clamps.map(({ field, requested, sent }) => `${field}: ${requested} -> ${sent}`),
     ];
   };
-  const optionsOf = (effort: ReasoningEffort): Parameters<typeof request>[0] => ({
-    reasoningEffort: effort,
-    maxTokens: 4000,
+  const optionsOf = (requested: ReasoningEffort): Parameters<typeof request>[0] => ({
+    reasoning: effort(requested),
+    maxOutputTokens: 4000,
   });
 
   it.each<[string, Parameters<typeof request>[0], UpstreamModel, string[]]>([
@@ -44,53 +46,61 @@ describe("what is omitted or clamped", () => {
         frequencyPenalty: 1,
         presencePenalty: -1,
         logitBias: { "1": 2 },
-        metadata: { a: "b" },
         store: true,
         verbosity: Verbosity.LOW,
         prediction: "x",
-        promptCacheKey: "k",
       },
       budgetModel(),
-      [
-        "seed",
-        "frequency_penalty",
-        "presence_penalty",
-        "logit_bias",
-        "metadata",
-        "store",
-        "verbosity",
-        "prediction",
-        "prompt_cache_key",
-      ],
+      ["seed", "frequency_penalty", "presence_penalty", "logit_bias", "store", "verbosity", "prediction"],
     ],
     [
       "trap 56: log probabilities are left out and listed",
-      { logprobs: true, topLogprobs: 3 },
+      { logprobs: { topCount: 3 } },
       budgetModel(),
-      ["logprobs", "top_logprobs"],
+      ["logprobs", "logprobs.top_count"],
     ],
     [
       "options of another dialect are listed by name",
-      { providerOptionsJson: { "openai.web_search_options": "{}", "openai.moderation": "{}" } },
+      {
+        providerOptionsJson: {
+          "openai.web_search_options": "{}",
+          "openai.moderation": "{}",
+          "gemini.safety_settings": "[]",
+        },
+      },
       budgetModel(),
-      ["provider_options_json.openai.moderation", "provider_options_json.openai.web_search_options"],
+      [
+        "provider_options_json.gemini.safety_settings",
+        "provider_options_json.openai.moderation",
+        "provider_options_json.openai.web_search_options",
+      ],
     ],
     [
       "options of pictures and speech are listed",
-      { imageOptions: { size: "1K" }, audioOptions: { voice: "a" } },
+      { imageOptions: { size: "1K", mask: { mediaType: "image/png" } }, audioOptions: { voice: "a" } },
       budgetModel(),
-      ["image_options.size", "audio_options"],
+      ["image_options.size", "image_options.mask", "audio_options"],
     ],
     [
       "what has no effect is not listed",
       {
         store: false,
-        n: 1,
+        choiceCount: 1,
         parallelToolCalls: true,
-        logprobs: false,
         frequencyPenalty: 0,
         presencePenalty: 0,
         verbosity: Verbosity.MEDIUM,
+      },
+      budgetModel(),
+      [],
+    ],
+    [
+      "hints are not listed",
+      {
+        metadata: { a: "b" },
+        promptCacheKey: "k",
+        sessionId: "s",
+        messages: [{ ...user("hi"), name: "Ann" }],
       },
       budgetModel(),
       [],
@@ -116,20 +126,20 @@ describe("what is omitted or clamped", () => {
     ["trap 59: top_p gives way to temperature", { temperature: 0.5, topP: 0.5 }, budgetModel(), ["top_p"]],
     [
       "trap 60: a token limit above the model's is clamped",
-      { maxTokens: 70_000 },
+      { maxOutputTokens: 70_000 },
       budgetModel(),
-      ["max_tokens: 70000 -> 64000"],
+      ["max_output_tokens: 70000 -> 64000"],
     ],
     [
       "trap 55: blank stop sequences are listed by index",
-      { stop: ["a", " ", "\n"] },
+      { stopSequences: ["a", " ", "\n"] },
       budgetModel(),
-      ["stop[1]", "stop[2]"],
+      ["stop_sequences[1]", "stop_sequences[2]"],
     ],
     ["an unknown service tier is listed", { serviceTier: "flex" }, budgetModel(), ["service_tier"]],
     [
       "the second of two user IDs is listed",
-      { user: "a", safetyIdentifier: "b" },
+      { endUserId: "a", safetyIdentifier: "b" },
       budgetModel(),
       ["safety_identifier"],
     ],
@@ -154,27 +164,21 @@ describe("what is omitted or clamped", () => {
     ],
     [
       "an effort is listed when the limit leaves no room for it",
-      { reasoningEffort: ReasoningEffort.HIGH, maxTokens: 1024 },
+      { reasoning: effort(ReasoningEffort.HIGH), maxOutputTokens: 1024 },
       budgetModel(),
-      ["reasoning_effort"],
+      ["reasoning.effort"],
     ],
     [
       "an effort is listed where there is no reasoning",
       optionsOf(ReasoningEffort.LOW),
       budgetModel({ reasoning: "none" }),
-      ["reasoning_effort"],
+      ["reasoning.effort"],
     ],
     [
       "no effort is not listed where there is no reasoning",
       optionsOf(ReasoningEffort.NONE),
       budgetModel({ reasoning: "none" }),
       [],
-    ],
-    [
-      "trap 47: a speaker's name is listed",
-      { messages: [{ ...user("hi"), name: "Ann" }] },
-      budgetModel(),
-      ["messages[0].name"],
     ],
     [
       "a picture's detail is listed",
@@ -193,7 +197,7 @@ describe("what is omitted or clamped", () => {
   });
 
   it("trap 57: nothing that is omitted is in the body", () => {
-    const body = bodyOf(request({ seed: 1n, logprobs: true, metadata: { a: "b" }, store: true }));
+    const body = bodyOf(request({ seed: 1n, logprobs: {}, metadata: { a: "b" }, store: true }));
     expect(Object.keys(body).toSorted()).toEqual(["max_tokens", "messages", "model"]);
   });
 });
@@ -203,9 +207,19 @@ describe("what is refused", () => {
   const part = (content: PartInit): CompletionRequest => request({ messages: [user("a"), user([content])] });
 
   it.each<[string, CompletionRequest, string, UpstreamModel?]>([
-    ["trap 54: more than one choice", request({ n: 2 }), "n"],
+    ["trap 54: more than one choice", request({ choiceCount: 2 }), "choice_count"],
     ["an answer with pictures", request({ modalities: [Modality.TEXT, Modality.IMAGE] }), "modalities"],
-    ["a recording", part({ kind: { case: "audio", value: { format: "wav" } } }), "messages[1].parts[0]"],
+    ["a recording", part({ kind: { case: "audio", value: { mediaType: "audio/wav" } } }), "messages[1].parts[0]"],
+    [
+      "a video",
+      part({ kind: { case: "video", value: { source: { case: "url", value: "https://example.com/v.mp4" } } } }),
+      "messages[1].parts[0]",
+    ],
+    [
+      "a video of the model",
+      request({ messages: [user("a"), assistant([{ kind: { case: "video", value: {} } }]), user("b")] }),
+      "messages[1].parts[0]",
+    ],
     [
       "an upload by ID",
       part({ kind: { case: "file", value: { source: { case: "id", value: "f" } } } }),
@@ -246,7 +260,7 @@ describe("what is refused", () => {
     ["a custom tool", request({ tools: [WEATHER, custom] }), "tools[1]"],
     [
       "a call of a custom tool",
-      request({ messages: [user("a"), assistant("b", { calls: [{ id: "c", name: "d", custom: true }] })] }),
+      request({ messages: [user("a"), assistant("b", { calls: [{ id: "c", name: "d", customInput: "x" }] })] }),
       "messages[1].parts[1]",
     ],
     [
@@ -277,7 +291,7 @@ describe("what is refused", () => {
     ],
     [
       "trap 52: a last word of the model while it reasons",
-      request({ messages: [user("a"), assistant("b")], reasoningEffort: ReasoningEffort.LOW }),
+      request({ messages: [user("a"), assistant("b")], reasoning: effort(ReasoningEffort.LOW) }),
       "messages",
     ],
     ["a conversation without content", request({ messages: [user(" ")] }), "messages"],
@@ -289,7 +303,7 @@ describe("what is refused", () => {
 
 describe("the rest of the body", () => {
   it("hashes an e-mail address of the end user", () => {
-    const { user_id } = bodyOf(request({ user: "ann@example.com" }))["metadata"] as { user_id: string };
+    const { user_id } = bodyOf(request({ endUserId: "ann@example.com" }))["metadata"] as { user_id: string };
     expect(user_id).toMatch(/^[0-9a-f]{64}$/);
     expect(bodyOf(request({ safetyIdentifier: "s-1" }))).toMatchObject({ metadata: { user_id: "s-1" } });
   });
@@ -300,8 +314,8 @@ describe("the rest of the body", () => {
   });
 
   it("trap 17: streams a whole answer that may be long", () => {
-    expect(translate(request({ maxTokens: 21_333 }), budgetModel())).toMatchObject({ streamed: false });
-    const long = translate(request({ maxTokens: 21_334 }), budgetModel());
+    expect(translate(request({ maxOutputTokens: 21_333 }), budgetModel())).toMatchObject({ streamed: false });
+    const long = translate(request({ maxOutputTokens: 21_334 }), budgetModel());
     expect([long.streamed, JSON.parse(long.body.toString())]).toMatchObject([true, { stream: true }]);
   });
 });

@@ -70,12 +70,12 @@ describe("a whole answer", () => {
       (message.thinking_blocks ?? []).map(({ thinking, signature }) => ({ text: thinking, signature })),
     );
     expect(usage).toMatchObject({
-      promptTokens: expected.usage.prompt_tokens,
-      completionTokens: expected.usage.completion_tokens,
+      inputTokens: expected.usage.prompt_tokens,
+      outputTokens: expected.usage.completion_tokens,
       totalTokens: expected.usage.total_tokens,
-      cachedTokens: expected.usage.prompt_tokens_details.cached_tokens,
-      cacheWriteTokens: expected.usage.prompt_tokens_details.cache_write_tokens,
-      reasoningTokens: expected.usage.completion_tokens_details.reasoning_tokens,
+      cachedInputTokens: expected.usage.prompt_tokens_details.cached_tokens,
+      cacheWriteInputTokens: expected.usage.prompt_tokens_details.cache_write_tokens,
+      reasoningOutputTokens: expected.usage.completion_tokens_details.reasoning_tokens,
     });
   });
 

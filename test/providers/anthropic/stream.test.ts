@@ -65,12 +65,12 @@ describe.each([
         text: "こんにちは 👋🏽 world",
         finish: [FinishReason.STOP, "end_turn"],
         usage: {
-          promptTokens: 14,
-          completionTokens: 11,
+          inputTokens: 14,
+          outputTokens: 11,
           totalTokens: 25,
-          cachedTokens: 0,
-          cacheWriteTokens: 0,
-          reasoningTokens: 0,
+          cachedInputTokens: 0,
+          cacheWriteInputTokens: 0,
+          reasoningOutputTokens: 0,
         },
       },
     ],
@@ -87,12 +87,12 @@ describe.each([
         ],
         finish: [FinishReason.TOOL_CALLS, "tool_use"],
         usage: {
-          promptTokens: 410,
-          completionTokens: 97,
+          inputTokens: 410,
+          outputTokens: 97,
           totalTokens: 507,
-          cachedTokens: 0,
-          cacheWriteTokens: 0,
-          reasoningTokens: 0,
+          cachedInputTokens: 0,
+          cacheWriteInputTokens: 0,
+          reasoningOutputTokens: 0,
         },
       },
     ],
@@ -106,12 +106,12 @@ describe.each([
         blocks: [{ text: "2+2 is 4.", signature: "EqQBsigFixture==" }, { redacted: "EmwKAhredactedFixture==" }],
         finish: [FinishReason.STOP, "end_turn"],
         usage: {
-          promptTokens: 40,
-          completionTokens: 31,
+          inputTokens: 40,
+          outputTokens: 31,
           totalTokens: 71,
-          cachedTokens: 0,
-          cacheWriteTokens: 0,
-          reasoningTokens: 24,
+          cachedInputTokens: 0,
+          cacheWriteInputTokens: 0,
+          reasoningOutputTokens: 24,
         },
       },
     ],
@@ -124,12 +124,12 @@ describe.each([
         refusal: "This request may enable cyber harm.",
         finish: [FinishReason.CONTENT_FILTER, "refusal"],
         usage: {
-          promptTokens: 20,
-          completionTokens: 4,
+          inputTokens: 20,
+          outputTokens: 4,
           totalTokens: 24,
-          cachedTokens: 0,
-          cacheWriteTokens: 0,
-          reasoningTokens: 0,
+          cachedInputTokens: 0,
+          cacheWriteInputTokens: 0,
+          reasoningOutputTokens: 0,
         },
       },
     ],
@@ -144,12 +144,12 @@ describe.each([
         calls: [["toolu_01Paris", "get_weather", '{"city": "Paris"}']],
         finish: [FinishReason.TOOL_CALLS, "tool_use"],
         usage: {
-          promptTokens: 380,
-          completionTokens: 60,
+          inputTokens: 380,
+          outputTokens: 60,
           totalTokens: 440,
-          cachedTokens: 0,
-          cacheWriteTokens: 0,
-          reasoningTokens: 25,
+          cachedInputTokens: 0,
+          cacheWriteInputTokens: 0,
+          reasoningOutputTokens: 25,
         },
       },
     ],
@@ -229,8 +229,8 @@ describe("a stream", () => {
         const { chunks } = readText(toSse(message));
         const kinds = chunks.map(({ event }) => event.case);
         expect(() => checkGrammar(chunks)).not.toThrow();
-        expect(kinds.filter((kind) => !kind?.startsWith("part"))).toEqual(["finish", "usage"]);
-        expect(kinds.slice(-2)).toEqual(["finish", "usage"]);
+        expect(kinds.filter((kind) => !kind?.startsWith("part"))).toEqual(["choiceFinish", "usage"]);
+        expect(kinds.slice(-2)).toEqual(["choiceFinish", "usage"]);
         const contents = chunks.map(({ event }) =>
           event.case === "partDelta" ? event.value.content.value : event.case,
         );
@@ -307,9 +307,9 @@ describe("a stream", () => {
       events(START, ...sayHi, ...deltas, { type: "message_delta", delta: { stop_reason: "end_turn" } }, STOP),
     );
     expect(summarize(chunks).usage).toMatchObject({
-      promptTokens: 8,
-      cachedTokens: 7,
-      completionTokens: 6,
+      inputTokens: 8,
+      cachedInputTokens: 7,
+      outputTokens: 6,
       totalTokens: 14,
     });
   });

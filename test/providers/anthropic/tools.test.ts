@@ -3,7 +3,18 @@ import { describe, expect, it } from "vitest";
 import { omittedOf } from "../omissions.ts";
 import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
 import { ToolChoiceSchema, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
-import { assistant, PARIS, request, TIME, tool, toolResult, user, WEATHER, WEATHER_SCHEMA } from "./builders.ts";
+import {
+  assistant,
+  effort,
+  PARIS,
+  request,
+  TIME,
+  tool,
+  toolResult,
+  user,
+  WEATHER,
+  WEATHER_SCHEMA,
+} from "./builders.ts";
 import { budgetModel } from "./model.ts";
 import { bodyOf, translate } from "./translating.ts";
 
@@ -65,11 +76,11 @@ describe("tools", () => {
   it("trap 63: stops manual reasoning when a tool is forced", () => {
     const forced = request({
       tools: [WEATHER],
-      maxTokens: 4000,
-      reasoningEffort: ReasoningEffort.HIGH,
+      maxOutputTokens: 4000,
+      reasoning: effort(ReasoningEffort.HIGH),
       toolChoice: { choice: { case: "mode", value: ToolMode.REQUIRED } },
     });
     expect(bodyOf(forced)).toMatchObject({ thinking: { type: "disabled" }, tool_choice: { type: "any" } });
-    expect(omittedOf(translate(forced, budgetModel()))).toEqual(["reasoning_effort"]);
+    expect(omittedOf(translate(forced, budgetModel()))).toEqual(["reasoning.effort"]);
   });
 });

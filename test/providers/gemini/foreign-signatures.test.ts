@@ -20,7 +20,7 @@ const CORRUPTED = refuse("Corrupted thought signature.");
 
 function callWith(signature: string): UpstreamCall {
   const turns = [
-    turn(call("x", { signature, arguments: '{"id":12345678901234567890}' })),
+    turn(call("x", { signature, argumentsJson: '{"id":12345678901234567890}' })),
     result("x", "1"),
     say("so", signature),
   ];

@@ -72,15 +72,23 @@ function gistOfPieces(choices: readonly Json[], usage: unknown): Gist {
     content: joinTexts(deltas.flatMap(expectedContent)),
     reasoning: deltas.map((delta) => string(delta["reasoning_content"])).join(""),
     refusal: deltas.map((delta) => string(delta["refusal"])).join(""),
-    calls: calls.map(({ id, function: called }) => {
-      const { name, arguments: text } = object(called);
-      return [id, name, text].join(" ");
-    }),
+    calls: joinCalls(calls),
     signatures: [...deltas, ...pictures, ...calls].map(signatureOf).filter((signature) => signature !== ""),
     finish: [string(last?.["finish_reason"]), string(last?.["native_finish_reason"])],
     // A stream that was not asked for usage has none to compare.
     usage: usage === undefined ? [] : [prompt_tokens, completion_tokens, total_tokens, ...details],
   };
+}
+
+/** Calls in pieces by index: the first piece has the ID and the name. */
+function joinCalls(pieces: readonly Json[]): string[] {
+  const calls = new Map<unknown, string>();
+  for (const { index, id, function: called } of pieces) {
+    const { name, arguments: text } = object(called);
+    const begun = index === undefined ? undefined : calls.get(index);
+    calls.set(index ?? calls.size, begun === undefined ? [id, name, text].join(" ") : begun + string(text));
+  }
+  return [...calls.values()];
 }
 
 function contentOf({ kind }: Part): string[] {

@@ -105,6 +105,55 @@ describe("messages", () => {
     ]);
   });
 
+  it("names the type of a recording as the caller does", () => {
+    const audio = (mediaType: string): JsonValue => ({
+      role: "ROLE_USER",
+      parts: [{ audio: { data: "AA==", mediaType } }],
+    });
+    for (const mimeType of ["audio/wav", "audio/mpeg", "audio/ogg"])
+      expect(contents(audio(mimeType))[0]?.parts).toEqual([{ inlineData: { mimeType, data: "AA==" } }]);
+    expect(contents(audio("audio/FLAC"))[0]?.parts).toMatchObject([{ inlineData: { mimeType: "audio/flac" } }]);
+  });
+
+  it("sends a video by its bytes or its address, with the excerpt to look at", () => {
+    const url = "https://a.test/v1beta/files/v";
+    const excerpt = { startOffset: "12.500s", endOffset: "3600s", framesPerSecond: 0.5 };
+    const videos = [
+      { data: "AAAA", mediaType: "video/mp4" },
+      { url, mediaType: "video/webm", ...excerpt },
+      { url, startOffset: "0.000000001s" },
+    ];
+    const {
+      body: text,
+      omitted,
+      clamped,
+    } = translate({
+      messages: [{ role: "ROLE_USER", parts: videos.map((video) => ({ video })) }],
+    });
+    expect(JSON.parse(text.toString())).toMatchObject({
+      contents: [
+        {
+          parts: [
+            { inlineData: { mimeType: "video/mp4", data: "AAAA" } },
+            {
+              fileData: { fileUri: url, mimeType: "video/webm" },
+              videoMetadata: { startOffset: "12.5s", endOffset: "3600s", fps: 0.5 },
+            },
+            { fileData: { fileUri: url }, videoMetadata: { startOffset: "0.000000001s" } },
+          ],
+        },
+      ],
+    });
+    expect(text.toString().match(/videoMetadata/g)).toHaveLength(2);
+    expect([omitted, clamped]).toEqual([[], []]);
+  });
+
+  it("does not count the bytes of a video as text", () => {
+    const video = { data: Buffer.alloc(30_000).toString("base64"), mediaType: "video/mp4" };
+    const { sent } = translate({ messages: [{ role: "ROLE_USER", parts: [{ video }] }] });
+    expect(sent.textBytes).toBeLessThan(200);
+  });
+
   it("trap 50: a picture in a result goes inside it, or beside it for older models", () => {
     const seen = result("x", [{ text: "ok" }, { image: { data: PNG } }]);
     const messages = [ask("a"), answer(call("x")), seen];
@@ -164,6 +213,14 @@ describe("messages", () => {
       [{ role: "ROLE_USER", parts: [{ audio: { data: "AAAA", mediaType: "audio/xyz" } }] }],
       "messages[0].parts[0]",
     ],
+    ["a recording of no type", [{ role: "ROLE_USER", parts: [{ audio: { data: "AAAA" } }] }], "messages[0].parts[0]"],
+    ["a video of no type", [{ role: "ROLE_USER", parts: [{ video: { data: "AAAA" } }] }], "messages[0].parts[0]"],
+    ["a video from nowhere", [{ role: "ROLE_USER", parts: [{ video: {} }] }], "messages[0].parts[0]"],
+    [
+      "a video as a result",
+      [ask("a"), answer(call("x")), result("x", [{ video: { url: "https://a.test/v.mp4" } }])],
+      "messages[2].parts[0].tool_result.parts[0]",
+    ],
     [
       "speech by its ID",
       [ask("a"), { role: "ROLE_ASSISTANT", parts: [{ audio: { id: "audio_1" } }] }],
@@ -198,12 +255,14 @@ describe("messages", () => {
     );
   });
 
-  it("refuses pictures and recordings for a model that only reads", () => {
+  it("refuses pictures, recordings and videos for a model that only reads", () => {
     const reader = flash({}, { inputModalities: new Set() });
     const image = { role: "ROLE_USER", parts: [{ image: { data: PNG } }] };
     const audio = { role: "ROLE_USER", parts: [{ audio: { data: "AA==", mediaType: "audio/wav" } }] };
     expect(() => translate({ messages: [image] }, reader)).toThrow("takes no pictures");
+    const video = { role: "ROLE_USER", parts: [{ video: { url: "https://a.test/v.mp4" } }] };
     expect(() => translate({ messages: [audio] }, reader)).toThrow("takes no recordings");
+    expect(() => translate({ messages: [video] }, reader)).toThrow("takes no videos");
   });
 });
 

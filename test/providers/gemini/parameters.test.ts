@@ -118,7 +118,10 @@ describe("parameters", () => {
   });
 
   it("trap 58 and 60: values beyond the model's range are moved into it and listed", () => {
-    const { body: text, clamped } = translate({ temperature: 1.4, maxOutputTokens: 100_000 }, flash({ maxTemperature: 1 }));
+    const { body: text, clamped } = translate(
+      { temperature: 1.4, maxOutputTokens: 100_000 },
+      flash({ maxTemperature: 1 }),
+    );
     expect(JSON.parse(text.toString())).toMatchObject({
       generationConfig: { temperature: 1, maxOutputTokens: 65_536 },
     });
@@ -130,6 +133,24 @@ describe("parameters", () => {
 
   it("trap 54: more than one choice is refused where there is only one", () => {
     expect(() => translate({ choiceCount: 2 })).toThrow("choice_count: must be 1 for this model");
+  });
+
+  it("safety settings are sent as they are", () => {
+    const settings = [{ category: "HARM_CATEGORY_HARASSMENT", threshold: "BLOCK_ONLY_HIGH" }];
+    const asked = {
+      providerOptionsJson: { "gemini.safety_settings": JSON.stringify(settings), "openai.moderation": "{}" },
+    };
+    expect(body(asked).safetySettings).toEqual(settings);
+    expect(omittedOf(translate(asked))).toEqual(["provider_options_json.openai.moderation"]);
+  });
+
+  it.each(["{}", "null", "[", ""])("safety settings %j are refused: they are a list", (text) => {
+    expect(() => translate({ providerOptionsJson: { "gemini.safety_settings": text } })).toThrow(
+      expect.objectContaining({
+        code: "invalid_request",
+        param: "provider_options_json.gemini.safety_settings",
+      }) as Error,
+    );
   });
 
   it.each([
@@ -193,7 +214,10 @@ describe("reasoning", () => {
   });
 
   it("trap 61: a small limit on a model that thinks by itself leaves room for the answer", () => {
-    expect(config({ maxOutputTokens: 100 })).toEqual({ maxOutputTokens: 100, thinkingConfig: { thinkingLevel: "LOW" } });
+    expect(config({ maxOutputTokens: 100 })).toEqual({
+      maxOutputTokens: 100,
+      thinkingConfig: { thinkingLevel: "LOW" },
+    });
     expect(config({ maxOutputTokens: 4096 })).toEqual({ maxOutputTokens: 4096 });
     expect(config({ maxOutputTokens: 100 }, flash({ reasoningByDefault: false }))).toEqual({ maxOutputTokens: 100 });
   });

@@ -153,7 +153,7 @@ describe("a stream", () => {
       "text",
       "text",
       "text",
-      "finish",
+      "choiceFinish",
       "usage",
     ]);
     expect(seen).toMatchObject([
@@ -166,9 +166,13 @@ describe("a stream", () => {
 
   it("trap 11: that comes as JSON is read as the answer it is, or as the array of its pieces", async () => {
     const { gemini: own } = await answering(json(HI));
-    expect(await collect((emit) => own.stream(call(own, "stream"), emit))).toEqual(["text", "finish"]);
+    expect(await collect((emit) => own.stream(call(own, "stream"), emit))).toEqual(["text", "choiceFinish"]);
     const { gemini: other } = await answering(json([{ candidates: [{ content: { parts: [{ text: "o" }] } }] }, HI]));
-    expect(await collect((emit) => other.stream(call(other, "stream"), emit))).toEqual(["text", "text", "finish"]);
+    expect(await collect((emit) => other.stream(call(other, "stream"), emit))).toEqual([
+      "text",
+      "text",
+      "choiceFinish",
+    ]);
   });
 
   it("trap 11: that comes as an error in JSON, or as HTML, fails", async () => {

@@ -155,7 +155,7 @@ describe("the parts of an answer", () => {
   it("trap 72 and 87: arguments are JSON text, never empty", () => {
     const args = [undefined, {}, null, "", { a: [1] }, '{"b":1}', 5];
     const calls = args.map((value) => ({ functionCall: { name: "f", args: value } }));
-    expect(callsOf(...calls).map((call) => call.arguments)).toEqual([
+    expect(callsOf(...calls).map((call) => call.input.value)).toEqual([
       "{}",
       "{}",
       "{}",
@@ -203,8 +203,21 @@ describe("the parts of an answer", () => {
   it("log probabilities go with the text", () => {
     const chosen = { token: "a", logProbability: -0.1 };
     const logprobsResult = { chosenCandidates: [chosen], topCandidates: [{ candidates: [chosen, { token: "b" }] }] };
-    const { logprobs } = only(toAnswer(answer([{ text: "a" }], "STOP", { logprobsResult })));
-    expect(logprobs?.content).toMatchObject([{ token: "a", logprob: -0.1, top: [{ token: "a" }, { token: "b" }] }]);
+    const thought = { text: "hm", thought: true };
+    const { message: said } = only(toAnswer(answer([thought, { text: "a" }], "STOP", { logprobsResult })));
+    expect(said?.parts.map(({ logprobs }) => logprobs)).toMatchObject([
+      [],
+      [
+        {
+          token: "a",
+          logprob: -0.1,
+          top: [
+            { token: "a", logprob: -0.1 },
+            { token: "b", logprob: 0 },
+          ],
+        },
+      ],
+    ]);
   });
 
   it("several candidates are several choices, by index", () => {
@@ -227,7 +240,7 @@ describe("usage (trap 81)", () => {
     [
       "only a prompt",
       { promptTokenCount: 9 },
-      { promptTokens: 9, completionTokens: 0, totalTokens: 9, cachedTokens: 0 },
+      { inputTokens: 9, outputTokens: 0, totalTokens: 9, cachedInputTokens: 0 },
     ],
     [
       "thoughts, tools and cache",
@@ -238,7 +251,7 @@ describe("usage (trap 81)", () => {
         candidatesTokenCount: 3,
         thoughtsTokenCount: 2,
       },
-      { promptTokens: 14, completionTokens: 5, totalTokens: 19, cachedTokens: 4, reasoningTokens: 2 },
+      { inputTokens: 14, outputTokens: 5, totalTokens: 19, cachedInputTokens: 4, reasoningOutputTokens: 2 },
     ],
     [
       "modalities",
@@ -250,7 +263,7 @@ describe("usage (trap 81)", () => {
         ],
         candidatesTokensDetails: [{ modality: "IMAGE", tokenCount: 1 }],
       },
-      { promptImageTokens: 3, promptAudioTokens: 2, completionImageTokens: 1 },
+      { imageInputTokens: 3, audioInputTokens: 2, imageOutputTokens: 1 },
     ],
   ])("of %s", (_, metadata, usage) => {
     expect(readUsage(metadata)).toMatchObject(usage);

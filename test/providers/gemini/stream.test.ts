@@ -72,38 +72,42 @@ describe("a stream", () => {
       "partStart",
       { case: "text", value: "It is 4." },
       "c2lnLWVuZA==",
-      "finish",
+      "choiceFinish",
       "usage",
     ]);
     expect(chunks.at(-1)).toMatchObject({
-      event: { value: { promptTokens: 5, completionTokens: 16, totalTokens: 21 } },
+      event: { value: { inputTokens: 5, outputTokens: 16, totalTokens: 21 } },
     });
   });
 
   it("trap 70, 73, 74, 75: gives each call whole, once, with a running index", () => {
     const chunks = readStream(bytesOf("23-gemini-tools-parallel-stream", "upstream-response.sse"), WHOLE);
-    const calls = chunks.map(({ event }) =>
-      event.case === "partStart" ? [event.value.partIndex, event.value.part] : event.case,
-    );
-    const called = (call: { id: string; name: string; arguments: string }, signature = ""): object => ({
-      kind: { case: "toolCall", value: call },
+    const calls = chunks.map(({ event }) => {
+      if (event.case === "partStart") return [event.value.partIndex, event.value.part];
+      return event.case === "partDelta" ? [event.value.partIndex, event.value.content] : event.case;
+    });
+    const called = (id: string, name: string, signature = ""): object => ({
+      kind: { case: "toolCall", value: { id, name, input: { case: "argumentsJson", value: "" } } },
       signature,
     });
     expect(calls).toMatchObject([
-      [0, called({ id: "fc_a", name: "get_weather", arguments: '{"city":"Paris"}' }, "c2lnLWZj")],
+      [0, called("fc_a", "get_weather", "c2lnLWZj")],
+      [0, { case: "argumentsJson", value: '{"city":"Paris"}' }],
       "partFinish",
-      [1, called({ id: "fc_b", name: "get_weather", arguments: '{"city":"Rome"}' })],
+      [1, called("fc_b", "get_weather")],
+      [1, { case: "argumentsJson", value: '{"city":"Rome"}' }],
       "partFinish",
-      [2, called({ id: "fc_c", name: "get_time", arguments: "{}" })],
+      [2, called("fc_c", "get_time")],
+      [2, { case: "argumentsJson", value: "{}" }],
       "partFinish",
-      "finish",
+      "choiceFinish",
       "usage",
     ]);
   });
 
   it("trap 76: remembers a call until a finish without content, and parts after a finish", () => {
     const call = { functionCall: { name: "f" } };
-    expect(outline(sse(piece([call], "STOP"), piece([{ text: "a" }])))).toEqual(["toolCall", "text", "finish"]);
+    expect(outline(sse(piece([call], "STOP"), piece([{ text: "a" }])))).toEqual(["toolCall", "text", "choiceFinish"]);
     expect(fold(readStream(sse(piece([call]), piece([], "STOP")), WHOLE)).choices).toMatchObject([{ finishReason: 3 }]);
   });
 
@@ -111,7 +115,9 @@ describe("a stream", () => {
     const event =
       'data: {"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"id":9223372036854775807}}}]},"finishReason":"STOP"}]}\n\n';
     const [choice] = fold(readStream(Buffer.from(event), WHOLE)).choices;
-    expect(choice?.message?.parts).toMatchObject([{ kind: { value: { arguments: '{"id":9223372036854775807}' } } }]);
+    expect(choice?.message?.parts).toMatchObject([
+      { kind: { value: { input: { value: '{"id":9223372036854775807}' } } } },
+    ]);
   });
 
   it("trap 7: reads a picture of many megabytes in one line", () => {
@@ -123,15 +129,15 @@ describe("a stream", () => {
 
   it("trap 79: a blocked prompt is a refusal", () => {
     const blocked = { promptFeedback: { blockReason: "SAFETY" } };
-    expect(outline(sse(blocked))).toEqual(["refusal", "finish"]);
-    expect(outline(sse(piece([{ text: "a" }]), blocked))).toEqual(["text", "refusal", "finish"]);
+    expect(outline(sse(blocked))).toEqual(["refusal", "choiceFinish"]);
+    expect(outline(sse(piece([{ text: "a" }]), blocked))).toEqual(["text", "refusal", "choiceFinish"]);
     const second = { candidates: [{ content: { parts: [{ text: "b" }] }, index: 1 }] };
     expect(outline(sse(piece([{ text: "a" }], "STOP"), second, blocked))).toEqual([
       "text",
       "text",
-      "finish",
+      "choiceFinish",
       "refusal",
-      "finish",
+      "choiceFinish",
     ]);
   });
 
@@ -139,7 +145,7 @@ describe("a stream", () => {
     const first = JSON.stringify(piece([{ text: "a" }]));
     const last = JSON.stringify(piece([{ text: "b" }], "STOP"));
     const text = `\uFEFF: hello\n\nid: 5\nretry: 1\ndata: ${first}\n\ndata:\n\ndata: ${last}`;
-    expect(outline(Buffer.from(text))).toEqual(["text", "text", "finish"]);
+    expect(outline(Buffer.from(text))).toEqual(["text", "text", "choiceFinish"]);
   });
 });
 
@@ -148,11 +154,11 @@ describe("a stream's end", () => {
 
   it("trap 10: is the marker, if one comes, and what follows it is ignored", () => {
     const late = `data: ${JSON.stringify(piece([{ text: "late" }]))}\n\ndata: {"error`;
-    expect(outline(Buffer.from(`${last}data: [DONE] \n\n${late}`))).toEqual(["text", "finish"]);
+    expect(outline(Buffer.from(`${last}data: [DONE] \n\n${late}`))).toEqual(["text", "choiceFinish"]);
   });
 
   it("trap 9: may be half an event, when every candidate has its finish", () => {
-    expect(outline(Buffer.from(`${last}data: {"usageMeta`))).toEqual(["text", "finish"]);
+    expect(outline(Buffer.from(`${last}data: {"usageMeta`))).toEqual(["text", "choiceFinish"]);
   });
 
   it("is near when every candidate has its finish, or the prompt was blocked", () => {

@@ -106,7 +106,7 @@ const events = toSse(
 );
 const hiChunks = [
   { delta: { text: "Hi" } },
-  { finish: { finishReason: "FINISH_REASON_STOP", nativeFinishReason: "stop" } },
+  { choiceFinish: { finishReason: "FINISH_REASON_STOP", nativeFinishReason: "stop" } },
 ];
 
 describe("a whole answer", () => {

@@ -1,8 +1,14 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { omittedOf } from "../omissions.ts";
+import { clampsOf, omittedOf } from "../omissions.ts";
 import { CompletionRequestSchema, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
-import { CacheMarkSchema, ImageDetail, type MessageSchema, Role } from "../../../gen/parley/v1/message_pb.js";
+import {
+  CacheMarkSchema,
+  ImageDetail,
+  type MessageSchema,
+  Role,
+  type ToolCallSchema,
+} from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
 import { ToolMode } from "../../../gen/parley/v1/tool_pb.js";
@@ -19,9 +25,11 @@ const text = (value: string) => ({ kind: { case: "text" as const, value } });
 const user = (...parts: string[]): MessageInit => ({ role: Role.USER, parts: parts.map(text) });
 const system = (...parts: string[]): MessageInit => ({ role: Role.SYSTEM, parts: parts.map(text) });
 const tool = (name: string) => ({ kind: { case: "function" as const, value: { name } } });
-const call = (id: string, more: { name?: string; arguments?: string; custom?: boolean } = {}) => ({
-  kind: { case: "toolCall" as const, value: { id, name: "f", ...more } },
+type CallInit = MessageInitShape<typeof ToolCallSchema>;
+const call = (id: string, input?: CallInit["input"], name = "f") => ({
+  kind: { case: "toolCall" as const, value: { id, name, ...(input && { input }) } },
 });
+const json = (value: string) => ({ case: "argumentsJson" as const, value });
 const result = (toolCallId: string, ...parts: NonNullable<MessageInit["parts"]>) => ({
   kind: { case: "toolResult" as const, value: { toolCallId, parts } },
 });
@@ -33,12 +41,11 @@ function translate(request: RequestInit, model: UpstreamModel = modelThat(), mod
     model,
     mode,
   );
-  const { clamped, streamed } = translation;
   return {
     body: JSON.parse(translation.body.toString()),
     omitted: omittedOf(translation),
-    clamped: clamped.map(({ field, requested, sent }) => ({ field, requested, sent })),
-    streamed,
+    clamped: clampsOf(translation),
+    streamed: translation.streamed,
   };
 }
 
@@ -56,6 +63,8 @@ function refusalOf(request: RequestInit, model?: UpstreamModel): string {
   }
   return "accepted";
 }
+
+const effort = (value: ReasoningEffort) => ({ amount: { case: "effort" as const, value } });
 
 describe("an OpenAI request", () => {
   it("is the one of fixture 40", () => {
@@ -87,28 +96,28 @@ describe("an OpenAI request", () => {
 
   it("passes on everything that a capable model takes, and notes nothing", () => {
     const { body, omitted, clamped, streamed } = translate({
-      maxTokens: 100,
+      maxOutputTokens: 100,
       temperature: 1.4,
       topP: 0.9,
-      stop: ["END", "\n"],
+      stopSequences: ["END", "\n"],
       seed: 7n,
       frequencyPenalty: 0.5,
       presencePenalty: -0.5,
       logitBias: { "50256": -100 },
-      logprobs: true,
-      topLogprobs: 3,
-      n: 2,
-      reasoningEffort: ReasoningEffort.LOW,
+      logprobs: { topCount: 3 },
+      choiceCount: 2,
+      reasoning: effort(ReasoningEffort.LOW),
       modalities: [Modality.TEXT, Modality.AUDIO],
       audioOptions: { format: "mp3", voice: "alloy" },
       imageOptions: { aspectRatio: "16:9", size: "2K" },
-      user: "u-1",
+      endUserId: "u-1",
       metadata: { a: "b" },
       serviceTier: "flex",
       store: true,
       verbosity: Verbosity.LOW,
       prediction: "text",
       promptCacheKey: "k",
+      sessionId: "ignored beside the key",
       safetyIdentifier: "s",
       providerOptionsJson: {
         "openai.web_search_options": '{"search_context_size":"low"}',
@@ -147,6 +156,25 @@ describe("an OpenAI request", () => {
     expect({ omitted, clamped, streamed }).toEqual({ omitted: [], clamped: [], streamed: false });
   });
 
+  it("groups the requests of a session in the cache, where they have no key of their own", () => {
+    expect(translate({ sessionId: "s" }).body.prompt_cache_key).toBe("s");
+    expect(translate({}).body).not.toHaveProperty("prompt_cache_key");
+  });
+
+  it("lists what this dialect cannot say", () => {
+    const mask = { source: { case: "data" as const, value: PNG }, mediaType: "image/png" };
+    const { body, omitted } = translate({
+      modalities: [Modality.TEXT, Modality.IMAGE],
+      imageOptions: { size: "1K", mask },
+      providerOptionsJson: { "gemini.safety_settings": "[]" },
+    });
+    expect(body.image_config).toEqual({ image_size: "1K" });
+    expect(omitted).toEqual(["image_options.mask", "provider_options_json.gemini.safety_settings"]);
+    expect(translate({ reasoning: { amount: { case: "maxTokens", value: 9 } } }).omitted).toEqual([
+      "reasoning.max_tokens",
+    ]);
+  });
+
   it("is the same bytes for the same request", () => {
     const request = create(CompletionRequestSchema, {
       messages: [user("a", "b")],
@@ -170,7 +198,7 @@ describe("capabilities decide what is sent", () => {
   it.each<[string, RequestInit, UpstreamModel, object, string[]]>([
     [
       "names the token limit as the server does",
-      { maxTokens: 9 },
+      { maxOutputTokens: 9 },
       modelThat({ maxTokensField: "max_completion_tokens" }),
       { max_completion_tokens: 9 },
       [],
@@ -203,15 +231,22 @@ describe("capabilities decide what is sent", () => {
     ["keeps top_p alone", { topP: 0.5 }, modelThat({ temperatureWithTopP: false }), { top_p: 0.5 }, []],
     [
       "trap 56: leaves out log probabilities",
-      { logprobs: true, topLogprobs: 2 },
+      { logprobs: { topCount: 2 } },
       modelThat({ logprobs: false }),
       {},
-      ["logprobs", "top_logprobs"],
+      ["logprobs", "logprobs.top_count"],
     ],
-    ["says nothing about refused log probabilities", { logprobs: false }, modelThat({ logprobs: false }), {}, []],
+    ["asks for no alternatives", { logprobs: {} }, modelThat(), { logprobs: true }, []],
+    [
+      "lists log probabilities without alternatives",
+      { logprobs: {} },
+      modelThat({ logprobs: false }),
+      {},
+      ["logprobs"],
+    ],
     [
       "says nothing about defaults",
-      { n: 1, store: false, modalities: [Modality.TEXT] },
+      { choiceCount: 1, store: false, modalities: [Modality.TEXT] },
       modelThat({ multipleChoices: false }),
       {},
       [],
@@ -244,16 +279,21 @@ describe("capabilities decide what is sent", () => {
   });
 
   it("clamps the temperature and the token limit, and says so", () => {
-    const { body, clamped } = translate({ temperature: 1.4, maxTokens: 99_000 }, modelThat({ maxTemperature: 1 }));
+    const { body, clamped } = translate(
+      { temperature: 1.4, maxOutputTokens: 99_000 },
+      modelThat({ maxTemperature: 1 }),
+    );
     expect(body).toMatchObject({ temperature: 1, max_tokens: 16_000 });
     expect(clamped).toEqual([
-      { field: "max_tokens", requested: 99_000, sent: 16_000 },
+      { field: "max_output_tokens", requested: 99_000, sent: 16_000 },
       { field: "temperature", requested: 1.4, sent: 1 },
     ]);
   });
 
   it("trap 54: refuses several choices where there is one, naming the field", () => {
-    expect(refusalOf({ n: 2 }, modelThat({ multipleChoices: false }))).toBe("n: must be 1 for this model");
+    expect(refusalOf({ choiceCount: 2 }, modelThat({ multipleChoices: false }))).toBe(
+      "choice_count: must be 1 for this model",
+    );
   });
 
   it("refuses a modality that the model does not make", () => {
@@ -278,9 +318,9 @@ describe("capabilities decide what is sent", () => {
     [1000, 1001, true],
     [4095, undefined, true],
     [0, 1, true],
-  ])("trap 17: above %i, a whole answer of %s tokens is streamed: %s", (streamAbove, maxTokens, streamed) => {
+  ])("trap 17: above %i, a whole answer of %s tokens is streamed: %s", (streamAbove, maxOutputTokens, streamed) => {
     const model = modelThat({ streamAbove }, { defaultMaxTokens: streamAbove === 4095 ? 4096 : 500 });
-    const translated = translate(maxTokens === undefined ? {} : { maxTokens }, model);
+    const translated = translate(maxOutputTokens === undefined ? {} : { maxOutputTokens }, model);
     expect(translated.streamed).toBe(streamed);
     expect(translated.body.stream).toBe(streamed ? true : undefined);
   });
@@ -296,19 +336,24 @@ describe("reasoning effort", () => {
     ["takes the lower of two equally near", E.MEDIUM, { reasoningEfforts: ["low", "high"] }, "low", []],
     ["passes where the words are not known", E.XHIGH, { reasoningEfforts: [] }, "xhigh", []],
     ["is none where it can be", E.NONE, {}, "none", []],
+    ["is the lowest where it cannot be none", E.NONE, { reasoningCanBeDisabled: false }, "low", []],
     [
-      "is the lowest and noted where it cannot be none",
+      "is left out where it can be neither none nor known",
       E.NONE,
-      { reasoningCanBeDisabled: false },
-      "low",
-      ["reasoning_effort"],
+      { reasoningCanBeDisabled: false, reasoningEfforts: [] },
+      undefined,
+      ["reasoning.effort"],
     ],
-    ["is left out for a model without reasoning", E.HIGH, { reasoning: "none" }, undefined, ["reasoning_effort"]],
+    ["is left out for a model without reasoning", E.HIGH, { reasoning: "none" }, undefined, ["reasoning.effort"]],
     ["is not missed when it was none", E.NONE, { reasoning: "none" }, undefined, []],
-  ])("%s", (_, reasoningEffort, can, sent, omitted) => {
-    const translated = translate({ reasoningEffort }, modelThat(can));
+  ])("%s", (_, requested, can, sent, omitted) => {
+    const translated = translate({ reasoning: effort(requested) }, modelThat(can));
     expect(translated.body.reasoning_effort).toBe(sent);
     expect(translated.omitted).toEqual(omitted);
+    const asked = `REASONING_EFFORT_${E[requested]}`;
+    const given = `REASONING_EFFORT_${sent?.toUpperCase()}`;
+    const isClamped = sent !== undefined && given !== asked;
+    expect(translated.clamped).toEqual(isClamped ? [{ field: "reasoning.effort", requested: asked, sent: given }] : []);
   });
 });
 
@@ -356,7 +401,7 @@ describe("messages", () => {
           value: { source: { case: "url" as const, value: "https://example.com/a.png" } },
         },
       },
-      { kind: { case: "audio" as const, value: { data: PNG, format: "mp3" } } },
+      { kind: { case: "audio" as const, value: { data: PNG, mediaType: "audio/mpeg" } } },
       {
         kind: {
           case: "file" as const,
@@ -405,6 +450,24 @@ describe("messages", () => {
       modelThat(),
       "has no audio data",
     ],
+    [
+      "a recording of no type",
+      { kind: { case: "audio", value: { data: PNG } } },
+      modelThat(),
+      "must have the media type of a recording, such as audio/wav",
+    ],
+    [
+      "a recording of another type",
+      { kind: { case: "audio", value: { data: PNG, mediaType: "video/mp4" } } },
+      modelThat(),
+      "must have the media type of a recording, such as audio/wav",
+    ],
+    [
+      "a video",
+      { kind: { case: "video", value: { source: { case: "url", value: "https://example.com/v.mp4" } } } },
+      modelThat(),
+      "this model does not read video",
+    ],
     ["an empty picture", { kind: { case: "image", value: {} } }, modelThat(), "has neither image data nor an address"],
     ["an empty file", { kind: { case: "file", value: {} } }, modelThat(), "has neither file data nor a file ID"],
     ["an empty part", {}, modelThat(), "must be text, an image, audio or a file"],
@@ -413,8 +476,26 @@ describe("messages", () => {
     expect(refusalOf({ messages }, model)).toBe(`messages[1].parts[0]: ${words}`);
   });
 
+  it.each([
+    ["audio/wav", "wav"],
+    ["audio/x-wav", "wav"],
+    ["audio/mpeg", "mp3"],
+    ["audio/mp3", "mp3"],
+    ["audio/flac", "flac"],
+    ["audio/opus", "opus"],
+    ["audio/aac", "aac"],
+    ["audio/L16", "pcm16"],
+    ["audio/l16;rate=24000", "pcm16"],
+    ["AUDIO/OGG", "ogg"],
+  ])("name a recording of the type %s %s", (mediaType, format) => {
+    const parts = [{ kind: { case: "audio" as const, value: { data: PNG, mediaType } } }];
+    expect(translateMessages([{ role: Role.USER, parts }])[0].content).toEqual([
+      { type: "input_audio", input_audio: { data: "iVBORw==", format } },
+    ]);
+  });
+
   it("list the cache marks that this dialect has no common word for", () => {
-    const cacheMark = create(CacheMarkSchema, { ttl: "1h" });
+    const cacheMark = create(CacheMarkSchema, { ttl: { seconds: 3600n } });
     const { body, omitted } = translate({
       messages: [
         { role: Role.SYSTEM, parts: [{ ...text("long"), cacheMark }] },
@@ -483,7 +564,7 @@ describe("messages", () => {
 });
 
 describe("an earlier answer", () => {
-  const called = { ...call("call_1", { arguments: '{"a":9007199254740993}' }), signature: "sig" };
+  const called = { ...call("call_1", json('{"a":9007199254740993}')), signature: "sig" };
   const assistant = (parts: NonNullable<MessageInit["parts"]>, model?: UpstreamModel) =>
     translateMessages([user("q"), { role: Role.ASSISTANT, parts }, user("r")], model)[1];
 
@@ -496,17 +577,29 @@ describe("an earlier answer", () => {
   });
 
   it("trap 45: has an empty object for empty arguments, and other text as it is", () => {
-    const calls = [call("call_1", { arguments: "" }), call("call_2", { arguments: "not JSON" })];
+    const calls = [call("call_1", json("")), call("call_2", json("not JSON")), call("call_3")];
     const sent = assistant(calls).tool_calls.map((one: { function: { arguments: string } }) => one.function.arguments);
-    expect(sent).toEqual(["{}", "not JSON"]);
+    expect(sent).toEqual(["{}", "not JSON", "{}"]);
   });
 
   it("has custom calls", () => {
-    expect(assistant([text("x"), call("c", { name: "sql", custom: true })])).toEqual({
+    const parts = ["", "select 1"].map((value, index) => call(`c${index}`, { case: "customInput", value }, "sql"));
+    expect(assistant([text("x"), ...parts])).toEqual({
       role: "assistant",
       content: "x",
-      tool_calls: [{ id: "c", type: "custom", custom: { name: "sql", input: "" } }],
+      tool_calls: [
+        { id: "c0", type: "custom", custom: { name: "sql", input: "" } },
+        { id: "c1", type: "custom", custom: { name: "sql", input: "select 1" } },
+      ],
     });
+  });
+
+  it("cannot have been a file or a video", () => {
+    for (const name of ["file", "video"] as const) {
+      const value = { source: { case: "url" as const, value: "https://example.com/a" } };
+      const messages = [user("q"), { role: Role.ASSISTANT, parts: [{ kind: { case: name, value } }] }];
+      expect(refusalOf({ messages })).toBe(`messages[1].parts[0]: an assistant message cannot hold a ${name}`);
+    }
   });
 
   it("may have been a refusal, or nothing", () => {

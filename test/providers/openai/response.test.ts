@@ -77,16 +77,16 @@ describe("a whole completion", () => {
     expect(read(json)).toEqual({
       ...choice({ parts: [{ text: "Hi" }] }),
       usage: {
-        promptTokens: 9,
-        completionTokens: 8,
+        inputTokens: 9,
+        outputTokens: 8,
         totalTokens: 17,
-        cachedTokens: 1,
-        cacheWriteTokens: 2,
-        promptAudioTokens: 3,
-        promptImageTokens: 4,
-        reasoningTokens: 5,
-        completionAudioTokens: 6,
-        completionImageTokens: 7,
+        cachedInputTokens: 1,
+        cacheWriteInputTokens: 2,
+        audioInputTokens: 3,
+        imageInputTokens: 4,
+        reasoningOutputTokens: 5,
+        audioOutputTokens: 6,
+        imageOutputTokens: 7,
         acceptedPredictionTokens: 8,
         rejectedPredictionTokens: 0,
       },
@@ -96,11 +96,11 @@ describe("a whole completion", () => {
   it.each<[string, unknown, unknown]>([
     ["counts nothing", {}, undefined],
     ["counts in words", { prompt_tokens: "9" }, undefined],
-    ["counts the prompt only", { prompt_tokens: 9 }, { promptTokens: 9, totalTokens: 9 }],
+    ["counts the prompt only", { prompt_tokens: 9 }, { inputTokens: 9, totalTokens: 9 }],
     [
       "names cached tokens differently",
       { prompt_tokens: 9, prompt_cache_hit_tokens: 4 },
-      { promptTokens: 9, totalTokens: 9, cachedTokens: 4 },
+      { inputTokens: 9, totalTokens: 9, cachedInputTokens: 4 },
     ],
     [
       "counts reasoning beside the completion",
@@ -110,7 +110,7 @@ describe("a whole completion", () => {
         total_tokens: 35,
         completion_tokens_details: { reasoning_tokens: 20 },
       },
-      { promptTokens: 10, completionTokens: 25, totalTokens: 35, reasoningTokens: 20 },
+      { inputTokens: 10, outputTokens: 25, totalTokens: 35, reasoningOutputTokens: 20 },
     ],
   ])("trap 81: is understood where the upstream %s", (_, usage, expected) => {
     expect(read({ ...answer({ content: "a" }), usage })).toMatchObject({ usage: expected });
@@ -126,9 +126,9 @@ describe("a whole completion", () => {
       choice(
         {
           parts: [
-            { toolCall: { id: "a", name: "f", arguments: "{}" } },
-            { toolCall: { id: "a", name: "g", arguments: '{"n":9007199254740993}' } },
-            { toolCall: { id: "b", name: "sql", arguments: "select 1", custom: true } },
+            { toolCall: { id: "a", name: "f", argumentsJson: "{}" } },
+            { toolCall: { id: "a", name: "g", argumentsJson: '{"n":9007199254740993}' } },
+            { toolCall: { id: "b", name: "sql", customInput: "select 1" } },
           ],
         },
         "TOOL_CALLS",
@@ -204,7 +204,7 @@ describe("a whole completion", () => {
         parts: [
           {
             text: "a",
-            annotations: [{ url: "https://e.org", title: "E", startIndex: 1, endIndex: 2 }],
+            citations: [{ url: "https://e.org", title: "E", textRange: { start: 1, end: 2 } }],
             signature: "s",
           },
           { refusal: "no" },

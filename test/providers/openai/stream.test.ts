@@ -17,9 +17,14 @@ const fn = (index: number | undefined, id: string | undefined, name: string | un
 });
 
 const delta = (content: object, partIndex = 0) => ({ delta: { ...content, ...(partIndex > 0 && { partIndex }) } });
+const begin = (id: string, name: string, partIndex = 0, input: object = { argumentsJson: "" }) =>
+  start({ toolCall: { id, name, ...input } }, partIndex);
 const start = (part: object, partIndex = 0) => ({ start: { ...part, ...(partIndex > 0 && { partIndex }) } });
 const finish = (finishReason: string, nativeFinishReason: string) => ({
-  finish: { finishReason: `FINISH_REASON_${finishReason}`, ...(nativeFinishReason !== "" && { nativeFinishReason }) },
+  choiceFinish: {
+    finishReason: `FINISH_REASON_${finishReason}`,
+    ...(nativeFinishReason !== "" && { nativeFinishReason }),
+  },
 });
 
 /** The calls of a stream that ends well, put together: name and arguments, by index. */
@@ -27,9 +32,9 @@ function callsOf(...events: unknown[]): unknown[] {
   const outcome = readStream(toSse(...events, chunk({}, "tool_calls")));
   expect(outcome.failure).toBeUndefined();
   const answer = folded(outcome.chunks) as {
-    choices: { message: { parts: { toolCall: { name: string; arguments: string } }[] } }[];
+    choices: { message: { parts: { toolCall: { name: string; argumentsJson: string } }[] } }[];
   };
-  return answer.choices[0]!.message.parts.map(({ toolCall: { name, arguments: args } }) => [name, args]);
+  return answer.choices[0]!.message.parts.map(({ toolCall: { name, argumentsJson } }) => [name, argumentsJson]);
 }
 
 describe.each([
@@ -44,10 +49,11 @@ describe.each([
     expect(plain(chunks)).toEqual([
       delta({ reasoning: "hm" }),
       delta({ text: "ok" }, 1),
-      start({ toolCall: { id: "call_9", name: "get_weather", arguments: '{"ci' } }, 2),
-      delta({ arguments: 'ty":"Oslo"}' }, 2),
+      begin("call_9", "get_weather", 2),
+      delta({ argumentsJson: '{"ci' }, 2),
+      delta({ argumentsJson: 'ty":"Oslo"}' }, 2),
       finish("TOOL_CALLS", "tool_calls"),
-      { usage: { promptTokens: 20, completionTokens: 9, totalTokens: 29 } },
+      { usage: { inputTokens: 20, outputTokens: 9, totalTokens: 29 } },
     ]);
   });
 
@@ -183,7 +189,7 @@ describe("a stream's end", () => {
     ["length", "LENGTH", [call(fn(0, "c", "f", '{"a')), chunk({}, "length")]],
     ["model_length", "LENGTH", [text("a"), chunk({}, "model_length")]],
   ])("trap 89: has one finish, by the first word that we know: %s is %s", (word, reason, events) => {
-    const ends = plain(readStream(toSse(...events)).chunks).filter((one) => "finish" in (one as object));
+    const ends = plain(readStream(toSse(...events)).chunks).filter((one) => "choiceFinish" in (one as object));
     expect(ends).toEqual([finish(reason, word)]);
   });
 
@@ -292,7 +298,7 @@ describe("a stream's events", () => {
       delta({ text: "a" }),
       delta({ choiceIndex: 1, text: "c" }),
       finish("STOP", "stop"),
-      { finish: { ...finish("LENGTH", "length").finish, choiceIndex: 1 } },
+      { choiceFinish: { ...finish("LENGTH", "length").choiceFinish, choiceIndex: 1 } },
     ]);
   });
 
@@ -312,9 +318,36 @@ describe("a stream's events", () => {
     const { chunks } = readStream(toSse(piece("", "x"), piece("a", "a"), piece("b", "b"), text("c"), stop));
     const token = (name: string) => ({ token: name, logprob: -1, bytes: "YQ==", top: [{ token: name, logprob: -1 }] });
     expect(plain(chunks).slice(0, -1)).toEqual([
-      delta({ text: "a", logprobs: { content: [token("x"), token("a")] } }),
-      delta({ text: "b", logprobs: { content: [token("b")] } }),
+      delta({ text: "a", logprobs: [token("x"), token("a")] }),
+      delta({ text: "b", logprobs: [token("b")] }),
       delta({ text: "c" }),
+    ]);
+  });
+
+  it("keep log probabilities of refusals apart, and none of other content", () => {
+    const piece = (given: object, content: string | null, refusal: string | null = null) => {
+      const tokens = (token: string | null) => (token === null ? null : [{ token, logprob: -1 }]);
+      return {
+        choices: [{ index: 0, delta: given, logprobs: { content: tokens(content), refusal: tokens(refusal) } }],
+      };
+    };
+    const { chunks } = readStream(
+      toSse(
+        piece({ reasoning: "hm" }, "hm"),
+        piece({ content: "a", refusal: "b" }, "a", "b"),
+        piece({ tool_calls: [fn(0, "c", "f", "{}")] }, "{}"),
+        text("d"),
+        stop,
+      ),
+    );
+    const token = (name: string) => ({ token: name, logprob: -1 });
+    expect(plain(chunks).slice(0, -1)).toEqual([
+      delta({ reasoning: "hm" }),
+      delta({ text: "a", logprobs: [token("a")] }, 1),
+      delta({ refusal: "b", logprobs: [token("b")] }, 2),
+      begin("c", "f", 3),
+      delta({ argumentsJson: "{}" }, 3),
+      delta({ text: "d" }, 4),
     ]);
   });
 
@@ -326,7 +359,7 @@ describe("a stream's events", () => {
     });
     const counted = (...events: unknown[]) =>
       plain(readStream(toSse(...events)).chunks).filter((one) => "usage" in (one as object));
-    const expected = [{ usage: { promptTokens: 1, completionTokens: 5, totalTokens: 6 } }];
+    const expected = [{ usage: { inputTokens: 1, outputTokens: 5, totalTokens: 6 } }];
     expect(
       counted({ ...text("a"), usage: usage(2) }, { ...stop, usage: usage(5) }, { choices: [], usage: null }),
     ).toEqual(expected);
@@ -351,8 +384,9 @@ describe("a stream's tool calls", () => {
       toSse(call(fn(0, "c", "f", "{")), call(fn(0, "c", "f", "}")), call(fn(0, "c", "f", "")), chunk({}, "tool_calls")),
     );
     expect(plain(chunks)).toEqual([
-      start({ toolCall: { id: "c", name: "f", arguments: "{" } }),
-      delta({ arguments: "}" }),
+      begin("c", "f"),
+      delta({ argumentsJson: "{" }),
+      delta({ argumentsJson: "}" }),
       finish("TOOL_CALLS", "tool_calls"),
     ]);
   });
@@ -360,10 +394,7 @@ describe("a stream's tool calls", () => {
   it("trap 77: are passed on as they are when the token limit cuts them", () => {
     const { chunks, failure } = readStream(toSse(call(fn(0, "c", "f", '{"ci')), chunk({}, "length")));
     expect(failure).toBeUndefined();
-    expect(plain(chunks)).toEqual([
-      start({ toolCall: { id: "c", name: "f", arguments: '{"ci' } }),
-      finish("LENGTH", "length"),
-    ]);
+    expect(plain(chunks)).toEqual([begin("c", "f"), delta({ argumentsJson: '{"ci' }), finish("LENGTH", "length")]);
   });
 
   it("trap 72: have an empty object when there are no arguments", () => {
@@ -432,9 +463,11 @@ describe("a stream's tool calls", () => {
 
   it("trap 74: may be two in one event", () => {
     const { chunks } = readStream(toSse(call(fn(0, "a", "f", "{}"), fn(1, "b", "g", "{}")), chunk({}, "tool_calls")));
-    expect(plain(chunks).slice(0, 2)).toEqual([
-      start({ toolCall: { id: "a", name: "f", arguments: "{}" } }),
-      start({ toolCall: { id: "b", name: "g", arguments: "{}" } }, 1),
+    expect(plain(chunks).slice(0, 4)).toEqual([
+      begin("a", "f"),
+      delta({ argumentsJson: "{}" }),
+      begin("b", "g", 1),
+      delta({ argumentsJson: "{}" }, 1),
     ]);
   });
 
@@ -476,13 +509,17 @@ describe("a stream's tool calls", () => {
   it("may be custom, with an input that may be empty", () => {
     const custom = { index: 0, id: "a", type: "custom", custom: { name: "sql", input: "" } };
     const { chunks } = readStream(toSse(call(custom), stop));
-    expect(plain(chunks).slice(0, -1)).toEqual([start({ toolCall: { id: "a", name: "sql", custom: true } })]);
+    expect(plain(chunks).slice(0, -1)).toEqual([begin("a", "sql", 0, { customInput: "" })]);
+    const more = { index: 0, type: "custom", custom: { input: "select 1" } };
+    expect(plain(readStream(toSse(call(custom), call(more), stop)).chunks).slice(1, -1)).toEqual([
+      delta({ customInput: "select 1" }),
+    ]);
   });
 
   it("may be of the form before tool calls, alone or beside the new one", () => {
-    const begin = { name: "f", arguments: "{" };
+    const first = { name: "f", arguments: "{" };
     const end = { arguments: "}" };
-    expect(callsOf(chunk({ function_call: begin }), chunk({ function_call: end }))).toEqual([["f", "{}"]]);
+    expect(callsOf(chunk({ function_call: first }), chunk({ function_call: end }))).toEqual([["f", "{}"]]);
     const both = { tool_calls: [fn(0, "a", "f", "{}")], function_call: { name: "f", arguments: "{}" } };
     expect(callsOf(chunk(both))).toEqual([["f", "{}"]]);
   });
@@ -505,11 +542,42 @@ describe("a stream's tool calls", () => {
     );
     expect(plain(chunks).slice(0, -1)).toEqual([
       delta({ text: "ab" }),
-      delta({ annotation: { url: "https://e.org", startIndex: 1, endIndex: 2 } }),
+      delta({ citation: { url: "https://e.org", textRange: { start: 1, end: 2 } } }),
       { end: { signature: "sig" } },
-      start({ toolCall: { id: "a", name: "f", arguments: "{}" } }, 1),
+      begin("a", "f", 1),
+      delta({ argumentsJson: "{}" }, 1),
       delta({ text: "c" }, 2),
-      delta({ annotation: { url: "https://f.org", endIndex: 1 } }, 2),
+      delta({ citation: { url: "https://f.org", textRange: { end: 1 } } }, 2),
+    ]);
+  });
+
+  it("have sources in code points, counted from the beginning of their text", () => {
+    const cite = (start_index: unknown, end_index: unknown) =>
+      chunk({
+        annotations: [{ type: "url_citation", url_citation: { url: "https://e.org", start_index, end_index } }],
+      });
+    const before = [text("🌊"), text("\ud83c"), text("\udf0a!"), call(fn(0, "a", "f", "{}"))];
+    const { chunks } = readStream(
+      toSse(
+        ...before,
+        text("潮🌊汐"),
+        cite(4, 5),
+        cite(2, 4),
+        cite(1, 3),
+        cite(3, undefined),
+        cite(null, 4),
+        cite(5, 5),
+        stop,
+      ),
+    );
+    const ranges = folded(chunks) as { choices: [{ message: { parts: { citations: { textRange?: object }[] }[] } }] };
+    expect(ranges.choices[0].message.parts[2]!.citations.map(({ textRange }) => textRange)).toEqual([
+      { start: 1, end: 2 },
+      { end: 1 },
+      undefined,
+      undefined,
+      undefined,
+      undefined,
     ]);
   });
 
@@ -517,7 +585,7 @@ describe("a stream's tool calls", () => {
     const signed = { ...fn(0, "a", "f", "{}"), extra_content: { google: { thought_signature: "sig" } } };
     const { chunks } = readStream(toSse(call(signed), call(signed), stop));
     expect(plain(chunks).slice(0, 1)).toEqual([
-      start({ toolCall: { id: "a", name: "f", arguments: "{}" }, signature: "sig" }),
+      start({ toolCall: { id: "a", name: "f", argumentsJson: "" }, signature: "sig" }),
     ]);
     expect(JSON.stringify(plain(chunks)).match(/sig"/g)).toHaveLength(1);
   });
@@ -562,7 +630,7 @@ describe("an error in a stream", () => {
     expect(broken.failure?.message).toBe("The upstream provider failed.");
   });
 
-  it("comes before any content when only a signature or an annotation came", () => {
+  it("comes before any content when only a signature or a citation came", () => {
     const signed = chunk({ extra_content: { google: { thought_signature: "sig" } } });
     const cited = chunk({ annotations: [{ type: "url_citation", url_citation: { url: "https://example.com" } }] });
     const { chunks, failure } = readStream(toSse(signed, cited, { error: { code: 502 } }));
@@ -570,7 +638,7 @@ describe("an error in a stream", () => {
     expect(failure?.message).toBe("The upstream provider failed.");
     expect(plain(readStream(toSse(signed, cited, text("a"), stop)).chunks)).toEqual([
       delta({ text: "a" }),
-      delta({ annotation: { url: "https://example.com" } }),
+      delta({ citation: { url: "https://example.com" } }),
       { end: { signature: "sig" } },
       finish("STOP", "stop"),
     ]);

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { readLogprobs } from "../../../src/providers/openai/choice-reader.ts";
+import { readTokens } from "../../../src/providers/openai/choice-reader.ts";
 import { count, isObject, number, parseExactly } from "../../../src/providers/wire/json.ts";
 
 describe("JSON that is parsed exactly", () => {
@@ -30,9 +30,9 @@ describe("JSON that is parsed exactly", () => {
   });
 
   it("does not lose a probability that was written with more digits than a double has", () => {
-    const content = '{"content":[{"token":"a","logprob":-0.12345678901234567890123},{"token":"b","logprob":-0.0}]}';
-    const { content: tokens } = readLogprobs(parseExactly(content)) ?? {};
-    expect(tokens?.map(({ logprob }) => logprob)).toEqual([-0.12345678901234568, -0]);
+    const content = '[{"token":"a","logprob":-0.12345678901234567890123},{"token":"b","logprob":-0.0}]';
+    const tokens = readTokens(parseExactly(content));
+    expect(tokens.map(({ logprob }) => logprob)).toEqual([-0.12345678901234568, -0]);
   });
 
   it("is JSON however deep it is nested", () => {

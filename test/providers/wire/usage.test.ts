@@ -35,7 +35,7 @@ describe("the usage of an answer", () => {
       }),
     ],
   ])("holds no sum that the contract cannot: %s", (_, usage) => {
-    expect(usage).toMatchObject({ promptTokens: MOST, completionTokens: MOST, totalTokens: MOST });
+    expect(usage).toMatchObject({ inputTokens: MOST, outputTokens: MOST, totalTokens: MOST });
     expect(toBinary(UsageSchema, usage!).length).toBeGreaterThan(0);
   });
 });

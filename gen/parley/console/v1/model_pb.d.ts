@@ -123,6 +123,13 @@ export declare type Model = Message<"parley.console.v1.Model"> & {
   stage: ModelStage;
 
   /**
+   * When it goes away. Absent when that is not known.
+   *
+   * @generated from field: google.protobuf.Timestamp shutdown_time = 15;
+   */
+  shutdownTime?: Timestamp | undefined;
+
+  /**
    * What messages to it may hold.
    *
    * @generated from field: repeated parley.v1.Modality input_modalities = 5;

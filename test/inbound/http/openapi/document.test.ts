@@ -5,7 +5,7 @@ import { DIALECTS } from "../../../../src/config/dialects.ts";
 import { Failure, type FailureCode } from "../../../../src/core/failure.ts";
 import { RANGES, validate } from "../../../../src/core/validate.ts";
 import { readChatRequest } from "../../../../src/formats/openai-chat/request.ts";
-import { toErrorBody } from "../../../../src/formats/openai-chat/response.ts";
+import { toErrorBody } from "../../../../src/formats/openai-chat/error.ts";
 import { FAILURE_TABLE, type FailureRow } from "../../../../src/inbound/failure-table.ts";
 import { toLimitHeaders } from "../../../../src/inbound/headers.ts";
 import type { JsonSchema } from "../../../../src/inbound/http/openapi/components.ts";

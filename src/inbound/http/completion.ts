@@ -2,10 +2,7 @@ import type { CompletionChunk, CompletionStart } from "../../../gen/parley/v1/co
 import type { Call } from "../../core/call.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { HOPS_HEADER, readHops, refuseCircles } from "../../core/hops.ts";
-import { renameFields } from "../../formats/openai-chat/field-names.ts";
-import { readChatRequest, type ReadRequest } from "../../formats/openai-chat/request.ts";
-import { toErrorEvent, writeChatCompletion } from "../../formats/openai-chat/response.ts";
-import { ChunkWriter } from "../../formats/openai-chat/stream.ts";
+import type { FormatInput, NameOf, ReadCompletion } from "../../formats/format.ts";
 import { newCompletionId, type OpenCall } from "../calls.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../headers.ts";
 import { serveCompletion } from "../serve-completion.ts";
@@ -15,8 +12,6 @@ import { type Exchange, openCall, parseBody } from "./exchange.ts";
 import { StreamWriter } from "./stream.ts";
 
 const STREAM_HEADERS = [
-  "content-type",
-  "text/event-stream; charset=utf-8",
   "cache-control",
   "no-cache",
   // Disables response buffering of nginx and compatible proxies.
@@ -28,17 +23,20 @@ const STREAM_HEADERS = [
 
 const NO_FACTS: RoutingFacts = [];
 
-/** `POST /v1/chat/completions`. */
-export async function chatCompletions(
+/** What a format reads of a completion's request. */
+type Reader = (input: FormatInput) => ReadCompletion;
+
+/** A completion in the format of the exchange. */
+export async function completion(
   services: EdgeServices,
   exchange: Exchange,
-  principal: KeyPrincipal,
+  { principal, read: readRequest }: { readonly principal: KeyPrincipal; readonly read: Reader },
 ): Promise<void> {
   const { request, requestId, arrivedMs } = exchange;
   const { open, done } = openCall(services.calls, exchange, deadlineMs(exchange));
-  let asked: ReadRequest | undefined;
+  let asked: ReadCompletion | undefined;
   let hops = 0;
-  await serveCompletion<ReadRequest>(services, {
+  await serveCompletion<ReadCompletion>(services, {
     entrance: "http",
     requestId,
     target: exchange.path,
@@ -49,7 +47,7 @@ export async function chatCompletions(
       requireJson(exchange);
       refuseCircles((hops = readHops(request.headers[HOPS_HEADER])));
       const body = await exchange.body(open, slot);
-      return () => readChatRequest(parseBody(body));
+      return () => readRequest({ json: parseBody(body), headers: request.headers, query: exchange.query });
     },
     run(read) {
       asked = read;
@@ -81,26 +79,27 @@ export async function chatCompletions(
 async function whole(
   services: EdgeServices,
   exchange: Exchange,
-  { read, call, open }: { read: ReadRequest; call: Call; open: OpenCall },
+  { read, call, open }: { read: ReadCompletion; call: Call; open: OpenCall },
 ): Promise<void> {
   const completion = await services.completions.create(read.request, call);
   const facts = routingOfCompletion(completion, read.request.model, services.clock.monotonic() - call.arrivedMs);
-  await exchange.largeJson(writeChatCompletion(completion, read.nameOf), facts, { clock: services.clock, open });
+  await exchange.largeJson(read.writeWhole(completion), facts, { clock: services.clock, open });
 }
 
 async function streamed(
   services: EdgeServices,
   exchange: Exchange,
-  { read, call, open }: { read: ReadRequest; call: Call; open: OpenCall },
+  { read, call, open }: { read: ReadCompletion; call: Call; open: OpenCall },
 ): Promise<void> {
   const { clock } = services;
   let facts = NO_FACTS;
+  const chunks = read.writeStream();
   const writer = new StreamWriter(exchange.response, {
     clock,
     call: open,
-    head: () => exchange.headerList(STREAM_HEADERS, facts),
+    keepAlive: chunks.keepAlive,
+    head: () => exchange.headerList(["content-type", chunks.contentType, ...STREAM_HEADERS], facts),
   });
-  const chunks = new ChunkWriter(read);
   try {
     // The last events wait for the end of the stream, after the completion was recorded.
     let last = "";
@@ -121,7 +120,7 @@ async function streamed(
     if (!writer.begun) throw reason;
     const failure = renameFields(Failure.from(reason), read.nameOf);
     if (failure.code === "cancelled") exchange.response.destroy();
-    else writer.abort(toErrorEvent(failure));
+    else writer.abort(chunks.fail(failure));
   }
 }
 
@@ -151,4 +150,15 @@ function deadlineMs({ request: { headers } }: Exchange): number | undefined {
   }
   const seconds = Number(headers["x-stainless-timeout"]);
   return seconds > 0 ? seconds * 1000 : undefined;
+}
+
+/** A failure whose fields have the caller's names, in its message too. */
+export function renameFields(failure: Failure, nameOf: NameOf): Failure {
+  const [first] = failure.violations;
+  if (first === undefined) return failure;
+  const violations = failure.violations.map(({ field, description }) => ({ field: nameOf(field), description }));
+  const message = failure.message.startsWith(`${first.field}: `)
+    ? violations[0]!.field + failure.message.slice(first.field.length)
+    : failure.message;
+  return failure.with({ violations, message });
 }

@@ -1,0 +1,101 @@
+import type { Completion, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { Model } from "../../gen/parley/v1/model_pb.js";
+import type { Failure } from "../core/failure.ts";
+import type { JsonText } from "./held-strings.ts";
+
+/** Headers of a request, names in lower case. */
+export type RequestHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/**
+ * A wire format that HTTP callers speak. Each has a folder with the same file names, which exports one value of this type from
+ * its `format.ts`; `formats.ts` lists them. Formats do not import each other, and the HTTP server knows only this interface.
+ */
+export interface Format {
+  /** Name in logs, such as `openai-chat`. */
+  readonly name: string;
+  readonly routes: readonly FormatRoute[];
+  /** Whether an error at a path without a route is written in this format. The first format that says so writes it. */
+  readonly owns: (path: string, headers: RequestHeaders) => boolean;
+  /** Writes a failure before anything else was sent. `retry-after` and the caller's limits are added. */
+  readonly writeError: (failure: Failure, requestId: string) => ErrorResponse;
+  /** Headers of every response of this format, beside Parley's own. Default: none. */
+  readonly responseHeaders?: (requestId: string) => HeaderList;
+}
+
+export type HeaderList = readonly (readonly [name: string, value: string])[];
+
+/** An error response. */
+export interface ErrorResponse {
+  readonly status: number;
+  readonly body: object;
+  readonly headers?: HeaderList;
+}
+
+/** A route of a format. */
+export interface FormatRoute {
+  readonly method: "GET" | "POST";
+  /** An exact path, or one that ends in `{name}`, which stands for any rest: `/v1/models/{id}`. */
+  readonly path: string;
+  /** Whether a request is of this format, where several formats have the path. Default: always. */
+  readonly accepts?: (headers: RequestHeaders) => boolean;
+  /** The operation; `rest`: decoded rest of the path, empty for an exact one. Undefined: nothing is there. */
+  readonly operation: (rest: string) => Operation | undefined;
+}
+
+/** What a route does. */
+export type Operation =
+  | { readonly name: "completion"; readonly read: (input: FormatInput) => ReadCompletion }
+  | { readonly name: "count"; readonly read: (input: FormatInput) => ReadCount }
+  | { readonly name: "models"; readonly write: (models: readonly Model[], query: URLSearchParams) => object }
+  | { readonly name: "model"; readonly id: string; readonly write: (model: Model) => object }
+  /** An answer that needs no key and no body, such as the refusal of a WebSocket. */
+  | { readonly name: "fixed"; readonly status: number; readonly headers: HeaderList };
+
+/** A request to a route that has a body. */
+export interface FormatInput {
+  /** The body: a JSON object. */
+  readonly json: unknown;
+  readonly headers: RequestHeaders;
+  readonly query: URLSearchParams;
+}
+
+/** Content type of server-sent events. */
+export const EVENT_STREAM = "text/event-stream; charset=utf-8";
+
+/** Converts the path of a request field from the contract's names to those of the format. */
+export type NameOf = (path: string) => string;
+
+/** A read request. */
+interface Read {
+  readonly request: CompletionRequest;
+  /** Names of fields that the contract does not have, for `Call.unrecognized`. */
+  readonly unrecognized: readonly string[];
+  /** The caller's names of the request's fields. */
+  readonly nameOf: NameOf;
+}
+
+/** A read request for a completion, and the writers of its answer. */
+export interface ReadCompletion extends Read {
+  readonly stream: boolean;
+  readonly writeWhole: (completion: Completion) => JsonText;
+  /** Called once, when `stream` is true. */
+  readonly writeStream: () => AnswerStream;
+}
+
+/** Writes the chunks of one answer. */
+export interface AnswerStream {
+  readonly contentType: string;
+  /** Keeps proxies from closing a silent stream; sent between events, also before the first one. Empty: nothing is sent. */
+  readonly keepAlive: string;
+  /** Whether the last text was the end of the stream. */
+  readonly ended: boolean;
+  /** Converts chunks into text; empty when nothing can be sent yet. The first chunk is `start`, the last `report`. */
+  write(chunks: readonly CompletionChunk[]): string;
+  /** The last text of a stream that broke off; the connection is closed after it. */
+  fail(failure: Failure): string;
+}
+
+/** A read request to count tokens. */
+export interface ReadCount extends Read {
+  readonly write: (inputTokens: number) => object;
+}

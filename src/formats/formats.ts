@@ -1,0 +1,5 @@
+import type { Format } from "./format.ts";
+import { openaiChat } from "./openai-chat/format.ts";
+
+/** All formats. Of those that share a path, the first that accepts a request has it. */
+export const FORMATS: readonly Format[] = [openaiChat];

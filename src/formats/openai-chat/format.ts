@@ -1,0 +1,28 @@
+import { FAILURE_TABLE } from "../../inbound/failure-table.ts";
+import type { Format, ReadCompletion } from "../format.ts";
+import { toErrorBody } from "./error.ts";
+import { toModelList, toModelObject } from "./models.ts";
+import { readChatRequest } from "./request.ts";
+import { writeChatCompletion } from "./response.ts";
+import { ChunkWriter } from "./stream.ts";
+
+/** OpenAI's chat completions. Also the format of errors at paths of no other format. */
+export const openaiChat: Format = {
+  name: "openai-chat",
+  routes: [
+    { method: "POST", path: "/v1/chat/completions", operation: () => ({ name: "completion", read }) },
+    { method: "GET", path: "/v1/models", operation: () => ({ name: "models", write: toModelList }) },
+    { method: "GET", path: "/v1/models/{id}", operation: (id) => ({ name: "model", id, write: toModelObject }) },
+  ],
+  owns: () => true,
+  writeError: (failure) => ({ status: FAILURE_TABLE[failure.code].http, body: toErrorBody(failure) }),
+};
+
+function read({ json }: { readonly json: unknown }): ReadCompletion {
+  const read = readChatRequest(json);
+  return {
+    ...read,
+    writeWhole: (completion) => writeChatCompletion(completion, read.nameOf),
+    writeStream: () => new ChunkWriter(read),
+  };
+}
