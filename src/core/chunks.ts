@@ -1,6 +1,21 @@
 import { create } from "@bufbuild/protobuf";
-import { type Choice, type ChoiceFinish, type CompletionChunk, FinishReason, type PartDelta, type PartStart } from "../../gen/parley/v1/completion_pb.js";
-import { type Audio, AudioSchema, type Citation, type Part, Role, type TokenLogprob, type ToolCall } from "../../gen/parley/v1/message_pb.js";
+import {
+  type Choice,
+  type ChoiceFinish,
+  type CompletionChunk,
+  FinishReason,
+  type PartDelta,
+  type PartStart,
+} from "../../gen/parley/v1/completion_pb.js";
+import {
+  type Audio,
+  AudioSchema,
+  type Citation,
+  type Part,
+  Role,
+  type TokenLogprob,
+  type ToolCall,
+} from "../../gen/parley/v1/message_pb.js";
 import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import { Failure } from "./failure.ts";
 import type { Answer } from "./provider.ts";

@@ -1,5 +1,5 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { Completion, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { Completion, CompletionRequest, TokenCount } from "../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { CompletionAccounting, Settling } from "./accounting.ts";
 import type { Call } from "./call.ts";
@@ -19,7 +19,7 @@ import {
 import type { ProviderOption } from "./provider-options.ts";
 import type { Emit } from "./provider.ts";
 import type { Mode, Plan, Router } from "./router.ts";
-import { measurePrompt } from "./token-estimate.ts";
+import { estimateTokens, measurePrompt } from "./token-estimate.ts";
 import { MAX_FALLBACKS, validate } from "./validate.ts";
 
 /** The completion service that every inbound protocol calls. It owns the request and may remove its conversation. */
@@ -31,6 +31,8 @@ export interface Completions {
    * the first batch the failure ends the stream. To stop it, abort the call's signal.
    */
   stream(request: CompletionRequest, call: Call, emit: Emit): Promise<void>;
+  /** The input tokens of a request, which is not run. Counts as a request. Throws a Failure, but none of the provider's. */
+  count(request: CompletionRequest, call: Call): Promise<TokenCount>;
 }
 
 /** The completion service, and the work that its completions leave behind. */
@@ -101,8 +103,22 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
         await meter.end();
       }
     },
+
+    async count(request, call) {
+      const plan = admitOrCount(ports, call, () => admit(ports, request, { call, mode: "whole" }));
+      const { principal, completionId } = call;
+      const { limiter } = ports;
+      const reservation = await limiter.reserve({ principal, completionId, tokens: 0, costMicroUsd: 0, lastsMs: 0 });
+      reservation.release(0);
+      call.admitted(reservation.facts);
+      const inputTokens = Math.ceil(estimateTokens(measurePrompt(plan.request)) * COUNT_MARGIN);
+      return { $typeName: "parley.v1.TokenCount", model: plan.candidates[0]!.id, inputTokens, estimated: true };
+    },
   };
 }
+
+/** Factor of estimated counts: a client that compacts its conversation by a count that is too low does it too late. */
+const COUNT_MARGIN = 1.1;
 
 interface CallAndMode {
   readonly call: Call;

@@ -6,7 +6,13 @@ import { type Model, modelNotFound, type Price } from "./model.ts";
 import { mayUse } from "./principal.ts";
 import type { Capabilities } from "./provider.ts";
 import type { Router } from "./router.ts";
-import { type Model as ModelMessage, ModelCapabilitiesSchema, ModelPriceSchema, ModelSchema, ModelStage } from "../../gen/parley/v1/model_pb.js";
+import {
+  type Model as ModelMessage,
+  ModelCapabilitiesSchema,
+  ModelPriceSchema,
+  ModelSchema,
+  ModelStage,
+} from "../../gen/parley/v1/model_pb.js";
 import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 
 /** The model service. Each call counts as a request. */

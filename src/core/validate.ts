@@ -1,5 +1,15 @@
 import { type CompletionRequest, Verbosity } from "../../gen/parley/v1/completion_pb.js";
-import { type Audio, type File, type Image, ImageDetail, type Message, type NativeBlock, type Part, Role, type Video } from "../../gen/parley/v1/message_pb.js";
+import {
+  type Audio,
+  type File,
+  type Image,
+  ImageDetail,
+  type Message,
+  type NativeBlock,
+  type Part,
+  Role,
+  type Video,
+} from "../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 import { type Tool, ToolMode } from "../../gen/parley/v1/tool_pb.js";
@@ -169,15 +179,14 @@ function checkImage({ source, detail }: Image, at: string, wrong: Violations): v
 }
 
 /** The dialect knows which types there are. An earlier recording of the provider has its own. */
-function checkAudio({ id, mediaType }: Audio, at: string, wrong: Violations): void {
-  if (id === "" && mediaType === "") wrong.add(`${at}.audio.media_type`, "is required, such as audio/wav");
+function checkAudio({ id, data, mediaType }: Audio, at: string, wrong: Violations): void {
+  if (id === "" && data.length > 0 && mediaType === "") wrong.add(`${at}.audio.media_type`, "is required, such as audio/wav");
 }
 
 function checkVideo({ source, mediaType, framesPerSecond }: Video, at: string, wrong: Violations): void {
   if (source.case === undefined) wrong.add(`${at}.video`, "must have its data or an address");
   if (source.case === "url" && !HTTPS.test(source.value)) wrong.add(`${at}.video.url`, "must be an https address");
-  if (source.case === "data" && mediaType === "")
-    wrong.add(`${at}.video.media_type`, "is required, such as video/mp4");
+  if (source.case === "data" && mediaType === "") wrong.add(`${at}.video.media_type`, "is required, such as video/mp4");
   if (framesPerSecond !== undefined && !(framesPerSecond > 0 && framesPerSecond <= MAX_FRAMES_PER_SECOND))
     wrong.add(`${at}.video.frames_per_second`, `must be more than 0 and at most ${MAX_FRAMES_PER_SECOND}`);
 }

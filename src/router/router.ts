@@ -1,6 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type CompletionChunk, CompletionChunkSchema, type CompletionRequest, CompletionStartSchema } from "../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionChunk,
+  CompletionChunkSchema,
+  type CompletionRequest,
+  CompletionStartSchema,
+} from "../../gen/parley/v1/completion_pb.js";
 import type { Report } from "../../gen/parley/v1/report_pb.js";
 import { toAttemptMessage, toDuration } from "../core/attempt.ts";
 import { AnswerBuilder } from "../core/chunks.ts";

@@ -435,6 +435,14 @@ describe("a request is taken", () => {
       "with a recording of an earlier answer",
       said(user, message(Role.ASSISTANT, "", { parts: [{ kind: { case: "audio", value: { id: "audio_1" } } }] }), user),
     ],
+    [
+      "with a transcript of an earlier answer",
+      said(
+        user,
+        message(Role.ASSISTANT, "", { parts: [{ kind: { case: "audio", value: { transcript: "Hi." } } }] }),
+        user,
+      ),
+    ],
     ["with a video", video(film)],
     ["with a video of which few pictures are looked at", video({ ...film, framesPerSecond: 0.1 })],
     ["with a video of which many pictures are looked at", video({ ...film, framesPerSecond: 24 })],

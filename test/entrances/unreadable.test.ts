@@ -23,7 +23,7 @@ beforeEach(async () => {
   refusals = [];
   const calls = new Calls(systemClock);
   const services: EdgeServices = {
-    completions: { create: asked, stream: asked },
+    completions: { create: asked, stream: asked, count: asked },
     embedder: { create: asked },
     models: { list: asked, get: asked },
     authenticate: async () => somebody,

@@ -128,7 +128,11 @@ const calls = fc.array(jsonObject, { minLength: 1, maxLength: 3 });
 
 function answerOf(written: readonly string[]): ReadAnswer {
   const parts = written.map((text, index) => {
-    const value = create(ToolCallSchema, { id: `call_${index}`, name: "get_weather", arguments: text });
+    const value = create(ToolCallSchema, {
+      id: `call_${index}`,
+      name: "get_weather",
+      input: { case: "argumentsJson", value: text },
+    });
     return toPart({ case: "toolCall", value });
   });
   const message = create(MessageSchema, { role: Role.ASSISTANT, parts });
@@ -200,7 +204,7 @@ function listCalls(message: Message | undefined): ToolCall[] {
 }
 
 function argumentsOf(message: Message | undefined): string[] {
-  return listCalls(message).map((call) => call.arguments);
+  return listCalls(message).map((call) => call.input.value ?? "");
 }
 
 function joinCall(said: readonly StreamedCall[], index: number): { name: string; arguments: string } {
@@ -211,8 +215,8 @@ function joinCall(said: readonly StreamedCall[], index: number): { name: string;
   };
 }
 
-function toOpenAiCall({ id, name, arguments: written }: ToolCall): object {
-  return { id, type: "function", function: { name, arguments: written } };
+function toOpenAiCall({ id, name, input }: ToolCall): object {
+  return { id, type: "function", function: { name, arguments: input.value } };
 }
 
 /** A client's message as our entrance reads it, from the bytes of a request's body. */

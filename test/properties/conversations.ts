@@ -1,4 +1,5 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { type CompletionRequest, CompletionRequestSchema, type ResponseFormatSchema, Verbosity } from "../../gen/parley/v1/completion_pb.js";
 import { CacheMarkSchema, type PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
@@ -33,20 +34,26 @@ export interface MediaKinds {
   readonly result: readonly MediaKind[];
 }
 
-type MediaKind = "recording" | "document" | "spoken";
+type MediaKind = "recording" | "document" | "spoken" | "video" | "linked video";
 
 const word = fc.string({ unit: "binary", maxLength: 12 }).filter((text) => !text.includes("⟦") && text.isWellFormed());
 
-type PartPlan = { readonly ttl: string | undefined } & (
+type PartPlan = { readonly ttl: Ttl } & (
   | { readonly kind: "text" | "refusal"; readonly text: string }
   | { readonly kind: "blank"; readonly text: string }
   | { readonly kind: "thought"; readonly text: string | undefined }
-  | { readonly kind: "picture" | MediaKind }
+  | { readonly kind: "picture" | MediaKind; readonly cites: boolean }
   | { readonly kind: "call"; readonly call: CallPlan }
 );
 
-/** How long to cache up to a part; mostly not marked. */
-const ttl = fc.option(fc.constantFrom("", "5m", "1h", "2d"), { freq: 8, nil: undefined });
+/** Seconds for which to cache up to a part, or the provider's default; undefined for a part without a mark. */
+type Ttl = number | "default" | undefined;
+
+/** Mostly not marked. */
+const ttl: fc.Arbitrary<Ttl> = fc.option(fc.constantFrom("default" as const, 60, 300, 301, 3600, 172_800), {
+  freq: 8,
+  nil: undefined,
+});
 
 const textPlan: fc.Arbitrary<PartPlan> = fc.record({ kind: fc.constant("text" as const), text: word, ttl });
 const blankPlan: fc.Arbitrary<PartPlan> = fc.record({
@@ -55,7 +62,7 @@ const blankPlan: fc.Arbitrary<PartPlan> = fc.record({
   ttl,
 });
 const plain = (...kinds: ("picture" | MediaKind)[]): fc.Arbitrary<PartPlan> =>
-  fc.record({ kind: fc.constantFrom(...kinds), ttl });
+  fc.record({ kind: fc.constantFrom(...kinds), cites: fc.boolean(), ttl });
 
 /** What a user says, or a tool. */
 const partPlan = (media: readonly MediaKind[]): fc.Arbitrary<PartPlan> =>
@@ -151,7 +158,7 @@ class Writer {
         const { name, arguments: argumentsJson, idStem } = plan.call;
         const id = `${idStem}${turn}_${calls.length}`;
         calls.push({ id, plan: plan.call });
-        const value = { id, name, arguments: argumentsJson };
+        const value = { id, name, input: { case: "argumentsJson" as const, value: argumentsJson } };
         const signature = this.#signatures.signCall(name, argumentsJson);
         return marked({ kind: { case: "toolCall", value }, signature }, plan.ttl);
       }
@@ -192,11 +199,20 @@ function toKind(plan: PartPlan, number: number, speaker: Speaker): NonNullable<P
     case "picture":
       return { case: "image", value: { source: { case: "data", value: data }, mediaType: "image/png" } };
     case "recording":
-      return { case: "audio", value: { data: Buffer.from(`RIFF${number}`), format: "wav" } };
+      return { case: "audio", value: { data: Buffer.from(`RIFF${number}`), mediaType: "audio/wav" } };
     case "document": {
       const value = Buffer.from(`%PDF-1.7 ${number}`);
-      return { case: "file", value: { source: { case: "data", value }, mediaType: "application/pdf", name: "a.pdf" } };
+      const file = { mediaType: "application/pdf", name: "a.pdf", citations: plan.cites };
+      return { case: "file", value: { ...file, source: { case: "data", value } } };
     }
+    case "video": {
+      const value = Buffer.from(`film ${number}`);
+      const excerpt = { startOffset: durationFromMs(number * 500), endOffset: durationFromMs(60_000), framesPerSecond: 0.5 };
+      const cut = number % 2 === 0 ? excerpt : {};
+      return { case: "video", value: { source: { case: "data", value }, mediaType: "video/mp4", ...cut } };
+    }
+    case "linked video":
+      return { case: "video", value: { source: { case: "url", value: `https://films.example/${number}` } } };
     case "spoken":
       return { case: "audio", value: { transcript: mark("V", number) } };
     default:
@@ -204,8 +220,10 @@ function toKind(plan: PartPlan, number: number, speaker: Speaker): NonNullable<P
   }
 }
 
-function marked(part: PartInit, asked: string | undefined): PartInit {
-  return asked === undefined ? part : { ...part, cacheMark: create(CacheMarkSchema, { ttl: asked }) };
+function marked(part: PartInit, asked: Ttl): PartInit {
+  if (asked === undefined) return part;
+  const lifetime = asked === "default" ? {} : { ttl: durationFromMs(asked * 1000) };
+  return { ...part, cacheMark: create(CacheMarkSchema, lifetime) };
 }
 
 const text = (value: string): PartInit => ({ kind: { case: "text", value } });
@@ -251,27 +269,33 @@ const parameters = fc.record(
     temperature: fc.double({ min: 0, max: 2, noNaN: true }),
     topP: fc.double({ min: 0, max: 1, noNaN: true }),
     topK: fc.integer({ min: 1, max: 100 }),
-    maxTokens: fc.integer({ min: 1, max: 20_000 }),
-    stop: fc.array(fc.oneof(fc.string({ minLength: 1, maxLength: 6 }), fc.constant(" \n")), { maxLength: 4 }),
+    maxOutputTokens: fc.integer({ min: 1, max: 20_000 }),
+    stopSequences: fc.array(fc.oneof(fc.string({ minLength: 1, maxLength: 6 }), fc.constant(" \n")), { maxLength: 4 }),
     seed: fc.integer().map(BigInt),
     frequencyPenalty: fc.double({ min: -2, max: 2, noNaN: true }),
     presencePenalty: fc.double({ min: -2, max: 2, noNaN: true }),
     logitBias: fc.constantFrom({}, { "50256": -100 }),
-    logprobs: fc.boolean(),
+    logprobs: fc.record({ topCount: fc.nat(20) }),
     parallelToolCalls: fc.boolean(),
-    reasoning: fc.oneof(
-      fc.record({
-        reasoningEffort: fc.constantFrom(
-          ReasoningEffort.NONE,
-          ReasoningEffort.LOW,
-          ReasoningEffort.MEDIUM,
-          ReasoningEffort.HIGH,
-          ReasoningEffort.MAX,
-        ),
-      }),
-      fc.record({ reasoningMaxTokens: fc.integer({ min: 1, max: 40_000 }) }),
-    ),
-    user: fc.constantFrom("user-1", "someone"),
+    reasoning: fc.record({
+      amount: fc.oneof(
+        fc.record({
+          case: fc.constant("effort" as const),
+          value: fc.constantFrom(
+            ReasoningEffort.NONE,
+            ReasoningEffort.MINIMAL,
+            ReasoningEffort.LOW,
+            ReasoningEffort.MEDIUM,
+            ReasoningEffort.HIGH,
+            ReasoningEffort.XHIGH,
+            ReasoningEffort.MAX,
+          ),
+        }),
+        fc.record({ case: fc.constant("maxTokens" as const), value: fc.integer({ min: 1, max: 40_000 }) }),
+      ),
+    }),
+    endUserId: fc.constantFrom("user-1", "someone"),
+    sessionId: fc.constantFrom("session-1"),
     metadata: fc.constantFrom({}, { team: "blue" }),
     serviceTier: fc.constantFrom("auto", "default", "flex", "priority"),
     store: fc.boolean(),
@@ -292,7 +316,7 @@ export function conversations(signatures: Signatures, media: MediaKinds): fc.Arb
       format: formats,
       parameters,
     })
-    .map(({ turns, last, tools: toolPlans, choice, format, parameters: { reasoning, ...given } }) => {
+    .map(({ turns, last, tools: toolPlans, choice, format, parameters: given }) => {
       const writer = new Writer(signatures);
       // Calls answer somebody: one provider refuses a conversation that begins with them.
       if (turns.find(({ role }) => role !== "system")?.role === "assistant")
@@ -311,7 +335,6 @@ export function conversations(signatures: Signatures, media: MediaKinds): fc.Arb
         ...(toolChoice && { toolChoice }),
         ...(format && { responseFormat: format }),
         ...given,
-        ...reasoning,
       });
     });
 }

@@ -98,8 +98,12 @@ const geminiDialect: Dialect = {
     signCall: (name, argumentsJson) =>
       argumentsJson.includes('"__proto__":') ? "" : sign(describeCall(name, JSON.parse(argumentsJson))),
   },
-  media: { user: ["recording", "document"], assistant: ["recording", "document"], result: [] },
-  ordered: new Set(["text", "refusal", "toolCall", "image", "audio", "file"]),
+  media: {
+    user: ["recording", "document", "video", "linked video"],
+    assistant: ["recording", "document", "video", "linked video"],
+    result: [],
+  },
+  ordered: new Set(["text", "refusal", "toolCall", "image", "audio", "video", "file"]),
   accept: (body, { name }) =>
     read(gemini, `/v1beta/models/${name}:generateContent`, { body, headers: { "x-goog-api-key": "any" } }),
   recover: (body) => recoverGemini(body, JSON.stringify),

@@ -1,3 +1,5 @@
+import { toJson } from "@bufbuild/protobuf";
+import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { type CompletionRequest, Verbosity } from "../../gen/parley/v1/completion_pb.js";
 import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 import type { Translation } from "../../src/core/provider.ts";
@@ -5,7 +7,7 @@ import { omittedOf } from "../providers/omissions.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** A parameter in a provider's request, by its name in the OpenAI format. Undefined stands for a dialect without it. */
+/** A parameter in a provider's request, by its path in the contract. Undefined stands for a dialect without it. */
 type Names = Readonly<Record<string, string | undefined>>;
 
 const NAMES: Readonly<Record<string, Names>> = {
@@ -13,37 +15,39 @@ const NAMES: Readonly<Record<string, Names>> = {
     temperature: "temperature",
     top_p: "top_p",
     top_k: "top_k",
-    max_tokens: "max_tokens",
-    user: "metadata.user_id",
-    reasoning_effort: "thinking",
-    reasoning_max_tokens: "thinking.budget_tokens",
+    max_output_tokens: "max_tokens",
+    end_user_id: "metadata.user_id",
+    "reasoning.effort": "thinking",
+    "reasoning.max_tokens": "thinking.budget_tokens",
     response_format: "output_config.format",
   },
   gemini: {
     temperature: "generationConfig.temperature",
     top_p: "generationConfig.topP",
     top_k: "generationConfig.topK",
-    max_tokens: "generationConfig.maxOutputTokens",
+    max_output_tokens: "generationConfig.maxOutputTokens",
     seed: "generationConfig.seed",
     frequency_penalty: "generationConfig.frequencyPenalty",
     presence_penalty: "generationConfig.presencePenalty",
     logprobs: "generationConfig.responseLogprobs",
-    reasoning_effort: "generationConfig.thinkingConfig",
-    reasoning_max_tokens: "generationConfig.thinkingConfig.thinkingBudget",
+    "logprobs.top_count": "generationConfig.logprobs",
+    "reasoning.effort": "generationConfig.thinkingConfig",
+    "reasoning.max_tokens": "generationConfig.thinkingConfig.thinkingBudget",
     response_format: "generationConfig.responseMimeType",
   },
   openai: {
     temperature: "temperature",
     top_p: "top_p",
-    max_tokens: "max_tokens",
+    max_output_tokens: "max_tokens",
     seed: "seed",
     frequency_penalty: "frequency_penalty",
     presence_penalty: "presence_penalty",
     logit_bias: "logit_bias",
     logprobs: "logprobs",
+    "logprobs.top_count": "top_logprobs",
     parallel_tool_calls: "parallel_tool_calls",
-    reasoning_effort: "reasoning_effort",
-    user: "user",
+    "reasoning.effort": "reasoning_effort",
+    end_user_id: "user",
     metadata: "metadata",
     service_tier: "service_tier",
     store: "store",
@@ -55,15 +59,23 @@ const NAMES: Readonly<Record<string, Names>> = {
 
 /** Numbers have to arrive as they are; of the others it is enough that something is said. */
 const EXACT = new Set([
-  "reasoning_max_tokens",
+  "reasoning.max_tokens",
+  "logprobs.top_count",
   "temperature",
   "top_p",
   "top_k",
-  "max_tokens",
+  "max_output_tokens",
   "seed",
   "frequency_penalty",
   "presence_penalty",
 ]);
+
+/** Where the word for an effort stands. */
+const EFFORTS: Readonly<Record<string, string>> = {
+  anthropic: "output_config.effort",
+  gemini: "generationConfig.thinkingConfig.thinkingLevel",
+  openai: "reasoning_effort",
+};
 
 /** What a request asks for, without what asks for nothing: defaults, and rules about tools when there are none. */
 function listAsked(request: CompletionRequest): Map<string, unknown> {
@@ -71,17 +83,21 @@ function listAsked(request: CompletionRequest): Map<string, unknown> {
   const ask = (name: string, value: unknown, isNothing: boolean): void => {
     if (value !== undefined && !isNothing) asked.set(name, value);
   };
-  const { reasoningEffort: effort, responseFormat: format } = request;
+  const { responseFormat: format } = request;
+  const amount = request.reasoning?.amount;
+  const effort = amount?.case === "effort" ? amount.value : undefined;
+  const topCount = request.logprobs?.topCount;
   ask("temperature", request.temperature, request.temperature === 1);
   ask("top_p", request.topP, request.topP === 1);
   ask("top_k", request.topK, false);
-  ask("max_tokens", request.maxTokens, false);
+  ask("max_output_tokens", request.maxOutputTokens, false);
   ask("seed", request.seed === undefined ? undefined : Number(request.seed), false);
   ask("frequency_penalty", request.frequencyPenalty, request.frequencyPenalty === 0);
   ask("presence_penalty", request.presencePenalty, request.presencePenalty === 0);
   ask("logit_bias", request.logitBias, Object.keys(request.logitBias).length === 0);
-  ask("logprobs", request.logprobs, request.logprobs === false);
-  ask("user", request.user, false);
+  ask("logprobs", request.logprobs, false);
+  ask("logprobs.top_count", topCount, topCount === 0);
+  ask("end_user_id", request.endUserId, false);
   ask("metadata", request.metadata, Object.keys(request.metadata).length === 0);
   ask("store", request.store, request.store === false);
   ask(
@@ -90,8 +106,8 @@ function listAsked(request: CompletionRequest): Map<string, unknown> {
     request.verbosity === Verbosity.UNSPECIFIED || request.verbosity === Verbosity.MEDIUM,
   );
   ask("prompt_cache_key", request.promptCacheKey, false);
-  ask("reasoning_effort", effort, effort === ReasoningEffort.UNSPECIFIED || effort === ReasoningEffort.NONE);
-  ask("reasoning_max_tokens", request.reasoningMaxTokens, false);
+  ask("reasoning.effort", effort, effort === ReasoningEffort.NONE);
+  ask("reasoning.max_tokens", amount?.case === "maxTokens" ? amount.value : undefined, false);
   ask("response_format", format, format?.format.case === "text");
   return asked;
 }
@@ -100,6 +116,11 @@ function look(body: Json, path: string): unknown {
   let value: unknown = body;
   for (const step of path.split(".")) value = (value as Json | undefined)?.[step];
   return value;
+}
+
+/** Whether a dialect can keep a prefix for this time. */
+function isLifetime(dialect: string, text: unknown): boolean {
+  return dialect === "anthropic" && (text === "300s" || text === "3600s");
 }
 
 /** Whether the report names a parameter, or a piece of it. */
@@ -128,9 +149,15 @@ export function losesParameter(
       return !/JSON|json/u.test(body.toString());
     return said === undefined;
   });
-  const clamps = translation.clamped.filter(({ field, sent }) => look(json, NAMES[dialect]?.[field] ?? "") !== sent);
-  const stops = request.stop.filter((stop, index) => {
-    return !omittedOf(translation).includes(`stop[${index}]`) && !body.includes(JSON.stringify(stop));
+  const clamps = translation.clamped.filter(({ field, requested, sent }) => {
+    const [asked, said] = [requested, sent].map((value) => value && toJson(ValueSchema, value));
+    if (asked === said) return true;
+    if (field.endsWith(".cache_mark.ttl")) return !isLifetime(dialect, said);
+    if (field === "reasoning.effort") return `REASONING_EFFORT_${look(json, EFFORTS[dialect]!)}`.toUpperCase() !== said;
+    return look(json, NAMES[dialect]?.[field] ?? "") !== said;
+  });
+  const stops = request.stopSequences.filter((stop, index) => {
+    return !omittedOf(translation).includes(`stop_sequences[${index}]`) && !body.includes(JSON.stringify(stop));
   });
   return [...lost.map(([name]) => name), ...clamps.map(({ field }) => field), ...stops];
 }

@@ -6,7 +6,7 @@ export type Place = "system" | "user" | "assistant" | "result";
 /** What of a conversation can be read back from a provider's request, each list in the order in which it stands there. */
 export interface Recovered {
   readonly texts: { readonly text: string; readonly place: Place }[];
-  /** Pictures, recordings and documents in base64. */
+  /** Pictures, recordings, videos and documents in base64, or by their address. */
   readonly media: string[];
   readonly calls: { readonly id: string; readonly name: string }[];
   readonly results: { readonly id: string; readonly text: string; readonly isError: boolean }[];
@@ -105,17 +105,19 @@ export function recoverGemini(body: unknown, stringify: (value: unknown) => stri
   for (const { text } of list(systemInstruction?.["parts"])) reader.text(text!, "system");
   for (const { role, parts } of list(contents)) {
     const place = String(role) === "model" ? "assistant" : "user";
-    for (const { text, inlineData, functionCall, functionResponse, thoughtSignature: signature } of list(parts)) {
+    for (const part of list(parts)) {
+      const { text, inlineData, fileData, functionCall, functionResponse, thoughtSignature: signature } = part;
       if (signature !== undefined && !signature.startsWith("skip_")) reader.recovered.signatures.push(signature);
       if (text !== undefined) reader.text(text, place);
       if (inlineData !== undefined) reader.media(inlineData["data"]!, place);
+      if (fileData !== undefined) reader.media(fileData["fileUri"]!, place);
       if (functionCall !== undefined) reader.call(functionCall["id"]!, functionCall["name"]!);
       if (functionResponse === undefined) continue;
       const { id, response, parts: pictures } = functionResponse;
       const { output, error } = response!;
       if (typeof error === "string" && Object.keys(response!).length === 1) reader.result(id!, error, true);
       else reader.result(id!, typeof output === "string" ? output : stringify(response));
-      for (const part of list(pictures)) reader.media(part["inlineData"]!["data"]!, "result");
+      for (const picture of list(pictures)) reader.media(picture["inlineData"]!["data"]!, "result");
     }
   }
   for (const tool of list(tools)) {

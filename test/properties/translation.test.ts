@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type CompletionRequest, CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { type Part, Role, type ToolCall } from "../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { Failure } from "../../src/core/failure.ts";
 import type { Provider, UpstreamModel } from "../../src/core/provider.ts";
 import { validate } from "../../src/core/validate.ts";
@@ -16,6 +17,8 @@ import { markOf, speakerOf, splitMarked } from "./marks.ts";
 import { losesParameter } from "./parameters.ts";
 
 const RUNS = { numRuns: 100 };
+const { VIDEO } = Modality;
+const NO_MEDIA = { user: [], assistant: [], result: [] };
 
 const unused = (): never => {
   throw new Error("nobody is called");
@@ -33,7 +36,7 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
   it("is one that the contract allows", () => {
     fc.assert(
       fc.property(requests, (request) => {
-        const { maxTokens: _, ...asked } = request;
+        const { maxOutputTokens: _, ...asked } = request;
         expect(() => validate(asked, { ...modelOf("any", IDLE), upstream: model }, () => [])).not.toThrow();
       }),
       RUNS,
@@ -92,9 +95,8 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
     fc.assert(
       fc.property(requests, (request) => {
         const signed = request.messages.flatMap(({ parts }) => parts).filter(({ kind }) => kind.case !== "reasoning");
-        const given = signed.filter(
-          ({ kind }) => kind.case !== "refusal" && kind.case !== "audio" && kind.case !== "file",
-        );
+        const unsigned = new Set<string | undefined>(["refusal", "audio", "video", "file"]);
+        const given = signed.filter(({ kind }) => !unsigned.has(kind.case));
         expect(dialect.recover(translated(dialect, request, model).json).signatures).toEqual(
           given.map(({ signature }) => signature).filter((signature) => signature !== ""),
         );
@@ -103,7 +105,7 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
     );
   });
 
-  it("keeps the bytes of every picture, recording and document, or says which it left out", () => {
+  it("keeps the bytes of every picture, recording, video and document, or says which it left out", () => {
     fc.assert(
       fc.property(requests, (request) => {
         const { json, omitted } = translated(dialect, request, model);
@@ -121,7 +123,7 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
         const { calls, results } = dialect.recover(json);
         const asked = listCalls(request);
         expect(calls.map((call) => call.name)).toEqual(asked.map((call) => call.name));
-        for (const call of asked) expect(body.toString()).toContain(dialect.writeArguments(call.arguments));
+        for (const call of asked) expect(body.toString()).toContain(dialect.writeArguments(call.input.value ?? ""));
         expect(new Set(calls.map((call) => call.id)).size).toBe(calls.length);
         const resultOf = new Map(results.map(({ id, text, isError }) => [id, { text, isError }]));
         const found = calls.map((call) => resultOf.get(call.id));
@@ -189,8 +191,52 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
         const translation = translated(dialect, request, model);
         const sent = translation.body.toString().split('"cache_control":').length - 1;
         const omitted = omittedOf(translation).filter((field) => field.endsWith(".cache_mark"));
-        expect([...omitted, ...Array.from({ length: sent }, () => "sent")]).toHaveLength(listMarks(request).length);
-        expect(listMarks(request)).toEqual(expect.arrayContaining(omitted));
+        const marks = listMarks(request).map(({ path }) => path);
+        expect([...omitted, ...Array.from({ length: sent }, () => "sent")]).toHaveLength(marks.length);
+        expect(marks).toEqual(expect.arrayContaining(omitted));
+      }),
+      RUNS,
+    );
+  });
+
+  it("keeps the time of every cache mark that it sends, or says which it sends instead", () => {
+    fc.assert(
+      fc.property(requests, (request) => {
+        const translation = translated(dialect, request, model);
+        const omitted = omittedOf(translation);
+        const clamped = translation.clamped.map(({ field }) => field);
+        const unkept = listMarks(request).filter(({ seconds }) => seconds !== undefined && ![300, 3600].includes(seconds));
+        for (const { path } of unkept) expect(omitted.includes(path) || clamped.includes(`${path}.ttl`)).toBe(true);
+      }),
+      RUNS,
+    );
+  });
+
+  it("asks for citations of the documents of which the request does, or says that it does not", () => {
+    fc.assert(
+      fc.property(requests, (request) => {
+        const translation = translated(dialect, request, model);
+        const sent = translation.body.toString().split('"citations":{"enabled":true}').length - 1;
+        const omitted = omittedOf(translation).filter((field) => field.endsWith(".file.citations"));
+        const asked = listCited(request);
+        expect([...omitted, ...Array.from({ length: sent }, () => "sent")]).toHaveLength(asked.length);
+        expect(asked).toEqual(expect.arrayContaining(omitted));
+      }),
+      RUNS,
+    );
+  });
+
+  it("is refused for a video, naming its part, where the model takes none", () => {
+    const blind = { ...model, inputModalities: new Set([...model.inputModalities].filter((kind) => kind !== VIDEO)) };
+    const sources = fc.constantFrom("video" as const, "linked video" as const);
+    const seen = sources.chain((kind) => conversations(dialect.signatures, { ...NO_MEDIA, user: [kind] }));
+    fc.assert(
+      fc.property(seen, (request) => {
+        const videos = listVideos(request);
+        const refuse = (): unknown => dialect.translate(request, blind, "whole");
+        expect(refusalOf(refuse)?.violations.map(({ field }) => field)).toEqual(
+          videos.length === 0 ? undefined : [videos[0]],
+        );
       }),
       RUNS,
     );
@@ -263,24 +309,61 @@ function listAnswers(
   );
 }
 
-/** Paths of the cache marks of a request. */
-function listMarks({ messages }: CompletionRequest): string[] {
-  const ofParts = (parts: readonly Part[], path: string): string[] =>
-    parts.flatMap(({ kind, cacheMark }, index) => [
-      ...(cacheMark === undefined ? [] : [`${path}[${index}].cache_mark`]),
-      ...(kind.case === "toolResult" ? ofParts(kind.value.parts, `${path}[${index}].tool_result.parts`) : []),
-    ]);
+/** All parts of a request with their paths, those of tool results too. */
+function listParts({ messages }: CompletionRequest): { readonly part: Part; readonly path: string }[] {
+  const ofParts = (parts: readonly Part[], list: string): { part: Part; path: string }[] =>
+    parts.flatMap((part, index) => {
+      const path = `${list}[${index}]`;
+      const { kind } = part;
+      return [
+        { part, path },
+        ...(kind.case === "toolResult" ? ofParts(kind.value.parts, `${path}.tool_result.parts`) : []),
+      ];
+    });
   return messages.flatMap(({ parts }, index) => ofParts(parts, `messages[${index}].parts`));
+}
+
+/** Paths and times of the cache marks of a request. */
+function listMarks(request: CompletionRequest): { readonly path: string; readonly seconds: number | undefined }[] {
+  return listParts(request).flatMap(({ part: { cacheMark }, path }) =>
+    cacheMark === undefined
+      ? []
+      : [{ path: `${path}.cache_mark`, seconds: cacheMark.ttl && Number(cacheMark.ttl.seconds) }],
+  );
+}
+
+/** Paths of the requests to cite a document. */
+function listCited(request: CompletionRequest): string[] {
+  return listParts(request).flatMap(({ part: { kind }, path }) =>
+    kind.case === "file" && kind.value.citations ? [`${path}.file.citations`] : [],
+  );
+}
+
+/** Paths of the videos of a request. */
+function listVideos(request: CompletionRequest): string[] {
+  return listParts(request).flatMap(({ part: { kind }, path }) => (kind.case === "video" ? [path] : []));
+}
+
+function refusalOf(refuse: () => unknown): Failure | undefined {
+  try {
+    refuse();
+  } catch (reason) {
+    if (reason instanceof Failure) return reason;
+    throw reason;
+  }
+  return undefined;
 }
 
 function listCalls({ messages }: CompletionRequest): ToolCall[] {
   return messages.flatMap(({ parts }) => parts.flatMap(({ kind }) => (kind.case === "toolCall" ? [kind.value] : [])));
 }
 
-/** The data of a picture, recording or document, in base64. */
+/** The data of a picture, recording, video or document, in base64, or the address of a video. */
 function dataOf(kind: Part["kind"]): string[] {
   const data = kind.case === "audio" ? kind.value.data : undefined;
-  const source = kind.case === "image" || kind.case === "file" ? kind.value.source : undefined;
+  if (kind.case === "video" && kind.value.source.case === "url") return [kind.value.source.value];
+  const hasSource = kind.case === "image" || kind.case === "file" || kind.case === "video";
+  const source = hasSource ? kind.value.source : undefined;
   const bytes = source?.case === "data" ? source.value : data;
   return bytes === undefined || bytes.length === 0 ? [] : [Buffer.from(bytes).toString("base64")];
 }

@@ -361,6 +361,40 @@ export declare type Completion = Message<"parley.v1.Completion"> & {
 export declare const CompletionSchema: GenMessage<Completion>;
 
 /**
+ * The size of a request.
+ *
+ * @generated from message parley.v1.TokenCount
+ */
+export declare type TokenCount = Message<"parley.v1.TokenCount"> & {
+  /**
+   * The ID of the model.
+   *
+   * @generated from field: string model = 1;
+   */
+  model: string;
+
+  /**
+   * Tokens of the request.
+   *
+   * @generated from field: int32 input_tokens = 2;
+   */
+  inputTokens: number;
+
+  /**
+   * Whether this is the gateway's estimate, which is rather too high than too low, and not the provider's count.
+   *
+   * @generated from field: bool estimated = 3;
+   */
+  estimated: boolean;
+};
+
+/**
+ * Describes the message parley.v1.TokenCount.
+ * Use `create(TokenCountSchema)` to create a new message.
+ */
+export declare const TokenCountSchema: GenMessage<TokenCount>;
+
+/**
  * One alternative answer of a completion.
  *
  * @generated from message parley.v1.Choice
@@ -1103,6 +1137,18 @@ export declare const CompletionService: GenService<{
     methodKind: "server_streaming";
     input: typeof CompletionRequestSchema;
     output: typeof CompletionChunkSchema;
+  },
+  /**
+   * Counts the input tokens of a request without running it. The request is checked as for Create, and what belongs to the answer has no
+   * effect. It costs nothing, and counts as a request. The provider counts where its dialect can; otherwise, and when the provider
+   * does not answer, the gateway estimates.
+   *
+   * @generated from rpc parley.v1.CompletionService.Count
+   */
+  count: {
+    methodKind: "unary";
+    input: typeof CompletionRequestSchema;
+    output: typeof TokenCountSchema;
   },
 }>;
 

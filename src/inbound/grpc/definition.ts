@@ -35,7 +35,7 @@ const MAX_SHORT_INDEX = 0x7f;
 function encodeText({ event, $unknown }: CompletionChunk): Buffer | undefined {
   if (event.case !== "partDelta" || $unknown !== undefined) return undefined;
   const { choiceIndex, partIndex, content, logprobs, $unknown: more } = event.value;
-  if (content.case !== "text" || logprobs !== undefined || more !== undefined) return undefined;
+  if (content.case !== "text" || logprobs.length > 0 || more !== undefined) return undefined;
   if (choiceIndex < 0 || choiceIndex > MAX_SHORT_INDEX || partIndex < 0 || partIndex > MAX_SHORT_INDEX)
     return undefined;
   const length = Buffer.byteLength(content.value);

@@ -5,6 +5,7 @@ import {
   type CompletionRequest,
   CompletionRequestSchema,
   CompletionSchema,
+  type TokenCount,
 } from "../../../gen/parley/v1/completion_pb.js";
 import { type EmbeddingRequest, EmbeddingRequestSchema, EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
 import type { GetCurrentKeyRequest, Key } from "../../../gen/parley/v1/key_pb.js";
@@ -30,7 +31,7 @@ import { type CallFacts, toCompletionError, toServiceError } from "./status.ts";
 type AnyCall = ServerUnaryCall<Encoded<Message>, Message> | ServerWritableStream<Encoded<Message>, Message>;
 /** A call of completions or embeddings. */
 type MeteredCall<R extends Message> =
-  | ServerUnaryCall<Encoded<R>, Buffer>
+  | ServerUnaryCall<Encoded<R>, Buffer | TokenCount>
   | ServerWritableStream<Encoded<R>, CompletionChunk>;
 
 /** `getPeer` of grpc-js for a closed connection or stream. */
@@ -59,6 +60,7 @@ export function completionHandlers(services: EdgeServices): {
   /** Replies with an encoded `Completion`. */
   create(call: ServerUnaryCall<Encoded<CompletionRequest>, Buffer>, reply: sendUnaryData<Buffer>): void;
   stream(call: ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>): void;
+  count(call: ServerUnaryCall<Encoded<CompletionRequest>, TokenCount>, reply: sendUnaryData<TokenCount>): void;
 } {
   return {
     create: (call, reply) =>
@@ -84,6 +86,17 @@ export function completionHandlers(services: EdgeServices): {
         },
         // destroy() would send no status, for which the client would wait.
         fail: (error) => call.emit("error", error),
+      }),
+    count: (call, reply) =>
+      void complete(services, call, {
+        async run(request, principal, opened) {
+          const asked = meteredCall(request, CompletionRequestSchema, { call, opened, principal });
+          const count = await services.completions.count(request, asked);
+          call.sendMetadata(toMetadata(opened, []));
+          opened.answered();
+          reply(null, count);
+        },
+        fail: (error) => reply(error),
       }),
   };
 }

@@ -91,6 +91,7 @@ export function connectCore({ target, waitMs = 5_000, clock, keyOf, limits, lost
           if (chunks.length > 0) await emit(chunks);
         }
       },
+      count: (request, call) => calls.unary(CompletionService.method.count, request, factsOf(call)),
     },
     embedder: {
       create: (request, call) => calls.unary(EmbeddingService.method.create, request, factsOf(call)),

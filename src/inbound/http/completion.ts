@@ -2,7 +2,7 @@ import type { CompletionChunk, CompletionStart } from "../../../gen/parley/v1/co
 import type { Call } from "../../core/call.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { HOPS_HEADER, readHops, refuseCircles } from "../../core/hops.ts";
-import type { FormatInput, NameOf, ReadCompletion } from "../../formats/format.ts";
+import type { FormatInput, NameOf, ReadCompletion, ReadCount } from "../../formats/format.ts";
 import { newCompletionId, type OpenCall } from "../calls.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../headers.ts";
 import { serveCompletion } from "../serve-completion.ts";
@@ -23,20 +23,50 @@ const STREAM_HEADERS = [
 
 const NO_FACTS: RoutingFacts = [];
 
-/** What a format reads of a completion's request. */
-type Reader = (input: FormatInput) => ReadCompletion;
-
 /** A completion in the format of the exchange. */
-export async function completion(
+export function completion(
   services: EdgeServices,
   exchange: Exchange,
-  { principal, read: readRequest }: { readonly principal: KeyPrincipal; readonly read: Reader },
+  asked: { readonly principal: KeyPrincipal; readonly read: (input: FormatInput) => ReadCompletion },
+): Promise<void> {
+  return serve(services, exchange, {
+    ...asked,
+    run: (read, call, open) => (read.stream ? streamed : whole)(services, exchange, { read, call, open }),
+  });
+}
+
+/** A count of tokens in the format of the exchange. */
+export function tokenCount(
+  services: EdgeServices,
+  exchange: Exchange,
+  asked: { readonly principal: KeyPrincipal; readonly read: (input: FormatInput) => ReadCount },
+): Promise<void> {
+  return serve(services, exchange, {
+    ...asked,
+    async run(read, call) {
+      const { inputTokens } = await services.completions.count(read.request, call);
+      exchange.json(200, read.write(inputTokens));
+    },
+  });
+}
+
+/** A call with a body in a format. */
+interface Asked<R> {
+  readonly principal: KeyPrincipal;
+  readonly read: (input: FormatInput) => R;
+  readonly run: (read: R, call: Call, open: OpenCall) => Promise<void>;
+}
+
+async function serve<R extends ReadCompletion | ReadCount>(
+  services: EdgeServices,
+  exchange: Exchange,
+  { principal, read: readBody, run }: Asked<R>,
 ): Promise<void> {
   const { request, requestId, arrivedMs } = exchange;
   const { open, done } = openCall(services.calls, exchange, deadlineMs(exchange));
-  let asked: ReadCompletion | undefined;
+  let asked: R | undefined;
   let hops = 0;
-  await serveCompletion<ReadCompletion>(services, {
+  await serveCompletion<R>(services, {
     entrance: "http",
     requestId,
     target: exchange.path,
@@ -47,7 +77,7 @@ export async function completion(
       requireJson(exchange);
       refuseCircles((hops = readHops(request.headers[HOPS_HEADER])));
       const body = await exchange.body(open, slot);
-      return () => readRequest({ json: parseBody(body), headers: request.headers, query: exchange.query });
+      return () => readBody({ json: parseBody(body), headers: request.headers, query: exchange.query });
     },
     run(read) {
       asked = read;
@@ -66,7 +96,7 @@ export async function completion(
           exchange.limits = facts;
         },
       };
-      return (read.stream ? streamed : whole)(services, exchange, { read, call, open });
+      return run(read, call, open);
     },
     fail(failure) {
       if (asked === undefined) return exchange.fail(failure);

@@ -167,6 +167,8 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
         throw toConnectError(failure, call.requestId);
       }
     },
+    count: (request, context) =>
+      answer(context, ({ call }) => completions.count(request, { ...call, unrecognized: unknownFields(request) })),
   });
   router.service(EmbeddingService, {
     create: (request, context) =>

@@ -151,7 +151,7 @@ export async function startConsole(
   const authenticator = createAuthenticator({ store: keys, clock: systemClock });
   const server = await startHttpServer(
     {
-      completions: { create: never, stream: never },
+      completions: { create: never, stream: never, count: never },
       embedder: { create: never },
       models: { list: never, get: never },
       requireRequestRate: () => undefined,

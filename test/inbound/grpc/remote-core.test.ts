@@ -57,6 +57,7 @@ async function openCore(answers: Answers, port = 0) {
     completions: {
       create: noted(answers.create ?? unscripted),
       stream: noted(answers.stream ?? unscripted),
+      count: noted(answers.count ?? unscripted),
     },
     embedder: { create: noted(answers.embed ?? unscripted) },
     models: {

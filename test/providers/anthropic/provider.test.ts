@@ -148,7 +148,7 @@ describe("the provider", () => {
             { kind: { case: "reasoning" } },
             { kind: { case: "text" } },
             { kind: { case: "reasoning" } },
-            { kind: { case: "toolCall", value: { arguments: '{"city": "Paris"}' } } },
+            { kind: { case: "toolCall", value: { input: { value: '{"city": "Paris"}' } } } },
           ],
         },
       },
