@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { EmbeddingRequestSchema, EmbeddingTask } from "../../../gen/parley/v1/embedding_pb.js";
@@ -5,9 +6,9 @@ import type { Capabilities } from "../../../src/core/provider.ts";
 import { toEmbeddingAnswer, toEmbeddingRequest } from "../../../src/providers/gemini/embeddings.ts";
 import { failureOf } from "../../support/failure-of.ts";
 import { modelThat } from "../openai/model.ts";
-import { readFixture } from "../openai/fixture.ts";
 
-const fixture = readFixture("61-gemini-embeddings");
+const read = (file: string): unknown =>
+  JSON.parse(readFileSync(new URL(`../fixtures/gemini-embeddings/${file}`, import.meta.url), "utf8"));
 const TEXTS = ["the cat", "ein Hund"];
 
 const translate = (
@@ -21,7 +22,7 @@ const omitted = ({ omitted: fields }: { omitted: readonly { field: string }[] })
 describe("a request for embeddings", () => {
   it("becomes the body of batchEmbedContents, with a task and dimensions for each input", () => {
     const translation = translate({ dimensions: 3, task: EmbeddingTask.DOCUMENT });
-    expect(JSON.parse(translation.body.toString())).toEqual(fixture.json("upstream-request.json"));
+    expect(JSON.parse(translation.body.toString())).toEqual(read("upstream-request.json"));
     expect(omitted(translation)).toEqual([]);
   });
 
@@ -61,7 +62,7 @@ describe("a request for embeddings", () => {
 
 describe("an answer with embeddings", () => {
   it("has the vectors in the order of the inputs, and no usage", () => {
-    expect(toEmbeddingAnswer(fixture.json("upstream-response.json"), 2)).toEqual({
+    expect(toEmbeddingAnswer(read("upstream-response.json"), 2)).toEqual({
       vectors: [
         [-0.022374, -0.004567, 0.013305],
         [0.0101, 0.00001, -0.7],

@@ -1,13 +1,14 @@
+import { readFileSync } from "node:fs";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { EmbeddingRequestSchema, EmbeddingTask } from "../../../gen/parley/v1/embedding_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { toEmbeddingAnswer, toEmbeddingRequest } from "../../../src/providers/openai/embeddings.ts";
 import { failureOf } from "../../support/failure-of.ts";
-import { readFixture } from "./fixture.ts";
 import { modelThat } from "./model.ts";
 
-const fixture = readFixture("60-openai-embeddings");
+const read = (file: string): unknown =>
+  JSON.parse(readFileSync(new URL(`../fixtures/openai-embeddings/${file}`, import.meta.url), "utf8"));
 const TEXTS = ["the cat", "ein Hund"];
 
 const translate = (asked: MessageInitShape<typeof EmbeddingRequestSchema>, can = {}) =>
@@ -18,7 +19,7 @@ const omitted = ({ omitted: fields }: { omitted: readonly { field: string }[] })
 describe("a request for embeddings", () => {
   it("becomes the body of POST /embeddings", () => {
     const translation = translate({ dimensions: 4, endUserId: "u-7" });
-    expect(JSON.parse(translation.body.toString())).toEqual(fixture.json("upstream-request.json"));
+    expect(JSON.parse(translation.body.toString())).toEqual(read("upstream-request.json"));
     expect(omitted(translation)).toEqual([]);
   });
 
@@ -41,7 +42,7 @@ describe("a request for embeddings", () => {
 
 describe("an answer with embeddings", () => {
   it("has the vectors in the order of the inputs, decoded from base64, and the tokens of the prompt", () => {
-    const { vectors, usage } = toEmbeddingAnswer(fixture.json("upstream-response.json"), 2);
+    const { vectors, usage } = toEmbeddingAnswer(read("upstream-response.json"), 2);
     expect(vectors).toEqual([
       [0.1, 0.2, -0.3, 0].map(Math.fround),
       [0.5, -0.25, 0.125, 1],
@@ -50,7 +51,7 @@ describe("an answer with embeddings", () => {
   });
 
   it("may have lists of numbers, and only a total of tokens", () => {
-    const { vectors, usage } = toEmbeddingAnswer(fixture.json("float-response.json"), 2);
+    const { vectors, usage } = toEmbeddingAnswer(read("float-response.json"), 2);
     expect(vectors).toEqual([
       [0.1, -0.00001, 0.003],
       [0.25, 1, -0.006929283495992422],
