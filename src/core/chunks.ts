@@ -47,15 +47,6 @@ export function deltaChunk(
   return toChunk({ case: "partDelta", value });
 }
 
-/** The first delta from `start` on. */
-export function firstDelta(chunks: readonly CompletionChunk[], start: number): PartDelta | undefined {
-  for (let at = start; at < chunks.length; at++) {
-    const { event } = chunks[at]!;
-    if (event.case === "partDelta") return event.value;
-  }
-  return undefined;
-}
-
 /** Provider's word for the end of a choice. Anything else is not passed on: it could be a credential or a text. */
 const NATIVE_REASON = /^[A-Za-z_]{1,64}$/;
 

@@ -158,7 +158,7 @@ export interface Provider {
   create(call: UpstreamCall): Promise<Answer>;
 
   /**
-   * Posts and emits the chunks of each socket read as one batch: never empty, only `delta`, `finish` and `usage` events. The
+   * Posts and emits the chunks of each socket read as one batch: never empty, with the events of parts, `choice_finish` and `usage`. The
    * first batch has content or a finish. Resolves after a finish; an answer without one throws `upstream_protocol`. Throws a
    * Failure, one thrown by `emit`, or the signal's reason; the connection is closed then.
    */

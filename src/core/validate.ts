@@ -180,7 +180,8 @@ function checkImage({ source, detail }: Image, at: string, wrong: Violations): v
 
 /** The dialect knows which types there are. An earlier recording of the provider has its own. */
 function checkAudio({ id, data, mediaType }: Audio, at: string, wrong: Violations): void {
-  if (id === "" && data.length > 0 && mediaType === "") wrong.add(`${at}.audio.media_type`, "is required, such as audio/wav");
+  if (id === "" && data.length > 0 && mediaType === "")
+    wrong.add(`${at}.audio.media_type`, "is required, such as audio/wav");
 }
 
 function checkVideo({ source, mediaType, framesPerSecond }: Video, at: string, wrong: Violations): void {

@@ -21,10 +21,31 @@ const message = (content: object[], stop_reason: string): object => ({
   },
 });
 
+const SEARCH_RESULT = {
+  type: "web_search_result_location",
+  url: "https://example.com",
+  title: "a",
+  cited_text: "b",
+  encrypted_index: "c",
+};
+
 const byModality = [
   { modality: "AUDIO", tokenCount: 1 },
   { modality: "IMAGE", tokenCount: 1 },
 ];
+/** An answer with a search result as its source. */
+const grounded = (text: string): object => ({
+  candidates: [
+    {
+      content: { role: "model", parts: [{ text }] },
+      finishReason: "STOP",
+      groundingMetadata: {
+        groundingChunks: [{ web: { uri: "https://example.com", title: "a" } }],
+        groundingSupports: [{ segment: { endIndex: text.length, text }, groundingChunkIndices: [0] }],
+      },
+    },
+  ],
+});
 const candidate = (parts: object[], finishReason: string): object => ({
   candidates: [
     {
@@ -82,6 +103,7 @@ export const ANSWER_SAMPLES: Readonly<Record<Dialect, readonly object[]>> = {
       "tool_use",
     ),
     message([{ type: "text", text: "Hi" }], "refusal"),
+    message([{ type: "text", text: "Hi", citations: [SEARCH_RESULT] }], "end_turn"),
   ],
   gemini: [
     candidate(
@@ -94,6 +116,7 @@ export const ANSWER_SAMPLES: Readonly<Record<Dialect, readonly object[]>> = {
       "STOP",
     ),
     { promptFeedback: { blockReason: "SAFETY" } },
+    grounded("Hi"),
   ],
   openai: [
     completion(

@@ -68,7 +68,8 @@ export function promisedBy({ field, cells, condition }: DialectRow, dialect: Dia
   const mapped = clause("mapped")?.code;
   const moved = clause("clamped");
   const { maxOutputTokens } = modelOf(dialect, condition);
-  const sent = moved?.bound === "max_output_tokens" ? maxOutputTokens : Number(moved?.bound);
+  const bound = moved?.bound ?? "";
+  const sent = bound === "max_output_tokens" ? maxOutputTokens : /^\d+$/.test(bound) ? Number(bound) : bound;
   const omitted = clause("omitted");
   const refused = clause("refused");
   return {
@@ -113,7 +114,7 @@ function translateChat(of: {
 /** Clamped fields in the words of the `parley` object. */
 function asReported(clamped: readonly Clamp[], nameOf: NameOf): Outcome["clamped"] {
   const written = parley(create(ReportSchema, { clamped: [...clamped] }), nameOf) as Pick<Outcome, "clamped">;
-  return written.clamped.map(({ field, sent }) => ({ field, sent }));
+  return written.clamped.map(({ field, sent }) => ({ field: open(field), sent }));
 }
 
 /** A translation with the caller's names of fields. */

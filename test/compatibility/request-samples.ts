@@ -137,6 +137,7 @@ export const REQUEST_SAMPLES: Readonly<Record<string, RequestSample>> = {
   "response_format.json_schema.strict": { given: format({ strict: true }), without: format({}) },
   reasoning_effort: { given: { reasoning_effort: "low" } },
   "reasoning_effort of none": { given: { reasoning_effort: "none" } },
+  "reasoning_effort of max": { given: { reasoning_effort: "max" } },
   user: { given: { user: "ann" } },
   safety_identifier: { given: { safety_identifier: "ann" } },
   "safety_identifier beside user": { given: { safety_identifier: "ann" }, without: { user: "bob" } },
@@ -196,4 +197,12 @@ export const REQUEST_SAMPLES: Readonly<Record<string, RequestSample>> = {
   "messages[].content[].file.filename": inPart(pdf, { file: { ...pdf.file, filename: "a.pdf" } }),
   "messages[].content[].file.file_id": { given: said({ type: "file", file: { file_id: "file_1" } }) },
   "messages[].content[].cache_control": inPart(picture, { cache_control: { type: "ephemeral" } }),
+  "messages[].content[].cache_control.ttl of 1h": inPart(
+    { ...picture, cache_control: { type: "ephemeral" } },
+    { cache_control: { type: "ephemeral", ttl: "1h" } },
+  ),
+  "messages[].content[].cache_control.ttl of 10m": inPart(
+    { ...picture, cache_control: { type: "ephemeral" } },
+    { cache_control: { type: "ephemeral", ttl: "10m" } },
+  ),
 };

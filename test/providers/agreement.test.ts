@@ -67,10 +67,8 @@ describe.each(DIALECTS)("what every dialect lists alike: %s", (dialect) => {
       ["reasoning.effort"],
     ],
     [
-      "no hints: speakers, labels and keys of the prompt cache",
+      "the speaker of a tool's result",
       {
-        metadata: { team: "blue" },
-        prompt_cache_key: "k",
         messages: [
           user,
           { role: "assistant", tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: "{}" } }] },
@@ -78,7 +76,7 @@ describe.each(DIALECTS)("what every dialect lists alike: %s", (dialect) => {
         ],
       },
       {},
-      [],
+      ["messages[2].name"],
     ],
   ])("%s", (_, fields, condition, omitted) => {
     expect(omittedOf(translate(dialect, fields, condition))).toEqual(omitted);

@@ -10,7 +10,14 @@ export function omittedOf({ omitted }: Pick<Translation, "omitted">): string[] {
   });
 }
 
-/** The clamps of a translation, with their values in JSON. */
-export function clampsOf({ clamped }: { readonly clamped: readonly Clamp[] }): unknown[] {
-  return clamped.map((clamp) => toJson(ClampSchema, clamp));
+/** A clamp in JSON. */
+interface PlainClamp {
+  readonly field: string;
+  readonly requested: number | string;
+  readonly sent: number | string;
+}
+
+/** The clamps of a translation. */
+export function clampsOf({ clamped }: { readonly clamped: readonly Clamp[] }): PlainClamp[] {
+  return clamped.map((clamp) => toJson(ClampSchema, clamp) as unknown as PlainClamp);
 }

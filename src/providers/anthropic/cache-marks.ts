@@ -71,9 +71,10 @@ export class CacheMarks {
     }
     let short = false;
     for (const target of marked.slice(-MAX_MARKS)) {
-      if (target.cache_control?.ttl !== "1h") short = true;
+      const lifetime = target.cache_control?.ttl;
+      const { field, ttl = lifetime && LIFETIMES[lifetime] } = this.#origin(target);
+      if (lifetime !== "1h") short = true;
       else if (short) target.cache_control = { type: "ephemeral" };
-      const { field, ttl } = this.#origin(target);
       if (ttl !== undefined) this.#log.clamp(`${field}.ttl`, ttl, LIFETIMES[target.cache_control?.ttl ?? "5m"]);
     }
   }

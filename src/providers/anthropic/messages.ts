@@ -142,6 +142,7 @@ function toTurns(context: TranslationContext, from: number): Turn[] {
   for (let index = from; index < messages.length; index++) {
     const message = messages[index]!;
     const field = `messages[${index}]`;
+    context.log.omitWhen(Boolean(message.name), `${field}.name`);
     switch (message.role) {
       case Role.SYSTEM:
         add("system", toSystemBlocks(context, message, field));

@@ -147,9 +147,11 @@ function noteUnsupported({ request, log }: TranslationContext): void {
   log.omitWhen(Boolean(request.imageOptions?.size), "image_options.size");
   log.omitWhen(request.imageOptions?.mask !== undefined, "image_options.mask");
   log.omitWhen(request.audioOptions !== undefined, "audio_options");
+  log.omitWhen(Object.keys(request.metadata).length > 0, "metadata");
   log.omitWhen(request.store === true, "store");
   log.omitWhen(isVerbositySet(request), "verbosity");
   log.omitWhen(request.prediction !== undefined, "prediction");
+  log.omitWhen(request.promptCacheKey !== undefined, "prompt_cache_key");
   for (const name of Object.keys(request.providerOptionsJson).toSorted()) log.omit(`provider_options_json.${name}`);
 }
 

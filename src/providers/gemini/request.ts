@@ -3,7 +3,7 @@ import { ImageDetail, type Part } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { Translation, UpstreamModel } from "../../core/provider.ts";
-import { isObject, parsed } from "../wire/json.ts";
+import { array, isObject, parsed } from "../wire/json.ts";
 import { isVerbositySet, TranslationLog } from "../wire/translation.ts";
 import { toMessages } from "./messages.ts";
 import { toReasoning } from "./reasoning.ts";
@@ -71,7 +71,7 @@ function toSafetySettings({ providerOptionsJson }: CompletionRequest): readonly 
   const settings = parsed(text);
   if (!Array.isArray(settings))
     throw invalidField(`provider_options_json.${SAFETY_SETTINGS}`, "must be the text of a JSON array");
-  return settings;
+  return array(settings);
 }
 
 /** Reports fields without a counterpart at the provider. */
@@ -80,24 +80,32 @@ function omitForeign(request: CompletionRequest, log: TranslationLog): void {
   log.omitWhen(request.audioOptions !== undefined, "audio_options");
   log.omitWhen(request.endUserId !== undefined, "end_user_id");
   log.omitWhen(request.safetyIdentifier !== undefined, "safety_identifier");
+  log.omitWhen(Object.keys(request.metadata).length > 0, "metadata");
   log.omitWhen(request.store === true, "store");
   log.omitWhen(isVerbositySet(request), "verbosity");
   log.omitWhen(request.prediction !== undefined, "prediction");
+  log.omitWhen(request.promptCacheKey !== undefined, "prompt_cache_key");
   for (const name of Object.keys(request.providerOptionsJson))
     log.omitWhen(name !== SAFETY_SETTINGS, `provider_options_json.${name}`);
   omitOfMessages(request, log);
   request.tools.forEach(({ cacheMark }, index) => log.omitWhen(cacheMark !== undefined, `tools[${index}].cache_mark`));
 }
 
-/** Reports omitted message fields: cache marks (the provider caches prefixes automatically), citations and image detail. */
+/**
+ * Reports omitted message fields: names of speakers and documents, cache marks (the provider caches prefixes automatically), citations
+ * and image detail.
+ */
 function omitOfMessages({ messages }: CompletionRequest, log: TranslationLog): void {
-  messages.forEach(({ parts }, index) => {
-    parts.forEach((part, position) => omitOfPart(part, `messages[${index}].parts[${position}]`, log));
+  messages.forEach(({ name, parts }, index) => {
+    const field = `messages[${index}]`;
+    log.omitWhen(Boolean(name), `${field}.name`);
+    parts.forEach((part, position) => omitOfPart(part, `${field}.parts[${position}]`, log));
   });
 }
 
 function omitOfPart({ kind, cacheMark }: Part, field: string, log: TranslationLog): void {
   if (kind.case === "image" && kind.value.detail > ImageDetail.AUTO) log.omit(`${field}.image.detail`);
+  if (kind.case === "file" && kind.value.name !== "") log.omit(`${field}.file.name`);
   if (kind.case === "file" && kind.value.citations) log.omit(`${field}.file.citations`);
   if (cacheMark !== undefined) log.omit(`${field}.cache_mark`);
   if (kind.case === "toolResult")

@@ -33,6 +33,7 @@ export function toMessages(messages: readonly Message[], model: UpstreamModel, l
     const field = `messages[${index}]`;
     const context: PartContext = { model, log, path: `${field}.parts` };
     if (message.role === Role.TOOL) {
+      log.omitWhen(Boolean(message.name), `${field}.name`);
       for (const { images, ...result } of toToolResults(message, context)) {
         out.push({ role: "tool", ...result });
         if (images.length === 0) continue;

@@ -155,7 +155,7 @@ export const VALIDATING: readonly Scenario[] = [
     name: "refuses alternatives of each token without log probabilities",
     at: "http",
     http: { fields: { top_logprobs: 1 } },
-    expected: { failure: "invalid_request", param: "top_logprobs" },
+    expected: { failure: "invalid_request", param: "top_logprobs", refused: true },
   },
   {
     name: "refuses a strict request with an unknown field, by its name",

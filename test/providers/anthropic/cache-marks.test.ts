@@ -77,6 +77,17 @@ describe("prompt-cache marks", () => {
     );
   });
 
+  it("of a native block are listed without a path when they are shortened", () => {
+    const json = JSON.stringify({ type: "text", text: "b", cache_control: { ...MARK, ttl: "1h" } });
+    const native = { kind: { case: "native", value: { dialect: "anthropic", json } } } as const;
+    const marked = request({ messages: [user([cached(text("a"), MINUTES), native])] });
+    const { body, clamped } = translate(marked, budgetModel());
+    expect(JSON.parse(body.toString())).toMatchObject({
+      messages: [{ content: [{ cache_control: { ...MARK, ttl: "5m" } }, { cache_control: MARK }] }],
+    });
+    expect(clampsOf({ clamped })).toEqual([{ field: "cache_mark.ttl", requested: "3600s", sent: "300s" }]);
+  });
+
   it("are at most four, the longer-lived ones first; what must give way is listed", () => {
     const marked = request({
       tools: [cached(WEATHER)],

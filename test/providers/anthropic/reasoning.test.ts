@@ -29,7 +29,7 @@ describe("reasoning", () => {
     return [thinking, output_config];
   };
   /** What is omitted and clamped. */
-  const listed = (requested: ReasoningEffort, model: UpstreamModel): unknown => {
+  const reportOf = (requested: ReasoningEffort, model: UpstreamModel): unknown => {
     const translation = translate(request({ maxOutputTokens: 10_000, reasoning: effort(requested) }), model);
     return [omittedOf(translation), clampsOf(translation)];
   };
@@ -49,7 +49,7 @@ describe("reasoning", () => {
     [ReasoningEffort.MAX, 9500],
   ])("makes effort %i a budget of %i of 10,000 tokens", (requested, budget_tokens) => {
     expect(ask(requested, budgetModel())).toEqual([{ type: "enabled", budget_tokens }, undefined]);
-    expect(listed(requested, budgetModel())).toEqual([[], []]);
+    expect(reportOf(requested, budgetModel())).toEqual([[], []]);
   });
 
   it.each([
@@ -79,14 +79,14 @@ describe("reasoning", () => {
     ] as const) {
       expect(ask(requested, model)).toEqual([ADAPTIVE, { effort: sent }]);
       const [asked, given] = [ReasoningEffort[requested], sent.toUpperCase()];
-      expect(listed(requested, model)).toEqual([[], asked === given ? [] : [clamp(asked, given)]]);
+      expect(reportOf(requested, model)).toEqual([[], asked === given ? [] : [clamp(asked, given)]]);
     }
   });
 
   it("lists an effort that no word of the model is near", () => {
     const model = adaptiveModel({ reasoningEfforts: [] });
-    expect(listed(ReasoningEffort.HIGH, model)).toEqual([["reasoning.effort"], []]);
-    expect(listed(ReasoningEffort.NONE, model)).toEqual([["reasoning.effort"], []]);
+    expect(reportOf(ReasoningEffort.HIGH, model)).toEqual([["reasoning.effort"], []]);
+    expect(reportOf(ReasoningEffort.NONE, model)).toEqual([["reasoning.effort"], []]);
   });
 
   it("turns reasoning off where that is possible, and down where it is not", () => {
@@ -94,9 +94,9 @@ describe("reasoning", () => {
     expect(ask(ReasoningEffort.NONE, switchableModel())).toEqual([{ type: "disabled" }, undefined]);
     expect(ask(ReasoningEffort.NONE, adaptiveModel())).toEqual([ADAPTIVE, { effort: "low" }]);
     expect(ask(ReasoningEffort.NONE, adaptiveModel({ reasoningByDefault: false }))).toEqual([undefined, undefined]);
-    expect(listed(ReasoningEffort.NONE, switchableModel())).toEqual([[], []]);
-    expect(listed(ReasoningEffort.NONE, adaptiveModel())).toEqual([[], [clamp("NONE", "LOW")]]);
-    expect(listed(ReasoningEffort.NONE, adaptiveModel({ reasoningByDefault: false }))).toEqual([[], []]);
+    expect(reportOf(ReasoningEffort.NONE, switchableModel())).toEqual([[], []]);
+    expect(reportOf(ReasoningEffort.NONE, adaptiveModel())).toEqual([[], [clamp("NONE", "LOW")]]);
+    expect(reportOf(ReasoningEffort.NONE, adaptiveModel({ reasoningByDefault: false }))).toEqual([[], []]);
   });
 
   it("trap 61: does not let unasked reasoning use up a small limit", () => {
@@ -151,11 +151,11 @@ describe("reasoning", () => {
   });
 
   it("does not list reasoning that would not have been sent anyway", () => {
-    const listed = (blocks: readonly ReasoningInit[], model = budgetModel()): readonly string[] =>
+    const omittedFor = (blocks: readonly ReasoningInit[], model = budgetModel()): readonly string[] =>
       omittedOf(translate(request({ messages: [user("a"), assistant("", { reasoning: blocks }), user("b")] }), model));
-    expect(listed([{ text: "unsigned" }])).toEqual([]);
-    expect(listed([SIGNED, { text: "unsigned" }])).toEqual([]);
-    expect(listed([SIGNED], budgetModel({ reasoning: "none" }))).toEqual([]);
+    expect(omittedFor([{ text: "unsigned" }])).toEqual([]);
+    expect(omittedFor([SIGNED, { text: "unsigned" }])).toEqual([]);
+    expect(omittedFor([SIGNED], budgetModel({ reasoning: "none" }))).toEqual([]);
   });
 
   it("trap 96: gives the same bytes for the same conversation, and keeps them when it grows", () => {

@@ -27,10 +27,9 @@ import { bodyOf, refusalOf, translate } from "./translating.ts";
 describe("what is omitted or clamped", () => {
   const noted = (init: Parameters<typeof request>[0], model: UpstreamModel = budgetModel()): unknown => {
     const translation = translate(request(init), model);
-    const clamps = clampsOf(translation) as { field: string; requested: unknown; sent: unknown }[];
     return [
       ...omittedOf(translation),
-      ...clamps.map(({ field, requested, sent }) => `${field}: ${requested} -> ${sent}`),
+      ...clampsOf(translation).map(({ field, requested, sent }) => `${field}: ${requested} -> ${sent}`),
     ];
   };
   const optionsOf = (requested: ReasoningEffort): Parameters<typeof request>[0] => ({
@@ -95,7 +94,7 @@ describe("what is omitted or clamped", () => {
       [],
     ],
     [
-      "hints are not listed",
+      "trap 47: a speaker's name is listed, a session is not",
       {
         metadata: { a: "b" },
         promptCacheKey: "k",
@@ -103,7 +102,7 @@ describe("what is omitted or clamped", () => {
         messages: [{ ...user("hi"), name: "Ann" }],
       },
       budgetModel(),
-      [],
+      ["messages[0].name", "metadata", "prompt_cache_key"],
     ],
     [
       "a default of sampling is not listed where sampling is not taken",

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import type { Choice } from "../../../gen/parley/v1/completion_pb.js";
+import type { Choice, CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Citation } from "../../../gen/parley/v1/message_pb.js";
 import { AnswerStream, toAnswer } from "../../../src/providers/gemini/response.ts";
 import { fold } from "../../support/fold.ts";
@@ -46,7 +45,7 @@ function readStream(...pieces: readonly object[]): { readonly chunks: Completion
 function citationsOf({ message }: Choice): unknown[] {
   return message!.parts.map(({ kind, citations }) =>
     citations.map(({ source, title, textRange }: Citation) => {
-      const points = [...(kind.case === "text" ? kind.value : "")];
+      const points = Array.from(kind.case === "text" ? kind.value : "");
       return [source.value, title, textRange && points.slice(textRange.start, textRange.end).join("")];
     }),
   );
@@ -65,7 +64,7 @@ describe("the grounding of an answer", () => {
         ["https://a.test/", "a.test", "潮汐 twice"],
       ],
     ]);
-    const points = [...TEXT].length;
+    const points = Array.from(TEXT).length;
     const last = readWhole([{ text: TEXT }], grounding(supportOf(TEXT, "day."))).message!.parts[0]!.citations;
     expect(last).toMatchObject([{ textRange: { start: points - 4, end: points } }]);
   });

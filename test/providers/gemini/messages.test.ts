@@ -80,10 +80,10 @@ describe("messages", () => {
     }
   });
 
-  it("trap 47: a speaker's name, which is a hint, has no place there", () => {
+  it("trap 47: a speaker's name has no place there", () => {
     const translation = translate({ messages: [{ role: "ROLE_USER", name: "Ann", parts: [{ text: "hi" }] }] });
     expect(translation.body.toString()).toBe('{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}');
-    expect(omittedOf(translation)).toEqual([]);
+    expect(omittedOf(translation)).toEqual(["messages[0].name"]);
   });
 
   it("trap 48: believes a picture's bytes rather than its declared type", () => {

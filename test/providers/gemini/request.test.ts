@@ -86,6 +86,7 @@ describe("the fixtures", () => {
         ],
       },
       flash(),
+      ["messages[0].parts[2].file.name"],
     ],
     [
       "26-gemini-image-out",

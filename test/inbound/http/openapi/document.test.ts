@@ -4,6 +4,7 @@ import { buildContract } from "../../../../scripts/reference/contract.ts";
 import { DIALECTS } from "../../../../src/config/dialects.ts";
 import { Failure, type FailureCode } from "../../../../src/core/failure.ts";
 import { RANGES, validate } from "../../../../src/core/validate.ts";
+import { type NameOf, renameFields } from "../../../../src/formats/openai-chat/field-names.ts";
 import { readChatRequest } from "../../../../src/formats/openai-chat/request.ts";
 import { toErrorBody } from "../../../../src/formats/openai-chat/error.ts";
 import { FAILURE_TABLE, type FailureRow } from "../../../../src/inbound/failure-table.ts";
@@ -44,10 +45,13 @@ const base = { model: "a", messages: [{ role: "user", content: "Hi" }] };
 
 /** The field that the server names when it refuses a request with these fields; undefined when it takes it. */
 function refusedField(fields: object): string | undefined {
+  let nameOf: NameOf = (path) => path;
   try {
-    validate(readChatRequest({ ...base, ...fields }).request, text, () => []);
+    const read = readChatRequest({ ...base, ...fields });
+    ({ nameOf } = read);
+    validate(read.request, text, () => []);
   } catch (reason) {
-    if (reason instanceof Failure) return reason.param;
+    if (reason instanceof Failure) return renameFields(reason, nameOf).param;
     throw reason;
   }
   return undefined;
@@ -167,7 +171,9 @@ describe("the documented request", () => {
 
   it("has every range that the server checks", () => {
     const documented = JSON.stringify(schemas["ChatCompletionRequest"]);
-    for (const [field, [min, max]] of Object.entries(RANGES)) {
+    const { nameOf } = readChatRequest(base);
+    for (const [path, [min, max]] of Object.entries(RANGES)) {
+      const field = nameOf(path);
       expect(documented, field).toMatch(new RegExp(`"${field}":\\{.*?"minimum":${min},"maximum":${max}`));
     }
   });
