@@ -174,7 +174,9 @@ async function greeting(
   lines.push(...setupLines(config, base, await gateway.prepareSetup()));
   const firstKey = isTerminal ? await gateway.makeFirstKey() : undefined;
   if (firstKey !== undefined) {
-    const model = config.models.find(({ id }) => id === "alpha-haiku-4.5") ?? config.models.find(({ modalities }) => !modalities.output.includes("embedding"));
+    const model =
+      config.models.find(({ id }) => id === "alpha-haiku-4.5") ??
+      config.models.find(({ modalities }) => !modalities.output.includes("embedding"));
     const body = JSON.stringify({
       model: model?.id,
       messages: [{ role: "user", content: "Hello, who are you?" }],

@@ -185,7 +185,10 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
   };
   if (!isCompletion) checkEmbedding({ id, model, provider, input, report });
   else if (model.capabilities?.embedding_dimensions === true)
-    report(["models", id, "capabilities", "embedding_dimensions"], "is only for models with modalities.output: [embedding]");
+    report(
+      ["models", id, "capabilities", "embedding_dimensions"],
+      "is only for models with modalities.output: [embedding]",
+    );
   const maxOutputTokens = isCompletion ? (model.max_output_tokens ?? DEFAULT_MAX_OUTPUT_TOKENS) : 0;
   const fallback = capabilities.reasoning_by_default ? DEFAULT_MAX_TOKENS_REASONING : DEFAULT_MAX_TOKENS;
   const defaultMaxTokens = model.default_max_tokens ?? Math.min(fallback, maxOutputTokens);
@@ -232,7 +235,8 @@ function checkEmbedding({ id, model, provider, report }: ModelParts): void {
   if (modalities.input.some((one) => one !== "text"))
     report(["models", id, "modalities", "input"], "must be [text] for embeddings");
   for (const [key, value] of Object.entries({ max_output_tokens, default_max_tokens }))
-    if (value !== undefined) report(["models", id, key], "is not for models that make embeddings: they have no output tokens");
+    if (value !== undefined)
+      report(["models", id, key], "is not for models that make embeddings: they have no output tokens");
   for (const key of Object.keys(capabilities))
     if (key !== "embedding_dimensions")
       report(["models", id, "capabilities", key], "is not for models that make embeddings");

@@ -148,7 +148,11 @@ const NO_OPTIONS: ReadonlySet<ProviderOption> = new Set();
 const makesEmbeddings = (model: Model): boolean => makes(model, Modality.EMBEDDING);
 
 /** Checks a request before anything is sent to a provider, in the documented order. */
-function admit({ router, permit, limiter }: AdmissionPorts, request: CompletionRequest, { call, mode }: CallAndMode): Plan {
+function admit(
+  { router, permit, limiter }: AdmissionPorts,
+  request: CompletionRequest,
+  { call, mode }: CallAndMode,
+): Plan {
   const { principal } = call;
   if (request.model === "") throw invalidField("model", "is required");
   const primary = findModel(router, request.model, { field: "model", principal });

@@ -67,7 +67,10 @@ export function wrongModel(
 }
 
 /** Throws `invalid_request` for a strict request with fields that the contract does not have. */
-export function requireKnownFields({ strict }: { readonly strict: boolean }, { unrecognized = [] }: Pick<Call, "unrecognized">): void {
+export function requireKnownFields(
+  { strict }: { readonly strict: boolean },
+  { unrecognized = [] }: Pick<Call, "unrecognized">,
+): void {
   if (!strict || unrecognized.length === 0) return;
   const description = "is not known here, and the request is strict";
   const violations: FieldViolation[] = unrecognized.map((field) => ({ field, description }));

@@ -150,7 +150,9 @@ function toRunnable(plan: EmbeddingAttempts, ports: AttemptPorts): EmbeddingPlan
     candidates,
     sent: primary.sent,
     create: (call) =>
-      runWhole(new AttemptRun(plan, call, ports), ({ model, call: asked }) => model.provider.embeddings!.create(asked, inputs)),
+      runWhole(new AttemptRun(plan, call, ports), ({ model, call: asked }) =>
+        model.provider.embeddings!.create(asked, inputs),
+      ),
   };
 }
 

@@ -1,14 +1,16 @@
+import type { Refusal } from "./answer.ts";
 import { createDice } from "./dice.ts";
 import type { Order } from "./dialect.ts";
 import { estimateTokens } from "./text.ts";
 
 /** An embedding request, independent of the dialect. */
-export interface EmbeddingOrder extends Pick<Order, "encodeStreamError"> {
+export interface EmbeddingOrder {
   readonly model: string;
   readonly texts: readonly string[];
   readonly dimensions: number;
+  readonly encodeStreamError: (refusal: Refusal) => string;
   /** Encodes the vectors as the JSON body. */
-  encode(vectors: readonly (readonly number[])[]): unknown;
+  readonly encode: (vectors: readonly (readonly number[])[]) => unknown;
 }
 
 /** Positions of a vector to which a word adds. */
@@ -20,7 +22,7 @@ const POSITIONS_PER_WORD = 24;
  */
 export function embed(text: string, dimensions: number): number[] {
   const words = text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text];
-  const sums = new Array<number>(dimensions).fill(0);
+  const sums = Array.from({ length: dimensions }, () => 0);
   for (const word of words) {
     const dice = createDice(word);
     for (let added = 0; added < POSITIONS_PER_WORD; added++) sums[dice.roll(dimensions)]! += dice.roll(2001) / 1000 - 1;

@@ -391,7 +391,13 @@ describe("models of embeddings", () => {
       maxOutputTokens: 0,
       defaultMaxTokens: 0,
       price: { input: 20_000, output: 0 },
-      capabilities: { embeddingDimensions: true, tools: false, sampling: false, reasoning: "none", reasoningEfforts: [] },
+      capabilities: {
+        embeddingDimensions: true,
+        tools: false,
+        sampling: false,
+        reasoning: "none",
+        reasoningEfforts: [],
+      },
     });
     const fixed = parse(model("capabilities: { embedding_dimensions: false }")).models.at(-1);
     expect(fixed?.capabilities.embeddingDimensions).toBe(false);
@@ -402,7 +408,10 @@ describe("models of embeddings", () => {
     [model("max_output_tokens: 9"), "models.m.max_output_tokens: is not for models that make embeddings"],
     [model("default_max_tokens: 9"), "models.m.default_max_tokens: is not for models that make embeddings"],
     [model("capabilities: { tools: true }"), "models.m.capabilities.tools: is not for models that make embeddings"],
-    [model("").replace("[embedding]", "[text, embedding]"), "models.m.modalities.output: embedding must be the only entry"],
+    [
+      model("").replace("[embedding]", "[text, embedding]"),
+      "models.m.modalities.output: embedding must be the only entry",
+    ],
     [model("").replace("[text]", "[text, image]"), "models.m.modalities.input: must be [text] for embeddings"],
     [
       "models: { beta-3-flash: { capabilities: { embedding_dimensions: true } } }",
@@ -413,7 +422,8 @@ describe("models of embeddings", () => {
   });
 
   it("that are built in are left out at a provider without embeddings", () => {
-    const { models } = parse(`providers: { gamma: { dialect: anthropic, api_keys: [${KEY}] }, local: { dialect: openai } }
+    const { models } =
+      parse(`providers: { gamma: { dialect: anthropic, api_keys: [${KEY}] }, local: { dialect: openai } }
 models: { tiny: { provider: local, upstream_model: t } }`);
     expect(models.map(({ id }) => id)).toEqual(["tiny"]);
   });

@@ -219,15 +219,20 @@ describe("an embedding call that ends early", () => {
     timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: 900_000, settleMs: 2_000 },
   };
 
-  it.each(["cancelled", "deadline_exceeded"] as const)("%s is answered at once, and written down with the count that comes in time", async (code) => {
-    const core = createCore({ scripts: { a: [{ ...counted, pauseMs: 1_000 }] }, facts });
-    core.world.clock.after(500, () => core.caller.abort(new Failure(code, "Gone.")));
-    await expect(core.create()).rejects.toMatchObject({ code });
-    expect(core.entries).toEqual([]);
-    await core.world.clock.drive(core.settling.idle());
-    expect(core.entries).toMatchObject([{ outcome: code, tokens: { prompt: 100 }, costMicroUsd: 100, estimated: false }]);
-    expect(core.releases).toEqual([100]);
-  });
+  it.each(["cancelled", "deadline_exceeded"] as const)(
+    "%s is answered at once, and written down with the count that comes in time",
+    async (code) => {
+      const core = createCore({ scripts: { a: [{ ...counted, pauseMs: 1_000 }] }, facts });
+      core.world.clock.after(500, () => core.caller.abort(new Failure(code, "Gone.")));
+      await expect(core.create()).rejects.toMatchObject({ code });
+      expect(core.entries).toEqual([]);
+      await core.world.clock.drive(core.settling.idle());
+      expect(core.entries).toMatchObject([
+        { outcome: code, tokens: { prompt: 100 }, costMicroUsd: 100, estimated: false },
+      ]);
+      expect(core.releases).toEqual([100]);
+    },
+  );
 
   it("without a count is booked by an estimate, and under a budget by the bytes of its inputs", async () => {
     const limits = { ...somebody.limits, monthlyBudgetMicroUsd: 1_000_000 };

@@ -125,7 +125,10 @@ async function failureOf(work: Promise<unknown>): Promise<ConnectError> {
 const embeds = (dimensions = 3): Act => {
   return (call) => {
     const { input } = upstream.calls("vectors-up").at(-1)!.body as { input: readonly string[] };
-    const data = input.map((_, index) => ({ index, embedding: Buffer.from(vector(index, dimensions).buffer).toString("base64") }));
+    const data = input.map((_, index) => ({
+      index,
+      embedding: Buffer.from(vector(index, dimensions).buffer).toString("base64"),
+    }));
     sends(200, "application/json", JSON.stringify({ data, usage: { prompt_tokens: input.length } }))(call);
   };
 };
@@ -294,7 +297,9 @@ describe("a budget", () => {
     expect(served).toBeGreaterThanOrEqual(BUDGET_MICRO_USD / 100);
     for (const outcome of outcomes) {
       if (outcome.status === "fulfilled") continue;
-      expect(ConnectError.from(outcome.reason).findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "BUDGET_SPENT" }]);
+      expect(ConnectError.from(outcome.reason).findDetails(ErrorInfoSchema)).toMatchObject([
+        { reason: "BUDGET_SPENT" },
+      ]);
     }
     const costs = ended(from).map((line) => Number(line["cost_micro_usd"] ?? 0));
     expect(costs.reduce((sum, cost) => sum + cost, 0)).toBeLessThanOrEqual(BUDGET_MICRO_USD);

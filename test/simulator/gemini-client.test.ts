@@ -149,7 +149,12 @@ describe("the official Gemini client", () => {
     const client = await openClient();
     const names: (string | undefined)[] = [];
     for await (const model of await client.models.list({ config: { queryBase: true } })) names.push(model.name);
-    expect(names).toEqual(["models/gemini-3-pro-preview", `models/${MODEL}`, `models/${IMAGE_MODEL}`, "models/gemini-embedding-001"]);
+    expect(names).toEqual([
+      "models/gemini-3-pro-preview",
+      `models/${MODEL}`,
+      `models/${IMAGE_MODEL}`,
+      "models/gemini-embedding-001",
+    ]);
     expect(await client.models.get({ model: MODEL })).toMatchObject({ name: `models/${MODEL}` });
   });
 

@@ -186,12 +186,16 @@ describe("the official OpenAI client, for embeddings", () => {
     ["an unknown field", { task: "query" }, 400],
   ])("is refused with %s", async (_, more, status) => {
     const client = await openClient();
-    await expect(client.embeddings.create({ model: EMBEDDING_MODEL, input: "a", ...more })).rejects.toMatchObject({ status });
+    await expect(client.embeddings.create({ model: EMBEDDING_MODEL, input: "a", ...more })).rejects.toMatchObject({
+      status,
+    });
   });
 
   it("meets the faults of completions", async () => {
     const client = await openClient({ faults: [{ fault: "status=429; retry-after=2", model: EMBEDDING_MODEL }] });
-    await expect(client.embeddings.create({ model: EMBEDDING_MODEL, input: "a" })).rejects.toMatchObject({ status: 429 });
+    await expect(client.embeddings.create({ model: EMBEDDING_MODEL, input: "a" })).rejects.toMatchObject({
+      status: 429,
+    });
   });
 
   it("is refused when it asks an embedding model for a completion", async () => {

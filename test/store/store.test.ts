@@ -110,9 +110,12 @@ describe("the database", () => {
     [["chat", "images"], CAPABILITIES],
     [["images", "chat"], CAPABILITIES],
     [["images"], ["images"]],
-  ] as const)("gives a key with the capabilities %j those of %j: embeddings with all earlier ones", async (old, now) => {
-    expect(await migrateOldKey({ dataDir, databaseUrl: undefined }, old)).toMatchObject({ capabilities: now });
-  });
+  ] as const)(
+    "gives a key with the capabilities %j those of %j: embeddings with all earlier ones",
+    async (old, now) => {
+      expect(await migrateOldKey({ dataDir, databaseUrl: undefined }, old)).toMatchObject({ capabilities: now });
+    },
+  );
 
   it("from before the usage sums gets the sums of all its entries", async () => {
     const entries = [entry({ costMicroUsd: 99 }), entry(), entry({ servedModel: undefined, requestedModel: "n" })];

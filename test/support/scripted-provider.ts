@@ -1,5 +1,9 @@
 import { toJson } from "@bufbuild/protobuf";
-import { type CompletionChunk, type CompletionRequest, CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionChunk,
+  type CompletionRequest,
+  CompletionRequestSchema,
+} from "../../gen/parley/v1/completion_pb.js";
 import { EmbeddingTask } from "../../gen/parley/v1/embedding_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { OmissionReason } from "../../gen/parley/v1/report_pb.js";
@@ -85,7 +89,11 @@ export class ScriptedProvider implements Provider {
     const translation = this.#translations[name];
     if (translation instanceof Failure) throw translation;
     const textBytes = JSON.stringify(toJson(CompletionRequestSchema, request)).length;
-    return { ...NOTHING_LOST, sent: { ...PLAINLY_SENT, textBytes, maxTokens: request.maxOutputTokens }, ...translation };
+    return {
+      ...NOTHING_LOST,
+      sent: { ...PLAINLY_SENT, textBytes, maxTokens: request.maxOutputTokens },
+      ...translation,
+    };
   }
 
   async create(call: UpstreamCall): Promise<Answer> {

@@ -7,7 +7,11 @@ import {
   CompletionSchema,
   type TokenCount,
 } from "../../../gen/parley/v1/completion_pb.js";
-import { type EmbeddingRequest, EmbeddingRequestSchema, EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
+import {
+  type EmbeddingRequest,
+  EmbeddingRequestSchema,
+  EmbeddingsSchema,
+} from "../../../gen/parley/v1/embedding_pb.js";
 import type { GetCurrentKeyRequest, Key } from "../../../gen/parley/v1/key_pb.js";
 import type { GetModelRequest, ListModelsRequest, ListModelsResponse, Model } from "../../../gen/parley/v1/model_pb.js";
 import type { Call } from "../../core/call.ts";

@@ -2,7 +2,7 @@ import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.t
 import type { Upstream } from "../transport/http.ts";
 import { redactionOf } from "../wire/redaction.ts";
 import { ofInputs } from "../wire/embeddings.ts";
-import { type DialectCall, fetchStream, fetchWhole, parseNumbers, type Refusal } from "../wire/response.ts";
+import { type DialectCall, fetchNumbers, fetchStream, fetchWhole, type Refusal } from "../wire/response.ts";
 import { toEmbeddingAnswer, toEmbeddingRequest } from "./embeddings.ts";
 import { toFailure } from "./failure.ts";
 import { askForgiving, isSigned, streamForgiving } from "./foreign-signatures.ts";
@@ -72,7 +72,7 @@ export function gemini({ upstream, apiKeys, headers: extra }: GeminiOptions): Pr
           ...toCall(call, "batchEmbedContents"),
           toFailure: (refusal: Refusal) => ofInputs(toFailure(refusal, redact)),
         };
-        return fetchWhole(upstream, asked, (json) => toEmbeddingAnswer(json, inputs, redact), parseNumbers);
+        return fetchNumbers(upstream, asked, (json) => toEmbeddingAnswer(json, inputs, redact));
       },
     },
     close: () => upstream.close(),

@@ -3,7 +3,7 @@ import type { Provider, UpstreamCall } from "../../core/provider.ts";
 import type { Upstream } from "../transport/http.ts";
 import { redactionOf } from "../wire/redaction.ts";
 import { ofInputs } from "../wire/embeddings.ts";
-import { type DialectCall, fetchStream, fetchWhole, parseNumbers, type Refusal } from "../wire/response.ts";
+import { type DialectCall, fetchNumbers, fetchStream, fetchWhole, type Refusal } from "../wire/response.ts";
 import { toEmbeddingAnswer, toEmbeddingRequest } from "./embeddings.ts";
 import { toFailure } from "./failure.ts";
 import { toOpenAiRequest } from "./request.ts";
@@ -66,7 +66,7 @@ export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Pr
           ...toCall(call, "/embeddings"),
           toFailure: (refusal: Refusal) => ofInputs(toFailure(refusal, redact)),
         };
-        return fetchWhole(upstream, asked, (json) => toEmbeddingAnswer(json, inputs, redact), parseNumbers);
+        return fetchNumbers(upstream, asked, (json) => toEmbeddingAnswer(json, inputs, redact));
       },
     },
     close: () => upstream.close(),

@@ -1,4 +1,3 @@
-import { endianness } from "node:os";
 import type { EmbeddingAnswer } from "../../core/provider.ts";
 import { Failure } from "../../core/failure.ts";
 import { unreadable } from "./response-failure.ts";
@@ -20,21 +19,23 @@ export function readVector(value: unknown): number[] {
   return values as number[];
 }
 
+/** Empty for a length that is no number of values. */
 function decode(base64: string): number[] {
-  const bytes = Buffer.from(base64, "base64");
-  if (bytes.length % BYTES_PER_VALUE !== 0) throw unreadable();
-  if (endianness() === "BE") bytes.swap32();
-  // A copy: the bytes of a Buffer may begin anywhere.
-  const floats = new Float32Array(new Uint8Array(bytes).buffer);
-  const values = new Array<number>(floats.length);
-  for (let at = 0; at < floats.length; at++) values[at] = floats[at]!;
+  const { buffer, byteOffset, byteLength } = Buffer.from(base64, "base64");
+  const values: number[] = [];
+  if (byteLength % BYTES_PER_VALUE !== 0) return values;
+  const bytes = new DataView(buffer, byteOffset, byteLength);
+  for (let at = 0; at < byteLength; at += BYTES_PER_VALUE) values.push(bytes.getFloat32(at, true));
   return values;
 }
 
 /** Requires `count` vectors of the same length. Throws `upstream_protocol`. */
 export function requireVectors(vectors: EmbeddingAnswer["vectors"], count: number): void {
   if (vectors.length !== count)
-    throw new Failure("upstream_protocol", `The upstream provider returned ${vectors.length} vectors for ${count} inputs.`);
+    throw new Failure(
+      "upstream_protocol",
+      `The upstream provider returned ${vectors.length} vectors for ${count} inputs.`,
+    );
   const [first] = vectors;
   if (vectors.some(({ length }) => length !== first!.length))
     throw new Failure("upstream_protocol", "The upstream provider returned vectors of different lengths.");

@@ -39,11 +39,8 @@ export function parseResponse(pieces: readonly Buffer[]): unknown {
   return found === held.size ? json : parseExactly(toText(pieces));
 }
 
-/**
- * Parses a whole response with many numbers, such as vectors: as JavaScript's numbers, without the search for digits that would
- * change. Throws as `parseResponse`.
- */
-export function parseNumbers(pieces: readonly Buffer[]): unknown {
+/** Parses numbers as JavaScript's, without the search for digits that would change. Throws as `parseResponse`. */
+function parseNumbers(pieces: readonly Buffer[]): unknown {
   const text = toText(pieces);
   if (isTooComplex(text)) throw tooComplex();
   return JSON.parse(text);
@@ -143,17 +140,21 @@ const NOTHING = Buffer.alloc(0);
 /** Time in ms to wait for more events once every choice has finished: the end marker, usage, or another choice. */
 const FINISHED_WAIT_MS = 10_000;
 
-/** Posts, parses and maps a whole JSON response. An error in `map` becomes `upstream_protocol`. */
-export async function fetchWhole<T>(
-  upstream: Upstream,
-  call: DialectCall,
-  map: (json: unknown) => T,
-  parse: (pieces: readonly Buffer[]) => unknown = parseResponse,
-): Promise<T> {
+/** Posts and maps a whole JSON response. An error in `map` becomes `upstream_protocol`. */
+export function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => T): Promise<T> {
+  return fetchBody(upstream, call, (pieces) => map(parseResponse(pieces)));
+}
+
+/** The same for a response with many numbers, such as vectors. */
+export function fetchNumbers<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => T): Promise<T> {
+  return fetchBody(upstream, call, (pieces) => map(parseNumbers(pieces)));
+}
+
+async function fetchBody<T>(upstream: Upstream, call: DialectCall, read: (pieces: readonly Buffer[]) => T): Promise<T> {
   const response = await upstream.post(call, "application/json");
   try {
     if (!isReadable(response)) throw await toUnreadableFailure(response, call);
-    return map(parse(await response.body()));
+    return read(await response.body());
   } catch (reason) {
     response.abandon();
     throw call.signal.aborted ? reason : toFailure(reason, response);

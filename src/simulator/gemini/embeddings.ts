@@ -47,7 +47,8 @@ export function readEmbeddingOrder(body: unknown, model: string, method: "embedC
     : [readShape(embedSchema, named, refuseFlaw)];
   const longest = findDimensions(model);
   if (longest === undefined) throw notSupported(model, method);
-  if (requests.length === 0) throw new Refusal(400, "* BatchEmbedContentsRequest.requests: requests is not specified\n");
+  if (requests.length === 0)
+    throw new Refusal(400, "* BatchEmbedContentsRequest.requests: requests is not specified\n");
   if (requests.length > MAX_BATCH)
     throw new Refusal(400, `* BatchEmbedContentsRequest.requests: at most ${MAX_BATCH} requests can be in one batch\n`);
   if (isBatch && requests.some((request) => request.model !== `models/${model}`))

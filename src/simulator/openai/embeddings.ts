@@ -38,9 +38,13 @@ export function readEmbeddingOrder(body: unknown): Order {
   if (longest === undefined)
     throw new Refusal(403, `You are not allowed to generate embeddings from this model: ${model}.`, { field: "model" });
   if (dimensions != null && dimensions > longest)
-    throw new Refusal(400, `Invalid value for 'dimensions' = ${dimensions}. Must be less than or equal to ${longest}.`, {
-      field: "dimensions",
-    });
+    throw new Refusal(
+      400,
+      `Invalid value for 'dimensions' = ${dimensions}. Must be less than or equal to ${longest}.`,
+      {
+        field: "dimensions",
+      },
+    );
   const texts = toTexts(input);
   if (texts.length === 0 || texts.includes("")) throw refuseInput("Invalid 'input': input cannot be an empty string.");
   if (texts.length > MAX_INPUTS) throw refuseInput(`Invalid 'input': maximum array length is ${MAX_INPUTS}.`);

@@ -17,7 +17,8 @@ const translate = (
   name = "gemini-embedding-001",
 ) => toEmbeddingRequest(create(EmbeddingRequestSchema, { inputs: TEXTS, ...asked }), modelThat(can, { name }));
 
-const omitted = ({ omitted: fields }: { omitted: readonly { field: string }[] }): string[] => fields.map(({ field }) => field);
+const omitted = ({ omitted: fields }: { omitted: readonly { field: string }[] }): string[] =>
+  fields.map(({ field }) => field);
 
 describe("a request for embeddings", () => {
   it("becomes the body of batchEmbedContents, with a task and dimensions for each input", () => {

@@ -12,9 +12,13 @@ const read = (file: string): unknown =>
 const TEXTS = ["the cat", "ein Hund"];
 
 const translate = (asked: MessageInitShape<typeof EmbeddingRequestSchema>, can = {}) =>
-  toEmbeddingRequest(create(EmbeddingRequestSchema, { inputs: TEXTS, ...asked }), modelThat(can, { name: "text-embedding-3-small" }));
+  toEmbeddingRequest(
+    create(EmbeddingRequestSchema, { inputs: TEXTS, ...asked }),
+    modelThat(can, { name: "text-embedding-3-small" }),
+  );
 
-const omitted = ({ omitted: fields }: { omitted: readonly { field: string }[] }): string[] => fields.map(({ field }) => field);
+const omitted = ({ omitted: fields }: { omitted: readonly { field: string }[] }): string[] =>
+  fields.map(({ field }) => field);
 
 describe("a request for embeddings", () => {
   it("becomes the body of POST /embeddings", () => {
@@ -43,10 +47,7 @@ describe("a request for embeddings", () => {
 describe("an answer with embeddings", () => {
   it("has the vectors in the order of the inputs, decoded from base64, and the tokens of the prompt", () => {
     const { vectors, usage } = toEmbeddingAnswer(read("upstream-response.json"), 2);
-    expect(vectors).toEqual([
-      [0.1, 0.2, -0.3, 0].map(Math.fround),
-      [0.5, -0.25, 0.125, 1],
-    ]);
+    expect(vectors).toEqual([[0.1, 0.2, -0.3, 0].map(Math.fround), [0.5, -0.25, 0.125, 1]]);
     expect(usage).toMatchObject({ inputTokens: 6, outputTokens: 0, totalTokens: 6 });
   });
 
