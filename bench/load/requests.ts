@@ -6,7 +6,7 @@ import { CONVERSATIONS, MESSAGES } from "./conversations.ts";
 
 const ROLES = { system: Role.SYSTEM, user: Role.USER, assistant: Role.ASSISTANT } as const;
 
-const PARAMETERS = { temperature: 0.7, maxTokens: 512 };
+const PARAMETERS = { temperature: 0.7, maxOutputTokens: 512 };
 
 /** The request as an OpenAI client sends it. */
 export function toChatRequest({
@@ -14,12 +14,12 @@ export function toChatRequest({
   streamed,
   conversation = "short",
 }: Pick<Load, "model" | "streamed" | "conversation">): string {
-  const { temperature, maxTokens } = PARAMETERS;
+  const { temperature, maxOutputTokens } = PARAMETERS;
   return JSON.stringify({
     model,
     ...CONVERSATIONS[conversation](),
     temperature,
-    max_tokens: maxTokens,
+    max_tokens: maxOutputTokens,
     user: "visitor-1234",
     ...(streamed && { stream: true, stream_options: { include_usage: true } }),
   });

@@ -22,7 +22,7 @@ type Accumulator struct {
 type growingPart struct {
 	*parleyv1.Part
 	text strings.Builder
-	// field is the part's field that the text belongs into; nil for a part without text.
+	// field is the part's field that the text belongs into; nil for a part without text, and for a tool call without input.
 	field *string
 }
 
@@ -44,11 +44,12 @@ func (a *Accumulator) Add(chunk *parleyv1.CompletionChunk) error {
 			part.Signature = event.PartFinish.GetSignature()
 		}
 		return err
-	case *parleyv1.CompletionChunk_Finish:
-		choice := a.choice(event.Finish.GetChoiceIndex())
-		choice.FinishReason = event.Finish.GetFinishReason()
-		choice.NativeFinishReason = event.Finish.GetNativeFinishReason()
-		choice.StopSequence = event.Finish.GetStopSequence()
+	case *parleyv1.CompletionChunk_ChoiceFinish:
+		choice := a.choice(event.ChoiceFinish.GetChoiceIndex())
+		choice.FinishReason = event.ChoiceFinish.GetFinishReason()
+		choice.NativeFinishReason = event.ChoiceFinish.GetNativeFinishReason()
+		choice.StopSequence = event.ChoiceFinish.GetStopSequence()
+		choice.ProviderDetailsJson = event.ChoiceFinish.GetProviderDetailsJson()
 	case *parleyv1.CompletionChunk_Usage:
 		a.completion.Usage = event.Usage
 	case *parleyv1.CompletionChunk_Report:
@@ -93,26 +94,37 @@ func (a *Accumulator) addDelta(delta *parleyv1.PartDelta) error {
 		part.text.WriteString(content.Reasoning)
 	case *parleyv1.PartDelta_Refusal:
 		part.text.WriteString(content.Refusal)
-	case *parleyv1.PartDelta_Arguments:
-		part.text.WriteString(content.Arguments)
+	case *parleyv1.PartDelta_ArgumentsJson:
+		part.addArguments(content.ArgumentsJson)
+	case *parleyv1.PartDelta_CustomInput:
+		part.addCustomInput(content.CustomInput)
 	case *parleyv1.PartDelta_NativeJson:
 		part.text.WriteString(content.NativeJson)
 	case *parleyv1.PartDelta_Audio:
 		part.addAudio(content.Audio)
-	case *parleyv1.PartDelta_Annotation:
-		part.Annotations = append(part.Annotations, content.Annotation)
+	case *parleyv1.PartDelta_Citation:
+		part.Citations = append(part.Citations, content.Citation)
 	case *parleyv1.PartDelta_ImageData:
 		part.addImageData(content.ImageData)
 	}
-	if delta.Logprobs != nil {
-		choice := a.choice(delta.GetChoiceIndex())
-		if choice.Logprobs == nil {
-			choice.Logprobs = new(parleyv1.Logprobs)
-		}
-		choice.Logprobs.Content = append(choice.Logprobs.Content, delta.Logprobs.Content...)
-		choice.Logprobs.Refusal = append(choice.Logprobs.Refusal, delta.Logprobs.Refusal...)
-	}
+	part.Logprobs = append(part.Logprobs, delta.GetLogprobs()...)
 	return nil
+}
+
+func (p *growingPart) addArguments(more string) {
+	if call := p.GetToolCall(); call != nil && p.field == nil {
+		input := new(parleyv1.ToolCall_ArgumentsJson)
+		call.Input, p.field = input, &input.ArgumentsJson
+	}
+	p.text.WriteString(more)
+}
+
+func (p *growingPart) addCustomInput(more string) {
+	if call := p.GetToolCall(); call != nil && p.field == nil {
+		input := new(parleyv1.ToolCall_CustomInput)
+		call.Input, p.field = input, &input.CustomInput
+	}
+	p.text.WriteString(more)
 }
 
 func (p *growingPart) addAudio(more *parleyv1.Audio) {
@@ -122,7 +134,7 @@ func (p *growingPart) addAudio(more *parleyv1.Audio) {
 	}
 	p.text.WriteString(more.GetTranscript())
 	audio.Data = append(audio.Data, more.GetData()...)
-	audio.Format = cmp.Or(more.GetFormat(), audio.Format)
+	audio.MediaType = cmp.Or(more.GetMediaType(), audio.MediaType)
 	audio.Id = cmp.Or(more.GetId(), audio.Id)
 	audio.ExpireTime = cmp.Or(more.GetExpireTime(), audio.ExpireTime)
 }
@@ -140,7 +152,7 @@ func (p *growingPart) addImageData(more []byte) {
 	data.Data = append(data.Data, more...)
 }
 
-// textField returns the field that the text of a part's deltas belongs into.
+// textField returns the field that the text of a part's deltas belongs into, if the part has it from its start.
 func textField(part *parleyv1.Part) *string {
 	switch kind := part.GetKind().(type) {
 	case *parleyv1.Part_Text:
@@ -150,7 +162,12 @@ func textField(part *parleyv1.Part) *string {
 	case *parleyv1.Part_Refusal:
 		return &kind.Refusal
 	case *parleyv1.Part_ToolCall:
-		return &kind.ToolCall.Arguments
+		switch input := kind.ToolCall.GetInput().(type) {
+		case *parleyv1.ToolCall_ArgumentsJson:
+			return &input.ArgumentsJson
+		case *parleyv1.ToolCall_CustomInput:
+			return &input.CustomInput
+		}
 	case *parleyv1.Part_Native:
 		return &kind.Native.Json
 	case *parleyv1.Part_Audio:

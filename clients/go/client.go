@@ -43,6 +43,8 @@ var serviceConfig string
 type Client struct {
 	// Completions runs completions.
 	Completions *Completions
+	// Embeddings makes embeddings.
+	Embeddings parleyv1.EmbeddingServiceClient
 	// Models tells which models the key may use.
 	Models parleyv1.ModelServiceClient
 	// Key tells about the client's API key.
@@ -101,6 +103,7 @@ func NewClient(address, key string, opts ...Option) (*Client, error) {
 	}
 	return &Client{
 		Completions: &Completions{stub: parleyv1.NewCompletionServiceClient(conn), conn: conn},
+		Embeddings:  parleyv1.NewEmbeddingServiceClient(conn),
 		Models:      parleyv1.NewModelServiceClient(conn),
 		Key:         parleyv1.NewKeyServiceClient(conn),
 		conn:        conn,

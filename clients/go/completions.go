@@ -63,6 +63,13 @@ func (c *Completions) Stream(
 	}
 }
 
+// Count counts the input tokens of a request without running it.
+func (c *Completions) Count(
+	ctx context.Context, request *parleyv1.CompletionRequest, opts ...grpc.CallOption,
+) (*parleyv1.TokenCount, error) {
+	return c.stub.Count(ctx, request, opts...)
+}
+
 func (c *Completions) streamError(ctx context.Context, err error, stream grpc.ClientStream) *Error {
 	if err == io.EOF {
 		err = errIncomplete

@@ -22,8 +22,8 @@ import (
 type Error struct {
 	// Code is the status code.
 	Code codes.Code
-	// Reason is the gateway's code for the failure, such as MODEL_NOT_FOUND. Empty when the gateway did not answer, and for
-	// the few refusals by its gRPC library.
+	// Reason is the name of the gateway's reason, such as MODEL_NOT_FOUND, also of one that this version does not know.
+	// Empty when the gateway did not answer, and for the few refusals by its gRPC library.
 	Reason string
 	// Message says what is wrong and what to do.
 	Message string
@@ -72,6 +72,12 @@ func newError(ctx context.Context, conn *grpc.ClientConn, err error, header, tra
 		}
 	}
 	return e
+}
+
+// ErrorReason returns the value that Reason names. It is ERROR_REASON_UNSPECIFIED without a reason, and for a reason of a
+// later version.
+func (e *Error) ErrorReason() parleyv1.ErrorReason {
+	return parleyv1.ErrorReason(parleyv1.ErrorReason_value["ERROR_REASON_"+e.Reason])
 }
 
 // Error returns the code, reason, message and request ID in one line.

@@ -39,11 +39,11 @@ export class Connections {
 
   /** Counts a connection until it closes. Closes a connection beyond the limits and returns false. */
   add(socket: Socket): boolean {
-    const { max, maxPerAddress, isExempt } = this.#limits;
+    const { max, maxPerAddress } = this.#limits;
     const address = socket.remoteAddress ?? "";
-    const peer = isIP(address) === 6 && !address.startsWith("::ffff:") ? networkOf(address) : address;
+    const peer = peerOf(address);
     const count = this.#counts.get(peer) ?? 0;
-    const isOverItsShare = count >= maxPerAddress && !isExempt(address);
+    const isOverItsShare = count >= maxPerAddress && this.clientOf(address) !== undefined;
     if (isOverItsShare || (this.#peers.size >= max && !this.#makeRoom())) {
       this.#refused += 1;
       socket.destroy();
@@ -54,6 +54,11 @@ export class Connections {
     this.#silent.add(socket);
     socket.once("close", () => this.#forget(socket));
     return true;
+  }
+
+  /** The client for whom an address counts; undefined for one without a limit, behind which are many clients. */
+  clientOf(address: string): string | undefined {
+    return this.#limits.isExempt(address) ? undefined : peerOf(address);
   }
 
   /** Registers a function that closes idle connections of a listener. Called at the limit. */
@@ -97,4 +102,8 @@ export class Connections {
     if (left === 0) this.#counts.delete(peer);
     else this.#counts.set(peer, left);
   }
+}
+
+function peerOf(address: string): string {
+  return isIP(address) === 6 && !address.startsWith("::ffff:") ? networkOf(address) : address;
 }

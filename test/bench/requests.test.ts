@@ -1,5 +1,7 @@
+import { fromBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { toChatRequest } from "../../bench/load/requests.ts";
+import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { toChatRequest, toCompletionRequest } from "../../bench/load/requests.ts";
 import { answerOf, modelOf } from "../../bench/upstream/answers.ts";
 import { readChatRequest } from "../../src/formats/openai-chat/request.ts";
 
@@ -21,6 +23,15 @@ describe("what the loads ask", () => {
     const { messages, tools } = read("tools");
     expect(tools).toHaveLength(3);
     expect(messages.filter(({ parts }) => parts.some(({ kind }) => kind.case === "toolCall"))).toHaveLength(2);
+  });
+
+  it("is the same over gRPC and over HTTP", () => {
+    const load = { model: "m", streamed: false } as const;
+    const overHttp = readChatRequest(JSON.parse(toChatRequest(load))).request;
+    const overGrpc = fromBinary(CompletionRequestSchema, toCompletionRequest(load));
+    expect(overGrpc).toMatchObject({ model: "m", temperature: 0.7, maxOutputTokens: 512 });
+    for (const field of ["model", "messages", "temperature", "maxOutputTokens"] as const)
+      expect(overGrpc[field]).toEqual(overHttp[field]);
   });
 
   it.each([

@@ -10,7 +10,7 @@ import { toGeminiRequest } from "../../src/providers/gemini/request.ts";
 import { toOpenAiRequest } from "../../src/providers/openai/request.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { toPrice } from "../support/prices.ts";
-import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
+import { modelOf, PLAINLY_SENT, ScriptedProvider } from "../support/scripted-provider.ts";
 import { callMessage, message, requestTo, resultMessage } from "./requests.ts";
 
 /** One micro-USD for each token of the prompt, and nothing for the answer. */
@@ -75,6 +75,14 @@ describe("the money that is held for a prompt", () => {
   it("is that of the whole context window for a document, which may have any number of pages", () => {
     const source = { case: "data" as const, value: new Uint8Array(100) };
     expect(withPart({ case: "file", value: { source, mediaType: "application/pdf" } })).toBe(contextWindow);
+  });
+
+  it("is that of the whole context window for a video, which may be of any length", () => {
+    const video = { source: { case: "data" as const, value: new Uint8Array(100) }, mediaType: "video/mp4" };
+    const parts = [{ kind: { case: "video" as const, value: video } }];
+    const request = requestTo({ messages: [create(MessageSchema, { role: Role.USER, parts })] });
+    const sent = { ...PLAINLY_SENT, textBytes: 10, maxTokens: undefined };
+    expect(worstCase(request, { prompt: measurePrompt(request), sent }, [model]).costMicroUsd).toBe(contextWindow);
   });
 
   it("is that of the whole context window for what the provider keeps and the request only names", () => {

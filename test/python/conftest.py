@@ -61,13 +61,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def contract(folder: Path):
     """The generated modules."""
     sys.path.insert(0, str(folder / "gen"))
-    from parley.v1 import completion_pb2, completion_pb2_grpc, message_pb2, model_pb2, model_pb2_grpc, report_pb2
+    from parley.v1 import (
+        completion_pb2,
+        completion_pb2_grpc,
+        message_pb2,
+        modality_pb2,
+        model_pb2,
+        model_pb2_grpc,
+        report_pb2,
+    )
 
     sys.path.pop(0)
     return SimpleNamespace(
         completion=completion_pb2,
         services=completion_pb2_grpc,
         message=message_pb2,
+        modality=modality_pb2,
         model=model_pb2,
         report=report_pb2,
         models=model_pb2_grpc,

@@ -47,7 +47,7 @@ def test_gets_a_whole_completion_and_its_metadata(contract, channel):
     completion, call = stub.Create.with_call(ask(contract, "hi"), metadata=KEY, timeout=30)
     assert completion.model == GEMINI_MODEL
     assert completion.choices[0].message.parts[0].text
-    assert completion.usage.prompt_tokens > 0
+    assert completion.usage.input_tokens > 0
     assert [attempt.outcome for attempt in completion.report.attempts] == [contract.report.ATTEMPT_OUTCOME_SERVED]
     assert dict(call.initial_metadata())["parley-served-model"] == GEMINI_MODEL
 
@@ -56,7 +56,7 @@ def test_streams_by_the_grammar(contract, channel):
     stub = contract.services.CompletionServiceStub(channel)
     chunks = list(stub.Stream(ask(contract, "hi"), metadata=KEY, timeout=30))
     events = [chunk.WhichOneof("event") for chunk in chunks]
-    grammar = r"start( part_start( part_delta)* part_finish)+ finish( usage)? report"
+    grammar = r"start( part_start( part_delta)* part_finish)+ choice_finish( usage)? report"
     assert re.fullmatch(grammar, " ".join(events))
     whole = stub.Create(ask(contract, "hi"), metadata=KEY, timeout=30).choices[0].message.parts[0].text
     assert "".join(chunk.part_delta.text for chunk in chunks) == whole
@@ -64,7 +64,7 @@ def test_streams_by_the_grammar(contract, channel):
 
 def test_gets_a_picture(contract, channel):
     stub = contract.services.CompletionServiceStub(channel)
-    modalities = [contract.completion.MODALITY_TEXT, contract.completion.MODALITY_IMAGE]
+    modalities = [contract.modality.MODALITY_TEXT, contract.modality.MODALITY_IMAGE]
     request = ask(contract, "Draw a lighthouse", IMAGE_MODEL, modalities=modalities)
     completion = stub.Create(request, metadata=KEY, timeout=30)
     parts = completion.choices[0].message.parts

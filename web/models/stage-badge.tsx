@@ -1,12 +1,11 @@
 import type { Model } from "../../gen/parley/console/v1/model_pb.js";
 import { ModelStage } from "../../gen/parley/v1/model_pb.js";
 import { Badge } from "../components/badge.tsx";
-import { formatUtcDate } from "../format/time.ts";
+import { describeStage } from "./stage.ts";
 
-/** Badge of a model that is a preview or goes away; nothing for others. */
-export function StageBadge({ model: { stage, shutdownTime } }: { readonly model: Model }) {
-  const until = shutdownTime === undefined ? "" : `: shuts down ${formatUtcDate(shutdownTime)}`;
-  if (stage === ModelStage.DEPRECATED) return <Badge look="warn">Deprecated{until}</Badge>;
-  if (stage === ModelStage.PREVIEW) return <Badge look="plain">Preview{until}</Badge>;
-  return null;
+/** Badge of a model that is a preview or goes away; nothing for other models. */
+export function StageBadge({ model }: { readonly model: Model }) {
+  const words = describeStage(model);
+  if (words === undefined) return null;
+  return <Badge look={model.stage === ModelStage.DEPRECATED ? "warn" : "plain"}>{words}</Badge>;
 }

@@ -93,6 +93,19 @@ func TestUnreachableAddresses(t *testing.T) {
 	}
 }
 
+// fakeEmbedder returns the length of each input as its vector.
+type fakeEmbedder struct {
+	parleyv1.UnimplementedEmbeddingServiceServer
+}
+
+func (fakeEmbedder) Create(_ context.Context, request *parleyv1.EmbeddingRequest) (*parleyv1.Embeddings, error) {
+	answer := &parleyv1.Embeddings{Model: request.GetModel()}
+	for _, input := range request.GetInputs() {
+		answer.Embeddings = append(answer.Embeddings, &parleyv1.Embedding{Values: []float32{float32(len(input))}})
+	}
+	return answer, nil
+}
+
 // fakeGateway answers with what a test wants to see, and keeps what it was sent.
 type fakeGateway struct {
 	parleyv1.UnimplementedCompletionServiceServer
@@ -137,6 +150,7 @@ func (f *fakeGateway) start(t *testing.T, opts ...grpc.ServerOption) string {
 	}
 	server := grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(64*mib))...)
 	parleyv1.RegisterCompletionServiceServer(server, f)
+	parleyv1.RegisterEmbeddingServiceServer(server, fakeEmbedder{})
 	go server.Serve(listener)
 	t.Cleanup(server.Stop)
 	return listener.Addr().String()
@@ -222,6 +236,34 @@ func TestRetriesEnd(t *testing.T) {
 	}
 }
 
+func TestEmbeddings(t *testing.T) {
+	client := connectTo(t, new(fakeGateway).start(t), parley.WithPlaintext())
+	request := &parleyv1.EmbeddingRequest{Model: "m", Inputs: []string{"tide", "sea"}}
+	answer, err := client.Embeddings.Create(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lengths []float32
+	for _, embedding := range answer.GetEmbeddings() {
+		lengths = append(lengths, embedding.GetValues()...)
+	}
+	if !slices.Equal(lengths, []float32{4, 3}) {
+		t.Errorf("got %v", lengths)
+	}
+}
+
+func TestErrorReason(t *testing.T) {
+	for name, want := range map[string]parleyv1.ErrorReason{
+		"":                parleyv1.ErrorReason_ERROR_REASON_UNSPECIFIED,
+		"MODEL_NOT_FOUND": parleyv1.ErrorReason_ERROR_REASON_MODEL_NOT_FOUND,
+		"OF_TOMORROW":     parleyv1.ErrorReason_ERROR_REASON_UNSPECIFIED,
+	} {
+		if got := (&parley.Error{Reason: name}).ErrorReason(); got != want {
+			t.Errorf("%q is %v", name, got)
+		}
+	}
+}
+
 func TestStreamWithoutReport(t *testing.T) {
 	gateway := &fakeGateway{chunks: []*parleyv1.CompletionChunk{
 		{Event: &parleyv1.CompletionChunk_Start{Start: &parleyv1.CompletionStart{Id: "cut"}}},
@@ -241,20 +283,23 @@ func TestStreamWithoutReport(t *testing.T) {
 }
 
 func TestLargestAnswer(t *testing.T) {
-	picture := parley.Image("image/png", bytes.Repeat([]byte{1}, 63*mib))
-	start := &parleyv1.PartStart{Part: picture}
+	start := &parleyv1.PartStart{Part: parley.Image("image/png", nil)}
+	picture := &parleyv1.PartDelta_ImageData{ImageData: bytes.Repeat([]byte{1}, 63*mib)}
 	gateway := &fakeGateway{chunks: []*parleyv1.CompletionChunk{
 		{Event: &parleyv1.CompletionChunk_PartStart{PartStart: start}},
+		{Event: &parleyv1.CompletionChunk_PartDelta{PartDelta: &parleyv1.PartDelta{Content: picture}}},
 		{Event: &parleyv1.CompletionChunk_Report{Report: &parleyv1.Report{}}},
 	}}
 	client := connectTo(t, gateway.start(t), parley.WithPlaintext())
 	if _, answer := collect(t, client, ask(model, "Hello.")); len(answer.GetChoices()) != 1 {
 		t.Error("a message of 63 MiB is missing")
 	}
-	picture.GetImage().Source = &parleyv1.Image_Data{Data: make([]byte, 65*mib)}
+	picture.ImageData = make([]byte, 65*mib)
+	var last error
 	for _, err := range client.Completions.Stream(t.Context(), ask(model, "Hello.")) {
-		if failed := failure(t, err, codes.ResourceExhausted); failed.Retryable {
-			t.Errorf("%v", err)
-		}
+		last = err
+	}
+	if failed := failure(t, last, codes.ResourceExhausted); failed.Retryable {
+		t.Errorf("%v", last)
 	}
 }

@@ -131,7 +131,7 @@ func TestCreateReturnsAnAnswer(t *testing.T) {
 		t.Errorf("finished for %v", choice.FinishReason)
 	}
 	usage := completion.GetUsage()
-	if usage.GetPromptTokens() == 0 || usage.GetTotalTokens() != usage.GetPromptTokens()+usage.GetCompletionTokens() {
+	if usage.GetInputTokens() == 0 || usage.GetTotalTokens() != usage.GetInputTokens()+usage.GetOutputTokens() {
 		t.Errorf("counted %v", usage)
 	}
 	if attempts := completion.GetReport().GetAttempts(); len(attempts) != 1 || attempts[0].Model != model {
@@ -139,6 +139,21 @@ func TestCreateReturnsAnAnswer(t *testing.T) {
 	}
 	if request.MaxResponseBytes != nil {
 		t.Error("the caller's request was changed")
+	}
+}
+
+func TestCount(t *testing.T) {
+	client := connect(t)
+	short, err := client.Completions.Count(t.Context(), ask(model, "Hello."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	long, err := client.Completions.Count(t.Context(), ask(model, strings.Repeat("Hello. ", 100)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if short.GetModel() != model || short.GetInputTokens() == 0 || long.GetInputTokens() <= short.GetInputTokens() {
+		t.Errorf("counted %v and %v", short, long)
 	}
 }
 
@@ -194,7 +209,6 @@ func TestStreamFollowsItsGrammar(t *testing.T) {
 				t.Errorf("part %d begins after %d others", event.PartStart.PartIndex, started)
 			}
 			started++
-			text.WriteString(event.PartStart.GetPart().GetText())
 		case *parleyv1.CompletionChunk_PartDelta:
 			if started != finished+1 {
 				t.Errorf("a delta outside of a part: %v", chunk)
@@ -202,7 +216,7 @@ func TestStreamFollowsItsGrammar(t *testing.T) {
 			text.WriteString(event.PartDelta.GetText())
 		case *parleyv1.CompletionChunk_PartFinish:
 			finished++
-		case *parleyv1.CompletionChunk_Finish:
+		case *parleyv1.CompletionChunk_ChoiceFinish:
 			if started == 0 || started != finished {
 				t.Errorf("%d parts began, %d were finished", started, finished)
 			}
@@ -256,7 +270,9 @@ func TestStreamOfNativeBlocks(t *testing.T) {
 func TestStreamOfReasoningAndTools(t *testing.T) {
 	request := ask(toolsModel, "How is the weather in Bergen?")
 	request.Seed = new(int64(7))
-	request.ReasoningEffort = parleyv1.ReasoningEffort_REASONING_EFFORT_HIGH
+	request.Reasoning = &parleyv1.ReasoningOptions{
+		Amount: &parleyv1.ReasoningOptions_Effort{Effort: parleyv1.ReasoningEffort_REASONING_EFFORT_HIGH},
+	}
 	request.Tools = []*parleyv1.Tool{weatherTool()}
 	client := connect(t)
 	_, answer := collect(t, client, request)
@@ -346,8 +362,8 @@ func TestToolRoundTrip(t *testing.T) {
 		t.Errorf("finished for %v", choice.FinishReason)
 	}
 	var arguments struct{ City *string }
-	if err := json.Unmarshal([]byte(calls[0].Arguments), &arguments); err != nil || arguments.City == nil {
-		t.Errorf("arguments %q: %v", calls[0].Arguments, err)
+	if err := json.Unmarshal([]byte(calls[0].GetArgumentsJson()), &arguments); err != nil || arguments.City == nil {
+		t.Errorf("called with %v: %v", calls[0].Input, err)
 	}
 
 	request.ToolChoice = nil
@@ -424,7 +440,7 @@ func TestWrongKey(t *testing.T) {
 func TestModelNotFound(t *testing.T) {
 	client := connect(t)
 	_, err := client.Completions.Create(t.Context(), ask("no-such-model", "Hello."))
-	if failed := failure(t, err, codes.NotFound); failed.Reason != "MODEL_NOT_FOUND" || failed.RequestID == "" {
+	if failed := failure(t, err, codes.NotFound); failed.ErrorReason() != parleyv1.ErrorReason_ERROR_REASON_MODEL_NOT_FOUND || failed.RequestID == "" {
 		t.Errorf("%#v", failed)
 	}
 	_, err = client.Models.Get(t.Context(), &parleyv1.GetModelRequest{Id: "no-such-model"})
@@ -442,7 +458,7 @@ func TestAttemptsAndRetryAdvice(t *testing.T) {
 	if failed.Reason != "UPSTREAM_UNAVAILABLE" || !failed.Retryable || failed.RetryAfter != 7*time.Second {
 		t.Errorf("%v, retry %v after %v", failed, failed.Retryable, failed.RetryAfter)
 	}
-	if len(failed.Attempts) == 0 || failed.Attempts[0].Model != "overloaded" || failed.Attempts[0].GetUpstreamStatus() != 503 {
+	if len(failed.Attempts) == 0 || failed.Attempts[0].Model != "overloaded" || failed.Attempts[0].GetHttpStatusCode() != 503 {
 		t.Errorf("attempts %v", failed.Attempts)
 	}
 	if strings.Contains(failed.Message, "retries") || strings.Contains(failed.Message, "rpc error") {
@@ -467,7 +483,7 @@ func TestFallback(t *testing.T) {
 		if answer.GetModel() != "spare" || parley.TextOf(answer.GetChoices()[0].GetMessage()) != "From the spare model." {
 			t.Errorf("%s: %v", name, answer)
 		}
-		if len(attempts) < 2 || attempts[0].GetUpstreamStatus() != 503 || attempts[len(attempts)-1].GetModel() != "spare" {
+		if len(attempts) < 2 || attempts[0].GetHttpStatusCode() != 503 || attempts[len(attempts)-1].GetModel() != "spare" {
 			t.Errorf("%s: attempts %v", name, attempts)
 		}
 	}
@@ -616,7 +632,7 @@ func TestModelsAndKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if key.GetId() == "" || !slices.Contains(key.GetCapabilities(), parleyv1.Capability_CAPABILITY_CHAT) {
+	if key.GetId() == "" || !slices.Contains(key.GetCapabilities(), parleyv1.KeyCapability_KEY_CAPABILITY_CHAT) {
 		t.Errorf("key %v", key)
 	}
 }

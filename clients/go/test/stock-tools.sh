@@ -2,6 +2,8 @@
 set -euo pipefail
 
 GOBIN=$PWD/bin go -C tools install tool
+# ghz needs a grpc-go of 2020, so it cannot be a tool of the module.
+GOBIN=$PWD/bin go install github.com/bojand/ghz/cmd/ghz@v0.93.0
 key="authorization: Bearer $PARLEY_API_KEY"
 question='"messages":[{"role":"ROLE_USER","parts":[{"text":"Tell me about tides."}]}]'
 
@@ -26,3 +28,6 @@ prints '"report"' \
   grpcurl -d "{\"model\":\"painter\",\"modalities\":[\"MODALITY_TEXT\",\"MODALITY_IMAGE\"],$question}" "$PARLEY_GRPC" parley.v1.CompletionService/Stream
 prints 'status: SERVING' bin/grpc-health-probe -addr "$PARLEY_GRPC" -service parley.v1.CompletionService
 prints 'NotFound' bin/grpc-health-probe -addr "$PARLEY_GRPC" -service other.Service
+prints '[OK]   40 responses' \
+  bin/ghz --insecure --call parley.v1.CompletionService/Create -m "{\"authorization\":\"Bearer $PARLEY_API_KEY\"}" \
+  -d "{\"model\":\"alpha-haiku-4.5\",$question}" --total 40 --concurrency 4 "$PARLEY_GRPC"

@@ -1,4 +1,4 @@
-//! A client of Parley's completions with an API key, over plaintext.
+//! Clients of Parley's completions and embeddings with an API key, over plaintext.
 
 use prost::Message;
 use tonic::{
@@ -7,13 +7,17 @@ use tonic::{
     service::{Interceptor, interceptor::InterceptedService},
     transport::{Channel, Endpoint},
 };
+use tonic_types::StatusExt;
 
 /// The code generated from the contract.
 pub mod v1 {
     tonic::include_proto!("parley.v1");
 }
 
-use v1::{AttemptList, CompletionRequest, Part, Role, completion_service_client::CompletionServiceClient, part::Kind};
+use v1::{
+    AttemptList, CompletionRequest, ErrorReason, Part, Role, completion_service_client::CompletionServiceClient,
+    embedding_service_client::EmbeddingServiceClient, part::Kind,
+};
 
 /// The largest message that is received; a request says so in `max_response_bytes`.
 pub const MAX_RESPONSE_BYTES: usize = 64 << 20;
@@ -29,15 +33,27 @@ impl Interceptor for Key {
     }
 }
 
-pub type Completions = CompletionServiceClient<InterceptedService<Channel, Key>>;
+pub type Connection = InterceptedService<Channel, Key>;
+pub type Completions = CompletionServiceClient<Connection>;
+pub type Embeddings = EmbeddingServiceClient<Connection>;
 
-/// Connects to Parley at `host:port` with the first call.
+/// Connects to the completions of Parley at `host:port` with the first call.
 pub fn connect(address: &str, api_key: &str) -> Result<Completions, Box<dyn std::error::Error>> {
+    let connection = connection(address, api_key)?;
+    Ok(CompletionServiceClient::new(connection).max_decoding_message_size(MAX_RESPONSE_BYTES))
+}
+
+/// Connects to the embeddings of Parley at `host:port` with the first call.
+pub fn connect_embeddings(address: &str, api_key: &str) -> Result<Embeddings, Box<dyn std::error::Error>> {
+    let connection = connection(address, api_key)?;
+    Ok(EmbeddingServiceClient::new(connection).max_decoding_message_size(MAX_RESPONSE_BYTES))
+}
+
+fn connection(address: &str, api_key: &str) -> Result<Connection, Box<dyn std::error::Error>> {
     let channel = Endpoint::from_shared(format!("http://{address}"))?.connect_lazy();
     let mut authorization: MetadataValue<Ascii> = format!("Bearer {api_key}").parse()?;
     authorization.set_sensitive(true);
-    let completions = CompletionServiceClient::with_interceptor(channel, Key(authorization));
-    Ok(completions.max_decoding_message_size(MAX_RESPONSE_BYTES))
+    Ok(InterceptedService::new(channel, Key(authorization)))
 }
 
 /// A request with one message of the user.
@@ -54,6 +70,13 @@ pub fn ask(model: &str, question: &str) -> CompletionRequest {
 pub fn message(role: Role, kind: Kind) -> v1::Message {
     let part = Part { kind: Some(kind), ..Default::default() };
     v1::Message { role: role.into(), parts: vec![part], ..Default::default() }
+}
+
+/// The gateway's reason for a failure: `Unspecified` when the failure is not the gateway's, and for a reason of a later
+/// version, whose name is in `ErrorInfo`.
+pub fn reason(status: &Status) -> ErrorReason {
+    let name = status.get_details_error_info().map(|info| format!("ERROR_REASON_{}", info.reason));
+    name.and_then(|name| ErrorReason::from_str_name(&name)).unwrap_or_default()
 }
 
 /// The upstream models that were tried before a call failed. `tonic_types::StatusExt` reads the other details.

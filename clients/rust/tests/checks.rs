@@ -8,10 +8,10 @@ use std::{
 };
 
 use parley_example::{
-    Completions, ask, attempts, connect, message,
+    Completions, ask, attempts, connect, message, reason,
     v1::{
-        AttemptOutcome, Completion, CompletionRequest, FinishReason, FunctionTool, Role, Tool, ToolCall, ToolChoice,
-        ToolResult, completion_chunk::Event, part::Kind, part_delta::Content, tool, tool_choice::Choice,
+        AttemptOutcome, Completion, CompletionRequest, ErrorReason, FinishReason, FunctionTool, Role, Tool, ToolCall,
+        ToolChoice, ToolResult, completion_chunk::Event, part::Kind, part_delta::Content, tool, tool_choice::Choice,
     },
 };
 use tonic::{Code, Request, Status};
@@ -23,7 +23,7 @@ async fn unary() {
     assert_eq!(completion.model, "alpha-haiku-4.5");
     assert!(!text(&completion).is_empty());
     assert_eq!(completion.choices[0].finish_reason(), FinishReason::Stop);
-    assert!(completion.usage.unwrap().completion_tokens > 0);
+    assert!(completion.usage.unwrap().output_tokens > 0);
     assert_eq!(completion.report.unwrap().attempts[0].outcome(), AttemptOutcome::Served);
 }
 
@@ -45,12 +45,7 @@ async fn stream_grammar() {
     while let Some(chunk) = stream.message().await.unwrap() {
         let event = match chunk.event.unwrap() {
             Event::Start(_) => "start",
-            Event::PartStart(start) => {
-                if let Some(Kind::Text(text)) = start.part.unwrap().kind {
-                    answer += &text;
-                }
-                "part_start"
-            }
+            Event::PartStart(_) => "part_start",
             Event::PartDelta(delta) => {
                 if let Some(Content::Text(text)) = delta.content {
                     answer += &text;
@@ -58,14 +53,14 @@ async fn stream_grammar() {
                 "part_delta"
             }
             Event::PartFinish(_) => "part_finish",
-            Event::Finish(_) => "finish",
+            Event::ChoiceFinish(_) => "choice_finish",
             Event::Usage(_) => "usage",
             Event::Report(_) => "report",
         };
         grammar.push(event);
     }
     grammar.dedup();
-    let expected = ["start", "part_start", "part_delta", "part_finish", "finish", "usage", "report"];
+    let expected = ["start", "part_start", "part_delta", "part_finish", "choice_finish", "usage", "report"];
     assert_eq!(grammar, expected);
     assert_eq!(answer, text(&create(request).await.unwrap()));
 }
@@ -99,7 +94,7 @@ async fn tool_round_trip() {
 async fn bad_request() {
     let request = CompletionRequest { temperature: Some(9.0), ..ask("alpha-haiku-4.5", "Hello") };
     let status = create(request).await.unwrap_err();
-    assert_eq!((status.code(), reason(&status)), (Code::InvalidArgument, "INVALID_REQUEST".into()));
+    assert_eq!((status.code(), reason(&status)), (Code::InvalidArgument, ErrorReason::InvalidRequest));
     let violations = status.get_details_bad_request().unwrap().field_violations;
     assert_eq!(violations[0].field, "temperature");
 }
@@ -109,22 +104,22 @@ async fn unauthenticated() {
     let mut parley = connect(&variable("PARLEY_GRPC"), "sk_parley_wrong").unwrap();
     assert!(!format!("{parley:?}").contains("sk_parley_wrong"));
     let status = parley.create(ask("alpha-haiku-4.5", "Hello")).await.unwrap_err();
-    assert_eq!((status.code(), reason(&status)), (Code::Unauthenticated, "UNAUTHENTICATED".into()));
+    assert_eq!((status.code(), reason(&status)), (Code::Unauthenticated, ErrorReason::Unauthenticated));
 }
 
 #[tokio::test]
 async fn model_not_found() {
     let status = create(ask("no-such-model", "Hello")).await.unwrap_err();
-    assert_eq!((status.code(), reason(&status)), (Code::NotFound, "MODEL_NOT_FOUND".into()));
+    assert_eq!((status.code(), reason(&status)), (Code::NotFound, ErrorReason::ModelNotFound));
     assert!(status.message().contains("no-such-model"));
 }
 
 #[tokio::test]
 async fn attempts_and_retry_info() {
     let status = create(ask("overloaded", "Hello")).await.unwrap_err();
-    assert_eq!((status.code(), reason(&status)), (Code::Unavailable, "UPSTREAM_UNAVAILABLE".into()));
+    assert_eq!((status.code(), reason(&status)), (Code::Unavailable, ErrorReason::UpstreamUnavailable));
     let attempt = &attempts(&status)[0];
-    assert_eq!((attempt.model.as_str(), attempt.upstream_status), ("overloaded", Some(503)));
+    assert_eq!((attempt.model.as_str(), attempt.http_status_code), ("overloaded", Some(503)));
     let retry = status.get_details_retry_info().unwrap();
     assert_eq!(retry.retry_delay, Some(Duration::from_secs(7)));
     assert_eq!(status.metadata().get("grpc-retry-pushback-ms").unwrap(), "7000");
@@ -171,10 +166,6 @@ fn text(completion: &Completion) -> String {
         _ => None,
     });
     texts.collect()
-}
-
-fn reason(status: &Status) -> String {
-    status.get_details_error_info().unwrap().reason
 }
 
 /// The states of a model's upstream calls: open, answered, closed.

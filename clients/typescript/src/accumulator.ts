@@ -5,7 +5,6 @@ import {
   type Completion,
   type CompletionChunk,
   CompletionSchema,
-  LogprobsSchema,
   type PartDelta,
 } from "./gen/parley/v1/completion_pb.js";
 import { type Audio, type Image, type Part, PartSchema, Role } from "./gen/parley/v1/message_pb.js";
@@ -51,9 +50,10 @@ export class CompletionAccumulator {
         if (part !== undefined && signature !== "") part.signature = signature;
         break;
       }
-      case "finish": {
-        const { choiceIndex, finishReason, nativeFinishReason, stopSequence } = event.value;
-        Object.assign(this.#choice(choiceIndex), { finishReason, nativeFinishReason, stopSequence });
+      case "choiceFinish": {
+        const { choiceIndex, finishReason, nativeFinishReason, stopSequence, providerDetailsJson } = event.value;
+        const choice = this.#choice(choiceIndex);
+        Object.assign(choice, { finishReason, nativeFinishReason, stopSequence, providerDetailsJson });
         break;
       }
       case "usage":
@@ -81,17 +81,13 @@ export class CompletionAccumulator {
   }
 
   #addDelta({ choiceIndex, partIndex, content, logprobs }: PartDelta): void {
-    const choice = this.#choice(choiceIndex);
-    const part = choice.message!.parts[partIndex];
-    if (part !== undefined) this.#addContent(part, content);
-    if (logprobs !== undefined) {
-      choice.logprobs ??= create(LogprobsSchema);
-      choice.logprobs.content.push(...logprobs.content);
-      choice.logprobs.refusal.push(...logprobs.refusal);
-    }
+    const part = this.#choice(choiceIndex).message!.parts[partIndex];
+    if (part === undefined) return;
+    this.#addContent(part, content);
+    part.logprobs.push(...logprobs);
   }
 
-  #addContent({ kind, annotations }: Part, content: PartDelta["content"]): void {
+  #addContent({ kind, citations }: Part, content: PartDelta["content"]): void {
     switch (content.case) {
       case "text":
       case "refusal":
@@ -100,14 +96,18 @@ export class CompletionAccumulator {
       case "reasoning":
         if (kind.case === "reasoning") kind.value.text += content.value;
         break;
-      case "arguments":
-        if (kind.case === "toolCall") kind.value.arguments += content.value;
+      case "argumentsJson":
+      case "customInput":
+        if (kind.case === "toolCall") {
+          const value = (kind.value.input.value ?? "") + content.value;
+          kind.value.input = { case: content.case, value };
+        }
         break;
       case "audio":
         if (kind.case === "audio") this.#addAudio(kind.value, content.value);
         break;
-      case "annotation":
-        annotations.push(content.value);
+      case "citation":
+        citations.push(content.value);
         break;
       case "imageData":
         if (kind.case === "image") this.#addBytes(kind.value, content.value);
@@ -123,11 +123,11 @@ export class CompletionAccumulator {
     }
   }
 
-  #addAudio(audio: Audio, { data, transcript, id, format, expireTime }: Audio): void {
+  #addAudio(audio: Audio, { data, transcript, id, mediaType, expireTime }: Audio): void {
     this.#addBytes(audio, data);
     audio.transcript += transcript;
     audio.id ||= id;
-    audio.format ||= format;
+    audio.mediaType ||= mediaType;
     if (expireTime !== undefined) audio.expireTime = expireTime;
   }
 

@@ -7,7 +7,7 @@ import { methodConfig, toMs } from "./service-config.js";
 export interface CallOptions {
   /**
    * The deadline of the call, from now, for all attempts together. The service config's timeout counts when it is
-   * shorter, and without this: 15 minutes for completions, 30 seconds for other calls.
+   * shorter, and without this: 15 minutes for completions and embeddings, 30 seconds for other calls.
    */
   readonly timeoutMs?: number | undefined;
   /** Cancels the call, which then throws the signal's reason, as `fetch` does. */

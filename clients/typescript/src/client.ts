@@ -2,7 +2,13 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { call, type CallOptions } from "./calls.js";
-import { type Completion, CompletionRequestSchema, CompletionService } from "./gen/parley/v1/completion_pb.js";
+import {
+  type Completion,
+  CompletionRequestSchema,
+  CompletionService,
+  type TokenCount,
+} from "./gen/parley/v1/completion_pb.js";
+import { type EmbeddingRequestSchema, type Embeddings, EmbeddingService } from "./gen/parley/v1/embedding_pb.js";
 import { type Key, KeyService } from "./gen/parley/v1/key_pb.js";
 import {
   type ListModelsRequestSchema,
@@ -36,6 +42,8 @@ export interface ParleyClientOptions {
 export class ParleyClient {
   /** Runs completions. */
   readonly completions: Completions;
+  /** Makes embeddings. */
+  readonly embeddings: Embedder;
   /** Tells which models the key may use. */
   readonly models: Models;
   /** Tells about the key. */
@@ -58,6 +66,7 @@ export class ParleyClient {
       interceptors: [authorize(apiKey), retry],
     });
     this.completions = new Completions(this.transport);
+    this.embeddings = new Embedder(this.transport);
     this.models = new Models(this.transport);
     this.key = new CurrentKey(this.transport);
   }
@@ -86,6 +95,25 @@ class Completions {
   /** Runs one completion and returns it in pieces while it is made. */
   stream(request: CompletionRequestInit, options: CallOptions = {}): CompletionStream {
     return new CompletionStream((each) => this.#client.stream(request, each), options);
+  }
+
+  /** Counts the input tokens of a request without running it. */
+  count(request: CompletionRequestInit, options: CallOptions = {}): Promise<TokenCount> {
+    return call(CompletionService.method.count, options, (each) => this.#client.count(request, each));
+  }
+}
+
+/** `parley.v1.EmbeddingService`. */
+class Embedder {
+  readonly #client: Client<typeof EmbeddingService>;
+
+  constructor(transport: Transport) {
+    this.#client = createClient(EmbeddingService, transport);
+  }
+
+  /** Returns one vector for each input, in the order of the inputs. */
+  create(request: MessageInitShape<typeof EmbeddingRequestSchema>, options: CallOptions = {}): Promise<Embeddings> {
+    return call(EmbeddingService.method.create, options, (each) => this.#client.create(request, each));
   }
 }
 

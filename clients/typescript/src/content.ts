@@ -42,9 +42,9 @@ export function toolCallsOf({ choices }: Completion): ToolCall[] {
 
 /** The text that a chunk adds to the first choice; empty for most other chunks. */
 export function textDelta({ event }: CompletionChunk): string {
-  if ((event.case !== "partStart" && event.case !== "partDelta") || event.value.choiceIndex !== 0) return "";
-  const content = event.case === "partStart" ? event.value.part?.kind : event.value.content;
-  return content?.case === "text" ? content.value : "";
+  if (event.case !== "partDelta" || event.value.choiceIndex !== 0) return "";
+  const { content } = event.value;
+  return content.case === "text" ? content.value : "";
 }
 
 function partsOf([first]: Completion["choices"]): Part[] {

@@ -6,10 +6,14 @@ import {
   ErrorInfoSchema,
   RetryInfoSchema,
 } from "./gen/google/rpc/error_details_pb.js";
+import type { ErrorReason } from "./gen/parley/v1/error_pb.js";
 import { type Attempt, AttemptListSchema } from "./gen/parley/v1/report_pb.js";
 import { readPushback } from "./retry.js";
 
 export type { FieldViolation };
+
+/** The name of a reason for failures, such as `MODEL_NOT_FOUND`. */
+export type ErrorReasonName = Exclude<keyof typeof ErrorReason, "UNSPECIFIED">;
 
 /** A failed call: its status, and what the gateway said about it. `cause` is Connect's error. */
 export class ParleyError extends Error {
@@ -17,8 +21,11 @@ export class ParleyError extends Error {
   declare readonly cause: ConnectError;
   /** The status of the call, such as `Code.NotFound`. */
   readonly code: Code;
-  /** The gateway's code of the failure, such as `MODEL_NOT_FOUND`. Absent when the failure is not the gateway's. */
-  readonly reason: string | undefined;
+  /**
+   * The name of the gateway's reason, such as `MODEL_NOT_FOUND`: a value of `ErrorReason`, or one of a later version.
+   * Absent when the failure is not the gateway's.
+   */
+  readonly reason: ErrorReasonName | (string & {}) | undefined;
   /** The ID of the call, for the operator. Absent when the gateway was not reached and the call was given none. */
   readonly requestId: string | undefined;
   /** The fields that are not valid. */

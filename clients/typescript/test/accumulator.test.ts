@@ -7,14 +7,25 @@ import {
   CompletionSchema,
   FinishReason,
   type PartDeltaSchema,
-  type PartSchema,
+  PartSchema,
   Role,
   textDelta,
+  type ToolCallSchema,
 } from "@parley/client";
 
 type Event = NonNullable<MessageInitShape<typeof CompletionChunkSchema>["event"]>;
 type Content = NonNullable<MessageInitShape<typeof PartDeltaSchema>["content"]>;
-type Kind = NonNullable<MessageInitShape<typeof PartSchema>["kind"]>;
+type Part = MessageInitShape<typeof PartSchema>;
+type Kind = NonNullable<Part["kind"]>;
+type Input = NonNullable<MessageInitShape<typeof ToolCallSchema>["input"]>;
+
+const CITATION = { source: { case: "url", value: "https://example.com" }, textRange: { start: 0, end: 2 } } as const;
+const FINISH = {
+  finishReason: FinishReason.STOP,
+  nativeFinishReason: "end",
+  stopSequence: ".",
+  providerDetailsJson: { "gemini.safety_ratings": "[]" },
+};
 
 const bytes = (...values: number[]) => new Uint8Array(values);
 
@@ -26,6 +37,10 @@ const begin = (partIndex: number, kind: Kind, choiceIndex = 0): Event => ({
 const add = (partIndex: number, content: Content, choiceIndex = 0): Event => ({
   case: "partDelta",
   value: { choiceIndex, partIndex, content },
+});
+
+const call = (id: string, name: string, input: Input = { case: undefined }): Part => ({
+  kind: { case: "toolCall", value: { id, name, input } },
 });
 
 function fold(events: readonly Event[]) {
@@ -44,20 +59,21 @@ test("joins all kinds of parts and leaves the chunks as they are", () => {
     add(0, { case: "reasoning", value: "hm" }),
     add(0, { case: "reasoning", value: "m" }),
     { case: "partFinish", value: { partIndex: 0, signature: "s" } },
-    begin(1, { case: "text", value: "a" }),
-    add(1, { case: "text", value: "b" }),
-    add(1, { case: "annotation", value: { url: "https://example.com" } }),
-    { case: "partDelta", value: { partIndex: 1, logprobs: { content: [{ token: "a" }] } } },
-    { case: "partDelta", value: { partIndex: 1, logprobs: { content: [{ token: "b" }] } } },
+    begin(1, { case: "text", value: "" }),
+    { case: "partDelta", value: { partIndex: 1, content: { case: "text", value: "a" }, logprobs: [{ token: "a" }] } },
+    { case: "partDelta", value: { partIndex: 1, content: { case: "text", value: "b" }, logprobs: [{ token: "b" }] } },
+    add(1, { case: "citation", value: CITATION }),
     begin(2, { case: "toolCall", value: { id: "1", name: "f" } }),
-    begin(3, { case: "toolCall", value: { id: "2", name: "g", arguments: "[" } }),
-    add(2, { case: "arguments", value: "{" }),
-    add(3, { case: "arguments", value: "]" }),
-    add(2, { case: "arguments", value: "}" }),
+    begin(3, { case: "toolCall", value: { id: "2", name: "g" } }),
+    add(2, { case: "argumentsJson", value: "{" }),
+    add(3, { case: "customInput", value: "x = " }),
+    add(2, { case: "argumentsJson", value: "}" }),
+    add(3, { case: "customInput", value: "1" }),
     begin(4, { case: "image", value: { mediaType: "image/png" } }),
     add(4, { case: "imageData", value: bytes(1, 2) }),
     add(4, { case: "imageData", value: bytes(3) }),
-    begin(5, { case: "audio", value: { format: "wav", data: bytes(1) } }),
+    begin(5, { case: "audio", value: {} }),
+    add(5, { case: "audio", value: { data: bytes(1), mediaType: "audio/wav" } }),
     add(5, { case: "audio", value: { data: bytes(2), transcript: "la" } }),
     add(5, { case: "audio", value: { data: bytes(3), transcript: "la", id: "audio_1", expireTime: { seconds: 2n } } }),
     begin(6, { case: "refusal", value: "" }),
@@ -65,7 +81,9 @@ test("joins all kinds of parts and leaves the chunks as they are", () => {
     begin(7, { case: "native", value: { dialect: "openai" } }),
     add(7, { case: "nativeJson", value: "{" }),
     add(7, { case: "nativeJson", value: "}" }),
-    { case: "finish", value: { finishReason: FinishReason.STOP, nativeFinishReason: "end", stopSequence: "." } },
+    begin(8, { case: "toolCall", value: { id: "3", name: "without_arguments" } }),
+    { case: "partFinish", value: { partIndex: 8 } },
+    { case: "choiceFinish", value: FINISH },
     { case: "usage", value: { totalTokens: 3 } },
     { case: "report", value: { costMicroUsd: 1n } },
   ]);
@@ -75,17 +93,18 @@ test("joins all kinds of parts and leaves the chunks as they are", () => {
     createTime: { seconds: 1n },
     choices: [
       {
-        finishReason: FinishReason.STOP,
-        nativeFinishReason: "end",
-        stopSequence: ".",
-        logprobs: { content: [{ token: "a" }, { token: "b" }] },
+        ...FINISH,
         message: {
           role: Role.ASSISTANT,
           parts: [
             { kind: { case: "reasoning", value: { text: "hmm" } }, signature: "s" },
-            { kind: { case: "text", value: "ab" }, annotations: [{ url: "https://example.com" }] },
-            { kind: { case: "toolCall", value: { id: "1", name: "f", arguments: "{}" } } },
-            { kind: { case: "toolCall", value: { id: "2", name: "g", arguments: "[]" } } },
+            {
+              kind: { case: "text", value: "ab" },
+              citations: [CITATION],
+              logprobs: [{ token: "a" }, { token: "b" }],
+            },
+            call("1", "f", { case: "argumentsJson", value: "{}" }),
+            call("2", "g", { case: "customInput", value: "x = 1" }),
             {
               kind: {
                 case: "image",
@@ -96,7 +115,7 @@ test("joins all kinds of parts and leaves the chunks as they are", () => {
               kind: {
                 case: "audio",
                 value: {
-                  format: "wav",
+                  mediaType: "audio/wav",
                   data: bytes(1, 2, 3),
                   transcript: "lala",
                   id: "audio_1",
@@ -106,6 +125,7 @@ test("joins all kinds of parts and leaves the chunks as they are", () => {
             },
             { kind: { case: "refusal", value: "No." } },
             { kind: { case: "native", value: { dialect: "openai", json: "{}" } } },
+            call("3", "without_arguments"),
           ],
         },
       },
@@ -121,7 +141,7 @@ test("orders choices by index and skips content that does not fit", () => {
     begin(0, { case: "text", value: "" }, 0),
     add(0, { case: "text", value: "second" }, 1),
     add(0, { case: "text", value: "first" }, 0),
-    add(0, { case: "arguments", value: "{}" }, 0),
+    add(0, { case: "argumentsJson", value: "{}" }, 0),
     add(7, { case: "text", value: "nowhere" }, 0),
     { case: undefined },
   ]);
@@ -130,25 +150,36 @@ test("orders choices by index and skips content that does not fit", () => {
   assertEqual(accumulator.completion, { choices: [{ message: part("first") }, { index: 1, message: part("second") }] });
 });
 
+test("keeps a part of an unknown kind as it came, to be sent back", () => {
+  const part = create(PartSchema);
+  part.$unknown = [{ no: 99, wireType: 0, data: new Uint8Array([1]) }];
+  const { completion } = fold([
+    { case: "partStart", value: { part } },
+    { case: "partDelta", value: {} },
+    { case: "partFinish", value: {} },
+  ]);
+  assert.deepEqual(completion.choices[0]?.message?.parts, [part]);
+});
+
 test("the completion so far can be read between pieces", () => {
-  const accumulator = fold([begin(0, { case: "image", value: { source: { case: "data", value: bytes(1) } } })]);
+  const accumulator = fold([begin(0, { case: "image", value: { mediaType: "image/png" } })]);
   const piece = create(CompletionChunkSchema, { event: add(0, { case: "imageData", value: bytes(2) }) });
-  for (const expected of [bytes(1, 2), bytes(1, 2, 2)]) {
+  for (const expected of [bytes(2), bytes(2, 2)]) {
     accumulator.add(piece);
     const kind = accumulator.completion.choices[0]!.message!.parts[0]!.kind;
     assert.deepEqual(kind.case === "image" && kind.value.source.value, expected);
   }
 });
 
-test("textDelta is the text of the first choice, from the start of a part too", () => {
+test("textDelta is the text that a chunk adds to the first choice", () => {
   const texts = [
-    begin(0, { case: "text", value: "a" }),
+    begin(0, { case: "text", value: "" }),
     add(0, { case: "text", value: "b" }),
     add(0, { case: "text", value: "c" }, 1),
     add(0, { case: "reasoning", value: "d" }),
     { case: "usage", value: {} } as const,
   ].map((event) => textDelta(create(CompletionChunkSchema, { event })));
-  assert.deepEqual(texts, ["a", "b", "", "", ""]);
+  assert.deepEqual(texts, ["", "b", "", "", ""]);
 });
 
 function assertEqual(completion: unknown, expected: MessageInitShape<typeof CompletionSchema>): void {

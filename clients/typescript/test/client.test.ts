@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import type { DescMethodBiDiStreaming, DescMethodUnary } from "@bufbuild/protobuf";
-import { Capability, Code, Modality, ModelService, ParleyClient, type ParleyClientOptions } from "@parley/client";
+import { Code, KeyCapability, Modality, ModelService, ParleyClient, type ParleyClientOptions } from "@parley/client";
 import { localhost } from "./localhost-certificate.js";
 import { checkHealth, reflect } from "./services.js";
 import { failure, gateway, MODEL, parley, say, startServer } from "./support.js";
@@ -23,11 +23,11 @@ test("models-and-key: lists models, gets one, and describes the key", async () =
 
   const model = await parley.models.get(MODEL);
   assert.equal(model.id, MODEL);
-  assert.ok(model.contextWindow > 0);
+  assert.ok(model.contextWindow! > 0);
 
   const key = await parley.key.getCurrent();
   assert.match(key.id, /^key_/);
-  assert.ok(key.capabilities.includes(Capability.CHAT));
+  assert.ok(key.capabilities.includes(KeyCapability.CHAT));
 });
 
 test("health: another service is called through the transport", async () => {

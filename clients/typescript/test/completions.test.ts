@@ -63,6 +63,14 @@ test("unary: returns a whole completion", async () => {
   assert.equal(completion.report?.attempts.at(-1)?.outcome, AttemptOutcome.SERVED);
 });
 
+test("count: tells the size of a request", async () => {
+  const { model, inputTokens } = await parley.completions.count(say("Tell me about tides."));
+  assert.equal(model, MODEL);
+  assert.ok(inputTokens > 0);
+  const longer = await parley.completions.count(say("Tell me about tides. ".repeat(100)));
+  assert.ok(longer.inputTokens > inputTokens);
+});
+
 test("metadata: sends the request ID and shows the response metadata", async () => {
   for (const run of [
     (options: object) => parley.completions.create(say("Hello"), options),
@@ -90,10 +98,10 @@ test("stream-grammar: start first, report last, parts in order, and their sum is
     if (event.case === "partStart") open.add(event.value.partIndex);
     if (event.case === "partDelta") assert.ok(open.has(event.value.partIndex));
     if (event.case === "partFinish") assert.ok(open.delete(event.value.partIndex));
-    if (event.case === "finish") assert.equal(open.size, 0);
+    if (event.case === "choiceFinish") assert.equal(open.size, 0);
   }
   assert.ok(cases.filter((each) => each === "partDelta").length > 1);
-  assert.ok(cases.indexOf("finish") > cases.lastIndexOf("partFinish"));
+  assert.ok(cases.indexOf("choiceFinish") > cases.lastIndexOf("partFinish"));
 
   const completion = await stream.completion();
   assert.notEqual(textOf(completion), "");
@@ -105,7 +113,7 @@ test("stream-grammar: start first, report last, parts in order, and their sum is
 });
 
 test("stream-grammar: a stream sums up to what create returns", async () => {
-  for (const request of [say("Tell me about tides."), ASKS_FOR_WEATHER, PAINTS, { ...say("Hi"), logprobs: true }]) {
+  for (const request of [say("Tell me about tides."), ASKS_FOR_WEATHER, PAINTS, { ...say("Hi"), logprobs: {} }]) {
     const whole = await parley.completions.create(request);
     const summed = await parley.completions.stream(request).completion();
     assert.deepEqual(answerOf(summed), answerOf(whole));
@@ -133,15 +141,12 @@ test("large-request: sends a message of 6 MiB", async () => {
   assert.equal(textOf(completion), "From the spare model.");
 });
 
-test("large-request: one over the gateway's limit is refused, once, and ends no other call", async () => {
+test("large-request: one over the gateway's limit is refused, and ends no other call", async () => {
   const request = say("a".repeat(33 * 1024 * 1024), "spare");
-  const startedAt = Date.now();
   const error = await failure(parley.completions.create(request));
   assert.equal(error.code, Code.ResourceExhausted);
   assert.match(error.message, /receives at most/);
   assert.equal(error.retryable, false);
-  // A retry would wait for 0.8 s at least.
-  assert.ok(Date.now() - startedAt < 800);
   assert.equal(textOf(await parley.completions.create(say("Hello", "spare"))), "From the spare model.");
 });
 
@@ -150,7 +155,8 @@ test("tool-round-trip: call, result, answer", async () => {
   const [toolCall] = toolCallsOf(asked);
   assert.equal(asked.choices[0]?.finishReason, FinishReason.TOOL_CALLS);
   assert.equal(toolCall?.name, "get_weather");
-  assert.equal(typeof JSON.parse(toolCall.arguments), "object");
+  assert.equal(toolCall.input.case, "argumentsJson");
+  assert.equal(typeof JSON.parse(toolCall.input.value), "object");
 
   const answer = await parley.completions.create({
     model: MODEL,

@@ -1,7 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ConnectError } from "@connectrpc/connect";
-import { AttemptOutcome, Code, CompletionAccumulator, ParleyClient, textDelta, textOf } from "@parley/client";
+import {
+  AttemptOutcome,
+  Code,
+  CompletionAccumulator,
+  type ErrorReasonName,
+  ParleyClient,
+  textDelta,
+  textOf,
+} from "@parley/client";
 import { failure, gateway, parley, say, upstreamCalls, upstreamCloses } from "./support.js";
 
 test("bad-request: names the field", async () => {
@@ -36,7 +44,7 @@ test("model-not-found: by create, stream and models.get", async () => {
   ]) {
     const error = await failure(call());
     assert.equal(error.code, Code.NotFound);
-    assert.equal(error.reason, "MODEL_NOT_FOUND");
+    assert.equal(error.reason, "MODEL_NOT_FOUND" satisfies ErrorReasonName);
     assert.match(error.message, /no-such-model/);
   }
 });
@@ -48,7 +56,7 @@ test("attempts-and-retry-info: says what was tried and when to come back", async
   assert.equal(error.reason, "UPSTREAM_UNAVAILABLE");
   assert.ok(error.attempts.length > 0);
   assert.deepEqual([...new Set(error.attempts.map(({ model }) => model))], ["overloaded"]);
-  assert.equal(error.attempts[0]?.upstreamStatus, 503);
+  assert.equal(error.attempts[0]?.httpStatusCode, 503);
   assert.equal(error.retryAfterMs, 7000);
   // The deadline comes before that.
   assert.equal(error.retryable, false);

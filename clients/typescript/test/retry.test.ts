@@ -1,21 +1,25 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { Code, CompletionService, ModelService, textOf, textPart } from "@parley/client";
+import { Code, CompletionService, EmbeddingService, ModelService, textOf, textPart } from "@parley/client";
 import { type Answer, failure, refuse, say, startServer } from "./support.js";
 
-/** A server that answers completions and models after this answer has had its calls. */
+/** A server that answers completions, embeddings and models after this answer has had its calls. */
 async function start(t: TestContext, answer: Answer) {
   const report = { event: { case: "report", value: {} } } as const;
-  const part = textPart("Well.");
+  const text = "Well.";
   const server = await startServer({
     answer,
     routes: (router) => {
       router.service(CompletionService, {
-        create: () => ({ choices: [{ message: { parts: [part] } }], report: {} }),
+        create: () => ({ choices: [{ message: { parts: [textPart(text)] } }], report: {} }),
         async *stream({ model }) {
-          yield { event: { case: "partStart", value: { part } } };
+          yield { event: { case: "partStart", value: { part: textPart("") } } };
+          yield { event: { case: "partDelta", value: { content: { case: "text", value: text } } } };
           if (model !== "unreported") yield report;
         },
+      });
+      router.service(EmbeddingService, {
+        create: ({ inputs }) => ({ embeddings: inputs.map((input) => ({ values: [input.length, 0.5] })) }),
       });
       router.service(ModelService, { get: ({ id }) => ({ id }) });
     },
@@ -52,6 +56,20 @@ test("a call is repeated after the wait that the gateway asks for, within its de
   }
 });
 
+test("embeddings are made in the order of the inputs, and repeated as completions are", async (t) => {
+  const server = await start(t, refusing(1, Code.ResourceExhausted, { "grpc-retry-pushback-ms": "10" }));
+  const { embeddings } = await server.client.embeddings.create({ model: "m", inputs: ["tide", "sea"] });
+  assert.deepEqual(
+    embeddings.map(({ values }) => values),
+    [
+      [4, 0.5],
+      [3, 0.5],
+    ],
+  );
+  assert.equal(server.calls.length, 2);
+  assert.equal(server.calls[0]?.["grpc-timeout"], "900000m");
+});
+
 test("a call is repeated after the backoff of the service config, at most as often as that says", async (t) => {
   const server = await start(t, refusing(9, Code.Unavailable));
   const startedAt = Date.now();
@@ -68,6 +86,8 @@ test("a call is not repeated when the gateway, its status or the deadline rules 
     [Code.Unavailable, { "grpc-retry-pushback-ms": "-1" }, false],
     [Code.Unavailable, { "grpc-retry-pushback-ms": "soon" }, false],
     [Code.Unavailable, { "grpc-retry-pushback-ms": "9000" }, true],
+    // A message over a size limit of the gateway.
+    [Code.ResourceExhausted, {}, false],
     [Code.Internal, {}, false],
   ] as const) {
     const server = await start(t, refusing(1, code, metadata));
@@ -85,10 +105,10 @@ test("the timeout of the service config bounds a call", async (t) => {
   await server.client.completions.create(say("Hello"));
   await server.client.completions.create(say("Hello"), { timeoutMs: 10_000_000 });
   await server.client.models.get("m");
-  await server.client.models.get("m", { timeoutMs: 20.5 });
+  await server.client.models.get("m", { timeoutMs: 2000.5 });
   assert.deepEqual(
     server.calls.map((headers) => headers["grpc-timeout"]),
-    ["900000m", "900000m", "30000m", "21m"],
+    ["900000m", "900000m", "30000m", "2001m"],
   );
   assert.equal((await failure(server.client.models.get("m", { timeoutMs: 0 }))).code, Code.DeadlineExceeded);
 });

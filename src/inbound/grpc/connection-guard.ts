@@ -23,8 +23,13 @@ const OVERHEAD = { atOnce: 512 * 1024, perMs: 256, perStream: 1024, perByteSent:
 /** Allowance for calls that are reset right after their start: a burst, and a rate per second. */
 const QUICK_RESETS = { atOnce: 200, perMs: 0.05 } as const;
 
-/** Allowance for calls that are ended because they take too much: a burst, and a rate per second. */
-const EVICTIONS = { atOnce: 8, perMs: 0.001 } as const;
+/**
+ * Limits of streams of a connection (SETTINGS_MAX_CONCURRENT_STREAMS): at its start, and when IN_USE calls with a valid key are in
+ * flight. nghttp2 ends further streams before they cost anything; clients keep further calls until the SETTINGS arrive. RFC 9113
+ * recommends at least 100, and most clients assume it before the first SETTINGS.
+ */
+export const MAX_STREAMS = { first: 100, inUse: 1000 } as const;
+const IN_USE = MAX_STREAMS.first / 2;
 
 /** A vanished client is detected within 2.5 minutes. */
 const KEEPALIVE = { everyMs: 120_000, answerMs: 20_000 };
@@ -55,7 +60,7 @@ export class ConnectionGuard {
   readonly #connections = new Map<string, Connection>();
   readonly #ofSession = new WeakMap<Http2Session, Connection>();
   #cancelLook: (() => void) | undefined;
-  readonly #pending = new PendingCalls();
+  readonly #pending = new PendingCalls<Connection>();
   readonly #begins = (message: unknown): void => this.#addStream(message as StreamBegins);
 
   constructor(services: GuardServices, { maxAgeMs, maxReceiveBytes }: GuardOptions) {
@@ -108,7 +113,7 @@ export class ConnectionGuard {
     }
     connection.add(stream, headers, {
       services: this.#services,
-      pending: (end) => this.#pending.add(connection, end),
+      pending: this.#pending,
       maxReceiveBytes: this.#maxReceiveBytes,
     });
   }
@@ -145,7 +150,7 @@ class Connection {
   #bodyBytes = 0;
   #newStreams = 0;
   #quickResets = 0;
-  #evictions = 0;
+  #isRaised = false;
   #endedMs: number | undefined;
 
   constructor(socket: Socket, { nowMs, leavesMs }: { readonly nowMs: number; readonly leavesMs: number }) {
@@ -158,12 +163,21 @@ class Connection {
   add(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    shared: Omit<StreamGuardOptions, "took" | "evicted">,
+    {
+      pending,
+      ...shared
+    }: Pick<StreamGuardOptions, "services" | "maxReceiveBytes"> & {
+      readonly pending: PendingCalls<Connection>;
+    },
   ): void {
     const took = (bytes: number): void => {
       this.#bodyBytes += bytes;
     };
-    const guard = new StreamGuard(stream, headers, { ...shared, took, evicted: () => this.#evicted() });
+    const guard: StreamGuard = new StreamGuard(stream, headers, {
+      ...shared,
+      took,
+      waits: (isWaiting) => (isWaiting ? pending.add(this, stream) : pending.remove(this, stream)),
+    });
     this.#streams.add(guard);
     this.#newStreams += 1;
     stream.once("close", () => {
@@ -178,20 +192,13 @@ class Connection {
     if (this.#leaving) setImmediate(() => this.#goAway());
   }
 
-  /**
-   * Counts a call that was ended because it took too much. A client that does not read keeps such calls, so that too many of
-   * them end the connection.
-   */
-  #evicted(): void {
-    this.#evictions += 1;
-    // Not now: the library still uses the stream that has just begun.
-    if (this.#evictions > EVICTIONS.atOnce) process.nextTick(() => this.#end());
-  }
-
   /** Ends the connection and frees its streams at once; the socket alone would free them when its close event comes. */
-  #end(): void {
-    this.session?.destroy();
-    this.socket.destroy();
+  end(): void {
+    // Not now: the library still uses the stream that has just begun.
+    process.nextTick(() => {
+      this.session?.destroy();
+      this.socket.destroy();
+    });
   }
 
   get isIdle(): boolean {
@@ -216,7 +223,17 @@ class Connection {
     const { socket } = this;
     if (this.#isSilent(nowMs) || this.#isOverdue(nowMs) || this.#isFlood(nowMs)) return void socket.destroy();
     if (!this.#leaving && nowMs >= this.#leavesMs) this.leave();
-    for (const guard of this.#streams) guard.look(nowMs);
+    let inFlight = 0;
+    for (const guard of this.#streams) {
+      guard.look(nowMs);
+      if (guard.isInFlight) inFlight += 1;
+    }
+    if (inFlight >= IN_USE && !this.#isRaised) this.#raiseLimit();
+  }
+
+  #raiseLimit(): void {
+    this.#isRaised = true;
+    if (this.session?.destroyed === false) this.session.settings({ maxConcurrentStreams: MAX_STREAMS.inUse });
   }
 
   /** Whether its preface is late. */
@@ -240,7 +257,6 @@ class Connection {
       (bytesWritten - this.#written) * OVERHEAD.perByteSent +
       this.#bodyBytes * OVERHEAD.perByteOfBody;
     const spent = bytesRead - this.#read - this.#bodyBytes;
-    this.#evictions = Math.max(0, this.#evictions - (nowMs - this.#lookedMs) * EVICTIONS.perMs);
     this.#quickResets = Math.max(0, this.#quickResets - (nowMs - this.#lookedMs) * QUICK_RESETS.perMs);
     this.#credit = Math.min(OVERHEAD.atOnce, this.#credit + earned) - spent;
     [this.#lookedMs, this.#read, this.#written] = [nowMs, bytesRead, bytesWritten];

@@ -60,7 +60,7 @@ const OPTIONS: ChannelOptions = {
   "grpc.max_receive_message_length": -1,
 };
 
-/** A core allows 1,000 streams on a connection; grpc-js would queue further ones silently. */
+/** A core allows 1,000 streams on a connection in use; grpc-js would queue further ones silently. */
 const MAX_CALLS_PER_CHANNEL = 800;
 
 /** Whether the cores are reachable. */

@@ -30,7 +30,7 @@ export interface HealthService {
 }
 
 /**
- * `names`: services; the empty name is the whole server. `openStreams` limits the Watch streams per connection.
+ * `names`: services; the empty name is the whole server. `openStreams` limits the Watch streams.
  */
 export function createHealthService(names: readonly string[], openStreams: PublicStreams): HealthService {
   /** Watching calls with their services. */

@@ -1,42 +1,51 @@
-/** Limit of pending calls in the process: each holds up to 30 KiB. */
+/** Limit of pending calls in the process: each holds 12 to 30 KiB. */
 const MAX_PENDING = 4096;
+/** Pending calls that a connection may have in an event loop turn that has too many. */
+const FEW = 8;
 
 /**
- * Limits the calls that hold memory without a key: those whose request has not arrived. A connection can have a thousand of
- * them, at a hundred bytes each. A usual request arrives with its headers, so that a call is pending for milliseconds. Beyond
- * the limit the oldest call ends of a connection that has no fewer than its share.
+ * Limits the calls that hold memory and wait for their client: those whose request has not arrived, that have no valid key, or
+ * whose answer is complete and not read. Others are limited by admission. With a client that sends and reads at once a call is
+ * pending for milliseconds. Beyond the limit the oldest connection ends of those that have at least their share.
+ *
+ * Node frees the memory of these calls at the end of the event loop turn, in which every connection may send a thousand of them.
+ * So after MAX_PENDING calls have ended in a turn, connections with new calls end, too, unless they have only FEW.
  */
-export class PendingCalls {
-  /** Functions that end a call, by connection, oldest first. */
-  readonly #ofConnections = new Map<object, Set<() => void>>();
+export class PendingCalls<Connection extends { end(): void }> {
+  /** Pending calls by connection; the connection that has waited longest comes first. */
+  readonly #ofConnections = new Map<Connection, Set<object>>();
   #size = 0;
+  /** Calls of connections that were ended in this event loop turn. */
+  #ended = 0;
 
-  /**
-   * Adds a call. `end` ends it when it is over the limit. Returns a function for a call that is not pending any more, which may
-   * be called several times.
-   */
-  add(connection: object, end: () => void): () => void {
-    if (this.#size >= MAX_PENDING) this.#makeRoom(connection);
-    const own = this.#ofConnections.get(connection) ?? new Set();
-    this.#ofConnections.set(connection, own.add(end));
+  /** Adds a call; without effect when it is pending. */
+  add(connection: Connection, call: object): void {
+    const calls = this.#ofConnections.get(connection) ?? new Set();
+    if (calls.has(call)) return;
+    this.#ofConnections.set(connection, calls.add(call));
     this.#size += 1;
-    return () => this.#remove(connection, end);
+    if (this.#size > MAX_PENDING) this.#endOldest();
+    if (this.#ended > MAX_PENDING && calls.size > FEW) this.#end(connection, calls);
   }
 
-  /** Looks at the new call's connection first: most often it is the crowded one. */
-  #makeRoom(first: object): void {
-    const share = MAX_PENDING / this.#ofConnections.size;
-    const isCrowded = (connection: object): boolean => (this.#ofConnections.get(connection)?.size ?? 0) >= share;
-    const crowded = isCrowded(first) ? first : this.#ofConnections.keys().find(isCrowded)!;
-    const [oldest] = this.#ofConnections.get(crowded)!;
-    this.#remove(crowded, oldest!);
-    oldest!();
-  }
-
-  #remove(connection: object, end: () => void): void {
+  /** Removes a call; without effect when it is not pending. */
+  remove(connection: Connection, call: object): void {
     const calls = this.#ofConnections.get(connection);
-    if (calls?.delete(end) !== true) return;
+    if (calls?.delete(call) !== true) return;
     this.#size -= 1;
     if (calls.size === 0) this.#ofConnections.delete(connection);
+  }
+
+  #endOldest(): void {
+    const share = this.#size / this.#ofConnections.size;
+    for (const [connection, calls] of this.#ofConnections) if (calls.size >= share) return this.#end(connection, calls);
+  }
+
+  #end(connection: Connection, calls: ReadonlySet<object>): void {
+    if (!this.#ofConnections.delete(connection)) return;
+    if (this.#ended === 0) setImmediate(() => (this.#ended = 0));
+    this.#size -= calls.size;
+    this.#ended += calls.size;
+    connection.end();
   }
 }

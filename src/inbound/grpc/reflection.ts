@@ -29,7 +29,7 @@ interface Index {
 
 /**
  * Server reflection for grpc-js, so that tools need no proto files. Describes `services` and the messages in `details`, which
- * errors carry. `openStreams` limits the streams per connection.
+ * errors carry. `openStreams` limits the streams.
  */
 export function reflectionHandlers(
   services: readonly { readonly typeName: string; readonly file: DescFile }[],

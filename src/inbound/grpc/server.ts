@@ -15,7 +15,7 @@ import { EmbeddingService } from "../../../gen/parley/v1/embedding_pb.js";
 import { KeyService } from "../../../gen/parley/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/v1/model_pb.js";
 import type { EdgeServices } from "../services.ts";
-import { ConnectionGuard } from "./connection-guard.ts";
+import { ConnectionGuard, MAX_STREAMS } from "./connection-guard.ts";
 import { serviceDefinition } from "./definition.ts";
 import { completionHandlers, embeddingHandlers, keyHandlers, modelHandlers } from "./handlers.ts";
 import { createHealthService } from "./health.ts";
@@ -66,8 +66,8 @@ export async function startGrpcServer(
   const server = new Server({
     "grpc.max_receive_message_length": maxReceiveBytes,
     "grpc.max_send_message_length": maxSendBytes,
-    // Node's default is four billion.
-    "grpc.max_concurrent_streams": 1000,
+    // The guard raises it.
+    "grpc.max_concurrent_streams": MAX_STREAMS.first,
     "grpc-node.max_session_memory": 64,
     // The guard limits age and detects dead connections: the library would end streams that may finish after GOAWAY.
     "grpc.max_connection_idle_ms": 30 * MINUTE_MS,
@@ -77,13 +77,14 @@ export async function startGrpcServer(
   served.forEach((service, index) => {
     server.addService(serviceDefinition(service), handlers[index] as unknown as UntypedServiceImplementation);
   });
+  const clientOf = (address: string): string | undefined => services.connections.clientOf(address);
   const names = ["", ...served.map((service) => service.typeName)];
-  const health = createHealthService(names, new PublicStreams(MAX_WATCHES));
+  const health = createHealthService(names, new PublicStreams({ most: MAX_WATCHES, clientOf }));
   server.addService(serviceDefinition(Health), health.handlers);
   const reflection = reflectionHandlers(
     [...served, Health],
     [file_google_rpc_error_details],
-    new PublicStreams(MAX_REFLECTIONS),
+    new PublicStreams({ most: MAX_REFLECTIONS, clientOf }),
   );
   for (const definition of reflectionDefinitions()) {
     server.addService(definition, reflection);

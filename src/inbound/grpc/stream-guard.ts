@@ -21,6 +21,7 @@ const ENCODING = "grpc-encoding";
 const NOTHING = Buffer.alloc(0);
 /** Reflection streams have no end of the request to wait for. */
 const REFLECTION = "/grpc.reflection.";
+const WATCH = "/grpc.health.v1.Health/Watch";
 /** Time after which a reflection stream without another request ends: tools ask and leave. */
 const REFLECTION_SILENCE_MS = 10_000;
 /** Limit of a call's metadata, names and values: HPACK repeats a header of 4 KiB in one byte. */
@@ -67,10 +68,8 @@ export type GuardServices = Pick<EdgeServices, "admission" | "authenticate" | "c
 /** What a guard needs beside its stream. */
 export interface StreamGuardOptions {
   readonly services: GuardServices;
-  /** Counts a pending call, see `PendingCalls.add`. */
-  readonly pending: (end: () => void) => () => void;
-  /** Called when the stream is ended because it takes too much. */
-  readonly evicted: () => void;
+  /** Called when the call begins and ceases to be pending, see `PendingCalls`; also repeatedly. */
+  readonly waits: (isWaiting: boolean) => void;
   /** Limit of a request message. */
   readonly maxReceiveBytes: number;
   readonly took: (bytes: number) => void;
@@ -106,9 +105,8 @@ export class StreamGuard {
   readonly #isReflection: boolean;
   /** Time of the last piece of a reflection stream. */
   #heardMs: number;
-  /** To be called when the call is not pending any more. */
-  readonly #settled: () => void;
-  readonly #evicted: () => void;
+  readonly #waits: (isWaiting: boolean) => void;
+  #hasKey = false;
   /** Whether the rest of the request is read and dropped. */
   #isDropped = false;
 
@@ -116,7 +114,7 @@ export class StreamGuard {
   constructor(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    { services, pending, evicted, maxReceiveBytes, took }: StreamGuardOptions,
+    { services, waits, maxReceiveBytes, took }: StreamGuardOptions,
   ) {
     this.stream = stream;
     this.#headers = headers;
@@ -124,10 +122,12 @@ export class StreamGuard {
     this.#services = services;
     this.#sinceMs = this.#heardMs = services.clock.monotonic();
     this.#isReflection = this.#arrived = this.#target.startsWith(REFLECTION);
-    this.#evicted = evicted;
-    this.#settled = this.#isReflection ? () => undefined : pending(() => this.#evict());
+    this.#waits = waits;
+    // Reflection and Watch have limits of their own: PublicStreams.
+    if (!this.#isReflection) waits(true);
     if (!limitMetadata(headers)) this.#evict();
-    stream.once("end", this.#settled);
+    stream.once("end", () => void this.#arrivedWhole());
+    stream.once("finish", () => stream.closed || waits(true));
     this.#take = (piece) => {
       const { length } = piece;
       took(length);
@@ -159,8 +159,27 @@ export class StreamGuard {
 
   /** Call it when the stream is closed. */
   closed(): void {
-    this.#settled();
+    this.#waits(false);
     this.#release();
+  }
+
+  /** The call ceases to be pending when its key is valid. Its handler looks the key up, too, and refuses the call. */
+  async #arrivedWhole(): Promise<void> {
+    if (this.#target === WATCH) return this.#waits(false);
+    const { authorization } = this.#headers;
+    if (authorization === undefined) return;
+    try {
+      await this.#services.authenticate(authorization);
+    } catch {
+      return;
+    }
+    this.#hasKey = true;
+    if (this.isInFlight) this.#waits(false);
+  }
+
+  /** Whether the call has a valid key, its request has arrived, and its answer is not complete. */
+  get isInFlight(): boolean {
+    return this.#hasKey && !this.stream.writableFinished;
   }
 
   /** Whether the closed stream was reset within QUICK_MS. */
@@ -201,7 +220,7 @@ export class StreamGuard {
       const principal = await this.#services.authenticate(this.#headers.authorization);
       if (this.stream.readableEnded || this.stream.destroyed) return;
       this.#slot = this.#services.admission.receive(principal, this.#declaredBytes);
-      this.#settled();
+      this.#waits(false);
       // Released before the library calls the handler, which takes a slot of its own.
       this.stream.prependOnceListener("end", this.#release);
       this.#received(this.#slot);
@@ -229,7 +248,6 @@ export class StreamGuard {
     // Otherwise the library's next answer throws, which ends the process.
     stream.respond = stream.sendTrailers = () => undefined;
     stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
-    this.#evicted();
   }
 
   /** Refuses a message before the library does, which still gets the piece that is arriving. */

@@ -21,16 +21,17 @@ export interface Target {
   stop(): Promise<void>;
 }
 
-/** Starts the product with an upstream that says "hi", or calls `answer`. */
+/** Starts the product with an upstream that says "hi", or calls `answer`. `env`: more variables of its process. */
 export async function startTarget(
   answer: (exchange: UpstreamExchange) => void | Promise<void> = (exchange) => answerText(exchange, "hi"),
+  env: Readonly<Record<string, string>> = {},
 ): Promise<Target> {
   const upstream = await startUpstream(answer);
   // High limits, because normal clients send continuously and large answers have many tokens.
   const limits = { requests_per_minute: "unlimited", tokens_per_minute: "unlimited", concurrent_requests: 500 };
   // The circuit breaker must not open for a hostile provider.
   const config = { ...localModel(upstream.url), limits, breaker: { failures: 1000 } };
-  const product = await startProduct({ config });
+  const product = await startProduct({ config, env });
   const authorization = `Bearer ${product.firstKey}`;
   return {
     product,

@@ -4,8 +4,8 @@
  */
 const LONG = process.env["PARLEY_FAULTS_LONG"] === "1";
 
-/** Returns the first number in CI, the second in a long run. */
-export function scale(inCi: number, long: number): number {
+/** Returns the first value in CI, the second in a long run. */
+export function scale<T>(inCi: T, long: T): T {
   return LONG ? long : inCi;
 }
 

@@ -1,7 +1,6 @@
 import { EventEmitter } from "node:events";
 import { Metadata, status } from "@grpc/grpc-js";
 import { describe, expect, it } from "vitest";
-import { PendingCalls } from "../../../src/inbound/grpc/pending-calls.ts";
 import { PublicStreams } from "../../../src/inbound/grpc/public-streams.ts";
 
 /** A stream as the library gives it: it ends with the error that it is told. */
@@ -32,7 +31,7 @@ describe("streams without a key", () => {
   };
 
   it("are 32 per connection", () => {
-    const streams = new PublicStreams(1000);
+    const streams = new PublicStreams({ most: 1000, clientOf: () => undefined });
     const calls = Array.from({ length: 33 }, () => open(streams, "a"));
     expect(calls.map(({ refusal }) => refusal).indexOf(status.RESOURCE_EXHAUSTED)).toBe(32);
     calls[0]!.emit("cancelled");
@@ -40,7 +39,7 @@ describe("streams without a key", () => {
   });
 
   it("give way to those of connections with fewer, oldest first", () => {
-    const streams = new PublicStreams(6);
+    const streams = new PublicStreams({ most: 6, clientOf: () => undefined });
     const crowd = [1, 2, 3, 4].map(() => open(streams, "crowd"));
     const pair = [1, 2].map(() => open(streams, "pair"));
     const late = [1, 2].map(() => open(streams, "late"));
@@ -53,30 +52,26 @@ describe("streams without a key", () => {
   });
 
   it("leave room when they end", () => {
-    const streams = new PublicStreams(2);
+    const streams = new PublicStreams({ most: 2, clientOf: () => undefined });
     const first = open(streams, "a");
     open(streams, "b");
     expect(open(streams, "c").refusal).toBe(status.RESOURCE_EXHAUSTED);
     first.emit("cancelled");
     expect(open(streams, "c").refusal).toBeUndefined();
   });
-});
 
-describe("pending calls", () => {
-  it("beyond the limit end the oldest of a connection with many", () => {
-    const pending = new PendingCalls();
-    const [honest, ...hostile] = [{}, {}, {}, {}, {}];
-    const ended: string[] = [];
-    const add = (connection: object, name: string) => pending.add(connection, () => void ended.push(name));
-    const settle = add(honest, "honest");
-    for (let index = 0; index < 4095; index++) add(hostile[index % 4]!, `hostile ${index}`);
-    expect(ended).toEqual([]);
-    add(hostile[1], "late");
-    add({}, "new connection");
-    expect(ended).toEqual(["hostile 1", "hostile 0"]);
-    settle();
-    settle();
-    add(hostile[2], "in the free place");
-    expect(ended).toHaveLength(2);
+  it("of one address on many connections give way to those of another one", () => {
+    const streams = new PublicStreams({ most: 4, clientOf: (address) => address });
+    const crowd = [1, 2, 3, 4].map((port) => open(streams, `192.0.2.1:${port}`));
+    const other = open(streams, "[2001:db8::1]:9");
+    expect([...crowd, other].map(({ refusal }) => refusal)).toEqual([
+      status.RESOURCE_EXHAUSTED,
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    // On its own, as on a connection of its own.
+    expect(open(streams, "192.0.2.1:5").refusal).toBe(status.RESOURCE_EXHAUSTED);
   });
 });

@@ -8,7 +8,8 @@ _KIND_OF_DELTA = {
     "text": "text",
     "reasoning": "reasoning",
     "refusal": "refusal",
-    "arguments": "tool_call",
+    "arguments_json": "tool_call",
+    "custom_input": "tool_call",
     "image_data": "image",
     "audio": "audio",
     "native_json": "native",
@@ -43,11 +44,13 @@ class Accumulator:
             case "part_finish" if chunk.part_finish.signature:
                 choice = self._choice(chunk.part_finish.choice_index)
                 choice.message.parts[chunk.part_finish.part_index].signature = chunk.part_finish.signature
-            case "finish":
-                choice = self._choice(chunk.finish.choice_index)
-                choice.finish_reason = chunk.finish.finish_reason
-                choice.native_finish_reason = chunk.finish.native_finish_reason
-                choice.stop_sequence = chunk.finish.stop_sequence
+            case "choice_finish":
+                finish = chunk.choice_finish
+                choice = self._choice(finish.choice_index)
+                choice.finish_reason = finish.finish_reason
+                choice.native_finish_reason = finish.native_finish_reason
+                choice.stop_sequence = finish.stop_sequence
+                choice.provider_details_json.update(finish.provider_details_json)
             case "usage":
                 self._completion.usage.CopyFrom(chunk.usage)
             case "report":
@@ -71,14 +74,12 @@ class Accumulator:
         return self._choices[index]
 
     def _add_delta(self, delta: PartDelta) -> None:
-        choice = self._choice(delta.choice_index)
-        if delta.HasField("logprobs"):
-            choice.logprobs.MergeFrom(delta.logprobs)
-        part = choice.message.parts[delta.part_index]
+        part = self._choice(delta.choice_index).message.parts[delta.part_index]
+        part.logprobs.extend(delta.logprobs)
         key = (delta.choice_index, delta.part_index)
         content = delta.WhichOneof("content")
-        if content == "annotation":
-            part.annotations.append(delta.annotation)
+        if content == "citation":
+            part.citations.append(delta.citation)
         elif content is None or _KIND_OF_DELTA[content] != part.WhichOneof("kind"):
             return
         elif content == "image_data":
@@ -89,11 +90,14 @@ class Accumulator:
             _set_once(part.audio, delta.audio)
         else:
             self._texts[key].append(getattr(delta, content))
+            if content in ("arguments_json", "custom_input") and not part.tool_call.HasField("input"):
+                # Says which kind of input the texts are.
+                setattr(part.tool_call, content, "")
 
 
 def _set_once(audio: Audio, delta: Audio) -> None:
     audio.id = audio.id or delta.id
-    audio.format = audio.format or delta.format
+    audio.media_type = audio.media_type or delta.media_type
     if delta.HasField("expire_time"):
         audio.expire_time.CopyFrom(delta.expire_time)
 
@@ -107,7 +111,11 @@ def _extend(part: Part, text: str, data: bytes) -> None:
         case "refusal":
             part.refusal += text
         case "tool_call":
-            part.tool_call.arguments += text
+            match part.tool_call.WhichOneof("input"):
+                case "arguments_json":
+                    part.tool_call.arguments_json += text
+                case "custom_input":
+                    part.tool_call.custom_input += text
         case "native":
             part.native.json += text
         case "audio":

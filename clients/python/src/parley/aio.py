@@ -14,13 +14,17 @@ from parley.v1 import (
     Completion,
     CompletionChunk,
     CompletionRequest,
+    EmbeddingRequest,
+    Embeddings,
     GetCurrentKeyRequest,
     GetModelRequest,
     Key,
     ListModelsRequest,
     Model,
+    TokenCount,
 )
 from parley.v1.completion_pb2_grpc import CompletionServiceStub
+from parley.v1.embedding_pb2_grpc import EmbeddingServiceStub
 from parley.v1.key_pb2_grpc import KeyServiceStub
 from parley.v1.model_pb2_grpc import ModelServiceStub
 
@@ -36,6 +40,8 @@ class AsyncClient:
 
     completions: "AsyncCompletions"
     """Runs completions."""
+    embeddings: "AsyncEmbedder"
+    """Makes embeddings."""
     models: "AsyncModels"
     """Tells which models the key may use."""
     key: "AsyncCurrentKey"
@@ -57,6 +63,7 @@ class AsyncClient:
             else grpc.aio.secure_channel(address, tls, OPTIONS)
         )
         self.completions = AsyncCompletions(self.channel, credentials)
+        self.embeddings = AsyncEmbedder(self.channel, credentials)
         self.models = AsyncModels(self.channel, credentials)
         self.key = AsyncCurrentKey(self.channel, credentials)
 
@@ -142,6 +149,28 @@ class AsyncCompletions:
         """As `Completions.stream`, without await: a failure is raised by the loop over the stream."""
         metadata = self._credentials.metadata(request_id)
         return AsyncStream(self._stub.Stream(request, timeout=timeout, metadata=metadata))
+
+    async def count(
+        self, request: CompletionRequest, *, timeout: float | None = None, request_id: str | None = None
+    ) -> TokenCount:
+        """As `Completions.count`."""
+        metadata = self._credentials.metadata(request_id)
+        return (await _call(self._stub.Count, request, timeout, metadata))[0]
+
+
+class AsyncEmbedder:
+    """Makes embeddings, see `AsyncClient.embeddings`."""
+
+    def __init__(self, channel: grpc.aio.Channel, credentials: Credentials) -> None:
+        self._stub = EmbeddingServiceStub(channel)
+        self._credentials = credentials
+
+    async def create(
+        self, request: EmbeddingRequest, *, timeout: float | None = None, request_id: str | None = None
+    ) -> Embeddings:
+        """As `Embedder.create`."""
+        metadata = self._credentials.metadata(request_id)
+        return (await _call(self._stub.Create, request, timeout, metadata))[0]
 
 
 class AsyncModels:

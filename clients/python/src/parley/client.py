@@ -12,13 +12,17 @@ from parley.v1 import (
     Completion,
     CompletionChunk,
     CompletionRequest,
+    EmbeddingRequest,
+    Embeddings,
     GetCurrentKeyRequest,
     GetModelRequest,
     Key,
     ListModelsRequest,
     Model,
+    TokenCount,
 )
 from parley.v1.completion_pb2_grpc import CompletionServiceStub
+from parley.v1.embedding_pb2_grpc import EmbeddingServiceStub
 from parley.v1.key_pb2_grpc import KeyServiceStub
 from parley.v1.model_pb2_grpc import ModelServiceStub
 
@@ -35,12 +39,15 @@ class Client:
     The connection uses TLS; `plaintext=True` turns it off, as for a Parley on the same machine. `root_certificates` are
     PEM of the authorities to trust instead of gRPC's own.
 
-    All calls raise `ParleyError`. They take a `timeout` in seconds (by default 15 minutes for completions and 30
-    seconds for the rest), which bounds all attempts together, and a `request_id`, which is otherwise made by Parley.
+    All calls raise `ParleyError`. They take a `timeout` in seconds (by default 15 minutes for completions and
+    embeddings, 30 seconds for the rest), which bounds all attempts together, and a `request_id`, which is otherwise
+    made by Parley.
     """
 
     completions: "Completions"
     """Runs completions."""
+    embeddings: "Embedder"
+    """Makes embeddings."""
     models: "Models"
     """Tells which models the key may use."""
     key: "CurrentKey"
@@ -58,6 +65,7 @@ class Client:
             grpc.insecure_channel(address, OPTIONS) if tls is None else grpc.secure_channel(address, tls, OPTIONS)
         )
         self.completions = Completions(self.channel, credentials)
+        self.embeddings = Embedder(self.channel, credentials)
         self.models = Models(self.channel, credentials)
         self.key = CurrentKey(self.channel, credentials)
 
@@ -148,6 +156,28 @@ class Completions:
         """
         metadata = self._credentials.metadata(request_id)
         return Stream(self._stub.Stream(request, timeout=timeout, metadata=metadata))
+
+    def count(
+        self, request: CompletionRequest, *, timeout: float | None = None, request_id: str | None = None
+    ) -> TokenCount:
+        """Counts the input tokens of a request without running it."""
+        metadata = self._credentials.metadata(request_id)
+        return _call(self._stub.Count, request, timeout, metadata)[0]
+
+
+class Embedder:
+    """Makes embeddings, see `Client.embeddings`."""
+
+    def __init__(self, channel: grpc.Channel, credentials: Credentials) -> None:
+        self._stub = EmbeddingServiceStub(channel)
+        self._credentials = credentials
+
+    def create(
+        self, request: EmbeddingRequest, *, timeout: float | None = None, request_id: str | None = None
+    ) -> Embeddings:
+        """Returns one vector for each input, in the order of the inputs."""
+        metadata = self._credentials.metadata(request_id)
+        return _call(self._stub.Create, request, timeout, metadata)[0]
 
 
 class Models:

@@ -7,7 +7,7 @@ import grpc
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
-from parley.v1 import Attempt, AttemptList
+from parley.v1 import ERROR_REASON_UNSPECIFIED, Attempt, AttemptList, ErrorReason
 
 
 class ParleyError(Exception):
@@ -19,8 +19,8 @@ class ParleyError(Exception):
     code: grpc.StatusCode
     """The status of the call."""
     reason: str
-    """What failed, such as `MODEL_NOT_FOUND`: the codes of docs/errors.md in upper case. Empty when the failure is not
-    Parley's, such as a lost connection."""
+    """The name of Parley's reason, such as `MODEL_NOT_FOUND`, also of one that this version does not know. Empty when
+    the failure is not Parley's, such as a lost connection."""
     message: str
     """What is wrong and what to do."""
     request_id: str
@@ -55,6 +55,14 @@ class ParleyError(Exception):
         self.attempts = attempts
         self.retryable = retryable
         self.retry_after = retry_after
+
+    @property
+    def error_reason(self) -> "ErrorReason.ValueType":
+        """The value that `reason` names, such as `ERROR_REASON_MODEL_NOT_FOUND`.
+
+        `ERROR_REASON_UNSPECIFIED` without a reason, and for a reason of a later version.
+        """
+        return dict(ErrorReason.items()).get(f"ERROR_REASON_{self.reason}", ERROR_REASON_UNSPECIFIED)
 
     def __str__(self) -> str:
         request = f" (request {self.request_id})" if self.request_id else ""

@@ -1,4 +1,4 @@
-"""What the tests share: clients of the running Parley, and a server of CompletionService that each test scripts."""
+"""What the tests share: clients of the running Parley, and a server of a service that each test scripts."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import grpc
 import pytest
 from parley import AsyncClient, Client, ParleyError, user_text
 from parley.v1 import CompletionRequest
-from parley.v1.completion_pb2_grpc import CompletionServiceServicer, add_CompletionServiceServicer_to_server
+from parley.v1.completion_pb2_grpc import add_CompletionServiceServicer_to_server
 
 ADDRESS = os.environ["PARLEY_GRPC"]
 API_KEY = os.environ["PARLEY_API_KEY"]
@@ -66,12 +66,16 @@ def overload(client: Client) -> Iterator[Callable[[], tuple[ParleyError, float]]
 
 @pytest.fixture
 def serve():
-    """Starts a server of CompletionService and returns its address."""
+    """Starts a server of a service, which `add` registers, and returns its address."""
 
     @contextmanager
-    def start(service: CompletionServiceServicer, credentials: grpc.ServerCredentials | None = None) -> Iterator[str]:
+    def start(
+        service: object,
+        credentials: grpc.ServerCredentials | None = None,
+        add: Callable[[object, grpc.Server], None] = add_CompletionServiceServicer_to_server,
+    ) -> Iterator[str]:
         server = grpc.server(ThreadPoolExecutor(2))
-        add_CompletionServiceServicer_to_server(service, server)
+        add(service, server)
         port = (
             server.add_secure_port("127.0.0.1:0", credentials)
             if credentials is not None

@@ -2,17 +2,18 @@
 
 from parley import Accumulator
 from parley.v1 import (
-    Annotation,
     Audio,
     ChoiceFinish,
+    Citation,
     CompletionChunk,
     Image,
-    Logprobs,
     Part,
     PartDelta,
     PartFinish,
     PartStart,
+    TextRange,
     TokenLogprob,
+    ToolCall,
 )
 
 
@@ -33,30 +34,47 @@ def accumulate(*chunks: CompletionChunk):
 
 def test_joins_recordings():
     completion = accumulate(
-        start(Part(audio=Audio(format="wav"))),
-        more(audio=Audio(id="audio_1", data=b"ab", transcript="Good ")),
+        start(Part(audio=Audio())),
+        more(audio=Audio(id="audio_1", media_type="audio/wav", data=b"ab", transcript="Good ")),
         more(audio=Audio(id="audio_2", data=b"c", transcript="day")),
     )
-    expected = Audio(format="wav", id="audio_1", data=b"abc", transcript="Good day")
+    expected = Audio(media_type="audio/wav", id="audio_1", data=b"abc", transcript="Good day")
     assert completion.choices[0].message.parts[0].audio == expected
 
 
-def test_joins_annotations_log_probabilities_and_signatures():
-    logprobs = [Logprobs(content=[TokenLogprob(token=token)]) for token in ("a", "b")]
+def test_joins_citations_log_probabilities_and_signatures():
+    logprobs = [TokenLogprob(token=token) for token in ("a", "b")]
+    citation = Citation(url="https://example.com", text_range=TextRange(end=2))
     completion = accumulate(
         start(Part(text="")),
-        more(text="a", logprobs=logprobs[0]),
-        more(text="b", logprobs=logprobs[1]),
-        more(annotation=Annotation(url="https://example.com")),
+        more(text="a", logprobs=logprobs[:1]),
+        more(text="b", logprobs=logprobs[1:]),
+        more(citation=citation),
         CompletionChunk(part_finish=PartFinish(signature="signed")),
     )
     [part] = completion.choices[0].message.parts
-    assert part == Part(text="ab", annotations=[Annotation(url="https://example.com")], signature="signed")
-    assert [token.token for token in completion.choices[0].logprobs.content] == ["a", "b"]
+    assert part == Part(text="ab", citations=[citation], logprobs=logprobs, signature="signed")
+
+
+def test_joins_the_inputs_of_tool_calls():
+    completion = accumulate(
+        start(Part(tool_call=ToolCall(id="1", name="f"))),
+        start(Part(tool_call=ToolCall(id="2", name="g")), 1),
+        start(Part(tool_call=ToolCall(id="3", name="without_arguments")), 2),
+        more(arguments_json="{"),
+        more(part_index=1, custom_input="x = "),
+        more(arguments_json="}"),
+        more(part_index=1, custom_input="1"),
+    )
+    assert [part.tool_call for part in completion.choices[0].message.parts] == [
+        ToolCall(id="1", name="f", arguments_json="{}"),
+        ToolCall(id="2", name="g", custom_input="x = 1"),
+        ToolCall(id="3", name="without_arguments"),
+    ]
 
 
 def test_joins_refusals():
-    completion = accumulate(start(Part(refusal="I ")), more(refusal="cannot"), more(refusal="."))
+    completion = accumulate(start(Part(refusal="")), more(refusal="I cannot"), more(refusal="."))
     assert completion.choices[0].message.parts[0] == Part(refusal="I cannot.")
 
 
@@ -67,20 +85,33 @@ def test_keeps_the_address_of_an_image():
 
 def test_keeps_choices_apart():
     completion = accumulate(
-        start(Part(text="one"), choice_index=1),
-        start(Part(text="zero")),
+        start(Part(text=""), choice_index=1),
+        start(Part(text="")),
+        more(1, text="one"),
+        more(text="zero"),
         more(1, text="!"),
-        CompletionChunk(finish=ChoiceFinish(choice_index=1, stop_sequence="END")),
+        CompletionChunk(
+            choice_finish=ChoiceFinish(
+                choice_index=1, stop_sequence="END", provider_details_json={"gemini.safety_ratings": "[]"}
+            )
+        ),
     )
     assert [choice.index for choice in completion.choices] == [0, 1]
     assert [choice.message.parts[0].text for choice in completion.choices] == ["zero", "one!"]
     assert [choice.stop_sequence for choice in completion.choices] == ["", "END"]
+    assert completion.choices[1].provider_details_json == {"gemini.safety_ratings": "[]"}
 
 
 def test_skips_what_it_does_not_know():
     assert accumulate(start(Part()), more(), more(text="of another kind"), CompletionChunk()).choices[
         0
     ].message.parts == [Part()]
+
+
+def test_keeps_a_part_of_an_unknown_kind():
+    field_99 = b"\x98\x06\x01"
+    completion = accumulate(start(Part.FromString(field_99)), more(), CompletionChunk(part_finish=PartFinish()))
+    assert [part.SerializeToString() for part in completion.choices[0].message.parts] == [field_99]
 
 
 def test_tells_what_came_so_far():

@@ -28,6 +28,10 @@ async def test_streams(async_client: AsyncClient):
     assert whole.completion().usage == created.usage
 
 
+async def test_counts(async_client: AsyncClient):
+    assert (await async_client.completions.count(ask())).input_tokens > 0
+
+
 async def test_gets_pictures(async_client: AsyncClient):
     request = ask("Draw", "painter", modalities=[MODALITY_TEXT, MODALITY_IMAGE])
     created = await async_client.completions.create(request)

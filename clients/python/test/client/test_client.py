@@ -13,9 +13,18 @@ import pytest
 from conftest import ADDRESS, API_KEY, ask
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
-from parley import Client, ParleyError
-from parley.v1 import CAPABILITY_CHAT, MODALITY_IMAGE, Completion, ListModelsRequest
+from parley import AsyncClient, Client, ParleyError
+from parley.v1 import (
+    KEY_CAPABILITY_CHAT,
+    MODALITY_IMAGE,
+    Completion,
+    Embedding,
+    EmbeddingRequest,
+    Embeddings,
+    ListModelsRequest,
+)
 from parley.v1.completion_pb2_grpc import CompletionServiceServicer
+from parley.v1.embedding_pb2_grpc import EmbeddingServiceServicer, add_EmbeddingServiceServicer_to_server
 
 
 def test_models_and_key(client: Client):
@@ -27,7 +36,28 @@ def test_models_and_key(client: Client):
     assert client.models.get("painter") in models
     key = client.key.get()
     assert key.id.startswith("key_")
-    assert CAPABILITY_CHAT in key.capabilities
+    assert KEY_CAPABILITY_CHAT in key.capabilities
+
+
+class Lengths(EmbeddingServiceServicer):
+    """Returns the length of each input as its vector."""
+
+    def Create(self, request, context):
+        return Embeddings(
+            id=dict(context.invocation_metadata())["x-request-id"],
+            embeddings=[Embedding(values=[len(text)]) for text in request.inputs],
+        )
+
+
+async def test_embeddings(serve):
+    request = EmbeddingRequest(model="m", inputs=["tide", "sea"])
+    with serve(Lengths(), add=add_EmbeddingServiceServicer_to_server) as address:
+        with Client(address, API_KEY, plaintext=True) as client:
+            made = client.embeddings.create(request, request_id="embed.1")
+        async with AsyncClient(address, API_KEY, plaintext=True) as client:
+            assert await client.embeddings.create(request, request_id="embed.1") == made
+    assert made.id == "embed.1"
+    assert [list(embedding.values) for embedding in made.embeddings] == [[4.0], [3.0]]
 
 
 def test_health(client: Client):

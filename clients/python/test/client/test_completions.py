@@ -40,7 +40,7 @@ def test_unary(client: Client):
     assert completion.model == "beta-3-flash"
     assert completion.choices[0].message.role == ROLE_ASSISTANT
     assert '"hi"' in text_of(completion.choices[0].message)
-    assert completion.usage.prompt_tokens > 0
+    assert completion.usage.input_tokens > 0
     assert [attempt.outcome for attempt in completion.report.attempts] == [ATTEMPT_OUTCOME_SERVED]
 
 
@@ -52,6 +52,12 @@ def test_metadata(client: Client):
     stream = client.completions.stream(ask(), request_id="my-call.2")
     assert stream.metadata()["x-request-id"] == "my-call.2"
     assert [chunk.report for chunk in stream][-1].attempts
+
+
+def test_count(client: Client):
+    counted = client.completions.count(ask())
+    assert counted.model == "beta-3-flash"
+    assert 0 < counted.input_tokens < client.completions.count(ask("hi " * 1000)).input_tokens
 
 
 def test_image_in(client: Client):
@@ -93,7 +99,7 @@ def test_tool_round_trip(client: Client, model: str):
     )
     answer = asked.choices[0].message
     [call] = [part.tool_call for part in answer.parts if part.HasField("tool_call")]
-    assert (call.name, call.arguments) == ("get_weather", '{"city":"example city"}')
+    assert (call.name, call.arguments_json) == ("get_weather", '{"city":"example city"}')
     messages += [answer, tool_result(call, "14 degrees")]
     told = client.completions.create(CompletionRequest(model=model, messages=messages, tools=[WEATHER]))
     assert "14 degrees" in text_of(told.choices[0].message)

@@ -8,7 +8,7 @@ import grpc
 import pytest
 from conftest import ADDRESS, API_KEY, MIB, ask, upstream_calls, wait_for_close
 from parley import Client, DeadlineExceededError, ParleyError
-from parley.v1 import Completion, CompletionRequest
+from parley.v1 import ERROR_REASON_MODEL_NOT_FOUND, ERROR_REASON_UNSPECIFIED, Completion, CompletionRequest
 from parley.v1.completion_pb2_grpc import CompletionServiceServicer
 
 
@@ -53,13 +53,20 @@ def test_model_not_found(client: Client):
     ):
         error = failure(call)
         assert (error.code, error.reason) == (grpc.StatusCode.NOT_FOUND, "MODEL_NOT_FOUND")
+        assert error.error_reason == ERROR_REASON_MODEL_NOT_FOUND
         assert error.request_id
+
+
+@pytest.mark.parametrize("reason", ["", "OF_TOMORROW"])
+def test_keeps_a_reason_that_it_does_not_know(reason: str):
+    error = ParleyError("No.", reason=reason)
+    assert (error.reason, error.error_reason) == (reason, ERROR_REASON_UNSPECIFIED)
 
 
 def test_attempts_and_retry_info(overload):
     error, seconds = overload()
     assert (error.code, error.reason) == (grpc.StatusCode.UNAVAILABLE, "UPSTREAM_UNAVAILABLE")
-    assert [(attempt.model, attempt.upstream_status) for attempt in error.attempts] == [("overloaded-too", 503)]
+    assert [(attempt.model, attempt.http_status_code) for attempt in error.attempts] == [("overloaded-too", 503)]
     assert (error.retryable, error.retry_after) == (True, 7.0)
     # Two retries by the service config, each after the time that Parley said.
     assert 14 <= seconds < 20

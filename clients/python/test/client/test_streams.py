@@ -15,12 +15,13 @@ from parley.v1 import (
     CompletionRequest,
     CompletionStart,
     FunctionTool,
+    ReasoningOptions,
     Tool,
     ToolChoice,
 )
 from parley.v1.completion_pb2_grpc import CompletionServiceServicer
 
-GRAMMAR = r"start( part_start( part_delta)* part_finish)+ finish( usage)? report"
+GRAMMAR = r"start( part_start( part_delta)* part_finish)+ choice_finish( usage)? report"
 
 
 def read(stream: Stream) -> tuple[list[CompletionChunk], Completion]:
@@ -38,6 +39,7 @@ def test_stream_grammar(client: Client):
     assert whole.report == chunks[-1].report
 
 
+THINKS = ReasoningOptions(effort=REASONING_EFFORT_HIGH)
 TOOLS = [Tool(function=FunctionTool(name=name)) for name in ("get_weather", "get_time")]
 
 
@@ -45,9 +47,9 @@ TOOLS = [Tool(function=FunctionTool(name=name)) for name in ("get_weather", "get
     ("kind", "request_"),
     [
         ("text", ask()),
-        ("text", ask(model="alpha-haiku-4.5", max_tokens=5)),
-        ("reasoning", ask(model="beta-3-flash", reasoning_effort=REASONING_EFFORT_HIGH)),
-        ("reasoning", ask(model="alpha-haiku-4.5", reasoning_effort=REASONING_EFFORT_HIGH)),
+        ("text", ask(model="alpha-haiku-4.5", max_output_tokens=5)),
+        ("reasoning", ask(model="beta-3-flash", reasoning=THINKS)),
+        ("reasoning", ask(model="alpha-haiku-4.5", reasoning=THINKS)),
         ("tool_call", ask(tools=TOOLS, tool_choice=ToolChoice(function="get_time"))),
         ("tool_call", ask("Weather and time?", "alpha-haiku-4.5", tools=TOOLS)),
         ("native", ask(model="coder")),
@@ -62,7 +64,7 @@ def test_accumulates_what_create_returns(client: Client, kind: str, request_: Co
         # The only differences of two completions of the simulator.
         completion.ClearField("id")
         completion.ClearField("create_time")
-        completion.report.ClearField("upstream_time")
+        completion.report.ClearField("upstream_duration")
         for attempt in completion.report.attempts:
             attempt.ClearField("duration")
             attempt.ClearField("start_offset")

@@ -4,7 +4,7 @@ import { buildContract } from "../../../../scripts/reference/contract.ts";
 import { DIALECTS } from "../../../../src/config/dialects.ts";
 import { Failure, type FailureCode } from "../../../../src/core/failure.ts";
 import { RANGES, validate } from "../../../../src/core/validate.ts";
-import { type NameOf, renameFields } from "../../../../src/formats/openai-chat/field-names.ts";
+import { renameFields } from "../../../../src/inbound/http/completion.ts";
 import { readChatRequest } from "../../../../src/formats/openai-chat/request.ts";
 import { toErrorBody } from "../../../../src/formats/openai-chat/error.ts";
 import { FAILURE_TABLE, type FailureRow } from "../../../../src/inbound/failure-table.ts";
@@ -45,7 +45,7 @@ const base = { model: "a", messages: [{ role: "user", content: "Hi" }] };
 
 /** The field that the server names when it refuses a request with these fields; undefined when it takes it. */
 function refusedField(fields: object): string | undefined {
-  let nameOf: NameOf = (path) => path;
+  let nameOf = (path: string): string => path;
   try {
     const read = readChatRequest({ ...base, ...fields });
     ({ nameOf } = read);

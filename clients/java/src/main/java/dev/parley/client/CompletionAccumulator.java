@@ -9,6 +9,8 @@ import dev.parley.v1.CompletionChunk;
 import dev.parley.v1.Part;
 import dev.parley.v1.PartDelta;
 import dev.parley.v1.Role;
+import dev.parley.v1.ToolCall;
+import dev.parley.v1.ToolCall.InputCase;
 import java.util.SortedMap;
 import java.util.TreeMap;
 
@@ -39,13 +41,16 @@ public final class CompletionAccumulator {
         var start = chunk.getPartStart();
         choice(start.getChoiceIndex()).part(start.getPartIndex()).part.mergeFrom(start.getPart());
       }
-      case PART_DELTA -> choice(chunk.getPartDelta().getChoiceIndex()).add(chunk.getPartDelta());
+      case PART_DELTA -> {
+        var delta = chunk.getPartDelta();
+        choice(delta.getChoiceIndex()).part(delta.getPartIndex()).add(delta);
+      }
       case PART_FINISH -> {
         var finish = chunk.getPartFinish();
         if (finish.getSignature().isEmpty()) return;
         choice(finish.getChoiceIndex()).part(finish.getPartIndex()).part.setSignature(finish.getSignature());
       }
-      case FINISH -> choice(chunk.getFinish().getChoiceIndex()).finish(chunk.getFinish());
+      case CHOICE_FINISH -> choice(chunk.getChoiceFinish().getChoiceIndex()).finish(chunk.getChoiceFinish());
       case USAGE -> completion.setUsage(chunk.getUsage());
       case REPORT -> completion.setReport(chunk.getReport());
       case EVENT_NOT_SET -> {}
@@ -83,16 +88,12 @@ public final class CompletionAccumulator {
       return parts.computeIfAbsent(index, i -> new PartPieces());
     }
 
-    void add(PartDelta delta) {
-      part(delta.getPartIndex()).add(delta);
-      if (delta.hasLogprobs()) choice.getLogprobsBuilder().mergeFrom(delta.getLogprobs());
-    }
-
     void finish(ChoiceFinish finish) {
       choice
           .setFinishReasonValue(finish.getFinishReasonValue())
           .setNativeFinishReason(finish.getNativeFinishReason())
-          .setStopSequence(finish.getStopSequence());
+          .setStopSequence(finish.getStopSequence())
+          .putAllProviderDetailsJson(finish.getProviderDetailsJsonMap());
     }
 
     Choice build() {
@@ -113,7 +114,14 @@ public final class CompletionAccumulator {
         case TEXT -> text.append(delta.getText());
         case REASONING -> text.append(delta.getReasoning());
         case REFUSAL -> text.append(delta.getRefusal());
-        case ARGUMENTS -> text.append(delta.getArguments());
+        case ARGUMENTS_JSON -> {
+          text.append(delta.getArgumentsJson());
+          if (hasNoInput()) part.getToolCallBuilder().setArgumentsJson("");
+        }
+        case CUSTOM_INPUT -> {
+          text.append(delta.getCustomInput());
+          if (hasNoInput()) part.getToolCallBuilder().setCustomInput("");
+        }
         case NATIVE_JSON -> text.append(delta.getNativeJson());
         case AUDIO -> {
           Audio audio = delta.getAudio();
@@ -122,9 +130,15 @@ public final class CompletionAccumulator {
           part.getAudioBuilder().mergeFrom(audio.toBuilder().clearTranscript().clearData().build());
         }
         case IMAGE_DATA -> bytes = bytes.concat(delta.getImageData());
-        case ANNOTATION -> part.addAnnotations(delta.getAnnotation());
+        case CITATION -> part.addCitations(delta.getCitation());
         case CONTENT_NOT_SET -> {}
       }
+      part.addAllLogprobs(delta.getLogprobsList());
+    }
+
+    /** Whether this is a tool call of which it is not known yet what kind of input it has. */
+    private boolean hasNoInput() {
+      return part.hasToolCall() && part.getToolCall().getInputCase() == InputCase.INPUT_NOT_SET;
     }
 
     Part build() {
@@ -133,7 +147,11 @@ public final class CompletionAccumulator {
         case TEXT -> whole.setText(whole.getText() + text);
         case REFUSAL -> whole.setRefusal(whole.getRefusal() + text);
         case REASONING -> whole.getReasoningBuilder().setText(whole.getReasoning().getText() + text);
-        case TOOL_CALL -> whole.getToolCallBuilder().setArguments(whole.getToolCall().getArguments() + text);
+        case TOOL_CALL -> {
+          ToolCall.Builder call = whole.getToolCallBuilder();
+          if (call.hasArgumentsJson()) call.setArgumentsJson(call.getArgumentsJson() + text);
+          else if (call.hasCustomInput()) call.setCustomInput(call.getCustomInput() + text);
+        }
         case NATIVE -> whole.getNativeBuilder().setJson(whole.getNative().getJson() + text);
         case AUDIO -> {
           Audio.Builder audio = whole.getAudioBuilder();

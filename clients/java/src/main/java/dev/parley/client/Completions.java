@@ -4,6 +4,7 @@ import dev.parley.v1.Completion;
 import dev.parley.v1.CompletionRequest;
 import dev.parley.v1.CompletionServiceGrpc;
 import dev.parley.v1.CompletionServiceGrpc.CompletionServiceBlockingStub;
+import dev.parley.v1.TokenCount;
 import io.grpc.Channel;
 
 /** Runs completions: a conversation goes in, a model's answer comes out. */
@@ -60,5 +61,28 @@ public final class Completions {
    */
   public CompletionStream stream(CompletionRequest request, RequestOptions options) {
     return new CompletionStream(stub, request, new Call(options));
+  }
+
+  /**
+   * Counts the input tokens of a request without running it.
+   *
+   * @param request the request
+   * @return the count
+   * @throws ParleyException when the call fails
+   */
+  public TokenCount count(CompletionRequest request) {
+    return count(request, RequestOptions.DEFAULT);
+  }
+
+  /**
+   * Counts the input tokens of a request without running it.
+   *
+   * @param request the request
+   * @param options the options of this call
+   * @return the count
+   * @throws ParleyException when the call fails
+   */
+  public TokenCount count(CompletionRequest request, RequestOptions options) {
+    return new Call(options).run(stub, ready -> ready.count(request));
   }
 }

@@ -49,6 +49,7 @@ public final class ParleyClient implements AutoCloseable {
   private final ManagedChannel connection;
   private final Channel channel;
   private final Completions completions;
+  private final Embedder embeddings;
   private final Models models;
   private final CurrentKey key;
 
@@ -64,6 +65,7 @@ public final class ParleyClient implements AutoCloseable {
     metadata.put(AUTHORIZATION, "Bearer " + builder.apiKey);
     channel = ClientInterceptors.intercept(connection, MetadataUtils.newAttachHeadersInterceptor(metadata));
     completions = new Completions(channel);
+    embeddings = new Embedder(channel);
     models = new Models(channel);
     key = new CurrentKey(channel);
   }
@@ -87,6 +89,15 @@ public final class ParleyClient implements AutoCloseable {
    */
   public Completions completions() {
     return completions;
+  }
+
+  /**
+   * Returns the service for embeddings.
+   *
+   * @return the service
+   */
+  public Embedder embeddings() {
+    return embeddings;
   }
 
   /**

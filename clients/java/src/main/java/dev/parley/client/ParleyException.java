@@ -9,6 +9,7 @@ import com.google.rpc.ErrorInfo;
 import com.google.rpc.RetryInfo;
 import dev.parley.v1.Attempt;
 import dev.parley.v1.AttemptList;
+import dev.parley.v1.ErrorReason;
 import io.grpc.Metadata;
 import io.grpc.Status;
 import io.grpc.StatusRuntimeException;
@@ -74,12 +75,22 @@ public final class ParleyException extends RuntimeException {
   }
 
   /**
-   * Returns what failed, such as {@code MODEL_NOT_FOUND}: a code of Parley's table of errors, in upper case.
+   * Returns the name of Parley's reason, such as {@code MODEL_NOT_FOUND}, also of one that this version does not know.
    *
-   * @return the reason; empty when the failure is not Parley's, such as a lost connection
+   * @return the name; empty when the failure is not Parley's, such as a lost connection
    */
   public String reason() {
     return reason;
+  }
+
+  /**
+   * Returns the value that {@link #reason} names.
+   *
+   * @return the value; ERROR_REASON_UNSPECIFIED without a reason, and for a reason of a later version
+   */
+  public ErrorReason errorReason() {
+    var value = ErrorReason.getDescriptor().findValueByName("ERROR_REASON_" + reason);
+    return value == null ? ErrorReason.ERROR_REASON_UNSPECIFIED : ErrorReason.valueOf(value);
   }
 
   /**

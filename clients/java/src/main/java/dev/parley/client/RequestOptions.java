@@ -32,7 +32,7 @@ public final class RequestOptions {
 
   /**
    * Sets the time for the whole call, retries included, after which it ends with DEADLINE_EXCEEDED. Without it a
-   * completion may take 15 minutes, other calls 30 seconds.
+   * completion or an embedding may take 15 minutes, other calls 30 seconds.
    *
    * @param timeout the time
    * @return a copy with this timeout

@@ -12,6 +12,10 @@ import dev.parley.v1.CompletionChunk;
 import dev.parley.v1.CompletionRequest;
 import dev.parley.v1.CompletionServiceGrpc.CompletionServiceImplBase;
 import dev.parley.v1.CompletionStart;
+import dev.parley.v1.Embedding;
+import dev.parley.v1.EmbeddingRequest;
+import dev.parley.v1.EmbeddingServiceGrpc.EmbeddingServiceImplBase;
+import dev.parley.v1.Embeddings;
 import io.grpc.ForwardingServerCall.SimpleForwardingServerCall;
 import io.grpc.Grpc;
 import io.grpc.InsecureServerCredentials;
@@ -155,10 +159,24 @@ class ConnectionTest {
     }
   }
 
+  @Test
+  void embeddingsAreMadeInTheOrderOfTheInputs() throws Exception {
+    start(InsecureServerCredentials.create());
+    try (var parley = ParleyClient.builder(address(), "sk_parley_secret").plaintext().build()) {
+      Embeddings made =
+          parley.embeddings().create(EmbeddingRequest.newBuilder().setModel("any").addInputs("tide").addInputs("sea").build());
+
+      assertEquals(List.of(4f), made.getEmbeddings(0).getValuesList());
+      assertEquals(List.of(3f), made.getEmbeddings(1).getValuesList());
+      assertEquals(List.of("Bearer sk_parley_secret"), calls);
+    }
+  }
+
   private void start(ServerCredentials credentials) throws Exception {
     server =
         Grpc.newServerBuilderForPort(0, credentials)
             .addService(new Service())
+            .addService(new EmbeddingService())
             .intercept(new Recorder())
             .maxInboundMessageSize(32 << 20)
             .build()
@@ -206,6 +224,17 @@ class ConnectionTest {
     @Override
     public void stream(CompletionRequest request, StreamObserver<CompletionChunk> response) {
       response.onNext(CompletionChunk.newBuilder().setStart(CompletionStart.newBuilder().setId("ok")).build());
+      response.onCompleted();
+    }
+  }
+
+  /** Returns the length of each input as its vector. */
+  private static final class EmbeddingService extends EmbeddingServiceImplBase {
+    @Override
+    public void create(EmbeddingRequest request, StreamObserver<Embeddings> response) {
+      var made = Embeddings.newBuilder();
+      for (String input : request.getInputsList()) made.addEmbeddings(Embedding.newBuilder().addValues(input.length()));
+      response.onNext(made.build());
       response.onCompleted();
     }
   }

@@ -5,6 +5,8 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import com.google.protobuf.Any;
+import com.google.rpc.ErrorInfo;
 import dev.parley.client.Messages;
 import dev.parley.client.ParleyClient;
 import dev.parley.client.ParleyException;
@@ -15,7 +17,9 @@ import dev.parley.v1.Completion;
 import dev.parley.v1.CompletionChunk;
 import dev.parley.v1.CompletionRequest;
 import dev.parley.v1.CompletionServiceGrpc;
+import dev.parley.v1.ErrorReason;
 import io.grpc.Status;
+import io.grpc.protobuf.StatusProto;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
@@ -66,8 +70,20 @@ class FailuresTest {
 
     assertEquals(Status.Code.NOT_FOUND, e.code());
     assertEquals("MODEL_NOT_FOUND", e.reason());
+    assertEquals(ErrorReason.ERROR_REASON_MODEL_NOT_FOUND, e.errorReason());
     assertTrue(e.description().contains("no-such-model"), e.description());
     assertFalse(e.requestId().isEmpty());
+  }
+
+  @Test
+  void reasonsOfALaterVersionAreKept() {
+    var info = ErrorInfo.newBuilder().setDomain("parley").setReason("OF_TOMORROW");
+    var status = com.google.rpc.Status.newBuilder().setCode(14).addDetails(Any.pack(info.build())).build();
+
+    var e = ParleyException.from(StatusProto.toStatusRuntimeException(status));
+
+    assertEquals("OF_TOMORROW", e.reason());
+    assertEquals(ErrorReason.ERROR_REASON_UNSPECIFIED, e.errorReason());
   }
 
   @Test
@@ -91,7 +107,7 @@ class FailuresTest {
     assertEquals("UPSTREAM_UNAVAILABLE", e.reason());
     Attempt attempt = e.attempts().get(0);
     assertEquals("overloaded", attempt.getModel());
-    assertEquals(503, attempt.getUpstreamStatus());
+    assertEquals(503, attempt.getHttpStatusCode());
     assertTrue(e.isRetryable());
     assertEquals(Duration.ofSeconds(7), e.retryAfter().orElseThrow());
     assertEquals(3 * e.attempts().size(), Gateway.upstreamCalls("overloaded").size() - before);
@@ -189,7 +205,7 @@ class FailuresTest {
             () -> {
               try (var stream = PARLEY.completions().stream(ask("breaking"))) {
                 for (CompletionChunk chunk : stream) {
-                  text.append(chunk.getPartStart().getPart().getText()).append(chunk.getPartDelta().getText());
+                  text.append(chunk.getPartDelta().getText());
                 }
               }
             });

@@ -8,8 +8,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import dev.parley.client.ParleyClient;
 import dev.parley.client.ParleyException;
 import dev.parley.client.RequestOptions;
-import dev.parley.v1.Capability;
 import dev.parley.v1.Key;
+import dev.parley.v1.KeyCapability;
 import dev.parley.v1.ListModelsRequest;
 import dev.parley.v1.Modality;
 import dev.parley.v1.Model;
@@ -62,7 +62,7 @@ class ServicesTest {
     Key key = PARLEY.key().get();
 
     assertTrue(key.getId().startsWith("key_"), key.getId());
-    assertTrue(key.getCapabilitiesList().contains(Capability.CAPABILITY_CHAT));
+    assertTrue(key.getCapabilitiesList().contains(KeyCapability.KEY_CAPABILITY_CHAT));
     assertFalse(key.toString().contains(Gateway.API_KEY));
   }
 

@@ -1,0 +1,58 @@
+import { setImmediate } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { PendingCalls } from "../../../src/inbound/grpc/pending-calls.ts";
+
+/** MAX_PENDING. */
+const MOST = 4096;
+
+class Connection {
+  isEnded = false;
+  end(): void {
+    this.isEnded = true;
+  }
+}
+
+describe("pending calls", () => {
+  const connections = (count: number): Connection[] => Array.from({ length: count }, () => new Connection());
+  const addAll = (pending: PendingCalls<Connection>, connection: Connection, count: number): object[] => {
+    const calls = Array.from({ length: count }, () => ({}));
+    for (const call of calls) pending.add(connection, call);
+    return calls;
+  };
+  const endedOf = (all: readonly Connection[]): boolean[] => all.map(({ isEnded }) => isEnded);
+
+  it("beyond the limit end the oldest connection with many", () => {
+    const pending = new PendingCalls<Connection>();
+    const all = connections(4);
+    const [honest, ...hostile] = all;
+    addAll(pending, honest!, 2);
+    for (const connection of hostile.slice(0, 2)) addAll(pending, connection, MOST / 2 - 1);
+    expect(endedOf(all)).toEqual([false, false, false, false]);
+    addAll(pending, hostile[2]!, 1);
+    expect(endedOf(all)).toEqual([false, true, false, false]);
+  });
+
+  it("make room when they are not pending any more, once each", () => {
+    const pending = new PendingCalls<Connection>();
+    const all = connections(2);
+    const [first, ...others] = addAll(pending, all[0]!, MOST);
+    pending.add(all[0]!, others[0]!);
+    pending.remove(all[0]!, first!);
+    pending.remove(all[0]!, first!);
+    addAll(pending, all[1]!, 1);
+    expect(endedOf(all)).toEqual([false, false]);
+    addAll(pending, all[1]!, 1);
+    expect(endedOf(all)).toEqual([true, false]);
+  });
+
+  it("are few on each further connection in an event loop turn with too many, because ended ones are not freed", async () => {
+    const pending = new PendingCalls<Connection>();
+    for (const connection of connections(12)) addAll(pending, connection, 1000);
+    const [few, many, later] = connections(3);
+    addAll(pending, few!, 8);
+    addAll(pending, many!, 9);
+    await setImmediate();
+    addAll(pending, later!, 9);
+    expect(endedOf([few!, many!, later!])).toEqual([false, true, false]);
+  });
+});
