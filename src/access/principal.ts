@@ -4,7 +4,7 @@ import { type Capability, mayUse, type Needs, type Principal } from "../core/pri
 import type { KeyGrant } from "./key-store.ts";
 
 /** All capabilities; the default of a new key. */
-export const CAPABILITIES = ["chat", "images"] as const satisfies readonly Capability[];
+export const CAPABILITIES = ["chat", "images", "embeddings"] as const satisfies readonly Capability[];
 
 /** The principal of an authenticated API key. */
 export interface KeyPrincipal extends Principal {

@@ -45,16 +45,17 @@ export const models: Command = {
 };
 
 function toRow(model: ModelConfig, providerNote: string): string[] {
+  const isEmbedding = model.modalities.output.includes("embedding");
   return [
     model.id,
     model.provider + providerNote,
     model.upstreamModel,
     String(model.contextWindow),
-    String(model.maxOutputTokens),
+    isEmbedding ? "-" : String(model.maxOutputTokens),
     model.modalities.input.join("+"),
     model.modalities.output.join("+"),
     model.price === undefined ? "-" : toUsd(model.price.input),
-    model.price === undefined ? "-" : toUsd(model.price.output),
+    model.price === undefined || isEmbedding ? "-" : toUsd(model.price.output),
   ];
 }
 

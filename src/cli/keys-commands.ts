@@ -45,7 +45,7 @@ export const keysCreate: Command = {
   flags: {
     name: { value: "NAME", help: "name of the key (required)" },
     models: { value: "A,B", help: "models that the key may use (default: all)" },
-    capabilities: { value: CAPABILITIES.join(","), help: "permissions of the key (default: both)" },
+    capabilities: { value: CAPABILITIES.join(","), help: "permissions of the key (default: all)" },
     account: { value: "A", help: "owner, by the account's ID or e-mail address (default: the first account)" },
     ...LIMIT_FLAGS,
     ...OPTIONS_FLAG,

@@ -168,13 +168,15 @@ async function greeting(
   if (simulated.length > 0) {
     lines.push(
       "",
-      `No credential for ${simulated.join(" and ")}: the built-in simulator answers in their place. README.md says how to use real providers.`,
+      `No credential for ${new Intl.ListFormat("en-GB").format(simulated)}: the built-in simulator answers in their place. README.md says how to use real providers.`,
     );
   }
   lines.push(...setupLines(config, base, await gateway.prepareSetup()));
   const firstKey = isTerminal ? await gateway.makeFirstKey() : undefined;
   if (firstKey !== undefined) {
-    const model = config.models.find(({ id }) => id === "alpha-haiku-4.5") ?? config.models[0];
+    const model =
+      config.models.find(({ id }) => id === "alpha-haiku-4.5") ??
+      config.models.find(({ modalities }) => !modalities.output.includes("embedding"));
     const body = JSON.stringify({
       model: model?.id,
       messages: [{ role: "user", content: "Hello, who are you?" }],

@@ -13,7 +13,7 @@ export type Timeouts = Readonly<CamelKeys<TimeoutsInput>>;
 /** Capabilities of an upstream model; has the shape of core's type of the same name. */
 export type Capabilities = Readonly<CamelKeys<CapabilitiesInput>>;
 
-export type Modality = "text" | "image" | "audio" | "file" | "video";
+export type Modality = "text" | "image" | "audio" | "file" | "video" | "embedding";
 
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
 
@@ -76,6 +76,7 @@ export interface ModelConfig {
   readonly created: number;
   /** Tokens of prompt and answer together. */
   readonly contextWindow: number;
+  /** 0 for a model that makes embeddings. */
   readonly maxOutputTokens: number;
   /** `max_tokens` of the upstream request when the caller sets none and the dialect needs one. */
   readonly defaultMaxTokens: number;

@@ -23,6 +23,8 @@ interface DialectDefaults {
   readonly needsCredential: boolean;
   /** The header that carries the credential; in lower case. */
   readonly credentialHeader: string;
+  /** Whether it has embeddings. */
+  readonly embeddings: boolean;
   /** Price of writing to the prompt cache, as multiples of the input price: for minutes, and for an hour. */
   readonly cacheWrite: readonly [minutes: number, hour: number];
   /** Capabilities that its current models share; a model's entry states only differences. */
@@ -41,6 +43,7 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
     baseUrl: "https://api.anthropic.com",
     needsCredential: true,
     credentialHeader: "x-api-key",
+    embeddings: false,
     cacheWrite: [1.25, 2],
     capabilities: {
       sampling: true,
@@ -63,6 +66,7 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
       mid_conversation_system: false,
       image_urls: true,
       image_options: false,
+      embedding_dimensions: false,
       max_tokens_field: "max_tokens",
       content_parts: true,
       stream_usage: true,
@@ -74,6 +78,7 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
     baseUrl: "https://generativelanguage.googleapis.com",
     needsCredential: true,
     credentialHeader: "x-goog-api-key",
+    embeddings: true,
     cacheWrite: [1, 1],
     capabilities: {
       sampling: true,
@@ -96,6 +101,7 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
       mid_conversation_system: false,
       image_urls: false,
       image_options: false,
+      embedding_dimensions: true,
       max_tokens_field: "max_tokens",
       content_parts: true,
       stream_usage: true,
@@ -106,6 +112,7 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
     baseUrl: "https://api.openai.com/v1",
     needsCredential: false,
     credentialHeader: "authorization",
+    embeddings: true,
     cacheWrite: [1, 1],
     capabilities: {
       sampling: true,
@@ -128,6 +135,7 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
       mid_conversation_system: true,
       image_urls: true,
       image_options: false,
+      embedding_dimensions: true,
       max_tokens_field: "max_tokens",
       content_parts: true,
       stream_usage: true,
@@ -135,3 +143,25 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
     },
   },
 };
+
+/** Capabilities of a model that makes embeddings, beside `embedding_dimensions`: none. */
+export const WITHOUT_COMPLETIONS = {
+  sampling: false,
+  temperature_with_top_p: false,
+  penalties: false,
+  seed: false,
+  logprobs: false,
+  multiple_choices: false,
+  reasoning: "none",
+  reasoning_by_default: false,
+  reasoning_can_be_disabled: false,
+  reasoning_efforts: [],
+  preserved_reasoning: false,
+  tools: false,
+  forced_tools: false,
+  json_schema: false,
+  prefill: false,
+  mid_conversation_system: false,
+  image_urls: false,
+  image_options: false,
+} as const satisfies Partial<CapabilitiesInput>;

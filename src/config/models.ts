@@ -2,13 +2,16 @@ import type { Dialect } from "./dialects.ts";
 import type { ModelInput } from "./schema.ts";
 
 /** The providers of the built-in models. */
-export const BUILT_IN_PROVIDERS: Readonly<Record<string, Dialect>> = { alpha: "anthropic", beta: "gemini" };
+export const BUILT_IN_PROVIDERS: Readonly<Record<string, Dialect>> = {
+  alpha: "anthropic",
+  beta: "gemini",
+  gamma: "openai",
+};
 
 type Required = "provider" | "upstream_model" | "description" | "created" | "modalities";
-type Limits = "context_window" | "max_output_tokens";
 
 /** A model's entry as in a file, complete but for the settings that have defaults. */
-export type CompleteModelInput = ModelInput & globalThis.Required<Pick<ModelInput, Required | Limits>>;
+export type CompleteModelInput = ModelInput & globalThis.Required<Pick<ModelInput, Required | "context_window">>;
 
 /**
  * The built-in models, under the names that clients know. Prices are list prices in USD per million tokens at the time of
@@ -86,5 +89,23 @@ export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
       image_options: true,
       preserved_reasoning: true,
     },
+  },
+  "beta-embedding-001": {
+    provider: "beta",
+    upstream_model: "gemini-embedding-001",
+    description: "Embeddings of up to 3,072 dimensions",
+    created: "2025-07-14",
+    context_window: 2_048,
+    modalities: { input: ["text"], output: ["embedding"] },
+    price: { input: 0.15 },
+  },
+  "gamma-embedding-3-small": {
+    provider: "gamma",
+    upstream_model: "text-embedding-3-small",
+    description: "Embeddings of up to 1,536 dimensions",
+    created: "2024-01-25",
+    context_window: 8_192,
+    modalities: { input: ["text"], output: ["embedding"] },
+    price: { input: 0.02 },
   },
 };

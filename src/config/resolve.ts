@@ -10,7 +10,7 @@ import {
   type Price,
   type ProviderConfig,
 } from "./config.ts";
-import { DIALECT_DEFAULTS, DIALECTS } from "./dialects.ts";
+import { DIALECT_DEFAULTS, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
 import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./models.ts";
 import { sampleProblem } from "./scalars.ts";
 import type { CapabilitiesInput, FileInput, ModelInput, ProviderInput } from "./schema.ts";
@@ -127,7 +127,9 @@ function resolveModels(input: FileInput, providers: readonly ProviderConfig[], r
       continue;
     }
     const model = completeModel({ id, entry, provider, report });
-    if (model !== undefined) models.push(resolveModel({ id, model, provider, input, report }));
+    const isLeftOut =
+      input.models[id] === undefined && model !== undefined && isEmbedding(model) && !hasEmbeddings(provider);
+    if (model !== undefined && !isLeftOut) models.push(resolveModel({ id, model, provider, input, report }));
   }
   return models;
 }
@@ -160,9 +162,10 @@ const REQUIRED = ["provider", "upstream_model"] as const;
 const DEFAULTS: ModelInput = {
   created: "1970-01-01",
   context_window: 131_072,
-  max_output_tokens: 32_768,
   modalities: { input: ["text"], output: ["text"] },
 };
+
+const DEFAULT_MAX_OUTPUT_TOKENS = 32_768;
 
 interface ModelParts {
   readonly id: string;
@@ -173,13 +176,23 @@ interface ModelParts {
 }
 
 function resolveModel({ id, model, provider, input, report }: ModelParts): ModelConfig {
+  const isCompletion = !isEmbedding(model);
+  const defaults = DIALECT_DEFAULTS[provider.dialect].capabilities;
   const capabilities: CapabilitiesInput = {
-    ...DIALECT_DEFAULTS[provider.dialect].capabilities,
+    ...defaults,
+    ...(isCompletion ? { embedding_dimensions: false } : WITHOUT_COMPLETIONS),
     ...model.capabilities,
   };
+  if (!isCompletion) checkEmbedding({ id, model, provider, input, report });
+  else if (model.capabilities?.embedding_dimensions === true)
+    report(
+      ["models", id, "capabilities", "embedding_dimensions"],
+      "is only for models with modalities.output: [embedding]",
+    );
+  const maxOutputTokens = isCompletion ? (model.max_output_tokens ?? DEFAULT_MAX_OUTPUT_TOKENS) : 0;
   const fallback = capabilities.reasoning_by_default ? DEFAULT_MAX_TOKENS_REASONING : DEFAULT_MAX_TOKENS;
-  const defaultMaxTokens = model.default_max_tokens ?? Math.min(fallback, model.max_output_tokens);
-  if (defaultMaxTokens > model.max_output_tokens) {
+  const defaultMaxTokens = model.default_max_tokens ?? Math.min(fallback, maxOutputTokens);
+  if (isCompletion && defaultMaxTokens > maxOutputTokens) {
     report(["models", id, "default_max_tokens"], "must be at most max_output_tokens");
   }
   if (capabilities.reasoning_budget[0] > capabilities.reasoning_budget[1]) {
@@ -192,22 +205,55 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
     description: model.description,
     created: Date.parse(model.created) / 1000,
     contextWindow: model.context_window,
-    maxOutputTokens: model.max_output_tokens,
+    maxOutputTokens,
     defaultMaxTokens,
     maxTokensPerSecond: model.max_tokens_per_second ?? DEFAULT_MAX_TOKENS_PER_SECOND,
     modalities: model.modalities,
     stage: model.stage ?? "stable",
     shutdown: model.shutdown === undefined ? undefined : Date.parse(model.shutdown) / 1000,
-    price: model.price && resolvePrice(model.price, DIALECT_DEFAULTS[provider.dialect].cacheWrite),
+    price: model.price && resolvePrice({ id, price: model.price, provider, isCompletion, report }),
     timeouts: camelKeys({ ...input.timeouts, ...input.providers[provider.name]?.timeouts, ...model.timeouts }),
     capabilities: camelKeys(capabilities),
   };
 }
 
-function resolvePrice(
-  price: NonNullable<ModelInput["price"]>,
-  [minutes, hour]: readonly [minutes: number, hour: number],
-): Price {
+/** Whether the model makes embeddings. */
+function isEmbedding({ modalities }: CompleteModelInput): boolean {
+  return modalities.output.includes("embedding");
+}
+
+function hasEmbeddings({ dialect }: ProviderConfig): boolean {
+  return DIALECT_DEFAULTS[dialect].embeddings;
+}
+
+/** Reports what a model that makes embeddings cannot have. */
+function checkEmbedding({ id, model, provider, report }: ModelParts): void {
+  const { modalities, max_output_tokens, default_max_tokens, capabilities = {} } = model;
+  if (!hasEmbeddings(provider))
+    report(["models", id, "modalities", "output"], `the dialect ${provider.dialect} has no embeddings`);
+  if (modalities.output.length > 1) report(["models", id, "modalities", "output"], "embedding must be the only entry");
+  if (modalities.input.some((one) => one !== "text"))
+    report(["models", id, "modalities", "input"], "must be [text] for embeddings");
+  for (const [key, value] of Object.entries({ max_output_tokens, default_max_tokens }))
+    if (value !== undefined)
+      report(["models", id, key], "is not for models that make embeddings: they have no output tokens");
+  for (const key of Object.keys(capabilities))
+    if (key !== "embedding_dimensions")
+      report(["models", id, "capabilities", key], "is not for models that make embeddings");
+}
+
+interface PriceParts {
+  readonly id: string;
+  readonly price: NonNullable<ModelInput["price"]>;
+  readonly provider: ProviderConfig;
+  readonly isCompletion: boolean;
+  readonly report: Report;
+}
+
+function resolvePrice({ id, price: given, provider, isCompletion, report }: PriceParts): Price {
+  const [minutes, hour] = DIALECT_DEFAULTS[provider.dialect].cacheWrite;
+  if (isCompletion && given.output === undefined) report(["models", id, "price", "output"], "is required");
+  const price = { ...given, output: given.output ?? 0 };
   const toMicroUsd = (usd: number): number => Math.round(usd * MICRO_USD);
   return {
     input: toMicroUsd(price.input),

@@ -75,6 +75,7 @@ const capabilities = {
   mid_conversation_system: z.boolean(),
   image_urls: z.boolean(),
   image_options: z.boolean(),
+  embedding_dimensions: z.boolean(),
   max_tokens_field: z.enum(["max_tokens", "max_completion_tokens"]),
   content_parts: z.boolean(),
   stream_usage: z.boolean(),
@@ -82,7 +83,7 @@ const capabilities = {
 };
 
 const inputModalities = z.array(z.enum(["text", "image", "audio", "file", "video"])).min(1);
-const outputModalities = z.array(z.enum(["text", "image", "audio"])).min(1);
+const outputModalities = z.array(z.enum(["text", "image", "audio", "embedding"])).min(1);
 
 const model = overrides({
   provider: providerName,
@@ -98,7 +99,7 @@ const model = overrides({
   shutdown: isoDate,
   price: section({
     input: usd,
-    output: usd,
+    output: z.exactOptional(usd),
     cached_input: z.exactOptional(usd),
     cache_write: z.exactOptional(usd),
     cache_write_1h: z.exactOptional(usd),

@@ -66,10 +66,13 @@ export interface AccountingPorts {
 }
 
 interface Metered {
-  readonly request: CompletionRequest;
+  readonly request: MeteredRequest;
   readonly call: Call;
   readonly mode: Mode;
 }
+
+/** A request of completions or embeddings. */
+type MeteredRequest = Capped & Pick<CompletionRequest, "model">;
 
 /** Fields that the record and the ledger entry share. */
 type Noted = Omit<CompletionRecord, "principal" | "usage" | "costMicroUsd" | "reservedMicroUsd" | "failure" | "entry">;
@@ -86,11 +89,11 @@ export interface Reserved {
   readonly hasBudget: boolean;
 }
 
-/** Collects the facts of one completion while it runs, and records them once at its end. */
+/** Collects the facts of one completion or embedding call while it runs, and records them once at its end. */
 export class CompletionAccounting {
   readonly routerCall: RouterCall;
   readonly #ports: AccountingPorts;
-  readonly #request: CompletionRequest;
+  readonly #request: MeteredRequest;
   readonly #call: Call;
   readonly #mode: Mode;
   readonly #startedAtMs: number;
@@ -141,7 +144,7 @@ export class CompletionAccounting {
     };
   }
 
-  planned({ candidates }: Plan): void {
+  planned({ candidates }: Pick<Plan, "candidates">): void {
     this.#candidates = candidates;
   }
 

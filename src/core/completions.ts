@@ -1,15 +1,21 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Completion, CompletionRequest, TokenCount } from "../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
-import { CompletionAccounting, type Reserved, Settling } from "./accounting.ts";
+import { CompletionAccounting, Settling } from "./accounting.ts";
 import type { Call } from "./call.ts";
-import type { Clock } from "./clock.ts";
-import { worstCase } from "./cost.ts";
-import { Failure, type FieldViolation, invalidField } from "./failure.ts";
-import type { Ledger, Recorder } from "./ledger.ts";
+import { invalidField } from "./failure.ts";
 import type { Limiter } from "./limiter.ts";
-import { makes, type Model, modelNotFound } from "./model.ts";
-import { mayUse, type Needs, type Principal } from "./principal.ts";
+import { makes, type Model } from "./model.ts";
+import {
+  admitOrCount,
+  type CorePorts,
+  findModel,
+  type Permit,
+  requireKnownFields,
+  requirePermission,
+  reserve,
+  wrongModel,
+} from "./pipeline.ts";
 import type { ProviderOption } from "./provider-options.ts";
 import type { Emit } from "./provider.ts";
 import type { Mode, Plan, Router } from "./router.ts";
@@ -34,19 +40,6 @@ export interface OwnedCompletions extends Completions {
   readonly settling: Settling;
 }
 
-/** Ports of core. */
-export interface CorePorts {
-  readonly router: Router;
-  readonly permit: Permit;
-  readonly limiter: Limiter;
-  readonly ledger: Ledger;
-  readonly recorder: Recorder;
-  readonly clock: Clock;
-}
-
-/** Time after the deadline in which a completion is recorded. */
-const SETTLING_MS = 60_000;
-
 /**
  * The pipeline of one completion: find → permit → validate → plan → reserve → run → settle and record. From
  * the reservation on there is exactly one ledger entry, durable before the caller learns of the end.
@@ -58,9 +51,10 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
     request: CompletionRequest,
     { call, mode }: CallAndMode,
   ): Promise<Plan> => {
-    const plan = admitOrCount(ports, request, { call, mode });
+    const plan = admitOrCount(ports, call, () => admit(ports, request, { call, mode }));
     meter.planned(plan);
-    const reserving = reserve(ports, plan, call);
+    const { candidates, sent } = plan;
+    const reserving = reserve(ports, { request, prompt: measurePrompt(plan.request), candidates, sent }, call);
     // Before the first await, or the bodies of all requests that arrived together would stay in memory.
     if (plan.candidates.length === 1) releaseConversation(request);
     meter.reserved(await reserving);
@@ -111,7 +105,7 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
     },
 
     async count(request, call) {
-      const plan = admitOrCount(ports, request, { call, mode: "whole" });
+      const plan = admitOrCount(ports, call, () => admit(ports, request, { call, mode: "whole" }));
       const { principal, completionId } = call;
       const { limiter } = ports;
       const reservation = await limiter.reserve({ principal, completionId, tokens: 0, costMicroUsd: 0, lastsMs: 0 });
@@ -131,31 +125,6 @@ interface CallAndMode {
   readonly mode: Mode;
 }
 
-/** Counts a request that is not admitted against the request rate of its key. */
-function admitOrCount(ports: CorePorts, request: CompletionRequest, { call, mode }: CallAndMode): Plan {
-  try {
-    return admit(ports, request, { call, mode });
-  } catch (reason) {
-    ports.limiter.countRefused(call.principal, Failure.from(reason));
-    throw reason;
-  }
-}
-
-/** Reserves the worst case of the plan. Throws what the limiter and the ledger throw. */
-async function reserve({ limiter, ledger }: CorePorts, plan: Plan, call: Call): Promise<Reserved> {
-  ledger.admit();
-  const { request, candidates, sent } = plan;
-  const prompt = measurePrompt(request);
-  const { principal, completionId } = call;
-  const [primary] = candidates;
-  const { totalMs, settleMs } = primary!.timeouts;
-  const lastsMs = totalMs + settleMs + SETTLING_MS;
-  const { tokens, costMicroUsd } = worstCase(request, { prompt, sent }, candidates);
-  const reservation = await limiter.reserve({ principal, completionId, lastsMs, tokens, costMicroUsd });
-  call.admitted(reservation.facts);
-  return { reservation, prompt, sent, costMicroUsd, hasBudget: limiter.hasBudget(principal) };
-}
-
 /**
  * Empties the messages of a request that is no longer needed: translated for its only model, or its answer has begun. An
  * answer may take minutes, in which the garbage collector would copy the messages again and again. The caller still
@@ -167,9 +136,6 @@ function releaseConversation(request: CompletionRequest): void {
   request.tools = [];
 }
 
-/** Throws `permission_denied` that names the missing permission. */
-type Permit = (principal: Principal, needs: Needs) => void;
-
 /** Ports of `admit`. */
 interface AdmissionPorts {
   readonly router: Router;
@@ -179,46 +145,34 @@ interface AdmissionPorts {
 
 const NO_OPTIONS: ReadonlySet<ProviderOption> = new Set();
 
+const makesEmbeddings = (model: Model): boolean => makes(model, Modality.EMBEDDING);
+
 /** Checks a request before anything is sent to a provider, in the documented order. */
 function admit(
   { router, permit, limiter }: AdmissionPorts,
   request: CompletionRequest,
-  { call, mode }: { readonly call: Pick<Call, "principal" | "permitted" | "unrecognized">; readonly mode: Mode },
+  { call, mode }: CallAndMode,
 ): Plan {
+  const { principal } = call;
   if (request.model === "") throw invalidField("model", "is required");
-  const primary = find(router, request.model, { field: "model", principal: call.principal });
+  const primary = findModel(router, request.model, { field: "model", principal });
   const candidates = [primary];
   // A request with more fallbacks is refused anyway.
   request.fallbackModels.slice(0, MAX_FALLBACKS).forEach((id, index) => {
-    const model = find(router, id, { field: `fallback_models[${index}]`, principal: call.principal });
+    const model = findModel(router, id, { field: `fallback_models[${index}]`, principal });
     if (!candidates.includes(model)) candidates.push(model);
   });
   const capability = request.modalities.includes(Modality.IMAGE) ? "images" : "chat";
-  const needs: Needs = { models: candidates.map((model) => model.id), capability };
-  permit(call.principal, needs);
-  call.permitted?.(needs);
+  requirePermission(permit, call, { models: candidates.map((model) => model.id), capability });
+  const wrong = candidates.find(makesEmbeddings);
+  if (wrong !== undefined) {
+    const field = wrong === primary ? "model" : `fallback_models[${request.fallbackModels.indexOf(wrong.id)}]`;
+    const isAble = (model: Model): boolean => !makesEmbeddings(model);
+    throw wrongModel(router, { field, model: wrong, principal }, { makes: "completions", isAble });
+  }
   validate(request, primary, () => router.list().flatMap((model) => (makes(model, Modality.IMAGE) ? [model.id] : [])));
-  if (request.strict && call.unrecognized !== undefined && call.unrecognized.length > 0)
-    throw unrecognized(call.unrecognized);
-  const capped = limiter.hasBudget(call.principal);
-  const options = call.principal.options ?? (capped ? NO_OPTIONS : undefined);
+  requireKnownFields(request, call);
+  const capped = limiter.hasBudget(principal);
+  const options = principal.options ?? (capped ? NO_OPTIONS : undefined);
   return router.plan(request, candidates, { mode, rules: { options, capped } });
-}
-
-function find(
-  router: Router,
-  id: string,
-  { field, principal }: { readonly field: string; readonly principal: Principal },
-): Model {
-  const model = router.find(id);
-  if (model !== undefined) return model;
-  throw modelNotFound(id, { field, visible: router.list().filter((one) => mayUse(principal, one.id)) });
-}
-
-function unrecognized(fields: readonly string[]): Failure {
-  const violations: FieldViolation[] = fields.map((field) => ({
-    field,
-    description: "is not known here, and the request is strict",
-  }));
-  return new Failure("invalid_request", `${fields[0]}: is not known here, and the request is strict.`, { violations });
 }

@@ -87,8 +87,10 @@ interface AttemptTokens {
 export function mostTokens({ choiceCount }: Capped, { prompt, sent, model }: Sending): AttemptTokens {
   const { contextWindow, maxOutputTokens } = model.upstream;
   return {
-    // A provider refuses a prompt larger than the context window, at no cost.
-    prompt: sent.searches ? contextWindow : Math.min(boundTokens(prompt, sent.textBytes), contextWindow),
+    // A provider refuses a prompt larger than the context window, at no cost, and cuts or refuses such an input of embeddings.
+    prompt: sent.searches
+      ? contextWindow
+      : Math.min(boundTokens(prompt, sent.textBytes), contextWindow * prompt.windows),
     completion: Math.min(sent.maxTokens ?? maxOutputTokens, maxOutputTokens) * (choiceCount ?? 1),
   };
 }

@@ -65,7 +65,7 @@ function toMessage(model: Model): ModelMessage {
     stage: MODEL_STAGES[stage],
     ...(shutdown !== undefined && { shutdownTime: timestampFromMs(shutdown * 1000) }),
     contextWindow: upstream.contextWindow,
-    maxOutputTokens: upstream.maxOutputTokens,
+    ...(upstream.maxOutputTokens > 0 && { maxOutputTokens: upstream.maxOutputTokens }),
     inputModalities: [...upstream.inputModalities],
     outputModalities: [...upstream.outputModalities],
     capabilities: create(ModelCapabilitiesSchema, toCapabilitiesMessage(upstream.capabilities)),
@@ -91,7 +91,7 @@ export function toPriceMessage(price: Price): MessageInitShape<typeof ModelPrice
 export function toCapabilitiesMessage(capabilities: Capabilities): MessageInitShape<typeof ModelCapabilitiesSchema> {
   const { tools, forcedTools, jsonSchema, reasoning, reasoningByDefault, reasoningCanBeDisabled } = capabilities;
   const { sampling, maxTemperature, temperatureWithTopP, penalties, seed, logprobs, multipleChoices } = capabilities;
-  const { prefill, imageUrls, imageOptions } = capabilities;
+  const { prefill, imageUrls, imageOptions, embeddingDimensions } = capabilities;
   const reasons = reasoning !== "none";
   return {
     tools,
@@ -109,6 +109,7 @@ export function toCapabilitiesMessage(capabilities: Capabilities): MessageInitSh
     prefill,
     imageUrls,
     imageOptions,
+    embeddingDimensions,
   };
 }
 

@@ -1,7 +1,7 @@
 import type { ProviderOption } from "./provider-options.ts";
 
 /** What a key may be used for besides its models. */
-export type Capability = "chat" | "images";
+export type Capability = "chat" | "images" | "embeddings";
 
 /** Limits of a key or account. Undefined: not limited here. */
 export interface Limits {
@@ -42,7 +42,7 @@ export interface Principal {
   readonly expiresAtMs?: number | undefined;
 }
 
-/** Permissions that a completion needs: all its models, fallbacks included, and the capability. */
+/** Permissions that a call needs: all its models, fallbacks included, and the capability. */
 export interface Needs {
   readonly models: readonly string[];
   readonly capability: Capability;

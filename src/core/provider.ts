@@ -1,4 +1,5 @@
 import type { Choice, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
 import type { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { Clamp, Omission } from "../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../gen/parley/v1/usage_pb.js";
@@ -41,6 +42,8 @@ export interface Capabilities {
   readonly imageUrls: boolean;
   /** Accepts size and aspect ratio of images. */
   readonly imageOptions: boolean;
+  /** Accepts the length of the vectors. */
+  readonly embeddingDimensions: boolean;
   /** OpenAI dialect: field name of the token limit. */
   readonly maxTokensField: "max_tokens" | "max_completion_tokens";
   /** OpenAI dialect: accepts an array of parts for text-only content. */
@@ -100,6 +103,13 @@ export interface Answer {
   readonly usage: Usage | undefined;
 }
 
+/** A provider's embeddings. */
+export interface EmbeddingAnswer {
+  /** A vector for each input, in the order of the inputs, all of the same length. */
+  readonly vectors: number[][];
+  readonly usage: Usage | undefined;
+}
+
 /** Progress of a call, for estimating its cost. Written by the transport. */
 export interface CallProgress {
   /** True until the first byte of the request was written: then the provider bills nothing. */
@@ -154,6 +164,21 @@ export interface Provider {
    */
   stream(call: UpstreamCall, emit: Emit): Promise<void>;
 
+  /** Embeddings of this service; undefined for a dialect without them. */
+  readonly embeddings?: EmbeddingProvider;
+
   /** Closes idle connections. Does not wait for calls in flight. */
   close(): Promise<void>;
+}
+
+/** The embeddings of a configured upstream service. */
+export interface EmbeddingProvider {
+  /** Translates a request into the provider's dialect: a pure function. Throws `invalid_request` for too many inputs. */
+  translate(request: EmbeddingRequest, model: UpstreamModel): Translation;
+
+  /**
+   * Posts and returns a vector for each of so many inputs. Throws a Failure (`upstream_protocol` for vectors of another number
+   * or of unequal lengths), or the signal's reason.
+   */
+  create(call: UpstreamCall, inputs: number): Promise<EmbeddingAnswer>;
 }

@@ -1,11 +1,12 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
 import type { Report } from "../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
 import type { Failure } from "./failure.ts";
 import type { Model } from "./model.ts";
 import type { SendingRules } from "./provider-options.ts";
-import type { Answer, CallProgress, Emit, SentSize } from "./provider.ts";
+import type { Answer, CallProgress, EmbeddingAnswer, Emit, SentSize } from "./provider.ts";
 import type { AnswerSize } from "./token-estimate.ts";
 
 /** Mode of an answer. */
@@ -26,6 +27,12 @@ export interface Plan {
    * first content; makes no other attempt after it. Throws the final Failure with all attempts.
    */
   stream(call: RouterCall, emit: Emit): Promise<void>;
+}
+
+/** The attempts of one embedding request: its model and that model's retries. Runs once. */
+export interface EmbeddingPlan extends Pick<Plan, "candidates" | "sent"> {
+  /** Makes attempts until one returns vectors. Throws the final Failure with all attempts. */
+  create(call: RouterCall): Promise<Routed<EmbeddingAnswer>>;
 }
 
 /** An attempt without a token count that the provider may bill. */
@@ -93,9 +100,9 @@ export interface RouterCall {
 }
 
 /** A whole answer and its attempts. */
-export interface Routed {
+export interface Routed<A = Answer> {
   readonly model: Model;
-  readonly answer: Answer;
+  readonly answer: A;
   readonly report: Report;
 }
 
@@ -117,4 +124,7 @@ export interface Router {
    * when a field would be omitted or clamped.
    */
   plan(request: CompletionRequest, candidates: readonly Model[], asked: Asked): Plan;
+
+  /** The same for embeddings. Throws `invalid_request` for more inputs than the provider takes, too. */
+  planEmbeddings(request: EmbeddingRequest, model: Model): EmbeddingPlan;
 }

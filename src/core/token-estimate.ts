@@ -12,6 +12,8 @@ export interface PromptSize {
   /** Bytes of audio and documents. */
   readonly mediaBytes: number;
   readonly messages: number;
+  /** Number of texts that may each fill the context window: 1 for a conversation, the inputs for embeddings. */
+  readonly windows: number;
   /** Whether tools or a schema are given: providers add instructions for them. */
   readonly instructed: boolean;
   /**
@@ -30,6 +32,8 @@ export interface AnswerSize {
 
 /** Tokens for role and end of a message. */
 const MESSAGE_TOKENS = 4;
+/** Upper bound of tokens that a model adds to an input of embeddings, such as its beginning and end. */
+const INPUT_TOKENS = 4;
 /** Tokens of an image: the highest documented count of the three dialects, and a usual one. */
 const PICTURE_TOKENS = { bound: 5_000, estimate: 1_500 } as const;
 /** Instructions for tools or a schema: providers document a few hundred tokens. */
@@ -55,6 +59,7 @@ export function measurePrompt(request: CompletionRequest): PromptSize {
     pictures: 0,
     mediaBytes: 0,
     messages: request.messages.length,
+    windows: 1,
     instructed: request.tools.length > 0 || format?.case === "jsonSchema",
     unbounded: false,
   };
@@ -73,6 +78,21 @@ export function measurePrompt(request: CompletionRequest): PromptSize {
   if (format?.case === "jsonSchema") addTexts(size, format.value.schemaJson, format.value.description);
   addTexts(size, request.prediction);
   return size;
+}
+
+/** Measures the inputs of an embedding request, each of which has at least one token. */
+export function measureInputs(inputs: readonly string[]): PromptSize {
+  let textTokens = 0;
+  for (const input of inputs) textTokens += Math.ceil(estimateTextTokens(input));
+  const windows = inputs.length;
+  return { textTokens, pictures: 0, mediaBytes: 0, messages: 0, windows, instructed: false, unbounded: false };
+}
+
+/** Bytes of the inputs of an embedding request with those of tokens that a model adds: `SentSize.textBytes`. */
+export function bytesOfInputs(inputs: readonly string[]): number {
+  let bytes = inputs.length * INPUT_TOKENS;
+  for (const input of inputs) bytes += Buffer.byteLength(input);
+  return bytes;
 }
 
 /**

@@ -66,7 +66,7 @@ const DIALECT_OPTIONS: ReadonlySet<string> = new Set([
 ]);
 
 /** Collects violations, up to MAX_VIOLATIONS, to report them together. */
-class Violations {
+export class Violations {
   readonly list: FieldViolation[] = [];
 
   /** Whether MAX_VIOLATIONS is reached, so that checking can stop. */
@@ -81,6 +81,13 @@ class Violations {
   range(field: string, value: number | undefined, [min, max]: readonly [number, number]): void {
     if (value === undefined || (value >= min && value <= max)) return;
     this.add(field, `must be between ${min} and ${max}`);
+  }
+
+  /** Throws `invalid_request` with all of them. */
+  throwIfAny(): void {
+    const [first] = this.list;
+    if (first !== undefined)
+      throw new Failure("invalid_request", `${first.field}: ${first.description}.`, { violations: this.list });
   }
 }
 
@@ -99,9 +106,7 @@ export function validate(request: CompletionRequest, primary: Model, imageMakers
   } else checkTools(request, wrong);
   checkOptions(request, wrong);
   checkModalities(request, wrong, { primary, imageMakers });
-  const [first] = wrong.list;
-  if (first !== undefined)
-    throw new Failure("invalid_request", `${first.field}: ${first.description}.`, { violations: wrong.list });
+  wrong.throwIfAny();
 }
 
 function checkMessages(messages: readonly Message[], wrong: Violations): void {

@@ -17,6 +17,7 @@ const MODALITIES = {
   audio: Modality.AUDIO,
   file: Modality.FILE,
   video: Modality.VIDEO,
+  embedding: Modality.EMBEDDING,
 } as const;
 
 /** The models of one configuration, connected to their providers. */

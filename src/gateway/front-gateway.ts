@@ -74,6 +74,7 @@ async function assemble(
   const requestRate = ownRequestRate(config, clock);
   const services: EdgeServices = {
     completions: remote.completions,
+    embedder: remote.embedder,
     models: remote.models,
     authenticate: authenticateWith(remote, keys),
     limitsOf: (principal) => limits.peek(principal),

@@ -8,6 +8,7 @@ import { readVersion } from "../config/version.ts";
 import type { Settling } from "../core/accounting.ts";
 import { type Clock, sleep, systemClock } from "../core/clock.ts";
 import { createCompletions } from "../core/completions.ts";
+import { createEmbedder } from "../core/embeddings.ts";
 import { createModels } from "../core/models.ts";
 import { Calls } from "../inbound/calls.ts";
 import { bearerToken, startKeyWatch } from "../inbound/current-key.ts";
@@ -190,7 +191,8 @@ async function assemble(
     undo.push(store.keyChanges.subscribe((hash) => shared.keyChanges.tell(hash)));
   }
   undo.push(startKeyWatch({ calls, keys: authenticator, clock }));
-  const completions = createCompletions({ router, permit, limiter, ledger, recorder: observer, clock });
+  const ports = { router, permit, limiter, ledger, recorder: observer, clock };
+  const completions = createCompletions(ports);
   const { settling } = completions;
   undo.push(() => {
     settling.cut();
@@ -198,6 +200,7 @@ async function assemble(
   });
   const services: EdgeServices = {
     completions,
+    embedder: createEmbedder({ ...ports, settling }),
     models: createModels(router, limiter),
     authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
     limitsOf: (principal) => limiter.peek(principal),

@@ -191,6 +191,11 @@ export function newCompletionId(): string {
   return mint("chatcmpl-");
 }
 
+/** A new embedding call's ID: `embd-` and 24 letters or digits. IDs of one process sort by time. */
+export function newEmbeddingId(): string {
+  return mint("embd-");
+}
+
 /** The request's ID: the caller's own when it is 1 to 128 visible ASCII characters, else a new one. */
 export function requestIdFrom(given: string | undefined): string {
   const isUsable = given !== undefined && /^[\x21-\x7e]{1,128}$/.test(given) && !given.includes("sk_parley_");

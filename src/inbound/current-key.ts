@@ -6,10 +6,14 @@ import type { KeyGrant } from "../access/key-store.ts";
 import { CAPABILITIES, isExpired, type KeyPrincipal, permit } from "../access/principal.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
-import type { Limits as CoreLimits, Principal } from "../core/principal.ts";
+import type { Capability, Limits as CoreLimits, Principal } from "../core/principal.ts";
 import type { Calls, KeyedCall } from "./calls.ts";
 
-const WORDS = { chat: KeyCapability.CHAT, images: KeyCapability.IMAGES } as const;
+const WORDS = {
+  chat: KeyCapability.CHAT,
+  images: KeyCapability.IMAGES,
+  embeddings: KeyCapability.EMBEDDINGS,
+} as const satisfies Record<Capability, KeyCapability>;
 
 /** Builds the message that describes a key to its holder. */
 export function toKey(principal: Principal): Key {

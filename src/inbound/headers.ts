@@ -9,8 +9,12 @@ import type { Principal } from "../core/principal.ts";
 /** Served model, attempts and overhead: sent as HTTP headers and as gRPC metadata. */
 export type RoutingFacts = readonly (readonly [name: string, value: string])[];
 
-/** Facts of a whole completion. `elapsedMs` is the time since the request arrived. */
-export function routingOfCompletion({ model, report }: Completion, requested: string, elapsedMs: number): RoutingFacts {
+/** Facts of a whole completion, or of embeddings. `elapsedMs` is the time since the request arrived. */
+export function routingOfCompletion(
+  { model, report }: Pick<Completion, "model" | "report">,
+  requested: string,
+  elapsedMs: number,
+): RoutingFacts {
   return routingFacts({
     requested,
     served: model,

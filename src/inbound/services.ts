@@ -2,6 +2,7 @@ import type { KeyPrincipal } from "../access/principal.ts";
 import type { AdmissionControl } from "../admission/admission-control.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Completions } from "../core/completions.ts";
+import type { Embedder } from "../core/embeddings.ts";
 import type { Failure } from "../core/failure.ts";
 import type { Entrance } from "../core/ledger.ts";
 import type { LimitFacts } from "../core/limiter.ts";
@@ -16,6 +17,7 @@ export type { KeyPrincipal };
 /** Services that every inbound protocol uses. */
 export interface EdgeServices {
   readonly completions: Completions;
+  readonly embedder: Embedder;
   readonly models: Models;
   /** Authenticates an `authorization` header. Throws `unauthenticated`, or `overloaded` when keys cannot be looked up. */
   readonly authenticate: (authorization: string | undefined) => Promise<KeyPrincipal>;

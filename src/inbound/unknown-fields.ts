@@ -1,5 +1,5 @@
 import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
-import { type CompletionRequest, CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { MAX_UNRECOGNIZED } from "../core/validate.ts";
 
 /** Unknown fields that are named; a request with more is refused or reported by these. */
@@ -7,11 +7,11 @@ const MAX_NAMED = 20;
 
 /**
  * Names the fields that a newer client may send and this version does not know, by path and field number, such as
- * `messages[0].100`. For `Call.unrecognized`.
+ * `messages[0].100`. `desc` is the type of the request. For `Call.unrecognized`.
  */
-export function unknownFields(request: CompletionRequest): string[] {
+export function unknownFields(request: Message, desc: DescMessage = CompletionRequestSchema): string[] {
   const names = new Set<string>();
-  collect(CompletionRequestSchema, request, { path: "", names });
+  collect(desc, request, { path: "", names });
   return [...names];
 }
 

@@ -5,11 +5,11 @@ import { type Attempt, toAttemptMessage, toDuration } from "../core/attempt.ts";
 import { type Clock, sleep } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
-import type { Answer, Translation, UpstreamCall } from "../core/provider.ts";
+import type { Answer, EmbeddingAnswer, Translation, UpstreamCall } from "../core/provider.ts";
 import type { RestOutcome, RouterCall } from "../core/router.ts";
 import { addChunk, type AnswerSize, sizeOfChoices } from "../core/token-estimate.ts";
 import type { Breaker, BreakerPermit } from "./breaker.ts";
-import { type AttemptPlan, translate } from "./plan.ts";
+import type { AttemptPlan } from "./plan.ts";
 import { backoffMs, type BackoffOptions, type RetryBudget } from "./retry-budget.ts";
 
 /** Ports and options of attempts. */
@@ -31,7 +31,7 @@ export interface RunningAttempt {
   readonly translation: Translation;
   readonly startedMs: number;
   /** The provider call, which may outlast the attempt. */
-  work: Promise<Answer | void> | undefined;
+  work: Promise<Answer | EmbeddingAnswer | void> | undefined;
   /** Received parts of the answer that were not emitted to core. */
   unseen: UnseenAnswer | undefined;
 }
@@ -207,10 +207,10 @@ export class AttemptRun {
   }
 
   #translate(model: Model): Translation | Failure {
-    const { request, candidates, primary } = this.#plan;
+    const { candidates, primary } = this.#plan;
     if (model === candidates[0]) return primary;
     try {
-      return translate(request, model, this.#plan);
+      return this.#plan.translate(model);
     } catch (reason) {
       // The next model may support what this one does not; any other error is a bug and must not be hidden.
       if (reason instanceof Failure) return reason;
@@ -287,7 +287,7 @@ interface AttemptNote {
 /** The rest of the answer until the provider call ends or `settle_ms` has passed. */
 async function outcomeOf(attempt: RunningAttempt, committed: boolean): Promise<RestOutcome> {
   const { work, limit } = attempt;
-  let answer: Answer | undefined;
+  let answer: Answer | EmbeddingAnswer | undefined;
   let refused = false;
   try {
     answer = (await work) ?? undefined;
@@ -300,7 +300,7 @@ async function outcomeOf(attempt: RunningAttempt, committed: boolean): Promise<R
     usage,
     refused,
     elapsedMs: limit.workEndedMs - attempt.startedMs,
-    unseen: unseen?.size ?? (answer && sizeOfChoices(answer.choices)),
+    unseen: unseen?.size ?? (answer !== undefined && "choices" in answer ? sizeOfChoices(answer.choices) : undefined),
   };
 }
 

@@ -1,18 +1,32 @@
 import { toJson } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
 import type { Omission } from "../../gen/parley/v1/report_pb.js";
 import { Failure, type FieldViolation } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
 import type { Translation } from "../core/provider.ts";
 import { restrict } from "../core/provider-options.ts";
-import type { Asked } from "../core/router.ts";
+import type { Asked, Mode } from "../core/router.ts";
 
 /** The attempts of a request: its candidates in order, with the primary's translation. */
-export interface AttemptPlan extends Asked {
-  readonly request: CompletionRequest;
+export interface AttemptPlan {
+  readonly mode: Mode;
   readonly candidates: readonly Model[];
   readonly primary: Translation;
+  /** Translates the request for another candidate. Throws what planning throws. */
+  translate(model: Model): Translation;
+}
+
+/** The attempts of a completion. */
+export interface CompletionAttempts extends AttemptPlan {
+  readonly request: CompletionRequest;
+}
+
+/** The attempts of an embedding request: its model and that model's retries. */
+export interface EmbeddingAttempts extends AttemptPlan {
+  /** Number of inputs. */
+  readonly inputs: number;
 }
 
 /**
@@ -20,18 +34,35 @@ export interface AttemptPlan extends Asked {
  * A pure function. Throws `invalid_request` when the primary does not support the request, or, when it is strict,
  * when a field would be omitted or clamped.
  */
-export function planAttempts(request: CompletionRequest, candidates: readonly Model[], asked: Asked): AttemptPlan {
+export function planAttempts(
+  request: CompletionRequest,
+  candidates: readonly Model[],
+  asked: Asked,
+): CompletionAttempts {
   const [first] = candidates;
   if (first === undefined) throw new RangeError("a plan needs at least one candidate");
   const primary = translate(request, first, asked);
-  return { request, candidates, ...asked, primary };
+  return { request, candidates, mode: asked.mode, primary, translate: (model) => translate(request, model, asked) };
+}
+
+/**
+ * Plans the attempts of an embedding request. A pure function. Throws `invalid_request` when the model does not support the
+ * request, or, when it is strict, when a field would be omitted or clamped.
+ */
+export function planEmbeddings(request: EmbeddingRequest, model: Model): EmbeddingAttempts {
+  const { embeddings } = model.provider;
+  if (embeddings === undefined) throw new TypeError(`the provider of ${model.id} makes no embeddings`);
+  const primary = embeddings.translate(request, model.upstream);
+  const refusal = request.strict ? refuseLosses(model, primary) : undefined;
+  if (refusal !== undefined) throw refusal;
+  return { candidates: [model], mode: "whole", inputs: request.inputs.length, primary, translate: () => primary };
 }
 
 /**
  * Restricts and translates the request for a model. Throws `invalid_request` when the model does not support it, or, when it
  * is strict, when a field would be omitted or clamped.
  */
-export function translate(request: CompletionRequest, model: Model, { mode, rules }: Asked): Translation {
+function translate(request: CompletionRequest, model: Model, { mode, rules }: Asked): Translation {
   const restricted = restrict(request, model, rules);
   if (request.strict && restricted.omitted.length > 0) throw notAllowed(restricted.omitted);
   let translation = model.provider.translate(restricted.request, model.upstream, mode);

@@ -12,11 +12,11 @@ import { AnswerBuilder } from "../core/chunks.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { type Model, upstreamKey } from "../core/model.ts";
-import type { Answer, Emit, SentSize } from "../core/provider.ts";
-import type { Plan, Routed, Router, RouterCall } from "../core/router.ts";
+import type { Answer, EmbeddingAnswer, Emit, SentSize } from "../core/provider.ts";
+import type { EmbeddingPlan, Plan, Routed, Router, RouterCall } from "../core/router.ts";
 import { type AttemptPorts, AttemptRun, type RunningAttempt, UnseenAnswer } from "./attempts.ts";
 import { Breaker, type BreakerOptions } from "./breaker.ts";
-import { type AttemptPlan, planAttempts } from "./plan.ts";
+import { type CompletionAttempts, type EmbeddingAttempts, planAttempts, planEmbeddings } from "./plan.ts";
 import { type BackoffOptions, RetryBudget } from "./retry-budget.ts";
 import type { Opening } from "./upstream-health.ts";
 
@@ -73,6 +73,7 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
     find: (id) => registry.find(id),
     list: () => registry.list(),
     plan: (request, candidates, asked) => new RunnablePlan(planAttempts(request, candidates, asked), ports),
+    planEmbeddings: (request, model) => toRunnable(planEmbeddings(request, model), ports),
 
     replace(next) {
       registry = new Registry(next);
@@ -85,10 +86,10 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
 
 /** A plan that runs with its router's breakers and retry budgets. */
 class RunnablePlan implements Plan {
-  readonly #plan: AttemptPlan;
+  readonly #plan: CompletionAttempts;
   readonly #ports: AttemptPorts;
 
-  constructor(plan: AttemptPlan, ports: AttemptPorts) {
+  constructor(plan: CompletionAttempts, ports: AttemptPorts) {
     this.#plan = plan;
     this.#ports = ports;
   }
@@ -105,25 +106,8 @@ class RunnablePlan implements Plan {
     return this.#plan.primary.sent;
   }
 
-  async create(call: RouterCall): Promise<Routed> {
-    const run = new AttemptRun(this.#plan, call, this.#ports);
-    try {
-      for (;;) {
-        const attempt = await run.next();
-        try {
-          const work = fetchAnswer(attempt);
-          attempt.work = work;
-          const answer = await attempt.limit.race(work);
-          return { model: attempt.model, answer, report: run.served(attempt) };
-        } catch (reason) {
-          run.failed(attempt, reason, { committed: false });
-        } finally {
-          attempt.limit.close();
-        }
-      }
-    } finally {
-      run.close();
-    }
+  create(call: RouterCall): Promise<Routed> {
+    return runWhole(new AttemptRun(this.#plan, call, this.#ports), fetchAnswer);
   }
 
   async stream(call: RouterCall, emit: Emit): Promise<void> {
@@ -156,6 +140,43 @@ class RunnablePlan implements Plan {
     } finally {
       run.close();
     }
+  }
+}
+
+/** A plan of embeddings that runs with its router's breakers and retry budgets. */
+function toRunnable(plan: EmbeddingAttempts, ports: AttemptPorts): EmbeddingPlan {
+  const { candidates, inputs, primary } = plan;
+  return {
+    candidates,
+    sent: primary.sent,
+    create: (call) =>
+      runWhole(new AttemptRun(plan, call, ports), ({ model, call: asked }) =>
+        model.provider.embeddings!.create(asked, inputs),
+      ),
+  };
+}
+
+/** Makes attempts until one returns a whole answer. */
+async function runWhole<A extends Answer | EmbeddingAnswer>(
+  run: AttemptRun,
+  fetch: (attempt: RunningAttempt) => Promise<A>,
+): Promise<Routed<A>> {
+  try {
+    for (;;) {
+      const attempt = await run.next();
+      try {
+        const work = fetch(attempt);
+        attempt.work = work;
+        const answer = await attempt.limit.race(work);
+        return { model: attempt.model, answer, report: run.served(attempt) };
+      } catch (reason) {
+        run.failed(attempt, reason, { committed: false });
+      } finally {
+        attempt.limit.close();
+      }
+    }
+  } finally {
+    run.close();
   }
 }
 

@@ -28,7 +28,7 @@ function readHead(request: IncomingMessage): Head {
  * `…:generateContent` is Gemini's.
  */
 function chooseDialect(head: Head): Dialect {
-  if (/^\/v1beta\/|^\/v1\/models\/[^/]+:\w*Content$/u.test(head.path)) return gemini;
+  if (/^\/v1beta\/|^\/v1\/models\/[^/]+:\w*Contents?$/u.test(head.path)) return gemini;
   if (readHeader(head, "x-goog-api-key") !== undefined) return gemini;
   if (head.path.startsWith("/v1/messages") || readHeader(head, "anthropic-version") !== undefined) return anthropic;
   return openai;

@@ -10,6 +10,8 @@ export interface Model {
   readonly contextTokens: number;
   readonly maxOutputTokens: number;
   readonly makesPictures: boolean;
+  /** Largest and default length of its vectors; undefined for a model of completions. */
+  readonly dimensions?: number;
 }
 
 /** Limits of an unlisted model: large, with all capabilities. */
@@ -59,6 +61,15 @@ export const MODELS: readonly Model[] = [
     makesPictures: true,
   },
   {
+    ...GEMINI,
+    id: "gemini-embedding-001",
+    displayName: "Gemini Embedding 001 (simulated)",
+    createdAt: "2025-07-14T00:00:00Z",
+    contextTokens: 2_048,
+    maxOutputTokens: 1,
+    dimensions: 3_072,
+  },
+  {
     id: "gpt-5-mini",
     dialect: "openai",
     displayName: "GPT-5 mini (simulated)",
@@ -66,6 +77,16 @@ export const MODELS: readonly Model[] = [
     contextTokens: 400_000,
     maxOutputTokens: 128_000,
     makesPictures: false,
+  },
+  {
+    id: "text-embedding-3-small",
+    dialect: "openai",
+    displayName: "Text embedding 3 small (simulated)",
+    createdAt: "2024-01-25T00:00:00Z",
+    contextTokens: 8_192,
+    maxOutputTokens: 1,
+    makesPictures: false,
+    dimensions: 1_536,
   },
 ];
 
@@ -77,6 +98,20 @@ export function listModels(dialect: DialectName): readonly Model[] {
 /** Returns a listed model by ID. */
 export function findModel(id: string): Model | undefined {
   return MODELS.find((model) => model.id === id);
+}
+
+/** Length of the vectors of an unlisted model. */
+const UNLISTED_DIMENSIONS = 1_536;
+
+/** Returns the length of a model's vectors; undefined for a listed model of completions. */
+export function findDimensions(id: string): number | undefined {
+  const model = findModel(id);
+  return model === undefined ? UNLISTED_DIMENSIONS : model.dimensions;
+}
+
+/** Whether the model makes no completions. */
+export function isForEmbeddings(id: string): boolean {
+  return findModel(id)?.dimensions !== undefined;
 }
 
 /** Returns the limits of a model, listed or not. */

@@ -327,6 +327,15 @@ const options: Migration = {
   },
 };
 
+const embeddings: Migration = {
+  name: "embeddings for keys with all capabilities",
+  async up(database) {
+    // The capabilities of earlier versions, in either order. Keys with fewer are restricted and stay so.
+    await sql`update api_keys set capabilities = '["chat","images","embeddings"]'
+      where capabilities in ('["chat","images"]', '["images","chat"]')`.execute(database);
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -341,4 +350,5 @@ export const MIGRATIONS: readonly Migration[] = [
   browsers,
   limitedKeys,
   options,
+  embeddings,
 ];

@@ -2,7 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { displayApiKey, generateApiKey, hashApiKey, isApiKey } from "../../src/access/api-key.ts";
 import { createKey, type Grace, GRACES, keyState, revokeKey, rotateKey, updateKey } from "../../src/access/keys.ts";
-import { type KeyPrincipal, permit } from "../../src/access/principal.ts";
+import { CAPABILITIES, type KeyPrincipal, permit } from "../../src/access/principal.ts";
 import { mayUse, NO_LIMITS } from "../../src/core/principal.ts";
 import { fakeClock, memoryKeyStore } from "./fakes.ts";
 
@@ -154,7 +154,7 @@ describe("keys", () => {
 
   it.each([
     { by: "models", choices: { models: ["m"] }, lifting: { models: "all" } },
-    { by: "capabilities", choices: { capabilities: ["chat"] }, lifting: { capabilities: ["chat", "images"] } },
+    { by: "capabilities", choices: { capabilities: ["chat"] }, lifting: { capabilities: CAPABILITIES } },
     { by: "a budget", choices: { limits: { ...NO_LIMITS, monthlyBudgetMicroUsd: 1 } }, lifting: { limits: NO_LIMITS } },
   ] as const)("that an administrator has limited by $by are not changed by a member", async ({ choices, lifting }) => {
     const { keys, store } = setUp();

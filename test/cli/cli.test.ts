@@ -144,9 +144,10 @@ describe("config check", () => {
 describe("models", () => {
   it("are listed with their prices", async () => {
     const { stdout } = await run("models");
-    expect(stdout.split("\n")).toHaveLength(8);
+    expect(stdout.split("\n")).toHaveLength(10);
     expect(stdout).toMatch(/alpha-opus-4\.5 +alpha \(simulated\) +claude-opus-4-5-20251101 .* 5 +25\n/);
-    expect(await runJson("models")).toHaveLength(6);
+    expect(stdout).toMatch(/gamma-embedding-3-small +gamma \(simulated\) .* 8192 +- +text +embedding +0\.02 +-\n/);
+    expect(await runJson("models")).toHaveLength(8);
   });
 });
 

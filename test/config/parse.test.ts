@@ -24,7 +24,7 @@ function errorOf(text: string, env: Environment = {}): string {
 describe("a configuration without a file", () => {
   const config = parseConfig({ file: undefined, text: "", env: {} });
 
-  it("listens on loopback only and simulates both providers", () => {
+  it("listens on loopback only and simulates all providers", () => {
     expect(config.http.listen).toEqual({ host: "127.0.0.1", port: 8080 });
     expect(config.grpc).toEqual({
       listen: { host: "127.0.0.1", port: 50051 },
@@ -36,10 +36,11 @@ describe("a configuration without a file", () => {
     expect(config.providers).toEqual([
       { name: "alpha", dialect: "anthropic", simulated: true },
       { name: "beta", dialect: "gemini", simulated: true },
+      { name: "gamma", dialect: "openai", simulated: true },
     ]);
   });
 
-  it("has the six built-in models", () => {
+  it("has the eight built-in models", () => {
     expect(config.models.map(({ id }) => id)).toEqual([
       "alpha-opus-4.5",
       "alpha-sonnet-4.5",
@@ -47,6 +48,8 @@ describe("a configuration without a file", () => {
       "beta-3-pro-preview",
       "beta-3-flash",
       "beta-3-pro-image-preview",
+      "beta-embedding-001",
+      "gamma-embedding-3-small",
     ]);
     const image = config.models.find(({ id }) => id === "beta-3-pro-image-preview");
     expect(image).toMatchObject({
@@ -64,7 +67,7 @@ describe("a configuration without a file", () => {
     for (const model of config.models) {
       const capabilities: Capabilities = model.capabilities;
       expect(Object.values(capabilities)).not.toContain(undefined);
-      expect(Object.keys(capabilities)).toHaveLength(24);
+      expect(Object.keys(capabilities)).toHaveLength(25);
     }
   });
 
@@ -93,8 +96,9 @@ describe("environment variables", () => {
     expect(mixed.providers).toMatchObject([
       { name: "alpha", simulated: false },
       { name: "beta", simulated: true },
+      { name: "gamma", simulated: true },
     ]);
-    expect(mixed.models).toHaveLength(6);
+    expect(mixed.models).toHaveLength(8);
   });
 
   it("override the listening addresses and the data directory of a file", () => {
@@ -374,6 +378,54 @@ describe("models", () => {
     expect(errorOf(`providers: { ${local} }\nmodels: { beta-3-flash: { provider: local } }`)).toContain(
       "models.beta-3-flash.upstream_model: is required with another provider",
     );
+  });
+});
+
+describe("models of embeddings", () => {
+  const providers = `providers: { local: { dialect: openai, base_url: 'https://a.example/v1' }, words: { dialect: anthropic, api_keys: [${KEY}] } }`;
+  const model = (entry: string, provider = "local"): string =>
+    `${providers}\nmodels: { m: { provider: ${provider}, upstream_model: e, modalities: { input: [text], output: [embedding] }, ${entry} } }`;
+
+  it("have no output tokens and no capabilities of completions", () => {
+    expect(parse(model("price: { input: 0.02 }")).models.at(-1)).toMatchObject({
+      maxOutputTokens: 0,
+      defaultMaxTokens: 0,
+      price: { input: 20_000, output: 0 },
+      capabilities: {
+        embeddingDimensions: true,
+        tools: false,
+        sampling: false,
+        reasoning: "none",
+        reasoningEfforts: [],
+      },
+    });
+    const fixed = parse(model("capabilities: { embedding_dimensions: false }")).models.at(-1);
+    expect(fixed?.capabilities.embeddingDimensions).toBe(false);
+  });
+
+  it.each([
+    [model("", "words"), "models.m.modalities.output: the dialect anthropic has no embeddings"],
+    [model("max_output_tokens: 9"), "models.m.max_output_tokens: is not for models that make embeddings"],
+    [model("default_max_tokens: 9"), "models.m.default_max_tokens: is not for models that make embeddings"],
+    [model("capabilities: { tools: true }"), "models.m.capabilities.tools: is not for models that make embeddings"],
+    [
+      model("").replace("[embedding]", "[text, embedding]"),
+      "models.m.modalities.output: embedding must be the only entry",
+    ],
+    [model("").replace("[text]", "[text, image]"), "models.m.modalities.input: must be [text] for embeddings"],
+    [
+      "models: { beta-3-flash: { capabilities: { embedding_dimensions: true } } }",
+      "is only for models with modalities.output: [embedding]",
+    ],
+  ])("are refused: %#", (text, problem) => {
+    expect(errorOf(text)).toContain(problem);
+  });
+
+  it("that are built in are left out at a provider without embeddings", () => {
+    const { models } =
+      parse(`providers: { gamma: { dialect: anthropic, api_keys: [${KEY}] }, local: { dialect: openai } }
+models: { tiny: { provider: local, upstream_model: t } }`);
+    expect(models.map(({ id }) => id)).toEqual(["tiny"]);
   });
 });
 

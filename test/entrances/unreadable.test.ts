@@ -24,6 +24,7 @@ beforeEach(async () => {
   const calls = new Calls(systemClock);
   const services: EdgeServices = {
     completions: { create: asked, stream: asked, count: asked },
+    embedder: { create: asked },
     models: { list: asked, get: asked },
     authenticate: async () => somebody,
     requireRequestRate: () => undefined,

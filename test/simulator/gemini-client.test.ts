@@ -149,7 +149,12 @@ describe("the official Gemini client", () => {
     const client = await openClient();
     const names: (string | undefined)[] = [];
     for await (const model of await client.models.list({ config: { queryBase: true } })) names.push(model.name);
-    expect(names).toEqual(["models/gemini-3-pro-preview", `models/${MODEL}`, `models/${IMAGE_MODEL}`]);
+    expect(names).toEqual([
+      "models/gemini-3-pro-preview",
+      `models/${MODEL}`,
+      `models/${IMAGE_MODEL}`,
+      "models/gemini-embedding-001",
+    ]);
     expect(await client.models.get({ model: MODEL })).toMatchObject({ name: `models/${MODEL}` });
   });
 
@@ -170,5 +175,52 @@ describe("the official Gemini client", () => {
     const client = await openClient();
     const request = { model: MODEL, contents: "Hello", config: { temperature: 3 } };
     await expect(client.models.generateContent(request)).rejects.toThrow(/temperature must be in the range/u);
+  });
+});
+
+describe("the official Gemini client, for embeddings", () => {
+  const EMBEDDING_MODEL = "gemini-embedding-001";
+
+  it("gets a vector for each content, of the requested length", async () => {
+    const client = await openClient();
+    const { embeddings } = await client.models.embedContent({
+      model: EMBEDDING_MODEL,
+      contents: ["the cat sat", "a dog ran"],
+      config: { taskType: "RETRIEVAL_DOCUMENT", outputDimensionality: 768 },
+    });
+    expect(embeddings?.map(({ values }) => values?.length)).toEqual([768, 768]);
+    const whole = await client.models.embedContent({ model: EMBEDDING_MODEL, contents: "the cat sat" });
+    expect(whole.embeddings?.map(({ values }) => values?.length)).toEqual([3072]);
+  });
+
+  it("gets one vector from embedContent, the same as in a batch", async () => {
+    const { url } = await openSimulator({});
+    const post = async (method: string, body: object): Promise<unknown> => {
+      const headers = { "content-type": "application/json", "x-goog-api-key": "any" };
+      const init = { method: "POST", headers, body: JSON.stringify(body) };
+      return (await fetch(`${url}/v1beta/models/${EMBEDDING_MODEL}:${method}`, init)).json();
+    };
+    const content = { parts: [{ text: "the cat sat" }] };
+    const one = (await post("embedContent", { content })) as { embedding: { values: number[] } };
+    const batch = (await post("batchEmbedContents", {
+      requests: [{ model: `models/${EMBEDDING_MODEL}`, content }],
+    })) as object;
+    expect(batch).toEqual({ embeddings: [one.embedding] });
+  });
+
+  it.each<[string, { contents?: string[]; model?: string }, number]>([
+    ["more than 100 contents", { contents: Array<string>(101).fill("a") }, 400],
+    ["an empty content", { contents: [""] }, 400],
+    ["a model of completions", { model: MODEL }, 404],
+  ])("is refused with %s", async (_, more, status) => {
+    const client = await openClient();
+    const asked = client.models.embedContent({ model: EMBEDDING_MODEL, contents: "a", ...more });
+    await expect(asked).rejects.toMatchObject({ status });
+  });
+
+  it("is refused when it asks an embedding model for an answer", async () => {
+    const client = await openClient();
+    const asked = client.models.generateContent({ model: EMBEDDING_MODEL, contents: "Hi" });
+    await expect(asked).rejects.toMatchObject({ status: 404 });
   });
 });

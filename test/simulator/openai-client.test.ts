@@ -149,3 +149,59 @@ describe("the official OpenAI client", () => {
     expect(failure).toMatchObject({ status: 400, code: "unknown_parameter", param: "colour" });
   });
 });
+
+describe("the official OpenAI client, for embeddings", () => {
+  const EMBEDDING_MODEL = "text-embedding-3-small";
+
+  it("gets a vector of length 1 for each input, in order, with usage", async () => {
+    const client = await openClient();
+    const { data, model, usage } = await client.embeddings.create({
+      model: EMBEDDING_MODEL,
+      input: ["the cat sat", "a dog ran"],
+    });
+    expect(data.map(({ index, embedding }) => [index, embedding.length])).toEqual([
+      [0, 1536],
+      [1, 1536],
+    ]);
+    for (const { embedding } of data) expect(Math.hypot(...embedding)).toBeCloseTo(1, 4);
+    expect({ model, usage }).toEqual({ model: EMBEDDING_MODEL, usage: { prompt_tokens: 6, total_tokens: 6 } });
+  });
+
+  it("gets the same vector as numbers and as base64, and similar ones for similar texts", async () => {
+    const client = await openClient();
+    const of = async (input: string, more: object = {}): Promise<readonly number[]> =>
+      (await client.embeddings.create({ model: EMBEDDING_MODEL, input, dimensions: 256, ...more })).data[0]!.embedding;
+    const cat = await of("the black cat");
+    expect(await of("the black cat", { encoding_format: "float" })).toEqual(cat);
+    const product = (other: readonly number[]): number => cat.reduce((sum, value, at) => sum + value * other[at]!, 0);
+    expect(product(await of("the white cat"))).toBeGreaterThan(product(await of("quarterly figures")) + 0.2);
+  });
+
+  it.each<[string, object, number]>([
+    ["an empty input", { input: ["a", ""] }, 400],
+    ["too many inputs", { input: Array<string>(2049).fill("a") }, 400],
+    ["more dimensions than the model has", { dimensions: 2000 }, 400],
+    ["a longer input than the model reads", { input: "word ".repeat(10_000) }, 400],
+    ["a chat model", { model: MODEL }, 403],
+    ["an unknown field", { task: "query" }, 400],
+  ])("is refused with %s", async (_, more, status) => {
+    const client = await openClient();
+    await expect(client.embeddings.create({ model: EMBEDDING_MODEL, input: "a", ...more })).rejects.toMatchObject({
+      status,
+    });
+  });
+
+  it("meets the faults of completions", async () => {
+    const client = await openClient({ faults: [{ fault: "status=429; retry-after=2", model: EMBEDDING_MODEL }] });
+    await expect(client.embeddings.create({ model: EMBEDDING_MODEL, input: "a" })).rejects.toMatchObject({
+      status: 429,
+    });
+  });
+
+  it("is refused when it asks an embedding model for a completion", async () => {
+    const client = await openClient();
+    await expect(client.chat.completions.create({ ...ask("Hi"), model: EMBEDDING_MODEL })).rejects.toMatchObject({
+      status: 404,
+    });
+  });
+});

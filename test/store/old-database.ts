@@ -49,12 +49,20 @@ export async function migrateOldEntries(
   }
 }
 
-/** Makes a database of the first schema version with one key, and returns this version's reading of it. */
-export async function migrateOldKey(location: DatabaseLocation): Promise<KeyRecord | undefined> {
+/**
+ * Makes a database of the first schema version with one key, and returns this version's reading of it. `capabilities`: as the
+ * first version wrote them.
+ */
+export async function migrateOldKey(
+  location: DatabaseLocation,
+  capabilities = OLD_KEY.capabilities,
+): Promise<KeyRecord | undefined> {
   const old = await connect(location);
   await migrate(old, () => connectUnlimited(location), MIGRATIONS.slice(0, 1));
   await sql`insert into api_keys (id, account_id, name, hash, display, models, capabilities, created_at_ms)
-    values ('key_old', 'acct_default', 'old', 'h', 'sk_parley_ab…wxyz', '["m"]', '["chat"]', 1)`.execute(old.query);
+    values ('key_old', 'acct_default', 'old', 'h', 'sk_parley_ab…wxyz', '["m"]', ${JSON.stringify(capabilities)}, 1)`.execute(
+    old.query,
+  );
   await old.close();
   const store = await openStore(location);
   try {

@@ -11,6 +11,7 @@ import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { createKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { connect, connectUnlimited } from "../../src/store/database.ts";
+import { CAPABILITIES } from "../../src/access/principal.ts";
 import { migrate } from "../../src/store/migrate.ts";
 import { type Migration, MIGRATIONS } from "../../src/store/migrations.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
@@ -104,6 +105,17 @@ describe("the database", () => {
   it("of an older version keeps its rows", async () => {
     expect(await migrateOldKey({ dataDir, databaseUrl: undefined })).toEqual(OLD_KEY);
   });
+
+  it.each([
+    [["chat", "images"], CAPABILITIES],
+    [["images", "chat"], CAPABILITIES],
+    [["images"], ["images"]],
+  ] as const)(
+    "gives a key with the capabilities %j those of %j: embeddings with all earlier ones",
+    async (old, now) => {
+      expect(await migrateOldKey({ dataDir, databaseUrl: undefined }, old)).toMatchObject({ capabilities: now });
+    },
+  );
 
   it("from before the usage sums gets the sums of all its entries", async () => {
     const entries = [entry({ costMicroUsd: 99 }), entry(), entry({ servedModel: undefined, requestedModel: "n" })];

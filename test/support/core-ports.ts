@@ -12,7 +12,7 @@ export const somebody: KeyPrincipal = {
   keyName: "tests",
   accountId: "acct_1",
   models: undefined,
-  capabilities: new Set(["chat", "images"]),
+  capabilities: new Set(["chat", "images", "embeddings"]),
   limits: NO_LIMITS,
   accountLimits: NO_LIMITS,
   expiresAtMs: undefined,

@@ -4,13 +4,17 @@ import {
   type CompletionRequest,
   CompletionRequestSchema,
 } from "../../gen/parley/v1/completion_pb.js";
+import { EmbeddingTask } from "../../gen/parley/v1/embedding_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
+import { OmissionReason } from "../../gen/parley/v1/report_pb.js";
+import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Clock } from "../../src/core/clock.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { Model } from "../../src/core/model.ts";
 import type {
   Answer,
   Capabilities,
+  EmbeddingProvider,
   Emit,
   Provider,
   Translation,
@@ -18,6 +22,8 @@ import type {
   UpstreamModel,
 } from "../../src/core/provider.ts";
 import { startChunk, toPart } from "../../src/core/chunks.ts";
+import { omission } from "../../src/core/provider-options.ts";
+import { bytesOfInputs } from "../../src/core/token-estimate.ts";
 import { foldStream } from "./fold.ts";
 
 const TEXT_START = startChunk({
@@ -35,6 +41,8 @@ export interface Script {
   readonly ending: "end" | "hang" | Failure;
   /** Delay before each batch and before the end. */
   readonly pauseMs?: number;
+  /** Token count of embeddings, whose vectors are `[1, 2]`. */
+  readonly usage?: Usage;
 }
 
 /** One recorded call. */
@@ -120,6 +128,21 @@ export class ScriptedProvider implements Provider {
     }
   }
 
+  readonly embeddings: EmbeddingProvider = {
+    translate: ({ inputs, task }, { name }) => {
+      const translation = this.#translations[name];
+      if (translation instanceof Failure) throw translation;
+      const omitted = task === EmbeddingTask.UNSPECIFIED ? [] : [omission("task", OmissionReason.UNSUPPORTED)];
+      const sent = { ...PLAINLY_SENT, textBytes: bytesOfInputs(inputs), maxTokens: 0 };
+      return { ...NOTHING_LOST, omitted, sent, ...translation };
+    },
+    create: async (call, inputs) => {
+      await this.stream(call, () => undefined);
+      const { usage } = this.calls.at(-1)!.script;
+      return { vectors: Array.from({ length: inputs }, () => [1, 2]), usage };
+    },
+  };
+
   async close(): Promise<void> {}
 
   #begin({ model: { name: model }, signal, keyFamilyId }: UpstreamCall): ScriptedCall {
@@ -204,6 +227,7 @@ export const ABLE: Capabilities = {
   midConversationSystem: true,
   imageUrls: true,
   imageOptions: true,
+  embeddingDimensions: true,
   maxTokensField: "max_tokens",
   contentParts: true,
   streamUsage: true,

@@ -95,7 +95,7 @@ function identify(
   path: string,
   body: Record<string, unknown>,
 ): { model: string; dialect: UpstreamDialect; streamed: boolean } {
-  const gemini = /^\/v1beta\/models\/([^/:]+):(stream)?generateContent/i.exec(path);
+  const gemini = /^\/v1beta\/models\/([^/:]+):(?:(stream)?generateContent|batchEmbedContents)/i.exec(path);
   if (gemini !== null)
     return { model: decodeURIComponent(gemini[1]!), dialect: geminiWire, streamed: gemini[2] !== undefined };
   const dialect = path === "/v1/messages" ? anthropicWire : openAiWire;

@@ -9,6 +9,7 @@ import { Fold } from "../components/fold.tsx";
 export const CAPABILITY_NAMES: readonly (readonly [capability: KeyCapability, name: string])[] = [
   [KeyCapability.CHAT, "Chat"],
   [KeyCapability.IMAGES, "Image generation"],
+  [KeyCapability.EMBEDDINGS, "Embeddings"],
 ];
 
 interface PermissionsProps {

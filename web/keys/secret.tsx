@@ -4,6 +4,7 @@ import type { Key } from "../../gen/parley/console/v1/key_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { modelsQuery } from "../api/models.ts";
 import { makes } from "../models/abilities.ts";
+import { mayUse } from "../playground/setup.ts";
 import { Button } from "../components/button.tsx";
 import { CopyButton } from "../components/copy-button.tsx";
 import { TabList } from "../components/tab-list.tsx";
@@ -20,7 +21,8 @@ interface SecretOnceProps {
 /** Shows the secret of a key, which the server returns only once, and code examples. */
 export function SecretOnce({ open, title, made: { key, secret }, onDone }: SecretOnceProps) {
   const { data: models = [] } = useQuery(modelsQuery);
-  const model = key.models?.ids[0] ?? models.find((each) => !makes(each, Modality.IMAGE))?.id ?? models[0]?.id;
+  const usable = models.filter((each) => makes(each, Modality.TEXT) && mayUse(key, each.id));
+  const model = (usable.find((each) => !makes(each, Modality.IMAGE)) ?? usable[0])?.id;
   return (
     <Dialog
       open={open}

@@ -14,6 +14,7 @@ function reads({ inputModalities }: Model, modality: Modality): boolean {
 export const ABILITIES: readonly (readonly [name: string, has: (model: Model) => boolean])[] = [
   ["Image output", (model) => makes(model, Modality.IMAGE)],
   ["Audio output", (model) => makes(model, Modality.AUDIO)],
+  ["Embeddings", (model) => makes(model, Modality.EMBEDDING)],
   ["Vision", (model) => reads(model, Modality.IMAGE)],
   ["Audio", (model) => reads(model, Modality.AUDIO)],
   ["Tool calling", ({ capabilities }) => capabilities?.tools === true],

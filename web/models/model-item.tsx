@@ -14,6 +14,7 @@ import { StageBadge } from "./stage-badge.tsx";
 export function ModelItem({ model }: { readonly model: Model }) {
   const { id, description, provider, price, attempts, failures, firstContent } = model;
   const abilities = ABILITIES.filter(([, has]) => has(model)).map(([name]) => name);
+  const isEmbedding = makes(model, Modality.EMBEDDING);
   const query = `?model=${encodeURIComponent(id)}`;
   return (
     <li className="flex flex-col rounded-xl border border-line bg-surface p-5">
@@ -33,7 +34,7 @@ export function ModelItem({ model }: { readonly model: Model }) {
       <p className="mt-3 text-sm">{abilities.join(" · ") || "Text only"}</p>
       <dl className="mt-4 grid grid-cols-2 gap-x-6 gap-y-3 text-sm sm:grid-cols-3">
         <Fact name="Context">{formatShort(model.contextWindow)} tokens</Fact>
-        <Fact name="Max output">{formatShort(model.maxOutputTokens)} tokens</Fact>
+        {!isEmbedding && <Fact name="Max output">{formatShort(model.maxOutputTokens)} tokens</Fact>}
         <Fact name="Price per 1M tokens">
           {price === undefined ? "Not configured" : <Price price={price} model={model} />}
         </Fact>
@@ -41,9 +42,11 @@ export function ModelItem({ model }: { readonly model: Model }) {
         <Fact name="Error rate">{formatShare(failures, attempts)}</Fact>
       </dl>
       <p className="mt-auto flex flex-wrap gap-x-5 gap-y-2 pt-4 text-sm">
-        <TextLink to={`/playground${query}`} label={`Try it: ${id}`}>
-          Try it
-        </TextLink>
+        {!isEmbedding && (
+          <TextLink to={`/playground${query}`} label={`Try it: ${id}`}>
+            Try it
+          </TextLink>
+        )}
         <TextLink to={`/requests${query}`} label={`Requests for ${id}`}>
           Requests
         </TextLink>
@@ -65,7 +68,7 @@ function Price({ price, model }: { readonly price: ModelPrice; readonly model: M
   const lines = [
     `${formatMicroUsd(input)} input`,
     ...(cachedInput === input ? [] : [`${formatMicroUsd(cachedInput)} cached input`]),
-    `${formatMicroUsd(output)} output`,
+    ...(makes(model, Modality.EMBEDDING) ? [] : [`${formatMicroUsd(output)} output`]),
     ...(makes(model, Modality.IMAGE) ? [`${formatMicroUsd(imageOutput)} image output`] : []),
   ];
   return lines.map((line) => (

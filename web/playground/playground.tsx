@@ -48,7 +48,8 @@ function Content() {
       </Empty>
     );
   }
-  return <Workbench keys={[first, ...others]} models={settings.data.models} />;
+  const models = settings.data.models.filter(({ embeddings }) => !embeddings);
+  return <Workbench keys={[first, ...others]} models={models} />;
 }
 
 interface WorkbenchProps {

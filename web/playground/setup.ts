@@ -38,7 +38,8 @@ export function resolveSetup({ keys, models, draft }: SetupOptions): Setup {
   return { key, usable, model, notice };
 }
 
-function mayUse({ models }: Key, id: string): boolean {
+/** Whether the key may use the model. */
+export function mayUse({ models }: Key, id: string): boolean {
   return models?.all === true || models?.ids.includes(id) === true;
 }
 

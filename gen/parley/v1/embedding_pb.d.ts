@@ -27,35 +27,35 @@ export declare type EmbeddingRequest = Message<"parley.v1.EmbeddingRequest"> & {
   model: string;
 
   /**
-   * Required, 1 to 2,048, none empty. The texts. INVALID_ARGUMENT for more than the provider takes.
+   * Required, 1 to 2,048, none empty. The texts. INVALID_ARGUMENT for more than the provider takes: 100 for the dialect `gemini`.
    *
    * @generated from field: repeated string inputs = 2;
    */
   inputs: string[];
 
   /**
-   * The length of the vectors; at least 1. Absent: the model's own.
+   * The length of the vectors; at least 1. Absent: the model's own. Omitted for a model without `embedding_dimensions`.
    *
    * @generated from field: optional int32 dimensions = 3;
    */
   dimensions?: number | undefined;
 
   /**
-   * What the vectors are for. Some models make other vectors for questions than for documents.
+   * What the vectors are for. Some models make other vectors for questions than for documents. Omitted for the dialect `openai`.
    *
    * @generated from field: parley.v1.EmbeddingTask task = 4;
    */
   task: EmbeddingTask;
 
   /**
-   * The caller's own ID of its end user.
+   * The caller's own ID of its end user. Omitted for the dialect `gemini`.
    *
    * @generated from field: optional string end_user_id = 5;
    */
   endUserId?: string | undefined;
 
   /**
-   * Refuse, with INVALID_ARGUMENT naming the field, what would otherwise be omitted.
+   * Refuse, with INVALID_ARGUMENT naming the field, what would otherwise be omitted and listed in `Report.omitted`.
    *
    * @generated from field: bool strict = 6;
    */
@@ -75,7 +75,7 @@ export declare const EmbeddingRequestSchema: GenMessage<EmbeddingRequest>;
  */
 export declare type Embeddings = Message<"parley.v1.Embeddings"> & {
   /**
-   * The call's ID in the ledger. Opaque.
+   * The call's ID in the ledger: `embd-` and 24 letters or digits.
    *
    * @generated from field: string id = 1;
    */
@@ -96,14 +96,15 @@ export declare type Embeddings = Message<"parley.v1.Embeddings"> & {
   embeddings: Embedding[];
 
   /**
-   * What the provider counted. Absent when it said nothing.
+   * What the provider counted: only tokens of the input. Absent when it said nothing, as the dialect `gemini` does; the ledger then has
+   * an estimate.
    *
    * @generated from field: parley.v1.Usage usage = 4;
    */
   usage?: Usage | undefined;
 
   /**
-   * Attempts and cost.
+   * Attempts, cost, and the fields that were omitted.
    *
    * @generated from field: parley.v1.Report report = 5;
    */
@@ -192,7 +193,13 @@ export declare const EmbeddingTaskSchema: GenEnum<EmbeddingTask>;
 
 /**
  * Makes embeddings: vectors whose distance says how alike texts are. Authentication, deadlines, errors, metadata and retries are those of
- * CompletionService. The key needs KEY_CAPABILITY_EMBEDDINGS.
+ * CompletionService. The key needs KEY_CAPABILITY_EMBEDDINGS. There are no fallback models: vectors of different models cannot be
+ * compared.
+ *
+ * Message size: a request has at most 32 MiB. A response has 4 bytes for each component: 1,000 vectors of 1,536 components are 6 MB, more
+ * than the 4 MiB that most gRPC clients receive at most. The client then refuses a response that was made and charged: send fewer inputs,
+ * ask for fewer `dimensions`, or raise the client's limit. The gateway does not know that limit, and has none below its own
+ * `grpc.max_send_mib`.
  *
  * @generated from service parley.v1.EmbeddingService
  */

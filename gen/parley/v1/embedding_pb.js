@@ -49,7 +49,13 @@ export const EmbeddingTask = /*@__PURE__*/
 
 /**
  * Makes embeddings: vectors whose distance says how alike texts are. Authentication, deadlines, errors, metadata and retries are those of
- * CompletionService. The key needs KEY_CAPABILITY_EMBEDDINGS.
+ * CompletionService. The key needs KEY_CAPABILITY_EMBEDDINGS. There are no fallback models: vectors of different models cannot be
+ * compared.
+ *
+ * Message size: a request has at most 32 MiB. A response has 4 bytes for each component: 1,000 vectors of 1,536 components are 6 MB, more
+ * than the 4 MiB that most gRPC clients receive at most. The client then refuses a response that was made and charged: send fewer inputs,
+ * ask for fewer `dimensions`, or raise the client's limit. The gateway does not know that limit, and has none below its own
+ * `grpc.max_send_mib`.
  *
  * @generated from service parley.v1.EmbeddingService
  */

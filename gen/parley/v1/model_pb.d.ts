@@ -95,13 +95,13 @@ export declare type GetModelRequest = Message<"parley.v1.GetModelRequest"> & {
 export declare const GetModelRequestSchema: GenMessage<GetModelRequest>;
 
 /**
- * A model that can be asked for completions.
+ * A model that can be asked for completions or, with MODALITY_EMBEDDING among its output modalities, for embeddings.
  *
  * @generated from message parley.v1.Model
  */
 export declare type Model = Message<"parley.v1.Model"> & {
   /**
-   * What to write into `CompletionRequest.model`.
+   * What to write into `CompletionRequest.model` or `EmbeddingRequest.model`.
    *
    * @generated from field: string id = 1;
    */
@@ -150,14 +150,16 @@ export declare type Model = Message<"parley.v1.Model"> & {
   shutdownTime?: Timestamp | undefined;
 
   /**
-   * The most tokens that request and answer may have together. Absent when the configuration does not say it.
+   * The most tokens that request and answer, or one input of embeddings, may have together. Absent when the configuration does not say
+   * it.
    *
    * @generated from field: optional int32 context_window = 8;
    */
   contextWindow?: number | undefined;
 
   /**
-   * The upper bound of `CompletionRequest.max_output_tokens`. Absent when the configuration does not say it.
+   * The upper bound of `CompletionRequest.max_output_tokens`. Absent when the configuration does not say it, and for models that make
+   * embeddings.
    *
    * @generated from field: optional int32 max_output_tokens = 9;
    */

@@ -159,7 +159,9 @@ function checkLifetime(lifetimeMs: number): number {
 const CAPABILITIES: Readonly<Record<Capability, KeyCapability>> = {
   chat: KeyCapability.CHAT,
   images: KeyCapability.IMAGES,
+  embeddings: KeyCapability.EMBEDDINGS,
 };
+const CAPABILITY_NAMES = Object.values(CAPABILITIES).map((one) => `KEY_CAPABILITY_${KeyCapability[one]}`);
 
 const PROVIDER_OPTIONS: Readonly<Record<ProviderOption, OptionMessage>> = {
   service_tier: OptionMessage.SERVICE_TIER,
@@ -229,7 +231,7 @@ function fromModelSelection({ all, ids }: ModelSelection, known: ReadonlySet<str
 function fromCapabilitySelection({ capabilities }: CapabilitySelection): Capability[] {
   return capabilities.map((asked) => {
     const found = Object.entries(CAPABILITIES).find(([, message]) => message === asked);
-    if (found === undefined) throw invalidField("capabilities", "must be KEY_CAPABILITY_CHAT or KEY_CAPABILITY_IMAGES");
+    if (found === undefined) throw invalidField("capabilities", `must be of ${CAPABILITY_NAMES.join(", ")}`);
     return found[0] as Capability;
   });
 }

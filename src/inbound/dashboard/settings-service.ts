@@ -32,7 +32,11 @@ export function createSettingsService(ports: SettingsServicePorts): ServiceImpl<
   return {
     get: () => ({
       signUpMode: SIGN_UP_MODES[access.signUp],
-      models: models().map((model) => ({ id: model.id, images: makes(model, Modality.IMAGE) })),
+      models: models().map((model) => ({
+        id: model.id,
+        images: makes(model, Modality.IMAGE),
+        embeddings: makes(model, Modality.EMBEDDING),
+      })),
       version,
       accountLimits: toLimitsMessage(accountLimits),
     }),

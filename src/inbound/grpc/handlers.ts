@@ -1,11 +1,17 @@
-import type { Message } from "@bufbuild/protobuf";
+import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { Metadata, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream } from "@grpc/grpc-js";
 import {
   type CompletionChunk,
   type CompletionRequest,
+  CompletionRequestSchema,
   CompletionSchema,
   type TokenCount,
 } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type EmbeddingRequest,
+  EmbeddingRequestSchema,
+  EmbeddingsSchema,
+} from "../../../gen/parley/v1/embedding_pb.js";
 import type { GetCurrentKeyRequest, Key } from "../../../gen/parley/v1/key_pb.js";
 import type { GetModelRequest, ListModelsRequest, ListModelsResponse, Model } from "../../../gen/parley/v1/model_pb.js";
 import type { Call } from "../../core/call.ts";
@@ -13,7 +19,7 @@ import { Failure } from "../../core/failure.ts";
 import { HOPS_HEADER, readHops } from "../../core/hops.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
 import type { Principal } from "../../core/principal.ts";
-import { newCompletionId, type OpenCall, requestIdFrom } from "../calls.ts";
+import { newCompletionId, newEmbeddingId, type OpenCall, requestIdFrom } from "../calls.ts";
 import { toKey } from "../current-key.ts";
 import { drained } from "../drain.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart, toLimitHeaders } from "../headers.ts";
@@ -27,9 +33,10 @@ import { encode, type Encoded } from "./definition.ts";
 import { type CallFacts, toCompletionError, toServiceError } from "./status.ts";
 
 type AnyCall = ServerUnaryCall<Encoded<Message>, Message> | ServerWritableStream<Encoded<Message>, Message>;
-type CompletionCall =
-  | ServerUnaryCall<Encoded<CompletionRequest>, Buffer | TokenCount>
-  | ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>;
+/** A call of completions or embeddings. */
+type MeteredCall<R extends Message> =
+  | ServerUnaryCall<Encoded<R>, Buffer | TokenCount>
+  | ServerWritableStream<Encoded<R>, CompletionChunk>;
 
 /** `getPeer` of grpc-js for a closed connection or stream. */
 const PEER_GONE = "unknown";
@@ -63,10 +70,8 @@ export function completionHandlers(services: EdgeServices): {
     create: (call, reply) =>
       void complete(services, call, {
         async run(request, principal, opened) {
-          const completion = await services.completions.create(
-            request,
-            completionCall(request, call, { opened, principal }),
-          );
+          const asked = meteredCall(request, CompletionRequestSchema, { call, opened, principal });
+          const completion = await services.completions.create(request, asked);
           const bytes = encode(CompletionSchema, completion);
           requireResponseSize(bytes.length, request.maxResponseBytes ?? MAX_RESPONSE_BYTES);
           const elapsedMs = services.clock.monotonic() - opened.arrivedMs;
@@ -89,10 +94,34 @@ export function completionHandlers(services: EdgeServices): {
     count: (call, reply) =>
       void complete(services, call, {
         async run(request, principal, opened) {
-          const count = await services.completions.count(request, completionCall(request, call, { opened, principal }));
+          const asked = meteredCall(request, CompletionRequestSchema, { call, opened, principal });
+          const count = await services.completions.count(request, asked);
           call.sendMetadata(toMetadata(opened, []));
           opened.answered();
           reply(null, count);
+        },
+        fail: (error) => reply(error),
+      }),
+  };
+}
+
+/** Handlers of `EmbeddingService`. */
+export function embeddingHandlers(services: EdgeServices): {
+  /** Replies with encoded `Embeddings`. */
+  create(call: ServerUnaryCall<Encoded<EmbeddingRequest>, Buffer>, reply: sendUnaryData<Buffer>): void;
+} {
+  return {
+    create: (call, reply) =>
+      void complete(services, call, {
+        async run(request, principal, opened) {
+          const { model } = request;
+          const asked = meteredCall(request, EmbeddingRequestSchema, { call, opened, principal });
+          const embeddings = await services.embedder.create(request, { ...asked, completionId: newEmbeddingId() });
+          const bytes = encode(EmbeddingsSchema, embeddings);
+          const elapsedMs = services.clock.monotonic() - opened.arrivedMs;
+          call.sendMetadata(toMetadata(opened, routingOfCompletion(embeddings, model, elapsedMs)));
+          opened.answered();
+          reply(null, bytes);
         },
         fail: (error) => reply(error),
       }),
@@ -137,7 +166,7 @@ export function keyHandlers(services: EdgeServices): {
   };
 }
 
-/** Runs a call other than a completion. */
+/** Runs a call without a provider. */
 async function answer<I extends Message, O extends Message>(
   services: EdgeServices,
   { call, reply }: { call: ServerUnaryCall<Encoded<I>, O>; reply: sendUnaryData<O> },
@@ -162,16 +191,20 @@ async function answer<I extends Message, O extends Message>(
   }
 }
 
-interface Completing {
-  readonly run: (request: CompletionRequest, principal: Principal, opened: Opened) => Promise<void>;
+interface Completing<R> {
+  readonly run: (request: R, principal: Principal, opened: Opened) => Promise<void>;
   readonly fail: (error: ReturnType<typeof toServiceError>) => void;
 }
 
-/** Runs a completion. */
-async function complete(services: EdgeServices, call: CompletionCall, { run, fail }: Completing): Promise<void> {
+/** Runs a call of completions or embeddings. */
+async function complete<R extends Message>(
+  services: EdgeServices,
+  call: MeteredCall<R>,
+  { run, fail }: Completing<R>,
+): Promise<void> {
   const opened = openCall(services, call);
   const { requestId, open } = opened;
-  await serveCompletion<CompletionRequest>(services, {
+  await serveCompletion<R>(services, {
     entrance: "grpc",
     requestId,
     target: call.getPath(),
@@ -195,7 +228,8 @@ async function writeStream(
   call: ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>,
   { request, principal, opened }: { request: CompletionRequest; principal: Principal; opened: Opened },
 ): Promise<void> {
-  await completions.stream(request, completionCall(request, call, { opened, principal }), (batch) => {
+  const asked = meteredCall(request, CompletionRequestSchema, { call, opened, principal });
+  await completions.stream(request, asked, (batch) => {
     let hasRoom = true;
     for (const chunk of splitImages(batch)) {
       if (chunk.event.case === "start") {
@@ -275,14 +309,14 @@ function sizeOfChunk({ event }: CompletionChunk): number {
   return typeof content?.value === "string" ? content.value.length : 0;
 }
 
-/** The facts of a completion's call, with the request fields that this version does not know. */
-function completionCall(
-  request: CompletionRequest,
-  { metadata }: CompletionCall,
-  { opened, principal }: { readonly opened: Opened; readonly principal: Principal },
+/** The facts of a call of completions or embeddings, with the request fields that this version does not know. */
+function meteredCall(
+  request: Message,
+  desc: DescMessage,
+  { call, opened, principal }: { readonly call: AnyCall; readonly opened: Opened; readonly principal: Principal },
 ): Call {
-  const forwarded = readUnrecognized(firstText(metadata, UNRECOGNIZED_HEADER));
-  return { ...toCall(opened, principal), unrecognized: [...new Set([...forwarded, ...unknownFields(request)])] };
+  const forwarded = readUnrecognized(firstText(call.metadata, UNRECOGNIZED_HEADER));
+  return { ...toCall(opened, principal), unrecognized: [...new Set([...forwarded, ...unknownFields(request, desc)])] };
 }
 
 function toCall(opened: Opened, principal: Principal): Call {

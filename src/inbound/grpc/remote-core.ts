@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { CompletionService } from "../../../gen/parley/v1/completion_pb.js";
+import { EmbeddingService } from "../../../gen/parley/v1/embedding_pb.js";
 import { GetCurrentKeyRequestSchema, type Key, KeyService } from "../../../gen/parley/v1/key_pb.js";
 import {
   GetModelRequestSchema,
@@ -10,6 +11,7 @@ import {
 import type { Call, Caller } from "../../core/call.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Completions } from "../../core/completions.ts";
+import type { Embedder } from "../../core/embeddings.ts";
 import type { Failure } from "../../core/failure.ts";
 import type { Models } from "../../core/models.ts";
 import type { Principal } from "../../core/principal.ts";
@@ -42,6 +44,7 @@ export interface RemoteCoreOptions {
 /** A core in another process, called over gRPC, with the behaviour and failures of a local core. */
 export interface RemoteCore {
   readonly completions: Completions;
+  readonly embedder: Embedder;
   readonly models: Models;
   /** Authenticates a key. Throws what the core throws, such as `unauthenticated`. */
   currentKey(key: string): Promise<Key>;
@@ -89,6 +92,9 @@ export function connectCore({ target, waitMs = 5_000, clock, keyOf, limits, lost
         }
       },
       count: (request, call) => calls.unary(CompletionService.method.count, request, factsOf(call)),
+    },
+    embedder: {
+      create: (request, call) => calls.unary(EmbeddingService.method.create, request, factsOf(call)),
     },
     models: {
       async list(caller) {

@@ -11,12 +11,13 @@ import { file_google_rpc_error_details } from "../../../gen/google/rpc/error_det
 import { ServerReflection } from "../../../gen/grpc/reflection/v1/reflection_pb.js";
 import { Health } from "../../../gen/health/v1/health_pb.js";
 import { CompletionService } from "../../../gen/parley/v1/completion_pb.js";
+import { EmbeddingService } from "../../../gen/parley/v1/embedding_pb.js";
 import { KeyService } from "../../../gen/parley/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/v1/model_pb.js";
 import type { EdgeServices } from "../services.ts";
 import { ConnectionGuard, MAX_STREAMS } from "./connection-guard.ts";
 import { serviceDefinition } from "./definition.ts";
-import { completionHandlers, keyHandlers, modelHandlers } from "./handlers.ts";
+import { completionHandlers, embeddingHandlers, keyHandlers, modelHandlers } from "./handlers.ts";
 import { createHealthService } from "./health.ts";
 import { PublicStreams } from "./public-streams.ts";
 import { reflectionHandlers } from "./reflection.ts";
@@ -52,7 +53,10 @@ const MAX_WATCHES = 4_096;
 /** Reflection streams in the process: tools use them by hand. */
 const MAX_REFLECTIONS = 256;
 
-/** Starts the gRPC server: CompletionService, ModelService, KeyService, health and reflection. Rejects when it cannot listen. */
+/**
+ * Starts the gRPC server: CompletionService, EmbeddingService, ModelService, KeyService, health and reflection. Rejects when it
+ * cannot listen.
+ */
 export async function startGrpcServer(
   services: EdgeServices,
   { host, port, maxReceiveBytes, maxSendBytes, maxConnectionAgeMs }: GrpcOptions,
@@ -68,8 +72,8 @@ export async function startGrpcServer(
     // The guard limits age and detects dead connections: the library would end streams that may finish after GOAWAY.
     "grpc.max_connection_idle_ms": 30 * MINUTE_MS,
   });
-  const served = [CompletionService, ModelService, KeyService];
-  const handlers = [completionHandlers(services), modelHandlers(services), keyHandlers(services)];
+  const served = [CompletionService, EmbeddingService, ModelService, KeyService];
+  const handlers = [completionHandlers, embeddingHandlers, modelHandlers, keyHandlers].map((make) => make(services));
   served.forEach((service, index) => {
     server.addService(serviceDefinition(service), handlers[index] as unknown as UntypedServiceImplementation);
   });

@@ -4,11 +4,12 @@ import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { CompletionSchema, CompletionService } from "../../../gen/parley/v1/completion_pb.js";
+import { EmbeddingRequestSchema, EmbeddingService } from "../../../gen/parley/v1/embedding_pb.js";
 import { KeyService } from "../../../gen/parley/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/v1/model_pb.js";
 import type { Call } from "../../core/call.ts";
 import { Failure } from "../../core/failure.ts";
-import { newCompletionId, type OpenCall } from "../calls.ts";
+import { newCompletionId, newEmbeddingId, type OpenCall } from "../calls.ts";
 import { toKey } from "../current-key.ts";
 import { toConnectError } from "../error-details.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../headers.ts";
@@ -39,10 +40,11 @@ interface Admitted {
 /** Context of an admitted request for Connect's handlers. */
 const ADMITTED = createContextKey<Admitted | undefined>(undefined);
 
-/** Path prefix of completions. */
+/** Path prefixes of the services that call providers. */
 const COMPLETIONS = `/${CompletionService.typeName}/`;
+const EMBEDDINGS = `/${EmbeddingService.typeName}/`;
 
-/** Size limit of requests other than completions: they name one model at most. */
+/** Size limit of requests of other services: they name one model at most. */
 const MAX_QUESTION_BYTES = 16 * 1024;
 
 /**
@@ -58,10 +60,12 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
   return async (exchange, principal) => {
     const { request, response, path, requestId, arrivedMs } = exchange;
     const { open, done } = openCall(services.calls, exchange, timeoutMsOf(request));
+    const isEmbedding = path.startsWith(EMBEDDINGS);
+    const isMetered = isEmbedding || path.startsWith(COMPLETIONS);
     const call: Call = {
       principal,
       requestId,
-      completionId: newCompletionId(),
+      completionId: isEmbedding ? newEmbeddingId() : newCompletionId(),
       entrance: "connect",
       signal: open.signal,
       expiresMs: open.expiresMs,
@@ -72,14 +76,13 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       },
     };
     const handler = handlers.get(path)!;
-    const isCompletion = path.startsWith(COMPLETIONS);
     const asked: ConnectExchange = {
       request,
       response,
       path,
       call: open,
       clock: services.clock,
-      maxBodyBytes: isCompletion ? MAX_BODY_BYTES : MAX_QUESTION_BYTES,
+      maxBodyBytes: isMetered ? MAX_BODY_BYTES : MAX_QUESTION_BYTES,
       contextValues: createContextValues().set(ADMITTED, { call, open }),
       headerList: (header) => exchange.headerList(PRIVATE_HEADERS, [...header]),
     };
@@ -88,7 +91,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       if (response.headersSent || failure.code === "cancelled") response.destroy();
       else writeConnectError(exchange, failure);
     };
-    if (isCompletion) {
+    if (isMetered) {
       await serveCompletion<CheckedBody>(services, {
         entrance: "connect",
         requestId,
@@ -111,7 +114,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
 }
 
 /**
- * Answers a call other than a completion. It takes no slot, so its body must be small: many may be on their way. A key with
+ * Answers a call without a provider. It takes no slot, so its body must be small: many may be on their way. A key with
  * an exhausted request rate is refused before the body is read.
  */
 async function answerQuestion(
@@ -133,7 +136,7 @@ export function writeConnectError(exchange: Exchange, failure: Failure): void {
 }
 
 function addRoutes(router: ConnectRouter, services: EdgeServices): void {
-  const { completions, models, clock } = services;
+  const { completions, embedder, models, clock } = services;
   const elapsed = ({ arrivedMs }: Call): number => clock.monotonic() - arrivedMs;
   router.service(CompletionService, {
     create: (request, context) =>
@@ -166,6 +169,16 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
     },
     count: (request, context) =>
       answer(context, ({ call }) => completions.count(request, { ...call, unrecognized: unknownFields(request) })),
+  });
+  router.service(EmbeddingService, {
+    create: (request, context) =>
+      answer(context, async ({ call }) => {
+        const { model } = request;
+        const unrecognized = unknownFields(request, EmbeddingRequestSchema);
+        const embeddings = await embedder.create(request, { ...call, unrecognized });
+        setFacts(context.responseHeader, routingOfCompletion(embeddings, model, elapsed(call)));
+        return embeddings;
+      }),
   });
   router.service(ModelService, {
     list: (request, context) => answer(context, async ({ call }) => pageOfModels(await models.list(call), request)),

@@ -3,11 +3,12 @@ import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { type Format, type FormatRoute, type Operation, type RequestHeaders } from "../../formats/format.ts";
 import { FORMATS } from "../../formats/formats.ts";
 import { CompletionService } from "../../../gen/parley/v1/completion_pb.js";
+import { EmbeddingService } from "../../../gen/parley/v1/embedding_pb.js";
 import { KeyService } from "../../../gen/parley/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/v1/model_pb.js";
 
 /** The services that are served by the Connect protocol too, for browsers, curl and typed clients. */
-export const CONNECT_SERVICES = [CompletionService, ModelService, KeyService] as const;
+export const CONNECT_SERVICES = [CompletionService, EmbeddingService, ModelService, KeyService] as const;
 
 /** Names of the routes. */
 export type Route =
@@ -106,7 +107,7 @@ export function isForPages(target: string): boolean {
 const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
   ["/v1/responses", "the Responses API"],
   ["/v1/messages", "the Messages API"],
-  ["/v1/embeddings", "embeddings"],
+  ["/v1/embeddings", "embeddings in the OpenAI format yet"],
   ["/v1/completions", "the older completions API"],
   ["/v1/images/generations", "the images API"],
 ]);
@@ -120,7 +121,8 @@ export function adviseOn(path: string): string {
   const plain = path.replace(/\/+$/, "");
   if (plain === "/v1") return " This is the base URL of the API: GET /v1/models lists the models.";
   const name = NOT_OFFERED.get(plain);
-  if (name !== undefined) return ` Parley does not offer ${name}; use POST /v1/chat/completions.`;
+  const instead = plain === "/v1/embeddings" ? `/${EmbeddingService.typeName}/Create` : "/v1/chat/completions";
+  if (name !== undefined) return ` Parley does not offer ${name}; use POST ${instead}.`;
   const rest = plain.replace(/^(\/v1)*/, "");
   if (!FORMATS_AT.has(`/v1${rest}`)) return "";
   const advice =

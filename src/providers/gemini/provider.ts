@@ -1,7 +1,9 @@
 import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.ts";
 import type { Upstream } from "../transport/http.ts";
 import { redactionOf } from "../wire/redaction.ts";
-import { type DialectCall, fetchStream, fetchWhole } from "../wire/response.ts";
+import { ofInputs } from "../wire/embeddings.ts";
+import { type DialectCall, fetchNumbers, fetchStream, fetchWhole, type Refusal } from "../wire/response.ts";
+import { toEmbeddingAnswer, toEmbeddingRequest } from "./embeddings.ts";
 import { toFailure } from "./failure.ts";
 import { askForgiving, isSigned, streamForgiving } from "./foreign-signatures.ts";
 import { toGeminiRequest } from "./request.ts";
@@ -20,8 +22,8 @@ export interface GeminiOptions {
 }
 
 /**
- * Creates a provider of the `gemini` dialect: `POST /v1beta/models/{model}:generateContent` and
- * `:streamGenerateContent`.
+ * Creates a provider of the `gemini` dialect: `POST /v1beta/models/{model}:generateContent`, `:streamGenerateContent` and
+ * `:batchEmbedContents`.
  */
 export function gemini({ upstream, apiKeys, headers: extra }: GeminiOptions): Provider {
   const [apiKey] = apiKeys;
@@ -63,6 +65,16 @@ export function gemini({ upstream, apiKeys, headers: extra }: GeminiOptions): Pr
     translate: toGeminiRequest,
     create: (call) => askForgiving(call, createOnce),
     stream: (call, emit) => (isSigned(call) ? streamForgiving(call, streamOnce, emit) : streamOnce(call, emit)),
+    embeddings: {
+      translate: toEmbeddingRequest,
+      create(call, inputs) {
+        const asked = {
+          ...toCall(call, "batchEmbedContents"),
+          toFailure: (refusal: Refusal) => ofInputs(toFailure(refusal, redact)),
+        };
+        return fetchNumbers(upstream, asked, (json) => toEmbeddingAnswer(json, inputs, redact));
+      },
+    },
     close: () => upstream.close(),
   };
 }

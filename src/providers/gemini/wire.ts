@@ -1,5 +1,5 @@
 /*
- * Request body of `generateContent`, limited to the fields that we send, because the provider rejects unknown fields.
+ * Request bodies of `generateContent` and `batchEmbedContents`, limited to the fields that we send, because the provider rejects unknown fields.
  * Undefined fields are omitted from the JSON.
  */
 
@@ -97,4 +97,15 @@ export interface GenerateContentRequest {
   /** As the caller gave it. */
   readonly safetySettings: readonly unknown[] | undefined;
   readonly serviceTier: "flex" | "standard" | "priority" | undefined;
+}
+
+/** The body of `batchEmbedContents`. */
+export interface BatchEmbedContentsRequest {
+  readonly requests: readonly {
+    /** The same as in the path. */
+    readonly model: string;
+    readonly content: { readonly parts: readonly { readonly text: string }[] };
+    readonly taskType: string | undefined;
+    readonly outputDimensionality: number | undefined;
+  }[];
 }

@@ -2,13 +2,15 @@ import { HOPS_HEADER } from "../../core/hops.ts";
 import type { Provider, UpstreamCall } from "../../core/provider.ts";
 import type { Upstream } from "../transport/http.ts";
 import { redactionOf } from "../wire/redaction.ts";
-import { type DialectCall, fetchStream, fetchWhole } from "../wire/response.ts";
+import { ofInputs } from "../wire/embeddings.ts";
+import { type DialectCall, fetchNumbers, fetchStream, fetchWhole, type Refusal } from "../wire/response.ts";
+import { toEmbeddingAnswer, toEmbeddingRequest } from "./embeddings.ts";
 import { toFailure } from "./failure.ts";
 import { toOpenAiRequest } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 
 export interface OpenAiOptions {
-  /** Base URL, to which `/chat/completions` is appended; usually ends in `/v1`. */
+  /** Base URL, to which `/chat/completions` or `/embeddings` is appended; usually ends in `/v1`. */
   readonly upstream: Upstream;
   /**
    * Only the first one is used: cached prefixes and stored files belong to its account. Empty for servers without
@@ -19,7 +21,7 @@ export interface OpenAiOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A provider that speaks OpenAI's chat completions. */
+/** A provider that speaks OpenAI's chat completions and embeddings. */
 export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Provider {
   const [apiKey] = apiKeys;
   const redact = redactionOf([...apiKeys, ...Object.values(extra ?? {})]);
@@ -33,16 +35,11 @@ export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Pr
     [HOPS_HEADER]: "1",
   });
 
-  const toCall = ({
-    translation,
-    signal,
-    idleMs,
-    progress,
-    keyFamilyId,
-    accountId,
-    hops = 0,
-  }: UpstreamCall): DialectCall => ({
-    path: "/chat/completions",
+  const toCall = (
+    { translation, signal, idleMs, progress, keyFamilyId, accountId, hops = 0 }: UpstreamCall,
+    path = "/chat/completions",
+  ): DialectCall => ({
+    path,
     headers: hops === 0 ? headers : { ...headers, [HOPS_HEADER]: String(hops + 1) },
     body: translation.body,
     signal,
@@ -62,6 +59,16 @@ export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Pr
         whole: (json) => toAnswerChunks(json, redact),
         emit,
       }),
+    embeddings: {
+      translate: toEmbeddingRequest,
+      create(call, inputs) {
+        const asked = {
+          ...toCall(call, "/embeddings"),
+          toFailure: (refusal: Refusal) => ofInputs(toFailure(refusal, redact)),
+        };
+        return fetchNumbers(upstream, asked, (json) => toEmbeddingAnswer(json, inputs, redact));
+      },
+    },
     close: () => upstream.close(),
   };
 }

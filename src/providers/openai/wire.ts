@@ -43,6 +43,15 @@ export interface OpenAiRequest {
   web_search_options?: unknown;
 }
 
+/** The body of `POST /embeddings`. */
+export interface OpenAiEmbeddingRequest {
+  model: string;
+  input: readonly string[];
+  encoding_format: "base64";
+  dimensions?: number | undefined;
+  user?: string | undefined;
+}
+
 /** A message. */
 export type OpenAiMessage = OpenAiSystemMessage | OpenAiUserMessage | OpenAiAssistantMessage | OpenAiToolMessage;
 

@@ -39,6 +39,13 @@ export function parseResponse(pieces: readonly Buffer[]): unknown {
   return found === held.size ? json : parseExactly(toText(pieces));
 }
 
+/** Parses numbers as JavaScript's, without the search for digits that would change. Throws as `parseResponse`. */
+function parseNumbers(pieces: readonly Buffer[]): unknown {
+  const text = toText(pieces);
+  if (isTooComplex(text)) throw tooComplex();
+  return JSON.parse(text);
+}
+
 interface HeldStrings {
   readonly text: string;
   /** The held strings by their placeholders in the text. */
@@ -134,11 +141,20 @@ const NOTHING = Buffer.alloc(0);
 const FINISHED_WAIT_MS = 10_000;
 
 /** Posts and maps a whole JSON response. An error in `map` becomes `upstream_protocol`. */
-export async function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => T): Promise<T> {
+export function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => T): Promise<T> {
+  return fetchBody(upstream, call, (pieces) => map(parseResponse(pieces)));
+}
+
+/** The same for a response with many numbers, such as vectors. */
+export function fetchNumbers<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => T): Promise<T> {
+  return fetchBody(upstream, call, (pieces) => map(parseNumbers(pieces)));
+}
+
+async function fetchBody<T>(upstream: Upstream, call: DialectCall, read: (pieces: readonly Buffer[]) => T): Promise<T> {
   const response = await upstream.post(call, "application/json");
   try {
     if (!isReadable(response)) throw await toUnreadableFailure(response, call);
-    return map(parseResponse(await response.body()));
+    return read(await response.body());
   } catch (reason) {
     response.abandon();
     throw call.signal.aborted ? reason : toFailure(reason, response);

@@ -18,6 +18,8 @@ type FinishedFacts = Pick<Translation, "streamed"> &
   Partial<Pick<SentSize, "searches" | "cacheWrite">> & {
     /** The requested service tier. */
     readonly tier?: string | undefined;
+    /** `SentSize.textBytes`. Default: the bytes of the body without media. */
+    readonly textBytes?: number;
   };
 
 /**
@@ -76,11 +78,11 @@ export class TranslationLog {
   /** Returns the finished translation, with the body as JSON text without undefined fields. */
   finish(
     value: object,
-    { streamed, maxTokens, tier, searches = false, cacheWrite = "none" }: FinishedFacts,
+    { streamed, maxTokens, tier, searches = false, cacheWrite = "none", ...size }: FinishedFacts,
   ): Translation {
     const body = Buffer.from(JSON.stringify(value));
     const priceFactor = tier === undefined || ORDINARY_TIERS.has(tier) ? 1 : MAX_TIER_FACTOR;
-    const textBytes = body.length - this.#mediaBytes;
+    const textBytes = size.textBytes ?? body.length - this.#mediaBytes;
     const sent: SentSize = { textBytes, maxTokens, priceFactor, searches, cacheWrite };
     return { body, omitted: this.#omitted, clamped: this.#clamped, streamed, sent };
   }

@@ -1,8 +1,9 @@
 import { type Answer, Refusal } from "../answer.ts";
 import { type Dialect, type Head, type Order, readHeader } from "../dialect.ts";
-import { findLimits, listModels, type Model } from "../models.ts";
+import { findLimits, isForEmbeddings, listModels, type Model } from "../models.ts";
 import { countPromptTokens } from "../prompt.ts";
 import { readShape } from "../shape.ts";
+import { notSupported, readEmbeddingOrder } from "./embeddings.ts";
 import { encodeError, refuseFlaw } from "./failure.ts";
 import { normaliseNames, toPrompt } from "./request.ts";
 import { encodeArray, encodeEvents, encodeResponse, frame } from "./response.ts";
@@ -20,6 +21,7 @@ const STREAM_TYPES = {
 function readOrder(body: unknown, model: string, delivery: Delivery): Order {
   const asked = readShape(generateSchema, normaliseNames(body), refuseFlaw);
   checkRules(asked, model);
+  if (isForEmbeddings(model)) throw notSupported(model, "generateContent");
   const prompt = toPrompt(asked, model);
   const { total } = countPromptTokens(prompt);
   const { contextTokens } = findLimits(model);
@@ -52,7 +54,7 @@ function chooseDelivery(method: string, head: Head): Delivery {
   return head.query.get("alt") === "sse" ? "events" : "array";
 }
 
-/** Dialect of Gemini's `generateContent`, in the versions `/v1beta` and `/v1`, which newer clients use. */
+/** Dialect of Gemini's `generateContent` and `embedContent`, in the versions `/v1beta` and `/v1`, which newer clients use. */
 export const gemini: Dialect = {
   name: "gemini",
   find(head) {
@@ -61,6 +63,9 @@ export const gemini: Dialect = {
     if (name === undefined) return undefined;
     if (method === undefined) {
       return { kind: "look-up", method: "GET", answer: () => encodeOneModel(decodeName(name)) };
+    }
+    if (method === "embedContent" || method === "batchEmbedContents") {
+      return { kind: "completion", method: "POST", read: (body) => readEmbeddingOrder(body, decodeName(name), method) };
     }
     if (method !== "generateContent" && method !== "streamGenerateContent") return undefined;
     const delivery = chooseDelivery(method, head);
@@ -87,10 +92,9 @@ function encodeModel(model: Model): unknown {
     description: "A simulated model with deterministic answers.",
     inputTokenLimit: model.contextTokens,
     outputTokenLimit: model.maxOutputTokens,
-    supportedGenerationMethods: ["generateContent"],
-    temperature: 1,
-    maxTemperature: 2,
-    thinking: true,
+    ...(model.dimensions === undefined
+      ? { supportedGenerationMethods: ["generateContent"], temperature: 1, maxTemperature: 2, thinking: true }
+      : { supportedGenerationMethods: ["embedContent", "batchEmbedContents"] }),
   };
 }
 

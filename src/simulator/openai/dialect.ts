@@ -1,8 +1,9 @@
 import { Refusal } from "../answer.ts";
 import { type Dialect, type Order, readBearer } from "../dialect.ts";
-import { findLimits, findModel, type Model, MODELS } from "../models.ts";
+import { findLimits, findModel, isForEmbeddings, type Model, MODELS } from "../models.ts";
 import { countPromptTokens } from "../prompt.ts";
 import { readShape } from "../shape.ts";
+import { readEmbeddingOrder } from "./embeddings.ts";
 import { encodeError, refuseFlaw } from "./failure.ts";
 import { toPrompt } from "./request.ts";
 import { encodeCompletion, encodeEvents, frame } from "./response.ts";
@@ -12,6 +13,10 @@ import { chatSchema } from "./schema.ts";
 function readOrder(body: unknown): Order {
   const asked = readShape(chatSchema, body, refuseFlaw);
   checkRules(asked);
+  if (isForEmbeddings(asked.model))
+    throw new Refusal(404, "This is not a chat model and thus not supported in the v1/chat/completions endpoint.", {
+      field: "model",
+    });
   const prompt = toPrompt(asked);
   const { total } = countPromptTokens(prompt);
   const { contextTokens } = findLimits(prompt.model);
@@ -39,11 +44,12 @@ function decodeId(encoded: string): string {
   }
 }
 
-/** Dialect of OpenAI's chat completions. */
+/** Dialect of OpenAI's chat completions and embeddings. */
 export const openai: Dialect = {
   name: "openai",
   find(head) {
     if (head.path === "/v1/chat/completions") return { kind: "completion", method: "POST", read: readOrder };
+    if (head.path === "/v1/embeddings") return { kind: "completion", method: "POST", read: readEmbeddingOrder };
     if (head.path === "/v1/models") return { kind: "look-up", method: "GET", answer: encodeModelList };
     const id = /^\/v1\/models\/(.+)$/u.exec(head.path)?.[1];
     return id === undefined

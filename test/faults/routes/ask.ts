@@ -1,6 +1,7 @@
 import { toBinary } from "@bufbuild/protobuf";
 import { Client, Metadata, type ServiceError, status as Status } from "@grpc/grpc-js";
 import { CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
+import { EmbeddingRequestSchema } from "../../../gen/parley/v1/embedding_pb.js";
 import { GetModelRequestSchema } from "../../../gen/parley/v1/model_pb.js";
 import { create } from "@bufbuild/protobuf";
 import { toOpenAiJson, toRequest } from "../../entrances/scenarios/ask.ts";
@@ -22,6 +23,7 @@ const HTTP_OUTCOMES: Readonly<Record<number, Outcome>> = {
 };
 
 const REQUEST = toRequest({ model: MODEL });
+const EMBEDDING_REQUEST = { model: "gamma-embedding-3-small", inputs: ["Hello?"] };
 
 /** Returns the result for an HTTP status. */
 export function httpOutcome(status: number): Outcome {
@@ -52,6 +54,7 @@ function bodyOf(path: string): string | Buffer {
     model: MODEL,
     messages: [{ role: "ROLE_USER", parts: [{ text: "Hello?" }] }],
   });
+  if (path.includes("EmbeddingService")) return JSON.stringify(EMBEDDING_REQUEST);
   if (path.endsWith("/Stream")) return envelope(completion);
   if (path.endsWith("/Create")) return completion;
   return path.endsWith("/Get") ? JSON.stringify({ id: MODEL }) : "{}";
@@ -85,6 +88,8 @@ const GRPC_OUTCOMES: Readonly<Record<number, Outcome>> = {
 
 function messageOf(path: string): Buffer {
   if (path.includes("CompletionService")) return Buffer.from(toBinary(CompletionRequestSchema, REQUEST));
+  if (path.includes("EmbeddingService"))
+    return Buffer.from(toBinary(EmbeddingRequestSchema, create(EmbeddingRequestSchema, EMBEDDING_REQUEST)));
   if (path.endsWith("ModelService/Get"))
     return Buffer.from(toBinary(GetModelRequestSchema, create(GetModelRequestSchema, { id: MODEL })));
   return Buffer.alloc(0);

@@ -56,6 +56,7 @@ export async function startEndless() {
   const server = await startHttpServer(
     {
       completions: { create: never, stream: never, count: never },
+      embedder: { create: never },
       models: { list: never, get: never },
       requireRequestRate: () => undefined,
       limitsOf: never,

@@ -152,6 +152,7 @@ export async function startConsole(
   const server = await startHttpServer(
     {
       completions: { create: never, stream: never, count: never },
+      embedder: { create: never },
       models: { list: never, get: never },
       requireRequestRate: () => undefined,
       limitsOf: () => ({ requests: undefined, tokens: undefined }),

@@ -305,7 +305,7 @@ describe("a stream's request", () => {
         keyName: "narrow",
         accountId: ada.id,
         models: new Set(["words"]),
-        capabilities: new Set(["chat", "images"]),
+        capabilities: new Set(["chat", "images", "embeddings"]),
         limits: { requestsPerMinute: 7 },
       },
     });

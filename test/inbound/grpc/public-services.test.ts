@@ -61,7 +61,7 @@ describe("the health service", () => {
     expect(await ask("check", "parley.v1.KeyService")).toEqual({ status: "SERVING" });
     expect(await ask("check", "other.Service")).toBe(status.NOT_FOUND);
     const { statuses } = (await ask("list")) as { statuses: Record<string, object> };
-    expect(Object.keys(statuses)).toHaveLength(4);
+    expect(Object.keys(statuses)).toHaveLength(5);
   });
 
   it("tells whoever watches that the end is near", async () => {
@@ -104,6 +104,7 @@ describe.each(["v1", "v1alpha"])("reflection %s", (version) => {
       listServicesResponse: {
         service: [
           { name: "parley.v1.CompletionService" },
+          { name: "parley.v1.EmbeddingService" },
           { name: "parley.v1.ModelService" },
           { name: "parley.v1.KeyService" },
           { name: "grpc.health.v1.Health" },

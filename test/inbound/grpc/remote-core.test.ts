@@ -8,6 +8,7 @@ import {
   CompletionSchema,
   CompletionStartSchema,
 } from "../../../gen/parley/v1/completion_pb.js";
+import { EmbeddingRequestSchema, EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
 import type { Call } from "../../../src/core/call.ts";
 import { deltaChunk } from "../../../src/core/chunks.ts";
 import { systemClock } from "../../../src/core/clock.ts";
@@ -34,7 +35,7 @@ const KEY = "sk_parley_somebodys";
 const REQUEST = create(CompletionRequestSchema, { model: "alpha" });
 const MIB = 1024 * 1024;
 
-type Answers = Partial<EdgeServices["completions"]>;
+type Answers = Partial<EdgeServices["completions"]> & { readonly embed?: EdgeServices["embedder"]["create"] };
 
 /** A core whose completions are scripted, listening. Notes the calls and the credentials that reach it. */
 async function openCore(answers: Answers, port = 0) {
@@ -59,6 +60,7 @@ async function openCore(answers: Answers, port = 0) {
       stream: noted(answers.stream ?? unscripted),
       count: noted(answers.count ?? unscripted),
     },
+    embedder: { create: noted(answers.embed ?? unscripted) },
     models: {
       list: async () => [],
       get: async () => {
@@ -154,6 +156,31 @@ describe("a call of a remote core", () => {
     expect(new Set(core.credentials)).toEqual(new Set([`Bearer ${KEY}`]));
     expect(core.seen[0]).toMatchObject({ requestId: "req_front", entrance: "grpc" });
     expect(Math.abs(core.seen[0]!.expiresMs! - expiresMs)).toBeLessThan(5_000);
+  });
+
+  it("makes embeddings with the same facts of the call", async () => {
+    const answer = create(EmbeddingsSchema, { id: "embd-1", model: "e", embeddings: [{ values: [0.5, -2] }] });
+    const core = await openCore({ embed: async () => answer });
+    const { remote, call, told } = openRemote([core.server]);
+    const request = create(EmbeddingRequestSchema, { model: "e", inputs: ["a"], strict: true });
+    const expiresMs = systemClock.monotonic() + 30_000;
+    expect(await remote.embedder.create(request, call({ expiresMs, unrecognized: ["9"] }))).toMatchObject({
+      id: "embd-1",
+      embeddings: [{ values: [0.5, -2] }],
+    });
+    expect(new Set(core.credentials)).toEqual(new Set([`Bearer ${KEY}`]));
+    expect(core.seen[0]).toMatchObject({ requestId: "req_front", unrecognized: ["9"] });
+    expect(told).toEqual([FACTS]);
+  });
+
+  it("reports the failures of embeddings as those of completions", async () => {
+    const failure = new Failure("invalid_request", "inputs: no.", {
+      violations: [{ field: "inputs", description: "no" }],
+    });
+    const core = await openCore({ embed: async () => Promise.reject(failure) });
+    const { remote, call } = openRemote([core.server]);
+    const asked = remote.embedder.create(create(EmbeddingRequestSchema, { model: "e" }), call());
+    await expect(asked).rejects.toMatchObject({ code: "invalid_request", param: "inputs" });
   });
 
   it.each([[undefined], [0], [1]])("takes the count of gateways along (%j)", async (hops) => {

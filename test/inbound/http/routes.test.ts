@@ -91,7 +91,10 @@ describe("advice on a path that does not exist", () => {
     ["/chat/completions", " Did you mean /v1/chat/completions? Set the client's base URL to one that ends in /v1."],
     ["/v1/v1/chat/completions", " Did you mean /v1/chat/completions? The base URL ends in /v1 once."],
     ["/v1/responses", " Parley does not offer the Responses API; use POST /v1/chat/completions."],
-    ["/v1/embeddings/", " Parley does not offer embeddings; use POST /v1/chat/completions."],
+    [
+      "/v1/embeddings/",
+      " Parley does not offer embeddings in the OpenAI format yet; use POST /parley.v1.EmbeddingService/Create.",
+    ],
     ["/nonsense", ""],
   ])("%s", (path, advice) => {
     expect(adviseOn(path)).toBe(advice);

@@ -13,6 +13,7 @@ it("a connection that does not read a document is closed after a while, one that
   const server = await startHttpServer(
     {
       completions: { create: never, stream: never, count: never },
+      embedder: { create: never },
       models: { list: never, get: never },
       requireRequestRate: () => undefined,
       limitsOf: never,

@@ -22,6 +22,7 @@ const BUDGET: Capabilities = {
   midConversationSystem: false,
   imageUrls: true,
   imageOptions: false,
+  embeddingDimensions: false,
   maxTokensField: "max_tokens",
   contentParts: true,
   streamUsage: false,

@@ -22,6 +22,7 @@ const CAPABILITIES: Capabilities = {
   midConversationSystem: false,
   imageUrls: false,
   imageOptions: false,
+  embeddingDimensions: false,
   maxTokensField: "max_tokens",
   contentParts: true,
   streamUsage: true,

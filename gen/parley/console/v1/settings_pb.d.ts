@@ -45,6 +45,13 @@ export declare type ModelSetting = Message<"parley.console.v1.ModelSetting"> & {
    * @generated from field: bool images = 2;
    */
   images: boolean;
+
+  /**
+   * Whether it makes embeddings, and no completions.
+   *
+   * @generated from field: bool embeddings = 3;
+   */
+  embeddings: boolean;
 };
 
 /**

@@ -166,7 +166,8 @@ const ENVELOPES =
 function connectPaths(comments: ProtoComments): Record<string, object> {
   return Object.fromEntries(
     methods().map(({ name, parent, input, output, methodKind }) => {
-      const headers = parent.name === "CompletionService" ? [...EVERYWHERE, ...ROUTING] : EVERYWHERE;
+      const isRouted = parent.name === "CompletionService" || parent.name === "EmbeddingService";
+      const headers = isRouted ? [...EVERYWHERE, ...ROUTING] : EVERYWHERE;
       const isStream = methodKind === "server_streaming";
       const type = isStream ? "application/connect+json" : "application/json";
       const service = parent.name.replace(/Service$/, "");

@@ -1,0 +1,84 @@
+import type { EmbeddingRequest, Embeddings } from "../../gen/parley/v1/embedding_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
+import { CompletionAccounting } from "./accounting.ts";
+import type { Call } from "./call.ts";
+import type { Capped } from "./cost.ts";
+import { invalidField } from "./failure.ts";
+import { makes, type Model } from "./model.ts";
+import {
+  admitOrCount,
+  findModel,
+  type PipelinePorts,
+  requireKnownFields,
+  requirePermission,
+  reserve,
+  wrongModel,
+} from "./pipeline.ts";
+import type { EmbeddingPlan } from "./router.ts";
+import { measureInputs } from "./token-estimate.ts";
+import { validateEmbedding } from "./validate-embedding.ts";
+
+/** The embedding service that every inbound protocol calls. It owns the request and may remove its inputs. */
+export interface Embedder {
+  /** Returns a vector for each input. Throws a Failure. */
+  create(request: EmbeddingRequest, call: Call): Promise<Embeddings>;
+}
+
+/** Embeddings have no output tokens. */
+const NO_OUTPUT: Capped = { maxOutputTokens: 0 };
+
+/**
+ * The pipeline of an embedding call: that of completions, with one model and no fallback. From the reservation on there is
+ * exactly one ledger entry, durable before the caller learns of the end.
+ */
+export function createEmbedder(ports: PipelinePorts): Embedder {
+  return {
+    async create(request, call) {
+      const metered = { ...NO_OUTPUT, model: request.model };
+      const meter = new CompletionAccounting(ports, { request: metered, call, mode: "whole" });
+      try {
+        const plan = admitOrCount(ports, call, () => admit(ports, request, call));
+        meter.planned(plan);
+        const reserving = reserve(ports, { ...plan, request: NO_OUTPUT, prompt: measureInputs(request.inputs) }, call);
+        // Translated for its only model. Before the first await, or the inputs of all waiting requests would stay in memory.
+        request.inputs = [];
+        meter.reserved(await reserving);
+        const { model, answer, report } = await plan.create(meter.routerCall);
+        const { vectors, usage } = answer;
+        meter.answered(model, { usage, choices: [] });
+        meter.complete(report);
+        return {
+          $typeName: "parley.v1.Embeddings",
+          id: call.completionId,
+          model: model.id,
+          embeddings: vectors.map((values) => ({ $typeName: "parley.v1.Embedding", values })),
+          report,
+          ...(usage !== undefined && { usage }),
+        };
+      } catch (reason) {
+        throw meter.failed(reason);
+      } finally {
+        await meter.end();
+      }
+    },
+  };
+}
+
+const makesEmbeddings = (model: Model): boolean => makes(model, Modality.EMBEDDING);
+
+/** Checks a request before anything is sent to a provider, in the order of completions. */
+function admit(
+  { router, permit }: Pick<PipelinePorts, "router" | "permit">,
+  request: EmbeddingRequest,
+  call: Call,
+): EmbeddingPlan {
+  const { principal } = call;
+  if (request.model === "") throw invalidField("model", "is required");
+  const model = findModel(router, request.model, { field: "model", principal });
+  requirePermission(permit, call, { models: [model.id], capability: "embeddings" });
+  if (!makesEmbeddings(model))
+    throw wrongModel(router, { field: "model", model, principal }, { makes: "embeddings", isAble: makesEmbeddings });
+  validateEmbedding(request);
+  requireKnownFields(request, call);
+  return router.planEmbeddings(request, model);
+}

@@ -1,0 +1,114 @@
+import type { Reserved, Settling } from "./accounting.ts";
+import type { Call } from "./call.ts";
+import type { Clock } from "./clock.ts";
+import { type Capped, worstCase } from "./cost.ts";
+import { Failure, type FieldViolation, invalidField } from "./failure.ts";
+import type { Ledger, Recorder } from "./ledger.ts";
+import type { Limiter } from "./limiter.ts";
+import { type Model, modelNotFound } from "./model.ts";
+import { mayUse, type Needs, type Principal } from "./principal.ts";
+import type { SentSize } from "./provider.ts";
+import type { Router } from "./router.ts";
+import type { PromptSize } from "./token-estimate.ts";
+
+/* Steps that completions and embeddings share, in the order find → permit → validate → plan → reserve → run → record. */
+
+/** Throws `permission_denied` that names the missing permission. */
+export type Permit = (principal: Principal, needs: Needs) => void;
+
+/** Ports of core. */
+export interface CorePorts {
+  readonly router: Router;
+  readonly permit: Permit;
+  readonly limiter: Limiter;
+  readonly ledger: Ledger;
+  readonly recorder: Recorder;
+  readonly clock: Clock;
+}
+
+/** Ports of core, with the work that ended calls leave behind. */
+export interface PipelinePorts extends CorePorts {
+  readonly settling: Settling;
+}
+
+/** Time after the deadline in which a call is recorded. */
+const SETTLING_MS = 60_000;
+
+/** The model of a request's `field`. Throws `model_not_found`. */
+export function findModel(
+  router: Router,
+  id: string,
+  { field, principal }: { readonly field: string; readonly principal: Principal },
+): Model {
+  const model = router.find(id);
+  if (model !== undefined) return model;
+  throw modelNotFound(id, { field, visible: router.list().filter((one) => mayUse(principal, one.id)) });
+}
+
+/** Requires the permissions, and ends the call when its key loses one of them. Throws `permission_denied`. */
+export function requirePermission(
+  permit: Permit,
+  { principal, permitted }: Pick<Call, "principal" | "permitted">,
+  needs: Needs,
+): void {
+  permit(principal, needs);
+  permitted?.(needs);
+}
+
+/** The failure of a request for a model that makes something else. `isAble`: which models could serve it. */
+export function wrongModel(
+  router: Router,
+  { field, model, principal }: { readonly field: string; readonly model: Model; readonly principal: Principal },
+  { makes, isAble }: { readonly makes: string; readonly isAble: (model: Model) => boolean },
+): Failure {
+  const able = router.list().flatMap((one) => (isAble(one) && mayUse(principal, one.id) ? [one.id] : []));
+  const advice = able.length === 0 ? "" : ` (these do: ${able.join(", ")})`;
+  return invalidField(field, `must be another model: ${model.id} does not make ${makes}${advice}`);
+}
+
+/** Throws `invalid_request` for a strict request with fields that the contract does not have. */
+export function requireKnownFields(
+  { strict }: { readonly strict: boolean },
+  { unrecognized = [] }: Pick<Call, "unrecognized">,
+): void {
+  if (!strict || unrecognized.length === 0) return;
+  const description = "is not known here, and the request is strict";
+  const violations: FieldViolation[] = unrecognized.map((field) => ({ field, description }));
+  throw new Failure("invalid_request", `${unrecognized[0]}: ${description}.`, { violations });
+}
+
+/** Counts a request that is not admitted against the request rate of its key. */
+export function admitOrCount<P>({ limiter }: Pick<CorePorts, "limiter">, { principal }: Call, admit: () => P): P {
+  try {
+    return admit();
+  } catch (reason) {
+    limiter.countRefused(principal, Failure.from(reason));
+    throw reason;
+  }
+}
+
+/** A planned request. */
+export interface Planned {
+  readonly request: Capped;
+  readonly prompt: PromptSize;
+  readonly candidates: readonly Model[];
+  /** Size of the request that is sent to the first model. */
+  readonly sent: SentSize;
+}
+
+/** Reserves the worst case of a plan. Throws what the limiter and the ledger throw. */
+export async function reserve(
+  { limiter, ledger }: Pick<CorePorts, "limiter" | "ledger">,
+  { request, prompt, candidates, sent }: Planned,
+  call: Call,
+): Promise<Reserved> {
+  ledger.admit();
+  const { principal, completionId } = call;
+  const [primary] = candidates;
+  const { totalMs, settleMs } = primary!.timeouts;
+  const lastsMs = totalMs + settleMs + SETTLING_MS;
+  const { tokens, costMicroUsd } = worstCase(request, { prompt, sent }, candidates);
+  const reservation = await limiter.reserve({ principal, completionId, lastsMs, tokens, costMicroUsd });
+  call.admitted(reservation.facts);
+  return { reservation, prompt, sent, costMicroUsd, hasBudget: limiter.hasBudget(principal) };
+}

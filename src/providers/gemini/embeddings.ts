@@ -1,0 +1,61 @@
+import { type EmbeddingRequest, EmbeddingTask } from "../../../gen/parley/v1/embedding_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import type { EmbeddingAnswer, Translation, UpstreamModel } from "../../core/provider.ts";
+import { bytesOfInputs } from "../../core/token-estimate.ts";
+import { ofInputs, readVector, requireVectors } from "../wire/embeddings.ts";
+import { array, count, object } from "../wire/json.ts";
+import { keepAll } from "../wire/redaction.ts";
+import { toUsage } from "../wire/response.ts";
+import { TranslationLog } from "../wire/translation.ts";
+import { toInBandFailure } from "./failure.ts";
+import type { BatchEmbedContentsRequest } from "./wire.ts";
+
+/** The most that the provider takes in one call. */
+const MAX_BATCH = 100;
+
+const TASKS: Readonly<Record<EmbeddingTask, string | undefined>> = {
+  [EmbeddingTask.UNSPECIFIED]: undefined,
+  [EmbeddingTask.QUERY]: "RETRIEVAL_QUERY",
+  [EmbeddingTask.DOCUMENT]: "RETRIEVAL_DOCUMENT",
+  [EmbeddingTask.SIMILARITY]: "SEMANTIC_SIMILARITY",
+  [EmbeddingTask.CLASSIFICATION]: "CLASSIFICATION",
+  [EmbeddingTask.CLUSTERING]: "CLUSTERING",
+};
+
+/**
+ * Converts the request to the body of `batchEmbedContents`, which also takes a single input. Throws `invalid_request` for more
+ * inputs than the provider takes; fields without a counterpart are reported.
+ */
+export function toEmbeddingRequest(request: EmbeddingRequest, { name, capabilities }: UpstreamModel): Translation {
+  const { inputs, dimensions, task, endUserId } = request;
+  if (inputs.length > MAX_BATCH) throw invalidField("inputs", `must hold at most ${MAX_BATCH} texts for this model`);
+  const log = new TranslationLog();
+  log.omitWhen(dimensions !== undefined && !capabilities.embeddingDimensions, "dimensions");
+  log.omitWhen(endUserId !== undefined, "end_user_id");
+  const model = name.includes("/") ? name : `models/${name}`;
+  const taskType = TASKS[task];
+  const outputDimensionality = capabilities.embeddingDimensions ? dimensions : undefined;
+  const body: BatchEmbedContentsRequest = {
+    requests: inputs.map((text) => ({ model, content: { parts: [{ text }] }, taskType, outputDimensionality })),
+  };
+  return log.finish(body, { streamed: false, maxTokens: 0, textBytes: bytesOfInputs(inputs) });
+}
+
+/**
+ * Reads the vectors, which are in the order of the inputs. Throws the Failure of an error object, and `upstream_protocol` unless
+ * there is one vector for each of `inputs`, all of the same length.
+ */
+export function toEmbeddingAnswer(json: unknown, inputs: number, redact = keepAll): EmbeddingAnswer {
+  const { embeddings, usageMetadata, error } = object(json);
+  if (error !== undefined) throw ofInputs(toInBandFailure(json, { begun: false, redact }));
+  const vectors = array(embeddings).map((entry) => readVector(object(entry)["values"]));
+  requireVectors(vectors, inputs);
+  return { vectors, usage: readEmbeddingUsage(usageMetadata) };
+}
+
+/** Reads the prompt's tokens; undefined without a count, which is usual for this method. */
+function readEmbeddingUsage(metadata: unknown): Usage | undefined {
+  const inputTokens = count(object(metadata)["promptTokenCount"]);
+  return inputTokens === undefined ? undefined : toUsage({ inputTokens, outputTokens: 0 });
+}

@@ -1,0 +1,55 @@
+import { type EmbeddingRequest, EmbeddingTask } from "../../../gen/parley/v1/embedding_pb.js";
+import type { EmbeddingAnswer, Translation, UpstreamModel } from "../../core/provider.ts";
+import { bytesOfInputs } from "../../core/token-estimate.ts";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import { ofInputs, readVector, requireVectors } from "../wire/embeddings.ts";
+import { array, count, object } from "../wire/json.ts";
+import { keepAll } from "../wire/redaction.ts";
+import { unreadable } from "../wire/response-failure.ts";
+import { toUsage } from "../wire/response.ts";
+import { TranslationLog } from "../wire/translation.ts";
+import { findError, toInBandFailure } from "./failure.ts";
+import type { OpenAiEmbeddingRequest } from "./wire.ts";
+
+/** Converts the request to the body of `POST /embeddings`. Fields without a counterpart are reported. */
+export function toEmbeddingRequest(request: EmbeddingRequest, { name, capabilities }: UpstreamModel): Translation {
+  const { inputs, dimensions, task, endUserId } = request;
+  const log = new TranslationLog();
+  log.omitWhen(dimensions !== undefined && !capabilities.embeddingDimensions, "dimensions");
+  log.omitWhen(task !== EmbeddingTask.UNSPECIFIED, "task");
+  const body: OpenAiEmbeddingRequest = {
+    model: name,
+    input: inputs,
+    // A third of the size of numbers in JSON. Servers that ignore it answer with numbers.
+    encoding_format: "base64",
+    dimensions: capabilities.embeddingDimensions ? dimensions : undefined,
+    user: endUserId,
+  };
+  return log.finish(body, { streamed: false, maxTokens: 0, textBytes: bytesOfInputs(inputs) });
+}
+
+/**
+ * Reads the vectors in the order of their indexes. Throws the Failure of an error object, and `upstream_protocol` unless there
+ * is one vector for each of `inputs`, all of the same length.
+ */
+export function toEmbeddingAnswer(json: unknown, inputs: number, redact = keepAll): EmbeddingAnswer {
+  const error = findError(json);
+  if (error !== undefined) throw ofInputs(toInBandFailure(error, { begun: false, redact }));
+  const { data, usage } = object(json);
+  const entries = array(data).map(object);
+  const vectors: number[][] = [];
+  entries.forEach(({ index, embedding }, position) => {
+    const at = count(index) ?? position;
+    if (at >= entries.length || vectors[at] !== undefined) throw unreadable();
+    vectors[at] = readVector(embedding);
+  });
+  requireVectors(vectors, inputs);
+  return { vectors, usage: readEmbeddingUsage(usage) };
+}
+
+/** Reads the prompt's tokens; undefined without a count. Some servers only have the total. */
+function readEmbeddingUsage(value: unknown): Usage | undefined {
+  const { prompt_tokens: prompt, total_tokens: total } = object(value);
+  const inputTokens = count(prompt) ?? count(total);
+  return inputTokens === undefined ? undefined : toUsage({ inputTokens, outputTokens: 0 });
+}

@@ -1,0 +1,48 @@
+import type { EmbeddingAnswer } from "../../core/provider.ts";
+import { Failure } from "../../core/failure.ts";
+import { unreadable } from "./response-failure.ts";
+
+/* What the embeddings of all dialects share. */
+
+const BYTES_PER_VALUE = 4;
+/** Values of the contract are 32 bits wide. Also false for NaN. */
+const isFloat32 = (value: number): boolean => Math.abs(value) <= 3.4028234663852886e38;
+
+/**
+ * Reads a vector: an array of numbers, or base64 of 32-bit numbers in little-endian order. Throws `upstream_protocol` for
+ * anything else, such as one with NaN.
+ */
+export function readVector(value: unknown): number[] {
+  const values = typeof value === "string" ? decode(value) : value;
+  if (!Array.isArray(values) || values.length === 0) throw unreadable();
+  for (const one of values) if (typeof one !== "number" || !isFloat32(one)) throw unreadable();
+  return values as number[];
+}
+
+/** Empty for a length that is no number of values. */
+function decode(base64: string): number[] {
+  const { buffer, byteOffset, byteLength } = Buffer.from(base64, "base64");
+  const values: number[] = [];
+  if (byteLength % BYTES_PER_VALUE !== 0) return values;
+  const bytes = new DataView(buffer, byteOffset, byteLength);
+  for (let at = 0; at < byteLength; at += BYTES_PER_VALUE) values.push(bytes.getFloat32(at, true));
+  return values;
+}
+
+/** Requires `count` vectors of the same length. Throws `upstream_protocol`. */
+export function requireVectors(vectors: EmbeddingAnswer["vectors"], count: number): void {
+  if (vectors.length !== count)
+    throw new Failure(
+      "upstream_protocol",
+      `The upstream provider returned ${vectors.length} vectors for ${count} inputs.`,
+    );
+  const [first] = vectors;
+  if (vectors.some(({ length }) => length !== first!.length))
+    throw new Failure("upstream_protocol", "The upstream provider returned vectors of different lengths.");
+}
+
+/** The failure of a request for embeddings: its field with the text is `inputs`. */
+export function ofInputs(failure: Failure): Failure {
+  if (failure.detail !== "context_length_exceeded") return failure;
+  return failure.with({ violations: [{ field: "inputs", description: "too long for the model's context window" }] });
+}
