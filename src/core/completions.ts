@@ -106,13 +106,16 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
 
     async count(request, call) {
       const plan = admitOrCount(ports, call, () => admit(ports, request, { call, mode: "whole" }));
-      const { principal, completionId } = call;
+      const { principal, completionId, signal, hops } = call;
+      const { keyFamilyId, accountId } = principal;
       const { limiter } = ports;
       const reservation = await limiter.reserve({ principal, completionId, tokens: 0, costMicroUsd: 0, lastsMs: 0 });
       reservation.release(0);
       call.admitted(reservation.facts);
-      const inputTokens = Math.ceil(estimateTokens(measurePrompt(plan.request)) * COUNT_MARGIN);
-      return { $typeName: "parley.v1.TokenCount", model: plan.candidates[0]!.id, inputTokens, estimated: true };
+      const counted = await plan.count({ signal, keyFamilyId, accountId, hops });
+      const inputTokens = counted ?? Math.ceil(estimateTokens(measurePrompt(plan.request)) * COUNT_MARGIN);
+      const estimated = counted === undefined;
+      return { $typeName: "parley.v1.TokenCount", model: plan.candidates[0]!.id, inputTokens, estimated };
     },
   };
 }

@@ -167,6 +167,12 @@ export interface Provider {
   /** Embeddings of this service; undefined for a dialect without them. */
   readonly embeddings?: EmbeddingProvider;
 
+  /**
+   * Asks for the input tokens of a translated request. Absent for dialects without such a count. Throws a Failure, or the signal's
+   * reason.
+   */
+  readonly count?: (call: UpstreamCall) => Promise<number>;
+
   /** Closes idle connections. Does not wait for calls in flight. */
   close(): Promise<void>;
 }

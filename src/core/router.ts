@@ -27,6 +27,12 @@ export interface Plan {
    * first content; makes no other attempt after it. Throws the final Failure with all attempts.
    */
   stream(call: RouterCall, emit: Emit): Promise<void>;
+
+  /**
+   * Asks the provider of the first candidate for the input tokens, once. Undefined when its dialect has no count, its circuit breaker
+   * is open, or it does not answer in time. Throws the reason of the call's signal.
+   */
+  count(call: Pick<RouterCall, "signal" | "keyFamilyId" | "accountId" | "hops">): Promise<number | undefined>;
 }
 
 /** The attempts of one embedding request: its model and that model's retries. Runs once. */

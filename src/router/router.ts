@@ -14,7 +14,7 @@ import { Failure } from "../core/failure.ts";
 import { type Model, upstreamKey } from "../core/model.ts";
 import type { Answer, EmbeddingAnswer, Emit, SentSize } from "../core/provider.ts";
 import type { EmbeddingPlan, Plan, Routed, Router, RouterCall } from "../core/router.ts";
-import { type AttemptPorts, AttemptRun, type RunningAttempt, UnseenAnswer } from "./attempts.ts";
+import { type AttemptPorts, AttemptRun, type RunningAttempt, TimeLimit, UnseenAnswer } from "./attempts.ts";
 import { Breaker, type BreakerOptions } from "./breaker.ts";
 import { type CompletionAttempts, type EmbeddingAttempts, planAttempts, planEmbeddings } from "./plan.ts";
 import { type BackoffOptions, RetryBudget } from "./retry-budget.ts";
@@ -84,6 +84,9 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
   };
 }
 
+/** Time limit of a provider's count. */
+const COUNT_LIMIT_MS = 5_000;
+
 /** A plan that runs with its router's breakers and retry budgets. */
 class RunnablePlan implements Plan {
   readonly #plan: CompletionAttempts;
@@ -108,6 +111,27 @@ class RunnablePlan implements Plan {
 
   create(call: RouterCall): Promise<Routed> {
     return runWhole(new AttemptRun(this.#plan, call, this.#ports), fetchAnswer);
+  }
+
+  async count(asked: Parameters<Plan["count"]>[0]): Promise<number | undefined> {
+    const { signal, keyFamilyId, accountId, hops } = asked;
+    const { candidates, primary: translation } = this.#plan;
+    const [model] = candidates as readonly [Model];
+    const { provider, upstream, timeouts } = model;
+    if (provider.count === undefined || this.#ports.breakerOf(model).state !== "closed") return undefined;
+    const limit = new TimeLimit(signal, this.#ports.clock);
+    limit.start(COUNT_LIMIT_MS, "The provider did not count in time.");
+    const { idleMs } = timeouts;
+    try {
+      const call = { model: upstream, translation, signal: limit.signal, idleMs, keyFamilyId, accountId, hops };
+      return await limit.race(provider.count(call));
+    } catch {
+      signal.throwIfAborted();
+      // The caller gets an estimate. Counts say nothing about the health of completions.
+      return undefined;
+    } finally {
+      limit.close();
+    }
   }
 
   async stream(call: RouterCall, emit: Emit): Promise<void> {

@@ -350,6 +350,32 @@ describe("models", () => {
     expect(flash?.timeouts).toEqual({ connectMs: 1, firstContentMs: 60_000, idleMs: 2, totalMs: 3, settleMs: 2_000 });
   });
 
+  it("have a stage, and a day on which they go away", () => {
+    const stageOf = (entry: string) => {
+      const config = parse(`models: { beta-3-flash: { ${entry} } }`);
+      const { stage, shutdown } = config.models.find(({ id }) => id === "beta-3-flash")!;
+      return [stage, shutdown];
+    };
+    expect(stageOf("description: a")).toEqual(["stable", undefined]);
+    expect(stageOf("stage: preview")).toEqual(["preview", undefined]);
+    expect(stageOf("stage: deprecated, shutdown: 2027-03-31")).toEqual(["deprecated", Date.UTC(2027, 2, 31) / 1000]);
+  });
+
+  it.each([
+    ["stage: beta", "models.beta-3-flash.stage: "],
+    ["shutdown: soon", "models.beta-3-flash.shutdown: must be a date, such as 2025-11-24"],
+    ["preview: true", "models.beta-3-flash.preview: "],
+    ["modalities: { input: [smell], output: [text] }", "models.beta-3-flash.modalities.input[0]: "],
+    ["modalities: { input: [text], output: [text, video] }", "models.beta-3-flash.modalities.output[1]: "],
+  ])("are refused with %s", (entry, message) => {
+    expect(errorOf(`models: { beta-3-flash: { ${entry} } }`)).toContain(message);
+  });
+
+  it("may read documents and videos", () => {
+    const config = parse("models: { beta-3-flash: { modalities: { input: [text, file, video], output: [text] } } }");
+    expect(config.models.find(({ id }) => id === "beta-3-flash")?.modalities.input).toEqual(["text", "file", "video"]);
+  });
+
   it("are added with the capabilities of their provider's dialect", () => {
     const config = parse(
       [

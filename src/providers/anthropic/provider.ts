@@ -1,9 +1,9 @@
 import type { Answer, Provider, UpstreamCall } from "../../core/provider.ts";
 import type { Upstream } from "../transport/http.ts";
 import { redactionOf } from "../wire/redaction.ts";
-import { type DialectCall, fetchStream, fetchWhole } from "../wire/response.ts";
+import { type DialectCall, fetchCount, fetchStream, fetchWhole } from "../wire/response.ts";
 import { toFailure } from "./failure.ts";
-import { toAnthropicRequest } from "./request.ts";
+import { toAnthropicRequest, toCountBody } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 
 export interface AnthropicOptions {
@@ -66,6 +66,14 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
         whole: (json) => toAnswerChunks(json, redact),
         emit,
       }),
+    count: (call) => {
+      const asked = {
+        ...toDialectCall(call),
+        path: "/v1/messages/count_tokens",
+        body: toCountBody(call.translation.body),
+      };
+      return fetchCount(upstream, asked, "input_tokens");
+    },
     close: () => upstream.close(),
   };
 }

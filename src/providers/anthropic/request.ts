@@ -195,3 +195,12 @@ function readSchema({ schemaJson, description }: JsonSchemaFormat): Record<strin
   if (!isObject(schema)) throw invalidField(SCHEMA_FIELD, "must be a JSON schema");
   return description === "" || schema["description"] !== undefined ? schema : { ...schema, description };
 }
+
+/** Fields of a request that `count_tokens` takes; it refuses all others. Source: `MessageCountTokensParams` of the official SDK. */
+const COUNTED = ["model", "messages", "system", "tools", "tool_choice", "thinking", "output_config"] as const;
+
+/** The body of `count_tokens` for a translated request. */
+export function toCountBody(body: Buffer): Buffer {
+  const request = JSON.parse(body.toString()) as Record<string, unknown>;
+  return Buffer.from(JSON.stringify(Object.fromEntries(COUNTED.map((name) => [name, request[name]]))));
+}

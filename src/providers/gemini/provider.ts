@@ -2,7 +2,7 @@ import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.t
 import type { Upstream } from "../transport/http.ts";
 import { redactionOf } from "../wire/redaction.ts";
 import { ofInputs } from "../wire/embeddings.ts";
-import { type DialectCall, fetchNumbers, fetchStream, fetchWhole, type Refusal } from "../wire/response.ts";
+import { type DialectCall, fetchCount, fetchNumbers, fetchStream, fetchWhole, type Refusal } from "../wire/response.ts";
 import { toEmbeddingAnswer, toEmbeddingRequest } from "./embeddings.ts";
 import { toFailure } from "./failure.ts";
 import { askForgiving, isSigned, streamForgiving } from "./foreign-signatures.ts";
@@ -75,8 +75,19 @@ export function gemini({ upstream, apiKeys, headers: extra }: GeminiOptions): Pr
         return fetchNumbers(upstream, asked, (json) => toEmbeddingAnswer(json, inputs, redact));
       },
     },
+    count: (call) => {
+      const asked = { ...toCall(call, "countTokens"), body: toCountBody(call) };
+      return fetchCount(upstream, asked, "totalTokens");
+    },
     close: () => upstream.close(),
   };
+}
+
+/** The body of `countTokens` for a translated request. The model is named in the body too. */
+function toCountBody({ model, translation }: UpstreamCall): Buffer {
+  const name = model.name.includes("/") ? model.name : `models/${model.name}`;
+  const request = JSON.parse(translation.body.toString()) as object;
+  return Buffer.from(JSON.stringify({ generateContentRequest: { model: name, ...request } }));
 }
 
 /** Returns the URL path of a model. A name with a slash includes its collection: `models/…`, `tunedModels/…`. */

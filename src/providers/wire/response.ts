@@ -5,7 +5,7 @@ import { Failure } from "../../core/failure.ts";
 import type { Emit } from "../../core/provider.ts";
 import { Base64 } from "../../encoding/base64.ts";
 import type { Upstream, UpstreamRequest, UpstreamResponse } from "../transport/http.ts";
-import { isTooComplex, parseExactly } from "./json.ts";
+import { count, object, isTooComplex, parseExactly } from "./json.ts";
 import { tooComplex } from "./response-failure.ts";
 import { type SseEvent, SseParser } from "./sse.ts";
 
@@ -148,6 +148,15 @@ export function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: (json:
 /** The same for a response with many numbers, such as vectors. */
 export function fetchNumbers<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => T): Promise<T> {
   return fetchBody(upstream, call, (pieces) => map(parseNumbers(pieces)));
+}
+
+/** Posts and returns the whole number at a field of the response. Throws `upstream_protocol` for a response without it. */
+export function fetchCount(upstream: Upstream, call: DialectCall, field: string): Promise<number> {
+  return fetchWhole(upstream, call, (json) => {
+    const found = count(object(json)[field]);
+    if (found === undefined) throw new Failure("upstream_protocol", `The provider's response has no ${field}.`);
+    return found;
+  });
 }
 
 async function fetchBody<T>(upstream: Upstream, call: DialectCall, read: (pieces: readonly Buffer[]) => T): Promise<T> {

@@ -66,6 +66,17 @@ function readOrder(body: unknown, terms: Terms): Order {
   };
 }
 
+/** A count: a request without the fields that belong to its answer. */
+function readCount(body: unknown, terms: Terms): Order {
+  if (typeof body !== "object" || body === null) throw new Refusal(400, "messages: Field required");
+  for (const name of ["max_tokens", "stream", "temperature", "top_p", "stop_sequences"]) {
+    if (name in body) throw new Refusal(400, `${name}: Extra inputs are not permitted`);
+  }
+  const model = "model" in body ? String(body.model) : "";
+  const order = readOrder({ ...body, max_tokens: findLimits(model).maxOutputTokens }, terms);
+  return { ...order, encodeWhole: () => ({ input_tokens: countPromptTokens(order.prompt).total }) };
+}
+
 function readVersion(head: Head): string {
   const version = readHeader(head, "anthropic-version");
   if (version === undefined) throw new Refusal(400, "anthropic-version: header is required");
@@ -84,6 +95,9 @@ export const anthropic: Dialect = {
   find(head) {
     if (head.path === "/v1/messages") {
       return { kind: "completion", method: "POST", read: (body) => readOrder(body, readTerms(head)) };
+    }
+    if (head.path === "/v1/messages/count_tokens") {
+      return { kind: "completion", method: "POST", read: (body) => readCount(body, readTerms(head)) };
     }
     if (head.path === "/v1/models") return { kind: "look-up", method: "GET", answer: encodeModelPage };
     const id = /^\/v1\/models\/([^/]+)$/u.exec(head.path)?.[1];

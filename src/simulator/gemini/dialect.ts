@@ -41,6 +41,16 @@ function readOrder(body: unknown, model: string, delivery: Delivery): Order {
   };
 }
 
+/** A count of a whole request, or of contents alone. */
+function readCount(body: unknown, model: string): Order {
+  const { generateContentRequest: request, ...rest } = normaliseNames(body) as Record<string, unknown>;
+  const { model: named, ...asked } = (request ?? rest) as Record<string, unknown>;
+  if (named !== undefined && named !== `models/${model}`)
+    throw new Refusal(400, "* CountTokensRequest.generate_content_request.model: must be the same as in the path\n");
+  const order = readOrder(asked, model, "whole");
+  return { ...order, encodeWhole: () => ({ totalTokens: countPromptTokens(order.prompt).total }) };
+}
+
 function decodeName(encoded: string): string {
   try {
     return decodeURIComponent(encoded);
@@ -66,6 +76,9 @@ export const gemini: Dialect = {
     }
     if (method === "embedContent" || method === "batchEmbedContents") {
       return { kind: "completion", method: "POST", read: (body) => readEmbeddingOrder(body, decodeName(name), method) };
+    }
+    if (method === "countTokens") {
+      return { kind: "completion", method: "POST", read: (body) => readCount(body, decodeName(name)) };
     }
     if (method !== "generateContent" && method !== "streamGenerateContent") return undefined;
     const delivery = chooseDelivery(method, head);
