@@ -31,6 +31,9 @@ export function toPart(kind: Part["kind"], signature = ""): Part {
   return { $typeName: "parley.v1.Part", kind, citations: [], signature, logprobs: [] };
 }
 
+/** Where a part is in an answer. */
+type PartPlace = Pick<PartDelta, "choiceIndex" | "partIndex">;
+
 /** A chunk that begins a part. */
 export function startChunk(value: PartStart): CompletionChunk {
   return toChunk({ case: "partStart", value });
@@ -38,8 +41,7 @@ export function startChunk(value: PartStart): CompletionChunk {
 
 /** A chunk that adds `content` to a part. */
 export function deltaChunk(
-  choiceIndex: number,
-  partIndex: number,
+  { choiceIndex, partIndex }: PartPlace,
   content: PartDelta["content"],
   logprobs: TokenLogprob[] = [],
 ): CompletionChunk {
@@ -97,6 +99,12 @@ type InputCase = "argumentsJson" | "customInput";
 /** Kinds of parts that arrive in pieces without an identity: a piece of another kind starts another part. */
 type Flowing = "text" | "reasoning" | "refusal" | "audio";
 
+/** Text of one of the three kinds. */
+export interface WrittenText {
+  readonly case: "text" | "reasoning" | "refusal";
+  readonly value: string;
+}
+
 /** Limits the parts of an answer: each holds some hundred bytes, and a message with more could not be sent back. */
 export class PartBudget {
   #taken = 0;
@@ -126,6 +134,10 @@ export class ChoiceWriter {
     this.#budget = budget;
   }
 
+  get #last(): PartPlace {
+    return { choiceIndex: this.#index, partIndex: this.#parts - 1 };
+  }
+
   /** Kind of the last part, if more pieces of it continue it. */
   get flowing(): Flowing | undefined {
     return this.#flowing;
@@ -137,22 +149,22 @@ export class ChoiceWriter {
   }
 
   /** Appends text to the last part, or starts a part with it. Ignores an empty one. */
-  text(kind: "text" | "reasoning" | "refusal", text: string, out: CompletionChunk[], logprobs?: TokenLogprob[]): void {
-    if (text === "" && logprobs === undefined) return;
-    this.#flow(kind, out);
-    out.push(deltaChunk(this.#index, this.#parts - 1, { case: kind, value: text }, logprobs));
+  text(content: WrittenText, out: CompletionChunk[], logprobs?: TokenLogprob[]): void {
+    if (content.value === "" && logprobs === undefined) return;
+    this.#flow(content.case, out);
+    out.push(deltaChunk(this.#last, content, logprobs));
   }
 
   /** Appends a piece of a recording. */
   audio(piece: Audio, out: CompletionChunk[]): void {
     this.#flow("audio", out);
-    out.push(deltaChunk(this.#index, this.#parts - 1, { case: "audio", value: piece }));
+    out.push(deltaChunk(this.#last, { case: "audio", value: piece }));
   }
 
   /** Adds a source to the last text. */
   cite(citation: Citation, out: CompletionChunk[]): void {
     this.#flow("text", out);
-    out.push(deltaChunk(this.#index, this.#parts - 1, { case: "citation", value: citation }));
+    out.push(deltaChunk(this.#last, { case: "citation", value: citation }));
   }
 
   /** Finishes the last text or reasoning with a signature; starts an empty one if it is of another kind. */
@@ -173,7 +185,7 @@ export class ChoiceWriter {
     const value = { $typeName: "parley.v1.NativeBlock", dialect, json: "" } as const;
     const partIndex = this.#start(toPart({ case: "native", value }), out);
     for (const piece of inPieces(json))
-      out.push(deltaChunk(this.#index, partIndex, { case: "nativeJson", value: piece }));
+      out.push(deltaChunk({ choiceIndex: this.#index, partIndex }, { case: "nativeJson", value: piece }));
     this.#end(partIndex, "", out);
   }
 
@@ -190,7 +202,8 @@ export class ChoiceWriter {
   /** Appends arguments or custom input to an unfinished tool call. Ignores empty ones. */
   arguments(partIndex: number, text: string, out: CompletionChunk[]): void {
     const input = this.#calls.get(partIndex);
-    if (text !== "" && input !== undefined) out.push(deltaChunk(this.#index, partIndex, { case: input, value: text }));
+    if (text !== "" && input !== undefined)
+      out.push(deltaChunk({ choiceIndex: this.#index, partIndex }, { case: input, value: text }));
   }
 
   /** Finishes a tool call; `signature` if it was not known at its start. */

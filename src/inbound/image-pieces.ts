@@ -22,7 +22,7 @@ function split(chunk: CompletionChunk): CompletionChunk[] {
   const out = [withBytes(start, new Uint8Array())];
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
     const value = bytes.subarray(at, at + PIECE_BYTES);
-    out.push(deltaChunk(start.choiceIndex, start.partIndex, { case: "imageData", value }));
+    out.push(deltaChunk(start, { case: "imageData", value }));
   }
   return out;
 }

@@ -206,7 +206,7 @@ describe("a whole answer", () => {
         const { choiceIndex, partIndex, content, logprobs } = event.value;
         return Array.from({ length: Math.ceil(content.value.length / size) }, (_, at) => {
           const piece = { case: content.case, value: content.value.slice(at * size, (at + 1) * size) };
-          return deltaChunk(choiceIndex, partIndex, piece, at === 0 ? logprobs : []);
+          return deltaChunk({ choiceIndex, partIndex }, piece, at === 0 ? logprobs : []);
         });
       });
     fc.assert(
@@ -260,8 +260,8 @@ describe("chunks put together", () => {
     const chunks = [
       ...speech(),
       ...write((writer, out) => {
-        writer.text("reasoning", "h", out);
-        writer.text("reasoning", "m", out);
+        writer.text({ case: "reasoning", value: "h" }, out);
+        writer.text({ case: "reasoning", value: "m" }, out);
         writer.sign("reasoning", "s", out);
       }),
     ];
@@ -273,11 +273,11 @@ describe("chunks put together", () => {
   it("are one part until another kind or a signature comes", () => {
     const { choices } = fold(
       write((writer, out) => {
-        writer.text("reasoning", "h", out);
-        writer.text("reasoning", "m", out);
+        writer.text({ case: "reasoning", value: "h" }, out);
+        writer.text({ case: "reasoning", value: "m" }, out);
         writer.sign("reasoning", "s", out);
-        writer.text("reasoning", "more", out);
-        writer.text("text", "Hi", out);
+        writer.text({ case: "reasoning", value: "more" }, out);
+        writer.text({ case: "text", value: "Hi" }, out);
       }),
     );
     expect(choices[0]!.message!.parts).toMatchObject([

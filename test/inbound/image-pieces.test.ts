@@ -15,7 +15,7 @@ function chunksWith(...sizes: readonly number[]): CompletionChunk[] {
   const writer = new ChoiceWriter(0);
   const add = (image: Parameters<typeof create<typeof ImageSchema>>[1]): void =>
     writer.whole(toPart({ case: "image", value: create(ImageSchema, image) }, "signature"), out);
-  writer.text("text", "Here.", out);
+  writer.text({ case: "text", value: "Here." }, out);
   for (const [index, size] of sizes.entries()) {
     add({ source: { case: "data", value: Buffer.alloc(size, index + 1) }, mediaType: "image/png" });
     add({ source: { case: "url", value: "https://example.com/a.png" } });

@@ -7,7 +7,9 @@ import { Calls, type OpenCall } from "../../src/inbound/calls.ts";
 import { toAsyncIterable } from "../../src/inbound/to-async-iterable.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
-const say = (text: string): CompletionChunk[] => [deltaChunk(0, 0, { case: "text", value: text })];
+const say = (text: string): CompletionChunk[] => [
+  deltaChunk({ choiceIndex: 0, partIndex: 0 }, { case: "text", value: text }),
+];
 
 const openCall = (): OpenCall => new Calls(new FakeClock()).open(undefined);
 

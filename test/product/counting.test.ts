@@ -7,10 +7,10 @@ import { MessageSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { type Product, startProduct } from "../support/product.ts";
 import { answerJson, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
 
-const QUESTION = {
+const QUESTION = create(MessageSchema, {
   role: Role.USER,
   parts: [{ kind: { case: "text", value: "How long is a day on Venus?" } }],
-} as const;
+});
 
 let upstream: Upstream;
 let product: Product;

@@ -136,7 +136,8 @@ export function said(batches: readonly (readonly CompletionChunk[])[]): string {
 const textOf = ({ content }: PartDelta): string =>
   content.case === "text" ? content.value : (content.case ?? "nothing");
 
-export const say = (text: string): CompletionChunk => deltaChunk(0, 0, { case: "text", value: text });
+export const say = (text: string): CompletionChunk =>
+  deltaChunk({ choiceIndex: 0, partIndex: 0 }, { case: "text", value: text });
 export const stop = finishChunk(0, { reason: FinishReason.STOP, native: "stop" });
 
 /** Answers with these words, one per batch. */

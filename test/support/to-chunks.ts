@@ -31,7 +31,7 @@ export function chunksOfPart(part: Part, choiceIndex: number, partIndex: number)
   const place = { choiceIndex, partIndex };
   return [
     create(CompletionChunkSchema, { event: { case: "partStart", value: { ...place, part: toPart(kind) } } }),
-    ...contents.map((each, at) => deltaChunk(choiceIndex, partIndex, each, at === 0 ? part.logprobs : [])),
+    ...contents.map((each, at) => deltaChunk({ choiceIndex, partIndex }, each, at === 0 ? part.logprobs : [])),
     create(CompletionChunkSchema, { event: { case: "partFinish", value: { ...place, signature: part.signature } } }),
   ];
 }

@@ -1,6 +1,10 @@
 import { toJsonString } from "@bufbuild/protobuf";
 import { ConnectError, Code } from "@connectrpc/connect";
-import { type CompletionChunk, CompletionChunkSchema, type CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionChunk,
+  CompletionChunkSchema,
+  type CompletionRequest,
+} from "../../gen/parley/v1/completion_pb.js";
 import { playground } from "../api/playground.ts";
 import { addChunk, type Answer, NOTHING } from "./answer.ts";
 import { shorten } from "./shorten.ts";

@@ -19,10 +19,10 @@ export const openaiChat: Format = {
 };
 
 function read({ json }: { readonly json: unknown }): ReadCompletion {
-  const read = readChatRequest(json);
+  const chat = readChatRequest(json);
   return {
-    ...read,
-    writeWhole: (completion) => writeChatCompletion(completion, read.nameOf),
-    writeStream: () => new ChunkWriter(read),
+    ...chat,
+    writeWhole: (completion) => writeChatCompletion(completion, chat.nameOf),
+    writeStream: () => new ChunkWriter(chat),
   };
 }

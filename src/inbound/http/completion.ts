@@ -111,9 +111,9 @@ async function whole(
   exchange: Exchange,
   { read, call, open }: { read: ReadCompletion; call: Call; open: OpenCall },
 ): Promise<void> {
-  const completion = await services.completions.create(read.request, call);
-  const facts = routingOfCompletion(completion, read.request.model, services.clock.monotonic() - call.arrivedMs);
-  await exchange.largeJson(read.writeWhole(completion), facts, { clock: services.clock, open });
+  const answer = await services.completions.create(read.request, call);
+  const facts = routingOfCompletion(answer, read.request.model, services.clock.monotonic() - call.arrivedMs);
+  await exchange.largeJson(read.writeWhole(answer), facts, { clock: services.clock, open });
 }
 
 async function streamed(

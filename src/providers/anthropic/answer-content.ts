@@ -62,7 +62,7 @@ export class AnswerContent {
         return this.#addText(index, string(block["text"]), out);
       case "thinking":
         this.#open.set(index, { kind: "reasoning", signature: string(block["signature"]) });
-        return this.#writer.text("reasoning", string(block["thinking"]), out);
+        return this.#writer.text({ case: "reasoning", value: string(block["thinking"]) }, out);
       case "redacted_thinking":
         return this.#addRedacted(string(block["data"]), out);
       case "tool_use":
@@ -83,7 +83,7 @@ export class AnswerContent {
         return;
       }
       case "thinking_delta":
-        return this.#writer.text("reasoning", string(delta["thinking"]), out);
+        return this.#writer.text({ case: "reasoning", value: string(delta["thinking"]) }, out);
       case "input_json_delta":
         return this.#addArguments(index, string(delta["partial_json"]), out);
       case "signature_delta": {
@@ -118,14 +118,14 @@ export class AnswerContent {
     out: CompletionChunk[],
   ): void {
     for (const index of this.#open.keys()) this.close(index, out);
-    this.#writer.text("refusal", refusal, out);
+    this.#writer.text({ case: "refusal", value: refusal }, out);
     this.#writer.finish(ending, out);
   }
 
   #addText(index: unknown, text: string, out: CompletionChunk[]): void {
     const block = this.#open.get(index);
     if (block?.kind === "text") block.begun ||= text !== "";
-    this.#writer.text("text", text, out);
+    this.#writer.text({ case: "text", value: text }, out);
   }
 
   #addRedacted(redacted: string, out: CompletionChunk[]): void {

@@ -72,7 +72,7 @@ export class ChoiceReader {
   /** Appends a refusal and the finish. */
   refuse(explanation: string, native: string, out: CompletionChunk[]): void {
     this.#sign(out);
-    this.#writer.text("refusal", explanation, out);
+    this.#writer.text({ case: "refusal", value: explanation }, out);
     const { details } = this.#details.read();
     this.#writer.finish({ reason: FinishReason.CONTENT_FILTER, native, details }, out);
   }
@@ -99,7 +99,7 @@ export class ChoiceReader {
     if (text === "") return;
     this.#reasoning = true;
     this.#sign(out);
-    this.#writer.text("reasoning", text, out);
+    this.#writer.text({ case: "reasoning", value: text }, out);
   }
 
   /**
@@ -112,7 +112,7 @@ export class ChoiceReader {
       this.#sign(out);
       if (this.#writer.flowing !== "text") this.#cited.restart();
       this.#cited.append(text);
-      this.#writer.text("text", text, out, this.#logprobs);
+      this.#writer.text({ case: "text", value: text }, out, this.#logprobs);
       this.#logprobs = undefined;
     }
     if (signature === "") return;

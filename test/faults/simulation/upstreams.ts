@@ -160,7 +160,7 @@ export class Upstreams implements Provider {
     const isLast = call.batches === script.batches.length - 1;
     const chunks: CompletionChunk[] = [];
     for (let count = 0; count < size; count++) {
-      call.writer.text("text", textOf(number, call.chunks), chunks);
+      call.writer.text({ case: "text", value: textOf(number, call.chunks) }, chunks);
       call.chunks += 1;
     }
     if (isLast && script.ending === "well") call.writer.finish({ reason: FinishReason.STOP, native: "stop" }, chunks);

@@ -2,7 +2,14 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { type CallOptions, type Client, Metadata, type ServiceError, status as Status } from "@grpc/grpc-js";
 import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
-import { type Completion, type CompletionChunk, type CompletionRequest, CompletionRequestSchema, CompletionService, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type Completion,
+  type CompletionChunk,
+  type CompletionRequest,
+  CompletionRequestSchema,
+  CompletionService,
+  FinishReason,
+} from "../../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../../gen/parley/v1/message_pb.js";
 import { serviceDefinition } from "../../../src/inbound/grpc/definition.ts";
 import { readChunks, readCompletion, readError, type Said } from "../../entrances/scenarios/grpc-reply.ts";

@@ -222,12 +222,12 @@ describe("the framing of events", () => {
   ])("is not broken by %j, wherever it stands", (text) => {
     const contents: CompletionChunk[] = [];
     const writer = new ChoiceWriter(0);
-    writer.text("text", text, contents);
+    writer.text({ case: "text", value: text }, contents);
     writer.cite(create(CitationSchema, { source: { case: "url", value: text }, title: text }), contents);
     writer.sign("text", text, contents);
-    writer.text("reasoning", text, contents);
+    writer.text({ case: "reasoning", value: text }, contents);
     writer.sign("reasoning", text, contents);
-    writer.text("refusal", text, contents);
+    writer.text({ case: "refusal", value: text }, contents);
     writer.arguments(writer.beginCall({ id: text, name: text }, text, contents), text, contents);
     const image = create(ImageSchema, { source: { case: "url", value: text } });
     writer.whole(toPart({ case: "image", value: image }, text), contents);
@@ -274,11 +274,11 @@ describe("a citation", () => {
 
   it("counts code points, after all texts before its part", () => {
     const annotations = annotationsOf((writer, out) => {
-      writer.text("text", "a🎉", out);
-      writer.text("reasoning", "🎉", out);
+      writer.text({ case: "text", value: "a🎉" }, out);
+      writer.text({ case: "reasoning", value: "🎉" }, out);
       // The first half of a character, then the second.
-      writer.text("text", "\ud83c", out);
-      writer.text("text", "\udf89b", out);
+      writer.text({ case: "text", value: "\ud83c" }, out);
+      writer.text({ case: "text", value: "\udf89b" }, out);
       writer.cite(page({ start: 1, end: 2 }), out);
     });
     expect(annotations).toEqual([at(3, 4)]);
@@ -286,18 +286,18 @@ describe("a citation", () => {
 
   it("without a range is of its part so far", () => {
     const annotations = annotationsOf((writer, out) => {
-      writer.text("text", "one 🎉", out);
+      writer.text({ case: "text", value: "one 🎉" }, out);
       writer.sign("text", "s", out);
-      writer.text("text", "🎉 two", out);
+      writer.text({ case: "text", value: "🎉 two" }, out);
       writer.cite(page(), out);
-      writer.text("text", ", three", out);
+      writer.text({ case: "text", value: ", three" }, out);
     });
     expect(annotations).toEqual([at(5, 10)]);
   });
 
   it("of a document is left out, which the format cannot say", () => {
     const annotations = annotationsOf((writer, out) => {
-      writer.text("text", "one", out);
+      writer.text({ case: "text", value: "one" }, out);
       writer.cite(create(CitationSchema, { source: { case: "document", value: { documentIndex: 0 } } }), out);
       writer.cite(create(CitationSchema, { title: "A" }), out);
     });
@@ -310,7 +310,9 @@ it.each([
   ["refusal", { content: null, refusal: [{ token: "hi" }] }],
 ] as const)("log probabilities of a %s are in their own list", (kind, expected) => {
   const token = create(TokenLogprobSchema, { token: "hi", logprob: -0.5 });
-  const events = readStream(write([startOf("a"), deltaChunk(0, 0, { case: kind, value: "hi" }, [token]), REPORT]));
+  const events = readStream(
+    write([startOf("a"), deltaChunk({ choiceIndex: 0, partIndex: 0 }, { case: kind, value: "hi" }, [token]), REPORT]),
+  );
   expect(events[1]!.choices[0]!.logprobs).toMatchObject(expected);
 });
 
@@ -326,7 +328,7 @@ it("an ID is escaped in every event", () => {
   const start = create(CompletionChunkSchema, {
     event: { case: "start", value: { id: 'a"},\n\\b', createTime: { seconds: 1n } } },
   });
-  const delta = deltaChunk(0, 0, { case: "text", value: "Hi" });
+  const delta = deltaChunk({ choiceIndex: 0, partIndex: 0 }, { case: "text", value: "Hi" });
   const events = readStream(
     write([start, delta, finishChunk(0, { reason: FinishReason.STOP, native: "stop" }), REPORT], true),
   );

@@ -145,10 +145,10 @@ describe("an answer", () => {
   it("is what its chunks say together", () => {
     const chunks = [chunk({ event: { case: "start", value: { id: "chatcmpl-1", model: "words" } } })];
     const writer = new ChoiceWriter(0);
-    writer.text("reasoning", "Hm", chunks);
+    writer.text({ case: "reasoning", value: "Hm" }, chunks);
     writer.sign("reasoning", "proof", chunks);
-    writer.text("text", "one ", chunks);
-    writer.text("text", "two", chunks);
+    writer.text({ case: "text", value: "one " }, chunks);
+    writer.text({ case: "text", value: "two" }, chunks);
     writer.whole(toPart({ case: "image", value: IMAGE }, "c"), chunks);
     const first = writer.beginCall({ id: "a", name: "f" }, "early", chunks);
     writer.arguments(first, "{", chunks);

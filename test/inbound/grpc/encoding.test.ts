@@ -14,7 +14,7 @@ describe("a chunk on the wire", () => {
     const text = fc.oneof(fc.string({ unit: "binary" }), fc.string());
     fc.assert(
       fc.property(index, index, text, (choiceIndex, partIndex, value) => {
-        const chunk = deltaChunk(choiceIndex, partIndex, { case: "text", value });
+        const chunk = deltaChunk({ choiceIndex, partIndex }, { case: "text", value });
         expect(ours(chunk)).toEqual(usual(chunk));
       }),
     );
@@ -23,7 +23,7 @@ describe("a chunk on the wire", () => {
   it.each([0, 1, 63, 123, 124, 127, 128, 16_379, 16_383, 16_384, 2_097_152, 3_000_000])(
     "may have %i characters of text",
     (length) => {
-      const chunk = deltaChunk(1, 2, { case: "text", value: "a".repeat(length) });
+      const chunk = deltaChunk({ choiceIndex: 1, partIndex: 2 }, { case: "text", value: "a".repeat(length) });
       expect(ours(chunk).equals(usual(chunk))).toBe(true);
     },
   );
@@ -34,8 +34,8 @@ describe("a chunk on the wire", () => {
     const unknown = create(PartDeltaSchema, { content: text });
     unknown.$unknown = [{ no: 77, wireType: 0, data: new Uint8Array([1]) }];
     const chunks = [
-      deltaChunk(0, 3, { case: "reasoning", value: "a" }),
-      deltaChunk(0, 3, { case: undefined }),
+      deltaChunk({ choiceIndex: 0, partIndex: 3 }, { case: "reasoning", value: "a" }),
+      deltaChunk({ choiceIndex: 0, partIndex: 3 }, { case: undefined }),
       finishChunk(0, { reason: 1, native: "STOP", details: { "gemini.safety_ratings": "[]" } }),
       ...[likely, unknown].map((value) => create(CompletionChunkSchema, { event: { case: "partDelta", value } })),
     ];

@@ -119,7 +119,7 @@ function whole(id: string): Completion {
   return create(CompletionSchema, { id, model: "alpha" });
 }
 
-const text = (value: string): CompletionChunk => deltaChunk(0, 0, { case: "text", value });
+const text = (value: string): CompletionChunk => deltaChunk({ choiceIndex: 0, partIndex: 0 }, { case: "text", value });
 
 function textOf(batch: readonly CompletionChunk[]): string[] {
   return batch.flatMap(({ event }) =>

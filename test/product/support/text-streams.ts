@@ -3,7 +3,12 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
-import { type CompletionChunk, CompletionChunkSchema, CompletionRequestSchema, CompletionService } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionChunk,
+  CompletionChunkSchema,
+  CompletionRequestSchema,
+  CompletionService,
+} from "../../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../../gen/parley/v1/message_pb.js";
 import type { Product } from "../../support/product.ts";
 

@@ -49,7 +49,8 @@ function provider(...reasons: Failure[]): {
   };
 }
 
-const sayChunk = (text: string): CompletionChunk => deltaChunk(0, 0, { case: "text", value: text });
+const sayChunk = (text: string): CompletionChunk =>
+  deltaChunk({ choiceIndex: 0, partIndex: 0 }, { case: "text", value: text });
 
 /** The texts of a stream. */
 async function streamed(

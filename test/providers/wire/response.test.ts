@@ -45,7 +45,7 @@ const call = (toFailure: (refusal: Refusal) => Failure = () => new Failure("inte
   toFailure,
 });
 
-const text = (value: string): CompletionChunk => deltaChunk(0, 0, { case: "text", value });
+const text = (value: string): CompletionChunk => deltaChunk({ choiceIndex: 0, partIndex: 0 }, { case: "text", value });
 const textsOf = (chunks: readonly CompletionChunk[]): unknown[] =>
   chunks.map(({ event }) => (event.case === "partDelta" ? event.value.content.value : event.case));
 
