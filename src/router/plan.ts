@@ -80,8 +80,10 @@ function notAllowed(omitted: readonly Omission[]): Failure {
   return new Failure("invalid_request", `${violations[0]?.field}: ${description}.`, { violations });
 }
 
-const shown = (value: Value | undefined): string =>
-  value === undefined ? "" : JSON.stringify(toJson(ValueSchema, value));
+function shown(value: Value | undefined): string {
+  const json = value === undefined ? "" : toJson(ValueSchema, value);
+  return typeof json === "string" ? json : JSON.stringify(json);
+}
 
 /** The failure of a strict request whose translation omits or clamps fields; undefined when it does not. */
 function refuseLosses(model: Model, { omitted, clamped }: Translation): Failure | undefined {

@@ -291,7 +291,7 @@ describe("chunks put together", () => {
     const kinds = ["text", "reasoning"] as const;
     const say = (parts: number) =>
       write((writer, out) => {
-        for (let at = 0; at < parts; at++) writer.text(kinds[at % 2]!, "x", out);
+        for (let at = 0; at < parts; at++) writer.text({ case: kinds[at % 2]!, value: "x" }, out);
       });
     expect(fold(say(4000)).choices[0]!.message!.parts).toHaveLength(4000);
     expect(() => say(4001)).toThrow("more than 4000 parts");

@@ -8,11 +8,13 @@ import {
   ImageSchema,
   type TextRange,
 } from "../../../gen/parley/v1/message_pb.js";
+import type { WrittenText } from "../../core/chunks.ts";
 import { array, count, type Json, object, string } from "../wire/json.ts";
 
 /** A piece of an answer. A signature or a citation belongs to the text. */
 export type Content =
-  | { readonly case: "text" | "reasoning" | "refusal" | "signature"; readonly value: string }
+  | WrittenText
+  | { readonly case: "signature"; readonly value: string }
   | { readonly case: "image"; readonly value: Image; readonly signature: string }
   | { readonly case: "audio"; readonly value: Audio }
   | { readonly case: "citation"; readonly value: Citation };

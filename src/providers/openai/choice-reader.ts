@@ -98,13 +98,13 @@ export class ChoiceReader {
       case "text":
         if (this.#writer.flowing !== "text") this.#textBefore = this.#textLength;
         this.#textLength += countCodePoints(content.value);
-        return this.#writer.text({ case: "text", value: content.value }, out, this.#takeLogprobs("content"));
+        return this.#writer.text(content, out, this.#takeLogprobs("content"));
       case "refusal":
         this.#settleText(out);
-        return this.#writer.text({ case: "refusal", value: content.value }, out, this.#takeLogprobs("refusal"));
+        return this.#writer.text(content, out, this.#takeLogprobs("refusal"));
       default:
         this.#settleText(out);
-        return this.#writer.text(content.case, content.value, out);
+        return this.#writer.text(content, out);
     }
   }
 

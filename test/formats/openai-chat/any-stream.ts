@@ -48,7 +48,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
     fc.record({ kind: fc.constantFrom("text", "reasoning", "refusal"), text: words, probable: logprobs }).map(
       ({ kind, text, probable }): Step =>
         (writer, out) =>
-          writer.text(kind, text, out, probable),
+          writer.text({ case: kind, value: text }, out, probable),
     ),
     fc.record({ kind: fc.constantFrom("text", "reasoning"), signature: words }).map(
       ({ kind, signature }): Step =>
