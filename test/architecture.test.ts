@@ -79,7 +79,11 @@ const confinedPackages: readonly (readonly [prefix: string, folders: readonly st
 /** What only some folders or files may say outside comments: what it is called, how to find it, and the places. */
 const confinedWords: readonly (readonly [name: string, pattern: RegExp, places: readonly string[]])[] = [
   ["process.env", /\bprocess\.env\b|\benv\b[^;]*(=\s*process\b|from\s*"node:process")/, ["config"]],
-  ["anthropic", /anthropic/i, ["providers/anthropic", "simulator", "config", "gateway/catalogue.ts"]],
+  [
+    "anthropic",
+    /anthropic/i,
+    ["providers/anthropic", "formats/anthropic", "formats/formats.ts", "simulator", "config", "gateway/catalogue.ts"],
+  ],
 ];
 
 interface SourceFile {
@@ -118,6 +122,17 @@ describe("the architecture", () => {
 
   it("keeps the dialects apart", () => {
     expect(files.flatMap(findSiblingDialects)).toEqual([]);
+  });
+
+  it("keeps the formats apart", () => {
+    const FOLDER = /^formats\/([^/]+)\//;
+    const found = files.flatMap(({ path, imports }) =>
+      imports.filter((name) => {
+        const [own, other] = [FOLDER.exec(path)?.[1], FOLDER.exec(join(dirname(path), name))?.[1]];
+        return own !== undefined && other !== undefined && own !== other;
+      }),
+    );
+    expect(found).toEqual([]);
   });
 
   it("lets the dashboard's app and the server share nothing but the contract, the pages' paths and advice on failures", () => {

@@ -1,6 +1,7 @@
 import type { Completion, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { Model } from "../../gen/parley/v1/model_pb.js";
 import type { Failure } from "../core/failure.ts";
+import type { LimitFacts } from "../core/limiter.ts";
 import type { JsonText } from "./held-strings.ts";
 
 /** Headers of a request, names in lower case. */
@@ -20,6 +21,8 @@ export interface Format {
   readonly writeError: (failure: Failure, requestId: string) => ErrorResponse;
   /** Headers of every response of this format, beside Parley's own. Default: none. */
   readonly responseHeaders?: (requestId: string) => HeaderList;
+  /** Headers with the caller's limits beside those of OpenAI's format; `now`: milliseconds since 1970. Default: none. */
+  readonly limitHeaders?: (limits: LimitFacts, now: number) => HeaderList;
 }
 
 export type HeaderList = readonly (readonly [name: string, value: string])[];
@@ -34,12 +37,12 @@ export interface ErrorResponse {
 /** A route of a format. */
 export interface FormatRoute {
   readonly method: "GET" | "POST";
-  /** An exact path, or one that ends in `{name}`, which stands for any rest: `/v1/models/{id}`. */
+  /** An exact path, or one with `{name}`, which stands for any text, and what may follow: `/v1beta/models/{model}:countTokens`. */
   readonly path: string;
   /** Whether a request is of this format, where several formats have the path. Default: always. */
   readonly accepts?: (headers: RequestHeaders) => boolean;
-  /** The operation; `rest`: decoded rest of the path, empty for an exact one. Undefined: nothing is there. */
-  readonly operation: (rest: string) => Operation | undefined;
+  /** The operation; `name`: the decoded text in place of `{name}`, empty for an exact path. */
+  readonly operation: (name: string) => Operation;
 }
 
 /** What a route does. */
@@ -57,6 +60,7 @@ export interface FormatInput {
   readonly json: unknown;
   readonly headers: RequestHeaders;
   readonly query: URLSearchParams;
+  readonly requestId: string;
 }
 
 /** Content type of server-sent events. */

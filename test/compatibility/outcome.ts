@@ -3,7 +3,7 @@ import { type Clamp, ReportSchema } from "../../gen/parley/v1/report_pb.js";
 import type { Dialect } from "../../src/config/dialects.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { UpstreamModel } from "../../src/core/provider.ts";
-import { parley } from "../../src/formats/openai-chat/answer.ts";
+import { writeReport } from "../../src/formats/report.ts";
 import type { NameOf } from "../../src/formats/format.ts";
 import { renameFields } from "../../src/inbound/http/completion.ts";
 import { readChatRequest } from "../../src/formats/openai-chat/request.ts";
@@ -113,7 +113,7 @@ function translateChat(of: {
 
 /** Clamped fields in the words of the `parley` object. */
 function asReported(clamped: readonly Clamp[], nameOf: NameOf): Outcome["clamped"] {
-  const written = parley(create(ReportSchema, { clamped: [...clamped] }), nameOf) as Pick<Outcome, "clamped">;
+  const written = writeReport(create(ReportSchema, { clamped: [...clamped] }), nameOf) as Pick<Outcome, "clamped">;
   return written.clamped.map(({ field, sent }) => ({ field: open(field), sent }));
 }
 

@@ -1,13 +1,8 @@
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
-import type { Audio, Citation, Image, TokenLogprob, TopLogprob } from "../../../gen/parley/v1/message_pb.js";
-import { toJson } from "@bufbuild/protobuf";
-import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
-import type { Report } from "../../../gen/parley/v1/report_pb.js";
+import type { Audio, Citation, Image } from "../../../gen/parley/v1/message_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { type Attempt, fromAttemptMessage } from "../../core/attempt.ts";
-import { EncodedSource } from "../../encoding/base64.ts";
-import type { NameOf } from "../format.ts";
 import type { HeldStrings } from "../held-strings.ts";
+import { base64, base64Of } from "../media.ts";
 
 /*
  * Parts of an answer in the OpenAI format, the same for whole answers and streams.
@@ -50,41 +45,6 @@ export function usage(of: Usage): object {
   };
 }
 
-/** The `parley` object: facts without a field in the OpenAI format. `nameOf`: the caller's names of request fields. */
-export function parley(report: Report, nameOf: NameOf): object {
-  return {
-    attempts: report.attempts.map((each) => attempt(fromAttemptMessage(each))),
-    omitted: report.omitted.map(({ field }) => nameOf(field)),
-    clamped: report.clamped.map(({ field, requested, sent }) => ({
-      field: nameOf(field),
-      requested: clampedValue(requested),
-      sent: clampedValue(sent),
-    })),
-    ...(report.costMicroUsd !== undefined && { cost_usd: Number(report.costMicroUsd) / 1_000_000 }),
-  };
-}
-
-/** One attempt, as in `parley.attempts` and `error.attempts`. */
-export function attempt(of: Attempt): object {
-  return {
-    model: of.model,
-    outcome: of.outcome,
-    upstream_status: of.upstreamStatus ?? null,
-    reason: of.reason,
-    start_ms: of.startMs,
-    duration_ms: of.durationMs,
-  };
-}
-
-/** A clamped value in the words of the format: efforts in lower case, times in minutes or hours. */
-function clampedValue(value: Value | undefined): unknown {
-  const json = value === undefined ? null : toJson(ValueSchema, value);
-  if (typeof json !== "string") return json;
-  const seconds = /^(\d+)s$/.exec(json)?.[1];
-  if (seconds === undefined) return json.replace(/^REASONING_EFFORT_/, "").toLowerCase();
-  return Number(seconds) % 3600 === 0 ? `${Number(seconds) / 3600}h` : `${Number(seconds) / 60}m`;
-}
-
 /** An `image_url` part with a data URL; its characters are stored in `held`. */
 export function imagePart(image: Image, signature: string, held?: HeldStrings): object {
   return {
@@ -96,9 +56,7 @@ export function imagePart(image: Image, signature: string, held?: HeldStrings): 
 
 function imageUrl({ source, mediaType }: Image, held: HeldStrings | undefined): string {
   if (source.case === "url") return source.value;
-  const head = `data:${mediaType};base64,`;
-  if (source instanceof EncodedSource) return head + (held?.hold(source.base64) ?? source.base64.toString());
-  return head + base64(source.case === "data" ? source.value : new Uint8Array());
+  return `data:${mediaType};base64,${base64Of(source, held)}`;
 }
 
 /** Provider state, in the place of Google's OpenAI-compatible endpoint. */
@@ -151,13 +109,6 @@ export function annotations(
   });
 }
 
-/** Length of a text in Unicode code points. */
-export function codePoints(text: string): number {
-  let count = text.length;
-  for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) >> 10 === 0b110111) count -= 1;
-  return count;
-}
-
 /** Speech. */
 export function audio({ id, data, transcript, expireTime }: Audio): object {
   return {
@@ -166,31 +117,4 @@ export function audio({ id, data, transcript, expireTime }: Audio): object {
     transcript,
     ...(expireTime !== undefined && { expires_at: Number(expireTime.seconds) }),
   };
-}
-
-/** Log probabilities of a choice or a chunk. */
-interface PlacedLogprobs {
-  readonly content: readonly TokenLogprob[];
-  readonly refusal: readonly TokenLogprob[];
-}
-
-/** `logprobs` of a choice; null without any. */
-export function logprobs({ content, refusal }: PlacedLogprobs): object | null {
-  if (content.length === 0 && refusal.length === 0) return null;
-  const list = (tokens: readonly TokenLogprob[]): object[] | null =>
-    tokens.length === 0 ? null : tokens.map(tokenLogprob);
-  return { content: list(content), refusal: list(refusal) };
-}
-
-function tokenLogprob(token: TokenLogprob): object {
-  const one = ({ token: text, logprob, bytes }: TopLogprob | TokenLogprob): object => ({
-    token: text,
-    logprob,
-    bytes: bytes ? [...bytes] : null,
-  });
-  return { ...one(token), top_logprobs: token.top.map(one) };
-}
-
-function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 }

@@ -1,6 +1,6 @@
 import type { Failure } from "../../core/failure.ts";
 import { errorCode, FAILURE_TABLE } from "../../inbound/failure-table.ts";
-import { attempt } from "./answer.ts";
+import { writeAttempt } from "../report.ts";
 
 /** Converts a failure to OpenAI's error body. A 401 has no `code`; `attempts` is present when models were tried. */
 export function toErrorBody(failure: Failure): object {
@@ -11,7 +11,7 @@ export function toErrorBody(failure: Failure): object {
       type,
       param: failure.param ?? null,
       ...(failure.code !== "unauthenticated" && { code: errorCode(failure) }),
-      ...(failure.attempts.length > 0 && { attempts: failure.attempts.map(attempt) }),
+      ...(failure.attempts.length > 0 && { attempts: failure.attempts.map(writeAttempt) }),
     },
   };
 }

@@ -1,5 +1,8 @@
 import type { Choice, Completion } from "../../../gen/parley/v1/completion_pb.js";
 import type { Part, TokenLogprob, ToolCall } from "../../../gen/parley/v1/message_pb.js";
+import { countCodePoints } from "../../encoding/code-points.ts";
+import { writeLogprobs } from "../logprobs.ts";
+import { writeReport } from "../report.ts";
 import * as write from "./answer.ts";
 import { HeldStrings, type JsonText } from "../held-strings.ts";
 import type { NameOf } from "../format.ts";
@@ -19,7 +22,7 @@ export function toChatCompletion(completion: Completion, nameOf: NameOf, held?: 
     model: completion.model,
     choices: completion.choices.map((choice) => toChoice(choice, held)),
     ...(completion.usage !== undefined && { usage: write.usage(completion.usage) }),
-    ...(completion.report !== undefined && { parley: write.parley(completion.report, nameOf) }),
+    ...(completion.report !== undefined && { parley: writeReport(completion.report, nameOf) }),
   };
 }
 
@@ -27,14 +30,14 @@ function toChoice(choice: Choice, held: HeldStrings | undefined): object {
   return {
     index: choice.index,
     message: toMessage(choice.message!.parts, held),
-    logprobs: write.logprobs(logprobsOf(choice.message!.parts)),
+    logprobs: writeLogprobs(logprobsOf(choice.message!.parts)),
     finish_reason: write.finishReason(choice.finishReason),
     native_finish_reason: choice.nativeFinishReason,
   };
 }
 
 /** Log probabilities by the lists of the format. */
-function logprobsOf(parts: readonly Part[]): Parameters<typeof write.logprobs>[0] {
+function logprobsOf(parts: readonly Part[]): Parameters<typeof writeLogprobs>[0] {
   const of = (kind: Part["kind"]["case"]): TokenLogprob[] =>
     parts.flatMap((part) => (part.kind.case === kind ? part.logprobs : []));
   return { content: of("text"), refusal: of("refusal") };
@@ -91,7 +94,7 @@ function sort(parts: readonly Part[], held: HeldStrings | undefined): Pieces {
     switch (kind.case) {
       case "text":
         if (citations.length > 0) {
-          const place = { before: write.codePoints(out.text), length: write.codePoints(kind.value) };
+          const place = { before: countCodePoints(out.text), length: countCodePoints(kind.value) };
           out.annotations.push(...write.annotations(citations, place));
         }
         out.text += kind.value;

@@ -9,6 +9,9 @@ import type {
 import type { Part } from "../../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import { countCodePoints } from "../../encoding/code-points.ts";
+import { writeLogprobs } from "../logprobs.ts";
+import { writeReport } from "../report.ts";
 import * as write from "./answer.ts";
 import type { Failure } from "../../core/failure.ts";
 import { type AnswerStream, EVENT_STREAM, type NameOf } from "../format.ts";
@@ -83,7 +86,7 @@ export class ChunkWriter implements AnswerStream {
     if (fields === undefined) return this.#role(choice);
     if (logprobs.length === 0) return this.#piece(choice, fields);
     const list = content.case === "refusal" ? { content: [], refusal: logprobs } : { content: logprobs, refusal: [] };
-    return this.#piece(choice, fields, JSON.stringify(write.logprobs(list)));
+    return this.#piece(choice, fields, JSON.stringify(writeLogprobs(list)));
   }
 
   #finishPart({ choiceIndex, partIndex, signature }: PartFinish): string {
@@ -116,7 +119,7 @@ export class ChunkWriter implements AnswerStream {
 
   #end(report: Report): string {
     let out = "";
-    const routing = JSON.stringify(write.parley(report, this.#nameOf));
+    const routing = JSON.stringify(writeReport(report, this.#nameOf));
     for (const { choiceIndex: index, finishReason, nativeFinishReason } of this.#finishes) {
       const choice = this.#choice(index);
       out += this.#role(choice);
@@ -216,7 +219,7 @@ function deltaFields(content: PartDelta["content"], partIndex: number, choice: C
   switch (content.case) {
     case "text":
       choice.textLength += content.value.length;
-      choice.codePoints += write.codePoints(content.value);
+      choice.codePoints += countCodePoints(content.value);
       return `{"content":${JSON.stringify(content.value)}}`;
     case "reasoning": {
       const reasoning = choice.reasoning.get(partIndex);

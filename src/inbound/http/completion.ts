@@ -77,7 +77,7 @@ async function serve<R extends ReadCompletion | ReadCount>(
       requireJson(exchange);
       refuseCircles((hops = readHops(request.headers[HOPS_HEADER])));
       const body = await exchange.body(open, slot);
-      return () => readBody({ json: parseBody(body), headers: request.headers, query: exchange.query });
+      return () => readBody({ json: parseBody(body), headers: request.headers, query: exchange.query, requestId });
     },
     run(read) {
       asked = read;

@@ -49,6 +49,7 @@ export class Exchange {
   limitsKnown: () => LimitFacts | undefined = () => undefined;
   /** Whether other requests wait for the response on the same connection. */
   readonly #isPipelined: () => boolean;
+  readonly #clock: Clock;
   /** Headers of every response: request ID, CORS. */
   readonly #headers: string[];
 
@@ -57,7 +58,7 @@ export class Exchange {
     response: ServerResponse,
     facts: {
       readonly requestId: string;
-      readonly arrivedMs: number;
+      readonly clock: Clock;
       readonly headers: HeaderList;
       readonly isPipelined: () => boolean;
       readonly formatOf: (path: string) => Format;
@@ -66,8 +67,9 @@ export class Exchange {
     this.request = request;
     this.response = response;
     this.requestId = facts.requestId;
-    this.arrivedMs = facts.arrivedMs;
+    this.arrivedMs = facts.clock.monotonic();
     this.#isPipelined = facts.isPipelined;
+    this.#clock = facts.clock;
     const target = request.url!;
     const query = target.indexOf("?");
     this.path = query < 0 ? target : target.slice(0, query);
@@ -166,7 +168,9 @@ export class Exchange {
     const list = [...this.#headers, ...first];
     for (const [name, value] of more) list.push(name, value);
     const limits = this.limits ?? this.limitsKnown();
-    if (limits !== undefined) for (const [name, value] of toLimitHeaders(limits)) list.push(name, value);
+    if (limits === undefined) return list;
+    for (const [name, value] of toLimitHeaders(limits)) list.push(name, value);
+    for (const [name, value] of this.format.limitHeaders?.(limits, this.#clock.now()) ?? []) list.push(name, value);
     return list;
   }
 

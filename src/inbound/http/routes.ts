@@ -40,22 +40,26 @@ interface OfFormat {
   readonly route: FormatRoute;
 }
 
-/** Routes of the formats by path; those of a path that ends in `{name}` by its beginning. */
-function formatRoutes(isBelow: boolean): ReadonlyMap<string, readonly OfFormat[]> {
+/** Routes of the formats by their paths; those of equal paths together. */
+function formatRoutes(): ReadonlyMap<string, readonly OfFormat[]> {
   const routes = new Map<string, OfFormat[]>();
   for (const format of FORMATS) {
-    for (const route of format.routes) {
-      const brace = route.path.indexOf("{");
-      if (brace >= 0 !== isBelow) continue;
-      const path = isBelow ? route.path.slice(0, brace) : route.path;
-      routes.set(path, [...(routes.get(path) ?? []), { format, route }]);
-    }
+    for (const route of format.routes) routes.set(route.path, [...(routes.get(route.path) ?? []), { format, route }]);
   }
   return routes;
 }
 
-const FORMATS_AT = formatRoutes(false);
-const FORMATS_BELOW = formatRoutes(true);
+const FORMATS_AT = formatRoutes();
+
+/** Paths with `{name}`: what is before and after it. Longer ends first. */
+const NAMED_PATHS = [...FORMATS_AT]
+  .filter(([path]) => path.includes("{"))
+  .map(([path, routes]) => ({
+    start: path.slice(0, path.indexOf("{")),
+    end: path.slice(path.indexOf("}") + 1),
+    routes,
+  }))
+  .toSorted((one, other) => other.end.length - one.end.length);
 
 /** Calls without side effects may be GET requests too. */
 const CONNECT_ROUTES = CONNECT_SERVICES.flatMap(({ typeName, methods }) =>
@@ -141,10 +145,10 @@ export function findRoute(path: string, method: string, headers: RequestHeaders 
   const plain = path.startsWith("/v1/") && path.endsWith("/") ? path.slice(0, -1) : path;
   const found = FORMATS_AT.get(path) ?? FORMATS_AT.get(plain);
   if (found !== undefined) return ofFormats(found, "", { method, headers });
-  for (const [start, routes] of FORMATS_BELOW) {
-    if (!path.startsWith(start)) continue;
-    const rest = decode(path.slice(start.length));
-    if (rest !== undefined && rest !== "") return ofFormats(routes, rest, { method, headers });
+  for (const { start, end, routes } of NAMED_PATHS) {
+    if (!path.startsWith(start) || !path.endsWith(end)) continue;
+    const name = decode(path.slice(start.length, path.length - end.length));
+    if (name !== undefined && name !== "") return ofFormats(routes, name, { method, headers });
   }
   return {};
 }
@@ -152,18 +156,16 @@ export function findRoute(path: string, method: string, headers: RequestHeaders 
 /** The route of the first format that accepts the request. */
 function ofFormats(
   routes: readonly OfFormat[],
-  rest: string,
+  name: string,
   { method, headers }: { readonly method: string; readonly headers: RequestHeaders },
 ): FoundRoute {
   const accepting = routes.filter(({ route }) => route.accepts?.(headers) ?? true);
   const methods = [...new Set(accepting.map(({ route }) => route.method))];
   for (const { format, route } of accepting) {
-    const operation = route.operation(rest);
-    if (operation === undefined) continue;
-    const found = only([route.method], method, { name: "format", format, operation });
+    const found = only([route.method], method, { name: "format", format, operation: route.operation(name) });
     if (found.route !== undefined) return found;
   }
-  return accepting.some(({ route }) => route.operation(rest) !== undefined) ? { allow: methods.join(", ") } : {};
+  return accepting.length > 0 ? { allow: methods.join(", ") } : {};
 }
 
 /** The format in which an answer at a path is written. */

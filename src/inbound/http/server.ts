@@ -207,7 +207,7 @@ class Front {
     if (isLast) response.setHeader("connection", "close");
     const exchange = new Exchange(request, response, {
       requestId,
-      arrivedMs: this.#services.clock.monotonic(),
+      clock: this.#services.clock,
       headers: isForPages(request.url!) ? this.#cors(request) : [],
       isPipelined: () => unfinished(answers).length > 1,
       formatOf: (path) => formatOf(path, request.headers),

@@ -1,6 +1,7 @@
 import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import type { Citation, TokenLogprob, TopLogprob } from "../../../gen/parley/v1/message_pb.js";
 import { ChoiceWriter, type PartBudget, toPart } from "../../core/chunks.ts";
+import { countCodePoints } from "../../encoding/code-points.ts";
 import { array, isObject, type Json, number, object, string } from "../wire/json.ts";
 import { type Content, readContents, toTextRange } from "./answer-content.ts";
 import { isKnown, toFinishReason } from "./finish-reason.ts";
@@ -156,14 +157,6 @@ export class ChoiceReader {
     this.#word = word;
     this.#nativeWord = string(native);
   }
-}
-
-/** Number of Unicode code points. A code point that was split between two texts counts once. */
-function countCodePoints(text: string): number {
-  let points = text.length;
-  // Without the second half of each surrogate pair.
-  for (let at = 0; at < text.length; at++) if (text.charCodeAt(at) >> 10 === 0b110111) points -= 1;
-  return points;
 }
 
 /** Reads a list of tokens with their log probabilities. */

@@ -1,0 +1,40 @@
+import { toJson } from "@bufbuild/protobuf";
+import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
+import type { Report } from "../../gen/parley/v1/report_pb.js";
+import { type Attempt, fromAttemptMessage } from "../core/attempt.ts";
+import type { NameOf } from "./format.ts";
+
+/** The `parley` object of an answer: facts that no vendor's format has a field for. `nameOf`: the caller's names of request fields. */
+export function writeReport(report: Report, nameOf: NameOf): object {
+  return {
+    attempts: report.attempts.map((each) => writeAttempt(fromAttemptMessage(each))),
+    omitted: report.omitted.map(({ field }) => nameOf(field)),
+    clamped: report.clamped.map(({ field, requested, sent }) => ({
+      field: nameOf(field),
+      requested: clampedValue(requested),
+      sent: clampedValue(sent),
+    })),
+    ...(report.costMicroUsd !== undefined && { cost_usd: Number(report.costMicroUsd) / 1_000_000 }),
+  };
+}
+
+/** One attempt, as in `parley.attempts` and `error.attempts`. */
+export function writeAttempt(of: Attempt): object {
+  return {
+    model: of.model,
+    outcome: of.outcome,
+    upstream_status: of.upstreamStatus ?? null,
+    reason: of.reason,
+    start_ms: of.startMs,
+    duration_ms: of.durationMs,
+  };
+}
+
+/** A clamped value in the words of the format: efforts in lower case, times in minutes or hours. */
+function clampedValue(value: Value | undefined): unknown {
+  const json = value === undefined ? null : toJson(ValueSchema, value);
+  if (typeof json !== "string") return json;
+  const seconds = /^(\d+)s$/.exec(json)?.[1];
+  if (seconds === undefined) return json.replace(/^REASONING_EFFORT_/, "").toLowerCase();
+  return Number(seconds) % 3600 === 0 ? `${Number(seconds) / 3600}h` : `${Number(seconds) / 60}m`;
+}
