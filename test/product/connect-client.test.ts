@@ -36,7 +36,7 @@ beforeAll(async () => {
     beginStream(response);
     response.write(textEvent("Once upon"));
   });
-  product = await startProduct({ config: localModel(upstream.url) });
+  product = await startProduct({ config: { ...localModel(upstream.url), timeouts: { settle_ms: 100 } } });
 });
 
 afterAll(async () => {

@@ -112,7 +112,7 @@ describe("a front before a core", () => {
 
   it("closes the provider's connection when its caller leaves, and when its deadline passes", async () => {
     const upstream = await openUpstream(() => undefined);
-    const core = await openCore({ config: localModel(upstream.url) });
+    const core = await openCore({ config: { ...localModel(upstream.url), timeouts: { settle_ms: 100 } } });
     const front = await openFront([core]);
     const controller = new AbortController();
     const left = post(front, core.firstKey, { signal: controller.signal });

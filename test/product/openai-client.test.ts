@@ -28,6 +28,7 @@ beforeAll(async () => {
       simulator: { enabled: true, tokens_per_second: 1_000_000, first_token_ms: 0 },
       retries: { base_ms: 0, cap_ms: 0 },
       breaker: { failures: 1000 },
+      timeouts: { settle_ms: 100 },
     },
   });
 });

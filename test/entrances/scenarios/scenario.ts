@@ -47,7 +47,7 @@ export interface Scenario {
   /** Behaviour of each upstream model by call; the last one is repeated. */
   readonly upstream?: Partial<Record<ModelName, readonly Act[]>>;
   /** Merged over the configuration of models. */
-  readonly models?: Partial<Record<ModelName, object>>;
+  readonly models?: Partial<Record<ModelName, { readonly timeouts?: object; readonly capabilities?: object }>>;
   /** Deadline of the caller. */
   readonly deadlineMs?: number;
   /**

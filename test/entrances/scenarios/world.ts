@@ -91,6 +91,9 @@ const MODELS: Readonly<Record<ModelName, object>> = {
   gone: { provider: "nowhere" },
 };
 
+/** How long a provider's response is read after its caller has left: a second and more would be most of the suite's time. */
+const SETTLE_MS = 100;
+
 const upstreamName = (name: string, generation: string): string => `${name}-${generation}`;
 
 function describeModels(url: string, { models }: Scenario, generation: string): object {
@@ -103,10 +106,11 @@ function describeModels(url: string, { models }: Scenario, generation: string): 
       nowhere: { ...provider, dialect: "openai", base_url: NOWHERE },
     },
     models: Object.fromEntries(
-      Object.entries(MODELS).map(([name, model]) => [
-        name,
-        { ...model, upstream_model: upstreamName(name, generation), ...models?.[name as ModelName] },
-      ]),
+      Object.entries(MODELS).map(([name, model]) => {
+        const own = models?.[name as ModelName];
+        const timeouts = { settle_ms: SETTLE_MS, ...own?.timeouts };
+        return [name, { ...model, upstream_model: upstreamName(name, generation), ...own, timeouts }];
+      }),
     ),
   };
 }
