@@ -56,7 +56,7 @@ function bodyOf(path: string): string | Buffer {
   });
   if (path.includes("EmbeddingService")) return JSON.stringify(EMBEDDING_REQUEST);
   if (path.endsWith("/Stream")) return envelope(completion);
-  if (path.endsWith("/Create")) return completion;
+  if (path.endsWith("/Create") || path.endsWith("/Count")) return completion;
   return path.endsWith("/Get") ? JSON.stringify({ id: MODEL }) : "{}";
 }
 

@@ -20,6 +20,7 @@ export const HTTP_ROWS: Readonly<Record<string, KeyRow>> = {
   "GET /readyz": "everybody",
   "POST /parley.v1.CompletionService/Create": "permission",
   "POST /parley.v1.CompletionService/Stream": "permission",
+  "POST /parley.v1.CompletionService/Count": "permission",
   "POST /parley.v1.EmbeddingService/Create": "permission",
   "POST /parley.v1.ModelService/List": "key",
   "GET /parley.v1.ModelService/List": "key",
@@ -40,6 +41,7 @@ export const OPERATIONS_ROWS: Readonly<Record<string, KeyRow>> = {
 export const GRPC_ROWS: Readonly<Record<string, KeyRow>> = {
   "/parley.v1.CompletionService/Create": "permission",
   "/parley.v1.CompletionService/Stream": "permission",
+  "/parley.v1.CompletionService/Count": "permission",
   "/parley.v1.EmbeddingService/Create": "permission",
   "/parley.v1.ModelService/List": "key",
   "/parley.v1.ModelService/Get": "permission",

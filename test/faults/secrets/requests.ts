@@ -71,7 +71,7 @@ export async function plantRequests(scene: Scene): Promise<void> {
     },
     headers: {
       cookie: `sid=${plant("a cookie")}`,
-      "x-api-key": plant("a header of another service"),
+      "x-service-token": plant("a header of another service"),
       "user-agent": plant("a user agent"),
       "x-forwarded-for": plant("a forged address"),
       referer: plant("a referrer"),
