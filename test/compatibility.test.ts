@@ -4,7 +4,7 @@ import { CompletionChunkSchema, CompletionRequestSchema, CompletionSchema } from
 import { type Dialect, DIALECTS } from "../src/config/dialects.ts";
 import { Failure } from "../src/core/failure.ts";
 import { readChatRequest } from "../src/formats/openai-chat/request.ts";
-import { toErrorBody } from "../src/formats/openai-chat/error.ts";
+import { toErrorBody } from "../src/formats/openai-error.ts";
 import { chatRequest } from "../src/formats/openai-chat/schema.ts";
 import { createCors } from "../src/inbound/http/routes.ts";
 import { ANSWER_SAMPLES, answerEnding } from "./compatibility/answer-samples.ts";

@@ -1,6 +1,6 @@
 import { FAILURE_TABLE } from "../../inbound/failure-table.ts";
 import type { Format, ReadCompletion } from "../format.ts";
-import { toErrorBody } from "./error.ts";
+import { toErrorBody } from "../openai-error.ts";
 import { toModelList, toModelObject } from "./models.ts";
 import { readChatRequest } from "./request.ts";
 import { writeChatCompletion } from "./response.ts";

@@ -20,10 +20,10 @@ import {
 import { invalidField } from "../../core/failure.ts";
 import { MAX_MESSAGES, MAX_UNRECOGNIZED } from "../../core/validate.ts";
 import type { NameOf } from "../format.ts";
+import { shapeReader } from "../shape.ts";
 import { fieldNames } from "./field-names.ts";
 import { toCacheMark, toMessage } from "./messages.ts";
-import { type ChatRequest, INT32_MAX, KNOWN_MESSAGE_KEYS, KNOWN_REQUEST_KEYS } from "./schema.ts";
-import { readShape } from "./shape.ts";
+import { type ChatRequest, chatRequest, INT32_MAX, KNOWN_MESSAGE_KEYS, KNOWN_REQUEST_KEYS } from "./schema.ts";
 
 /** A request, and the requested form of its answer. */
 export interface ReadRequest {
@@ -52,6 +52,9 @@ const MODES = { none: ToolMode.NONE, auto: ToolMode.AUTO, required: ToolMode.REQ
 /** Fields for OpenAI-compatible providers only, passed through as JSON. */
 const OPENAI_ONLY = ["moderation", "prompt_cache_options", "prompt_cache_retention", "web_search_options"] as const;
 const KNOWN_PARLEY_KEYS: ReadonlySet<string> = new Set(["strict"]);
+
+/** Reads the shape of a request. */
+export const readShape = shapeReader(chatRequest, "a chat completion request");
 
 /** Converts the JSON of a request. Throws `invalid_request` that names each field of a wrong type. */
 export function readChatRequest(json: unknown): ReadRequest {

@@ -15,7 +15,7 @@ import { responseFormat, tool, toolChoice } from "./tool-schema.ts";
 /*
  * The shape of what OpenAI clients send to `/v1/chat/completions`, and what each field means. Only types are checked here,
  * and the length of lists that cost much to translate; ranges and everything that needs a model is core's, and stands here
- * only to be told. Unknown keys are kept: `request.ts` reports them. `shape.ts` reads requests by these schemas, and
+ * only to be told. Unknown keys are kept: `request.ts` reports them. `../shape.ts` reads requests by these schemas, and
  * `openapi/` makes the OpenAPI document of them.
  */
 

@@ -11,11 +11,11 @@ import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { countCodePoints } from "../../encoding/code-points.ts";
 import { writeLogprobs } from "../logprobs.ts";
+import { toErrorEvent } from "../openai-error.ts";
 import { writeReport } from "../report.ts";
 import * as write from "./answer.ts";
 import type { Failure } from "../../core/failure.ts";
 import { type AnswerStream, EVENT_STREAM, type NameOf } from "../format.ts";
-import { toErrorEvent } from "./error.ts";
 
 const DONE = "data: [DONE]\n\n";
 

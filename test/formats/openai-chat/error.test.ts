@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
-import { toErrorBody, toErrorEvent } from "../../../src/formats/openai-chat/error.ts";
+import { toErrorBody, toErrorEvent } from "../../../src/formats/openai-error.ts";
 import { readEvents } from "./scenarios.ts";
 import { attemptOf } from "../../support/attempt.ts";
 

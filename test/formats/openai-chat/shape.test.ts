@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
 import { chatRequest } from "../../../src/formats/openai-chat/schema.ts";
-import { readShape } from "../../../src/formats/openai-chat/shape.ts";
+import { readShape } from "../../../src/formats/openai-chat/request.ts";
 import { writeTree } from "../../faults/fuzz/json-tree.ts";
 import { Random } from "../../faults/fuzz/random.ts";
 import { schemaBody } from "../../faults/fuzz/schema-bodies.ts";

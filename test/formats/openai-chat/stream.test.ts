@@ -12,7 +12,7 @@ import { AudioSchema, CitationSchema, ImageSchema, TokenLogprobSchema } from "..
 import { AttemptOutcome, OmissionReason } from "../../../gen/parley/v1/report_pb.js";
 import { ChoiceWriter, deltaChunk, finishChunk, toPart } from "../../../src/core/chunks.ts";
 import { omission } from "../../../src/core/provider-options.ts";
-import { toErrorEvent } from "../../../src/formats/openai-chat/error.ts";
+import { toErrorEvent } from "../../../src/formats/openai-error.ts";
 import { ChunkWriter } from "../../../src/formats/openai-chat/stream.ts";
 import { anyStream } from "./any-stream.ts";
 import { chunksOf, comparable, readEvents, REPORT, type Scenario, scenariosWith, startOf } from "./scenarios.ts";

@@ -6,7 +6,7 @@ import { Failure, type FailureCode } from "../../../../src/core/failure.ts";
 import { RANGES, validate } from "../../../../src/core/validate.ts";
 import { renameFields } from "../../../../src/inbound/http/completion.ts";
 import { readChatRequest } from "../../../../src/formats/openai-chat/request.ts";
-import { toErrorBody } from "../../../../src/formats/openai-chat/error.ts";
+import { toErrorBody } from "../../../../src/formats/openai-error.ts";
 import { FAILURE_TABLE, type FailureRow } from "../../../../src/inbound/failure-table.ts";
 import { toLimitHeaders } from "../../../../src/inbound/headers.ts";
 import type { JsonSchema } from "../../../../src/inbound/http/openapi/components.ts";

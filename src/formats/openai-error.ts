@@ -1,6 +1,6 @@
-import type { Failure } from "../../core/failure.ts";
-import { errorCode, FAILURE_TABLE } from "../../inbound/failure-table.ts";
-import { writeAttempt } from "../report.ts";
+import type { Failure } from "../core/failure.ts";
+import { errorCode, FAILURE_TABLE } from "../inbound/failure-table.ts";
+import { writeAttempt } from "./report.ts";
 
 /** Converts a failure to OpenAI's error body. A 401 has no `code`; `attempts` is present when models were tried. */
 export function toErrorBody(failure: Failure): object {

@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { ChoiceSchema, type Completion, CompletionSchema } from "../../../gen/parley/v1/completion_pb.js";
-import { type Image, ImageSchema, PartSchema } from "../../../gen/parley/v1/message_pb.js";
-import { Base64, EncodedSource } from "../../../src/encoding/base64.ts";
-import { toChatCompletion, writeChatCompletion } from "../../../src/formats/openai-chat/response.ts";
+import { ChoiceSchema, type Completion, CompletionSchema } from "../../gen/parley/v1/completion_pb.js";
+import { type Image, ImageSchema, PartSchema } from "../../gen/parley/v1/message_pb.js";
+import { Base64, EncodedSource } from "../../src/encoding/base64.ts";
+import { toChatCompletion, writeChatCompletion } from "../../src/formats/openai-chat/response.ts";
 
 const pieces = (text: string): Buffer[] => text.split("").map((character) => Buffer.from(character));
 

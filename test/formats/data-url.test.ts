@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { readBase64, readDataUrl } from "../../../src/formats/data-url.ts";
+import { readBase64, readDataUrl } from "../../src/formats/data-url.ts";
 
 const PNG = Buffer.from("\x89PNG\r\n\x1a\nrest", "latin1");
 

@@ -1,17 +1,19 @@
 import type { z } from "zod";
-import { Failure, type FieldViolation } from "../../core/failure.ts";
-import { MAX_VIOLATIONS } from "../../core/validate.ts";
-import { type ChatRequest, chatRequest } from "./schema.ts";
+import { Failure, type FieldViolation } from "../core/failure.ts";
+import { MAX_VIOLATIONS } from "../core/validate.ts";
 
 /**
- * Reads a request of the right shape, as it is. Throws `invalid_request` with the first 20 fields of a wrong type, in
- * time proportional to the request's own size.
+ * The reader of requests of one shape; it returns them as they are, with unknown keys. Throws `invalid_request` with the first 20
+ * fields of a wrong type, in time proportional to the request's own size. `name`: what a request is, in messages.
  */
-export function readShape(json: unknown): ChatRequest {
-  if (isRequest(json, undefined)) return json as ChatRequest;
-  const findings = new Findings();
-  isRequest(json, findings);
-  throw findings.toFailure();
+export function shapeReader<T extends z.ZodType>(schema: T, name: string): (json: unknown) => z.output<T> {
+  const isRequest = toCheck(schema);
+  return (json) => {
+    if (isRequest(json, undefined)) return json as z.output<T>;
+    const findings = new Findings();
+    isRequest(json, findings);
+    throw findings.toFailure(name);
+  };
 }
 
 /**
@@ -21,7 +23,7 @@ export function readShape(json: unknown): ChatRequest {
  */
 type Check = (value: unknown, findings: Findings | undefined) => boolean;
 
-/** What is wrong with a request: paths as in the OpenAI format, in our words. */
+/** What is wrong with a request: paths in the caller's format, in our words. */
 class Findings {
   readonly list: FieldViolation[] = [];
   readonly #path: (string | number)[];
@@ -60,8 +62,8 @@ class Findings {
     return new Findings(this.#path);
   }
 
-  toFailure(): Failure {
-    const [{ field, description } = { field: "", description: "is not a chat completion request" }] = this.list;
+  toFailure(name: string): Failure {
+    const [{ field, description } = { field: "", description: `is not ${name}` }] = this.list;
     const message = field === "" ? `The request body ${description}.` : `${field}: ${description}.`;
     return new Failure("invalid_request", message, { violations: this.list.filter((each) => each.field !== "") });
   }
@@ -253,5 +255,3 @@ function toPath(path: readonly (string | number)[]): string {
     )
     .join("");
 }
-
-const isRequest = toCheck(chatRequest);
