@@ -231,7 +231,8 @@ function anyOf(checks: readonly Check[]): Check {
       readings.push(reading);
     }
     const furthest = readings.reduce((a, b) => (b.depth > a.depth ? b : a));
-    if (readings.some(({ depth }) => depth < furthest.depth)) findings.addAll(furthest);
+    if (value === undefined) findings.add("is required");
+    else if (readings.some(({ depth }) => depth < furthest.depth)) findings.addAll(furthest);
     else {
       const shapes = new Set(
         readings.flatMap(({ list }) => list.map((each) => each.description.replace(/^must be /, ""))),

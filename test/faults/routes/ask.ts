@@ -54,6 +54,8 @@ function bodyOf(path: string): string | Buffer {
     model: MODEL,
     messages: [{ role: "ROLE_USER", parts: [{ text: "Hello?" }] }],
   });
+  if (path === "/v1/embeddings")
+    return JSON.stringify({ model: EMBEDDING_REQUEST.model, input: EMBEDDING_REQUEST.inputs });
   if (path.includes("EmbeddingService")) return JSON.stringify(EMBEDDING_REQUEST);
   if (path.endsWith("/Stream")) return envelope(completion);
   if (path.endsWith("/Create") || path.endsWith("/Count")) return completion;

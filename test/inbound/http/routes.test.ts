@@ -66,7 +66,6 @@ describe("an unknown path has none", () => {
     "/v1/chat%2Fcompletions",
     "/v1/models/%zz",
     "/v1/models/%ff",
-    "/v1/embeddings",
     "/v1/completions",
     "/__proto__",
     "/constructor",
@@ -79,6 +78,7 @@ describe("one slash at the end of an API's path", () => {
   it.each([
     ["POST", "/v1/chat/completions/", "completion"],
     ["GET", "/v1/models/", "models"],
+    ["POST", "/v1/embeddings/", "embedding"],
   ])("is ignored: %s %s", (method, path, name) => {
     expect(short(findRoute(path, method))).toMatchObject({ name });
   });
@@ -91,10 +91,7 @@ describe("advice on a path that does not exist", () => {
     ["/chat/completions", " Did you mean /v1/chat/completions? Set the client's base URL to one that ends in /v1."],
     ["/v1/v1/chat/completions", " Did you mean /v1/chat/completions? The base URL ends in /v1 once."],
     ["/v1/responses", " Parley does not offer the Responses API; use POST /v1/chat/completions."],
-    [
-      "/v1/embeddings/",
-      " Parley does not offer embeddings in the OpenAI format yet; use POST /parley.v1.EmbeddingService/Create.",
-    ],
+    ["/embeddings", " Did you mean /v1/embeddings? Set the client's base URL to one that ends in /v1."],
     ["/nonsense", ""],
   ])("%s", (path, advice) => {
     expect(adviseOn(path)).toBe(advice);

@@ -272,3 +272,28 @@ export const model = z
 export const modelList = z
   .object({ object: z.literal("list"), data: z.array(model).describe("In the order of the registry.") })
   .describe("The models that the key may use.");
+
+export const embeddingList = z
+  .object({
+    object: z.literal("list"),
+    data: z
+      .array(
+        z.object({
+          object: z.literal("embedding"),
+          index: count("The place of its text in the request."),
+          embedding: z
+            .union([z.array(z.number()), z.string()])
+            .describe("The vector: numbers, or base64 of 32-bit little-endian floats if the request asks for it."),
+        }),
+      )
+      .describe("One for each text, in the order of the request."),
+    model: text("The ID of the model."),
+    usage: z
+      .object({
+        prompt_tokens: count("Tokens of the texts; 0 when the provider does not count them."),
+        total_tokens: count("The same."),
+      })
+      .describe("What the provider counted."),
+    parley,
+  })
+  .describe("Embeddings.");

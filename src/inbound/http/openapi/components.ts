@@ -1,6 +1,7 @@
 import { z } from "zod";
 import * as messages from "../../../formats/openai-chat/message-schema.ts";
 import { chatRequest } from "../../../formats/openai-chat/schema.ts";
+import { embeddingRequest } from "../../../formats/openai-embeddings/schema.ts";
 import * as tools from "../../../formats/openai-chat/tool-schema.ts";
 import * as answer from "./answer-schemas.ts";
 
@@ -16,6 +17,7 @@ export interface JsonSchema {
 /** Schemas of requests by their names in the document. */
 const READ = {
   ChatCompletionRequest: chatRequest,
+  EmbeddingRequest: embeddingRequest,
   RequestMessage: messages.message,
   ContentPart: messages.part,
   TextPart: messages.textPart,
@@ -55,6 +57,7 @@ const WRITTEN = {
   Delta: answer.delta,
   Model: answer.model,
   ModelList: answer.modelList,
+  EmbeddingList: answer.embeddingList,
 } as const;
 
 /** A reference to a schema of the document. */

@@ -48,6 +48,28 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
     ],
     paths: {
       "/v1/chat/completions": { post: chatOperation() },
+      "/v1/embeddings": {
+        post: {
+          ...ofOpenai("createEmbedding", "Create embeddings"),
+          description:
+            "Makes one vector for each text, in their order. The model is one with the output modality `embedding`; there are no fallback models, because vectors of different models cannot be compared.",
+          parameters: headerParameters(["x-request-id", ...DEADLINES]),
+          requestBody: {
+            required: true,
+            description: "At most 32 MiB of JSON, not compressed.",
+            content: {
+              "application/json": {
+                schema: refTo("EmbeddingRequest"),
+                example: { model: "gamma-embedding-3-small", input: ["Hello!"] },
+              },
+            },
+          },
+          responses: {
+            "200": whole("The vectors.", "EmbeddingList", [...EVERYWHERE, ...ROUTING]),
+            ...errorResponses(ROUTE_FAILURES.embeddings),
+          },
+        },
+      },
       "/v1/models": {
         get: {
           ...ofOpenai("listModels", "List the models that the key may use"),
