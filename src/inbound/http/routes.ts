@@ -112,7 +112,7 @@ const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
   ["/v1/responses", "the Responses API"],
   ["/v1/messages", "the Messages API"],
   ["/v1/completions", "the older completions API"],
-  ["/v1/images/generations", "the images API"],
+  ["/v1/images/edits", "edits of pictures in the OpenAI format"],
 ]);
 
 /** Longest path that gets advice; a regular expression takes 100 ms for 15,000 slashes. */

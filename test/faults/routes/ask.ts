@@ -54,6 +54,7 @@ function bodyOf(path: string): string | Buffer {
     model: MODEL,
     messages: [{ role: "ROLE_USER", parts: [{ text: "Hello?" }] }],
   });
+  if (path === "/v1/images/generations") return JSON.stringify({ model: MODEL, prompt: "A dot" });
   if (path === "/v1/embeddings")
     return JSON.stringify({ model: EMBEDDING_REQUEST.model, input: EMBEDDING_REQUEST.inputs });
   if (path.includes("EmbeddingService")) return JSON.stringify(EMBEDDING_REQUEST);

@@ -13,6 +13,7 @@ export type KeyRow = "everybody" | "key" | "permission";
 export const HTTP_ROWS: Readonly<Record<string, KeyRow>> = {
   "POST /v1/chat/completions": "permission",
   "POST /v1/embeddings": "permission",
+  "POST /v1/images/generations": "permission",
   "GET /v1/models": "key",
   "GET /v1/models/{id}": "permission",
   "GET /openapi.json": "everybody",

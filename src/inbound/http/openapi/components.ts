@@ -2,6 +2,7 @@ import { z } from "zod";
 import * as messages from "../../../formats/openai-chat/message-schema.ts";
 import { chatRequest } from "../../../formats/openai-chat/schema.ts";
 import { embeddingRequest } from "../../../formats/openai-embeddings/schema.ts";
+import { imageRequest } from "../../../formats/openai-images/schema.ts";
 import * as tools from "../../../formats/openai-chat/tool-schema.ts";
 import * as answer from "./answer-schemas.ts";
 
@@ -18,6 +19,7 @@ export interface JsonSchema {
 const READ = {
   ChatCompletionRequest: chatRequest,
   EmbeddingRequest: embeddingRequest,
+  ImageRequest: imageRequest,
   RequestMessage: messages.message,
   ContentPart: messages.part,
   TextPart: messages.textPart,
@@ -58,6 +60,8 @@ const WRITTEN = {
   Model: answer.model,
   ModelList: answer.modelList,
   EmbeddingList: answer.embeddingList,
+  ImageList: answer.imageList,
+  ImageCompleted: answer.imageCompleted,
 } as const;
 
 /** A reference to a schema of the document. */

@@ -70,6 +70,7 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
           },
         },
       },
+      "/v1/images/generations": { post: imagesOperation() },
       "/v1/models": {
         get: {
           ...ofOpenai("listModels", "List the models that the key may use"),
@@ -143,6 +144,36 @@ function chatOperation(): object {
         content: {
           "application/json": { schema: refTo("ChatCompletion") },
           "text/event-stream": { schema: { anyOf: [refTo("ChatCompletionChunk"), refTo("Error")] } },
+        },
+      },
+      ...errorResponses(ROUTE_FAILURES.chat),
+    },
+  };
+}
+
+function imagesOperation(): object {
+  return {
+    ...ofOpenai("createImage", "Create pictures"),
+    description:
+      "Makes pictures from a text, by a model with the output modality `image`. Pictures are base64 in the answer; Parley keeps none. With `stream` each comes as an event `image_generation.completed`. What the provider lacks is omitted and listed in `parley.omitted`.",
+    parameters: headerParameters(["x-request-id", ...DEADLINES]),
+    requestBody: {
+      required: true,
+      description: "At most 32 MiB of JSON, not compressed.",
+      content: {
+        "application/json": {
+          schema: refTo("ImageRequest"),
+          example: { model: "beta-3-pro-image-preview", prompt: "A lighthouse in fog", size: "1536x1024" },
+        },
+      },
+    },
+    responses: {
+      "200": {
+        description: "The pictures, or a stream of events with one each.",
+        headers: headerRefs([...EVERYWHERE, ...ROUTING]),
+        content: {
+          "application/json": { schema: refTo("ImageList") },
+          "text/event-stream": { schema: { anyOf: [refTo("ImageCompleted"), refTo("Error")] } },
         },
       },
       ...errorResponses(ROUTE_FAILURES.chat),

@@ -109,7 +109,15 @@ describe("the OpenAPI document", () => {
   });
 
   it("has every route", () => {
-    const ours = ["/v1/chat/completions", "/v1/embeddings", "/v1/models", "/v1/models/{id}", "/healthz", "/readyz"];
+    const ours = [
+      "/v1/chat/completions",
+      "/v1/embeddings",
+      "/v1/images/generations",
+      "/v1/models",
+      "/v1/models/{id}",
+      "/healthz",
+      "/readyz",
+    ];
     const connect = CONNECT_SERVICES.flatMap(({ typeName, methods }) =>
       methods.map(({ name }) => `/${typeName}/${name}`),
     );
