@@ -1,5 +1,6 @@
 import type { Format } from "./format.ts";
+import { gemini } from "./gemini/format.ts";
 import { openaiChat } from "./openai-chat/format.ts";
 
 /** All formats. Of those that share a path, the first that accepts a request has it. */
-export const FORMATS: readonly Format[] = [openaiChat];
+export const FORMATS: readonly Format[] = [gemini, openaiChat];
