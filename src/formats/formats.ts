@@ -1,7 +1,8 @@
 import type { Format } from "./format.ts";
+import { gemini } from "./gemini/format.ts";
+import { openaiChat } from "./openai-chat/format.ts";
 import { openaiEmbeddings } from "./openai-embeddings/format.ts";
 import { openaiImages } from "./openai-images/format.ts";
-import { openaiChat } from "./openai-chat/format.ts";
 
-/** All formats. Of those that share a path, the first that accepts a request has it. */
-export const FORMATS: readonly Format[] = [openaiEmbeddings, openaiImages, openaiChat];
+/** All formats. Of those that share a path, the first that accepts a request has it; the last one owns what no other does. */
+export const FORMATS: readonly Format[] = [gemini, openaiEmbeddings, openaiImages, openaiChat];

@@ -187,7 +187,7 @@ function requireJson({ request }: Exchange): void {
   requireUncompressed(request);
 }
 
-/** The caller's deadline: `x-request-timeout-ms` in milliseconds, or `x-stainless-timeout` of OpenAI's clients in seconds. */
+/** The caller's deadline: `x-request-timeout-ms` in milliseconds, or in seconds the header of vendors' clients. */
 function deadlineMs({ request: { headers } }: Exchange): number | undefined {
   const own = headers["x-request-timeout-ms"];
   if (own !== undefined) {
@@ -195,7 +195,7 @@ function deadlineMs({ request: { headers } }: Exchange): number | undefined {
     if (!(ms > 0)) throw invalidField("x-request-timeout-ms", "must be a number of milliseconds above 0");
     return ms;
   }
-  const seconds = Number(headers["x-stainless-timeout"]);
+  const seconds = Number(headers["x-stainless-timeout"] ?? headers["x-server-timeout"]);
   return seconds > 0 ? seconds * 1000 : undefined;
 }
 

@@ -33,7 +33,7 @@ export function httpOutcome(status: number): Outcome {
 /** Calls a route of the HTTP entrance with a valid request. */
 export async function askHttp({ product }: RoutesWorld, route: string, credentials: Credentials): Promise<Outcome> {
   const [method = "", path = ""] = route.split(" ");
-  const filled = path.replace("{id}", MODEL).replace("{file}", "parley/v1/key.proto");
+  const filled = path.replace(/\{(?:id|model)\}/, MODEL).replace("{file}", "parley/v1/key.proto");
   const query = method === "GET" && path.startsWith("/parley.v1.") ? queryOf(path) : "";
   const response = await fetch(product.url + filled + query, {
     method,
@@ -49,6 +49,7 @@ export async function askHttp({ product }: RoutesWorld, route: string, credentia
 const typeOf = (path: string): string => (path.endsWith("/Stream") ? "application/connect+json" : "application/json");
 
 function bodyOf(path: string): string | Buffer {
+  if (path.includes("{model}:")) return JSON.stringify({ contents: [{ parts: [{ text: "Hello?" }] }] });
   if (path === "/v1/chat/completions") return JSON.stringify(toOpenAiJson(REQUEST, "whole"));
   const completion = JSON.stringify({
     model: MODEL,

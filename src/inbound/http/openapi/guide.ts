@@ -11,7 +11,7 @@ import { errorCodesOf } from "./errors.ts";
  * `grpcPort`: port of gRPC.
  */
 export function guide(grpcPort: number): string {
-  return `OpenAI-compatible chat completions in front of many models, and the same services over gRPC and the Connect protocol. Any client of the OpenAI format works with the base URL \`{server}/v1\` and an API key of Parley.
+  return `OpenAI-compatible chat completions in front of many models, and the same services over gRPC and the Connect protocol. Any client of the OpenAI format works with the base URL \`{server}/v1\` and an API key of Parley; Google’s clients work with \`{server}\`.
 
 # Authentication
 
