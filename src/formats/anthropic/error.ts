@@ -30,11 +30,18 @@ function messageOf({ message, detail }: Failure): string {
   return `${TOO_LONG}: ${message}`;
 }
 
+/** Makes clients send the whole conversation instead of one that the server would keep. */
+const NO_THREADS = { details: { error_code: "thread_unsupported_request", unsupported: [] } };
+
 /** Converts a failure to the body of an error. */
 export function toErrorBody(failure: Failure, requestId: string): object {
   return {
     type: "error",
-    error: { type: TYPES[statusOf(failure)] ?? "invalid_request_error", message: messageOf(failure) },
+    error: {
+      type: TYPES[statusOf(failure)] ?? "invalid_request_error",
+      message: messageOf(failure),
+      ...(failure.param === "thread" && NO_THREADS),
+    },
     request_id: requestId,
     ...(failure.attempts.length > 0 && { parley: { attempts: failure.attempts.map(writeAttempt) } }),
   };

@@ -39,6 +39,8 @@ const MAX_SESSION_ID_CHARS = 256;
 /** Reads a request. Throws `invalid_request` that names each field of a wrong type. */
 export function readMessagesRequest({ json, headers }: Pick<FormatInput, "json" | "headers">): ReadRequest {
   const given = read(json);
+  // Without it, most of the conversation would be missing.
+  if (given.thread != null) throw invalidField("thread", "the gateway keeps no conversations; send all messages");
   if (given.messages.length === 0) throw invalidField("messages", "must hold at least one message");
   const unrecognized = new Unrecognized();
   noteUnknown(given, unrecognized);

@@ -116,6 +116,10 @@ const read = {
   ),
   service_tier: optional(z.string(), "`auto` or `standard_only`."),
   cache_control: optional(cacheControl, "Marks the end of the conversation as that of a prefix worth caching."),
+  thread: field(
+    z.unknown().optional(),
+    "Refused: the gateway keeps no conversations. The refusal makes official clients send the whole conversation.",
+  ),
   parley: optional(
     z.looseObject({
       strict: optional(
