@@ -1,7 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
-import { type FormatScenario, formatModels, readFormatScenarios } from "./support/format-fixtures.ts";
-import { startUpstream, type Upstream, type UpstreamExchange } from "./support/upstream.ts";
+import {
+  formatFixtureModels,
+  type FormatScenario,
+  type Json,
+  readFormatScenarios,
+  serveScenario,
+} from "./support/format-fixtures.ts";
+import { answerJson, startUpstream, type Upstream, type UpstreamExchange } from "./support/upstream.ts";
 
 /*
  * The scenarios of the Messages format through the running gateway: a caller's request, what the provider is asked, what it
@@ -25,8 +31,15 @@ let answer: (exchange: UpstreamExchange) => Promise<void>;
 
 beforeAll(async () => {
   upstream = await startUpstream((exchange) => answer(exchange));
+  const { providers, models } = formatFixtureModels(upstream.url);
+  const { "fx-a": first, ...others } = models as Readonly<Record<string, object>>;
   gateway = await startTestGateway({
-    config: { retries: { base_ms: 0, cap_ms: 0 }, breaker: { failures: 1000 }, ...formatModels(upstream.url) },
+    config: {
+      retries: { base_ms: 0, cap_ms: 0 },
+      breaker: { failures: 1000 },
+      providers,
+      models: { "fx-a": { ...first, created: "2026-01-01" }, ...others },
+    },
   });
 });
 
@@ -35,26 +48,13 @@ afterAll(async () => {
   await upstream.close();
 });
 
-async function serve({ response }: UpstreamExchange, scenario: FormatScenario, pieceBytes: number): Promise<void> {
-  const { upstreamResponse: bytes, upstreamType } = scenario;
-  if (bytes === undefined) return void response.writeHead(404).end();
-  response.writeHead(200, { "content-type": upstreamType });
-  for (let at = 0; at < bytes.length; at += pieceBytes) {
-    response.write(bytes.subarray(at, at + pieceBytes));
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-  response.end();
-}
-
-async function ask({ meta, request }: FormatScenario): Promise<Response> {
+async function ask({ meta, callerRequest: request }: FormatScenario): Promise<Response> {
   return fetch(`http://127.0.0.1:${gateway.httpPort}${meta.path}`, {
     method: meta.method,
     headers: { "x-api-key": gateway.key, "content-type": "application/json", ...meta.headers },
     ...(request !== undefined && { body: JSON.stringify(request) }),
   });
 }
-
-type Json = Readonly<Record<string, unknown>>;
 
 /** The events of a stream, with the deltas of a block joined, without what differs from run to run. */
 function normalStream(text: string): unknown[] {
@@ -107,7 +107,7 @@ describe.each(SCENARIOS.filter(({ name }) => name !== COUNT && name !== MODELS).
   "%s",
   (_, scenario) => {
     it.each(DELIVERIES)("sends and gives what it should, with the upstream answering in %s", async (_name, bytes) => {
-      answer = (exchange) => serve(exchange, scenario, bytes);
+      answer = (exchange) => serveScenario(exchange, scenario, bytes);
       const before = upstream.exchanges.length;
       const response = await ask(scenario);
       const text = await response.text();
@@ -119,15 +119,15 @@ describe.each(SCENARIOS.filter(({ name }) => name !== COUNT && name !== MODELS).
       expect(sent?.request.url).toBe(scenario.meta.upstream_path);
 
       const { expected } = scenario;
-      if (typeof expected !== "string") expect(normalWhole(JSON.parse(text) as Json)).toEqual(normalWhole(expected));
-      else expect(normalStream(text)).toEqual(normalStream(expected));
+      if ("whole" in expected) expect(normalWhole(JSON.parse(text) as Json)).toEqual(normalWhole(expected.whole));
+      else expect(normalStream(text)).toEqual(normalStream(expected.stream));
     });
   },
 );
 
 it("m11-count-tokens gives a number, estimated where the provider does not count", async () => {
   const scenario = readFormatScenarios("m").find(({ name }) => name === COUNT)!;
-  answer = (exchange) => serve(exchange, scenario, Infinity);
+  answer = ({ response }) => Promise.resolve(answerJson(response, 404, {}));
   const response = await ask(scenario);
   expect(response.status).toBe(200);
   const { input_tokens: tokens, ...rest } = (await response.json()) as { input_tokens: number };
@@ -139,6 +139,6 @@ it("m12-models lists the models in this format for a caller that names its versi
   const scenario = readFormatScenarios("m").find(({ name }) => name === MODELS)!;
   const response = await ask(scenario);
   const { data, ...page } = (await response.json()) as { data: Json[] };
-  expect(data.filter(({ id }) => id === "fx-a")).toEqual((scenario.expected as { data: unknown })["data"]);
+  expect(data.filter(({ id }) => id === "fx-a")).toEqual((scenario.expected as { whole: Json }).whole["data"]);
   expect(page).toMatchObject({ has_more: false });
 });

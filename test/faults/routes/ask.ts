@@ -49,6 +49,8 @@ export async function askHttp({ product }: RoutesWorld, route: string, credentia
 const typeOf = (path: string): string => (path.endsWith("/Stream") ? "application/connect+json" : "application/json");
 
 function bodyOf(path: string): string | Buffer {
+  if (path.startsWith("/v1/messages"))
+    return JSON.stringify({ model: MODEL, max_tokens: 100, messages: [{ role: "user", content: "Hello?" }] });
   if (path === "/v1/chat/completions") return JSON.stringify(toOpenAiJson(REQUEST, "whole"));
   const completion = JSON.stringify({
     model: MODEL,

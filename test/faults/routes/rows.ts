@@ -12,6 +12,8 @@ export type KeyRow = "everybody" | "key" | "permission";
 /** HTTP routes with a key: the API, and public files and documents. */
 export const HTTP_ROWS: Readonly<Record<string, KeyRow>> = {
   "POST /v1/chat/completions": "permission",
+  "POST /v1/messages": "permission",
+  "POST /v1/messages/count_tokens": "permission",
   "GET /v1/models": "key",
   "GET /v1/models/{id}": "permission",
   "GET /openapi.json": "everybody",

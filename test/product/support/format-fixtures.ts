@@ -1,31 +1,34 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import type { UpstreamExchange } from "./upstream.ts";
 
 const FOLDER = new URL("../../fixtures/formats/", import.meta.url);
 
-type Json = Readonly<Record<string, unknown>>;
+export type Json = Readonly<Record<string, unknown>>;
 
-/** One scenario of `test/fixtures/formats`: what a caller of a format sends and gets, and both sides of the provider's exchange. */
+/** One scenario of `test/fixtures/formats`: what a caller sends, what the upstream is sent and answers, and what the caller gets. */
 export interface FormatScenario {
   readonly name: string;
   readonly meta: {
-    readonly method: "GET" | "POST";
+    readonly method: string;
     readonly path: string;
     readonly headers?: Readonly<Record<string, string>>;
-    readonly expected_status: number;
+    readonly stream: boolean;
     readonly upstream_path?: string;
+    readonly expected_status: number;
   };
-  readonly request: Json | undefined;
+  readonly callerRequest: Json | undefined;
   readonly upstreamRequest: Json | undefined;
   readonly upstreamResponse: Buffer | undefined;
-  readonly upstreamType: "application/json" | "text/event-stream";
-  /** A whole reply, or the text of a stream. */
-  readonly expected: Json | string;
+  /** A JSON document, or the text of a stream. */
+  readonly expected: { readonly whole: Json } | { readonly stream: string };
+  /** What the official client must have at the end of the stream. */
+  readonly final: Json | undefined;
 }
 
-/** The scenarios of a format, by the first letter of their names. */
-export function readFormatScenarios(letter: string): FormatScenario[] {
+/** The scenarios whose names begin with `prefix`, in their order. */
+export function readFormatScenarios(prefix: string): FormatScenario[] {
   return readdirSync(FOLDER)
-    .filter((name) => name.startsWith(letter))
+    .filter((name) => name.startsWith(prefix))
     .toSorted()
     .map((name) => {
       const read = (file: string): Buffer | undefined => {
@@ -36,23 +39,24 @@ export function readFormatScenarios(letter: string): FormatScenario[] {
         const bytes = read(file);
         return bytes && (JSON.parse(bytes.toString()) as Json);
       };
-      const stream = read("upstream-response.sse");
+      const whole = json("expected-reply.json");
       return {
         name,
         meta: json("meta.json") as unknown as FormatScenario["meta"],
-        request: json("caller-request.json"),
+        callerRequest: json("caller-request.json"),
         upstreamRequest: json("upstream-request.json"),
-        upstreamResponse: stream ?? read("upstream-response.json"),
-        upstreamType: stream === undefined ? "application/json" : "text/event-stream",
-        expected: json("expected-reply.json") ?? read("expected-reply.sse")!.toString(),
+        upstreamResponse: read("upstream-response.json") ?? read("upstream-response.sse"),
+        expected: whole === undefined ? { stream: String(read("expected-reply.sse")) } : { whole },
+        final: json("expected-final.json"),
       };
     });
 }
 
 /** The providers and models that the scenarios were written for, all served at `url`. */
-export function formatModels(url: string): { providers: object; models: object } {
+export function formatFixtureModels(url: string): { providers: object; models: object } {
   const at = { allow_private: true, api_keys: ["credential"] };
-  const modalities = { input: ["text", "image"], output: ["text"] };
+  const pictures = { input: ["text", "image"], output: ["text", "image"] };
+  const seeing = { input: ["text", "image"], output: ["text"] };
   return {
     providers: {
       a: { dialect: "anthropic", base_url: url, ...at },
@@ -63,25 +67,47 @@ export function formatModels(url: string): { providers: object; models: object }
       "fx-a": {
         provider: "a",
         upstream_model: "claude-sonnet-4-5",
-        created: "2026-01-01",
         context_window: 200_000,
         max_output_tokens: 64_000,
-        modalities,
+        modalities: seeing,
       },
       "fx-g": {
         provider: "g",
         upstream_model: "gemini-3-flash",
         context_window: 1_048_576,
         max_output_tokens: 65_536,
-        modalities,
+        modalities: seeing,
+      },
+      "fx-gi": {
+        provider: "g",
+        upstream_model: "gemini-3-pro-image",
+        context_window: 65_536,
+        max_output_tokens: 32_768,
+        modalities: pictures,
+        capabilities: { image_options: true },
       },
       "fx-o": {
         provider: "o",
         upstream_model: "llama",
         context_window: 131_072,
         max_output_tokens: 8192,
-        modalities,
+        modalities: seeing,
       },
     },
   };
+}
+
+/** Answers with the scenario's bytes in pieces of a size, each in a write of its own. */
+export async function serveScenario(
+  { response }: UpstreamExchange,
+  { meta, upstreamResponse: bytes = Buffer.alloc(0) }: FormatScenario,
+  pieceBytes: number,
+): Promise<void> {
+  const type = meta.stream ? "text/event-stream" : "application/json";
+  response.writeHead(200, { "content-type": type, "content-length": bytes.length });
+  for (let at = 0; at < bytes.length; at += pieceBytes) {
+    response.write(bytes.subarray(at, at + pieceBytes));
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  response.end();
 }

@@ -67,7 +67,8 @@ export function openaiSchemas(): Record<string, JsonSchema> {
   return { ...toJsonSchemas(READ), ...toJsonSchemas(WRITTEN) };
 }
 
-function toJsonSchemas(types: Readonly<Record<string, z.ZodType>>): Record<string, JsonSchema> {
+/** Converts schemas with names, by which they refer to each other. */
+export function toJsonSchemas(types: Readonly<Record<string, z.ZodType>>): Record<string, JsonSchema> {
   const registry = z.registry<{ id: string }>();
   for (const [id, type] of Object.entries(types)) registry.add(type, { id });
   // As inputs, which allow more fields: responses may get further ones.

@@ -1,14 +1,20 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { CONNECT_SERVICES } from "../routes.ts";
 import { openaiSchemas, refTo } from "./components.ts";
-import { ANSWER_HEADERS, errorResponses, errorSchema, headerRefs, REQUEST_HEADERS, ROUTE_FAILURES } from "./errors.ts";
+import {
+  ANSWER_HEADERS,
+  errorResponses,
+  errorSchema,
+  EVERYWHERE,
+  headerParameters,
+  headerRefs,
+  ROUTE_FAILURES,
+  ROUTING,
+} from "./errors.ts";
 import { guide } from "./guide.ts";
+import { messagesPaths, messagesSchemas } from "./messages.ts";
 import { described, type ProtoComments, protoSchemas } from "./proto-schemas.ts";
 
-const EVERYWHERE = Object.keys(ANSWER_HEADERS).filter(
-  (name) => name.startsWith("x-ratelimit-") || name === "x-request-id",
-);
-const ROUTING = Object.keys(ANSWER_HEADERS).filter((name) => name.startsWith("parley-"));
 const DEADLINES = ["x-request-timeout-ms", "x-stainless-timeout"];
 
 /** Inputs of the document. */
@@ -39,6 +45,7 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
     security: [{ key: [] }],
     tags: [
       { name: "OpenAI format", description: "What clients of the OpenAI format call." },
+      { name: "Messages format", description: "What clients of the Messages API call." },
       {
         name: "Connect",
         description:
@@ -65,6 +72,7 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
           responses: { "200": whole("The model.", "Model", EVERYWHERE), ...errorResponses(ROUTE_FAILURES.model) },
         },
       },
+      ...messagesPaths(),
       "/healthz": { get: healthOperation("getHealth", "Whether the process is alive", { "200": "ok" }) },
       "/readyz": {
         get: healthOperation("getReadiness", "Whether it takes new work", { "200": "ready", "503": "draining" }),
@@ -80,6 +88,7 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
       ),
       schemas: {
         ...openaiSchemas(),
+        ...messagesSchemas(),
         Error: errorSchema(),
         ConnectError: connectErrorSchema(),
         ...protoSchemas(
@@ -146,13 +155,6 @@ function healthOperation(operationId: string, summary: string, answers: Readonly
       }),
     ),
   };
-}
-
-function headerParameters(names: readonly string[]): object[] {
-  return names.map((name) => {
-    const { description, schema } = REQUEST_HEADERS[name]!;
-    return { name, in: "header", description, schema };
-  });
 }
 
 function methods(): DescMethod[] {

@@ -64,6 +64,12 @@ export const ANSWER_HEADERS: Readonly<Record<string, HeaderText>> = {
   },
 };
 
+/** Headers of all responses, and those of completions. */
+export const EVERYWHERE = Object.keys(ANSWER_HEADERS).filter(
+  (name) => name.startsWith("x-ratelimit-") || name === "x-request-id",
+);
+export const ROUTING = Object.keys(ANSWER_HEADERS).filter((name) => name.startsWith("parley-"));
+
 /** Request headers. */
 export const REQUEST_HEADERS: Readonly<Record<string, HeaderText>> = {
   "x-request-id": {
@@ -81,6 +87,14 @@ export const REQUEST_HEADERS: Readonly<Record<string, HeaderText>> = {
     when: "completions",
   },
 };
+
+/** Request headers as parameters. */
+export function headerParameters(names: readonly string[]): object[] {
+  return names.map((name) => {
+    const { description, schema } = REQUEST_HEADERS[name]!;
+    return { name, in: "header", description, schema };
+  });
+}
 
 /** More precise values of `error.code` with their failures; undefined for those of the dashboard only. */
 const DETAILS: Readonly<Record<FailureDetail, FailureCode | undefined>> = {

@@ -109,7 +109,9 @@ describe("the OpenAPI document", () => {
   });
 
   it("has every route", () => {
-    const ours = ["/v1/chat/completions", "/v1/models", "/v1/models/{id}", "/healthz", "/readyz"];
+    const openai = ["/v1/chat/completions", "/v1/models", "/v1/models/{id}"];
+    const messages = ["/v1/messages", "/v1/messages/count_tokens"];
+    const ours = [...openai, ...messages, "/healthz", "/readyz"];
     const connect = CONNECT_SERVICES.flatMap(({ typeName, methods }) =>
       methods.map(({ name }) => `/${typeName}/${name}`),
     );
