@@ -1,3 +1,4 @@
+import { anthropic } from "./anthropic/format.ts";
 import type { Format } from "./format.ts";
 import { gemini } from "./gemini/format.ts";
 import { openaiChat } from "./openai-chat/format.ts";
@@ -5,4 +6,4 @@ import { openaiEmbeddings } from "./openai-embeddings/format.ts";
 import { openaiImages } from "./openai-images/format.ts";
 
 /** All formats. Of those that share a path, the first that accepts a request has it; the last one owns what no other does. */
-export const FORMATS: readonly Format[] = [gemini, openaiEmbeddings, openaiImages, openaiChat];
+export const FORMATS: readonly Format[] = [anthropic, gemini, openaiEmbeddings, openaiImages, openaiChat];

@@ -50,6 +50,8 @@ const typeOf = (path: string): string => (path.endsWith("/Stream") ? "applicatio
 
 function bodyOf(path: string): string | Buffer {
   if (path.includes("{model}:")) return JSON.stringify({ contents: [{ parts: [{ text: "Hello?" }] }] });
+  if (path.startsWith("/v1/messages"))
+    return JSON.stringify({ model: MODEL, max_tokens: 100, messages: [{ role: "user", content: "Hello?" }] });
   if (path === "/v1/chat/completions") return JSON.stringify(toOpenAiJson(REQUEST, "whole"));
   const completion = JSON.stringify({
     model: MODEL,

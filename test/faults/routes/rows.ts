@@ -14,6 +14,8 @@ export const HTTP_ROWS: Readonly<Record<string, KeyRow>> = {
   "POST /v1/chat/completions": "permission",
   "POST /v1/embeddings": "permission",
   "POST /v1/images/generations": "permission",
+  "POST /v1/messages": "permission",
+  "POST /v1/messages/count_tokens": "permission",
   "GET /v1/models": "key",
   "GET /v1/models/{id}": "permission",
   "POST /v1beta/models/{model}:generateContent": "permission",

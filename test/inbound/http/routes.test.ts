@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { adviseOn, type FoundRoute, findRoute } from "../../../src/inbound/http/routes.ts";
+import { adviseOn, type FoundRoute, findRoute, formatOf } from "../../../src/inbound/http/routes.ts";
 
 /** The route in short: a format's by the names of format and operation. */
 function short({ route }: FoundRoute): object | undefined {
@@ -11,6 +11,10 @@ function short({ route }: FoundRoute): object | undefined {
 describe("a path and a method have a route", () => {
   it.each([
     ["POST", "/v1/chat/completions", { name: "completion", format: "openai-chat" }],
+    ["POST", "/v1/messages", { name: "completion", format: "anthropic" }],
+    ["POST", "/v1/messages/", { name: "completion", format: "anthropic" }],
+    ["POST", "/v1/messages/count_tokens", { name: "count", format: "anthropic" }],
+    ["OPTIONS", "/v1/messages", { name: "preflight" }],
     ["GET", "/v1/models", { name: "models", format: "openai-chat" }],
     ["GET", "/v1/models/alpha-opus-4.5", { name: "model", format: "openai-chat", id: "alpha-opus-4.5" }],
     ["GET", "/v1/models/family%2Fx", { name: "model", format: "openai-chat", id: "family/x" }],
@@ -31,9 +35,39 @@ describe("a path and a method have a route", () => {
   });
 });
 
+describe("the models of a caller that names a version of the Messages API", () => {
+  it.each([
+    ["/v1/models", { name: "models", format: "anthropic" }],
+    ["/v1/models/family/x", { name: "model", format: "anthropic", id: "family/x" }],
+  ])("%s", (path, route) => {
+    expect(short(findRoute(path, "GET", { "anthropic-version": "2023-06-01" }))).toEqual(route);
+  });
+
+  it("are not asked for by a key in x-api-key alone", () => {
+    const route = findRoute("/v1/models", "GET", { "x-api-key": "sk_x" });
+    expect(short(route)).toEqual({ name: "models", format: "openai-chat" });
+  });
+});
+
+describe("the format of an error", () => {
+  it.each([
+    ["/v1/messages", {}, "anthropic"],
+    ["/v1/messages/batches", {}, "anthropic"],
+    ["/v1/messages/batches/x", {}, "anthropic"],
+    ["/v1/messagesx", {}, "openai-chat"],
+    ["/v1/files", { "anthropic-version": "2026-10-21" }, "anthropic"],
+    ["/v1/files", {}, "openai-chat"],
+    ["/v1/models/x", { "anthropic-version": "2023-06-01" }, "anthropic"],
+  ])("at %s with %j is that of %s", (path, headers, name) => {
+    expect(formatOf(path, headers).name).toBe(name);
+  });
+});
+
 describe("a known path with another method says which one it has", () => {
   it.each([
     ["GET", "/v1/chat/completions", "POST"],
+    ["GET", "/v1/messages", "POST"],
+    ["DELETE", "/v1/messages/count_tokens", "POST"],
     ["DELETE", "/v1/chat/completions", "POST"],
     ["POST", "/v1/models", "GET"],
     ["HEAD", "/v1/chat/completions", "POST"],
@@ -90,6 +124,8 @@ describe("advice on a path that does not exist", () => {
     ["/v1/", " This is the base URL of the API: GET /v1/models lists the models."],
     ["/chat/completions", " Did you mean /v1/chat/completions? Set the client's base URL to one that ends in /v1."],
     ["/v1/v1/chat/completions", " Did you mean /v1/chat/completions? The base URL ends in /v1 once."],
+    ["/messages", " Did you mean /v1/messages? Set the client's base URL to one that ends in /v1."],
+    ["/v1/v1/messages", " Did you mean /v1/messages? The base URL ends in /v1 once."],
     ["/v1/responses", " Parley does not offer the Responses API; use POST /v1/chat/completions."],
     ["/embeddings", " Did you mean /v1/embeddings? Set the client's base URL to one that ends in /v1."],
     ["/nonsense", ""],

@@ -13,6 +13,7 @@ import {
 } from "./errors.ts";
 import { geminiPaths, geminiSchemas } from "./gemini.ts";
 import { guide } from "./guide.ts";
+import { messagesPaths, messagesSchemas } from "./messages.ts";
 import { described, type ProtoComments, protoSchemas } from "./proto-schemas.ts";
 
 const DEADLINES = ["x-request-timeout-ms", "x-stainless-timeout"];
@@ -46,6 +47,7 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
     tags: [
       { name: "OpenAI format", description: "What clients of the OpenAI format call." },
       { name: "Gemini format", description: "What Google’s clients call." },
+      { name: "Messages format", description: "What clients of the Messages API call." },
       {
         name: "Connect",
         description:
@@ -96,6 +98,7 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
         },
       },
       ...geminiPaths(),
+      ...messagesPaths(),
       "/healthz": { get: healthOperation("getHealth", "Whether the process is alive", { "200": "ok" }) },
       "/readyz": {
         get: healthOperation("getReadiness", "Whether it takes new work", { "200": "ready", "503": "draining" }),
@@ -112,6 +115,7 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
       schemas: {
         ...openaiSchemas(),
         ...geminiSchemas(),
+        ...messagesSchemas(),
         Error: errorSchema(),
         ConnectError: connectErrorSchema(),
         ...protoSchemas(

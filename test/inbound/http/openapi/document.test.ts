@@ -123,7 +123,8 @@ describe("the OpenAPI document", () => {
       "/v1beta/models",
       "/v1beta/models/{id}",
     ];
-    const ours = [...openai, ...gemini, "/healthz", "/readyz"];
+    const messages = ["/v1/messages", "/v1/messages/count_tokens"];
+    const ours = [...openai, ...gemini, ...messages, "/healthz", "/readyz"];
     const connect = CONNECT_SERVICES.flatMap(({ typeName, methods }) =>
       methods.map(({ name }) => `/${typeName}/${name}`),
     );
