@@ -9,7 +9,8 @@ import {
   METADATA,
   RANGES,
 } from "../../core/validate.ts";
-import { field, message, optional, type part, textPart } from "./message-schema.ts";
+import { field, optional } from "../schema-field.ts";
+import { message, type part, textPart } from "./message-schema.ts";
 import { responseFormat, tool, toolChoice } from "./tool-schema.ts";
 
 /*

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { MAX_TOOLS, NAME } from "../../core/validate.ts";
-import { cacheMark, field, optional } from "./message-schema.ts";
+import { field, optional } from "../schema-field.ts";
+import { cacheMark } from "./message-schema.ts";
 
 /* Tools, the choice among them, and the forms of an answer. See `schema.ts`. */
 

@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 
 const FOLDER = new URL("../../fixtures/", import.meta.url);
+/** The scenarios of other formats. */
+const FORMATS = "formats";
 
 /** One scenario of `test/fixtures`: both sides of an exchange, as far as it has them. */
 export interface Scenario {
@@ -29,6 +31,7 @@ export type Json = Readonly<Record<string, unknown>>;
 /** All scenarios, in their order. */
 export function readScenarios(): Scenario[] {
   return readdirSync(FOLDER)
+    .filter((name) => name !== FORMATS)
     .toSorted()
     .map((name) => {
       const read = (file: string): Buffer | undefined => {
