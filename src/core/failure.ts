@@ -24,7 +24,12 @@ export type FailureCode =
   | "internal";
 
 /** Details beyond the code that clients act on. */
-export type FailureDetail = "context_length_exceeded" | "upstream_overloaded" | "reauthentication_required";
+export type FailureDetail =
+  | "context_length_exceeded"
+  | "upstream_overloaded"
+  | "reauthentication_required"
+  | "previous_response_not_found"
+  | "unsupported_value";
 
 /** An invalid field of a request: its path, such as `messages[2].content`, and what would be valid. */
 export interface FieldViolation {

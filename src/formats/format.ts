@@ -91,7 +91,7 @@ export interface ReadCompletion extends Read<CompletionRequest> {
 /** Writes the chunks of one answer. */
 export interface AnswerStream {
   readonly contentType: string;
-  /** Keeps proxies from closing a silent stream; sent between events, also before the first one. Empty: nothing is sent. */
+  /** Keeps proxies from closing a silent stream; sent between events, also before the first one. Read each time. Empty: nothing is sent. */
   readonly keepAlive: string;
   /** Whether the last text was the end of the stream. */
   readonly ended: boolean;

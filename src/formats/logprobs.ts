@@ -14,7 +14,8 @@ export function writeLogprobs({ content, refusal }: Logprobs): object | null {
   return { content: list(content), refusal: list(refusal) };
 }
 
-function tokenLogprob(token: TokenLogprob): object {
+/** A token with its alternatives. */
+export function tokenLogprob(token: TokenLogprob): object {
   const one = ({ token: text, logprob, bytes }: TopLogprob | TokenLogprob): object => ({
     token: text,
     logprob,

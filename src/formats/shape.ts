@@ -93,8 +93,34 @@ const isInteger: Check = (value, findings) => {
 const isAnObject = leaf(isObject, "an object");
 const isAList = leaf(Array.isArray, "a list");
 
+/** Checks of schemas that let through more than the schema says. */
+const OWN_CHECKS = new WeakMap<z.core.$ZodType, Check>();
+
+/**
+ * A union of objects told apart by `type`, which lets through objects of other types: whoever reads the request decides about them.
+ * `kinds`: schemas by type. `typeOf`: the type of an object, which may have no such key.
+ */
+export function openUnion<T extends z.ZodType>(
+  schema: T,
+  kinds: Readonly<Record<string, z.ZodType>>,
+  typeOf: (value: Readonly<Record<string, unknown>>) => unknown = ({ type }) => type,
+): T {
+  const checks = new Map(Object.entries(kinds).map(([kind, each]) => [kind, toCheck(each)]));
+  const isType = leaf((value) => typeof value === "string", "text");
+  OWN_CHECKS.set(schema, (value, findings) => {
+    if (!isObject(value)) return isAnObject(value, findings);
+    const type = typeOf(value);
+    if (typeof type === "string") return checks.get(type)?.(value, findings) ?? true;
+    findings?.below("type", type, isType);
+    return false;
+  });
+  return schema;
+}
+
 /** The check that a schema means. Throws for kinds of schemas that requests do not have. */
 function toCheck(schema: z.core.$ZodType): Check {
+  const own = OWN_CHECKS.get(schema);
+  if (own !== undefined) return own;
   const { def } = (schema as z.core.$ZodTypes)._zod;
   switch (def.type) {
     case "string":

@@ -1,13 +1,8 @@
-import { readBase64, readDataUrl } from "../data-url.ts";
 import { create } from "@bufbuild/protobuf";
 import {
   AudioSchema,
   type CacheMark,
   CacheMarkSchema,
-  FileSchema,
-  type Image,
-  ImageDetail,
-  ImageSchema,
   type Message,
   type Part,
   Role,
@@ -16,6 +11,7 @@ import {
 import { toDuration } from "../../core/attempt.ts";
 import { toPart } from "../../core/chunks.ts";
 import { invalidField } from "../../core/failure.ts";
+import { readAudio, readFile, readImage } from "../openai-media.ts";
 import type { ChatMessage, ChatPart } from "./schema.ts";
 
 const ROLES = {
@@ -25,16 +21,6 @@ const ROLES = {
   assistant: Role.ASSISTANT,
   tool: Role.TOOL,
 } as const satisfies Record<ChatMessage["role"], Role>;
-
-/** Media types of `input_audio.format`, where they are not named like the format. */
-const AUDIO_TYPES: Readonly<Partial<Record<string, string>>> = { mp3: "audio/mpeg", pcm16: "audio/L16" };
-
-const DETAILS = {
-  auto: ImageDetail.AUTO,
-  low: ImageDetail.LOW,
-  high: ImageDetail.HIGH,
-  original: ImageDetail.ORIGINAL,
-} as const;
 
 /*
  * Messages, parts and calls are plain objects of the shape that `create` returns: a request may have thousands, and `create`,
@@ -144,58 +130,16 @@ function toPartContent(part: ChatPart, path: string): Part["kind"] {
       return { case: "text", value: part.text };
     case "refusal":
       return { case: "text", value: part.refusal };
-    case "image_url":
-      return { case: "image", value: toImage(part, path) };
-    case "input_audio": {
-      const data = readBase64(part.input_audio.data);
-      if (data === undefined) throw invalidField(`${path}.input_audio.data`, "must be base64");
-      return {
-        case: "audio",
-        value: create(AudioSchema, {
-          data,
-          mediaType: AUDIO_TYPES[part.input_audio.format] ?? `audio/${part.input_audio.format}`,
-        }),
-      };
+    case "image_url": {
+      const { image_url: given } = part;
+      const { url, detail } = typeof given === "string" ? { url: given, detail: undefined } : given;
+      return { case: "image", value: readImage(url, detail, `${path}.image_url.url`) };
     }
+    case "input_audio":
+      return { case: "audio", value: readAudio(part.input_audio, `${path}.input_audio`) };
     case "file":
-      return { case: "file", value: toFile(part.file, `${path}.file`) };
+      return { case: "file", value: readFile(part.file, `${path}.file`) };
   }
-}
-
-function toImage(part: Extract<ChatPart, { type: "image_url" }>, path: string): Image {
-  const given = part.image_url;
-  const { url, detail } = typeof given === "string" ? { url: given, detail: undefined } : given;
-  const image = create(ImageSchema, { detail: detail == null ? ImageDetail.UNSPECIFIED : DETAILS[detail] });
-  if (!/^data:/i.test(url)) {
-    image.source = { case: "url", value: url };
-    return image;
-  }
-  const content = readDataUrl(url);
-  if (content === undefined)
-    throw invalidField(`${path}.image_url.url`, "must be an https address or data:<media type>;base64,<data>");
-  image.source = { case: "data", value: content.data };
-  image.mediaType = content.mediaType;
-  return image;
-}
-
-function toFile(file: Extract<ChatPart, { type: "file" }>["file"], path: string) {
-  const out = create(FileSchema, { name: file.filename ?? "" });
-  if (file.file_id != null) {
-    out.source = { case: "id", value: file.file_id };
-    return out;
-  }
-  const given = file.file_data ?? "";
-  const content = /^data:/i.test(given) ? readDataUrl(given) : plainFile(given);
-  if (content === undefined)
-    throw invalidField(`${path}.file_data`, "must be base64 or data:<media type>;base64,<data>");
-  out.source = { case: "data", value: content.data };
-  out.mediaType = content.mediaType;
-  return out;
-}
-
-function plainFile(text: string): { data: Buffer; mediaType: string } | undefined {
-  const data = readBase64(text);
-  return data && { data, mediaType: data.toString("latin1", 0, 5) === "%PDF-" ? "application/pdf" : "text/plain" };
 }
 
 function toToolCall(call: NonNullable<ChatMessage["tool_calls"]>[number]): Part {

@@ -8,19 +8,18 @@ import {
   Verbosity,
 } from "../../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
-import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
 import {
   type FunctionTool,
   type Tool,
   type ToolChoice,
   ToolChoiceSchema,
-  ToolMode,
   ToolSchema,
 } from "../../../gen/parley/v1/tool_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { MAX_MESSAGES, MAX_UNRECOGNIZED } from "../../core/validate.ts";
 import type { NameOf } from "../format.ts";
 import { shapeReader } from "../shape.ts";
+import { EFFORTS, MODES, VERBOSITIES } from "../openai-words.ts";
 import { fieldNames } from "./field-names.ts";
 import { toCacheMark, toMessage } from "./messages.ts";
 import { type ChatRequest, chatRequest, INT32_MAX, KNOWN_MESSAGE_KEYS, KNOWN_REQUEST_KEYS } from "./schema.ts";
@@ -38,17 +37,6 @@ export interface ReadRequest {
 }
 
 const MODALITIES = { text: Modality.TEXT, image: Modality.IMAGE, audio: Modality.AUDIO } as const;
-const VERBOSITIES = { low: Verbosity.LOW, medium: Verbosity.MEDIUM, high: Verbosity.HIGH } as const;
-const EFFORTS = {
-  none: ReasoningEffort.NONE,
-  minimal: ReasoningEffort.MINIMAL,
-  low: ReasoningEffort.LOW,
-  medium: ReasoningEffort.MEDIUM,
-  high: ReasoningEffort.HIGH,
-  xhigh: ReasoningEffort.XHIGH,
-  max: ReasoningEffort.MAX,
-} as const;
-const MODES = { none: ToolMode.NONE, auto: ToolMode.AUTO, required: ToolMode.REQUIRED } as const;
 /** Fields for OpenAI-compatible providers only, passed through as JSON. */
 const OPENAI_ONLY = ["moderation", "prompt_cache_options", "prompt_cache_retention", "web_search_options"] as const;
 const KNOWN_PARLEY_KEYS: ReadonlySet<string> = new Set(["strict"]);

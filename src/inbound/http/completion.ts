@@ -144,7 +144,7 @@ async function streamed(
   const writer = new StreamWriter(exchange.response, {
     clock,
     call: open,
-    keepAlive: chunks.keepAlive,
+    keepAlive: () => chunks.keepAlive,
     head: () => exchange.headerList(["content-type", chunks.contentType, ...STREAM_HEADERS], facts),
   });
   try {

@@ -109,7 +109,6 @@ export function isForPages(target: string): boolean {
 
 /** Names of APIs that are not offered, by path. */
 const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
-  ["/v1/responses", "the Responses API"],
   ["/v1/completions", "the older completions API"],
   ["/v1/images/edits", "edits of pictures in the OpenAI format"],
 ]);

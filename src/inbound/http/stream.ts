@@ -15,14 +15,14 @@ export class StreamWriter {
   readonly #clock: Clock;
   readonly #call: OpenCall;
   readonly #head: () => string[];
-  readonly #keepAliveText: string;
+  readonly #keepAliveText: () => string;
   #cancelTimer: () => void;
   #wroteMs: number;
 
-  /** `head` returns the response headers at the first write; `keepAlive` is sent during pauses, empty for nothing. */
+  /** `head` returns the response headers at the first write; `keepAlive` returns what is sent during a pause, empty for nothing. */
   constructor(
     response: ServerResponse,
-    { clock, call, head, keepAlive }: { clock: Clock; call: OpenCall; head: () => string[]; keepAlive: string },
+    { clock, call, head, keepAlive }: { clock: Clock; call: OpenCall; head: () => string[]; keepAlive: () => string },
   ) {
     this.#response = response;
     this.#clock = clock;
@@ -110,7 +110,8 @@ export class StreamWriter {
       const leftMs = this.#wroteMs + KEEP_ALIVE_MS - this.#clock.monotonic();
       this.#cancelTimer = this.#keepAlive(leftMs > 0 ? leftMs : KEEP_ALIVE_MS);
       const isFull = this.#response.writableNeedDrain || this.#response.socket?.writableNeedDrain === true;
-      if (leftMs <= 0 && !isFull && this.#keepAliveText !== "") this.#send(this.#keepAliveText);
+      const text = leftMs <= 0 && !isFull ? this.#keepAliveText() : "";
+      if (text !== "") this.#send(text);
     });
   }
 }

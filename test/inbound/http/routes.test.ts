@@ -27,7 +27,10 @@ describe("a path and a method have a route", () => {
     ["GET", "/openapi.json", { name: "document" }],
     ["HEAD", "/openapi.json", { name: "document" }],
     ["GET", "/proto/parley/v1/completion.proto", { name: "document" }],
+    ["POST", "/v1/responses", { name: "completion", format: "openai-responses" }],
+    ["POST", "/v1/responses/input_tokens", { name: "count", format: "openai-responses" }],
     ["OPTIONS", "/v1/chat/completions", { name: "preflight" }],
+    ["OPTIONS", "/v1/responses", { name: "preflight" }],
     ["OPTIONS", "/v1/models", { name: "preflight" }],
     ["OPTIONS", "/v1/models/x", { name: "preflight" }],
   ])("%s %s", (method, path, route) => {
@@ -69,6 +72,8 @@ describe("a known path with another method says which one it has", () => {
     ["GET", "/v1/messages", "POST"],
     ["DELETE", "/v1/messages/count_tokens", "POST"],
     ["DELETE", "/v1/chat/completions", "POST"],
+    ["GET", "/v1/responses", "POST"],
+    ["GET", "/v1/responses/input_tokens", "POST"],
     ["POST", "/v1/models", "GET"],
     ["HEAD", "/v1/chat/completions", "POST"],
     ["DELETE", "/v1/models/x", "GET"],
@@ -81,6 +86,13 @@ describe("a known path with another method says which one it has", () => {
     ["post", "/v1/chat/completions", "POST"],
   ])("%s %s", (method, path, allow) => {
     expect(findRoute(path, method)).toEqual({ allow });
+  });
+});
+
+describe("a path that only some headers have a route at", () => {
+  it("is refused at once as a WebSocket of the Responses API", () => {
+    const { route } = findRoute("/v1/responses", "GET", { upgrade: "WebSocket" });
+    expect(route).toMatchObject({ operation: { name: "fixed", status: 426 } });
   });
 });
 
@@ -126,8 +138,8 @@ describe("advice on a path that does not exist", () => {
     ["/v1/v1/chat/completions", " Did you mean /v1/chat/completions? The base URL ends in /v1 once."],
     ["/messages", " Did you mean /v1/messages? Set the client's base URL to one that ends in /v1."],
     ["/v1/v1/messages", " Did you mean /v1/messages? The base URL ends in /v1 once."],
-    ["/v1/responses", " Parley does not offer the Responses API; use POST /v1/chat/completions."],
     ["/embeddings", " Did you mean /v1/embeddings? Set the client's base URL to one that ends in /v1."],
+    ["/responses", " Did you mean /v1/responses? Set the client's base URL to one that ends in /v1."],
     ["/nonsense", ""],
   ])("%s", (path, advice) => {
     expect(adviseOn(path)).toBe(advice);

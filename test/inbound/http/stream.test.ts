@@ -20,7 +20,7 @@ beforeEach(async () => {
       new StreamWriter(response, {
         clock,
         call,
-        keepAlive: ": keep-alive\n\n",
+        keepAlive: () => ": keep-alive\n\n",
         head: () => ["content-type", "text/event-stream"],
       }),
     );

@@ -106,6 +106,8 @@ const DETAILS: Readonly<Record<FailureDetail, FailureCode | undefined>> = {
   context_length_exceeded: "upstream_rejected",
   upstream_overloaded: "upstream_unavailable",
   reauthentication_required: undefined,
+  previous_response_not_found: "invalid_request",
+  unsupported_value: "invalid_request",
 };
 
 /** Failures that completions in the OpenAI format do not have. Disconnected callers get no answer. */

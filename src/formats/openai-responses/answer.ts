@@ -1,0 +1,170 @@
+import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import type { Citation, Image, TokenLogprob } from "../../../gen/parley/v1/message_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import type { HeldStrings } from "../held-strings.ts";
+import { tokenLogprob } from "../logprobs.ts";
+import { base64Of } from "../media.ts";
+import type { ToolName } from "./tools.ts";
+
+/*
+ * Items of an answer, the same for whole answers and streams. A stream changes them while they are written.
+ */
+
+export type Status = "in_progress" | "completed" | "incomplete";
+
+export interface OutputText {
+  readonly type: "output_text";
+  text: string;
+  readonly annotations: object[];
+  readonly logprobs: object[];
+}
+export interface Refusal {
+  readonly type: "refusal";
+  refusal: string;
+}
+
+export interface MessageItem {
+  readonly id: string;
+  readonly type: "message";
+  status: Status;
+  readonly role: "assistant";
+  readonly content: (OutputText | Refusal)[];
+}
+export interface ReasoningItem {
+  readonly id: string;
+  readonly type: "reasoning";
+  status: Status;
+  readonly summary: { readonly type: "summary_text"; text: string }[];
+  encrypted_content?: string;
+}
+export interface FunctionCallItem {
+  readonly id: string;
+  readonly type: "function_call";
+  status: Status;
+  readonly call_id: string;
+  readonly name: string;
+  readonly namespace: string | undefined;
+  arguments: string;
+}
+/** Has no status. */
+export interface CustomCallItem {
+  readonly id: string;
+  readonly type: "custom_tool_call";
+  readonly call_id: string;
+  readonly name: string;
+  readonly namespace: string | undefined;
+  input: string;
+}
+export interface ImageItem {
+  readonly id: string;
+  readonly type: "image_generation_call";
+  status: Status;
+  result: string | null;
+  output_format?: string;
+}
+export type OutputItem = MessageItem | ReasoningItem | FunctionCallItem | CustomCallItem | ImageItem;
+
+const PREFIXES = {
+  message: "msg",
+  reasoning: "rs",
+  function_call: "fc",
+  custom_tool_call: "ctc",
+  image_generation_call: "ig",
+} as const satisfies Record<OutputItem["type"], string>;
+
+/** Characters of a completion's ID that are used in those of its items. */
+const suffixOf = (completionId: string): string => completionId.replace(/^chatcmpl-/, "");
+
+export function responseId(completionId: string): string {
+  return `resp_${suffixOf(completionId)}`;
+}
+
+/** ID of an item, unique in the answer. `index`: its position. */
+function itemId(type: OutputItem["type"], completionId: string, index: number): string {
+  return `${PREFIXES[type]}_${suffixOf(completionId)}${index}`;
+}
+
+/** Makes the items of one answer, numbers them, and keeps them in order. */
+export class OutputItems {
+  readonly list: OutputItem[] = [];
+  readonly #completionId: string;
+
+  constructor(completionId: string) {
+    this.#completionId = completionId;
+  }
+
+  message(): MessageItem {
+    return this.#add({ ...this.#head("message"), role: "assistant", content: [] });
+  }
+
+  reasoning(): ReasoningItem {
+    return this.#add({ ...this.#head("reasoning"), summary: [] });
+  }
+
+  functionCall(callId: string, { name, namespace }: ToolName): FunctionCallItem {
+    return this.#add({ ...this.#head("function_call"), call_id: callId, name, namespace, arguments: "" });
+  }
+
+  customCall(callId: string, { name, namespace }: ToolName): CustomCallItem {
+    const { id, type } = this.#head("custom_tool_call");
+    return this.#add({ id, type, call_id: callId, name, namespace, input: "" });
+  }
+
+  image(): ImageItem {
+    return this.#add({ ...this.#head("image_generation_call"), result: null });
+  }
+
+  #head<T extends OutputItem["type"]>(type: T): { id: string; type: T; status: Status } {
+    return { id: itemId(type, this.#completionId, this.list.length), type, status: "in_progress" };
+  }
+
+  #add<T extends OutputItem>(item: T): T {
+    this.list.push(item);
+    return item;
+  }
+}
+
+/** Ends an item. */
+export function setStatus(item: OutputItem, status: Status): void {
+  if ("status" in item) item.status = status;
+}
+
+export const newText = (): OutputText => ({ type: "output_text", text: "", annotations: [], logprobs: [] });
+
+/** Fills in a picture; its characters are stored in `held`. */
+export function fillImage(item: ImageItem, { source, mediaType }: Image, held?: HeldStrings): void {
+  item.result = source.case === "url" ? source.value : base64Of(source, held);
+  item.output_format = mediaType.slice(mediaType.indexOf("/") + 1);
+}
+
+/** A citation of a page; the format has no others. `length`: code points of the text so far. */
+export function annotation({ source, title, textRange }: Citation, length: number): object | undefined {
+  if (source.case !== "url") return undefined;
+  const { start, end } = textRange ?? { start: 0, end: length };
+  return { type: "url_citation", url: source.value, title, start_index: start, end_index: end };
+}
+
+/** A token's probability; clients need the bytes. */
+export function logprob(token: TokenLogprob): object {
+  return { ...tokenLogprob(token), bytes: [...(token.bytes ?? Buffer.from(token.token))] };
+}
+
+/** Why an answer is not complete; undefined for one that is. A refusal in words is a whole answer. */
+export function incompleteReason(reason: FinishReason, hasRefusal: boolean): string | undefined {
+  if (reason === FinishReason.LENGTH) return "max_output_tokens";
+  return reason === FinishReason.CONTENT_FILTER && !hasRefusal ? "content_filter" : undefined;
+}
+
+/** `usage`. Totals include cached and reasoning tokens. */
+export function usage(of: Usage): object {
+  return {
+    input_tokens: of.inputTokens,
+    input_tokens_details: {
+      cached_tokens: of.cachedInputTokens ?? 0,
+      cache_write_tokens: of.cacheWriteInputTokens ?? 0,
+    },
+    output_tokens: of.outputTokens,
+    output_tokens_details: { reasoning_tokens: of.reasoningOutputTokens ?? 0 },
+    total_tokens: of.totalTokens,
+  };
+}

@@ -1,0 +1,199 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type CompletionRequest,
+  ImageOptionsSchema,
+  type ResponseFormat,
+  ResponseFormatSchema,
+  Verbosity,
+} from "../../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
+import { Failure, invalidField } from "../../core/failure.ts";
+import { MAX_INT32, MAX_UNRECOGNIZED } from "../../core/validate.ts";
+import type { NameOf } from "../format.ts";
+import { EFFORTS, VERBOSITIES } from "../openai-words.ts";
+import { shapeReader } from "../shape.ts";
+import { fieldNames } from "./field-names.ts";
+import { ItemReader } from "./items.ts";
+import { KNOWN_REQUEST_KEYS, type ResponsesRequest, responsesRequest } from "./schema.ts";
+import { type ReadTools, readToolChoice, readTools, type ToolNames, unsupported } from "./tools.ts";
+
+/** A request, and the requested form of its answer. */
+export interface ReadRequest {
+  readonly request: CompletionRequest;
+  readonly stream: boolean;
+  /** Whether the answer holds state of the provider. */
+  readonly withState: boolean;
+  readonly names: ToolNames;
+  /** Fields of the request that the answer repeats. */
+  readonly echo: Echo;
+  /** Names of fields that the contract does not have, for `Call.unrecognized`. */
+  readonly unrecognized: readonly string[];
+  /** The caller's names of the request's fields. */
+  readonly nameOf: NameOf;
+}
+
+/** What an answer repeats of its request; its `input` is empty, because the conversation is released. */
+export type Echo = ResponsesRequest;
+
+/** Fields for OpenAI-compatible providers only, passed through as JSON. */
+const OPENAI_ONLY = ["moderation", "prompt_cache_options", "prompt_cache_retention"] as const;
+const REASONING_KEYS: ReadonlySet<string> = new Set(["effort", "summary", "generate_summary"]);
+const PARLEY_KEYS: ReadonlySet<string> = new Set(["strict"]);
+/** `size` of an image tool as aspect ratio and size. */
+const SIZES: Readonly<Partial<Record<string, readonly [aspectRatio: string, size: string]>>> = {
+  "256x256": ["1:1", "1K"],
+  "512x512": ["1:1", "1K"],
+  "1024x1024": ["1:1", "1K"],
+  "1536x1024": ["3:2", "1K"],
+  "1024x1536": ["2:3", "1K"],
+  "1792x1024": ["16:9", "1K"],
+  "1024x1792": ["9:16", "1K"],
+};
+
+const readShape = shapeReader(responsesRequest, "a request of the Responses API");
+
+/** Converts the JSON of a request. Throws `invalid_request` that names each field of a wrong type. */
+export function readResponsesRequest(json: unknown): ReadRequest {
+  const asked = readShape(json);
+  refuseState(asked);
+  const tools = readTools(asked.tools ?? [], asked.tool_choice);
+  const items = new ItemReader(tools.names).read(asked.instructions, asked.input);
+  const request = toCompletionRequest(asked, tools);
+  request.messages = items.messages;
+  const unrecognized = [...omittedFields(asked), ...tools.omitted, ...items.omitted].slice(0, MAX_UNRECOGNIZED);
+  return {
+    request,
+    stream: asked.stream === true,
+    withState: asked.include?.includes("reasoning.encrypted_content") === true,
+    names: tools.names,
+    echo: { ...asked, input: "" },
+    unrecognized,
+    nameOf: fieldNames({
+      places: items.places,
+      isText: typeof asked.input === "string",
+      tools: tools.places,
+      image: tools.image?.place,
+      unrecognized,
+    }),
+  };
+}
+
+/** Refuses fields that need a store: without them an answer would silently miss half of the conversation. */
+function refuseState({ previous_response_id: id, conversation, prompt, background }: ResponsesRequest): void {
+  if (id != null && id !== "")
+    throw new Failure(
+      "invalid_request",
+      `Previous response with id '${id.slice(0, 64)}' not found. Parley keeps no responses: send the whole conversation in \`input\`.`,
+      {
+        detail: "previous_response_not_found",
+        violations: [{ field: "previous_response_id", description: "is not kept" }],
+      },
+    );
+  if (conversation != null)
+    throw unsupported("conversation", "Parley keeps no conversations: send the whole conversation in `input`.");
+  if (prompt != null) throw unsupported("prompt", "Parley keeps no prompts: send the text in `input`.");
+  if (background === true)
+    throw unsupported("background", "Parley runs no responses in the background: use `stream` for long ones.");
+}
+
+function toCompletionRequest(asked: ResponsesRequest, tools: ReadTools): CompletionRequest {
+  // A plain object of the shape that `create` returns, at a fraction of its cost; the compiler reports a missing field.
+  const request: CompletionRequest = {
+    $typeName: "parley.v1.CompletionRequest",
+    model: asked.model,
+    messages: [],
+    stopSequences: [],
+    fallbackModels: asked.fallback_models ?? [],
+    modalities: [],
+    logitBias: {},
+    tools: tools.tools,
+    verbosity: Verbosity.UNSPECIFIED,
+    metadata: asked.metadata ?? {},
+    strict: asked.parley?.strict === true,
+    providerOptionsJson: {},
+  };
+  if (asked.max_output_tokens != null) request.maxOutputTokens = toInt32(asked.max_output_tokens, "max_output_tokens");
+  if (asked.temperature != null) request.temperature = asked.temperature;
+  if (asked.top_p != null) request.topP = asked.top_p;
+  if (wantsLogprobs(asked)) {
+    const topCount = toInt32(asked.top_logprobs ?? 0, "top_logprobs");
+    request.logprobs = { $typeName: "parley.v1.LogprobOptions", topCount };
+  }
+  if (asked.tool_choice != null) {
+    const choice = readToolChoice(asked.tool_choice, tools);
+    if (choice !== undefined) request.toolChoice = choice;
+  }
+  if (asked.parallel_tool_calls != null) request.parallelToolCalls = asked.parallel_tool_calls;
+  if (asked.reasoning?.effort != null) {
+    const amount = { case: "effort", value: EFFORTS[asked.reasoning.effort] } as const;
+    request.reasoning = { $typeName: "parley.v1.ReasoningOptions", amount };
+  }
+  if (asked.text?.format != null) request.responseFormat = toResponseFormat(asked.text.format);
+  if (asked.text?.verbosity != null) request.verbosity = VERBOSITIES[asked.text.verbosity];
+  readImages(asked, tools, request);
+  readOptions(asked, request);
+  return request;
+}
+
+const wantsLogprobs = ({ include }: ResponsesRequest): boolean =>
+  include?.includes("message.output_text.logprobs") === true;
+
+function readImages({ image_config: given }: ResponsesRequest, { image }: ReadTools, request: CompletionRequest): void {
+  if (image !== undefined) request.modalities = [Modality.TEXT, Modality.IMAGE];
+  const [aspectRatio, size] = SIZES[String(image?.size)] ?? ["", ""];
+  if (given == null && size === "") return;
+  request.imageOptions = create(ImageOptionsSchema, {
+    aspectRatio: given?.aspect_ratio ?? aspectRatio,
+    size: given?.image_size ?? size,
+  });
+}
+
+function readOptions(asked: ResponsesRequest, request: CompletionRequest): void {
+  if (asked.user != null) request.endUserId = asked.user;
+  if (asked.safety_identifier != null) request.safetyIdentifier = asked.safety_identifier;
+  if (asked.service_tier != null) request.serviceTier = asked.service_tier;
+  if (asked.store === false) request.store = false;
+  if (asked.prompt_cache_key != null) request.promptCacheKey = asked.prompt_cache_key;
+  for (const name of OPENAI_ONLY) {
+    if (asked[name] != null) request.providerOptionsJson[`openai.${name}`] = JSON.stringify(asked[name]);
+  }
+}
+
+function toResponseFormat(format: NonNullable<NonNullable<ResponsesRequest["text"]>["format"]>): ResponseFormat {
+  if (format.type === "text") return create(ResponseFormatSchema, { format: { case: "text", value: {} } });
+  if (format.type === "json_object") return create(ResponseFormatSchema, { format: { case: "jsonObject", value: {} } });
+  const { name, description, schema, strict } = format;
+  const schemaJson = schema == null ? "" : JSON.stringify(schema);
+  const value = { name, description: description ?? "", schemaJson, ...(strict != null && { strict }) };
+  return create(ResponseFormatSchema, { format: { case: "jsonSchema", value } });
+}
+
+function toInt32(value: number, field: string): number {
+  if (Math.abs(value) > MAX_INT32) throw invalidField(field, "is too large");
+  return value;
+}
+
+/** Names of fields that are not honoured: unknown ones, and those that only OpenAI's servers have a use for. */
+function omittedFields(asked: ResponsesRequest): string[] {
+  const omitted: string[] = [];
+  if (asked.store === true) omitted.push("store");
+  if (asked.truncation != null && asked.truncation !== "disabled") omitted.push("truncation");
+  if (asked.max_tool_calls != null) omitted.push("max_tool_calls");
+  if (asked.top_logprobs != null && !wantsLogprobs(asked)) omitted.push("top_logprobs");
+  if (asked.context_management != null) omitted.push("context_management");
+  addUnknown(omitted, asked, { known: KNOWN_REQUEST_KEYS, path: "" });
+  if (asked.reasoning != null) addUnknown(omitted, asked.reasoning, { known: REASONING_KEYS, path: "reasoning." });
+  if (asked.parley != null) addUnknown(omitted, asked.parley, { known: PARLEY_KEYS, path: "parley." });
+  return omitted;
+}
+
+function addUnknown(
+  omitted: string[],
+  given: Readonly<Record<string, unknown>>,
+  { known, path }: { readonly known: ReadonlySet<string>; readonly path: string },
+): void {
+  for (const key in given) {
+    if (omitted.length >= MAX_UNRECOGNIZED) return;
+    if (!known.has(key) && given[key] != null) omitted.push(path + key.slice(0, 64));
+  }
+}

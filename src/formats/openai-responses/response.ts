@@ -1,0 +1,198 @@
+import type { Completion, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import type { Part } from "../../../gen/parley/v1/message_pb.js";
+import type { Report } from "../../../gen/parley/v1/report_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import { countCodePoints } from "../../encoding/code-points.ts";
+import { HeldStrings, type JsonText } from "../held-strings.ts";
+import { writeReport } from "../report.ts";
+import * as write from "./answer.ts";
+import { type State, writeState } from "./envelope.ts";
+import type { Echo, ReadRequest } from "./request.ts";
+
+/** Writes a completion as a response object. */
+export function writeResponse(completion: Completion, read: ReadRequest): JsonText {
+  const held = new HeldStrings();
+  const { id, model, createTime, choices, usage, report } = completion;
+  const [choice] = choices;
+  const parts = choice?.message?.parts ?? [];
+  const output = toItems(parts, { completionId: id, read, held });
+  const hasRefusal = parts.some(({ kind }) => kind.case === "refusal");
+  const ending = endOf(choice?.finishReason, hasRefusal);
+  const last = output.at(-1);
+  if (last !== undefined) write.setStatus(last, ending.status);
+  const facts = { id, model, createdSeconds: Number(createTime?.seconds ?? 0n) };
+  const text = new ResponseWriter(facts, read).write(JSON.stringify(output), { ...ending, usage, report });
+  return held.putBack(text);
+}
+
+/** `status` of a finished response, and why it is incomplete. */
+export function endOf(
+  reason: FinishReason | undefined,
+  hasRefusal: boolean,
+): { status: "completed" | "incomplete"; incomplete?: string } {
+  const incomplete = reason === undefined ? undefined : write.incompleteReason(reason, hasRefusal);
+  return incomplete === undefined ? { status: "completed" } : { status: "incomplete", incomplete };
+}
+
+/** What the response object says beside its items and what it repeats. */
+interface ResponseState {
+  readonly status: write.Status | "failed";
+  readonly incomplete?: string;
+  readonly error?: object;
+  readonly usage?: Usage | undefined;
+  readonly report?: Report | undefined;
+}
+
+/** Writes the response object of one answer, which a stream has three times. */
+export class ResponseWriter {
+  readonly #head: string;
+  readonly #model: string;
+  readonly #createdSeconds: number;
+  readonly #read: Pick<ReadRequest, "echo" | "nameOf">;
+  /** The repeated fields as JSON text without braces. */
+  #echo = "";
+
+  constructor(
+    { id, model, createdSeconds }: { readonly id: string; readonly model: string; readonly createdSeconds: number },
+    read: Pick<ReadRequest, "echo" | "nameOf">,
+  ) {
+    this.#head = `{"id":${JSON.stringify(write.responseId(id))},"object":"response","created_at":${createdSeconds},`;
+    this.#model = model;
+    this.#createdSeconds = createdSeconds;
+    this.#read = read;
+  }
+
+  /** `output`: the items as JSON text. */
+  write(output: string, { status, incomplete, error, usage, report }: ResponseState): string {
+    this.#echo ||= JSON.stringify(repeated(this.#read.echo)).slice(1, -1);
+    const facts = {
+      status,
+      error: error ?? null,
+      incomplete_details: incomplete === undefined ? null : { reason: incomplete },
+      model: this.#model,
+      ...(usage !== undefined && { usage: write.usage(usage) }),
+      ...(status === "completed" && { completed_at: this.#createdSeconds + secondsOf(report) }),
+      ...(status === "incomplete" && { completed_at: null }),
+      ...(report !== undefined && { parley: writeReport(report, this.#read.nameOf) }),
+    };
+    return `${this.#head}${JSON.stringify(facts).slice(1, -1)},"output":${output},${this.#echo}}`;
+  }
+}
+
+/** Whole seconds until the last attempt ended. */
+function secondsOf(report: Report | undefined): number {
+  const last = report?.attempts.at(-1);
+  if (last === undefined) return 0;
+  const { startOffset, duration } = last;
+  const nanos = (startOffset?.nanos ?? 0) + (duration?.nanos ?? 0);
+  return Number(startOffset?.seconds ?? 0n) + Number(duration?.seconds ?? 0n) + Math.floor(nanos / 1e9);
+}
+
+/** The fields of a request that its answer repeats, with their defaults. */
+function repeated(asked: Echo): object {
+  return {
+    background: false,
+    instructions: asked.instructions ?? null,
+    max_output_tokens: asked.max_output_tokens ?? null,
+    max_tool_calls: asked.max_tool_calls ?? null,
+    metadata: asked.metadata ?? {},
+    parallel_tool_calls: asked.parallel_tool_calls ?? true,
+    previous_response_id: null,
+    reasoning: {
+      effort: asked.reasoning?.effort ?? null,
+      summary: asked.reasoning?.summary ?? asked.reasoning?.generate_summary ?? null,
+    },
+    service_tier: asked.service_tier ?? "default",
+    store: false,
+    temperature: asked.temperature ?? 1,
+    text: {
+      format: asked.text?.format ?? { type: "text" },
+      ...(asked.text?.verbosity != null && { verbosity: asked.text.verbosity }),
+    },
+    tool_choice: asked.tool_choice ?? "auto",
+    tools: asked.tools ?? [],
+    top_logprobs: asked.top_logprobs ?? 0,
+    top_p: asked.top_p ?? 1,
+    truncation: "disabled",
+    ...(asked.user != null && { user: asked.user }),
+  };
+}
+
+interface ItemContext {
+  readonly completionId: string;
+  readonly read: Pick<ReadRequest, "names" | "withState">;
+  readonly held: HeldStrings;
+}
+
+/** The items of a whole answer. */
+function toItems(parts: readonly Part[], { completionId, read, held }: ItemContext): write.OutputItem[] {
+  const items = new write.OutputItems(completionId);
+  /** The last item, while texts are added to it. */
+  let open: write.MessageItem | undefined;
+  const add = (content: write.MessageItem["content"][number]): void => {
+    open ??= items.message();
+    open.content.push(content);
+  };
+  const keep = (state: State): void => {
+    open = undefined;
+    if (read.withState) items.reasoning().encrypted_content = writeState(state);
+  };
+  for (const { kind, signature, citations, logprobs } of parts) {
+    if (kind.case !== "text" && kind.case !== "refusal") open = undefined;
+    switch (kind.case) {
+      case "text": {
+        const length = citations.length === 0 ? 0 : countCodePoints(kind.value);
+        const annotations = citations.map((citation) => write.annotation(citation, length));
+        if (kind.value !== "")
+          add({
+            type: "output_text",
+            text: kind.value,
+            annotations: annotations.filter((each) => each !== undefined),
+            logprobs: logprobs.map(write.logprob),
+          });
+        if (signature !== "") keep({ text: true, signature });
+        break;
+      }
+      case "refusal":
+        add({ type: "refusal", refusal: kind.value });
+        break;
+      case "reasoning": {
+        const item = items.reasoning();
+        const { text, redacted } = kind.value;
+        if (text !== "") item.summary.push({ type: "summary_text", text });
+        const state = reasoningState(text, redacted, signature);
+        if (read.withState && state !== undefined) item.encrypted_content = state;
+        break;
+      }
+      case "toolCall": {
+        const { id, name, input } = kind.value;
+        if (signature !== "") keep({ tool_call: id, signature });
+        const given = read.names.given(name);
+        if (input.case === "customInput") items.customCall(id, given).input = input.value;
+        else items.functionCall(id, given).arguments = input.value || "{}";
+        break;
+      }
+      case "image": {
+        const item = items.image();
+        write.fillImage(item, kind.value, held);
+        if (signature !== "") keep({ image: item.id, signature });
+        break;
+      }
+      default:
+    }
+  }
+  for (const item of items.list) write.setStatus(item, "completed");
+  return items.list;
+}
+
+/** The state of a reasoning part; undefined for reasoning that nobody signed. */
+export function reasoningState(text: string, redacted: string, signature: string): string | undefined {
+  if (signature === "" && redacted === "") return undefined;
+  return writeState({
+    reasoning: {
+      ...(text !== "" && { text }),
+      ...(redacted !== "" && { redacted }),
+      ...(signature !== "" && { signature }),
+    },
+  });
+}

@@ -1,0 +1,262 @@
+import type {
+  ChoiceFinish,
+  CompletionChunk,
+  CompletionStart,
+  PartDelta,
+  PartFinish,
+  PartStart,
+} from "../../../gen/parley/v1/completion_pb.js";
+import type { Report } from "../../../gen/parley/v1/report_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import type { Failure } from "../../core/failure.ts";
+import { type AnswerStream, EVENT_STREAM } from "../format.ts";
+import { fillImage, newText, type OutputItem, OutputItems } from "./answer.ts";
+import { type State, writeState } from "./envelope.ts";
+import { toResponseError } from "./error.ts";
+import { EventWriter } from "./events.ts";
+import { OpenItem } from "./open-item.ts";
+import type { ReadRequest } from "./request.ts";
+import { endOf, reasoningState, ResponseWriter } from "./response.ts";
+
+/**
+ * Writes chunks as the events of a response. One writer per stream: it opens an item for each part, joins neighbouring texts to one
+ * message, ends items in their order, and repeats the whole answer in the last event, as clients expect.
+ */
+export class EventStream implements AnswerStream {
+  readonly contentType = EVENT_STREAM;
+  readonly #read: Pick<ReadRequest, "echo" | "names" | "nameOf" | "withState">;
+  readonly #requestId: string;
+  readonly #events = new EventWriter();
+  #response: ResponseWriter | undefined;
+  #items = new OutputItems("");
+  /** Items that are not ended, in order. */
+  #open: OpenItem[] = [];
+  /** Ended items as JSON text. */
+  readonly #ended: string[] = [];
+  /** Items of unfinished parts, by part index; that of a text is the message that it is added to. */
+  readonly #parts = new Map<number, OpenItem>();
+  #hasRefusal = false;
+  #ending: ReturnType<typeof endOf> = { status: "completed" };
+  #usage: Usage | undefined;
+  #isDone = false;
+
+  /** `requestId`: names a response that failed before its model was known. */
+  constructor(read: Pick<ReadRequest, "echo" | "names" | "nameOf" | "withState">, requestId: string) {
+    this.#read = read;
+    this.#requestId = requestId;
+  }
+
+  get ended(): boolean {
+    return this.#isDone;
+  }
+
+  /** A comment until there may be events; then an event, because some clients count nothing else against their idle limit. */
+  get keepAlive(): string {
+    const mayWrite = this.#response !== undefined && !this.#isDone;
+    return mayWrite ? this.#events.write("keepalive", "") : ": keep-alive\n\n";
+  }
+
+  write(chunks: readonly CompletionChunk[]): string {
+    let out = "";
+    for (const { event } of chunks) {
+      if (event.case === "partDelta") out += this.#delta(event.value);
+      else if (event.case === "partStart") out += this.#startPart(event.value);
+      else if (event.case === "partFinish") out += this.#finishPart(event.value);
+      else if (event.case === "start") out += this.#start(event.value);
+      else if (event.case === "choiceFinish") out += this.#finishChoice(event.value);
+      else if (event.case === "usage") this.#usage = event.value;
+      else if (event.case === "report") out += this.#end(event.value);
+    }
+    return out;
+  }
+
+  /** Not an `error` event, which some clients take for a lost connection. */
+  fail(failure: Failure): string {
+    const id = this.#requestId.replace(/[^A-Za-z0-9]/g, "");
+    // Without a response only comments were sent, and clients want it to begin first.
+    const begun =
+      this.#response === undefined ? this.#begin({ id, model: this.#read.echo.model, createdSeconds: 0 }) : "";
+    const output = [...this.#ended, ...this.#open.map(({ item }) => JSON.stringify(item))];
+    return begun + this.#lifecycle("failed", { status: "failed", error: toResponseError(failure) }, output);
+  }
+
+  #start({ id, createTime, model }: CompletionStart): string {
+    return this.#begin({ id, model, createdSeconds: Number(createTime?.seconds ?? 0n) });
+  }
+
+  #begin(facts: { readonly id: string; readonly model: string; readonly createdSeconds: number }): string {
+    this.#items = new OutputItems(facts.id);
+    this.#response = new ResponseWriter(facts, this.#read);
+    const state = { status: "in_progress" } as const;
+    return this.#lifecycle("created", state) + this.#lifecycle("in_progress", state);
+  }
+
+  #lifecycle(name: string, state: Parameters<ResponseWriter["write"]>[1], output: readonly string[] = []): string {
+    const response = this.#response?.write(`[${output.join(",")}]`, state);
+    return response === undefined ? "" : this.#events.write(`response.${name}`, `,"response":${response}`);
+  }
+
+  /** Texts begin with their first piece, so that there are no empty ones. */
+  #startPart({ partIndex, part }: PartStart): string {
+    if (part === undefined) return "";
+    const { kind, signature } = part;
+    switch (kind.case) {
+      case "reasoning": {
+        const item = this.#items.reasoning();
+        const out = this.#add(partIndex, item);
+        this.#setState(item, kind.value.redacted, signature);
+        return out;
+      }
+      case "toolCall": {
+        const { id, name, input } = kind.value;
+        const out = signature === "" ? "" : this.#keep({ tool_call: id, signature });
+        const given = this.#read.names.given(name);
+        const isCustom = input.case === "customInput";
+        return (
+          out + this.#add(partIndex, isCustom ? this.#items.customCall(id, given) : this.#items.functionCall(id, given))
+        );
+      }
+      case "image": {
+        const item = this.#items.image();
+        const out = this.#add(partIndex, item);
+        fillImage(item, kind.value);
+        return (
+          out +
+          (this.#parts.get(partIndex)?.progress() ?? "") +
+          (signature === "" ? "" : this.#keep({ image: item.id, signature }))
+        );
+      }
+      default:
+        return "";
+    }
+  }
+
+  #delta({ partIndex, content, logprobs }: PartDelta): string {
+    if (content.case === "text" || content.case === "refusal") {
+      if (content.value === "" && logprobs.length === 0) return "";
+      const begun = this.#parts.has(partIndex) ? "" : this.#beginText(partIndex, content.case);
+      return begun + this.#textDelta(partIndex, content, logprobs);
+    }
+    const open = this.#parts.get(partIndex);
+    if (open === undefined) return "";
+    const { item } = open;
+    switch (content.case) {
+      case "reasoning":
+        return item.type === "reasoning" && content.value !== "" ? open.reasoning(item, content.value) : "";
+      case "argumentsJson":
+      case "customInput":
+        return item.type === "function_call" || item.type === "custom_tool_call" ? open.input(item, content.value) : "";
+      case "citation": {
+        const last = item.type === "message" ? item.content.at(-1) : undefined;
+        return last?.type === "output_text" ? open.cite(last, content.value) : "";
+      }
+      // The format has no place for native blocks and speech. Images are whole here.
+      default:
+        return "";
+    }
+  }
+
+  #textDelta(partIndex: number, { value }: { readonly value: string }, logprobs: PartDelta["logprobs"]): string {
+    const open = this.#parts.get(partIndex);
+    const last = open?.item.type === "message" ? open.item.content.at(-1) : undefined;
+    if (open === undefined || last === undefined) return "";
+    return last.type === "output_text" ? open.text(last, value, logprobs) : open.refusal(last, value);
+  }
+
+  /** Adds a text to the last message, or begins one. */
+  #beginText(partIndex: number, kind: "text" | "refusal"): string {
+    if (kind === "refusal") this.#hasRefusal = true;
+    const content = kind === "text" ? newText() : ({ type: "refusal", refusal: "" } as const);
+    let out = "";
+    let open = this.#open.at(-1);
+    if (open === undefined || open.finished || open.item.type !== "message") {
+      out += this.#add(partIndex, this.#items.message());
+      open = this.#open.at(-1);
+    }
+    if (open?.item.type !== "message") return out;
+    this.#parts.set(partIndex, open);
+    return out + open.nextContent(open.item, content);
+  }
+
+  #finishPart({ partIndex, signature }: PartFinish): string {
+    const open = this.#parts.get(partIndex);
+    this.#parts.delete(partIndex);
+    if (open === undefined) return signature === "" ? "" : this.#keep({ text: true, signature });
+    const { item } = open;
+    // The next text is added to the same message.
+    if (item.type !== "message") open.finished = true;
+    if (signature === "") return "";
+    switch (item.type) {
+      case "message":
+        return this.#keep({ text: true, signature });
+      case "reasoning":
+        this.#setState(item, "", signature);
+        return "";
+      case "function_call":
+      case "custom_tool_call":
+        return this.#keep({ tool_call: item.call_id, signature });
+      case "image_generation_call":
+        return this.#keep({ image: item.id, signature });
+    }
+  }
+
+  #setState(item: Extract<OutputItem, { type: "reasoning" }>, redacted: string, signature: string): void {
+    if (!this.#read.withState) return;
+    const state = reasoningState(item.summary[0]?.text ?? "", redacted, signature);
+    if (state !== undefined) item.encrypted_content = state;
+  }
+
+  /** Adds an item with state of the provider, if the caller keeps it. */
+  #keep(state: State): string {
+    const last = this.#open.at(-1);
+    if (last?.item.type === "message") last.finished = true;
+    if (!this.#read.withState) return "";
+    const item = this.#items.reasoning();
+    const out = this.#add(undefined, item);
+    item.encrypted_content = writeState(state);
+    const open = this.#open.at(-1);
+    if (open !== undefined) open.finished = true;
+    return out;
+  }
+
+  /** Opens an item, after the end of those before it that are finished. */
+  #add(partIndex: number | undefined, item: OutputItem): string {
+    const last = this.#open.at(-1);
+    if (last?.item.type === "message") last.finished = true;
+    const out = this.#flush();
+    const open = new OpenItem(item, this.#items.list.length - 1, this.#events);
+    this.#open.push(open);
+    if (partIndex !== undefined) this.#parts.set(partIndex, open);
+    return out + open.begin();
+  }
+
+  /** Ends items in their order, up to the first one that is not finished. */
+  #flush(): string {
+    const unfinished = this.#open.findIndex(({ finished }) => !finished);
+    const finished = this.#open.splice(0, unfinished === -1 ? this.#open.length : unfinished);
+    return finished.map((open) => this.#endItem(open, "completed")).join("");
+  }
+
+  #endItem(open: OpenItem, status: "completed" | "incomplete"): string {
+    const { out, json } = open.end(status);
+    this.#ended.push(json);
+    return out;
+  }
+
+  /** Ends all items: only now it is known whether the last one is complete. */
+  #finishChoice({ finishReason }: ChoiceFinish): string {
+    this.#ending = endOf(finishReason, this.#hasRefusal);
+    const open = this.#open;
+    this.#open = [];
+    this.#parts.clear();
+    return open
+      .map((each, at) => this.#endItem(each, at === open.length - 1 ? this.#ending.status : "completed"))
+      .join("");
+  }
+
+  #end(report: Report): string {
+    this.#isDone = true;
+    const name = this.#ending.status;
+    return this.#lifecycle(name, { ...this.#ending, usage: this.#usage, report }, this.#ended);
+  }
+}

@@ -1,0 +1,169 @@
+import { createHash } from "node:crypto";
+import type { Tool, ToolChoice } from "../../../gen/parley/v1/tool_pb.js";
+import { Failure } from "../../core/failure.ts";
+import { MAX_TOOLS } from "../../core/validate.ts";
+import { MODES } from "../openai-words.ts";
+import { type GivenChoice, type GivenTool, KNOWN_FUNCTION_KEYS, type NamedTool } from "./tool-schema.ts";
+
+/** A tool's name, and the name of its namespace if it has one. */
+export interface ToolName {
+  readonly name: string;
+  readonly namespace: string | undefined;
+}
+
+const MAX_NAME_CHARS = 64;
+
+/**
+ * Names of the tools of a request, which the contract has without namespaces. The names of the answer's calls are looked up in the request's
+ * own tools, so that nothing needs to be kept.
+ */
+export class ToolNames {
+  readonly #flat = new Map<string, string>();
+  readonly #given = new Map<string, ToolName>();
+
+  /** Adds a tool of a namespace; returns its name in the contract. */
+  add({ name, namespace }: ToolName): string {
+    const flat = this.flat(name, namespace);
+    this.#flat.set(keyOf(name, namespace), flat);
+    this.#given.set(flat, { name, namespace });
+    return flat;
+  }
+
+  /** The contract's name of a tool, which may be one of an earlier request. */
+  flat(name: string, namespace: string | null | undefined): string {
+    if (namespace == null || namespace === "") return name;
+    return this.#flat.get(keyOf(name, namespace)) ?? join(namespace, name);
+  }
+
+  /** The caller's name of a called tool. */
+  given(flat: string): ToolName {
+    return this.#given.get(flat) ?? { name: flat, namespace: undefined };
+  }
+}
+
+const keyOf = (name: string, namespace: string | undefined): string => JSON.stringify([namespace, name]);
+
+/** Joins the names; too long ones are cut, and told apart by a hash. */
+function join(namespace: string, name: string): string {
+  const joined = `${namespace}__${name}`;
+  if (joined.length <= MAX_NAME_CHARS) return joined;
+  const hash = createHash("sha256").update(joined).digest("hex").slice(0, 8);
+  return `${joined.slice(0, MAX_NAME_CHARS - hash.length - 1)}_${hash}`;
+}
+
+/** The tools of a request. */
+export interface ReadTools {
+  readonly tools: Tool[];
+  readonly names: ToolNames;
+  /** Places of the contract's tools in the request, such as `tools[1].tools[0]`. */
+  readonly places: readonly string[];
+  /** Places of what is left out. */
+  readonly omitted: readonly string[];
+  /** The `image_generation` tool that makes the answer hold pictures. */
+  readonly image: { readonly place: string; readonly size: unknown } | undefined;
+}
+
+/** Reads tools. Throws `invalid_request` for a tool of OpenAI's servers without which nothing can be called. */
+export function readTools(given: readonly GivenTool[], choice: GivenChoice | null | undefined): ReadTools {
+  const tools: Tool[] = [];
+  const names = new ToolNames();
+  const places: string[] = [];
+  const omitted: string[] = [];
+  const add = (tool: NamedTool, place: string, namespace?: string): void => {
+    // One more than the limit of core is enough to be refused.
+    if (tools.length > MAX_TOOLS) return;
+    const name = namespace === undefined ? tool.name : names.add({ name: tool.name, namespace });
+    tools.push(toTool(tool, name));
+    places.push(place);
+    for (const key in tool)
+      if (tool.type === "function" && !KNOWN_FUNCTION_KEYS.has(key) && tool[key] != null)
+        omitted.push(`${place}.${key.slice(0, MAX_NAME_CHARS)}`);
+  };
+  const hasOwn = given.some(({ type }) => type === "function" || type === "custom" || type === "namespace");
+  let image: ReadTools["image"];
+  given.forEach((tool, index) => {
+    const place = `tools[${index}]`;
+    if (tool.type === "namespace")
+      tool.tools.forEach((each, at) => {
+        if (isNamed(each)) add(each, `${place}.tools[${at}]`, tool.name);
+        else omitted.push(`${place}.tools[${at}]`);
+      });
+    else if (isNamed(tool)) add(tool, place);
+    else if (isImageTool(tool) && (!hasOwn || chosenType(choice) === "image_generation"))
+      image = { place, size: (tool as { size?: unknown }).size };
+    else {
+      refuseForced(tool, { place, choice, hasOwn });
+      omitted.push(place);
+    }
+  });
+  return { tools, names, places, omitted, image };
+}
+
+const isNamed = (tool: { readonly type: string }): tool is NamedTool =>
+  tool.type === "function" || tool.type === "custom";
+const isImageTool = ({ type }: { readonly type: string }): boolean => type === "image_generation";
+/** Tools that clients declare in every request. */
+const isDispensable = (type: string): boolean => type.startsWith("web_search") || type === "image_generation";
+
+function refuseForced(
+  { type }: { readonly type: string },
+  { place, choice, hasOwn }: { place: string; choice: GivenChoice | null | undefined; hasOwn: boolean },
+): void {
+  const isForced = chosenType(choice) === type || (choice === "required" && !hasOwn);
+  if (!isForced && (hasOwn || isDispensable(type))) return;
+  throw unsupported(
+    `${place}.type`,
+    `Parley does not run the tool \`${type.slice(0, MAX_NAME_CHARS)}\`. Remove it, or call a model that has it directly.`,
+  );
+}
+
+/** A value that the format has and the gateway does not. `message`: the whole message. */
+export function unsupported(field: string, message: string): Failure {
+  return new Failure("invalid_request", message, {
+    detail: "unsupported_value",
+    violations: [{ field, description: "is not supported" }],
+  });
+}
+
+const chosenType = (choice: GivenChoice | null | undefined): string | undefined =>
+  typeof choice === "object" ? choice?.type : undefined;
+
+function toTool(tool: NamedTool, name: string): Tool {
+  const description = tool.description ?? "";
+  if (tool.type === "custom") {
+    const formatJson = tool.format == null ? "" : JSON.stringify(tool.format);
+    const value = { $typeName: "parley.v1.CustomTool", name, description, formatJson } as const;
+    return { $typeName: "parley.v1.Tool", kind: { case: "custom", value } };
+  }
+  const parametersJson = tool.parameters == null ? "" : JSON.stringify(tool.parameters);
+  const value = { $typeName: "parley.v1.FunctionTool", name, description, parametersJson } as const;
+  const strict = tool.strict == null ? {} : { strict: tool.strict };
+  return { $typeName: "parley.v1.Tool", kind: { case: "function", value: { ...value, ...strict } } };
+}
+
+/** Reads the choice among tools; undefined when it has no effect. Throws `invalid_request` for a tool of OpenAI's servers. */
+export function readToolChoice(choice: GivenChoice, { names, image }: ReadTools): ToolChoice | undefined {
+  if (typeof choice === "string") return toChoice({ case: "mode", value: MODES[choice] });
+  const { type, name, namespace } = choice;
+  switch (type) {
+    case "function":
+    case "custom":
+      return toChoice({ case: type, value: names.flat(name ?? "", namespace) });
+    case "allowed_tools": {
+      const named = (choice.tools ?? []).filter(isNamed);
+      const value = {
+        mode: MODES[choice.mode ?? "auto"],
+        names: named.map((tool) => names.flat(tool.name, tool.namespace as string)),
+      };
+      return toChoice({ case: "allowed", value: { $typeName: "parley.v1.AllowedTools", ...value } });
+    }
+    default:
+      if (type === "image_generation" && image !== undefined) return undefined;
+      throw unsupported("tool_choice", `Parley does not run the tool \`${type.slice(0, MAX_NAME_CHARS)}\`.`);
+  }
+}
+
+const toChoice = (choice: ToolChoice["choice"]): ToolChoice => ({
+  $typeName: "parley.v1.ToolChoice",
+  choice,
+});
