@@ -2,8 +2,8 @@ import type { CompletionChunk, CompletionStart } from "../../../gen/parley/v1/co
 import type { Call } from "../../core/call.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { HOPS_HEADER, readHops, refuseCircles } from "../../core/hops.ts";
-import type { FormatInput, NameOf, ReadCompletion, ReadCount } from "../../formats/format.ts";
-import { newCompletionId, type OpenCall } from "../calls.ts";
+import type { FormatInput, NameOf, ReadCompletion, ReadCount, ReadEmbedding } from "../../formats/format.ts";
+import { newCompletionId, newEmbeddingId, type OpenCall } from "../calls.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../headers.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
@@ -50,6 +50,23 @@ export function tokenCount(
   });
 }
 
+/** Embeddings in the format of the exchange. */
+export function embedding(
+  services: EdgeServices,
+  exchange: Exchange,
+  asked: { readonly principal: KeyPrincipal; readonly read: (input: FormatInput) => ReadEmbedding },
+): Promise<void> {
+  return serve(services, exchange, {
+    ...asked,
+    async run(read, call, open) {
+      const { model } = read.request;
+      const answer = await services.embedder.create(read.request, { ...call, completionId: newEmbeddingId() });
+      const facts = routingOfCompletion(answer, model, services.clock.monotonic() - call.arrivedMs);
+      await exchange.largeJson(read.write(answer), facts, { clock: services.clock, open });
+    },
+  });
+}
+
 /** A call with a body in a format. */
 interface Asked<R> {
   readonly principal: KeyPrincipal;
@@ -57,7 +74,7 @@ interface Asked<R> {
   readonly run: (read: R, call: Call, open: OpenCall) => Promise<void>;
 }
 
-async function serve<R extends ReadCompletion | ReadCount>(
+async function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
   services: EdgeServices,
   exchange: Exchange,
   { principal, read: readBody, run }: Asked<R>,

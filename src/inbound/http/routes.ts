@@ -111,7 +111,6 @@ export function isForPages(target: string): boolean {
 const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
   ["/v1/responses", "the Responses API"],
   ["/v1/messages", "the Messages API"],
-  ["/v1/embeddings", "embeddings in the OpenAI format yet"],
   ["/v1/completions", "the older completions API"],
   ["/v1/images/generations", "the images API"],
 ]);
@@ -125,8 +124,7 @@ export function adviseOn(path: string): string {
   const plain = path.replace(/\/+$/, "");
   if (plain === "/v1") return " This is the base URL of the API: GET /v1/models lists the models.";
   const name = NOT_OFFERED.get(plain);
-  const instead = plain === "/v1/embeddings" ? `/${EmbeddingService.typeName}/Create` : "/v1/chat/completions";
-  if (name !== undefined) return ` Parley does not offer ${name}; use POST ${instead}.`;
+  if (name !== undefined) return ` Parley does not offer ${name}; use POST /v1/chat/completions.`;
   const rest = plain.replace(/^(\/v1)*/, "");
   if (!FORMATS_AT.has(`/v1${rest}`)) return "";
   const advice =

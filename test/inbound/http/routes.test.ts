@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { adviseOn, type FoundRoute, findRoute } from "../../../src/inbound/http/routes.ts";
+import { adviseOn, formatOf, type FoundRoute, findRoute } from "../../../src/inbound/http/routes.ts";
 
 /** The route in short: a format's by the names of format and operation. */
 function short({ route }: FoundRoute): object | undefined {
@@ -11,6 +11,13 @@ function short({ route }: FoundRoute): object | undefined {
 describe("a path and a method have a route", () => {
   it.each([
     ["POST", "/v1/chat/completions", { name: "completion", format: "openai-chat" }],
+    ["POST", "/v1/embeddings", { name: "embedding", format: "openai-embeddings" }],
+    ["POST", "/v1beta/models/a/b:generateContent", { name: "completion", format: "gemini" }],
+    ["POST", "/v1/models/a%3Ab:streamGenerateContent", { name: "completion", format: "gemini" }],
+    ["POST", "/models/a:countTokens", { name: "count", format: "gemini" }],
+    ["POST", "/v1beta/models/a:embedContent", { name: "embedding", format: "gemini" }],
+    ["GET", "/v1beta/models", { name: "models", format: "gemini" }],
+    ["GET", "/v1beta/models/a/b", { name: "model", format: "gemini", id: "a/b" }],
     ["GET", "/v1/models", { name: "models", format: "openai-chat" }],
     ["GET", "/v1/models/alpha-opus-4.5", { name: "model", format: "openai-chat", id: "alpha-opus-4.5" }],
     ["GET", "/v1/models/family%2Fx", { name: "model", format: "openai-chat", id: "family/x" }],
@@ -28,6 +35,16 @@ describe("a path and a method have a route", () => {
     ["OPTIONS", "/v1/models/x", { name: "preflight" }],
   ])("%s %s", (method, path, route) => {
     expect(short(findRoute(path, method))).toEqual(route);
+  });
+});
+
+describe("the lists of models under /v1", () => {
+  it.each([["x-goog-api-key"], ["x-goog-api-client"]])("are Gemini's for requests with %s", (header) => {
+    const headers = { [header]: "x" };
+    expect(short(findRoute("/v1/models", "GET", headers))).toEqual({ name: "models", format: "gemini" });
+    expect(short(findRoute("/v1/models/a", "GET", headers))).toEqual({ name: "model", format: "gemini", id: "a" });
+    expect(formatOf("/v1/files/a", headers).name).toBe("gemini");
+    expect(formatOf("/v1/chat/completions", headers).name).toBe("openai-chat");
   });
 });
 
@@ -66,7 +83,6 @@ describe("an unknown path has none", () => {
     "/v1/chat%2Fcompletions",
     "/v1/models/%zz",
     "/v1/models/%ff",
-    "/v1/embeddings",
     "/v1/completions",
     "/__proto__",
     "/constructor",
@@ -91,10 +107,6 @@ describe("advice on a path that does not exist", () => {
     ["/chat/completions", " Did you mean /v1/chat/completions? Set the client's base URL to one that ends in /v1."],
     ["/v1/v1/chat/completions", " Did you mean /v1/chat/completions? The base URL ends in /v1 once."],
     ["/v1/responses", " Parley does not offer the Responses API; use POST /v1/chat/completions."],
-    [
-      "/v1/embeddings/",
-      " Parley does not offer embeddings in the OpenAI format yet; use POST /parley.v1.EmbeddingService/Create.",
-    ],
     ["/nonsense", ""],
   ])("%s", (path, advice) => {
     expect(adviseOn(path)).toBe(advice);

@@ -272,3 +272,25 @@ export const model = z
 export const modelList = z
   .object({ object: z.literal("list"), data: z.array(model).describe("In the order of the registry.") })
   .describe("The models that the key may use.");
+
+export const embeddingList = z
+  .object({
+    object: z.literal("list"),
+    data: z
+      .array(
+        z.object({
+          object: z.literal("embedding"),
+          index: count("Which input it is of."),
+          embedding: z
+            .union([z.array(z.number()), z.string()])
+            .describe("The vector’s components; with `base64` the base64 of its 32-bit floats, little-endian."),
+        }),
+      )
+      .describe("One vector for each input, in the same order."),
+    model: text("The model that made them."),
+    usage: z
+      .object({ prompt_tokens: count("Tokens of the inputs."), total_tokens: count("The same.") })
+      .describe("What the provider counted; 0 when it counted nothing."),
+    parley: parley.optional(),
+  })
+  .describe("The vectors of the inputs.");

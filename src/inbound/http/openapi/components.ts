@@ -2,6 +2,7 @@ import { z } from "zod";
 import * as messages from "../../../formats/openai-chat/message-schema.ts";
 import { chatRequest } from "../../../formats/openai-chat/schema.ts";
 import * as tools from "../../../formats/openai-chat/tool-schema.ts";
+import { embeddingRequest } from "../../../formats/openai-embeddings/schema.ts";
 import * as answer from "./answer-schemas.ts";
 
 /** The parts of a JSON schema that are used here. */
@@ -36,6 +37,7 @@ const READ = {
   TextFormat: tools.textFormat,
   JsonObjectFormat: tools.jsonObjectFormat,
   JsonSchemaFormat: tools.jsonSchemaFormat,
+  EmbeddingRequest: embeddingRequest,
 } as const;
 
 /** Schemas of responses. */
@@ -55,6 +57,7 @@ const WRITTEN = {
   Delta: answer.delta,
   Model: answer.model,
   ModelList: answer.modelList,
+  EmbeddingList: answer.embeddingList,
 } as const;
 
 /** A reference to a schema of the document. */

@@ -55,6 +55,7 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
     ],
     paths: {
       "/v1/chat/completions": { post: chatOperation() },
+      "/v1/embeddings": { post: embeddingOperation() },
       "/v1/models": {
         get: {
           ...ofOpenai("listModels", "List the models that the key may use"),
@@ -132,6 +133,28 @@ function chatOperation(): object {
           "text/event-stream": { schema: { anyOf: [refTo("ChatCompletionChunk"), refTo("Error")] } },
         },
       },
+      ...errorResponses(ROUTE_FAILURES.chat),
+    },
+  };
+}
+
+function embeddingOperation(): object {
+  return {
+    ...ofOpenai("createEmbedding", "Create embeddings"),
+    description: "Returns one vector for each input. The key needs the capability `embeddings`.",
+    parameters: headerParameters(["x-request-id", ...DEADLINES]),
+    requestBody: {
+      required: true,
+      description: "At most 32 MiB of JSON, not compressed.",
+      content: {
+        "application/json": {
+          schema: refTo("EmbeddingRequest"),
+          example: { model: "gamma-embedding-3-small", input: ["the cat sat", "a dog ran"], dimensions: 256 },
+        },
+      },
+    },
+    responses: {
+      "200": whole("The vectors.", "EmbeddingList", [...EVERYWHERE, ...ROUTING]),
       ...errorResponses(ROUTE_FAILURES.chat),
     },
   };

@@ -81,7 +81,7 @@ ${Object.keys(FAILURE_TABLE)
 
 # Not offered
 
-Parley serves no other endpoints of the OpenAI format: no embeddings, responses, legacy completions, images, audio (speech, transcriptions, translations), moderations, files, uploads, batches, fine-tuning, vector stores, assistants, threads, evals or realtime. A call of one is answered with a 404 (\`not_found\`). Pictures and speech are made through \`POST /v1/chat/completions\`, with \`modalities\`.
+Parley serves no other endpoints of the OpenAI format: no responses, legacy completions, images, audio (speech, transcriptions, translations), moderations, files, uploads, batches, fine-tuning, vector stores, assistants, threads, evals or realtime. A call of one is answered with a 404 (\`not_found\`). Pictures and speech are made through \`POST /v1/chat/completions\`, with \`modalities\`.
 
 # Compatibility
 

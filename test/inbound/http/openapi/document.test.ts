@@ -109,11 +109,13 @@ describe("the OpenAPI document", () => {
   });
 
   it("has every route", () => {
-    const openai = ["/v1/chat/completions", "/v1/models", "/v1/models/{id}"];
+    const openai = ["/v1/chat/completions", "/v1/embeddings", "/v1/models", "/v1/models/{id}"];
     const gemini = [
       "/v1beta/models/{model}:generateContent",
       "/v1beta/models/{model}:streamGenerateContent",
       "/v1beta/models/{model}:countTokens",
+      "/v1beta/models/{model}:embedContent",
+      "/v1beta/models/{model}:batchEmbedContents",
       "/v1beta/models",
       "/v1beta/models/{id}",
     ];
