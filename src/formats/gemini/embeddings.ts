@@ -99,7 +99,7 @@ function toRead(given: readonly One[], model: string, pathOf: (index: number) =>
   const unrecognized = given
     .flatMap((one, index) => (one.title == null ? [] : [`${pathOf(index)}title`]))
     .slice(0, MAX_UNRECOGNIZED);
-  return { request, unrecognized, nameOf: (path) => nameOf(path, pathOf) };
+  return { request, unrecognized, nameOf: (path) => toName(path, pathOf) };
 }
 
 function toInput({ content: { parts } }: One, path: string): string {
@@ -119,7 +119,7 @@ function toTask(taskType: string | null | undefined, path: string): EmbeddingTas
   return task;
 }
 
-function nameOf(path: string, pathOf: (index: number) => string): string {
+function toName(path: string, pathOf: (index: number) => string): string {
   const input = /^inputs\[(\d+)\]/.exec(path);
   if (input !== null) return `${pathOf(Number(input[1]))}content`;
   if (path === "inputs") return pathOf(0) === "" ? "content" : "requests";
