@@ -241,6 +241,15 @@ describe("the unmodified @google/genai client", () => {
     expect(totalTokens).toBeGreaterThan(0);
   });
 
+  it("embeds texts", async () => {
+    const { embeddings } = await client().models.embedContent({
+      model: "gamma-embedding-3-small",
+      contents: ["the cat sat", "a dog ran"],
+      config: { outputDimensionality: 8, taskType: "RETRIEVAL_DOCUMENT" },
+    });
+    expect(embeddings?.map(({ values }) => values?.length)).toEqual([8, 8]);
+  });
+
   it("lists the models page by page, and gets one", async () => {
     const pager = await client().models.list({ config: { pageSize: 2 } });
     expect(pager.page.length).toBe(2);

@@ -7,6 +7,7 @@ import type {
   ReadCount,
   RequestHeaders,
 } from "../format.ts";
+import { readBatchEmbedContents, readEmbedContent } from "./embeddings.ts";
 import { statusOf, toErrorBody } from "./error.ts";
 import { toModelObject, toModelPage } from "./models.ts";
 import { readCountRequest, readGeminiRequest } from "./request.ts";
@@ -18,13 +19,21 @@ const METHODS: Readonly<Record<string, (model: string) => Operation>> = {
   generateContent: (model) => ({ name: "completion", read: (input) => readCompletion(input, model, "whole") }),
   streamGenerateContent: (model) => ({ name: "completion", read: (input) => readCompletion(input, model, "stream") }),
   countTokens: (model) => ({ name: "count", read: (input) => readCount(input, model) }),
+  embedContent: (model) => ({ name: "embedding", read: (input) => readEmbedContent(input, model) }),
+  batchEmbedContents: (model) => ({ name: "embedding", read: (input) => readBatchEmbedContents(input, model) }),
 };
 
 /** Clients of the vendor take either version; some leave it out. */
 const BASES = ["/v1beta", "/v1", ""];
 
 /** Paths of this format alone. */
-const OWN_PATH = /^\/v1beta(?:\/|$)|^(?:\/v1)?\/models\/.+:(?:generateContent|streamGenerateContent|countTokens)$/;
+const OWN_PATH = /^\/v1beta(?:\/|$)/;
+const METHOD_PATH = /^(?:\/v1)?\/models\/.+:([A-Za-z]+)$/;
+
+function isOwn(path: string): boolean {
+  const method = METHOD_PATH.exec(path)?.[1];
+  return OWN_PATH.test(path) || (method !== undefined && Object.hasOwn(METHODS, method));
+}
 
 /** Paths that other formats have too: the vendor's clients ask there for what is not offered. */
 const SHARED_PATH = /^\/v1\/(?:models|files|cachedContents|tunedModels|batches|operations|interactions)(?:[/:]|$)/;
@@ -59,7 +68,7 @@ export const gemini: Format = {
     ...modelRoutes("/v1beta"),
     ...modelRoutes("/v1", isOfVendor),
   ],
-  owns: (path, headers) => OWN_PATH.test(path) || (SHARED_PATH.test(path) && isOfVendor(headers)),
+  owns: (path, headers) => isOwn(path) || (SHARED_PATH.test(path) && isOfVendor(headers)),
   writeError: (failure, requestId) => ({ status: statusOf(failure), body: toErrorBody(failure, requestId) }),
 };
 

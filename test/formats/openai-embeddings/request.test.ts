@@ -1,4 +1,7 @@
+import { readFileSync } from "node:fs";
+import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { readEmbeddingRequest } from "../../../src/formats/openai-embeddings/request.ts";
 
@@ -62,5 +65,22 @@ describe("an embedding request", () => {
   it("keeps no more texts than are needed to refuse it", () => {
     const { request } = read({ model: "m", input: Array.from({ length: 500_000 }, () => "a") });
     expect(request.inputs).toHaveLength(2_049);
+  });
+});
+
+describe("the fixture e01", () => {
+  const fixture = (file: string): object =>
+    JSON.parse(
+      readFileSync(new URL(`../../fixtures/formats/e01-embeddings-base64/${file}`, import.meta.url), "utf8"),
+    ) as object;
+
+  it("is answered as clients expect", async () => {
+    const answer = create(EmbeddingsSchema, {
+      model: "fx-e",
+      embeddings: [{ values: [0.5, -0.25, 0.125] }, { values: [1, 0, -1] }],
+      usage: { inputTokens: 2, totalTokens: 2 },
+    });
+    const json = await read(fixture("caller-request.json")).write(answer);
+    expect(JSON.parse(Buffer.concat(json as Buffer[]).toString())).toEqual(fixture("expected-reply.json"));
   });
 });

@@ -15,6 +15,13 @@ describe("a path and a method have a route", () => {
     ["POST", "/v1/messages/", { name: "completion", format: "anthropic" }],
     ["POST", "/v1/messages/count_tokens", { name: "count", format: "anthropic" }],
     ["OPTIONS", "/v1/messages", { name: "preflight" }],
+    ["POST", "/v1/embeddings", { name: "embedding", format: "openai-embeddings" }],
+    ["POST", "/v1beta/models/a/b:generateContent", { name: "completion", format: "gemini" }],
+    ["POST", "/v1/models/a%3Ab:streamGenerateContent", { name: "completion", format: "gemini" }],
+    ["POST", "/models/a:countTokens", { name: "count", format: "gemini" }],
+    ["POST", "/v1beta/models/a:embedContent", { name: "embedding", format: "gemini" }],
+    ["GET", "/v1beta/models", { name: "models", format: "gemini" }],
+    ["GET", "/v1beta/models/a/b", { name: "model", format: "gemini", id: "a/b" }],
     ["GET", "/v1/models", { name: "models", format: "openai-chat" }],
     ["GET", "/v1/models/alpha-opus-4.5", { name: "model", format: "openai-chat", id: "alpha-opus-4.5" }],
     ["GET", "/v1/models/family%2Fx", { name: "model", format: "openai-chat", id: "family/x" }],
@@ -63,6 +70,16 @@ describe("the format of an error", () => {
     ["/v1/models/x", { "anthropic-version": "2023-06-01" }, "anthropic"],
   ])("at %s with %j is that of %s", (path, headers, name) => {
     expect(formatOf(path, headers).name).toBe(name);
+  });
+});
+
+describe("the lists of models under /v1", () => {
+  it.each([["x-goog-api-key"], ["x-goog-api-client"]])("are Gemini's for requests with %s", (header) => {
+    const headers = { [header]: "x" };
+    expect(short(findRoute("/v1/models", "GET", headers))).toEqual({ name: "models", format: "gemini" });
+    expect(short(findRoute("/v1/models/a", "GET", headers))).toEqual({ name: "model", format: "gemini", id: "a" });
+    expect(formatOf("/v1/files/a", headers).name).toBe("gemini");
+    expect(formatOf("/v1/chat/completions", headers).name).toBe("openai-chat");
   });
 });
 

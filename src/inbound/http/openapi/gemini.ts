@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { content, part } from "../../../formats/gemini/content-schema.ts";
+import { batchEmbedContentsRequest, embedContentRequest } from "../../../formats/gemini/embeddings.ts";
 import { countTokensRequest, generateContentRequest } from "../../../formats/gemini/schema.ts";
 import { parley } from "./answer-schemas.ts";
 import { type JsonSchema, refTo, toJsonSchemas } from "./components.ts";
@@ -37,6 +38,13 @@ const generateContentResponse = z
     parley: parley.optional(),
   })
   .describe("An answer, or a piece of a streamed one.");
+
+const vector = z.looseObject({ values: z.array(z.number()).describe("Its components.") }).describe("A vector.");
+const embedded = { usageMetadata: z.looseObject({ promptTokenCount: z.int() }).optional(), parley: parley.optional() };
+const embedContentResponse = z.looseObject({ embedding: vector, ...embedded }).describe("The vector of a text.");
+const batchEmbedContentsResponse = z
+  .looseObject({ embeddings: z.array(vector).describe("In the order of the requests."), ...embedded })
+  .describe("The vectors of texts.");
 
 const model = z
   .looseObject({
@@ -79,6 +87,10 @@ export function geminiSchemas(): Record<string, JsonSchema> {
     GeminiContent: content,
     GeminiPart: part,
     GenerateContentResponse: generateContentResponse,
+    EmbedContentRequest: embedContentRequest,
+    BatchEmbedContentsRequest: batchEmbedContentsRequest,
+    EmbedContentResponse: embedContentResponse,
+    BatchEmbedContentsResponse: batchEmbedContentsResponse,
     GeminiModel: model,
     GeminiModelPage: modelPage,
     GeminiError: error,
@@ -86,6 +98,8 @@ export function geminiSchemas(): Record<string, JsonSchema> {
 }
 
 const EXAMPLE = { contents: [{ role: "user", parts: [{ text: "Hello!" }] }] };
+
+const EMBED_EXAMPLE = { content: { parts: [{ text: "the cat sat" }] }, outputDimensionality: 256 };
 
 const ALSO =
   "Also under `/v1`, and without a version. The key may come as `x-goog-api-key`; fields may be written in snake case.";
@@ -119,6 +133,24 @@ export function geminiPaths(): Record<string, object> {
         answer: {
           "application/json": { schema: { type: "object", properties: { totalTokens: { type: "integer" } } } },
         },
+      }),
+    },
+    "/v1beta/models/{model}:embedContent": {
+      post: post("embedContent", {
+        summary: "Embed a text",
+        description: ALSO,
+        request: "EmbedContentRequest",
+        example: EMBED_EXAMPLE,
+        answer: json("EmbedContentResponse"),
+      }),
+    },
+    "/v1beta/models/{model}:batchEmbedContents": {
+      post: post("batchEmbedContents", {
+        summary: "Embed texts",
+        description: ALSO,
+        request: "BatchEmbedContentsRequest",
+        example: { requests: [EMBED_EXAMPLE] },
+        answer: json("BatchEmbedContentsResponse"),
       }),
     },
     "/v1beta/models": {
@@ -156,12 +188,13 @@ interface Posted {
   readonly parameters?: readonly object[];
   /** Default: that of an answer. */
   readonly request?: string;
+  readonly example?: object;
   readonly answer: object;
 }
 
 function post(
   operation: string,
-  { summary, description, parameters = [], request = "GenerateContentRequest", answer }: Posted,
+  { summary, description, parameters = [], request = "GenerateContentRequest", example = EXAMPLE, answer }: Posted,
 ): object {
   return {
     ...named(operation, summary),
@@ -174,7 +207,7 @@ function post(
     requestBody: {
       required: true,
       description: "At most 32 MiB of JSON, not compressed.",
-      content: { "application/json": { schema: refTo(request), example: EXAMPLE } },
+      content: { "application/json": { schema: refTo(request), example } },
     },
     responses: responses(answer, [...EVERYWHERE, ...ROUTING]),
   };

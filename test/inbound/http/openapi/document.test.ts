@@ -120,6 +120,8 @@ describe("the OpenAPI document", () => {
       "/v1beta/models/{model}:generateContent",
       "/v1beta/models/{model}:streamGenerateContent",
       "/v1beta/models/{model}:countTokens",
+      "/v1beta/models/{model}:embedContent",
+      "/v1beta/models/{model}:batchEmbedContents",
       "/v1beta/models",
       "/v1beta/models/{id}",
     ];
