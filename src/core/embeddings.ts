@@ -16,7 +16,7 @@ import {
 } from "./pipeline.ts";
 import type { EmbeddingPlan } from "./router.ts";
 import { measureInputs } from "./token-estimate.ts";
-import { validateEmbedding } from "./validate-embedding.ts";
+import { textsOf, validateEmbedding } from "./validate-embedding.ts";
 
 /** The embedding service that every inbound protocol calls. It owns the request and may remove its inputs. */
 export interface Embedder {
@@ -39,7 +39,11 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
       try {
         const plan = admitOrCount(ports, call, () => admit(ports, request, call));
         meter.planned(plan);
-        const reserving = reserve(ports, { ...plan, request: NO_OUTPUT, prompt: measureInputs(request.inputs) }, call);
+        const reserving = reserve(
+          ports,
+          { ...plan, request: NO_OUTPUT, prompt: measureInputs(textsOf(request.inputs)) },
+          call,
+        );
         // Translated for its only model. Before the first await, or the inputs of all waiting requests would stay in memory.
         request.inputs = [];
         meter.reserved(await reserving);

@@ -16,6 +16,7 @@ import { callOf, memoryLedger, notingLimiter, somebody } from "../support/core-p
 import { toPrice } from "../support/prices.ts";
 import type { Script } from "../support/scripted-provider.ts";
 import { requestTo } from "./requests.ts";
+import { toInputs } from "../support/embedding-inputs.ts";
 
 type Asked = MessageInitShape<typeof EmbeddingRequestSchema>;
 
@@ -79,7 +80,10 @@ function createCore(options: CoreOptions) {
     call,
     create: (asked: Asked = {}, more: Partial<Call> = {}) =>
       world.clock.drive(
-        embedder.create(create(EmbeddingRequestSchema, { model: "a", inputs: INPUTS, ...asked }), { ...call, ...more }),
+        embedder.create(create(EmbeddingRequestSchema, { model: "a", inputs: toInputs(INPUTS), ...asked }), {
+          ...call,
+          ...more,
+        }),
       ),
   };
 }
@@ -148,13 +152,13 @@ describe("embeddings", () => {
   it("may fill the context window once for each input", async () => {
     const facts = { price: { ...price, input: 1_000_000 }, upstream: { contextWindow: 10 } };
     const core = createCore({ scripts: { a: [counted] }, facts });
-    await core.create({ inputs: ["x".repeat(50), "y".repeat(50), "z"] });
+    await core.create({ inputs: toInputs(["x".repeat(50), "y".repeat(50), "z"]) });
     expect(core.demands).toMatchObject([{ costMicroUsd: 30 }]);
   });
 
   it("empty the list of inputs, which a waiting call needs no longer", async () => {
     const core = createCore({ scripts: { a: [counted] } });
-    const request = create(EmbeddingRequestSchema, { model: "a", inputs: INPUTS });
+    const request = create(EmbeddingRequestSchema, { model: "a", inputs: toInputs(INPUTS) });
     const ports = { ...core.call };
     await core.world.clock.drive(
       createEmbedder({
@@ -265,8 +269,8 @@ describe("an embedding request is refused", () => {
   it.each<[string, Asked, string]>([
     ["no model", { model: "" }, "model"],
     ["no inputs", { inputs: [] }, "inputs"],
-    ["an empty input", { inputs: ["a", ""] }, "inputs[1]"],
-    ["too many inputs", { inputs: many(2_049) }, "inputs"],
+    ["an empty input", { inputs: toInputs(["a", ""]) }, "inputs[1]"],
+    ["too many inputs", { inputs: toInputs(many(2_049)) }, "inputs"],
     ["no dimensions", { dimensions: 0 }, "dimensions"],
     ["a negative length", { dimensions: -1 }, "dimensions"],
     ["an unknown task", { task: 99 as EmbeddingTask }, "task"],
@@ -278,7 +282,7 @@ describe("an embedding request is refused", () => {
   });
 
   it("with every invalid field named", async () => {
-    const { failure } = await refusedBy({ inputs: ["", ""], dimensions: 0 });
+    const { failure } = await refusedBy({ inputs: toInputs(["", ""]), dimensions: 0 });
     expect(failure?.violations.map(({ field }) => field)).toEqual(["inputs[0]", "inputs[1]", "dimensions"]);
   });
 
