@@ -250,10 +250,9 @@ function checkSampling(request: CompletionRequest, wrong: Violations): void {
 }
 
 function checkOptions(request: CompletionRequest, wrong: Violations): void {
-  const amount = request.reasoning?.amount;
-  if (amount?.case === "effort" && ReasoningEffort[amount.value] === undefined)
-    wrong.add("reasoning.effort", "is not an effort");
-  if (amount?.case === "maxTokens") wrong.range("reasoning.max_tokens", amount.value, [1, MAX_INT32]);
+  const { effort = ReasoningEffort.UNSPECIFIED, maxTokens } = request.reasoning ?? {};
+  if (ReasoningEffort[effort] === undefined) wrong.add("reasoning.effort", "is not an effort");
+  wrong.range("reasoning.max_tokens", maxTokens, [1, MAX_INT32]);
   if (Verbosity[request.verbosity] === undefined) wrong.add("verbosity", "is not a verbosity");
   if ((request.safetyIdentifier?.length ?? 0) > MAX_SAFETY_IDENTIFIER_CHARS) {
     wrong.add("safety_identifier", `must be at most ${MAX_SAFETY_IDENTIFIER_CHARS} characters`);
