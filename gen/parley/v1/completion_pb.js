@@ -174,8 +174,8 @@ export const FinishReason = /*@__PURE__*/
  * DEADLINE_EXCEEDED. Cancelling a call ends it at once. In both cases the connection to the provider is closed when the provider has
  * sent its token count, at the latest after `timeouts.settle_ms` of the gateway's configuration (2 s unless it says otherwise).
  *
- * Errors are statuses with details: `google.rpc.ErrorInfo` (`domain` is "parley", `reason` is the failure code in upper
- * case, such as MODEL_NOT_FOUND, see `ErrorReason`; calls that a gRPC library or a proxy refuses have no details), `google.rpc.BadRequest`
+ * Errors are statuses with details: `google.rpc.ErrorInfo` (`domain` is "parley", `reason` is a value of `ErrorReason` without its prefix,
+ * such as MODEL_NOT_FOUND; calls that a gRPC library or a proxy refuses have no details), `google.rpc.BadRequest`
  * (INVALID_ARGUMENT: the offending fields),
  * `google.rpc.RetryInfo` (when waiting helps), and `parley.v1.AttemptList` (when upstream models were tried). The full
  * table stands in docs/errors.md.
