@@ -12,17 +12,26 @@ export function validateEmbedding({ inputs, dimensions, task }: EmbeddingRequest
   if (inputs.length === 0) wrong.add("inputs", "must hold at least one input");
   if (inputs.length > MAX_INPUTS) wrong.add("inputs", `must hold at most ${MAX_INPUTS} inputs`);
   else for (let at = 0; at < inputs.length && !wrong.full; at++) checkInput(inputs[at]!, at, wrong);
+  if (inputs.length > 0 && inputs.every(isOfLaterVersion))
+    wrong.add("inputs", "must hold an input of a kind that this version knows");
   wrong.range("dimensions", dimensions, [1, MAX_INT32]);
   if (EmbeddingTask[task] === undefined) wrong.add("task", "is not a task");
   wrong.throwIfAny();
 }
 
-function checkInput({ kind }: EmbeddingInput, at: number, wrong: Violations): void {
+/** Whether an input has a kind that this version does not know. */
+export function isOfLaterVersion({ kind, $unknown }: EmbeddingInput): boolean {
+  return kind.case === undefined && $unknown !== undefined;
+}
+
+function checkInput(input: EmbeddingInput, at: number, wrong: Violations): void {
+  if (isOfLaterVersion(input)) return;
+  const { kind } = input;
   if (kind.case === undefined) wrong.add(`inputs[${at}]`, "must have content, such as a text");
   else if (kind.value === "") wrong.add(`inputs[${at}]`, "must not be empty");
 }
 
-/** The texts of valid inputs. */
+/** The texts of valid inputs, without those of a later version. */
 export function textsOf(inputs: readonly EmbeddingInput[]): string[] {
   return inputs.flatMap(({ kind }) => (kind.case === "text" ? [kind.value] : []));
 }

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { EmbeddingRequestSchema, EmbeddingTask } from "../../gen/parley/v1/embedding_pb.js";
+import { EmbeddingInputSchema, EmbeddingRequestSchema, EmbeddingTask } from "../../gen/parley/v1/embedding_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { AttemptOutcome, OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { UsageSchema } from "../../gen/parley/v1/usage_pb.js";
@@ -16,6 +16,7 @@ import { callOf, memoryLedger, notingLimiter, somebody } from "../support/core-p
 import { toPrice } from "../support/prices.ts";
 import type { Script } from "../support/scripted-provider.ts";
 import { requestTo } from "./requests.ts";
+import { WireType } from "@bufbuild/protobuf/wire";
 import { toInputs } from "../support/embedding-inputs.ts";
 
 type Asked = MessageInitShape<typeof EmbeddingRequestSchema>;
@@ -156,6 +157,14 @@ describe("embeddings", () => {
     expect(core.demands).toMatchObject([{ costMicroUsd: 30 }]);
   });
 
+  it("have an empty vector for an input of a later version, which is listed", async () => {
+    const core = createCore({ scripts: { a: [counted] } });
+    const inputs = [...toInputs(["a"]), laterInput(), ...toInputs(["b"])];
+    const { embeddings, report } = await core.create({ inputs }, { unrecognized: ["inputs[1].100"] });
+    expect(embeddings.map(({ values }) => values)).toEqual([[1, 2], [], [1, 2]]);
+    expect(report?.omitted).toMatchObject([{ field: "inputs[1].100", reason: OmissionReason.UNKNOWN }]);
+  });
+
   it("empty the list of inputs, which a waiting call needs no longer", async () => {
     const core = createCore({ scripts: { a: [counted] } });
     const request = create(EmbeddingRequestSchema, { model: "a", inputs: toInputs(INPUTS) });
@@ -286,6 +295,11 @@ describe("an embedding request is refused", () => {
     expect(failure?.violations.map(({ field }) => field)).toEqual(["inputs[0]", "inputs[1]", "dimensions"]);
   });
 
+  it("with inputs of a later version alone", async () => {
+    const { failure } = await refusedBy({ inputs: [laterInput()] });
+    expect(failure).toMatchObject({ code: "invalid_request", param: "inputs" });
+  });
+
   it("with unknown fields, when it is strict", async () => {
     const { failure } = await refusedBy({ strict: true }, { unrecognized: ["100"] });
     expect(failure).toMatchObject({ code: "invalid_request", param: "100" });
@@ -345,3 +359,10 @@ describe("a completion request for a model of embeddings", () => {
     });
   });
 });
+
+/** An input of a kind that this version does not know. */
+function laterInput() {
+  const input = create(EmbeddingInputSchema);
+  input.$unknown = [{ no: 100, wireType: WireType.Varint, data: new Uint8Array([1]) }];
+  return input;
+}

@@ -55,7 +55,8 @@ export declare type EmbeddingRequest = Message<"parley.v1.EmbeddingRequest"> & {
   endUserId?: string | undefined;
 
   /**
-   * Refuse, with INVALID_ARGUMENT naming the field, what would otherwise be omitted and listed in `Report.omitted`.
+   * Refuse, with INVALID_ARGUMENT naming the field, what would otherwise be omitted and listed in `Report.omitted`. That includes fields
+   * that this version does not know.
    *
    * @generated from field: bool strict = 6;
    */
@@ -75,7 +76,9 @@ export declare const EmbeddingRequestSchema: GenMessage<EmbeddingRequest>;
  */
 export declare type EmbeddingInput = Message<"parley.v1.EmbeddingInput"> & {
   /**
-   * Required. What it is.
+   * Required. What it is. An input of a kind that this version does not know is left out and listed in `Report.omitted` with
+   * OMISSION_REASON_UNKNOWN, such as `inputs[0].100`, and its vector is empty; with `strict` it is refused. INVALID_ARGUMENT when no input
+   * is of a known kind.
    *
    * @generated from oneof parley.v1.EmbeddingInput.kind
    */
@@ -117,7 +120,7 @@ export declare type Embeddings = Message<"parley.v1.Embeddings"> & {
   model: string;
 
   /**
-   * One for each input, in the same order.
+   * One for each input, in the same order. Empty for an input that was left out.
    *
    * @generated from field: repeated parley.v1.Embedding embeddings = 3;
    */
