@@ -28,6 +28,15 @@ func Text(text string) *parleyv1.Part {
 	return &parleyv1.Part{Kind: &parleyv1.Part_Text{Text: text}}
 }
 
+// TextInputs returns texts as the inputs of an embedding request.
+func TextInputs(texts ...string) []*parleyv1.EmbeddingInput {
+	inputs := make([]*parleyv1.EmbeddingInput, len(texts))
+	for i, text := range texts {
+		inputs[i] = &parleyv1.EmbeddingInput{Kind: &parleyv1.EmbeddingInput_Text{Text: text}}
+	}
+	return inputs
+}
+
 // Image returns a part with a picture of a media type such as image/png.
 func Image(mediaType string, data []byte) *parleyv1.Part {
 	image := &parleyv1.Image{MediaType: mediaType, Source: &parleyv1.Image_Data{Data: data}}

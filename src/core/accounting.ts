@@ -1,5 +1,5 @@
 import type { CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
-import { OmissionReason, type Report } from "../../gen/parley/v1/report_pb.js";
+import type { Report } from "../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
 import type { Call } from "./call.ts";
@@ -18,7 +18,7 @@ import {
 import type { Reservation } from "./limiter.ts";
 import type { Model } from "./model.ts";
 import type { Answer, SentSize } from "./provider.ts";
-import { omission } from "./provider-options.ts";
+import { unknownOmissions } from "./provider-options.ts";
 import type { Mode, Plan, RestOutcome, RouterCall, UncountedAttempt } from "./router.ts";
 import {
   addChunk,
@@ -174,8 +174,7 @@ export class CompletionAccounting {
 
   /** Completes the report of a whole answer with what core knows. */
   complete(report: Report): void {
-    const unknown = (this.#call.unrecognized ?? []).map((field) => omission(field, OmissionReason.UNKNOWN));
-    report.omitted = [...unknown, ...report.omitted];
+    report.omitted = [...unknownOmissions(this.#call), ...report.omitted];
     const costMicroUsd = this.#countedCost(this.#usage);
     if (costMicroUsd !== undefined) report.costMicroUsd = BigInt(costMicroUsd);
     this.#outcome = "served";

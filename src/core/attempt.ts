@@ -1,5 +1,7 @@
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { type Attempt as AttemptMessage, AttemptOutcome } from "../../gen/parley/v1/report_pb.js";
+import { ErrorReason } from "../../gen/parley/v1/error_pb.js";
+import { causeOf, reasonOf } from "./error-reason.ts";
 import type { FailureCode } from "./failure.ts";
 
 /** One call of an upstream model, or the decision not to make it. */
@@ -7,6 +9,8 @@ export interface Attempt {
   /** ID of the model. */
   readonly model: string;
   readonly outcome: "served" | "skipped" | FailureCode;
+  /** Of an `upstream_rejected` outcome. */
+  readonly detail?: "context_length_exceeded" | undefined;
   /** HTTP status of the provider's response. */
   readonly upstreamStatus?: number | undefined;
   /** Why it failed or was skipped; empty when it served. */
@@ -17,12 +21,20 @@ export interface Attempt {
 }
 
 /** Converts an attempt to the contract. */
-export function toAttemptMessage({ model, outcome, upstreamStatus, reason, ...times }: Attempt): AttemptMessage {
+export function toAttemptMessage({
+  model,
+  outcome,
+  detail,
+  upstreamStatus,
+  reason,
+  ...times
+}: Attempt): AttemptMessage {
   return {
     $typeName: "parley.v1.Attempt",
     model,
     outcome: OUTCOMES.get(outcome) ?? AttemptOutcome.FAILED,
-    failureReason: OUTCOMES.has(outcome) ? "" : outcome.toUpperCase(),
+    failureReason:
+      outcome === "served" || outcome === "skipped" ? ErrorReason.UNSPECIFIED : reasonOf({ code: outcome, detail }),
     message: reason,
     duration: toDuration(times.durationMs),
     startOffset: toDuration(times.startMs),
@@ -30,12 +42,14 @@ export function toAttemptMessage({ model, outcome, upstreamStatus, reason, ...ti
   };
 }
 
-/** Converts an attempt of the contract back. The codes of a newer version are kept. */
+/** Converts an attempt of the contract back. A reason of another version is `internal`. */
 export function fromAttemptMessage(attempt: AttemptMessage): Attempt {
   const { model, outcome, failureReason, httpStatusCode, message, duration, startOffset } = attempt;
+  const cause = causeOf(failureReason);
   return {
     model,
-    outcome: WORDS.get(outcome) ?? (failureReason.toLowerCase() as FailureCode),
+    outcome: WORDS.get(outcome) ?? cause?.code ?? "internal",
+    ...(cause?.detail === "context_length_exceeded" && { detail: cause.detail }),
     upstreamStatus: httpStatusCode,
     reason: message,
     durationMs: toMs(duration),

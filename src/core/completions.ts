@@ -16,7 +16,7 @@ import {
   reserve,
   wrongModel,
 } from "./pipeline.ts";
-import type { ProviderOption } from "./provider-options.ts";
+import { leaveOutUnknownOptions, type ProviderOption, unknownOmissions } from "./provider-options.ts";
 import type { Emit } from "./provider.ts";
 import type { Mode, Plan, Router } from "./router.ts";
 import { estimateTokens, measurePrompt } from "./token-estimate.ts";
@@ -63,7 +63,8 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
   return {
     settling: ports.settling,
 
-    async create(request, call) {
+    async create(request, given) {
+      const call = leaveOutUnknownOptions(request, given);
       const meter = new CompletionAccounting(ports, { request, call, mode: "whole" });
       try {
         const plan = await begin(meter, request, { call, mode: "whole" });
@@ -87,7 +88,8 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
       }
     },
 
-    async stream(request, call, emit) {
+    async stream(request, given, emit) {
+      const call = leaveOutUnknownOptions(request, given);
       const meter = new CompletionAccounting(ports, { request, call, mode: "stream" });
       try {
         const plan = await begin(meter, request, { call, mode: "stream" });
@@ -104,7 +106,8 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
       }
     },
 
-    async count(request, call) {
+    async count(request, given) {
+      const call = leaveOutUnknownOptions(request, given);
       const plan = admitOrCount(ports, call, () => admit(ports, request, { call, mode: "whole" }));
       const { principal, completionId, signal, hops } = call;
       const { keyFamilyId, accountId } = principal;
@@ -115,7 +118,13 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
       const counted = await plan.count({ signal, keyFamilyId, accountId, hops });
       const inputTokens = counted ?? Math.ceil(estimateTokens(measurePrompt(plan.request)) * COUNT_MARGIN);
       const estimated = counted === undefined;
-      return { $typeName: "parley.v1.TokenCount", model: plan.candidates[0]!.id, inputTokens, estimated };
+      return {
+        $typeName: "parley.v1.TokenCount",
+        model: plan.candidates[0]!.id,
+        inputTokens,
+        estimated,
+        omitted: [...unknownOmissions(call), ...plan.omitted],
+      };
     },
   };
 }

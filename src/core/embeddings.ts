@@ -14,9 +14,10 @@ import {
   reserve,
   wrongModel,
 } from "./pipeline.ts";
+import type { EmbeddingAnswer } from "./provider.ts";
 import type { EmbeddingPlan } from "./router.ts";
 import { measureInputs } from "./token-estimate.ts";
-import { validateEmbedding } from "./validate-embedding.ts";
+import { isOfLaterVersion, textsOf, validateEmbedding } from "./validate-embedding.ts";
 
 /** The embedding service that every inbound protocol calls. It owns the request and may remove its inputs. */
 export interface Embedder {
@@ -39,7 +40,12 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
       try {
         const plan = admitOrCount(ports, call, () => admit(ports, request, call));
         meter.planned(plan);
-        const reserving = reserve(ports, { ...plan, request: NO_OUTPUT, prompt: measureInputs(request.inputs) }, call);
+        const reserving = reserve(
+          ports,
+          { ...plan, request: NO_OUTPUT, prompt: measureInputs(textsOf(request.inputs)) },
+          call,
+        );
+        const isLeftOut = request.inputs.map(isOfLaterVersion);
         // Translated for its only model. Before the first await, or the inputs of all waiting requests would stay in memory.
         request.inputs = [];
         meter.reserved(await reserving);
@@ -51,7 +57,7 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
           $typeName: "parley.v1.Embeddings",
           id: call.completionId,
           model: model.id,
-          embeddings: vectors.map((values) => ({ $typeName: "parley.v1.Embedding", values })),
+          embeddings: inPlaces(vectors, isLeftOut).map((values) => ({ $typeName: "parley.v1.Embedding", values })),
           report,
           ...(usage !== undefined && { usage }),
         };
@@ -62,6 +68,12 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
       }
     },
   };
+}
+
+/** The vectors with an empty one in each place of an input that was left out. */
+function inPlaces(vectors: EmbeddingAnswer["vectors"], isLeftOut: readonly boolean[]): EmbeddingAnswer["vectors"] {
+  let next = 0;
+  return isLeftOut.includes(true) ? isLeftOut.map((left) => (left ? [] : vectors[next++]!)) : vectors;
 }
 
 const makesEmbeddings = (model: Model): boolean => makes(model, Modality.EMBEDDING);

@@ -1,7 +1,9 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import { type Omission, OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import type { Tool } from "../../gen/parley/v1/tool_pb.js";
+import type { Call } from "./call.ts";
 import type { Model } from "./model.ts";
+import { MAX_UNRECOGNIZED } from "./validate.ts";
 
 /**
  * Request options that cost money beyond tokens, or let a provider keep data; operators permit them per provider and key.
@@ -24,6 +26,31 @@ export interface SendingRules {
   readonly options: ReadonlySet<ProviderOption> | undefined;
   /** Whether a budget applies: then a limit of answer tokens is always sent. */
   readonly capped: boolean;
+}
+
+/** All names of `provider_options_json`. */
+const DIALECT_OPTIONS: ReadonlySet<string> = new Set([
+  "openai.moderation",
+  "openai.prompt_cache_options",
+  "openai.prompt_cache_retention",
+  "openai.web_search_options",
+  "gemini.safety_settings",
+]);
+/** Characters of an unknown name that a report repeats. */
+const MAX_NAME_CHARS = 64;
+
+/** Removes names of `provider_options_json` that the contract does not have. Returns the call with them in `unrecognized`. */
+export function leaveOutUnknownOptions(request: CompletionRequest, call: Call): Call {
+  const unknown = Object.keys(request.providerOptionsJson).filter((name) => !DIALECT_OPTIONS.has(name));
+  if (unknown.length === 0) return call;
+  for (const name of unknown) delete request.providerOptionsJson[name];
+  const fields = unknown.map((name) => `provider_options_json.${name.slice(0, MAX_NAME_CHARS).toWellFormed()}`);
+  return { ...call, unrecognized: [...(call.unrecognized ?? []), ...fields].slice(0, MAX_UNRECOGNIZED) };
+}
+
+/** What a call's report says of fields that the contract does not have. */
+export function unknownOmissions({ unrecognized = [] }: Pick<Call, "unrecognized">): Omission[] {
+  return unrecognized.map((field) => omission(field, OmissionReason.UNKNOWN));
 }
 
 /** The fields of `provider_options_json` that belong to an option. */

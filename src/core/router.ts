@@ -1,6 +1,6 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
-import type { Report } from "../../gen/parley/v1/report_pb.js";
+import type { Omission, Report } from "../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
 import type { Failure } from "./failure.ts";
@@ -16,6 +16,8 @@ export type Mode = "whole" | "stream";
 export interface Plan {
   readonly request: CompletionRequest;
   readonly candidates: readonly Model[];
+  /** Fields that the primary's translated request lacks. */
+  readonly omitted: readonly Omission[];
   /** Size of the primary's translated request. */
   readonly sent: SentSize;
 

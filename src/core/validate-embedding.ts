@@ -1,7 +1,7 @@
-import { type EmbeddingRequest, EmbeddingTask } from "../../gen/parley/v1/embedding_pb.js";
+import { type EmbeddingInput, type EmbeddingRequest, EmbeddingTask } from "../../gen/parley/v1/embedding_pb.js";
 import { MAX_INT32, Violations } from "./validate.ts";
 
-/** Limit of texts per request. */
+/** Limit of inputs per request. */
 export const MAX_INPUTS = 2_048;
 
 /**
@@ -9,12 +9,29 @@ export const MAX_INPUTS = 2_048;
  */
 export function validateEmbedding({ inputs, dimensions, task }: EmbeddingRequest): void {
   const wrong = new Violations();
-  if (inputs.length === 0) wrong.add("inputs", "must hold at least one text");
-  if (inputs.length > MAX_INPUTS) wrong.add("inputs", `must hold at most ${MAX_INPUTS} texts`);
-  else
-    for (let at = 0; at < inputs.length && !wrong.full; at++)
-      if (inputs[at] === "") wrong.add(`inputs[${at}]`, "must not be empty");
+  if (inputs.length === 0) wrong.add("inputs", "must hold at least one input");
+  if (inputs.length > MAX_INPUTS) wrong.add("inputs", `must hold at most ${MAX_INPUTS} inputs`);
+  else for (let at = 0; at < inputs.length && !wrong.full; at++) checkInput(inputs[at]!, at, wrong);
+  if (inputs.length > 0 && inputs.every(isOfLaterVersion))
+    wrong.add("inputs", "must hold an input of a kind that this version knows");
   wrong.range("dimensions", dimensions, [1, MAX_INT32]);
   if (EmbeddingTask[task] === undefined) wrong.add("task", "is not a task");
   wrong.throwIfAny();
+}
+
+/** Whether an input has a kind that this version does not know. */
+export function isOfLaterVersion({ kind, $unknown }: EmbeddingInput): boolean {
+  return kind.case === undefined && $unknown !== undefined;
+}
+
+function checkInput(input: EmbeddingInput, at: number, wrong: Violations): void {
+  if (isOfLaterVersion(input)) return;
+  const { kind } = input;
+  if (kind.case === undefined) wrong.add(`inputs[${at}]`, "must have content, such as a text");
+  else if (kind.value === "") wrong.add(`inputs[${at}]`, "must not be empty");
+}
+
+/** The texts of valid inputs, without those of a later version. */
+export function textsOf(inputs: readonly EmbeddingInput[]): string[] {
+  return inputs.flatMap(({ kind }) => (kind.case === "text" ? [kind.value] : []));
 }

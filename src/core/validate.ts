@@ -57,14 +57,6 @@ export const MAX_VIOLATIONS = 20;
 export const MAX_UNRECOGNIZED = 64;
 /** Characters of a caller's key that a violation repeats. */
 const MAX_KEY_CHARS = 64;
-const DIALECT_OPTIONS: ReadonlySet<string> = new Set([
-  "openai.moderation",
-  "openai.prompt_cache_options",
-  "openai.prompt_cache_retention",
-  "openai.web_search_options",
-  "gemini.safety_settings",
-]);
-
 /** Collects violations, up to MAX_VIOLATIONS, to report them together. */
 export class Violations {
   readonly list: FieldViolation[] = [];
@@ -150,11 +142,15 @@ function countParts(parts: readonly Part[]): number {
 }
 
 function checkPart(
-  { kind }: Part,
+  { kind, $unknown }: Part,
   { path, role }: { readonly path: string; readonly role: Role },
   wrong: Violations,
 ): void {
-  if (kind.case === undefined) return wrong.add(path, "must have content");
+  if (kind.case === undefined) {
+    // Of a later version: it is left out, and its field is among `Call.unrecognized`.
+    if ($unknown === undefined) wrong.add(path, "must have content");
+    return;
+  }
   if (!ALLOWED[role]!.has(kind.case)) return wrong.add(path, IN_WORDS[role]!);
   if (kind.case === "image") checkImage(kind.value, path, wrong);
   else if (kind.case === "audio") checkAudio(kind.value, path, wrong);
@@ -250,10 +246,9 @@ function checkSampling(request: CompletionRequest, wrong: Violations): void {
 }
 
 function checkOptions(request: CompletionRequest, wrong: Violations): void {
-  const amount = request.reasoning?.amount;
-  if (amount?.case === "effort" && ReasoningEffort[amount.value] === undefined)
-    wrong.add("reasoning.effort", "is not an effort");
-  if (amount?.case === "maxTokens") wrong.range("reasoning.max_tokens", amount.value, [1, MAX_INT32]);
+  const { effort = ReasoningEffort.UNSPECIFIED, maxTokens } = request.reasoning ?? {};
+  if (ReasoningEffort[effort] === undefined) wrong.add("reasoning.effort", "is not an effort");
+  wrong.range("reasoning.max_tokens", maxTokens, [1, MAX_INT32]);
   if (Verbosity[request.verbosity] === undefined) wrong.add("verbosity", "is not a verbosity");
   if ((request.safetyIdentifier?.length ?? 0) > MAX_SAFETY_IDENTIFIER_CHARS) {
     wrong.add("safety_identifier", `must be at most ${MAX_SAFETY_IDENTIFIER_CHARS} characters`);
@@ -261,8 +256,6 @@ function checkOptions(request: CompletionRequest, wrong: Violations): void {
   if ((request.sessionId?.length ?? 0) > MAX_SESSION_ID_CHARS)
     wrong.add("session_id", `must be at most ${MAX_SESSION_ID_CHARS} characters`);
   wrong.range("max_response_bytes", request.maxResponseBytes, [1, MAX_INT32]);
-  const unknown = Object.keys(request.providerOptionsJson).find((name) => !DIALECT_OPTIONS.has(name));
-  if (unknown !== undefined) wrong.add("provider_options_json", `has no place for ${unknown.slice(0, MAX_KEY_CHARS)}`);
 }
 
 function checkLimits(request: CompletionRequest, primary: Model, wrong: Violations): void {
@@ -308,8 +301,11 @@ function checkTools(request: CompletionRequest, wrong: Violations): void {
   }
 }
 
-function checkTool({ kind }: Tool, at: number, wrong: Violations): void {
-  if (kind.case === undefined) return wrong.add(`tools[${at}]`, "must be a function, a custom tool or a native tool");
+function checkTool({ kind, $unknown }: Tool, at: number, wrong: Violations): void {
+  if (kind.case === undefined) {
+    if ($unknown === undefined) wrong.add(`tools[${at}]`, "must be a function, a custom tool or a native tool");
+    return;
+  }
   if (kind.case === "native") return checkNative(kind.value, `tools[${at}]`, wrong);
   if (!NAME.test(kind.value.name))
     wrong.add(`tools[${at}].${kind.case}.name`, "must be 1 to 64 letters, digits, _ or -");

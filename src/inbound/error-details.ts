@@ -3,6 +3,8 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
 import { AttemptListSchema } from "../../gen/parley/v1/report_pb.js";
+import { ErrorReason } from "../../gen/parley/v1/error_pb.js";
+import { reasonOf } from "../core/error-reason.ts";
 import { toAttemptMessage } from "../core/attempt.ts";
 import type { Failure } from "../core/failure.ts";
 import { errorCode, FAILURE_TABLE, retryAfterMs } from "./failure-table.ts";
@@ -19,7 +21,7 @@ export function errorDetails(failure: Failure, requestId: string): ErrorDetail[]
   const code = errorCode(failure);
   if (code !== null) metadata["error_code"] = code;
   const details: ErrorDetail[] = [
-    detail(ErrorInfoSchema, { reason: failure.code.toUpperCase(), domain: "parley", metadata }),
+    detail(ErrorInfoSchema, { reason: ErrorReason[reasonOf(failure)], domain: "parley", metadata }),
   ];
   if (failure.violations.length > 0)
     details.push(detail(BadRequestSchema, { fieldViolations: [...failure.violations] }));

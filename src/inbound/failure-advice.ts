@@ -66,7 +66,7 @@ export const FAILURE_ADVICE: Readonly<Record<string, FailureAdvice>> = {
   },
   upstream_rejected: {
     means: "The provider rejected the request; the message says why.",
-    todo: "Fix what the message names. For `context_length_exceeded`, shorten the conversation or use a model with a larger context window.",
+    todo: "Fix what the message names. For `context_length_exceeded` (gRPC: reason CONTEXT_LENGTH_EXCEEDED), shorten the conversation or use a model with a larger context window.",
     retry: "no",
   },
   upstream_rate_limited: {

@@ -1,5 +1,6 @@
 import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { Failure } from "../core/failure.ts";
 import { MAX_UNRECOGNIZED } from "../core/validate.ts";
 
 /** Unknown fields that are named; a request with more is refused or reported by these. */
@@ -13,6 +14,14 @@ export function unknownFields(request: Message, desc: DescMessage = CompletionRe
   const names = new Set<string>();
   collect(desc, request, { path: "", names });
   return [...names];
+}
+
+/** Throws `invalid_request` for fields that this version does not know: these requests have no report to list them in. */
+export function requireKnownFields(request: Message, desc: DescMessage): void {
+  const violations = unknownFields(request, desc).map((field) => ({ field, description: "is not known here" }));
+  const [first] = violations;
+  if (first !== undefined)
+    throw new Failure("invalid_request", `${first.field}: ${first.description}.`, { violations });
 }
 
 /** Header from a front to its core with `Call.unrecognized`: a URI-encoded JSON list of names. */

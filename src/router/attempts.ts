@@ -269,6 +269,7 @@ export class AttemptRun {
     this.#call.attempts.push({
       model: model.id,
       outcome,
+      ...(failure?.detail === "context_length_exceeded" && { detail: failure.detail }),
       upstreamStatus,
       reason,
       durationMs: Math.round(nowMs - beganMs),

@@ -1,3 +1,4 @@
+import { textsOf } from "../core/validate-embedding.ts";
 import { toJson } from "@bufbuild/protobuf";
 import { type Value, ValueSchema } from "@bufbuild/protobuf/wkt";
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
@@ -25,7 +26,7 @@ export interface CompletionAttempts extends AttemptPlan {
 
 /** The attempts of an embedding request: its model and that model's retries. */
 export interface EmbeddingAttempts extends AttemptPlan {
-  /** Number of inputs. */
+  /** Number of inputs that are sent. */
   readonly inputs: number;
 }
 
@@ -55,7 +56,13 @@ export function planEmbeddings(request: EmbeddingRequest, model: Model): Embeddi
   const primary = embeddings.translate(request, model.upstream);
   const refusal = request.strict ? refuseLosses(model, primary) : undefined;
   if (refusal !== undefined) throw refusal;
-  return { candidates: [model], mode: "whole", inputs: request.inputs.length, primary, translate: () => primary };
+  return {
+    candidates: [model],
+    mode: "whole",
+    inputs: textsOf(request.inputs).length,
+    primary,
+    translate: () => primary,
+  };
 }
 
 /**

@@ -6,7 +6,7 @@ import {
   type CompletionRequest,
   CompletionStartSchema,
 } from "../../gen/parley/v1/completion_pb.js";
-import type { Report } from "../../gen/parley/v1/report_pb.js";
+import type { Omission, Report } from "../../gen/parley/v1/report_pb.js";
 import { toAttemptMessage, toDuration } from "../core/attempt.ts";
 import { AnswerBuilder } from "../core/chunks.ts";
 import type { Clock } from "../core/clock.ts";
@@ -103,6 +103,10 @@ class RunnablePlan implements Plan {
 
   get candidates(): readonly Model[] {
     return this.#plan.candidates;
+  }
+
+  get omitted(): readonly Omission[] {
+    return this.#plan.primary.omitted;
   }
 
   get sent(): SentSize {

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { EmbeddingRequestSchema, EmbeddingTask } from "../../gen/parley/v1/embedding_pb.js";
+import { EmbeddingInputSchema, EmbeddingRequestSchema, EmbeddingTask } from "../../gen/parley/v1/embedding_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { AttemptOutcome, OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { UsageSchema } from "../../gen/parley/v1/usage_pb.js";
@@ -16,6 +16,8 @@ import { callOf, memoryLedger, notingLimiter, somebody } from "../support/core-p
 import { toPrice } from "../support/prices.ts";
 import type { Script } from "../support/scripted-provider.ts";
 import { requestTo } from "./requests.ts";
+import { WireType } from "@bufbuild/protobuf/wire";
+import { toInputs } from "../support/embedding-inputs.ts";
 
 type Asked = MessageInitShape<typeof EmbeddingRequestSchema>;
 
@@ -79,7 +81,10 @@ function createCore(options: CoreOptions) {
     call,
     create: (asked: Asked = {}, more: Partial<Call> = {}) =>
       world.clock.drive(
-        embedder.create(create(EmbeddingRequestSchema, { model: "a", inputs: INPUTS, ...asked }), { ...call, ...more }),
+        embedder.create(create(EmbeddingRequestSchema, { model: "a", inputs: toInputs(INPUTS), ...asked }), {
+          ...call,
+          ...more,
+        }),
       ),
   };
 }
@@ -148,13 +153,21 @@ describe("embeddings", () => {
   it("may fill the context window once for each input", async () => {
     const facts = { price: { ...price, input: 1_000_000 }, upstream: { contextWindow: 10 } };
     const core = createCore({ scripts: { a: [counted] }, facts });
-    await core.create({ inputs: ["x".repeat(50), "y".repeat(50), "z"] });
+    await core.create({ inputs: toInputs(["x".repeat(50), "y".repeat(50), "z"]) });
     expect(core.demands).toMatchObject([{ costMicroUsd: 30 }]);
+  });
+
+  it("have an empty vector for an input of a later version, which is listed", async () => {
+    const core = createCore({ scripts: { a: [counted] } });
+    const inputs = [...toInputs(["a"]), laterInput(), ...toInputs(["b"])];
+    const { embeddings, report } = await core.create({ inputs }, { unrecognized: ["inputs[1].100"] });
+    expect(embeddings.map(({ values }) => values)).toEqual([[1, 2], [], [1, 2]]);
+    expect(report?.omitted).toMatchObject([{ field: "inputs[1].100", reason: OmissionReason.UNKNOWN }]);
   });
 
   it("empty the list of inputs, which a waiting call needs no longer", async () => {
     const core = createCore({ scripts: { a: [counted] } });
-    const request = create(EmbeddingRequestSchema, { model: "a", inputs: INPUTS });
+    const request = create(EmbeddingRequestSchema, { model: "a", inputs: toInputs(INPUTS) });
     const ports = { ...core.call };
     await core.world.clock.drive(
       createEmbedder({
@@ -265,8 +278,8 @@ describe("an embedding request is refused", () => {
   it.each<[string, Asked, string]>([
     ["no model", { model: "" }, "model"],
     ["no inputs", { inputs: [] }, "inputs"],
-    ["an empty input", { inputs: ["a", ""] }, "inputs[1]"],
-    ["too many inputs", { inputs: many(2_049) }, "inputs"],
+    ["an empty input", { inputs: toInputs(["a", ""]) }, "inputs[1]"],
+    ["too many inputs", { inputs: toInputs(many(2_049)) }, "inputs"],
     ["no dimensions", { dimensions: 0 }, "dimensions"],
     ["a negative length", { dimensions: -1 }, "dimensions"],
     ["an unknown task", { task: 99 as EmbeddingTask }, "task"],
@@ -278,8 +291,13 @@ describe("an embedding request is refused", () => {
   });
 
   it("with every invalid field named", async () => {
-    const { failure } = await refusedBy({ inputs: ["", ""], dimensions: 0 });
+    const { failure } = await refusedBy({ inputs: toInputs(["", ""]), dimensions: 0 });
     expect(failure?.violations.map(({ field }) => field)).toEqual(["inputs[0]", "inputs[1]", "dimensions"]);
+  });
+
+  it("with inputs of a later version alone", async () => {
+    const { failure } = await refusedBy({ inputs: [laterInput()] });
+    expect(failure).toMatchObject({ code: "invalid_request", param: "inputs" });
   });
 
   it("with unknown fields, when it is strict", async () => {
@@ -341,3 +359,10 @@ describe("a completion request for a model of embeddings", () => {
     });
   });
 });
+
+/** An input of a kind that this version does not know. */
+function laterInput() {
+  const input = create(EmbeddingInputSchema);
+  input.$unknown = [{ no: 100, wireType: WireType.Varint, data: new Uint8Array([1]) }];
+  return input;
+}

@@ -23,6 +23,7 @@ import {
   staysSilent,
 } from "../support/scripted-upstream.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
+import { toInputs } from "../support/embedding-inputs.ts";
 
 type Asked = MessageInitShape<typeof EmbeddingRequestSchema>;
 
@@ -154,7 +155,7 @@ describe.each(DOORS)("embeddings over %s", (door) => {
     const from = gateway.log.length;
     const { answer, facts } = await embed(door, {
       model: "vectors",
-      inputs: ["a", "b"],
+      inputs: toInputs(["a", "b"]),
       dimensions: 3,
       task: EmbeddingTask.QUERY,
       endUserId: "u-1",
@@ -187,7 +188,7 @@ describe.each(DOORS)("embeddings over %s", (door) => {
 
   it("take 2,048 inputs", async () => {
     upstream.script("vectors-up", [embeds(1536)]);
-    const { answer } = await embed(door, { model: "vectors", inputs: Array<string>(2048).fill("a") });
+    const { answer } = await embed(door, { model: "vectors", inputs: toInputs(Array<string>(2048).fill("a")) });
     expect(answer.embeddings).toHaveLength(2048);
     expect(answer.embeddings.at(-1)?.values).toEqual([...vector(2047, 1536)]);
   });
@@ -196,7 +197,11 @@ describe.each(DOORS)("embeddings over %s", (door) => {
     const json = JSON.stringify({ embeddings: [{ values: [0.5] }, { values: [0.25] }] });
     upstream.script("batched-up", [sends(200, "application/json", json)]);
     const from = gateway.log.length;
-    const { answer } = await embed(door, { model: "batched", inputs: ["12345678", "x"], task: EmbeddingTask.DOCUMENT });
+    const { answer } = await embed(door, {
+      model: "batched",
+      inputs: toInputs(["12345678", "x"]),
+      task: EmbeddingTask.DOCUMENT,
+    });
     expect(answer.embeddings.map(({ values }) => values)).toEqual([[0.5], [0.25]]);
     expect(answer.usage).toBeUndefined();
     expect(answer.report?.omitted).toEqual([]);
@@ -210,7 +215,7 @@ describe.each(DOORS)("embeddings over %s", (door) => {
   it("omit dimensions for a model of one length, and refuse them when the request is strict", async () => {
     const json = JSON.stringify({ data: [{ embedding: [1] }] });
     upstream.script("fixed-up", [sends(200, "application/json", json)]);
-    const asked = { model: "fixed", inputs: ["a"], dimensions: 8 };
+    const asked = { model: "fixed", inputs: toInputs(["a"]), dimensions: 8 };
     const { answer } = await embed(door, asked);
     expect(answer.report?.omitted).toMatchObject([{ field: "dimensions" }]);
     expect(upstream.calls("fixed-up").at(-1)?.body).not.toHaveProperty("dimensions");
@@ -220,21 +225,21 @@ describe.each(DOORS)("embeddings over %s", (door) => {
   });
 
   it.each<[string, Asked, string]>([
-    ["an empty input", { inputs: ["a", ""] }, "inputs[1]"],
+    ["an empty input", { inputs: toInputs(["a", ""]) }, "inputs[1]"],
     ["no input", { inputs: [] }, "inputs"],
-    ["2,049 inputs", { inputs: Array<string>(2049).fill("a") }, "inputs"],
-    ["101 inputs for Gemini", { model: "batched", inputs: Array<string>(101).fill("a") }, "inputs"],
+    ["2,049 inputs", { inputs: toInputs(Array<string>(2049).fill("a")) }, "inputs"],
+    ["101 inputs for Gemini", { model: "batched", inputs: toInputs(Array<string>(101).fill("a")) }, "inputs"],
     ["a task for OpenAI, when it is strict", { task: EmbeddingTask.QUERY, strict: true }, "task"],
     ["a model of completions", { model: "words" }, "model"],
   ])("are refused with %s, with details", async (_, asked, field) => {
-    const failure = await failureOf(embed(door, { model: "vectors", inputs: ["a"], ...asked }));
+    const failure = await failureOf(embed(door, { model: "vectors", inputs: toInputs(["a"]), ...asked }));
     expect(failure.code).toBe(Code.InvalidArgument);
     expect(failure.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "INVALID_REQUEST", domain: "parley" }]);
     expect(failure.findDetails(BadRequestSchema)[0]?.fieldViolations).toMatchObject([{ field }]);
   });
 
   it("are refused for a key without the capability, and for an unknown model", async () => {
-    const asked = { model: "vectors", inputs: ["a"] };
+    const asked = { model: "vectors", inputs: toInputs(["a"]) };
     const denied = await failureOf(embed(door, asked, { key: keys.completions }));
     expect([denied.code, denied.rawMessage]).toEqual([
       Code.PermissionDenied,
@@ -246,7 +251,7 @@ describe.each(DOORS)("embeddings over %s", (door) => {
 
   it("fail with all attempts when the provider does", async () => {
     upstream.script("broken-up", [sends(200, "application/json", JSON.stringify({ data: [] }))]);
-    const failure = await failureOf(embed(door, { model: "broken", inputs: ["a"] }));
+    const failure = await failureOf(embed(door, { model: "broken", inputs: toInputs(["a"]) }));
     expect(failure.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "UPSTREAM_PROTOCOL" }]);
     expect(failure.findDetails(AttemptListSchema)[0]?.attempts).toHaveLength(2);
   });
@@ -254,7 +259,7 @@ describe.each(DOORS)("embeddings over %s", (door) => {
   it("end with the deadline, and are recorded once", async () => {
     upstream.script("vectors-up", [staysSilent]);
     const from = gateway.log.length;
-    const failure = await failureOf(embed(door, { model: "vectors", inputs: ["a"] }, { timeoutMs: 200 }));
+    const failure = await failureOf(embed(door, { model: "vectors", inputs: toInputs(["a"]) }, { timeoutMs: 200 }));
     expect(failure.code).toBe(Code.DeadlineExceeded);
     expect(await untilLogged(from)).toMatchObject([{ outcome: "deadline_exceeded" }]);
     await expect.poll(() => upstream.calls("vectors-up").at(-1)?.state).toBe("closed");
@@ -265,7 +270,7 @@ describe.each(DOORS)("embeddings over %s", (door) => {
     const from = gateway.log.length;
     const before = upstream.calls("vectors-up").length;
     const leaving = new AbortController();
-    const call = failureOf(embed(door, { model: "vectors", inputs: ["a"] }, { signal: leaving.signal }));
+    const call = failureOf(embed(door, { model: "vectors", inputs: toInputs(["a"]) }, { signal: leaving.signal }));
     await expect.poll(() => upstream.calls("vectors-up").length).toBe(before + 1);
     leaving.abort();
     expect((await call).code).toBe(Code.Canceled);
@@ -290,7 +295,7 @@ describe("a budget", () => {
     upstream.script("vectors-up", [embeds()]);
     const from = gateway.log.length;
     // 96 bytes and four more: the worst case is 100 tokens, the count one token.
-    const asked = { model: "vectors", inputs: ["x".repeat(96)] };
+    const asked = { model: "vectors", inputs: toInputs(["x".repeat(96)]) };
     const calls = Array.from({ length: 60 }, (_, at) => embed(DOORS[at % DOORS.length]!, asked, { key: keys.thrifty }));
     const outcomes = await Promise.allSettled(calls);
     const served = outcomes.filter(({ status }) => status === "fulfilled").length;
@@ -306,7 +311,7 @@ describe("a budget", () => {
   });
 
   it("refuses a call whose worst case exceeds it", async () => {
-    const asked = { model: "vectors", inputs: ["x".repeat(BUDGET_MICRO_USD + 1)] };
+    const asked = { model: "vectors", inputs: toInputs(["x".repeat(BUDGET_MICRO_USD + 1)]) };
     const failure = await failureOf(embed("gRPC", asked, { key: keys.thrifty }));
     expect(failure.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "BUDGET_SPENT" }]);
   });
@@ -315,7 +320,7 @@ describe("a budget", () => {
 describe("a rate limit", () => {
   it("refuses embeddings with the time to wait, for retry policies too", async () => {
     upstream.script("vectors-up", [embeds()]);
-    const asked = { model: "vectors", inputs: ["a"] };
+    const asked = { model: "vectors", inputs: toInputs(["a"]) };
     const { facts } = await embed("gRPC", asked, { key: keys.once });
     expect(facts).toMatchObject({ "x-ratelimit-limit-requests": "1", "x-ratelimit-remaining-requests": "0" });
     const failure = await failureOf(embed("gRPC", asked, { key: keys.once }));
@@ -334,7 +339,10 @@ describe("a gRPC client that receives 4 MiB", () => {
         const client = new Client(`127.0.0.1:${gateway.grpcPort}`, credentials.createInsecure(), options);
         const metadata = new Metadata();
         metadata.set("authorization", `Bearer ${gateway.key}`);
-        const request = create(EmbeddingRequestSchema, { model: "vectors", inputs: Array<string>(700).fill("a") });
+        const request = create(EmbeddingRequestSchema, {
+          model: "vectors",
+          inputs: toInputs(Array<string>(700).fill("a")),
+        });
         const { path, requestSerialize, responseDeserialize } = method!;
         const message = { bytes: 0, read: () => request };
         client.makeUnaryRequest(path, requestSerialize, responseDeserialize, message, metadata, (error) => {

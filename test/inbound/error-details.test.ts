@@ -3,6 +3,7 @@ import { anyPack, anyUnpack, durationMs } from "@bufbuild/protobuf/wkt";
 import { createRegistry } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
+import { ErrorReason } from "../../gen/parley/v1/error_pb.js";
 import { AttemptListSchema, AttemptOutcome } from "../../gen/parley/v1/report_pb.js";
 import { Failure } from "../../src/core/failure.ts";
 import { errorDetails } from "../../src/inbound/error-details.ts";
@@ -39,6 +40,19 @@ describe("the details of a failure", () => {
     });
   });
 
+  it("have a reason of its own for a request that does not fit into the context window, also of the attempt", () => {
+    const detail = "context_length_exceeded";
+    const attempts = [attemptOf({ outcome: "upstream_rejected", detail, upstreamStatus: 400, reason: "Long." })];
+    const details = received(new Failure("upstream_rejected", "Long.", { detail, attempts }));
+    expect(details["google.rpc.ErrorInfo"]).toMatchObject({
+      reason: "CONTEXT_LENGTH_EXCEEDED",
+      metadata: { error_code: "context_length_exceeded" },
+    });
+    expect(details["parley.v1.AttemptList"]).toMatchObject({
+      attempts: [{ failureReason: ErrorReason.CONTEXT_LENGTH_EXCEEDED }],
+    });
+  });
+
   it("name every wrong field", () => {
     const violations = [
       { field: "temperature", description: "must be between 0 and 2" },
@@ -66,7 +80,7 @@ describe("the details of a failure", () => {
         {
           model: "m",
           outcome: AttemptOutcome.FAILED,
-          failureReason: "UPSTREAM_TIMEOUT",
+          failureReason: ErrorReason.UPSTREAM_TIMEOUT,
           httpStatusCode: 504,
           message: "Late.",
           duration: { seconds: 0n, nanos: 7_000_000 },

@@ -1,6 +1,7 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { WireType } from "@bufbuild/protobuf/wire";
 import { Code, ConnectError, createClient, type Client, type Transport } from "@connectrpc/connect";
+import { ErrorReason } from "../../gen/parley/v1/error_pb.js";
 import {
   compressionGzip,
   createConnectTransport,
@@ -123,7 +124,12 @@ describe.each(TRANSPORTS)("a typed client over %s", (_, open) => {
     expect(error.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "UPSTREAM_REJECTED", domain: "parley" }]);
     const [list] = error.findDetails(AttemptListSchema);
     expect(list?.attempts).toMatchObject([
-      { model: "local/test", outcome: AttemptOutcome.FAILED, failureReason: "UPSTREAM_REJECTED", httpStatusCode: 400 },
+      {
+        model: "local/test",
+        outcome: AttemptOutcome.FAILED,
+        failureReason: ErrorReason.UPSTREAM_REJECTED,
+        httpStatusCode: 400,
+      },
     ]);
     expect(error.metadata.get("x-request-id")).toMatch(/^req_/);
   });

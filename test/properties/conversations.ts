@@ -286,23 +286,21 @@ const parameters = fc.record(
     logitBias: fc.constantFrom({}, { "50256": -100 }),
     logprobs: fc.record({ topCount: fc.nat(20) }),
     parallelToolCalls: fc.boolean(),
-    reasoning: fc.record({
-      amount: fc.oneof(
-        fc.record({
-          case: fc.constant("effort" as const),
-          value: fc.constantFrom(
-            ReasoningEffort.NONE,
-            ReasoningEffort.MINIMAL,
-            ReasoningEffort.LOW,
-            ReasoningEffort.MEDIUM,
-            ReasoningEffort.HIGH,
-            ReasoningEffort.XHIGH,
-            ReasoningEffort.MAX,
-          ),
-        }),
-        fc.record({ case: fc.constant("maxTokens" as const), value: fc.integer({ min: 1, max: 40_000 }) }),
-      ),
-    }),
+    reasoning: fc.record(
+      {
+        effort: fc.constantFrom(
+          ReasoningEffort.NONE,
+          ReasoningEffort.MINIMAL,
+          ReasoningEffort.LOW,
+          ReasoningEffort.MEDIUM,
+          ReasoningEffort.HIGH,
+          ReasoningEffort.XHIGH,
+          ReasoningEffort.MAX,
+        ),
+        maxTokens: fc.integer({ min: 1, max: 40_000 }),
+      },
+      { requiredKeys: [] },
+    ),
     endUserId: fc.constantFrom("user-1", "someone"),
     sessionId: fc.constantFrom("session-1"),
     metadata: fc.constantFrom({}, { team: "blue" }),

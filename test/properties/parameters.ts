@@ -84,8 +84,8 @@ function listAsked(request: CompletionRequest): Map<string, unknown> {
     if (value !== undefined && !isNothing) asked.set(name, value);
   };
   const { responseFormat: format } = request;
-  const amount = request.reasoning?.amount;
-  const effort = amount?.case === "effort" ? amount.value : undefined;
+  const { effort = ReasoningEffort.UNSPECIFIED, maxTokens } = request.reasoning ?? {};
+  const hasEffort = effort !== ReasoningEffort.UNSPECIFIED;
   const topCount = request.logprobs?.topCount;
   ask("temperature", request.temperature, request.temperature === 1);
   ask("top_p", request.topP, request.topP === 1);
@@ -106,8 +106,10 @@ function listAsked(request: CompletionRequest): Map<string, unknown> {
     request.verbosity === Verbosity.UNSPECIFIED || request.verbosity === Verbosity.MEDIUM,
   );
   ask("prompt_cache_key", request.promptCacheKey, false);
-  ask("reasoning.effort", effort, effort === ReasoningEffort.NONE);
-  ask("reasoning.max_tokens", amount?.case === "maxTokens" ? amount.value : undefined, false);
+  // Of both a model takes the one that it knows, or neither.
+  const hasBoth = hasEffort && maxTokens !== undefined;
+  ask("reasoning.effort", effort, hasBoth || !hasEffort || effort === ReasoningEffort.NONE);
+  ask("reasoning.max_tokens", maxTokens, hasBoth);
   ask("response_format", format, format?.format.case === "text");
   return asked;
 }

@@ -11,6 +11,7 @@ import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Clock } from "../../src/core/clock.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { Model } from "../../src/core/model.ts";
+import { textsOf } from "../../src/core/validate-embedding.ts";
 import type {
   Answer,
   Capabilities,
@@ -133,7 +134,7 @@ export class ScriptedProvider implements Provider {
       const translation = this.#translations[name];
       if (translation instanceof Failure) throw translation;
       const omitted = task === EmbeddingTask.UNSPECIFIED ? [] : [omission("task", OmissionReason.UNSUPPORTED)];
-      const sent = { ...PLAINLY_SENT, textBytes: bytesOfInputs(inputs), maxTokens: 0 };
+      const sent = { ...PLAINLY_SENT, textBytes: bytesOfInputs(textsOf(inputs)), maxTokens: 0 };
       return { ...NOTHING_LOST, omitted, sent, ...translation };
     },
     create: async (call, inputs) => {

@@ -35,8 +35,7 @@ export function toChatJson(request: CompletionRequest): ChatJson {
     tools: listed(request.tools.flatMap(toTool)),
     tool_choice: mode === ToolMode.UNSPECIFIED ? undefined : ToolMode[mode].toLowerCase(),
     response_format: toFormat(request),
-    reasoning_effort:
-      reasoning?.amount.case === "effort" ? ReasoningEffort[reasoning.amount.value].toLowerCase() : undefined,
+    reasoning_effort: reasoning === undefined ? undefined : ReasoningEffort[reasoning.effort].toLowerCase(),
     image_config:
       imageOptions &&
       withoutGaps({ aspect_ratio: imageOptions.aspectRatio || undefined, image_size: imageOptions.size || undefined }),

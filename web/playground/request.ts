@@ -63,7 +63,7 @@ export function toRequest(draft: Draft, turns: readonly Turn[]): CompletionReque
     ...(wantsImages && { modalities: [Modality.TEXT, Modality.IMAGE] }),
     ...(wantsImages && (aspectRatio || size) !== "" && { imageOptions: { aspectRatio, size } }),
     ...(mode !== undefined && tools.length > 0 && { toolChoice: { choice: { case: "mode", value: mode } } }),
-    ...(effort !== undefined && { reasoning: { amount: { case: "effort", value: effort } } }),
+    ...(effort !== undefined && { reasoning: { effort } }),
     ...(verbosity !== undefined && { verbosity }),
     ...(format !== undefined && { responseFormat: format }),
   });

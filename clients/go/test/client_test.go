@@ -101,7 +101,7 @@ type fakeEmbedder struct {
 func (fakeEmbedder) Create(_ context.Context, request *parleyv1.EmbeddingRequest) (*parleyv1.Embeddings, error) {
 	answer := &parleyv1.Embeddings{Model: request.GetModel()}
 	for _, input := range request.GetInputs() {
-		answer.Embeddings = append(answer.Embeddings, &parleyv1.Embedding{Values: []float32{float32(len(input))}})
+		answer.Embeddings = append(answer.Embeddings, &parleyv1.Embedding{Values: []float32{float32(len(input.GetText()))}})
 	}
 	return answer, nil
 }
@@ -238,7 +238,7 @@ func TestRetriesEnd(t *testing.T) {
 
 func TestEmbeddings(t *testing.T) {
 	client := connectTo(t, new(fakeGateway).start(t), parley.WithPlaintext())
-	request := &parleyv1.EmbeddingRequest{Model: "m", Inputs: []string{"tide", "sea"}}
+	request := &parleyv1.EmbeddingRequest{Model: "m", Inputs: parley.TextInputs("tide", "sea")}
 	answer, err := client.Embeddings.Create(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)

@@ -6,13 +6,14 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	parley "parley.dev/go"
 	parleyv1 "parley.dev/go/parley/v1"
 )
 
 const embeddingModel = "gamma-embedding-3-small"
 
 func TestEmbeddingsOfTheGateway(t *testing.T) {
-	request := &parleyv1.EmbeddingRequest{Model: embeddingModel, Inputs: []string{"tide", "sea", "tide"}}
+	request := &parleyv1.EmbeddingRequest{Model: embeddingModel, Inputs: parley.TextInputs("tide", "sea", "tide")}
 	made, err := connect(t).Embeddings.Create(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +31,7 @@ func TestEmbeddingsOfTheGateway(t *testing.T) {
 }
 
 func TestLengthOfEmbeddings(t *testing.T) {
-	request := &parleyv1.EmbeddingRequest{Model: embeddingModel, Inputs: []string{"tide"}, Dimensions: new(int32(8))}
+	request := &parleyv1.EmbeddingRequest{Model: embeddingModel, Inputs: parley.TextInputs("tide"), Dimensions: new(int32(8))}
 	made, err := connect(t).Embeddings.Create(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +42,7 @@ func TestLengthOfEmbeddings(t *testing.T) {
 }
 
 func TestModelWithoutEmbeddings(t *testing.T) {
-	request := &parleyv1.EmbeddingRequest{Model: model, Inputs: []string{"tide"}}
+	request := &parleyv1.EmbeddingRequest{Model: model, Inputs: parley.TextInputs("tide")}
 	_, err := connect(t).Embeddings.Create(t.Context(), request)
 	if failed := failure(t, err, codes.InvalidArgument); failed.ErrorReason() != parleyv1.ErrorReason_ERROR_REASON_INVALID_REQUEST {
 		t.Errorf("%#v", failed)

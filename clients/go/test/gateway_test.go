@@ -271,7 +271,7 @@ func TestStreamOfReasoningAndTools(t *testing.T) {
 	request := ask(toolsModel, "How is the weather in Bergen?")
 	request.Seed = new(int64(7))
 	request.Reasoning = &parleyv1.ReasoningOptions{
-		Amount: &parleyv1.ReasoningOptions_Effort{Effort: parleyv1.ReasoningEffort_REASONING_EFFORT_HIGH},
+		Effort: parleyv1.ReasoningEffort_REASONING_EFFORT_HIGH,
 	}
 	request.Tools = []*parleyv1.Tool{weatherTool()}
 	client := connect(t)

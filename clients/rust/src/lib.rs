@@ -15,7 +15,8 @@ pub mod v1 {
 }
 
 use v1::{
-    AttemptList, CompletionRequest, ErrorReason, Part, Role, completion_service_client::CompletionServiceClient,
+    AttemptList, CompletionRequest, EmbeddingInput, ErrorReason, Part, Role,
+    completion_service_client::CompletionServiceClient, embedding_input::Kind as InputKind,
     embedding_service_client::EmbeddingServiceClient, part::Kind,
 };
 
@@ -70,6 +71,11 @@ pub fn ask(model: &str, question: &str) -> CompletionRequest {
 pub fn message(role: Role, kind: Kind) -> v1::Message {
     let part = Part { kind: Some(kind), ..Default::default() };
     v1::Message { role: role.into(), parts: vec![part], ..Default::default() }
+}
+
+/// Texts as the inputs of an embedding request.
+pub fn text_inputs(texts: &[&str]) -> Vec<EmbeddingInput> {
+    texts.iter().map(|text| EmbeddingInput { kind: Some(InputKind::Text(text.to_string())) }).collect()
 }
 
 /// The gateway's reason for a failure: `Unspecified` when the failure is not the gateway's, and for a reason of a later

@@ -132,7 +132,7 @@ async fn fallback() {
     let completion = create(request).await.unwrap();
     assert_eq!(completion.model, "spare");
     assert_eq!(text(&completion), "From the spare model.");
-    assert_eq!(completion.report.unwrap().attempts[0].failure_reason, "UPSTREAM_UNAVAILABLE");
+    assert_eq!(completion.report.unwrap().attempts[0].failure_reason(), ErrorReason::UpstreamUnavailable);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::env;
 
 use parley_example::{
-    connect_embeddings, reason,
+    connect_embeddings, reason, text_inputs,
     v1::{EmbeddingRequest, Embeddings, ErrorReason},
 };
 use tonic::{Code, Status};
@@ -12,7 +12,7 @@ const MODEL: &str = "gamma-embedding-3-small";
 
 #[tokio::test]
 async fn vectors() {
-    let inputs = ["tide", "sea", "tide"].map(String::from).to_vec();
+    let inputs = text_inputs(&["tide", "sea", "tide"]);
     let request = EmbeddingRequest { model: MODEL.into(), inputs, ..Default::default() };
     let made = create(request).await.unwrap();
     assert_eq!(made.model, MODEL);
@@ -28,7 +28,7 @@ async fn vectors() {
 async fn length() {
     let request = EmbeddingRequest {
         model: MODEL.into(),
-        inputs: vec!["tide".into()],
+        inputs: text_inputs(&["tide"]),
         dimensions: Some(8),
         ..Default::default()
     };
@@ -38,7 +38,7 @@ async fn length() {
 #[tokio::test]
 async fn model_that_makes_none() {
     let model = "alpha-haiku-4.5".into();
-    let request = EmbeddingRequest { model, inputs: vec!["tide".into()], ..Default::default() };
+    let request = EmbeddingRequest { model, inputs: text_inputs(&["tide"]), ..Default::default() };
     let status = create(request).await.unwrap_err();
     assert_eq!((status.code(), reason(&status)), (Code::InvalidArgument, ErrorReason::InvalidRequest));
 }

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { Completion, CompletionChunk } from "./gen/parley/v1/completion_pb.js";
+import { type EmbeddingInput, EmbeddingInputSchema } from "./gen/parley/v1/embedding_pb.js";
 import { type Message, MessageSchema, type Part, PartSchema, Role, type ToolCall } from "./gen/parley/v1/message_pb.js";
 
 /** Makes a part of text. */
@@ -10,6 +11,11 @@ export function textPart(text: string): Part {
 /** Makes a part of an encoded picture. `mediaType` is such as `image/png`. */
 export function imagePart(data: Uint8Array, mediaType: string): Part {
   return create(PartSchema, { kind: { case: "image", value: { source: { case: "data", value: data }, mediaType } } });
+}
+
+/** Makes the inputs of an embedding request from texts. */
+export function textInputs(...texts: string[]): EmbeddingInput[] {
+  return texts.map((value) => create(EmbeddingInputSchema, { kind: { case: "text", value } }));
 }
 
 /** Makes a message of the application. */

@@ -7,7 +7,17 @@ export { Code } from "@connectrpc/connect";
 export { CompletionAccumulator } from "./accumulator.js";
 export type { CallOptions } from "./calls.js";
 export { type CompletionRequestInit, ParleyClient, type ParleyClientOptions } from "./client.js";
-export { imagePart, systemText, textDelta, textOf, textPart, toolCallsOf, toolResult, userText } from "./content.js";
+export {
+  imagePart,
+  systemText,
+  textDelta,
+  textInputs,
+  textOf,
+  textPart,
+  toolCallsOf,
+  toolResult,
+  userText,
+} from "./content.js";
 export { type ErrorReasonName, type FieldViolation, ParleyError } from "./errors.js";
 export * from "./gen/parley/v1/completion_pb.js";
 export * from "./gen/parley/v1/embedding_pb.js";

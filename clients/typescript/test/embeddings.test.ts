@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AttemptOutcome, Code, Modality } from "@parley/client";
+import { AttemptOutcome, Code, Modality, textInputs } from "@parley/client";
 import { failure, MODEL, parley } from "./support.js";
 
 const EMBEDDING_MODEL = "gamma-embedding-3-small";
@@ -8,7 +8,7 @@ const EMBEDDING_MODEL = "gamma-embedding-3-small";
 test("embeddings: returns one vector for each input, in their order", async () => {
   const { model, embeddings, usage, report } = await parley.embeddings.create({
     model: EMBEDDING_MODEL,
-    inputs: ["tide", "sea", "tide"],
+    inputs: textInputs("tide", "sea", "tide"),
   });
   assert.equal(model, EMBEDDING_MODEL);
   const [tide, sea, again] = embeddings.map(({ values }) => values);
@@ -21,7 +21,11 @@ test("embeddings: returns one vector for each input, in their order", async () =
 });
 
 test("embeddings: have the length that is asked for", async () => {
-  const { embeddings } = await parley.embeddings.create({ model: EMBEDDING_MODEL, inputs: ["tide"], dimensions: 8 });
+  const { embeddings } = await parley.embeddings.create({
+    model: EMBEDDING_MODEL,
+    inputs: textInputs("tide"),
+    dimensions: 8,
+  });
   assert.equal(embeddings[0]?.values.length, 8);
 });
 
@@ -32,7 +36,7 @@ test("embeddings: their models are listed", async () => {
 });
 
 test("embeddings: a model that makes none is refused", async () => {
-  const error = await failure(parley.embeddings.create({ model: MODEL, inputs: ["tide"] }));
+  const error = await failure(parley.embeddings.create({ model: MODEL, inputs: textInputs("tide") }));
   assert.equal(error.code, Code.InvalidArgument);
   assert.equal(error.reason, "INVALID_REQUEST");
 });

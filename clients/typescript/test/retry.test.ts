@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
-import { Code, CompletionService, EmbeddingService, ModelService, textOf, textPart } from "@parley/client";
+import { Code, CompletionService, EmbeddingService, ModelService, textInputs, textOf, textPart } from "@parley/client";
 import { type Answer, failure, refuse, say, startServer } from "./support.js";
 
 /** A server that answers completions, embeddings and models after this answer has had its calls. */
@@ -19,7 +19,9 @@ async function start(t: TestContext, answer: Answer) {
         },
       });
       router.service(EmbeddingService, {
-        create: ({ inputs }) => ({ embeddings: inputs.map((input) => ({ values: [input.length, 0.5] })) }),
+        create: ({ inputs }) => ({
+          embeddings: inputs.map(({ kind }) => ({ values: [kind.value?.length ?? 0, 0.5] })),
+        }),
       });
       router.service(ModelService, { get: ({ id }) => ({ id }) });
     },
@@ -58,7 +60,7 @@ test("a call is repeated after the wait that the gateway asks for, within its de
 
 test("embeddings are made in the order of the inputs, and repeated as completions are", async (t) => {
   const server = await start(t, refusing(1, Code.ResourceExhausted, { "grpc-retry-pushback-ms": "10" }));
-  const { embeddings } = await server.client.embeddings.create({ model: "m", inputs: ["tide", "sea"] });
+  const { embeddings } = await server.client.embeddings.create({ model: "m", inputs: textInputs("tide", "sea") });
   assert.deepEqual(
     embeddings.map(({ values }) => values),
     [

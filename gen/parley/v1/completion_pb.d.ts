@@ -10,7 +10,7 @@ import type { Modality } from "./modality_pb.js";
 import type { ReasoningOptions } from "./reasoning_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Usage } from "./usage_pb.js";
-import type { Attempt, Report } from "./report_pb.js";
+import type { Attempt, Omission, Report } from "./report_pb.js";
 
 /**
  * Describes the file parley/v1/completion.proto.
@@ -254,7 +254,8 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
 
   /**
    * Further fields of one dialect, each as JSON text, by dialect and name: `openai.moderation`, `openai.prompt_cache_options`,
-   * `openai.prompt_cache_retention`, `openai.web_search_options`, `gemini.safety_settings`. Omitted for providers of other dialects.
+   * `openai.prompt_cache_retention`, `openai.web_search_options`, `gemini.safety_settings`. These are all names of this version. Omitted for
+   * providers of other dialects. Another name is omitted too, with OMISSION_REASON_UNKNOWN, and refused with `strict`.
    *
    * @generated from field: map<string, string> provider_options_json = 32;
    */
@@ -386,6 +387,13 @@ export declare type TokenCount = Message<"parley.v1.TokenCount"> & {
    * @generated from field: bool estimated = 3;
    */
   estimated: boolean;
+
+  /**
+   * Request fields that are not honoured, and so not counted; as `Report.omitted` of the completion.
+   *
+   * @generated from field: repeated parley.v1.Omission omitted = 4;
+   */
+  omitted: Omission[];
 };
 
 /**
@@ -1089,8 +1097,8 @@ export declare const FinishReasonSchema: GenEnum<FinishReason>;
  * DEADLINE_EXCEEDED. Cancelling a call ends it at once. In both cases the connection to the provider is closed when the provider has
  * sent its token count, at the latest after `timeouts.settle_ms` of the gateway's configuration (2 s unless it says otherwise).
  *
- * Errors are statuses with details: `google.rpc.ErrorInfo` (`domain` is "parley", `reason` is the failure code in upper
- * case, such as MODEL_NOT_FOUND, see `ErrorReason`; calls that a gRPC library or a proxy refuses have no details), `google.rpc.BadRequest`
+ * Errors are statuses with details: `google.rpc.ErrorInfo` (`domain` is "parley", `reason` is a value of `ErrorReason` without its prefix,
+ * such as MODEL_NOT_FOUND; calls that a gRPC library or a proxy refuses have no details), `google.rpc.BadRequest`
  * (INVALID_ARGUMENT: the offending fields),
  * `google.rpc.RetryInfo` (when waiting helps), and `parley.v1.AttemptList` (when upstream models were tried). The full
  * table stands in docs/errors.md.

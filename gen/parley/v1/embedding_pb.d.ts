@@ -27,11 +27,11 @@ export declare type EmbeddingRequest = Message<"parley.v1.EmbeddingRequest"> & {
   model: string;
 
   /**
-   * Required, 1 to 2,048, none empty. The texts. INVALID_ARGUMENT for more than the provider takes: 100 for the dialect `gemini`.
+   * Required, 1 to 2,048. INVALID_ARGUMENT for more than the provider takes: 100 for the dialect `gemini`.
    *
-   * @generated from field: repeated string inputs = 2;
+   * @generated from field: repeated parley.v1.EmbeddingInput inputs = 2;
    */
-  inputs: string[];
+  inputs: EmbeddingInput[];
 
   /**
    * The length of the vectors; at least 1. Absent: the model's own. Omitted for a model without `embedding_dimensions`.
@@ -55,7 +55,8 @@ export declare type EmbeddingRequest = Message<"parley.v1.EmbeddingRequest"> & {
   endUserId?: string | undefined;
 
   /**
-   * Refuse, with INVALID_ARGUMENT naming the field, what would otherwise be omitted and listed in `Report.omitted`.
+   * Refuse, with INVALID_ARGUMENT naming the field, what would otherwise be omitted and listed in `Report.omitted`. That includes fields
+   * that this version does not know.
    *
    * @generated from field: bool strict = 6;
    */
@@ -67,6 +68,36 @@ export declare type EmbeddingRequest = Message<"parley.v1.EmbeddingRequest"> & {
  * Use `create(EmbeddingRequestSchema)` to create a new message.
  */
 export declare const EmbeddingRequestSchema: GenMessage<EmbeddingRequest>;
+
+/**
+ * What to make a vector of.
+ *
+ * @generated from message parley.v1.EmbeddingInput
+ */
+export declare type EmbeddingInput = Message<"parley.v1.EmbeddingInput"> & {
+  /**
+   * Required. What it is. An input of a kind that this version does not know is left out and listed in `Report.omitted` with
+   * OMISSION_REASON_UNKNOWN, such as `inputs[0].100`, and its vector is empty; with `strict` it is refused. INVALID_ARGUMENT when no input
+   * is of a known kind.
+   *
+   * @generated from oneof parley.v1.EmbeddingInput.kind
+   */
+  kind: {
+    /**
+     * A text; not empty.
+     *
+     * @generated from field: string text = 1;
+     */
+    value: string;
+    case: "text";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message parley.v1.EmbeddingInput.
+ * Use `create(EmbeddingInputSchema)` to create a new message.
+ */
+export declare const EmbeddingInputSchema: GenMessage<EmbeddingInput>;
 
 /**
  * The vectors of a request's inputs.
@@ -89,7 +120,7 @@ export declare type Embeddings = Message<"parley.v1.Embeddings"> & {
   model: string;
 
   /**
-   * One for each input, in the same order.
+   * One for each input, in the same order. Empty for an input that was left out.
    *
    * @generated from field: repeated parley.v1.Embedding embeddings = 3;
    */

@@ -10,7 +10,7 @@ import { file_parley_v1_usage } from "./usage_pb.js";
  * Describes the file parley/v1/embedding.proto.
  */
 export const file_parley_v1_embedding = /*@__PURE__*/
-  fileDesc("ChlwYXJsZXkvdjEvZW1iZWRkaW5nLnByb3RvEglwYXJsZXkudjEiuwEKEEVtYmVkZGluZ1JlcXVlc3QSDQoFbW9kZWwYASABKAkSDgoGaW5wdXRzGAIgAygJEhcKCmRpbWVuc2lvbnMYAyABKAVIAIgBARImCgR0YXNrGAQgASgOMhgucGFybGV5LnYxLkVtYmVkZGluZ1Rhc2sSGAoLZW5kX3VzZXJfaWQYBSABKAlIAYgBARIOCgZzdHJpY3QYBiABKAhCDQoLX2RpbWVuc2lvbnNCDgoMX2VuZF91c2VyX2lkIpUBCgpFbWJlZGRpbmdzEgoKAmlkGAEgASgJEg0KBW1vZGVsGAIgASgJEigKCmVtYmVkZGluZ3MYAyADKAsyFC5wYXJsZXkudjEuRW1iZWRkaW5nEh8KBXVzYWdlGAQgASgLMhAucGFybGV5LnYxLlVzYWdlEiEKBnJlcG9ydBgFIAEoCzIRLnBhcmxleS52MS5SZXBvcnQiGwoJRW1iZWRkaW5nEg4KBnZhbHVlcxgBIAMoAirHAQoNRW1iZWRkaW5nVGFzaxIeChpFTUJFRERJTkdfVEFTS19VTlNQRUNJRklFRBAAEhgKFEVNQkVERElOR19UQVNLX1FVRVJZEAESGwoXRU1CRURESU5HX1RBU0tfRE9DVU1FTlQQAhIdChlFTUJFRERJTkdfVEFTS19TSU1JTEFSSVRZEAMSIQodRU1CRURESU5HX1RBU0tfQ0xBU1NJRklDQVRJT04QBBIdChlFTUJFRERJTkdfVEFTS19DTFVTVEVSSU5HEAUyUAoQRW1iZWRkaW5nU2VydmljZRI8CgZDcmVhdGUSGy5wYXJsZXkudjEuRW1iZWRkaW5nUmVxdWVzdBoVLnBhcmxleS52MS5FbWJlZGRpbmdzQk8KDWRldi5wYXJsZXkudjFCDkVtYmVkZGluZ1Byb3RvUAFaIHBhcmxleS5kZXYvZ28vcGFybGV5L3YxO3BhcmxleXYxqgIJUGFybGV5LlYxYgZwcm90bzM", [file_parley_v1_report, file_parley_v1_usage]);
+  fileDesc("ChlwYXJsZXkvdjEvZW1iZWRkaW5nLnByb3RvEglwYXJsZXkudjEi1gEKEEVtYmVkZGluZ1JlcXVlc3QSDQoFbW9kZWwYASABKAkSKQoGaW5wdXRzGAIgAygLMhkucGFybGV5LnYxLkVtYmVkZGluZ0lucHV0EhcKCmRpbWVuc2lvbnMYAyABKAVIAIgBARImCgR0YXNrGAQgASgOMhgucGFybGV5LnYxLkVtYmVkZGluZ1Rhc2sSGAoLZW5kX3VzZXJfaWQYBSABKAlIAYgBARIOCgZzdHJpY3QYBiABKAhCDQoLX2RpbWVuc2lvbnNCDgoMX2VuZF91c2VyX2lkIigKDkVtYmVkZGluZ0lucHV0Eg4KBHRleHQYASABKAlIAEIGCgRraW5kIpUBCgpFbWJlZGRpbmdzEgoKAmlkGAEgASgJEg0KBW1vZGVsGAIgASgJEigKCmVtYmVkZGluZ3MYAyADKAsyFC5wYXJsZXkudjEuRW1iZWRkaW5nEh8KBXVzYWdlGAQgASgLMhAucGFybGV5LnYxLlVzYWdlEiEKBnJlcG9ydBgFIAEoCzIRLnBhcmxleS52MS5SZXBvcnQiGwoJRW1iZWRkaW5nEg4KBnZhbHVlcxgBIAMoAirHAQoNRW1iZWRkaW5nVGFzaxIeChpFTUJFRERJTkdfVEFTS19VTlNQRUNJRklFRBAAEhgKFEVNQkVERElOR19UQVNLX1FVRVJZEAESGwoXRU1CRURESU5HX1RBU0tfRE9DVU1FTlQQAhIdChlFTUJFRERJTkdfVEFTS19TSU1JTEFSSVRZEAMSIQodRU1CRURESU5HX1RBU0tfQ0xBU1NJRklDQVRJT04QBBIdChlFTUJFRERJTkdfVEFTS19DTFVTVEVSSU5HEAUyUAoQRW1iZWRkaW5nU2VydmljZRI8CgZDcmVhdGUSGy5wYXJsZXkudjEuRW1iZWRkaW5nUmVxdWVzdBoVLnBhcmxleS52MS5FbWJlZGRpbmdzQk8KDWRldi5wYXJsZXkudjFCDkVtYmVkZGluZ1Byb3RvUAFaIHBhcmxleS5kZXYvZ28vcGFybGV5L3YxO3BhcmxleXYxqgIJUGFybGV5LlYxYgZwcm90bzM", [file_parley_v1_report, file_parley_v1_usage]);
 
 /**
  * Describes the message parley.v1.EmbeddingRequest.
@@ -20,18 +20,25 @@ export const EmbeddingRequestSchema = /*@__PURE__*/
   messageDesc(file_parley_v1_embedding, 0);
 
 /**
+ * Describes the message parley.v1.EmbeddingInput.
+ * Use `create(EmbeddingInputSchema)` to create a new message.
+ */
+export const EmbeddingInputSchema = /*@__PURE__*/
+  messageDesc(file_parley_v1_embedding, 1);
+
+/**
  * Describes the message parley.v1.Embeddings.
  * Use `create(EmbeddingsSchema)` to create a new message.
  */
 export const EmbeddingsSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_embedding, 1);
+  messageDesc(file_parley_v1_embedding, 2);
 
 /**
  * Describes the message parley.v1.Embedding.
  * Use `create(EmbeddingSchema)` to create a new message.
  */
 export const EmbeddingSchema = /*@__PURE__*/
-  messageDesc(file_parley_v1_embedding, 2);
+  messageDesc(file_parley_v1_embedding, 3);
 
 /**
  * Describes the enum parley.v1.EmbeddingTask.

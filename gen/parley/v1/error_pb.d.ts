@@ -10,8 +10,8 @@ import type { GenEnum, GenFile } from "@bufbuild/protobuf/codegenv2";
 export declare const file_parley_v1_error: GenFile;
 
 /**
- * Reasons of errors. `google.rpc.ErrorInfo.reason` and `Attempt.failure_reason` are the name of a value without its prefix, such as
- * `MODEL_NOT_FOUND`. Each has one gRPC status. "Retry" means that the same request may work after the advised wait.
+ * Reasons of errors. `google.rpc.ErrorInfo.reason` is the name of a value without its prefix, such as `MODEL_NOT_FOUND`. Each has one gRPC
+ * status. "Retry" means that the same request may work after the advised wait.
  *
  * @generated from enum parley.v1.ErrorReason
  */
@@ -66,11 +66,11 @@ export enum ErrorReason {
   MODEL_NOT_FOUND = 6,
 
   /**
-   * UNIMPLEMENTED. No such method.
+   * UNIMPLEMENTED. No such method. Over gRPC the library refuses an unknown method itself, without details.
    *
-   * @generated from enum value: ERROR_REASON_NOT_FOUND = 7;
+   * @generated from enum value: ERROR_REASON_METHOD_NOT_FOUND = 7;
    */
-  NOT_FOUND = 7,
+  METHOD_NOT_FOUND = 7,
 
   /**
    * RESOURCE_EXHAUSTED. A limit of the key or its account is reached. Retry.
@@ -94,7 +94,7 @@ export enum ErrorReason {
   OVERLOADED = 10,
 
   /**
-   * INVALID_ARGUMENT. The provider rejected the request; the message says why.
+   * INVALID_ARGUMENT. The provider rejected the request for another reason than CONTEXT_LENGTH_EXCEEDED; the message says why.
    *
    * @generated from enum value: ERROR_REASON_UPSTREAM_REJECTED = 11;
    */
@@ -155,6 +155,14 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_INTERNAL = 19;
    */
   INTERNAL = 19,
+
+  /**
+   * INVALID_ARGUMENT. The request does not fit into the model's context window. No retry: shorten the conversation, or use a model with a
+   * larger window.
+   *
+   * @generated from enum value: ERROR_REASON_CONTEXT_LENGTH_EXCEEDED = 20;
+   */
+  CONTEXT_LENGTH_EXCEEDED = 20,
 }
 
 /**

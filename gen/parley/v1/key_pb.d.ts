@@ -210,7 +210,7 @@ export declare const KeyCapabilitySchema: GenEnum<KeyCapability>;
 export declare const KeyService: GenService<{
   /**
    * Returns the key of this call: which one it is, and what it may do. UNAUTHENTICATED when it is not valid. It does not
-   * count as a request: no rate or concurrency limit applies.
+   * count as a request: no rate or concurrency limit applies. INVALID_ARGUMENT for request fields that this version does not know.
    *
    * @generated from rpc parley.v1.KeyService.GetCurrent
    */

@@ -53,7 +53,8 @@ export declare const MessageSchema: GenMessage<Message>;
  */
 export declare type Part = Message$1<"parley.v1.Part"> & {
   /**
-   * Required. What it is.
+   * Required. What it is. A part of a kind that this version does not know is left out and listed in `Report.omitted` with
+   * OMISSION_REASON_UNKNOWN, by its path and the number of its field, such as `messages[0].parts[1].100`; with `strict` it is refused.
    *
    * @generated from oneof parley.v1.Part.kind
    */

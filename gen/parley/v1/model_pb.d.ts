@@ -456,7 +456,7 @@ export declare const ModelStageSchema: GenEnum<ModelStage>;
  */
 export declare const ModelService: GenService<{
   /**
-   * Lists the models that the key may use, in the order of the registry.
+   * Lists the models that the key may use, in the order of the registry. INVALID_ARGUMENT for request fields that this version does not know.
    *
    * @generated from rpc parley.v1.ModelService.List
    */
@@ -466,7 +466,8 @@ export declare const ModelService: GenService<{
     output: typeof ListModelsResponseSchema;
   },
   /**
-   * Returns one model. NOT_FOUND when it does not exist or the key may not use it.
+   * Returns one model. NOT_FOUND when it does not exist or the key may not use it; INVALID_ARGUMENT for request fields that this version
+   * does not know.
    *
    * @generated from rpc parley.v1.ModelService.Get
    */

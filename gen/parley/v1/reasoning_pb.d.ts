@@ -11,34 +11,28 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_parley_v1_reasoning: GenFile;
 
 /**
- * How much a model should reason before it answers.
+ * How much a model should reason before it answers. Both fields may be given, for models of either kind: a model that takes an effort uses
+ * `effort`, one that takes a number of tokens uses `max_tokens`, and the other field is then not listed in `Report.omitted`. Default: the
+ * model's own amount.
  *
  * @generated from message parley.v1.ReasoningOptions
  */
 export declare type ReasoningOptions = Message<"parley.v1.ReasoningOptions"> & {
   /**
-   * The amount. Default: the model's own.
+   * As a level. Mapped to the nearest one that the model has, which is listed in `Report.clamped`. A model that takes a number of tokens
+   * gets one that fits the level, unless there is `max_tokens`.
    *
-   * @generated from oneof parley.v1.ReasoningOptions.amount
+   * @generated from field: parley.v1.ReasoningEffort effort = 1;
    */
-  amount: {
-    /**
-     * As a level. Mapped to the nearest one that the model has, which is listed in `Report.clamped`.
-     *
-     * @generated from field: parley.v1.ReasoningEffort effort = 1;
-     */
-    value: ReasoningEffort;
-    case: "effort";
-  } | {
-    /**
-     * As a number of tokens, part of `max_output_tokens`; at least 1. Clamped to the model's range, and listed. Omitted for a model that
-     * takes an effort.
-     *
-     * @generated from field: int32 max_tokens = 2;
-     */
-    value: number;
-    case: "maxTokens";
-  } | { case: undefined; value?: undefined };
+  effort: ReasoningEffort;
+
+  /**
+   * As a number of tokens, part of `max_output_tokens`; at least 1. Clamped to the model's range, and listed. Omitted for a model that
+   * takes an effort, unless there is `effort`.
+   *
+   * @generated from field: optional int32 max_tokens = 2;
+   */
+  maxTokens?: number | undefined;
 };
 
 /**

@@ -5,6 +5,7 @@
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Duration, Value } from "@bufbuild/protobuf/wkt";
+import type { ErrorReason } from "./error_pb.js";
 
 /**
  * Describes the file parley/v1/report.proto.
@@ -80,12 +81,11 @@ export declare type Attempt = Message<"parley.v1.Attempt"> & {
   outcome: AttemptOutcome;
 
   /**
-   * With ATTEMPT_OUTCOME_FAILED: the failure code, such as `UPSTREAM_UNAVAILABLE`; the same words as `google.rpc.ErrorInfo.reason`, see
-   * `ErrorReason`.
+   * With ATTEMPT_OUTCOME_FAILED: why, such as ERROR_REASON_UPSTREAM_UNAVAILABLE.
    *
-   * @generated from field: string failure_reason = 3;
+   * @generated from field: parley.v1.ErrorReason failure_reason = 3;
    */
-  failureReason: string;
+  failureReason: ErrorReason;
 
   /**
    * The HTTP status that the provider answered, if it answered.

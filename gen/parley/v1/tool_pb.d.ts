@@ -18,7 +18,8 @@ export declare const file_parley_v1_tool: GenFile;
  */
 export declare type Tool = Message<"parley.v1.Tool"> & {
   /**
-   * Required. Its kind.
+   * Required. Its kind. A tool of a kind that this version does not know is left out and listed in `Report.omitted` with
+   * OMISSION_REASON_UNKNOWN, such as `tools[0].100`; with `strict` it is refused.
    *
    * @generated from oneof parley.v1.Tool.kind
    */

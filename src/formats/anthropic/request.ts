@@ -93,33 +93,31 @@ function noteUnknown(given: MessagesRequest, unrecognized: Unrecognized): void {
 }
 
 /**
- * Reads the reasoning: an effort wins over a budget. Returns the field that an effort came from. Clients send budgets of -1 and above
- * `max_tokens`: the first is left out, the other is the provider's to clamp.
+ * Reads the reasoning. Returns the field that an effort came from. Clients send budgets of -1 and above `max_tokens`: the first is
+ * left out, the other is the provider's to clamp.
  */
 function readReasoning(
   { thinking, output_config: config }: MessagesRequest,
   request: CompletionRequest,
   unrecognized: Unrecognized,
 ): string {
-  const set = (amount: ReasoningOptions["amount"]): void => {
-    request.reasoning = { $typeName: "parley.v1.ReasoningOptions", amount };
+  const set = (options: Pick<ReasoningOptions, "effort" | "maxTokens">): void => {
+    request.reasoning = { $typeName: "parley.v1.ReasoningOptions", ...options };
   };
   if (thinking?.type === "disabled") {
-    set({ case: "effort", value: ReasoningEffort.NONE });
+    set({ effort: ReasoningEffort.NONE });
     return "thinking.type";
   }
-  if (config?.effort != null) {
-    set({ case: "effort", value: EFFORTS[config.effort] });
-    return "output_config.effort";
-  }
+  const effort = config?.effort == null ? ReasoningEffort.UNSPECIFIED : EFFORTS[config.effort];
+  if (effort !== ReasoningEffort.UNSPECIFIED) set({ effort });
   // The vendor's default effort.
-  if (thinking?.type === "adaptive") set({ case: "effort", value: ReasoningEffort.HIGH });
+  else if (thinking?.type === "adaptive") set({ effort: ReasoningEffort.HIGH });
   if (thinking?.type === "enabled") {
     const budget = thinking.budget_tokens ?? 0;
-    if (Number.isInteger(budget) && budget >= 1 && budget <= MAX_INT32) set({ case: "maxTokens", value: budget });
+    if (Number.isInteger(budget) && budget >= 1 && budget <= MAX_INT32) set({ effort, maxTokens: budget });
     else if (thinking.budget_tokens != null) unrecognized.add("thinking.budget_tokens");
   }
-  return "thinking.type";
+  return config?.effort == null ? "thinking.type" : "output_config.effort";
 }
 
 function readOptions(given: MessagesRequest, request: CompletionRequest): void {

@@ -88,7 +88,10 @@ function toRead(given: readonly One[], model: string, pathOf: (index: number) =>
   const request: EmbeddingRequest = {
     $typeName: "parley.v1.EmbeddingRequest",
     model: model.replace(/^models\//, ""),
-    inputs: given.map((one, index) => toInput(one, pathOf(index))),
+    inputs: given.map((one, index) => ({
+      $typeName: "parley.v1.EmbeddingInput",
+      kind: { case: "text", value: toText(one, pathOf(index)) },
+    })),
     task: toTask(first?.taskType, pathOf(0)),
     strict: false,
   };
@@ -108,7 +111,7 @@ function toRead(given: readonly One[], model: string, pathOf: (index: number) =>
   return { request, unrecognized, nameOf: (path) => toName(path, pathOf) };
 }
 
-function toInput({ content: { parts } }: One, path: string): string {
+function toText({ content: { parts } }: One, path: string): string {
   return (parts ?? [])
     .map(({ text }, index) => {
       if (text == null) throw invalidField(`${path}content.parts[${index}]`, "must be text");

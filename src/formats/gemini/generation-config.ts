@@ -102,12 +102,12 @@ function readThinking(
     const effort = Object.hasOwn(LEVELS, level) ? LEVELS[level] : undefined;
     if (effort === undefined)
       throw invalidField(`${CONFIG}.thinkingConfig.thinkingLevel`, `must be one of ${Object.keys(LEVELS).join(", ")}`);
-    request.reasoning = { $typeName: "parley.v1.ReasoningOptions", amount: { case: "effort", value: effort } };
+    request.reasoning = { $typeName: "parley.v1.ReasoningOptions", effort };
   } else if (thinkingBudget != null && thinkingBudget !== -1) {
-    const amount =
-      thinkingBudget === 0
-        ? ({ case: "effort", value: ReasoningEffort.NONE } as const)
-        : ({ case: "maxTokens", value: toInt32(thinkingBudget, "thinkingConfig.thinkingBudget") } as const);
-    request.reasoning = { $typeName: "parley.v1.ReasoningOptions", amount };
+    request.reasoning = {
+      $typeName: "parley.v1.ReasoningOptions",
+      effort: thinkingBudget === 0 ? ReasoningEffort.NONE : ReasoningEffort.UNSPECIFIED,
+      ...(thinkingBudget !== 0 && { maxTokens: toInt32(thinkingBudget, "thinkingConfig.thinkingBudget") }),
+    };
   }
 }

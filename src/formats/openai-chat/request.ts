@@ -99,10 +99,8 @@ function toCompletionRequest(chat: ChatRequest): CompletionRequest {
   } else if (chat.top_logprobs != null) throw invalidField("top_logprobs", "needs logprobs to be true");
   readTools(chat, request);
   if (chat.response_format != null) request.responseFormat = toResponseFormat(chat.response_format);
-  if (chat.reasoning_effort != null) {
-    const amount = { case: "effort", value: EFFORTS[chat.reasoning_effort] } as const;
-    request.reasoning = { $typeName: "parley.v1.ReasoningOptions", amount };
-  }
+  if (chat.reasoning_effort != null)
+    request.reasoning = { $typeName: "parley.v1.ReasoningOptions", effort: EFFORTS[chat.reasoning_effort] };
   readOptions(chat, request);
   if (chat.parley?.strict === true) request.strict = true;
   return request;

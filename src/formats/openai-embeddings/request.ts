@@ -1,4 +1,4 @@
-import { EmbeddingTask } from "../../../gen/parley/v1/embedding_pb.js";
+import { type EmbeddingInput, EmbeddingTask } from "../../../gen/parley/v1/embedding_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { MAX_UNRECOGNIZED } from "../../core/validate.ts";
 import { MAX_INPUTS } from "../../core/validate-embedding.ts";
@@ -22,7 +22,7 @@ export function readEmbeddingRequest({ json }: Pick<FormatInput, "json">): ReadE
       $typeName: "parley.v1.EmbeddingRequest",
       model,
       // One more than the limit of core is enough to be refused.
-      inputs: typeof input === "string" ? [input] : input.slice(0, MAX_INPUTS + 1),
+      inputs: (typeof input === "string" ? [input] : input.slice(0, MAX_INPUTS + 1)).map(toInput),
       task: EmbeddingTask.UNSPECIFIED,
       strict: parley?.strict === true,
       ...(dimensions != null && { dimensions }),
@@ -36,6 +36,11 @@ export function readEmbeddingRequest({ json }: Pick<FormatInput, "json">): ReadE
     write: (embeddings) => writeEmbeddings(embeddings, { isBase64: encoding === "base64", nameOf }),
   };
 }
+
+const toInput = (text: string): EmbeddingInput => ({
+  $typeName: "parley.v1.EmbeddingInput",
+  kind: { case: "text", value: text },
+});
 
 /** The caller's name of a field. A single text has no index. */
 function nameOf(field: string): string {

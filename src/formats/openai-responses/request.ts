@@ -124,10 +124,8 @@ function toCompletionRequest(asked: ResponsesRequest, tools: ReadTools): Complet
     if (choice !== undefined) request.toolChoice = choice;
   }
   if (asked.parallel_tool_calls != null) request.parallelToolCalls = asked.parallel_tool_calls;
-  if (asked.reasoning?.effort != null) {
-    const amount = { case: "effort", value: EFFORTS[asked.reasoning.effort] } as const;
-    request.reasoning = { $typeName: "parley.v1.ReasoningOptions", amount };
-  }
+  if (asked.reasoning?.effort != null)
+    request.reasoning = { $typeName: "parley.v1.ReasoningOptions", effort: EFFORTS[asked.reasoning.effort] };
   if (asked.text?.format != null) request.responseFormat = toResponseFormat(asked.text.format);
   if (asked.text?.verbosity != null) request.verbosity = VERBOSITIES[asked.text.verbosity];
   readImages(asked, tools, request);

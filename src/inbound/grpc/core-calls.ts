@@ -27,13 +27,14 @@ import {
   RetryInfoSchema,
 } from "../../../gen/google/rpc/error_details_pb.js";
 import { StatusSchema } from "../../../gen/google/rpc/status_pb.js";
+import { ErrorReason } from "../../../gen/parley/v1/error_pb.js";
 import { type AttemptList, AttemptListSchema } from "../../../gen/parley/v1/report_pb.js";
 import { fromAttemptMessage } from "../../core/attempt.ts";
 import type { Clock } from "../../core/clock.ts";
-import { Failure, type FailureCode, type FailureDetail } from "../../core/failure.ts";
+import { causeOf } from "../../core/error-reason.ts";
+import { Failure, type FailureDetail } from "../../core/failure.ts";
 import { HOPS_HEADER } from "../../core/hops.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
-import { FAILURE_TABLE } from "../failure-table.ts";
 import { readLimitHeaders } from "../headers.ts";
 import { UNRECOGNIZED_HEADER, writeUnrecognized } from "../unknown-fields.ts";
 import type { CoreChannels, Lease } from "./core-channels.ts";
@@ -271,8 +272,9 @@ export function reportedFailure({ metadata, details }: ServiceError): Failure | 
   }
   const info = said.get(ErrorInfoSchema.typeName) as ErrorInfo | undefined;
   if (info?.domain !== "parley") return undefined;
-  const code = info.reason.toLowerCase();
-  if (!isCode(code)) return undefined;
+  const cause = causeOf(ErrorReason[info.reason as keyof typeof ErrorReason]);
+  if (cause === undefined) return undefined;
+  const { code } = cause;
   const detail = info.metadata["error_code"];
   const wait = (said.get(RetryInfoSchema.typeName) as RetryInfo | undefined)?.retryDelay;
   const limits = limitsIn(metadata);
@@ -313,10 +315,6 @@ function noCore(cause?: Error): Failure {
     retryAfterMs: 1000,
     cause,
   });
-}
-
-function isCode(text: string): text is FailureCode {
-  return Object.hasOwn(FAILURE_TABLE, text);
 }
 
 function isDetail(text: string | undefined): text is FailureDetail {

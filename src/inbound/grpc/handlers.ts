@@ -12,8 +12,15 @@ import {
   EmbeddingRequestSchema,
   EmbeddingsSchema,
 } from "../../../gen/parley/v1/embedding_pb.js";
-import type { GetCurrentKeyRequest, Key } from "../../../gen/parley/v1/key_pb.js";
-import type { GetModelRequest, ListModelsRequest, ListModelsResponse, Model } from "../../../gen/parley/v1/model_pb.js";
+import { type GetCurrentKeyRequest, GetCurrentKeyRequestSchema, type Key } from "../../../gen/parley/v1/key_pb.js";
+import {
+  type GetModelRequest,
+  GetModelRequestSchema,
+  type ListModelsRequest,
+  ListModelsRequestSchema,
+  type ListModelsResponse,
+  type Model,
+} from "../../../gen/parley/v1/model_pb.js";
 import type { Call } from "../../core/call.ts";
 import { Failure } from "../../core/failure.ts";
 import { HOPS_HEADER, readHops } from "../../core/hops.ts";
@@ -28,7 +35,7 @@ import { pageOfModels } from "../list-models.ts";
 import { requireResponseSize } from "../response-size.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
-import { readUnrecognized, UNRECOGNIZED_HEADER, unknownFields } from "../unknown-fields.ts";
+import { readUnrecognized, requireKnownFields, UNRECOGNIZED_HEADER, unknownFields } from "../unknown-fields.ts";
 import { encode, type Encoded } from "./definition.ts";
 import { type CallFacts, toCompletionError, toServiceError } from "./status.ts";
 
@@ -139,14 +146,16 @@ export function modelHandlers(services: EdgeServices): {
   return {
     list: (call, reply) =>
       void answer(services, { call, reply }, async (request, principal, opened) => {
+        requireKnownFields(request, ListModelsRequestSchema);
         const models = await services.models.list(toCall(opened, principal));
         const page = pageOfModels(models, request);
         call.sendMetadata(toMetadata(opened, []));
         return page;
       }),
     get: (call, reply) =>
-      void answer(services, { call, reply }, async ({ id }, principal, opened) => {
-        const model = await services.models.get(id, toCall(opened, principal));
+      void answer(services, { call, reply }, async (request, principal, opened) => {
+        requireKnownFields(request, GetModelRequestSchema);
+        const model = await services.models.get(request.id, toCall(opened, principal));
         call.sendMetadata(toMetadata(opened, []));
         return model;
       }),
@@ -159,7 +168,8 @@ export function keyHandlers(services: EdgeServices): {
 } {
   return {
     getCurrent: (call, reply) =>
-      void answer(services, { call, reply }, async (_, principal, opened) => {
+      void answer(services, { call, reply }, async (request, principal, opened) => {
+        requireKnownFields(request, GetCurrentKeyRequestSchema);
         call.sendMetadata(toMetadata(opened, []));
         return toKey(principal);
       }),

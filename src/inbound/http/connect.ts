@@ -5,8 +5,8 @@ import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { CompletionSchema, CompletionService } from "../../../gen/parley/v1/completion_pb.js";
 import { EmbeddingRequestSchema, EmbeddingService } from "../../../gen/parley/v1/embedding_pb.js";
-import { KeyService } from "../../../gen/parley/v1/key_pb.js";
-import { ModelService } from "../../../gen/parley/v1/model_pb.js";
+import { GetCurrentKeyRequestSchema, KeyService } from "../../../gen/parley/v1/key_pb.js";
+import { GetModelRequestSchema, ListModelsRequestSchema, ModelService } from "../../../gen/parley/v1/model_pb.js";
 import type { Call } from "../../core/call.ts";
 import { Failure } from "../../core/failure.ts";
 import { newCompletionId, newEmbeddingId, type OpenCall } from "../calls.ts";
@@ -19,7 +19,7 @@ import { requireResponseSize } from "../response-size.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { toAsyncIterable } from "../to-async-iterable.ts";
-import { unknownFields } from "../unknown-fields.ts";
+import { requireKnownFields, unknownFields } from "../unknown-fields.ts";
 import { declaredBytes } from "./body.ts";
 import {
   answerConnect,
@@ -181,11 +181,23 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
       }),
   });
   router.service(ModelService, {
-    list: (request, context) => answer(context, async ({ call }) => pageOfModels(await models.list(call), request)),
-    get: ({ id }, context) => answer(context, ({ call }) => models.get(id, call)),
+    list: (request, context) =>
+      answer(context, async ({ call }) => {
+        requireKnownFields(request, ListModelsRequestSchema);
+        return pageOfModels(await models.list(call), request);
+      }),
+    get: (request, context) =>
+      answer(context, ({ call }) => {
+        requireKnownFields(request, GetModelRequestSchema);
+        return models.get(request.id, call);
+      }),
   });
   router.service(KeyService, {
-    getCurrent: (_, context) => answer(context, ({ call }) => toKey(call.principal)),
+    getCurrent: (request, context) =>
+      answer(context, ({ call }) => {
+        requireKnownFields(request, GetCurrentKeyRequestSchema);
+        return toKey(call.principal);
+      }),
   });
 }
 

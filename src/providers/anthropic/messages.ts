@@ -175,8 +175,9 @@ function toUserBlocks(context: TranslationContext, message: Message, field: stri
 }
 
 function toToolResults(context: TranslationContext, { parts }: Message, field: string): ToolResultBlock[] {
-  return parts.map(({ kind, cacheMark }, index) => {
+  return parts.flatMap(({ kind, cacheMark }, index) => {
     const partField = `${field}.parts[${index}]`;
+    if (kind.case === undefined) return [];
     if (kind.case !== "toolResult") throw invalidField(partField, "must be a tool result in a tool message");
     const result = toToolResult(context, kind.value, `${partField}.tool_result`);
     context.marks.put(result, cacheMark, partField);

@@ -23,7 +23,7 @@ export function toContentBlocks(context: TranslationContext, parts: readonly Par
 /** Converts the parts of a message that may only hold text. */
 export function toTextBlocks(context: TranslationContext, parts: readonly Part[], list: string): TextBlock[] {
   parts.forEach(({ kind }, index) => {
-    if (kind.case !== "text") throw invalidField(`${list}[${index}]`, "must be text");
+    if (kind.case !== "text" && kind.case !== undefined) throw invalidField(`${list}[${index}]`, "must be text");
   });
   return toContentBlocks(context, parts, list).filter((block) => block.type === "text");
 }

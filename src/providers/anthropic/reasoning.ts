@@ -1,4 +1,11 @@
-import { clampEffort, type Effort, effortDistance, readReasoning, type RequestedReasoning } from "../wire/reasoning.ts";
+import {
+  clampEffort,
+  type Effort,
+  effortDistance,
+  omitReasoning,
+  readReasoning,
+  type RequestedReasoning,
+} from "../wire/reasoning.ts";
 import type { TranslationContext } from "./cache-marks.ts";
 import type { Thinking } from "./wire.ts";
 
@@ -49,9 +56,8 @@ export function toReasoning(context: TranslationContext, situation: ReasoningSit
   const { reasoning } = context.model.capabilities;
   const requested = readReasoning(context.request);
   if (reasoning === "budget") return toBudget(context, requested, situation);
-  context.log.omitWhen(requested.maxTokens !== undefined, "reasoning.max_tokens");
   if (reasoning !== "none") return toAdaptive(context, requested, situation);
-  context.log.omitWhen(requested.effort !== undefined && requested.effort !== "none", "reasoning.effort");
+  if (requested.effort !== "none") omitReasoning(requested, context.log);
   return {};
 }
 
@@ -62,40 +68,42 @@ export function isReasoning({ thinking }: ReasoningRequest): boolean {
 
 function toBudget(
   context: TranslationContext,
-  { effort, maxTokens: budget }: RequestedReasoning,
+  requested: RequestedReasoning,
   { maxTokens, manualRefused, replayed }: ReasoningSituation,
 ): ReasoningRequest {
   const { reasoningByDefault, reasoningCanBeDisabled, reasoningBudget, preservedReasoning } =
     context.model.capabilities;
+  const { effort, maxTokens: budget } = requested;
   const off: ReasoningRequest = reasoningCanBeDisabled ? { thinking: { type: "disabled" } } : {};
-  if (effort === "none") {
+  if (effort === "none" && budget === undefined) {
     context.log.omitWhen(!reasoningCanBeDisabled && reasoningByDefault, "reasoning.effort");
     return off;
   }
   const share = effort && LEVELS[effort].share;
   if (share === undefined && budget === undefined) return {};
-  const field = budget === undefined ? "reasoning.effort" : "reasoning.max_tokens";
   const min = Math.max(MIN_BUDGET_TOKENS, reasoningBudget[0]);
   const max = Math.min(reasoningBudget[1], maxTokens - 1);
   if (manualRefused || max < min) {
-    context.log.omit(field);
+    omitReasoning(requested, context.log);
     return manualRefused ? off : {};
   }
   const budget_tokens =
     budget === undefined
       ? Math.min(Math.max(Math.floor((share ?? 0) * maxTokens), min), max)
-      : context.log.clampToRange(field, budget, [min, max]);
+      : context.log.clampToRange("reasoning.max_tokens", budget, [min, max]);
   return { thinking: { type: "enabled", budget_tokens, block_binding: toBinding(preservedReasoning && replayed) } };
 }
 
 function toAdaptive(
   context: TranslationContext,
-  { effort: requested }: RequestedReasoning,
+  asked: RequestedReasoning,
   { replayed }: ReasoningSituation,
 ): ReasoningRequest {
   const { reasoningByDefault, reasoningCanBeDisabled, reasoningEfforts, preservedReasoning } =
     context.model.capabilities;
+  const { effort: requested } = asked;
   const unasked = requested === undefined;
+  if (unasked) omitReasoning(asked, context.log);
   const small = (context.request.maxOutputTokens ?? Infinity) < SMALL_MAX_TOKENS;
   const unwanted = requested === "none" || (unasked && reasoningByDefault && small);
   if (unwanted && reasoningCanBeDisabled) return { thinking: { type: "disabled" } };
@@ -104,7 +112,7 @@ function toAdaptive(
   const wanted = unasked && !unwanted ? undefined : LEVELS[requested ?? "none"].effort;
   const effort = wanted && nearest(wanted, reasoningEfforts);
   if (!unasked && effort !== undefined) clampEffort(requested, effort, context.log);
-  context.log.omitWhen(!unasked && effort === undefined, "reasoning.effort");
+  else if (!unasked) omitReasoning(asked, context.log);
   const block_binding = toBinding(preservedReasoning && replayed);
   return { thinking: { type: "adaptive", display: "summarized", block_binding }, effort };
 }

@@ -3,6 +3,7 @@ import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { EmbeddingAnswer, Translation, UpstreamModel } from "../../core/provider.ts";
 import { bytesOfInputs } from "../../core/token-estimate.ts";
+import { textsOf } from "../../core/validate-embedding.ts";
 import { ofInputs, readVector, requireVectors } from "../wire/embeddings.ts";
 import { array, count, object } from "../wire/json.ts";
 import { keepAll } from "../wire/redaction.ts";
@@ -28,8 +29,9 @@ const TASKS: Readonly<Record<EmbeddingTask, string | undefined>> = {
  * inputs than the provider takes; fields without a counterpart are reported.
  */
 export function toEmbeddingRequest(request: EmbeddingRequest, { name, capabilities }: UpstreamModel): Translation {
-  const { inputs, dimensions, task, endUserId } = request;
-  if (inputs.length > MAX_BATCH) throw invalidField("inputs", `must hold at most ${MAX_BATCH} texts for this model`);
+  const { dimensions, task, endUserId } = request;
+  const texts = textsOf(request.inputs);
+  if (texts.length > MAX_BATCH) throw invalidField("inputs", `must hold at most ${MAX_BATCH} inputs for this model`);
   const log = new TranslationLog();
   log.omitWhen(dimensions !== undefined && !capabilities.embeddingDimensions, "dimensions");
   log.omitWhen(endUserId !== undefined, "end_user_id");
@@ -37,9 +39,9 @@ export function toEmbeddingRequest(request: EmbeddingRequest, { name, capabiliti
   const taskType = TASKS[task];
   const outputDimensionality = capabilities.embeddingDimensions ? dimensions : undefined;
   const body: BatchEmbedContentsRequest = {
-    requests: inputs.map((text) => ({ model, content: { parts: [{ text }] }, taskType, outputDimensionality })),
+    requests: texts.map((text) => ({ model, content: { parts: [{ text }] }, taskType, outputDimensionality })),
   };
-  return log.finish(body, { streamed: false, maxTokens: 0, textBytes: bytesOfInputs(inputs) });
+  return log.finish(body, { streamed: false, maxTokens: 0, textBytes: bytesOfInputs(texts) });
 }
 
 /**

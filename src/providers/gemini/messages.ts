@@ -82,8 +82,9 @@ function callsOf({ parts }: Message, field: string): PlacedCall[] {
 /** Returns the results in tool messages. `from` is the index of the first message. */
 function resultsOf(messages: readonly Message[], from: number): PlacedResult[] {
   return messages.flatMap(({ parts }, offset) =>
-    parts.map(({ kind }, index) => {
+    parts.flatMap(({ kind }, index) => {
       const field = `messages[${from + offset}].parts[${index}]`;
+      if (kind.case === undefined) return [];
       if (kind.case !== "toolResult") throw invalidField(field, "must be a tool result in a tool message");
       return { result: kind.value, field };
     }),
@@ -93,6 +94,7 @@ function resultsOf(messages: readonly Message[], from: number): PlacedResult[] {
 function toSystemParts({ parts: given }: Message, { field }: Place): readonly TextPart[] {
   const parts: TextPart[] = [];
   for (const [index, { kind }] of given.entries()) {
+    if (kind.case === undefined) continue;
     if (kind.case !== "text") throw invalidField(`${field}.parts[${index}]`, "must be text in a system message");
     if (kind.value !== "") parts.push({ text: kind.value });
   }

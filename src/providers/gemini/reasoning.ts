@@ -1,6 +1,6 @@
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import type { Capabilities, UpstreamModel } from "../../core/provider.ts";
-import { clampEffort, type Effort, effortDistance, EFFORTS, readReasoning } from "../wire/reasoning.ts";
+import { clampEffort, type Effort, effortDistance, EFFORTS, omitReasoning, readReasoning } from "../wire/reasoning.ts";
 import type { TranslationLog } from "../wire/translation.ts";
 import type { ThinkingConfig } from "./wire.ts";
 
@@ -21,7 +21,7 @@ const BUDGETS: Readonly<Record<Effort, number>> = {
 const SMALL_LIMIT_TOKENS = 2048;
 
 /**
- * Converts the reasoning effort, or the token budget for reasoning. Without either the model's default applies. With a
+ * Converts the reasoning effort, or the token budget for reasoning, which a model with budgets prefers. Without either the model's default applies. With a
  * token limit below SMALL_LIMIT_TOKENS the lowest effort is requested instead. A requested effort that the model does not
  * have is logged as clamped to the nearest one.
  */
@@ -30,16 +30,17 @@ export function toReasoning(
   { capabilities }: UpstreamModel,
   log: TranslationLog,
 ): ThinkingConfig | undefined {
-  const { effort: asked, maxTokens } = readReasoning(request);
+  const requested = readReasoning(request);
+  const { effort: asked, maxTokens } = requested;
   if (maxTokens !== undefined && capabilities.reasoning === "budget") {
     const thinkingBudget = log.clampToRange("reasoning.max_tokens", maxTokens, capabilities.reasoningBudget);
     return { thinkingBudget, includeThoughts: true };
   }
-  log.omitWhen(maxTokens !== undefined, "reasoning.max_tokens");
   if (capabilities.reasoning === "none") {
-    log.omitWhen(asked !== undefined && asked !== "none", "reasoning.effort");
+    if (asked !== "none") omitReasoning(requested, log);
     return undefined;
   }
+  if (asked === undefined) omitReasoning(requested, log);
   const small = request.maxOutputTokens !== undefined && request.maxOutputTokens < SMALL_LIMIT_TOKENS;
   const effort = asked ?? (small && capabilities.reasoningByDefault ? "none" : undefined);
   if (effort === undefined) return undefined;
@@ -52,7 +53,7 @@ export function toReasoning(
   // A model that cannot disable thinking gets its lowest level.
   const level = nearestLevel(effort, capabilities.reasoningEfforts);
   if (level === undefined) {
-    log.omitWhen(unstoppable || (asked !== undefined && asked !== "none"), "reasoning.effort");
+    if (unstoppable || (asked !== undefined && asked !== "none")) omitReasoning(requested, log);
     return undefined;
   }
   if (asked !== undefined) clampEffort(asked, level, log);

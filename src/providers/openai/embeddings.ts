@@ -1,6 +1,7 @@
 import { type EmbeddingRequest, EmbeddingTask } from "../../../gen/parley/v1/embedding_pb.js";
 import type { EmbeddingAnswer, Translation, UpstreamModel } from "../../core/provider.ts";
 import { bytesOfInputs } from "../../core/token-estimate.ts";
+import { textsOf } from "../../core/validate-embedding.ts";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { ofInputs, readVector, requireVectors } from "../wire/embeddings.ts";
 import { array, count, object } from "../wire/json.ts";
@@ -13,19 +14,20 @@ import type { OpenAiEmbeddingRequest } from "./wire.ts";
 
 /** Converts the request to the body of `POST /embeddings`. Fields without a counterpart are reported. */
 export function toEmbeddingRequest(request: EmbeddingRequest, { name, capabilities }: UpstreamModel): Translation {
-  const { inputs, dimensions, task, endUserId } = request;
+  const { dimensions, task, endUserId } = request;
+  const texts = textsOf(request.inputs);
   const log = new TranslationLog();
   log.omitWhen(dimensions !== undefined && !capabilities.embeddingDimensions, "dimensions");
   log.omitWhen(task !== EmbeddingTask.UNSPECIFIED, "task");
   const body: OpenAiEmbeddingRequest = {
     model: name,
-    input: inputs,
+    input: texts,
     // A third of the size of numbers in JSON. Servers that ignore it answer with numbers.
     encoding_format: "base64",
     dimensions: capabilities.embeddingDimensions ? dimensions : undefined,
     user: endUserId,
   };
-  return log.finish(body, { streamed: false, maxTokens: 0, textBytes: bytesOfInputs(inputs) });
+  return log.finish(body, { streamed: false, maxTokens: 0, textBytes: bytesOfInputs(texts) });
 }
 
 /**

@@ -157,8 +157,9 @@ interface SplitResult {
 
 function toToolResults({ parts }: Message, context: PartContext): SplitResult[] {
   const { log, model, path } = context;
-  return parts.map(({ kind, cacheMark }, index) => {
+  return parts.flatMap(({ kind, cacheMark }, index) => {
     const field = `${path}[${index}]`;
+    if (kind.case === undefined) return [];
     if (kind.case !== "toolResult") throw invalidField(field, "must be a tool result in a tool message");
     log.omitWhen(cacheMark !== undefined, `${field}.cache_mark`);
     log.omitWhen(kind.value.isError, `${field}.tool_result.is_error`);

@@ -52,6 +52,8 @@ function toPart({ kind, cacheMark }: Part, context: PartContext): OpenAiPart | u
       throw invalidField(path, "this model does not read video");
     case "native":
       return toNative(kind.value, "openai", { log, field: path }) as OpenAiPart | undefined;
+    case undefined:
+      return undefined;
     default:
       throw invalidField(path, "must be text, an image, audio or a file");
   }

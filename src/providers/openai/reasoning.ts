@@ -1,6 +1,6 @@
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import type { Capabilities } from "../../core/provider.ts";
-import { clampEffort, effortDistance, EFFORTS, readReasoning } from "../wire/reasoning.ts";
+import { clampEffort, effortDistance, EFFORTS, omitReasoning, readReasoning } from "../wire/reasoning.ts";
 import type { TranslationLog } from "../wire/translation.ts";
 
 /**
@@ -8,13 +8,13 @@ import type { TranslationLog } from "../wire/translation.ts";
  * without a list of efforts gets the requested one.
  */
 export function toReasoning(request: CompletionRequest, model: Capabilities, log: TranslationLog): string | undefined {
-  const { effort, maxTokens } = readReasoning(request);
-  log.omitWhen(maxTokens !== undefined, "reasoning.max_tokens");
-  if (effort === undefined) return undefined;
-  if (model.reasoning === "none") {
-    log.omitWhen(effort !== "none", "reasoning.effort");
+  const requested = readReasoning(request);
+  const { effort } = requested;
+  if (effort === undefined || (model.reasoning === "none" && effort !== "none")) {
+    omitReasoning(requested, log);
     return undefined;
   }
+  if (model.reasoning === "none") return undefined;
   if (effort === "none" && model.reasoningCanBeDisabled) return "none";
   const known = EFFORTS.filter((candidate) => candidate !== "none" && model.reasoningEfforts.includes(candidate));
   if (known.length > 0) {
@@ -24,6 +24,6 @@ export function toReasoning(request: CompletionRequest, model: Capabilities, log
     return clampEffort(effort, nearest, log);
   }
   if (effort !== "none") return effort;
-  log.omit("reasoning.effort");
+  omitReasoning(requested, log);
   return undefined;
 }

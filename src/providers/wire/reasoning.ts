@@ -6,7 +6,7 @@ export const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "ma
 
 export type Effort = (typeof EFFORTS)[number];
 
-/** The requested amount of reasoning: at most one of them. */
+/** The requested amount of reasoning, in the words of either kind of model. */
 export interface RequestedReasoning {
   readonly effort: Effort | undefined;
   readonly maxTokens: number | undefined;
@@ -14,11 +14,13 @@ export interface RequestedReasoning {
 
 /** Reads `reasoning`. */
 export function readReasoning({ reasoning }: CompletionRequest): RequestedReasoning {
-  const amount = reasoning?.amount;
-  return {
-    effort: amount?.case === "effort" ? EFFORTS[amount.value - 1] : undefined,
-    maxTokens: amount?.case === "maxTokens" ? amount.value : undefined,
-  };
+  return { effort: EFFORTS[(reasoning?.effort ?? 0) - 1], maxTokens: reasoning?.maxTokens };
+}
+
+/** Logs that none of the requested fields is honoured. Where one of them is, the other is not logged. */
+export function omitReasoning({ effort, maxTokens }: RequestedReasoning, log: TranslationLog): void {
+  log.omitWhen(effort !== undefined, "reasoning.effort");
+  log.omitWhen(maxTokens !== undefined, "reasoning.max_tokens");
 }
 
 /** Returns `sent`, and logs it if it differs from the requested effort. */

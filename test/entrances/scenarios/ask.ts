@@ -58,8 +58,7 @@ export function toOpenAiJson(request: CompletionRequest, mode: Mode): Record<str
 }
 
 function effortOf({ reasoning }: CompletionRequest): string | undefined {
-  const amount = reasoning?.amount;
-  return amount?.case === "effort" ? ReasoningEffort[amount.value].toLowerCase() : undefined;
+  return reasoning === undefined ? undefined : ReasoningEffort[reasoning.effort].toLowerCase();
 }
 
 function given(name: string, list: readonly unknown[]): Record<string, unknown> {

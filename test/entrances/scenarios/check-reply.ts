@@ -1,3 +1,5 @@
+import { ErrorReason } from "../../../gen/parley/v1/error_pb.js";
+import { reasonOf } from "../../../src/core/error-reason.ts";
 import { expect } from "vitest";
 import { LOOKS } from "./failures.ts";
 import type { Reply, SeenFailure } from "./reply.ts";
@@ -72,7 +74,7 @@ function checkHttpFailure({ failure }: Reply, expected: ExpectedFailure): void {
 function checkGrpcFailure(failure: SeenFailure, expected: ExpectedFailure): void {
   const { grpc, code, waits, final } = look(expected);
   expect(failure).toMatchObject({
-    status: `${grpc} ${expected.failure.toUpperCase()}`,
+    status: `${grpc} ${ErrorReason[reasonOf({ code: expected.failure, detail: expected.detail })]}`,
     code: expected.detail ?? (code === "absent" ? null : code),
     final: final === true || waits !== true || countTriedModels(expected) > 1,
   });

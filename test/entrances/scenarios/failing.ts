@@ -1,4 +1,4 @@
-import type { FailureCode } from "../../../src/core/failure.ts";
+import type { FailureCode, FailureDetail } from "../../../src/core/failure.ts";
 import { begins, hangsUp, refuses, resets, says, sends, staysSilent } from "../../support/scripted-upstream.ts";
 import type { ModelName, Scenario } from "./scenario.ts";
 
@@ -7,7 +7,7 @@ const shortTimeouts = { timeouts: { first_content_ms: 60, idle_ms: 60 } };
 
 interface Refusal {
   readonly failure: FailureCode;
-  readonly detail?: string;
+  readonly detail?: FailureDetail;
   /** One more attempt after a temporary failure. */
   readonly calls: 1 | 2;
 }

@@ -1,4 +1,4 @@
-import type { FailureCode } from "../../../src/core/failure.ts";
+import type { FailureCode, FailureDetail } from "../../../src/core/failure.ts";
 import type { Mode } from "../../../src/core/router.ts";
 import type { Act } from "../../support/scripted-upstream.ts";
 import type { Ask } from "./ask.ts";
@@ -96,7 +96,7 @@ export interface ExpectedFailure extends ExpectedOutcome {
   /** `cancelled` is visible only in the log. */
   readonly failure: FailureCode;
   /** Overrides that of the code. */
-  readonly detail?: string;
+  readonly detail?: FailureDetail;
   /** By entrance, where field names differ. */
   readonly param?: string | Readonly<Record<EntranceName, string>>;
   readonly message?: RegExp;

@@ -147,7 +147,7 @@ export const SERVING: readonly Scenario[] = [
   },
   {
     name: "lists an effort that was clamped to the nearest one that the model has",
-    ask: { reasoning: { amount: { case: "effort", value: ReasoningEffort.MAX } } },
+    ask: { reasoning: { effort: ReasoningEffort.MAX } },
     upstream: { alpha: [hello] },
     models: { alpha: { capabilities: { reasoning: "level", reasoning_efforts: ["low", "medium", "high"] } } },
     expected: {

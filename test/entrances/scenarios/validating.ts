@@ -143,7 +143,7 @@ export const VALIDATING: readonly Scenario[] = [
   },
   {
     name: "refuses a strict request with an effort that would be clamped",
-    ask: { strict: true, reasoning: { amount: { case: "effort", value: ReasoningEffort.MAX } } },
+    ask: { strict: true, reasoning: { effort: ReasoningEffort.MAX } },
     models: { alpha: { capabilities: { reasoning: "level", reasoning_efforts: ["low", "medium", "high"] } } },
     expected: {
       failure: "invalid_request",

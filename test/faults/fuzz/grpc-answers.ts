@@ -1,3 +1,5 @@
+import { ErrorReason } from "../../../gen/parley/v1/error_pb.js";
+import { causeOf } from "../../../src/core/error-reason.ts";
 import { fromBinary } from "@bufbuild/protobuf";
 import { anyUnpack } from "@bufbuild/protobuf/wkt";
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http2";
@@ -52,9 +54,8 @@ export function flawOfCall(answer: GrpcAnswer, asked: OutgoingHttpHeaders): Grpc
   const { details: packed } = fromBinary(StatusSchema, Buffer.from(String(details), "base64"));
   const reason =
     packed.map((each) => anyUnpack(each, ErrorInfoSchema)).find((info) => info !== undefined)?.reason ?? "";
-  const row: FailureRow | undefined = Object.entries(FAILURE_TABLE).find(
-    ([name]) => name.toUpperCase() === reason,
-  )?.[1];
+  const cause = causeOf(ErrorReason[reason as keyof typeof ErrorReason]);
+  const row: FailureRow | undefined = cause && FAILURE_TABLE[cause.code];
   const isRow = row?.grpc === code && reason !== "INTERNAL" && reason !== "CANCELLED";
   return ended(`${code} ${reason}`, isRow ? undefined : `outside the failure table: ${code} ${reason}: ${message}`);
 }

@@ -1,3 +1,5 @@
+import { ErrorReason } from "../../../gen/parley/v1/error_pb.js";
+import { causeOf } from "../../../src/core/error-reason.ts";
 import { fromBinary } from "@bufbuild/protobuf";
 import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import type { FailureCode } from "../../../src/core/failure.ts";
@@ -118,8 +120,8 @@ function flawOfConnectError({ code, details = [] }: ConnectError, body: string):
   const info = details.find(({ type }) => type === ErrorInfoSchema.typeName);
   if (info === undefined) return `a refusal without details: ${body}`;
   const { reason } = fromBinary(ErrorInfoSchema, Buffer.from(info.value, "base64"));
-  const name = reason.toLowerCase();
-  return name in FAILURE_TABLE && !NEVER.has(name) ? undefined : `outside the failure table: ${reason}`;
+  const name = causeOf(ErrorReason[reason as keyof typeof ErrorReason])?.code;
+  return name !== undefined && !NEVER.has(name) ? undefined : `outside the failure table: ${reason}`;
 }
 
 function isJson(text: string): boolean {

@@ -1,9 +1,8 @@
-import { toBinary } from "@bufbuild/protobuf";
+import { create, fromJson, toBinary } from "@bufbuild/protobuf";
 import { Client, Metadata, type ServiceError, status as Status } from "@grpc/grpc-js";
 import { CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { EmbeddingRequestSchema } from "../../../gen/parley/v1/embedding_pb.js";
 import { GetModelRequestSchema } from "../../../gen/parley/v1/model_pb.js";
-import { create } from "@bufbuild/protobuf";
 import { toOpenAiJson, toRequest } from "../../entrances/scenarios/ask.ts";
 import { type Credentials, MODEL, type RoutesWorld } from "./world.ts";
 
@@ -23,7 +22,7 @@ const HTTP_OUTCOMES: Readonly<Record<number, Outcome>> = {
 };
 
 const REQUEST = toRequest({ model: MODEL });
-const EMBEDDING_REQUEST = { model: "gamma-embedding-3-small", inputs: ["Hello?"] };
+const EMBEDDING_REQUEST = { model: "gamma-embedding-3-small", inputs: [{ text: "Hello?" }] };
 
 const EMBED_CONTENT = { content: { parts: [{ text: "Hello?" }] } };
 
@@ -99,7 +98,7 @@ const GRPC_OUTCOMES: Readonly<Record<number, Outcome>> = {
 function messageOf(path: string): Buffer {
   if (path.includes("CompletionService")) return Buffer.from(toBinary(CompletionRequestSchema, REQUEST));
   if (path.includes("EmbeddingService"))
-    return Buffer.from(toBinary(EmbeddingRequestSchema, create(EmbeddingRequestSchema, EMBEDDING_REQUEST)));
+    return Buffer.from(toBinary(EmbeddingRequestSchema, fromJson(EmbeddingRequestSchema, EMBEDDING_REQUEST)));
   if (path.endsWith("ModelService/Get"))
     return Buffer.from(toBinary(GetModelRequestSchema, create(GetModelRequestSchema, { id: MODEL })));
   return Buffer.alloc(0);

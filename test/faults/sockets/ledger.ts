@@ -1,3 +1,5 @@
+import { ErrorReason } from "../../../gen/parley/v1/error_pb.js";
+import { causeOf } from "../../../src/core/error-reason.ts";
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import type { FailureCode } from "../../../src/core/failure.ts";
@@ -115,7 +117,8 @@ function auditOutcome(seen: Case, { outcome, served }: Entry): string[] {
 /** Whether this error matches the failure table for the ledger's outcome. */
 function isRowOf(code: FailureCode, { http, type, code: word, grpc, reason }: ToldFailure): boolean {
   const row = FAILURE_TABLE[code];
-  if (grpc !== undefined) return row.grpc === grpc && reason === code.toUpperCase();
+  if (grpc !== undefined)
+    return row.grpc === grpc && causeOf(ErrorReason[reason as keyof typeof ErrorReason])?.code === code;
   const isOverload = word === "upstream_overloaded" && code === "upstream_unavailable";
   return (http === undefined || http === row.http) && type === row.type && (isOverload || word === row.code);
 }

@@ -25,10 +25,15 @@ describe("embeddings in the Gemini format", () => {
       input(one("a", { task_type: "RETRIEVAL_QUERY", output_dimensionality: 3 })),
       "models/m",
     );
-    expect(single.request).toMatchObject({ model: "m", inputs: ["a"], task: EmbeddingTask.QUERY, dimensions: 3 });
+    expect(single.request).toMatchObject({
+      model: "m",
+      inputs: [{ kind: { case: "text", value: "a" } }],
+      task: EmbeddingTask.QUERY,
+      dimensions: 3,
+    });
     expect(await written(single)).toMatchObject({ embedding: { values: [0.5, -0.25, 0.125] } });
     const batch = readBatchEmbedContents(input({ requests: [one("a"), one("b", { title: "t" })] }), "m");
-    expect(batch.request.inputs).toEqual(["a", "b"]);
+    expect(batch.request.inputs.map(({ kind }) => kind.value)).toEqual(["a", "b"]);
     expect(batch.unrecognized).toEqual(["requests[1].title"]);
     expect(await written(batch)).toMatchObject({
       embeddings: [{ values: [0.5, -0.25, 0.125] }, { values: [1, 0, -1] }],

@@ -212,9 +212,9 @@ describe("the configuration of a request", () => {
 
   it("has budgets of thinking as tokens, and 0 as none", () => {
     const of = (thinkingBudget: number) =>
-      read({ generationConfig: { thinkingConfig: { thinkingBudget } } }).request.reasoning?.amount;
-    expect(of(0)).toEqual({ case: "effort", value: ReasoningEffort.NONE });
-    expect(of(4000)).toEqual({ case: "maxTokens", value: 4000 });
+      read({ generationConfig: { thinkingConfig: { thinkingBudget } } }).request.reasoning;
+    expect(of(0)).toMatchObject({ effort: ReasoningEffort.NONE });
+    expect(of(4000)).toMatchObject({ effort: ReasoningEffort.UNSPECIFIED, maxTokens: 4000 });
   });
 
   it("has schemas of the vendor's form as JSON schemas, and types in upper case in both", () => {

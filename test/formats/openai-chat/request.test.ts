@@ -23,7 +23,7 @@ function failureOf(json: unknown): Failure {
 
 const tool = (more: object): object => ({ tools: [{ type: "function", function: { name: "f", ...more } }] });
 const custom = (more: object): object => ({ tools: [{ type: "custom", custom: { name: "g", ...more } }] });
-const effort = (value: ReasoningEffort): object => ({ amount: { case: "effort", value } });
+const effort = (value: ReasoningEffort): object => ({ effort: value });
 const schema = (more: object): object => ({
   response_format: { type: "json_schema", json_schema: { name: "s", ...more } },
 });

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { ErrorReason } from "../../../gen/parley/v1/error_pb.js";
 import {
   type CompletionChunk,
   CompletionChunkSchema,
@@ -238,7 +239,9 @@ describe("the framing of events", () => {
         case: "report",
         value: {
           omitted: [omission(text, OmissionReason.UNKNOWN)],
-          attempts: [{ model: text, outcome: AttemptOutcome.FAILED, failureReason: text, message: text }],
+          attempts: [
+            { model: text, outcome: AttemptOutcome.FAILED, failureReason: ErrorReason.INTERNAL, message: text },
+          ],
         },
       },
     });

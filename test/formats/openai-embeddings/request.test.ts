@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { readEmbeddingRequest } from "../../../src/formats/openai-embeddings/request.ts";
+import { toInputs } from "../../support/embedding-inputs.ts";
 
 const read = (json: object) => readEmbeddingRequest({ json });
 
@@ -27,14 +28,20 @@ describe("an embedding request", () => {
       parley: { strict: true },
     };
     const { request, unrecognized } = read(json);
-    expect(request).toMatchObject({ model: "m", inputs: ["a", "b"], dimensions: 3, endUserId: "u", strict: true });
+    expect(request).toMatchObject({
+      model: "m",
+      inputs: toInputs(["a", "b"]),
+      dimensions: 3,
+      endUserId: "u",
+      strict: true,
+    });
     expect(unrecognized).toEqual([]);
   });
 
   it("may be one text, and have nulls", () => {
     const json = { model: "m", input: "a", dimensions: null, user: null, encoding_format: null };
     const { request } = read(json);
-    expect(request.inputs).toEqual(["a"]);
+    expect(request.inputs).toEqual(toInputs(["a"]));
     expect(request).not.toHaveProperty("dimensions");
     expect(request).not.toHaveProperty("endUserId");
   });

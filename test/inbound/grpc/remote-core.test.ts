@@ -24,6 +24,7 @@ import type { EdgeServices, Refusal } from "../../../src/inbound/services.ts";
 import { anyConnections, roomyAdmission } from "../../support/admission.ts";
 import { batchesOf } from "../../support/batches.ts";
 import { callOf, FACTS, somebody } from "../../support/core-ports.ts";
+import { toInputs } from "../../support/embedding-inputs.ts";
 
 const undo: (() => Promise<void> | void)[] = [];
 
@@ -162,7 +163,7 @@ describe("a call of a remote core", () => {
     const answer = create(EmbeddingsSchema, { id: "embd-1", model: "e", embeddings: [{ values: [0.5, -2] }] });
     const core = await openCore({ embed: async () => answer });
     const { remote, call, told } = openRemote([core.server]);
-    const request = create(EmbeddingRequestSchema, { model: "e", inputs: ["a"], strict: true });
+    const request = create(EmbeddingRequestSchema, { model: "e", inputs: toInputs(["a"]), strict: true });
     const expiresMs = systemClock.monotonic() + 30_000;
     expect(await remote.embedder.create(request, call({ expiresMs, unrecognized: ["9"] }))).toMatchObject({
       id: "embd-1",

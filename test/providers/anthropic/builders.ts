@@ -128,12 +128,12 @@ export function request(init: MessageInitShape<typeof CompletionRequestSchema>):
 
 /** Asks for an effort of reasoning. */
 export const effort = (value: ReasoningEffort): MessageInitShape<typeof ReasoningOptionsSchema> => ({
-  amount: { case: "effort", value },
+  effort: value,
 });
 
 /** Asks for a number of tokens for reasoning. */
 export const budget = (value: number): MessageInitShape<typeof ReasoningOptionsSchema> => ({
-  amount: { case: "maxTokens", value },
+  maxTokens: value,
 });
 
 /** A picture of one pixel. */

@@ -66,6 +66,21 @@ describe("reasoning", () => {
     ]);
   });
 
+  it("of an effort and a number of tokens sends the one that the model takes, and lists both only where neither is sent", () => {
+    const asked = request({
+      maxOutputTokens: 10_000,
+      reasoning: { effort: ReasoningEffort.HIGH, maxTokens: 2000 },
+    });
+    const small = request({ ...asked, maxOutputTokens: 500 });
+    expect(bodyOf(asked, budgetModel())).toMatchObject({ thinking: { type: "enabled", budget_tokens: 2000 } });
+    expect(bodyOf(asked, adaptiveModel())).toMatchObject({ output_config: { effort: "high" } });
+    for (const model of [budgetModel(), adaptiveModel()]) {
+      expect(omittedOf(translate(asked, model))).toEqual([]);
+      expect(clampsOf(translate(asked, model))).toEqual([]);
+    }
+    expect(omittedOf(translate(small, budgetModel()))).toEqual(["reasoning.effort", "reasoning.max_tokens"]);
+  });
+
   it.each([
     [ReasoningEffort.MINIMAL, "low", "low"],
     [ReasoningEffort.MEDIUM, "medium", "medium"],

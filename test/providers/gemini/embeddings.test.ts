@@ -6,6 +6,7 @@ import type { Capabilities } from "../../../src/core/provider.ts";
 import { toEmbeddingAnswer, toEmbeddingRequest } from "../../../src/providers/gemini/embeddings.ts";
 import { failureOf } from "../../support/failure-of.ts";
 import { modelThat } from "../openai/model.ts";
+import { toInputs } from "../../support/embedding-inputs.ts";
 
 const read = (file: string): unknown =>
   JSON.parse(readFileSync(new URL(`../fixtures/gemini-embeddings/${file}`, import.meta.url), "utf8"));
@@ -15,7 +16,8 @@ const translate = (
   asked: MessageInitShape<typeof EmbeddingRequestSchema>,
   can: Partial<Capabilities> = {},
   name = "gemini-embedding-001",
-) => toEmbeddingRequest(create(EmbeddingRequestSchema, { inputs: TEXTS, ...asked }), modelThat(can, { name }));
+) =>
+  toEmbeddingRequest(create(EmbeddingRequestSchema, { inputs: toInputs(TEXTS), ...asked }), modelThat(can, { name }));
 
 const omitted = ({ omitted: fields }: { omitted: readonly { field: string }[] }): string[] =>
   fields.map(({ field }) => field);
@@ -49,8 +51,8 @@ describe("a request for embeddings", () => {
   });
 
   it("is refused with more inputs than the provider takes", () => {
-    expect(() => translate({ inputs: Array<string>(100).fill("a") })).not.toThrow();
-    expect(failureOf(() => translate({ inputs: Array<string>(101).fill("a") }))).toMatchObject({
+    expect(() => translate({ inputs: toInputs(Array<string>(100).fill("a")) })).not.toThrow();
+    expect(failureOf(() => translate({ inputs: toInputs(Array<string>(101).fill("a")) }))).toMatchObject({
       code: "invalid_request",
       param: "inputs",
     });

@@ -214,6 +214,18 @@ describe("reasoning", () => {
     expect(omittedOf(translate({ reasoning }, flash()))).toEqual(["reasoning.max_tokens"]);
   });
 
+  it("of an effort and a number of tokens sends the one that the model takes, and lists neither", () => {
+    const reasoning = { effort: "REASONING_EFFORT_HIGH", maxTokens: 3000 };
+    const budgets = older({ reasoningBudget: [0, 24_576] });
+    expect(config({ reasoning }, budgets)).toEqual({ thinkingConfig: { thinkingBudget: 3000, includeThoughts: true } });
+    expect(config({ reasoning }, flash())).toEqual({
+      thinkingConfig: { thinkingLevel: "HIGH", includeThoughts: true },
+    });
+    expect([budgets, flash()].flatMap((model) => omittedOf(translate({ reasoning }, model)))).toEqual([]);
+    const none = older({ reasoning: "none" });
+    expect(omittedOf(translate({ reasoning }, none))).toEqual(["reasoning.effort", "reasoning.max_tokens"]);
+  });
+
   it("trap 61: a small limit on a model that thinks by itself leaves room for the answer", () => {
     expect(config({ maxOutputTokens: 100 })).toEqual({
       maxOutputTokens: 100,

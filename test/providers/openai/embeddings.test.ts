@@ -6,6 +6,7 @@ import { Failure } from "../../../src/core/failure.ts";
 import { toEmbeddingAnswer, toEmbeddingRequest } from "../../../src/providers/openai/embeddings.ts";
 import { failureOf } from "../../support/failure-of.ts";
 import { modelThat } from "./model.ts";
+import { toInputs } from "../../support/embedding-inputs.ts";
 
 const read = (file: string): unknown =>
   JSON.parse(readFileSync(new URL(`../fixtures/openai-embeddings/${file}`, import.meta.url), "utf8"));
@@ -13,7 +14,7 @@ const TEXTS = ["the cat", "ein Hund"];
 
 const translate = (asked: MessageInitShape<typeof EmbeddingRequestSchema>, can = {}) =>
   toEmbeddingRequest(
-    create(EmbeddingRequestSchema, { inputs: TEXTS, ...asked }),
+    create(EmbeddingRequestSchema, { inputs: toInputs(TEXTS), ...asked }),
     modelThat(can, { name: "text-embedding-3-small" }),
   );
 
@@ -38,7 +39,7 @@ describe("a request for embeddings", () => {
   });
 
   it("is bounded by the bytes of its inputs, whatever their JSON needs, and has no output", () => {
-    const { sent, streamed } = translate({ inputs: ['"'.repeat(100), "ü"] });
+    const { sent, streamed } = translate({ inputs: toInputs(['"'.repeat(100), "ü"]) });
     expect(sent).toMatchObject({ textBytes: 100 + 4 + 2 + 4, maxTokens: 0 });
     expect(streamed).toBe(false);
   });

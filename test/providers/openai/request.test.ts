@@ -64,7 +64,7 @@ function refusalOf(request: RequestInit, model?: UpstreamModel): string {
   return "accepted";
 }
 
-const effort = (value: ReasoningEffort) => ({ amount: { case: "effort" as const, value } });
+const effort = (value: ReasoningEffort) => ({ effort: value });
 
 describe("an OpenAI request", () => {
   it("is the one of fixture 40", () => {
@@ -170,7 +170,15 @@ describe("an OpenAI request", () => {
     });
     expect(body.image_config).toEqual({ image_size: "1K" });
     expect(omitted).toEqual(["image_options.mask", "provider_options_json.gemini.safety_settings"]);
-    expect(translate({ reasoning: { amount: { case: "maxTokens", value: 9 } } }).omitted).toEqual([
+    expect(translate({ reasoning: { maxTokens: 9 } }).omitted).toEqual(["reasoning.max_tokens"]);
+  });
+
+  it("ignores a number of tokens for reasoning beside an effort, and lists both for a model without reasoning", () => {
+    const asked = { reasoning: { effort: ReasoningEffort.LOW, maxTokens: 9 } };
+    const reasons = modelThat({ reasoning: "level", reasoningEfforts: ["low", "high"] });
+    expect(translate(asked, reasons)).toMatchObject({ body: { reasoning_effort: "low" }, omitted: [] });
+    expect(translate(asked, modelThat({ reasoning: "none" })).omitted).toEqual([
+      "reasoning.effort",
       "reasoning.max_tokens",
     ]);
   });

@@ -4,7 +4,7 @@ from parley.accumulator import Accumulator
 from parley.aio import AsyncClient, AsyncStream
 from parley.client import Client, Stream
 from parley.errors import DeadlineExceededError, ParleyError
-from parley.messages import system_text, text_of, tool_result, user_text
+from parley.messages import system_text, text_inputs, text_of, tool_result, user_text
 
 __all__ = [
     "Accumulator",
@@ -15,6 +15,7 @@ __all__ = [
     "ParleyError",
     "Stream",
     "system_text",
+    "text_inputs",
     "text_of",
     "tool_result",
     "user_text",

@@ -1,6 +1,6 @@
 """Short forms of messages that are long to write."""
 
-from parley.v1 import ROLE_SYSTEM, ROLE_TOOL, ROLE_USER, Message, Part, ToolCall, ToolResult
+from parley.v1 import ROLE_SYSTEM, ROLE_TOOL, ROLE_USER, EmbeddingInput, Message, Part, ToolCall, ToolResult
 
 
 def user_text(text: str) -> Message:
@@ -11,6 +11,11 @@ def user_text(text: str) -> Message:
 def system_text(text: str) -> Message:
     """Returns a system message of one text."""
     return Message(role=ROLE_SYSTEM, parts=[Part(text=text)])
+
+
+def text_inputs(*texts: str) -> list[EmbeddingInput]:
+    """Returns texts as the inputs of an embedding request."""
+    return [EmbeddingInput(text=text) for text in texts]
 
 
 def tool_result(call: ToolCall, text: str) -> Message:

@@ -13,7 +13,7 @@ import pytest
 from conftest import ADDRESS, API_KEY, ask
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
-from parley import AsyncClient, Client, ParleyError
+from parley import AsyncClient, Client, ParleyError, text_inputs
 from parley.v1 import (
     KEY_CAPABILITY_CHAT,
     MODALITY_IMAGE,
@@ -45,12 +45,12 @@ class Lengths(EmbeddingServiceServicer):
     def Create(self, request, context):
         return Embeddings(
             id=dict(context.invocation_metadata())["x-request-id"],
-            embeddings=[Embedding(values=[len(text)]) for text in request.inputs],
+            embeddings=[Embedding(values=[len(item.text)]) for item in request.inputs],
         )
 
 
 async def test_embeddings(serve):
-    request = EmbeddingRequest(model="m", inputs=["tide", "sea"])
+    request = EmbeddingRequest(model="m", inputs=text_inputs("tide", "sea"))
     with serve(Lengths(), add=add_EmbeddingServiceServicer_to_server) as address:
         with Client(address, API_KEY, plaintext=True) as client:
             made = client.embeddings.create(request, request_id="embed.1")

@@ -6,6 +6,7 @@ from parley import Client, ParleyError, text_of, tool_result, user_text
 from parley.v1 import (
     ATTEMPT_OUTCOME_FAILED,
     ATTEMPT_OUTCOME_SERVED,
+    ERROR_REASON_UPSTREAM_UNAVAILABLE,
     MODALITY_IMAGE,
     MODALITY_TEXT,
     ROLE_ASSISTANT,
@@ -110,5 +111,5 @@ def test_fallback(client: Client):
     assert completion.model == metadata["parley-served-model"] == "spare"
     assert text_of(completion.choices[0].message) == "From the spare model."
     failed, served = completion.report.attempts
-    assert (failed.outcome, failed.failure_reason) == (ATTEMPT_OUTCOME_FAILED, "UPSTREAM_UNAVAILABLE")
+    assert (failed.outcome, failed.failure_reason) == (ATTEMPT_OUTCOME_FAILED, ERROR_REASON_UPSTREAM_UNAVAILABLE)
     assert served.outcome == ATTEMPT_OUTCOME_SERVED

@@ -2,11 +2,11 @@
 
 import grpc
 import pytest
-from parley import AsyncClient, Client, ParleyError
+from parley import AsyncClient, Client, ParleyError, text_inputs
 from parley.v1 import ATTEMPT_OUTCOME_SERVED, MODALITY_EMBEDDING, EmbeddingRequest, Embeddings, ListModelsRequest
 
 MODEL = "gamma-embedding-3-small"
-REQUEST = EmbeddingRequest(model=MODEL, inputs=["tide", "sea", "tide"])
+REQUEST = EmbeddingRequest(model=MODEL, inputs=text_inputs("tide", "sea", "tide"))
 
 
 def check(made: Embeddings) -> None:
@@ -27,7 +27,7 @@ async def test_makes_them_with_asyncio(async_client: AsyncClient):
 
 
 def test_makes_vectors_of_a_length(client: Client):
-    request = EmbeddingRequest(model=MODEL, inputs=["tide"], dimensions=8)
+    request = EmbeddingRequest(model=MODEL, inputs=text_inputs("tide"), dimensions=8)
     [embedding] = client.embeddings.create(request).embeddings
     assert len(embedding.values) == 8
 
@@ -40,5 +40,5 @@ def test_lists_their_models(client: Client):
 
 def test_refuses_a_model_that_makes_none(client: Client):
     with pytest.raises(ParleyError) as refused:
-        client.embeddings.create(EmbeddingRequest(model="alpha-haiku-4.5", inputs=["tide"]))
+        client.embeddings.create(EmbeddingRequest(model="alpha-haiku-4.5", inputs=text_inputs("tide")))
     assert (refused.value.code, refused.value.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_REQUEST")

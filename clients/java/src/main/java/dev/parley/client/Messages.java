@@ -3,11 +3,14 @@ package dev.parley.client;
 import static java.util.stream.Collectors.joining;
 
 import dev.parley.v1.Completion;
+import dev.parley.v1.EmbeddingInput;
 import dev.parley.v1.Message;
 import dev.parley.v1.Part;
 import dev.parley.v1.Role;
 import dev.parley.v1.ToolCall;
 import dev.parley.v1.ToolResult;
+import java.util.Arrays;
+import java.util.List;
 
 /** Shortens what is long to build or to read: the most frequent messages. */
 public final class Messages {
@@ -43,6 +46,16 @@ public final class Messages {
   public static Message toolResult(ToolCall call, String text) {
     ToolResult result = ToolResult.newBuilder().setToolCallId(call.getId()).addParts(text(text)).build();
     return message(Role.ROLE_TOOL, Part.newBuilder().setToolResult(result).build());
+  }
+
+  /**
+   * Builds the inputs of an embedding request.
+   *
+   * @param texts the texts
+   * @return an input for each text
+   */
+  public static List<EmbeddingInput> textInputs(String... texts) {
+    return Arrays.stream(texts).map(text -> EmbeddingInput.newBuilder().setText(text).build()).toList();
   }
 
   /**

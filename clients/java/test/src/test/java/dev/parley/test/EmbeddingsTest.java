@@ -5,13 +5,13 @@ import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dev.parley.client.Messages;
 import dev.parley.client.ParleyClient;
 import dev.parley.client.ParleyException;
 import dev.parley.v1.AttemptOutcome;
 import dev.parley.v1.EmbeddingRequest;
 import dev.parley.v1.Embeddings;
 import dev.parley.v1.ErrorReason;
-import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Test;
 
@@ -54,6 +54,6 @@ class EmbeddingsTest {
   }
 
   private static EmbeddingRequest.Builder request(String model, String... inputs) {
-    return EmbeddingRequest.newBuilder().setModel(model).addAllInputs(List.of(inputs));
+    return EmbeddingRequest.newBuilder().setModel(model).addAllInputs(Messages.textInputs(inputs));
   }
 }

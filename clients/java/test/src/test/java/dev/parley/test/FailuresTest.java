@@ -122,7 +122,7 @@ class FailuresTest {
     assertEquals("From the spare model.", Messages.textOf(completion));
     assertEquals("spare", completion.getModel());
     List<Attempt> attempts = completion.getReport().getAttemptsList();
-    assertEquals("UPSTREAM_UNAVAILABLE", attempts.get(0).getFailureReason());
+    assertEquals(ErrorReason.ERROR_REASON_UPSTREAM_UNAVAILABLE, attempts.get(0).getFailureReason());
     assertEquals(AttemptOutcome.ATTEMPT_OUTCOME_SERVED, attempts.get(attempts.size() - 1).getOutcome());
   }
 
