@@ -142,13 +142,14 @@ function toToolResult(block: BlockOf<"tool_result">, path: string, unrecognized:
 
 const SECONDS = { s: 1, m: 60, h: 3600 } as const;
 
-/** A cache mark. `path`: the block or tool that has it, for errors. */
+/** A cache mark. `path`: the block or tool that has it, for errors; empty for the request. */
 export function toCacheMark(control: Marked["cache_control"], path: string): CacheMark | undefined {
   if (control == null) return undefined;
   const mark: CacheMark = { $typeName: "parley.v1.CacheMark" };
   if (control.ttl == null) return mark;
   const [, count, unit] = /^(\d{1,6})([smh])$/.exec(control.ttl) ?? [];
-  if (count === undefined) throw invalidField(`${path}.cache_control.ttl`, "must be a time such as 5m or 1h");
+  if (count === undefined)
+    throw invalidField(`${path === "" ? "" : `${path}.`}cache_control.ttl`, "must be a time such as 5m or 1h");
   mark.ttl = toDuration(Number(count) * SECONDS[unit as keyof typeof SECONDS] * 1000);
   return mark;
 }
