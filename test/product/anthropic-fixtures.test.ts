@@ -88,7 +88,7 @@ function normalWhole(value: Json): unknown {
   const { parley: _, request_id: id, ...rest } = value;
   return JSON.parse(
     JSON.stringify(
-      { ...rest, ...(id !== undefined && { request_id: /^req_/.test(String(id)) }) },
+      { ...rest, ...(id !== undefined && { request_id: typeof id === "string" && id.startsWith("req_") }) },
       (key, inner: unknown) => {
         if (key === "id" && typeof inner === "string" && inner.startsWith("msg_")) return "msg_FIXTURE";
         if (key === "message" && typeof inner === "object")
