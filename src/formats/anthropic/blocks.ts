@@ -9,7 +9,7 @@ import {
 import { toDuration } from "../../core/attempt.ts";
 import { toPart } from "../../core/chunks.ts";
 import { invalidField } from "../../core/failure.ts";
-import { readBase64 } from "../data-url.ts";
+import { readBase64, sniff } from "../data-url.ts";
 import { type Block, isKnown, KINDS, type Kinds, type KnownBlock, type OtherBlock } from "./block-schema.ts";
 import type { Unrecognized } from "./places.ts";
 
@@ -94,8 +94,9 @@ function toImage(source: Exclude<BlockOf<"image">["source"], { type: "file" }>, 
   };
   if (source.type === "url") image.source = { case: "url", value: source.url };
   else {
-    image.source = { case: "data", value: bytesOf(source.data, path) };
-    image.mediaType = source.media_type;
+    const data = bytesOf(source.data, path);
+    image.source = { case: "data", value: data };
+    image.mediaType = sniff(data) ?? source.media_type;
   }
   return image;
 }

@@ -84,9 +84,16 @@ class ConversationWriter implements Conversation {
     const last = this.messages.at(-1);
     if (role === Role.ASSISTANT && last?.role === role) return last.parts;
     const message: Message = { $typeName: "parley.v1.Message", role, parts: [] };
-    this.messages.push(message);
-    this.places.begin(index);
+    const at = role === Role.TOOL ? this.#placeOfResults() : this.messages.length;
+    this.messages.splice(at, 0, message);
+    this.places.begin(index, at);
     return message.parts;
+  }
+
+  /** Results follow their calls: instructions between them come after the results. */
+  #placeOfResults(): number {
+    const before = this.messages.findLastIndex(({ role }) => role !== Role.SYSTEM);
+    return this.messages[before]?.role === Role.ASSISTANT ? before + 1 : this.messages.length;
   }
 
   #addText(parts: Part[], text: string, message: number): void {

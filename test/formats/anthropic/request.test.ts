@@ -270,6 +270,11 @@ describe("blocks of a user", () => {
     ]);
   });
 
+  it("are pictures of the type that their bytes have", () => {
+    const source = { type: "base64", media_type: "image/jpeg", data: PIXEL };
+    expect(partsOf({ type: "image", source })).toMatchObject([{ kind: { value: { mediaType: "image/png" } } }]);
+  });
+
   it("may be documents, to be cited or not", () => {
     const content = [
       { type: "document", source: { type: "base64", media_type: "application/pdf", data: PDF }, title: "T" },
@@ -391,6 +396,33 @@ describe("calls and their results", () => {
     ]);
     expect(nameOf("messages[1].parts[1]")).toBe("messages.2.content");
     expect(nameOf("messages[2].parts[0]")).toBe("messages.3.content.0");
+  });
+});
+
+describe("instructions between calls and their results", () => {
+  it("come after the results", () => {
+    const messages = [
+      HELLO,
+      { role: "assistant", content: [CALL] },
+      { role: "system", content: "Now" },
+      {
+        role: "user",
+        content: [
+          { type: "tool_result", tool_use_id: "t1", content: "x" },
+          { type: "text", text: "So?" },
+        ],
+      },
+    ];
+    const { request, nameOf } = read({ messages });
+    expect(request.messages.map(({ role }) => role)).toEqual([
+      Role.USER,
+      Role.ASSISTANT,
+      Role.TOOL,
+      Role.SYSTEM,
+      Role.USER,
+    ]);
+    const names = [2, 3, 4].map((at) => nameOf(`messages[${at}].parts[0]`));
+    expect(names).toEqual(["messages.3.content.0", "messages.2.content", "messages.3.content.1"]);
   });
 });
 
