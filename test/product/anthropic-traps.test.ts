@@ -115,6 +115,8 @@ describe("keys and headers", () => {
   it("of every answer have the request's ID, and those of a completion the caller's limits", async () => {
     const response = await ask({});
     expect(response.headers.get("request-id")).toBe(response.headers.get("x-request-id"));
+    expect(response.headers.get("anthropic-ratelimit-requests-limit")).toBe("100000");
+    expect(response.headers.get("anthropic-ratelimit-tokens-reset")).toMatch(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/);
     const refused = await ask({}, { headers: {} });
     expect(refused.headers.get("request-id")).toMatch(/^req_/);
   });
