@@ -35,6 +35,7 @@ export function readBase64(text: string): Buffer | undefined {
   return digits > 0 && digits % 4 !== 1 && data.length === Math.floor((digits * 3) / 4) ? data : undefined;
 }
 
-function sniff(data: Buffer): string | undefined {
+/** The media type by the first bytes; undefined for one that is not known. */
+export function sniff(data: Buffer): string | undefined {
   return MAGIC.find(([, offset, bytes]) => data.toString("latin1", offset, offset + bytes.length) === bytes)?.[0];
 }

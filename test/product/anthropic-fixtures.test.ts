@@ -1,3 +1,4 @@
+import Anthropic from "@anthropic-ai/sdk";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
 import {
@@ -88,7 +89,7 @@ function normalWhole(value: Json): unknown {
   const { parley: _, request_id: id, ...rest } = value;
   return JSON.parse(
     JSON.stringify(
-      { ...rest, ...(id !== undefined && { request_id: /^req_/.test(String(id)) }) },
+      { ...rest, ...(id !== undefined && { request_id: typeof id === "string" && id.startsWith("req_") }) },
       (key, inner: unknown) => {
         if (key === "id" && typeof inner === "string" && inner.startsWith("msg_")) return "msg_FIXTURE";
         if (key === "message" && typeof inner === "object")
@@ -125,6 +126,22 @@ describe.each(SCENARIOS.filter(({ name }) => name !== COUNT && name !== MODELS).
         "whole" in expected ? normalWhole(expected.whole) : normalStream(expected.stream),
       );
     });
+  },
+);
+
+const STREAMS = readFormatScenarios("m").filter(({ final }) => final !== undefined);
+
+it.each(STREAMS.map((one) => [one.name, one] as const))(
+  "%s is put together by the official client as it should",
+  async (_, scenario) => {
+    answer = (exchange) => serveScenario(exchange, scenario, Infinity);
+    const client = new Anthropic({
+      baseURL: `http://127.0.0.1:${gateway.httpPort}`,
+      apiKey: gateway.key,
+      maxRetries: 0,
+    });
+    const message = await client.messages.stream(scenario.callerRequest as never).finalMessage();
+    expect(normalWhole(message as unknown as Json)).toMatchObject(normalWhole(scenario.final!) as object);
   },
 );
 

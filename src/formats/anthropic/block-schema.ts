@@ -56,13 +56,11 @@ export const otherBlock = field(
   "A block that other dialects have no word for, such as a search result or the call of a server tool: passed on to providers of this dialect as it is, and left out for others.",
 );
 
+const CONTENT_BLOCKS = [textBlock, imageBlock] as const;
 const contentSource = z.looseObject({
   type: z.literal("content"),
   content: field(
-    z.union([
-      z.string(),
-      z.array(z.union([z.discriminatedUnion("type", [textBlock, imageBlock]), otherBlock])).max(MAX_PARTS),
-    ]),
+    z.union([z.string(), z.array(z.union([z.discriminatedUnion("type", CONTENT_BLOCKS), otherBlock])).max(MAX_PARTS)]),
     "A text, or blocks.",
   ),
 });
@@ -94,8 +92,8 @@ export const toolUseBlock = field(
   "A call of a tool by the model.",
 );
 
-/** What a tool’s result may hold. */
-const resultBlock = z.union([z.discriminatedUnion("type", [textBlock, imageBlock, documentBlock]), otherBlock]);
+const RESULT_BLOCKS = [textBlock, imageBlock, documentBlock] as const;
+const resultBlock = z.union([z.discriminatedUnion("type", RESULT_BLOCKS), otherBlock]);
 
 export const toolResultBlock = field(
   z.looseObject({
@@ -137,8 +135,19 @@ export type KnownBlock = z.output<(typeof KNOWN_BLOCKS)[number]>;
 export type OtherBlock = z.output<typeof otherBlock>;
 export type Block = KnownBlock | OtherBlock;
 
-const KNOWN_TYPES: ReadonlySet<string> = new Set(KNOWN_BLOCKS.map(({ shape }) => shape.type.value));
+/** Types of blocks whose shape was checked, by where the blocks are. Others are passed on as they are. */
+export const KINDS = {
+  message: kindsOf(KNOWN_BLOCKS),
+  result: kindsOf(RESULT_BLOCKS),
+  document: kindsOf(CONTENT_BLOCKS),
+} as const;
 
-export function isKnown(given: Block): given is KnownBlock {
-  return KNOWN_TYPES.has(given.type);
+export type Kinds = (typeof KINDS)[keyof typeof KINDS];
+
+function kindsOf(blocks: readonly (typeof KNOWN_BLOCKS)[number][]): ReadonlySet<string> {
+  return new Set(blocks.map(({ shape }) => shape.type.value));
+}
+
+export function isKnown(given: Block, kinds: Kinds): given is KnownBlock {
+  return kinds.has(given.type);
 }

@@ -9,8 +9,8 @@ import {
 import { toDuration } from "../../core/attempt.ts";
 import { toPart } from "../../core/chunks.ts";
 import { invalidField } from "../../core/failure.ts";
-import { readBase64 } from "../data-url.ts";
-import { type Block, isKnown, type KnownBlock, type OtherBlock } from "./block-schema.ts";
+import { readBase64, sniff } from "../data-url.ts";
+import { type Block, isKnown, KINDS, type Kinds, type KnownBlock, type OtherBlock } from "./block-schema.ts";
 import type { Unrecognized } from "./places.ts";
 
 /** The name of this dialect in native blocks. */
@@ -23,28 +23,35 @@ type Marked = { readonly cache_control?: { readonly ttl?: string | null | undefi
  * Parts are plain objects of the shape that `create` returns: a request may have thousands. The compiler reports a missing field.
  */
 
+/** Where a block is. */
+interface BlockPlace {
+  /** Its path in the request, for errors. */
+  readonly path: string;
+  readonly kinds: Kinds;
+}
+
 /**
  * Converts a block of a message, or of the result of a call. A document that is given in blocks becomes several parts, unless it must
- * be cited. `path`: the block's place in the request, for errors.
+ * be cited.
  */
-export function toParts(block: Block, path: string, unrecognized: Unrecognized): Part[] {
-  const blocks = contentOf(block);
-  if (blocks !== undefined) return blocks.flatMap((each) => toParts(each, `${path}.source.content`, unrecognized));
-  const part = toPart(toKind(block, path, unrecognized), block.type === "thinking" ? signatureOf(block) : "");
+export function toParts(block: Block, place: BlockPlace, unrecognized: Unrecognized): Part[] {
+  const { path, kinds } = place;
+  const known = isKnown(block, kinds) ? block : undefined;
+  if (known?.type === "document" && known.source.type === "content" && !isCited(known)) {
+    const { content } = known.source;
+    if (typeof content !== "string")
+      return content.flatMap((each, index) =>
+        toParts(each, { path: `${path}.source.content.${index}`, kinds: KINDS.document }, unrecognized),
+      );
+  }
+  const kind = known === undefined ? toNative(block) : toKind(known, path, unrecognized);
+  const part = toPart(kind, known?.type === "thinking" ? (known.signature ?? "") : "");
   const mark = toCacheMark((block as Marked).cache_control, path);
   if (mark !== undefined) part.cacheMark = mark;
   return [part];
 }
 
-/** The blocks of a document that need not be cited; undefined for any other block. */
-function contentOf(block: Block): readonly Block[] | undefined {
-  if (!isKnown(block) || block.type !== "document" || block.source.type !== "content") return undefined;
-  const { content } = block.source;
-  return typeof content === "string" || isCited(block) ? undefined : content;
-}
-
-function toKind(block: Block, path: string, unrecognized: Unrecognized): Part["kind"] {
-  if (!isKnown(block)) return toNative(block);
+function toKind(block: KnownBlock, path: string, unrecognized: Unrecognized): Part["kind"] {
   switch (block.type) {
     case "text":
       return { case: "text", value: block.text };
@@ -78,10 +85,6 @@ export function toNative(block: Block | OtherBlock): Extract<Part["kind"], { cas
   };
 }
 
-function signatureOf(block: Block): string {
-  return isKnown(block) && block.type === "thinking" ? (block.signature ?? "") : "";
-}
-
 function toImage(source: Exclude<BlockOf<"image">["source"], { type: "file" }>, path: string): Image {
   const image: Image = {
     $typeName: "parley.v1.Image",
@@ -91,8 +94,9 @@ function toImage(source: Exclude<BlockOf<"image">["source"], { type: "file" }>, 
   };
   if (source.type === "url") image.source = { case: "url", value: source.url };
   else {
-    image.source = { case: "data", value: bytesOf(source.data, path) };
-    image.mediaType = source.media_type;
+    const data = bytesOf(source.data, path);
+    image.source = { case: "data", value: data };
+    image.mediaType = sniff(data) ?? source.media_type;
   }
   return image;
 }
@@ -136,19 +140,22 @@ function toToolResult(block: BlockOf<"tool_result">, path: string, unrecognized:
       ? content === ""
         ? []
         : [toPart({ case: "text", value: content })]
-      : (content ?? []).flatMap((each, index) => toParts(each as Block, `${path}.content.${index}`, unrecognized));
+      : (content ?? []).flatMap((each, index) =>
+          toParts(each, { path: `${path}.content.${index}`, kinds: KINDS.result }, unrecognized),
+        );
   return { $typeName: "parley.v1.ToolResult", toolCallId, parts, isError: isError === true };
 }
 
 const SECONDS = { s: 1, m: 60, h: 3600 } as const;
 
-/** A cache mark. `path`: the block or tool that has it, for errors. */
+/** A cache mark. `path`: the block or tool that has it, for errors; empty for the request. */
 export function toCacheMark(control: Marked["cache_control"], path: string): CacheMark | undefined {
   if (control == null) return undefined;
   const mark: CacheMark = { $typeName: "parley.v1.CacheMark" };
   if (control.ttl == null) return mark;
   const [, count, unit] = /^(\d{1,6})([smh])$/.exec(control.ttl) ?? [];
-  if (count === undefined) throw invalidField(`${path}.cache_control.ttl`, "must be a time such as 5m or 1h");
+  if (count === undefined)
+    throw invalidField(`${path === "" ? "" : `${path}.`}cache_control.ttl`, "must be a time such as 5m or 1h");
   mark.ttl = toDuration(Number(count) * SECONDS[unit as keyof typeof SECONDS] * 1000);
   return mark;
 }

@@ -1,7 +1,7 @@
 import { type Message, type Part, Role } from "../../../gen/parley/v1/message_pb.js";
 import { toPart } from "../../core/chunks.ts";
 import { MAX_MESSAGES } from "../../core/validate.ts";
-import { type Block, isKnown } from "./block-schema.ts";
+import { type Block, isKnown, KINDS } from "./block-schema.ts";
 import { toCacheMark, toParts } from "./blocks.ts";
 import { type Place, Places, type Unrecognized } from "./places.ts";
 import { KNOWN_KEYS, type MessageParam, type MessagesRequest } from "./schema.ts";
@@ -70,7 +70,8 @@ class ConversationWriter implements Conversation {
     const states: PartState[] = [];
     content.forEach((block, at) => {
       if (isResult(block)) return;
-      const state = isKnown(block) && block.type === "thinking" ? readState(block.signature ?? "") : undefined;
+      const state =
+        isKnown(block, KINDS.message) && block.type === "thinking" ? readState(block.signature ?? "") : undefined;
       if (state === undefined) this.#addBlock(parts, block, { message: index, block: at });
       else if (state.toolCall !== undefined) states.push(state);
       else this.#signText(parts, state, { message: index, block: at });
@@ -83,9 +84,16 @@ class ConversationWriter implements Conversation {
     const last = this.messages.at(-1);
     if (role === Role.ASSISTANT && last?.role === role) return last.parts;
     const message: Message = { $typeName: "parley.v1.Message", role, parts: [] };
-    this.messages.push(message);
-    this.places.begin(index);
+    const at = role === Role.TOOL ? this.#placeOfResults() : this.messages.length;
+    this.messages.splice(at, 0, message);
+    this.places.begin(index, at);
     return message.parts;
+  }
+
+  /** Results follow their calls: instructions between them come after the results. */
+  #placeOfResults(): number {
+    const before = this.messages.findLastIndex(({ role }) => role !== Role.SYSTEM);
+    return this.messages[before]?.role === Role.ASSISTANT ? before + 1 : this.messages.length;
   }
 
   #addText(parts: Part[], text: string, message: number): void {
@@ -94,7 +102,8 @@ class ConversationWriter implements Conversation {
 
   #addBlock(parts: Part[], block: Block, place: Place): void {
     const base = place.message < 0 ? "system" : `messages.${place.message}.content`;
-    for (const part of toParts(block, `${base}.${place.block}`, this.#unrecognized)) this.#push(parts, part, place);
+    const at = { path: `${base}.${place.block}`, kinds: KINDS.message };
+    for (const part of toParts(block, at, this.#unrecognized)) this.#push(parts, part, place);
   }
 
   /** Puts a state on the text before it; it came alone, in an empty text, without one. */

@@ -41,16 +41,18 @@ const BLOCKS = MAX_PARTS + 1;
 export class Places {
   readonly #messages: number[] = [];
   readonly #parts: number[][] = [];
+  #last: number[] = [];
 
-  /** Begins a message of the contract. `from`: index of the caller's message; -1 for the field `system`. */
-  begin(from: number): void {
-    this.#messages.push(from);
-    this.#parts.push([]);
+  /** Begins the message `at`. `from`: index of the caller's message; -1 for the field `system`. */
+  begin(from: number, at: number): void {
+    this.#last = [];
+    this.#messages.splice(at, 0, from);
+    this.#parts.splice(at, 0, this.#last);
   }
 
-  /** Adds the next part of the last message. */
+  /** Adds the next part of the message that was begun last. */
   add({ message, block }: Place): void {
-    this.#parts.at(-1)?.push((message + 1) * BLOCKS + block + 1);
+    this.#last.push((message + 1) * BLOCKS + block + 1);
   }
 
   /** The caller's path of a message; undefined for one that does not exist. */

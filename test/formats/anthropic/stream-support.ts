@@ -104,7 +104,7 @@ function addDelta(block: Json, delta: Json): void {
     if (block["type"] !== type) throw new Error(`a ${String(delta["type"])} in a block of ${String(block["type"])}`);
     block[field] = `${String(block[field])}${String(delta[field])}`;
   } else if (delta["type"] === "input_json_delta")
-    block["json"] = `${String(block["json"] ?? "")}${String(delta["partial_json"])}`;
+    block["json"] = `${"json" in block ? String(block["json"]) : ""}${String(delta["partial_json"])}`;
   else if (delta["type"] === "signature_delta") block["signature"] = delta["signature"];
   else if (delta["type"] === "citations_delta")
     block["citations"] = [...((block["citations"] as Json[] | undefined) ?? []), delta["citation"]];

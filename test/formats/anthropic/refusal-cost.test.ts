@@ -1,0 +1,177 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Failure } from "../../../src/core/failure.ts";
+import { validate } from "../../../src/core/validate.ts";
+import { readMessagesRequest } from "../../../src/formats/anthropic/request.ts";
+import { parseBody } from "../../../src/inbound/http/exchange.ts";
+import { compareCpuMs } from "../../support/cpu-time.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+import { modelOf, ScriptedProvider } from "../../support/scripted-provider.ts";
+
+const model = modelOf("m", new ScriptedProvider(new FakeClock(), {}));
+
+/** What the gateway does with a body until it is refused; undefined when it is taken. */
+function refusalOf(json: unknown): Failure | undefined {
+  try {
+    const { request } = readMessagesRequest({ json, headers: {} });
+    validate(request, model, () => []);
+    return undefined;
+  } catch (reason) {
+    if (reason instanceof Failure) return reason;
+    throw reason;
+  }
+}
+
+function refuse(body: Buffer): Failure {
+  try {
+    const failure = refusalOf(parseBody(body));
+    if (failure !== undefined) return failure;
+  } catch (reason) {
+    if (reason instanceof Failure) return reason;
+    throw reason;
+  }
+  throw new Error("the request was taken");
+}
+
+const many = (count: number, element: string): string => `[${Array(count).fill(element).join(",")}]`;
+const body = (messages: string, more = ""): string => `{"model":"m","messages":${messages}${more}}`;
+const said = (content: string): string => body(`[{"role":"user","content":${content}}]`);
+const HI = '[{"role":"user","content":"hi"}]';
+const keys = (count: number): string => Array.from({ length: count }, (_, at) => `"key${at}":0`).join(",");
+
+const BODIES: Readonly<Record<string, string>> = {
+  "numbers as content": said(many(99_000, "0")),
+  "few numbers as content of many messages": body(many(1_900, `{"role":"user","content":${many(40, "0")}}`)),
+  "numbers as messages": body(many(99_000, "0")),
+  "messages without anything": body(many(99_000, "{}")),
+  "too many messages": body(many(24_000, '{"role":"user","content":""}')),
+  "too many blocks": said(many(10_000, '{"type":"text","text":""}')),
+  "blocks of no type": said(many(99_000, "{}")),
+  "texts of a wrong type": said(many(24_000, '{"type":"text","text":0}')),
+  "pictures of a wrong type": said(many(3_900, '{"type":"image","source":{"type":"url","url":0}}')),
+  "results of numbers": said(`[{"type":"tool_result","tool_use_id":"t","content":${many(90_000, "0")}}]`),
+  "the last block wrong": said(`[${'{"type":"text","text":"a"},'.repeat(3_999)}0]`),
+  "a system of numbers": body(HI, `,"system":${many(99_000, "0")}`),
+  "numbers as tools": body(HI, `,"tools":${many(99_000, "0")}`),
+  "tools without a name": body(HI, `,"tools":${many(49_000, '{"type":"custom"}')}`),
+  "names that are none": body(HI, `,"tools":${many(1_900, '{"name":"?","input_schema":{}}')}`),
+  "unknown keys beside a wrong one": `{"model":"m","messages":0,${keys(49_000)}}`,
+  "unknown keys": `{"model":"m","messages":[],${keys(49_000)}}`,
+  "empty texts to stop at": body(HI, `,"stop_sequences":${many(99_000, '""')}`),
+  "documents in documents": said(
+    many(900, `{"type":"document","source":{"type":"content","content":${many(20, "0")}}}`),
+  ),
+};
+
+/** Reading a body is not free of charge either: its encoding is checked, and its values are counted. */
+const FACTOR = 3;
+/** Below this, a clock that counts in steps decides. */
+const NOISE_MS = 4;
+
+describe("a malformed request", () => {
+  it.each(Object.entries(BODIES))("costs about as much as parsing it: %s", (_, text) => {
+    const bytes = Buffer.from(text);
+    const failure = refuse(bytes);
+    expect(["invalid_request", "request_too_large"]).toContain(failure.code);
+    expect(failure.violations.length).toBeLessThanOrEqual(20);
+    const bound = (parsingMs: number): number => FACTOR * parsingMs + NOISE_MS;
+    const { workMs, referenceMs } = compareCpuMs(
+      () => refuse(bytes),
+      () => JSON.parse(bytes.toString("utf8")),
+      (least) => least.workMs <= bound(least.referenceMs),
+    );
+    expect(workMs).toBeLessThanOrEqual(bound(referenceMs));
+  });
+});
+
+const TYPES = [
+  "text",
+  "image",
+  "document",
+  "tool_use",
+  "tool_result",
+  "thinking",
+  "redacted_thinking",
+  "server_tool_use",
+  "content",
+  "base64",
+  "url",
+  "file",
+  "custom",
+  "enabled",
+  "json_schema",
+];
+const KEYS = [
+  "type",
+  "text",
+  "source",
+  "content",
+  "data",
+  "media_type",
+  "id",
+  "name",
+  "input",
+  "tool_use_id",
+  "thinking",
+];
+
+/** JSON of the words of the format, rightly put together or not. */
+const { json: anyJson } = fc.letrec<{ json: unknown }>((tie) => ({
+  json: fc.oneof(
+    { maxDepth: 5, depthSize: "small" },
+    fc.constantFrom<unknown>("a", "YQ==", 1, null, true, ...TYPES),
+    fc.array(tie("json"), { maxLength: 3 }),
+    fc.dictionary(fc.constantFrom(...KEYS), tie("json"), { maxKeys: 5 }),
+    fc
+      .record({
+        type: fc.constantFrom(...TYPES),
+        rest: fc.dictionary(fc.constantFrom(...KEYS), tie("json"), { maxKeys: 5 }),
+      })
+      .map(({ type, rest }) => ({ text: "a", data: "YQ==", media_type: "image/png", content: [], ...rest, type })),
+  ),
+}));
+
+describe("any request", () => {
+  it("is read, or refused by a failure that names a field", () => {
+    const fields = fc.dictionary(
+      fc.constantFrom(
+        "system",
+        "tools",
+        "tool_choice",
+        "thinking",
+        "output_config",
+        "metadata",
+        "cache_control",
+        "stop_sequences",
+      ),
+      anyJson,
+      { maxKeys: 2 },
+    );
+    const role = fc.constantFrom("user", "assistant", "system");
+    const messages = fc.array(fc.record({ role, content: fc.array(anyJson, { maxLength: 3 }) }), { maxLength: 3 });
+    fc.assert(
+      fc.property(fields, messages, (more, conversation) => {
+        const failure = refusalOf({ model: "m", messages: conversation, ...more });
+        expect(failure?.code ?? "invalid_request").toBe("invalid_request");
+        expect(failure?.violations.length ?? 1).toBeGreaterThan(0);
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it("keeps blocks inside a result or a document as they are where no other dialect knows them", () => {
+    const inner = { type: "thinking" };
+    const messages = [
+      {
+        role: "user",
+        content: [
+          { type: "document", source: { type: "content", content: [inner, { type: "document", source: 7 }] } },
+          { type: "tool_result", tool_use_id: "t", content: [inner, { type: "tool_use" }] },
+        ],
+      },
+    ];
+    const { request } = readMessagesRequest({ json: { model: "m", messages }, headers: {} });
+    const kinds = request.messages.map(({ parts }) => parts.map(({ kind }) => kind.case));
+    expect(kinds).toEqual([["toolResult"], ["native", "native"]]);
+  });
+});
