@@ -35,7 +35,11 @@ export function forRedoc(document: ApiDocument, origin: string): ApiDocument {
     servers: [{ url: origin }],
     tags: [
       ...document.tags,
-      sections("Objects", "Objects in requests and responses of the OpenAI format.", (name) => !name.includes(".")),
+      sections(
+        "Objects",
+        "Objects in requests and responses of the OpenAI and Gemini formats.",
+        (name) => !name.includes("."),
+      ),
       sections("Messages", "Messages of the `parley.v1` contract, with their JSON field names.", (name) =>
         name.includes("."),
       ),

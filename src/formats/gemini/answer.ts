@@ -1,5 +1,12 @@
 import { type ChoiceFinish, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
-import type { Audio, Image, NativeBlock, TokenLogprob, TopLogprob } from "../../../gen/parley/v1/message_pb.js";
+import type {
+  Audio,
+  Citation,
+  Image,
+  NativeBlock,
+  TokenLogprob,
+  TopLogprob,
+} from "../../../gen/parley/v1/message_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import type { HeldStrings } from "../held-strings.ts";
 import { base64, base64Of } from "../media.ts";
@@ -136,26 +143,46 @@ function oneLine(json: string): string {
   return /[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, " ") : json;
 }
 
+const GROUNDING = "gemini.grounding_metadata";
+
 /** Fields of a candidate by their names in `Choice.provider_details_json`. */
 const DETAILS: Readonly<Record<string, string>> = {
-  "gemini.grounding_metadata": "groundingMetadata",
+  [GROUNDING]: "groundingMetadata",
   "gemini.safety_ratings": "safetyRatings",
   "gemini.citation_metadata": "citationMetadata",
   "gemini.url_context_metadata": "urlContextMetadata",
 };
 
-/** Why a candidate ended, and what the provider says of it, as fields of the candidate. */
-export function finishFields({
-  finishReason: reason,
-  nativeFinishReason: native,
-  providerDetailsJson: given,
-}: Pick<ChoiceFinish, "finishReason" | "nativeFinishReason" | "providerDetailsJson">): string {
+/**
+ * Why a candidate ended, and what the provider says of it, as fields of the candidate. `cited`: the pages that it cites, which the
+ * dialect itself says in its own words.
+ */
+export function finishFields(
+  {
+    finishReason: reason,
+    nativeFinishReason: native,
+    providerDetailsJson: given,
+  }: Pick<ChoiceFinish, "finishReason" | "nativeFinishReason" | "providerDetailsJson">,
+  cited: ReadonlyMap<string, string>,
+): string {
   let fields = `"finishReason":"${finishReason(reason, native)}"`;
+  if (cited.size > 0 && given[GROUNDING] === undefined) {
+    const groundingChunks = [...cited].map(([uri, title]) => ({ web: { uri, title } }));
+    fields += `,"groundingMetadata":${JSON.stringify({ groundingChunks })}`;
+  }
   for (const [name, json] of Object.entries(given)) {
     const key = DETAILS[name];
     if (key !== undefined && isJson(json)) fields += `,"${key}":${oneLine(json)}`;
   }
   return fields;
+}
+
+/** Most pages that are listed. */
+const MAX_CITED = 1000;
+
+/** Adds the page of a citation, by its address, to those of a candidate. */
+export function cite(cited: Map<string, string>, { source, title }: Citation): void {
+  if (source.case === "url" && cited.size < MAX_CITED && !cited.has(source.value)) cited.set(source.value, title);
 }
 
 /** `logprobsResult`. */

@@ -78,7 +78,7 @@ function readCompletion(
   mode: "whole" | "stream",
 ): ReadCompletion {
   const read = readGeminiRequest(json, model);
-  const form = query.get("alt") === "sse" ? "events" : "array";
+  const form = (query.get("alt") ?? query.get("$alt")) === "sse" ? "events" : "array";
   return {
     ...read,
     stream: mode === "stream",

@@ -52,7 +52,11 @@ function toType(type: unknown): unknown {
   return type === "TYPE_UNSPECIFIED" ? undefined : type.toLowerCase();
 }
 
+/** Most properties that are put in order. */
+const MAX_ORDERED = 1000;
+
 function inOrder(properties: JsonObject, ordering: readonly unknown[]): JsonObject {
+  if (ordering.length > MAX_ORDERED) return properties;
   const first = ordering.filter((name) => typeof name === "string" && Object.hasOwn(properties, name)) as string[];
   return { ...Object.fromEntries(first.map((name) => [name, properties[name]])), ...properties };
 }

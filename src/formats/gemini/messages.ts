@@ -53,12 +53,17 @@ interface Given {
 
 const SYSTEM = -1;
 
+/** Most pieces of reasoning that are read from the signatures of a request. */
+const MAX_REASONING = 10_000;
+
 class ContentReader implements Conversation {
   readonly messages: Message[] = [];
   readonly places: MessagePlaces[] = [];
   readonly #names: FunctionNames;
   /** Calls of the whole request. */
   #calls = 0;
+  /** Pieces of reasoning that may still be read. */
+  #reasoning = MAX_REASONING;
   /** Calls of the last turn of the model that have no response yet: IDs, and the same by name, in order. */
   #open = new Set<string>();
   #openByName = new Map<string, Set<string>>();
@@ -101,7 +106,8 @@ class ContentReader implements Conversation {
       if (text !== "") turn.addThought(toPart({ case: "reasoning", value }), toPlace(at, index));
       return;
     }
-    const { signature, reasoning } = readSignature(given.thoughtSignature);
+    const { signature, reasoning } = readSignature(this.#reasoning > 0 ? given.thoughtSignature : undefined);
+    this.#reasoning -= reasoning.length;
     if (reasoning.length > 0) turn.replaceThoughts(reasoning, toPlace(at, index));
     const part =
       given.functionCall == null

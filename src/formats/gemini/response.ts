@@ -27,8 +27,10 @@ function toCandidate(choice: Choice, facts: AnswerFacts, held: HeldStrings): str
   const { parts } = choice.message!;
   const tokens = parts.flatMap(({ logprobs }) => logprobs);
   const probable = tokens.length === 0 ? "" : `,"logprobsResult":${write.logprobs(tokens)}`;
+  const cited = new Map<string, string>();
+  for (const { citations } of parts) for (const citation of citations) write.cite(cited, citation);
   const content = `{"role":"model","parts":[${toParts(parts, facts, held).join(",")}]}`;
-  return `{"content":${content},"index":${choice.index}${probable},${write.finishFields(choice)}}`;
+  return `{"content":${content},"index":${choice.index}${probable},${write.finishFields(choice, cited)}}`;
 }
 
 /** The parts as JSON texts, at least one: clients drop a turn without parts. */

@@ -24,8 +24,8 @@ const SENTINEL = "skip_thought_signature_validator";
 /** What every envelope begins with: `{"parley"` in base64. */
 const MARK = "eyJwYXJsZXki";
 
-/** Most keys and values of an envelope. */
-const MAX_ENVELOPE = { depth: 4, values: 1000 };
+/** Most keys and values of an envelope, which has a few pieces of reasoning. */
+const MAX_ENVELOPE = { depth: 4, values: 128 };
 
 /** `thoughtSignature` of a part, with the reasoning before it; undefined without either. */
 export function writeSignature(signature: string, reasoning: readonly SignedReasoning[]): string | undefined {

@@ -118,6 +118,9 @@ export class GeminiStream implements AnswerStream {
       }
       case "audio":
         return content.value.data.length === 0 ? "" : this.#piece(candidate, write.audioPart(content.value));
+      case "citation":
+        write.cite(candidate.cited, content.value);
+        return "";
       default:
         return this.#deltaOfOpen(candidate, partIndex, content);
     }
@@ -164,9 +167,9 @@ export class GeminiStream implements AnswerStream {
   /** The last object: all candidates with their finishes. */
   #end(report: Report): string {
     const candidates = this.#finishes.map((finish) => {
-      const part = write.textPart("", this.#candidate(finish.choiceIndex).sign(""));
-      const content = `{"role":"model","parts":[${part}]}`;
-      return `{"content":${content},"index":${finish.choiceIndex},${write.finishFields(finish)}}`;
+      const candidate = this.#candidate(finish.choiceIndex);
+      const content = `{"role":"model","parts":[${write.textPart("", candidate.sign(""))}]}`;
+      return `{"content":${content},"index":${candidate.index},${write.finishFields(finish, candidate.cited)}}`;
     });
     const rest = {
       ...(this.#usage !== undefined && { usageMetadata: write.usage(this.#usage) }),
@@ -211,6 +214,8 @@ class Candidate {
   readonly index: number;
   /** By part index. */
   readonly open = new Map<number, OpenPart>();
+  /** Titles of cited pages by address. */
+  readonly cited = new Map<string, string>();
   /** Reasoning for the signature of the next part. */
   #reasoning: readonly SignedReasoning[] = NO_REASONING;
 

@@ -7,7 +7,7 @@ import {
   CompletionSchema,
   FinishReason,
 } from "../../../gen/parley/v1/completion_pb.js";
-import { ImageSchema, type Part, TokenLogprobSchema } from "../../../gen/parley/v1/message_pb.js";
+import { CitationSchema, ImageSchema, type Part, TokenLogprobSchema } from "../../../gen/parley/v1/message_pb.js";
 import { type Usage, UsageSchema } from "../../../gen/parley/v1/usage_pb.js";
 import { AnswerBuilder, ChoiceWriter, type Ending, toPart, usageChunk } from "../../../src/core/chunks.ts";
 import { Failure } from "../../../src/core/failure.ts";
@@ -171,6 +171,17 @@ describe("an answer in the Gemini format", () => {
     const chunks = chunksOf((writer, out) => writer.text({ case: "text", value: "a" }, out), { ...STOP, details });
     expect(wholeOf(chunks).candidates[0]).toMatchObject({ safetyRatings: [{ category: "X" }] });
     expect(objectsOf(streamOf(chunks)).at(-1)?.candidates[0]).toMatchObject({ safetyRatings: [{ category: "X" }] });
+  });
+
+  it("has the pages that another dialect cites as grounding", () => {
+    const chunks = chunksOf((writer, out) => {
+      writer.text({ case: "text", value: "a" }, out);
+      for (const title of ["A", "the same"])
+        writer.cite(create(CitationSchema, { source: { case: "url", value: "https://a.example" }, title }), out);
+    });
+    const groundingMetadata = { groundingChunks: [{ web: { uri: "https://a.example", title: "A" } }] };
+    expect(wholeOf(chunks).candidates[0]).toMatchObject({ groundingMetadata });
+    expect(objectsOf(streamOf(chunks)).at(-1)?.candidates[0]).toMatchObject({ groundingMetadata });
   });
 
   it("has log probabilities beside the text that they belong to", () => {
