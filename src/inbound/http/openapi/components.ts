@@ -3,6 +3,7 @@ import * as messages from "../../../formats/openai-chat/message-schema.ts";
 import { chatRequest } from "../../../formats/openai-chat/schema.ts";
 import * as tools from "../../../formats/openai-chat/tool-schema.ts";
 import * as answer from "./answer-schemas.ts";
+import { READ_RESPONSES, WRITTEN_RESPONSES } from "./responses-schemas.ts";
 
 /** The parts of a JSON schema that are used here. */
 export interface JsonSchema {
@@ -64,7 +65,10 @@ export function refTo(name: string): { readonly $ref: string } {
 
 /** Schemas of the OpenAI format by name. */
 export function openaiSchemas(): Record<string, JsonSchema> {
-  return { ...toJsonSchemas(READ), ...toJsonSchemas(WRITTEN) };
+  return {
+    ...toJsonSchemas({ ...READ, ...READ_RESPONSES }),
+    ...toJsonSchemas({ ...WRITTEN, ...WRITTEN_RESPONSES }),
+  };
 }
 
 function toJsonSchemas(types: Readonly<Record<string, z.ZodType>>): Record<string, JsonSchema> {

@@ -109,7 +109,8 @@ describe("the OpenAPI document", () => {
   });
 
   it("has every route", () => {
-    const ours = ["/v1/chat/completions", "/v1/models", "/v1/models/{id}", "/healthz", "/readyz"];
+    const responses = ["/v1/responses", "/v1/responses/input_tokens"];
+    const ours = ["/v1/chat/completions", ...responses, "/v1/models", "/v1/models/{id}", "/healthz", "/readyz"];
     const connect = CONNECT_SERVICES.flatMap(({ typeName, methods }) =>
       methods.map(({ name }) => `/${typeName}/${name}`),
     );
