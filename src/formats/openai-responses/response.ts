@@ -16,7 +16,7 @@ export function writeResponse(completion: Completion, read: ReadRequest): JsonTe
   const [choice] = choices;
   const parts = choice?.message?.parts ?? [];
   const output = toItems(parts, { completionId: id, read, held });
-  const hasRefusal = parts.some(({ kind }) => kind.case === "refusal");
+  const hasRefusal = output.some((item) => item.type === "message" && item.content.some(isRefusal));
   const ending = endOf(choice?.finishReason, hasRefusal);
   const last = output.at(-1);
   if (last !== undefined) write.setStatus(last, ending.status);
@@ -24,6 +24,8 @@ export function writeResponse(completion: Completion, read: ReadRequest): JsonTe
   const text = new ResponseWriter(facts, read).write(JSON.stringify(output), { ...ending, usage, report });
   return held.putBack(text);
 }
+
+const isRefusal = ({ type }: { readonly type: string }): boolean => type === "refusal";
 
 /** `status` of a finished response, and why it is incomplete. */
 export function endOf(
@@ -143,7 +145,7 @@ function toItems(parts: readonly Part[], { completionId, read, held }: ItemConte
       case "text": {
         const length = citations.length === 0 ? 0 : countCodePoints(kind.value);
         const annotations = citations.map((citation) => write.annotation(citation, length));
-        if (kind.value !== "")
+        if (kind.value !== "" || logprobs.length > 0)
           add({
             type: "output_text",
             text: kind.value,
@@ -154,7 +156,7 @@ function toItems(parts: readonly Part[], { completionId, read, held }: ItemConte
         break;
       }
       case "refusal":
-        add({ type: "refusal", refusal: kind.value });
+        if (kind.value !== "" || logprobs.length > 0) add({ type: "refusal", refusal: kind.value });
         break;
       case "reasoning": {
         const item = items.reasoning();

@@ -50,6 +50,7 @@ const typeOf = (path: string): string => (path.endsWith("/Stream") ? "applicatio
 
 function bodyOf(path: string): string | Buffer {
   if (path === "/v1/chat/completions") return JSON.stringify(toOpenAiJson(REQUEST, "whole"));
+  if (path.startsWith("/v1/responses")) return JSON.stringify({ model: MODEL, input: "Hello?" });
   const completion = JSON.stringify({
     model: MODEL,
     messages: [{ role: "ROLE_USER", parts: [{ text: "Hello?" }] }],
