@@ -144,12 +144,14 @@ function toItems(parts: readonly Part[], { completionId, read, held }: ItemConte
     switch (kind.case) {
       case "text": {
         const length = citations.length === 0 ? 0 : countCodePoints(kind.value);
-        const annotations = citations.map((citation) => write.annotation(citation, length));
-        if (kind.value !== "" || logprobs.length > 0)
+        const annotations = citations
+          .map((citation) => write.annotation(citation, length))
+          .filter((each) => each !== undefined);
+        if (kind.value !== "" || logprobs.length > 0 || annotations.length > 0)
           add({
             type: "output_text",
             text: kind.value,
-            annotations: annotations.filter((each) => each !== undefined),
+            annotations,
             logprobs: logprobs.map(write.logprob),
           });
         if (signature !== "") keep({ text: true, signature });
