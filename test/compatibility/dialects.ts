@@ -27,7 +27,8 @@ interface Translator {
 
 /** As the gateway joins it. */
 function withCustom(translate: Provider["translate"]): Provider["translate"] {
-  return withCustomTools({ translate } as Provider).translate;
+  const provider = withCustomTools({ translate } as Provider);
+  return (request, model, mode) => provider.translate(request, model, mode);
 }
 
 export const TRANSLATORS: Readonly<Record<Dialect, Translator>> = {

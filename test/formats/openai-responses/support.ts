@@ -1,10 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import {
-  type Choice,
-  type Completion,
-  CompletionSchema,
-  type CompletionChunk,
-} from "../../../gen/parley/v1/completion_pb.js";
+import { type Completion, CompletionSchema, type CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { AnswerBuilder } from "../../../src/core/chunks.ts";
 import { readResponsesRequest } from "../../../src/formats/openai-responses/request.ts";
 import { writeResponse } from "../../../src/formats/openai-responses/response.ts";
@@ -52,7 +47,7 @@ export function completionOf(chunks: readonly CompletionChunk[]): Completion {
   return create(CompletionSchema, {
     id: "chatcmpl-FIXTURE",
     model: "a",
-    choices: choices as Choice[],
+    choices,
     ...(usage && { usage }),
   });
 }

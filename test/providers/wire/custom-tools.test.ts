@@ -30,8 +30,8 @@ function provider(chunks: readonly CompletionChunk[]): { provider: Provider; ask
     return builder.build();
   };
   const plain: Provider = {
-    translate(request) {
-      asked.push(request);
+    translate(given) {
+      asked.push(given);
       return { ...translation };
     },
     create: () => Promise.resolve(whole()),
@@ -71,7 +71,10 @@ async function callsOf(chunks: readonly CompletionChunk[]): Promise<unknown[]> {
   const { provider: wrapped } = provider(chunks);
   const call = { translation: wrapped.translate(request(), MODEL, "whole") } as UpstreamCall;
   const builder = new AnswerBuilder();
-  await wrapped.stream(call, (batch) => void batch.forEach((chunk) => builder.add(chunk)));
+  await wrapped.stream(call, (batch) => {
+    for (const chunk of batch) builder.add(chunk);
+    return undefined;
+  });
   return [await wrapped.create(call), builder.build()].map(({ choices }) => choices[0]?.message?.parts[0]?.kind.value);
 }
 
