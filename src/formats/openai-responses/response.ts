@@ -140,7 +140,7 @@ function toItems(parts: readonly Part[], { completionId, read, held }: ItemConte
     if (read.withState) items.reasoning().encrypted_content = writeState(state);
   };
   for (const { kind, signature, citations, logprobs } of parts) {
-    if (kind.case !== "text" && kind.case !== "refusal") open = undefined;
+    if (kind.case === "reasoning" || kind.case === "toolCall" || kind.case === "image") open = undefined;
     switch (kind.case) {
       case "text": {
         const length = citations.length === 0 ? 0 : countCodePoints(kind.value);
