@@ -82,7 +82,15 @@ const confinedWords: readonly (readonly [name: string, pattern: RegExp, places: 
   [
     "anthropic",
     /anthropic/i,
-    ["providers/anthropic", "formats/anthropic", "formats/formats.ts", "simulator", "config", "gateway/catalogue.ts"],
+    [
+      "providers/anthropic",
+      "formats/anthropic",
+      "formats/formats.ts",
+      "inbound/http/openapi/messages.ts",
+      "simulator",
+      "config",
+      "gateway/catalogue.ts",
+    ],
   ],
 ];
 

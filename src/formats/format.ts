@@ -1,4 +1,5 @@
 import type { Completion, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { EmbeddingRequest, Embeddings } from "../../gen/parley/v1/embedding_pb.js";
 import type { Model } from "../../gen/parley/v1/model_pb.js";
 import type { Failure } from "../core/failure.ts";
 import type { LimitFacts } from "../core/limiter.ts";
@@ -49,6 +50,7 @@ export interface FormatRoute {
 export type Operation =
   | { readonly name: "completion"; readonly read: (input: FormatInput) => ReadCompletion }
   | { readonly name: "count"; readonly read: (input: FormatInput) => ReadCount }
+  | { readonly name: "embedding"; readonly read: (input: FormatInput) => ReadEmbedding }
   | { readonly name: "models"; readonly write: (models: readonly Model[], query: URLSearchParams) => object }
   | { readonly name: "model"; readonly id: string; readonly write: (model: Model) => object }
   /** An answer that needs no key and no body, such as the refusal of a WebSocket. */
@@ -70,8 +72,8 @@ export const EVENT_STREAM = "text/event-stream; charset=utf-8";
 export type NameOf = (path: string) => string;
 
 /** A read request. */
-interface Read {
-  readonly request: CompletionRequest;
+interface Read<R> {
+  readonly request: R;
   /** Names of fields that the contract does not have, for `Call.unrecognized`. */
   readonly unrecognized: readonly string[];
   /** The caller's names of the request's fields. */
@@ -79,7 +81,7 @@ interface Read {
 }
 
 /** A read request for a completion, and the writers of its answer. */
-export interface ReadCompletion extends Read {
+export interface ReadCompletion extends Read<CompletionRequest> {
   readonly stream: boolean;
   readonly writeWhole: (completion: Completion) => JsonText;
   /** Called once, when `stream` is true. */
@@ -100,6 +102,11 @@ export interface AnswerStream {
 }
 
 /** A read request to count tokens. */
-export interface ReadCount extends Read {
+export interface ReadCount extends Read<CompletionRequest> {
   readonly write: (inputTokens: number) => object;
+}
+
+/** A read request for embeddings. */
+export interface ReadEmbedding extends Read<EmbeddingRequest> {
+  readonly write: (embeddings: Embeddings) => Promise<JsonText>;
 }

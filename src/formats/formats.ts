@@ -1,6 +1,17 @@
+import { anthropic } from "./anthropic/format.ts";
 import type { Format } from "./format.ts";
+import { gemini } from "./gemini/format.ts";
 import { openaiChat } from "./openai-chat/format.ts";
+import { openaiEmbeddings } from "./openai-embeddings/format.ts";
+import { openaiImages } from "./openai-images/format.ts";
 import { openaiResponses } from "./openai-responses/format.ts";
 
-/** All formats. Of those that share a path, the first that accepts a request has it; the last owns all paths. */
-export const FORMATS: readonly Format[] = [openaiResponses, openaiChat];
+/** All formats. Of those that share a path, the first that accepts a request has it; the last one owns what no other does. */
+export const FORMATS: readonly Format[] = [
+  anthropic,
+  gemini,
+  openaiEmbeddings,
+  openaiImages,
+  openaiResponses,
+  openaiChat,
+];

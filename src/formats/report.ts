@@ -8,7 +8,8 @@ import type { NameOf } from "./format.ts";
 export function writeReport(report: Report, nameOf: NameOf): object {
   return {
     attempts: report.attempts.map((each) => writeAttempt(fromAttemptMessage(each))),
-    omitted: report.omitted.map(({ field }) => nameOf(field)),
+    // Fields of the contract may be one in the format.
+    omitted: [...new Set(report.omitted.map(({ field }) => nameOf(field)))],
     clamped: report.clamped.map(({ field, requested, sent }) => ({
       field: nameOf(field),
       requested: clampedValue(requested),

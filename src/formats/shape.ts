@@ -150,7 +150,7 @@ function toCheck(schema: z.core.$ZodType): Check {
     case "union":
       return "discriminator" in def
         ? byDiscriminator(def.discriminator as string, def.options)
-        : anyOf(def.options.map(toCheck));
+        : (unionWithOthers(def.options) ?? anyOf(def.options.map(toCheck)));
     default:
       throw new TypeError(`a request has no place for the schema of ${def.type}`);
   }
@@ -229,21 +229,38 @@ function objectOf(shape: z.core.$ZodShape): Check {
   };
 }
 
-/** Objects of several kinds, told apart by the value of one key. */
-function byDiscriminator(key: string, options: readonly z.core.$ZodType[]): Check {
+/** The check of a union of known kinds of objects with an object of any other kind; undefined for other unions. */
+function unionWithOthers([known, other]: readonly z.core.$ZodType[]): Check | undefined {
+  const def = known && (known as z.core.$ZodTypes)._zod.def;
+  const isOpen = other !== undefined && (other as z.core.$ZodTypes)._zod.def.type === "object";
+  if (!isOpen || def?.type !== "union" || !("discriminator" in def)) return undefined;
+  return byDiscriminator(def.discriminator as string, def.options, toCheck(other));
+}
+
+/** Objects of several kinds, told apart by the value of one key. `other`: the check of all other kinds. */
+function byDiscriminator(key: string, options: readonly z.core.$ZodType[], other?: Check): Check {
   const checks = new Map<unknown, Check>();
   for (const option of options) {
     const { shape } = (option as z.core.$ZodObject)._zod.def;
-    for (const value of (shape[key] as z.core.$ZodLiteral)._zod.def.values) checks.set(value, toCheck(option));
+    for (const value of valuesOf(shape[key]!)) checks.set(value, toCheck(option));
   }
   const isKind = oneOf([...checks.keys()]);
   return (value, findings) => {
     if (!isObject(value)) return isAnObject(value, findings);
-    const check = Object.hasOwn(value, key) ? checks.get(value[key]) : undefined;
+    const check = checks.get(Object.hasOwn(value, key) ? value[key] : undefined);
     if (check !== undefined) return check(value, findings);
+    if (other !== undefined) return other(value, findings);
     findings?.below(key, value[key], isKind);
     return false;
   };
+}
+
+/** The values that tell a kind of objects apart. */
+function valuesOf(schema: z.core.$ZodType): readonly unknown[] {
+  const { def } = (schema as z.core.$ZodTypes)._zod;
+  if (def.type === "optional") return [undefined, ...valuesOf(def.innerType)];
+  if (def.type === "nullable") return [null, ...valuesOf(def.innerType)];
+  return (def as z.core.$ZodLiteralDef<z.core.util.Literal>).values;
 }
 
 /** Of several shapes, the one that came furthest is the one that was meant; otherwise all of them are named. */
@@ -257,7 +274,8 @@ function anyOf(checks: readonly Check[]): Check {
       readings.push(reading);
     }
     const furthest = readings.reduce((a, b) => (b.depth > a.depth ? b : a));
-    if (readings.some(({ depth }) => depth < furthest.depth)) findings.addAll(furthest);
+    if (value === undefined) findings.add("is required");
+    else if (readings.some(({ depth }) => depth < furthest.depth)) findings.addAll(furthest);
     else {
       const shapes = new Set(
         readings.flatMap(({ list }) => list.map((each) => each.description.replace(/^must be /, ""))),

@@ -137,6 +137,18 @@ describe("the unmodified openai client", () => {
     expect(pictures[0]?.image_url?.url).toMatch(PNG_URL);
   });
 
+  it("gets embeddings, in the base64 that it asks for by itself, and as numbers", async () => {
+    const asked = { model: "gamma-embedding-3-small", input: ["the cat sat", "a dog ran"], dimensions: 8 };
+    const { data, model, usage } = await client().embeddings.create(asked);
+    expect(data.map(({ embedding }) => embedding.length)).toEqual([8, 8]);
+    expect(model).toBe("gamma-embedding-3-small");
+    expect(usage.total_tokens).toBeGreaterThan(0);
+    const plain = await client().embeddings.create({ ...asked, input: "the cat sat", encoding_format: "float" });
+    expect(plain.data[0]?.embedding.map(Math.fround)).toEqual([...(data[0]?.embedding ?? [])].map(Math.fround));
+    const error = await errorOf(client().embeddings.create({ ...asked, input: [] }));
+    expect(error).toMatchObject({ status: 400, param: "input" });
+  });
+
   it("lists the models and retrieves one, an ID with a slash too", async () => {
     const ids = (await client().models.list()).data.map((model) => model.id);
     expect(ids).toEqual(expect.arrayContaining(["alpha-opus-4.5", "beta-3-pro-image-preview", "local/test"]));

@@ -2,8 +2,8 @@ import type { CompletionChunk, CompletionStart } from "../../../gen/parley/v1/co
 import type { Call } from "../../core/call.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { HOPS_HEADER, readHops, refuseCircles } from "../../core/hops.ts";
-import type { FormatInput, NameOf, ReadCompletion, ReadCount } from "../../formats/format.ts";
-import { newCompletionId, type OpenCall } from "../calls.ts";
+import type { FormatInput, NameOf, ReadCompletion, ReadCount, ReadEmbedding } from "../../formats/format.ts";
+import { newCompletionId, newEmbeddingId, type OpenCall } from "../calls.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../headers.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
@@ -50,6 +50,23 @@ export function tokenCount(
   });
 }
 
+/** Embeddings in the format of the exchange. */
+export function embeddings(
+  services: EdgeServices,
+  exchange: Exchange,
+  asked: { readonly principal: KeyPrincipal; readonly read: (input: FormatInput) => ReadEmbedding },
+): Promise<void> {
+  return serve(services, exchange, {
+    ...asked,
+    async run({ request, write }, call, open) {
+      const { model } = request;
+      const made = await services.embedder.create(request, { ...call, completionId: newEmbeddingId() });
+      const facts = routingOfCompletion(made, model, services.clock.monotonic() - call.arrivedMs);
+      await exchange.largeJson(await write(made), facts, { clock: services.clock, open });
+    },
+  });
+}
+
 /** A call with a body in a format. */
 interface Asked<R> {
   readonly principal: KeyPrincipal;
@@ -57,7 +74,7 @@ interface Asked<R> {
   readonly run: (read: R, call: Call, open: OpenCall) => Promise<void>;
 }
 
-async function serve<R extends ReadCompletion | ReadCount>(
+async function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
   services: EdgeServices,
   exchange: Exchange,
   { principal, read: readBody, run }: Asked<R>,
@@ -170,7 +187,7 @@ function requireJson({ request }: Exchange): void {
   requireUncompressed(request);
 }
 
-/** The caller's deadline: `x-request-timeout-ms` in milliseconds, or `x-stainless-timeout` of OpenAI's clients in seconds. */
+/** The caller's deadline: `x-request-timeout-ms` in milliseconds, or in seconds the header of vendors' clients. */
 function deadlineMs({ request: { headers } }: Exchange): number | undefined {
   const own = headers["x-request-timeout-ms"];
   if (own !== undefined) {
@@ -178,7 +195,7 @@ function deadlineMs({ request: { headers } }: Exchange): number | undefined {
     if (!(ms > 0)) throw invalidField("x-request-timeout-ms", "must be a number of milliseconds above 0");
     return ms;
   }
-  const seconds = Number(headers["x-stainless-timeout"]);
+  const seconds = Number(headers["x-stainless-timeout"] ?? headers["x-server-timeout"]);
   return seconds > 0 ? seconds * 1000 : undefined;
 }
 

@@ -109,10 +109,8 @@ export function isForPages(target: string): boolean {
 
 /** Names of APIs that are not offered, by path. */
 const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
-  ["/v1/messages", "the Messages API"],
-  ["/v1/embeddings", "embeddings in the OpenAI format yet"],
   ["/v1/completions", "the older completions API"],
-  ["/v1/images/generations", "the images API"],
+  ["/v1/images/edits", "edits of pictures in the OpenAI format"],
 ]);
 
 /** Longest path that gets advice; a regular expression takes 100 ms for 15,000 slashes. */
@@ -124,8 +122,7 @@ export function adviseOn(path: string): string {
   const plain = path.replace(/\/+$/, "");
   if (plain === "/v1") return " This is the base URL of the API: GET /v1/models lists the models.";
   const name = NOT_OFFERED.get(plain);
-  const instead = plain === "/v1/embeddings" ? `/${EmbeddingService.typeName}/Create` : "/v1/chat/completions";
-  if (name !== undefined) return ` Parley does not offer ${name}; use POST ${instead}.`;
+  if (name !== undefined) return ` Parley does not offer ${name}; use POST /v1/chat/completions.`;
   const rest = plain.replace(/^(\/v1)*/, "");
   if (!FORMATS_AT.has(`/v1${rest}`)) return "";
   const advice =

@@ -9,7 +9,7 @@ import { newCompletionId, requestIdFrom } from "../calls.ts";
 import { authorizationOf } from "../current-key.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { declaredBytes } from "./body.ts";
-import { completion, tokenCount } from "./completion.ts";
+import { completion, embeddings, tokenCount } from "./completion.ts";
 import { connectHandler, writeConnectError } from "./connect.ts";
 import { type Documents, sendDocument } from "./documents.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
@@ -263,6 +263,8 @@ class Front {
   async #operate(exchange: Exchange, principal: KeyPrincipal, operation: Operation): Promise<void> {
     if (operation.name === "completion")
       return completion(this.#services, exchange, { principal, read: operation.read });
+    if (operation.name === "embedding")
+      return embeddings(this.#services, exchange, { principal, read: operation.read });
     if (operation.name === "count") return tokenCount(this.#services, exchange, { principal, read: operation.read });
     const { models } = this.#services;
     const caller = {

@@ -97,14 +97,17 @@ function flawsOfProvider(provider: ProviderConfig): string[] {
 }
 
 function flawsOfModel(model: ModelConfig, providers: readonly ProviderConfig[]): string[] {
-  const { id, provider, contextWindow, maxOutputTokens, defaultMaxTokens, price, created, capabilities } = model;
+  const { id, provider, contextWindow, maxOutputTokens, defaultMaxTokens, price, created, capabilities, modalities } =
+    model;
   const whole = [contextWindow, maxOutputTokens, defaultMaxTokens, created, ...Object.values(price ?? {})];
   const flaws: string[] = [];
   if (!providers.some(({ name }) => name === provider)) flaws.push(`${id} of ${provider}`);
   if (whole.some((number) => !Number.isSafeInteger(number))) flaws.push(`${id} with ${whole.join("/")}`);
-  if (defaultMaxTokens > maxOutputTokens || defaultMaxTokens < 1)
+  // Embeddings have no output tokens.
+  const least = modalities.output.includes("embedding") ? 0 : 1;
+  if (defaultMaxTokens > maxOutputTokens || defaultMaxTokens < least)
     flaws.push(`${id} with a default of ${defaultMaxTokens}`);
-  const [least, most] = capabilities.reasoningBudget;
-  if (least > most) flaws.push(`${id} with a budget of ${least} to ${most}`);
+  const [from, to] = capabilities.reasoningBudget;
+  if (from > to) flaws.push(`${id} with a budget of ${from} to ${to}`);
   return flaws;
 }

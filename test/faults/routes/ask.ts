@@ -25,6 +25,8 @@ const HTTP_OUTCOMES: Readonly<Record<number, Outcome>> = {
 const REQUEST = toRequest({ model: MODEL });
 const EMBEDDING_REQUEST = { model: "gamma-embedding-3-small", inputs: ["Hello?"] };
 
+const EMBED_CONTENT = { content: { parts: [{ text: "Hello?" }] } };
+
 /** Returns the result for an HTTP status. */
 export function httpOutcome(status: number): Outcome {
   return HTTP_OUTCOMES[status] ?? `status ${status}`;
@@ -33,7 +35,8 @@ export function httpOutcome(status: number): Outcome {
 /** Calls a route of the HTTP entrance with a valid request. */
 export async function askHttp({ product }: RoutesWorld, route: string, credentials: Credentials): Promise<Outcome> {
   const [method = "", path = ""] = route.split(" ");
-  const filled = path.replace("{id}", MODEL).replace("{file}", "parley/v1/key.proto");
+  const model = /embed/i.test(path) ? EMBEDDING_REQUEST.model : MODEL;
+  const filled = path.replace(/\{(?:id|model)\}/, model).replace("{file}", "parley/v1/key.proto");
   const query = method === "GET" && path.startsWith("/parley.v1.") ? queryOf(path) : "";
   const response = await fetch(product.url + filled + query, {
     method,
@@ -49,12 +52,19 @@ export async function askHttp({ product }: RoutesWorld, route: string, credentia
 const typeOf = (path: string): string => (path.endsWith("/Stream") ? "application/connect+json" : "application/json");
 
 function bodyOf(path: string): string | Buffer {
+  if (path === "/v1/embeddings") return JSON.stringify({ model: EMBEDDING_REQUEST.model, input: "Hello?" });
+  if (path.endsWith(":embedContent")) return JSON.stringify(EMBED_CONTENT);
+  if (path.endsWith(":batchEmbedContents")) return JSON.stringify({ requests: [EMBED_CONTENT] });
+  if (path.includes("{model}:")) return JSON.stringify({ contents: [{ parts: [{ text: "Hello?" }] }] });
+  if (path.startsWith("/v1/messages"))
+    return JSON.stringify({ model: MODEL, max_tokens: 100, messages: [{ role: "user", content: "Hello?" }] });
   if (path === "/v1/chat/completions") return JSON.stringify(toOpenAiJson(REQUEST, "whole"));
   if (path.startsWith("/v1/responses")) return JSON.stringify({ model: MODEL, input: "Hello?" });
   const completion = JSON.stringify({
     model: MODEL,
     messages: [{ role: "ROLE_USER", parts: [{ text: "Hello?" }] }],
   });
+  if (path === "/v1/images/generations") return JSON.stringify({ model: MODEL, prompt: "A dot" });
   if (path.includes("EmbeddingService")) return JSON.stringify(EMBEDDING_REQUEST);
   if (path.endsWith("/Stream")) return envelope(completion);
   if (path.endsWith("/Create") || path.endsWith("/Count")) return completion;

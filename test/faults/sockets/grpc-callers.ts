@@ -109,8 +109,8 @@ function readWhole(completion: Completion): Reply {
   return { ...toReply(readCompletion(completion)), breaches: finished ? [] : ["an answer without its one finish"] };
 }
 
-/** Checks the grammar: one `start`, parts in sequence, one `finish`, at most one `usage`, one `report`. */
-const GRAMMAR = /^start( partStart( partDelta)* partFinish)*( finish)( usage)?( report)$/;
+/** Checks the grammar: one `start`, parts in sequence, one `choiceFinish`, at most one `usage`, one `report`. */
+const GRAMMAR = /^start( partStart( partDelta)* partFinish)*( choiceFinish)( usage)?( report)$/;
 
 function readStream(chunks: readonly CompletionChunk[]): Reply {
   const order = chunks.map(({ event }) => event.case).join(" ");

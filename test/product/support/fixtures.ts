@@ -28,7 +28,7 @@ export interface ScenarioMeta {
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** All scenarios, in their order. */
+/** All scenarios, in their order; those of other formats are in a folder of their own. */
 export function readScenarios(): Scenario[] {
   return readdirSync(FOLDER)
     .filter((name) => name !== FORMATS)

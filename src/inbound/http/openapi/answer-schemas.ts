@@ -272,3 +272,61 @@ export const model = z
 export const modelList = z
   .object({ object: z.literal("list"), data: z.array(model).describe("In the order of the registry.") })
   .describe("The models that the key may use.");
+
+export const embeddingList = z
+  .object({
+    object: z.literal("list"),
+    data: z
+      .array(
+        z.object({
+          object: z.literal("embedding"),
+          index: count("The place of its text in the request."),
+          embedding: z
+            .union([z.array(z.number()), z.string()])
+            .describe("The vector: numbers, or base64 of 32-bit little-endian floats if the request asks for it."),
+        }),
+      )
+      .describe("One for each text, in the order of the request."),
+    model: text("The ID of the model."),
+    usage: z
+      .object({
+        prompt_tokens: count("Tokens of the texts; 0 when the provider does not count them."),
+        total_tokens: count("The same."),
+      })
+      .describe("What the provider counted."),
+    parley,
+  })
+  .describe("Embeddings.");
+
+const imageUsage = z
+  .object({
+    input_tokens: count("Tokens of the request."),
+    input_tokens_details: z
+      .object({ text_tokens: count("Of text."), image_tokens: count("Of pictures.") })
+      .describe("What the request’s tokens were."),
+    output_tokens: count("Tokens of the answer."),
+    total_tokens: count("Both together."),
+  })
+  .describe("What the provider counted.");
+const outputFormat = text("`png`, `jpeg` or `webp`, as the provider made it.");
+
+export const imageList = z
+  .object({
+    created: count("When it was made, in seconds since 1970."),
+    data: z.array(z.object({ b64_json: text("The picture in base64.") })).describe("The pictures."),
+    output_format: outputFormat,
+    usage: imageUsage.optional(),
+    parley,
+  })
+  .describe("Pictures.");
+
+export const imageCompleted = z
+  .object({
+    type: z.literal("image_generation.completed"),
+    b64_json: text("The picture in base64."),
+    created_at: count("When it was made, in seconds since 1970."),
+    output_format: outputFormat,
+    usage: imageUsage.optional(),
+    parley: parley.optional(),
+  })
+  .describe("One picture of a stream; the last one has the usage and `parley`.");

@@ -1,6 +1,8 @@
 import { z } from "zod";
 import * as messages from "../../../formats/openai-chat/message-schema.ts";
 import { chatRequest } from "../../../formats/openai-chat/schema.ts";
+import { embeddingRequest } from "../../../formats/openai-embeddings/schema.ts";
+import { imageRequest } from "../../../formats/openai-images/schema.ts";
 import * as tools from "../../../formats/openai-chat/tool-schema.ts";
 import * as answer from "./answer-schemas.ts";
 import { READ_RESPONSES, WRITTEN_RESPONSES } from "./responses-schemas.ts";
@@ -17,6 +19,8 @@ export interface JsonSchema {
 /** Schemas of requests by their names in the document. */
 const READ = {
   ChatCompletionRequest: chatRequest,
+  EmbeddingRequest: embeddingRequest,
+  ImageRequest: imageRequest,
   RequestMessage: messages.message,
   ContentPart: messages.part,
   TextPart: messages.textPart,
@@ -56,6 +60,9 @@ const WRITTEN = {
   Delta: answer.delta,
   Model: answer.model,
   ModelList: answer.modelList,
+  EmbeddingList: answer.embeddingList,
+  ImageList: answer.imageList,
+  ImageCompleted: answer.imageCompleted,
 } as const;
 
 /** A reference to a schema of the document. */
@@ -71,7 +78,8 @@ export function openaiSchemas(): Record<string, JsonSchema> {
   };
 }
 
-function toJsonSchemas(types: Readonly<Record<string, z.ZodType>>): Record<string, JsonSchema> {
+/** Converts schemas with names, by which they refer to each other. */
+export function toJsonSchemas(types: Readonly<Record<string, z.ZodType>>): Record<string, JsonSchema> {
   const registry = z.registry<{ id: string }>();
   for (const [id, type] of Object.entries(types)) registry.add(type, { id });
   // As inputs, which allow more fields: responses may get further ones.

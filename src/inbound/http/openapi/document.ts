@@ -1,14 +1,21 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { CONNECT_SERVICES } from "../routes.ts";
 import { openaiSchemas, refTo } from "./components.ts";
-import { ANSWER_HEADERS, errorResponses, errorSchema, headerRefs, REQUEST_HEADERS, ROUTE_FAILURES } from "./errors.ts";
+import {
+  ANSWER_HEADERS,
+  errorResponses,
+  errorSchema,
+  EVERYWHERE,
+  headerParameters,
+  headerRefs,
+  ROUTE_FAILURES,
+  ROUTING,
+} from "./errors.ts";
+import { geminiPaths, geminiSchemas } from "./gemini.ts";
 import { guide } from "./guide.ts";
+import { messagesPaths, messagesSchemas } from "./messages.ts";
 import { described, type ProtoComments, protoSchemas } from "./proto-schemas.ts";
 
-const EVERYWHERE = Object.keys(ANSWER_HEADERS).filter(
-  (name) => name.startsWith("x-ratelimit-") || name === "x-request-id",
-);
-const ROUTING = Object.keys(ANSWER_HEADERS).filter((name) => name.startsWith("parley-"));
 const DEADLINES = ["x-request-timeout-ms", "x-stainless-timeout"];
 
 /** Inputs of the document. */
@@ -39,6 +46,8 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
     security: [{ key: [] }],
     tags: [
       { name: "OpenAI format", description: "What clients of the OpenAI format call." },
+      { name: "Gemini format", description: "What Google’s clients call." },
+      { name: "Messages format", description: "What clients of the Messages API call." },
       {
         name: "Connect",
         description:
@@ -61,6 +70,29 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
           },
         },
       },
+      "/v1/embeddings": {
+        post: {
+          ...ofOpenai("createEmbedding", "Create embeddings"),
+          description:
+            "Makes one vector for each text, in their order. The model is one with the output modality `embedding`; there are no fallback models, because vectors of different models cannot be compared.",
+          parameters: headerParameters(["x-request-id", ...DEADLINES]),
+          requestBody: {
+            required: true,
+            description: "At most 32 MiB of JSON, not compressed.",
+            content: {
+              "application/json": {
+                schema: refTo("EmbeddingRequest"),
+                example: { model: "gamma-embedding-3-small", input: ["Hello!"] },
+              },
+            },
+          },
+          responses: {
+            "200": whole("The vectors.", "EmbeddingList", [...EVERYWHERE, ...ROUTING]),
+            ...errorResponses(ROUTE_FAILURES.embeddings),
+          },
+        },
+      },
+      "/v1/images/generations": { post: imagesOperation() },
       "/v1/models": {
         get: {
           ...ofOpenai("listModels", "List the models that the key may use"),
@@ -78,6 +110,8 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
           responses: { "200": whole("The model.", "Model", EVERYWHERE), ...errorResponses(ROUTE_FAILURES.model) },
         },
       },
+      ...geminiPaths(),
+      ...messagesPaths(),
       "/healthz": { get: healthOperation("getHealth", "Whether the process is alive", { "200": "ok" }) },
       "/readyz": {
         get: healthOperation("getReadiness", "Whether it takes new work", { "200": "ready", "503": "draining" }),
@@ -93,6 +127,8 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
       ),
       schemas: {
         ...openaiSchemas(),
+        ...geminiSchemas(),
+        ...messagesSchemas(),
         Error: errorSchema(),
         ConnectError: connectErrorSchema(),
         ...protoSchemas(
@@ -175,6 +211,36 @@ function responsesOperation(): object {
   };
 }
 
+function imagesOperation(): object {
+  return {
+    ...ofOpenai("createImage", "Create pictures"),
+    description:
+      "Makes pictures from a text, by a model with the output modality `image`. Pictures are base64 in the answer; Parley keeps none. With `stream` each comes as an event `image_generation.completed`. What the provider lacks is omitted and listed in `parley.omitted`.",
+    parameters: headerParameters(["x-request-id", ...DEADLINES]),
+    requestBody: {
+      required: true,
+      description: "At most 32 MiB of JSON, not compressed.",
+      content: {
+        "application/json": {
+          schema: refTo("ImageRequest"),
+          example: { model: "beta-3-pro-image-preview", prompt: "A lighthouse in fog", size: "1536x1024" },
+        },
+      },
+    },
+    responses: {
+      "200": {
+        description: "The pictures, or a stream of events with one each.",
+        headers: headerRefs([...EVERYWHERE, ...ROUTING]),
+        content: {
+          "application/json": { schema: refTo("ImageList") },
+          "text/event-stream": { schema: { anyOf: [refTo("ImageCompleted"), refTo("Error")] } },
+        },
+      },
+      ...errorResponses(ROUTE_FAILURES.chat),
+    },
+  };
+}
+
 function whole(description: string, schema: string, headers: readonly string[]): object {
   return { description, headers: headerRefs(headers), content: { "application/json": { schema: refTo(schema) } } };
 }
@@ -193,13 +259,6 @@ function healthOperation(operationId: string, summary: string, answers: Readonly
       }),
     ),
   };
-}
-
-function headerParameters(names: readonly string[]): object[] {
-  return names.map((name) => {
-    const { description, schema } = REQUEST_HEADERS[name]!;
-    return { name, in: "header", description, schema };
-  });
 }
 
 function methods(): DescMethod[] {

@@ -64,6 +64,12 @@ export const ANSWER_HEADERS: Readonly<Record<string, HeaderText>> = {
   },
 };
 
+/** Headers of all responses, and those of completions. */
+export const EVERYWHERE = Object.keys(ANSWER_HEADERS).filter(
+  (name) => name.startsWith("x-ratelimit-") || name === "x-request-id",
+);
+export const ROUTING = Object.keys(ANSWER_HEADERS).filter((name) => name.startsWith("parley-"));
+
 /** Request headers. */
 export const REQUEST_HEADERS: Readonly<Record<string, HeaderText>> = {
   "x-request-id": {
@@ -80,7 +86,20 @@ export const REQUEST_HEADERS: Readonly<Record<string, HeaderText>> = {
     schema: { type: "number", exclusiveMinimum: 0 },
     when: "completions",
   },
+  "x-server-timeout": {
+    description: "The same in seconds, as Google’s clients send it.",
+    schema: { type: "number", exclusiveMinimum: 0 },
+    when: "completions",
+  },
 };
+
+/** Request headers as parameters. */
+export function headerParameters(names: readonly string[]): object[] {
+  return names.map((name) => {
+    const { description, schema } = REQUEST_HEADERS[name]!;
+    return { name, in: "header", description, schema };
+  });
+}
 
 /** More precise values of `error.code` with their failures; undefined for those of the dashboard only. */
 const DETAILS: Readonly<Record<FailureDetail, FailureCode | undefined>> = {
@@ -97,6 +116,7 @@ const NOT_OF_CHAT: ReadonlySet<FailureCode> = new Set(["cancelled", "not_found",
 /** Failures of a route. */
 export const ROUTE_FAILURES = {
   chat: (Object.keys(FAILURE_TABLE) as FailureCode[]).filter((code) => !NOT_OF_CHAT.has(code)),
+  embeddings: (Object.keys(FAILURE_TABLE) as FailureCode[]).filter((code) => !NOT_OF_CHAT.has(code)),
   models: ["invalid_request", "unauthenticated", "rate_limited", "overloaded", "internal"],
   model: ["invalid_request", "unauthenticated", "model_not_found", "rate_limited", "overloaded", "internal"],
 } as const satisfies Record<string, readonly FailureCode[]>;

@@ -11,7 +11,7 @@ import { errorCodesOf } from "./errors.ts";
  * `grpcPort`: port of gRPC.
  */
 export function guide(grpcPort: number): string {
-  return `OpenAI-compatible chat completions in front of many models, and the same services over gRPC and the Connect protocol. Any client of the OpenAI format works with the base URL \`{server}/v1\` and an API key of Parley.
+  return `OpenAI-compatible chat completions in front of many models, and the same services over gRPC and the Connect protocol. Any client of the OpenAI format works with the base URL \`{server}/v1\` and an API key of Parley; Google’s clients work with \`{server}\`.
 
 # Authentication
 
@@ -81,7 +81,7 @@ ${Object.keys(FAILURE_TABLE)
 
 # Not offered
 
-Parley serves no other endpoints of the OpenAI format: no embeddings, responses, legacy completions, images, audio (speech, transcriptions, translations), moderations, files, uploads, batches, fine-tuning, vector stores, assistants, threads, evals or realtime. A call of one is answered with a 404 (\`not_found\`). Pictures and speech are made through \`POST /v1/chat/completions\`, with \`modalities\`.
+Parley serves no other endpoints of the OpenAI format: no responses, legacy completions, edits and variations of images, audio (speech, transcriptions, translations), moderations, files, uploads, batches, fine-tuning, vector stores, assistants, threads, evals or realtime. A call of one is answered with a 404 (\`not_found\`). Pictures are edited, and speech is made, through \`POST /v1/chat/completions\`, with \`modalities\`.
 
 # Compatibility
 

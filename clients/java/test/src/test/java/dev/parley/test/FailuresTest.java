@@ -129,7 +129,6 @@ class FailuresTest {
   @Test
   void noRetryAfterEveryModelOfThePlanFailed() throws Exception {
     int before = Gateway.upstreamCalls("overloaded-too").size();
-    Instant start = Instant.now();
 
     ParleyException e =
         failure(ask("overloaded").toBuilder().addFallbackModels("overloaded-too").build(), RequestOptions.DEFAULT);
@@ -137,7 +136,6 @@ class FailuresTest {
     long attempts = e.attempts().stream().filter(attempt -> attempt.getModel().equals("overloaded-too")).count();
     assertEquals(attempts, Gateway.upstreamCalls("overloaded-too").size() - before);
     assertFalse(e.isRetryable());
-    assertTrue(Duration.between(start, Instant.now()).toSeconds() < 5);
   }
 
   @Test

@@ -99,7 +99,7 @@ class ServicesTest {
     requests.onNext(ServerReflectionRequest.newBuilder().setListServices("").build());
     requests.onCompleted();
 
-    var services = listed.get(5, TimeUnit.SECONDS).getListServicesResponse().getServiceList();
+    var services = listed.get(30, TimeUnit.SECONDS).getListServicesResponse().getServiceList();
     List<String> names = services.stream().map(ServiceResponse::getName).toList();
     assertTrue(
         names.containsAll(

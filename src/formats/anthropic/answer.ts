@@ -1,0 +1,129 @@
+import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import { type Citation, DocumentUnit, type NativeBlock } from "../../../gen/parley/v1/message_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import { DIALECT } from "./blocks.ts";
+import { writeState } from "./state.ts";
+
+/*
+ * Parts of an answer in this format, the same for whole answers and streams.
+ */
+
+const ID = /^chatcmpl-/;
+
+/** The message's ID: that of the completion, with the vendor's prefix. */
+export function messageId(completionId: string): string {
+  return completionId.replace(ID, "msg_");
+}
+
+/** How a choice ended. */
+export interface Ended {
+  readonly finishReason: FinishReason;
+  readonly nativeFinishReason: string;
+  readonly stopSequence: string;
+}
+
+/** `stop_reason`, `stop_sequence` and `stop_details`. `refusal`: why the model did not answer; empty if it did. */
+export function stop(ended: Ended, refusal: string): object {
+  const reason = refusal === "" ? stopReason(ended) : "refusal";
+  return {
+    stop_reason: reason,
+    stop_sequence: ended.stopSequence === "" ? null : ended.stopSequence,
+    ...(reason === "refusal" && {
+      stop_details: { type: "refusal", category: null, explanation: refusal === "" ? null : refusal },
+    }),
+  };
+}
+
+function stopReason({ finishReason, nativeFinishReason: native, stopSequence }: Ended): string {
+  switch (finishReason) {
+    case FinishReason.LENGTH:
+      return native === "model_context_window_exceeded" ? native : "max_tokens";
+    case FinishReason.TOOL_CALLS:
+      return "tool_use";
+    case FinishReason.CONTENT_FILTER:
+      return "refusal";
+    case FinishReason.PAUSE:
+      return "pause_turn";
+    case FinishReason.STOP:
+    case FinishReason.OTHER:
+    case FinishReason.UNSPECIFIED:
+      return stopSequence !== "" || native === "stop_sequence" ? "stop_sequence" : "end_turn";
+  }
+}
+
+/** `usage`. The input is without the tokens of the provider's cache. */
+export function usage(of: Usage): object {
+  const cached = of.cachedInputTokens ?? 0;
+  const written = of.cacheWriteInputTokens ?? 0;
+  const reasoning = of.reasoningOutputTokens ?? 0;
+  return {
+    input_tokens: Math.max(of.inputTokens - cached - written, 0),
+    cache_creation_input_tokens: written,
+    cache_read_input_tokens: cached,
+    output_tokens: of.outputTokens,
+    ...(reasoning > 0 && { output_tokens_details: { thinking_tokens: reasoning } }),
+  };
+}
+
+/** `usage` where the provider has not counted, or not yet. */
+export function estimatedUsage(inputTokens: number, outputTokens: number): object {
+  return {
+    input_tokens: inputTokens,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: 0,
+    output_tokens: outputTokens,
+  };
+}
+
+/** Types of citations of documents, and the names of their first and last index. */
+const RANGES = {
+  [DocumentUnit.CHARACTERS]: ["char_location", "start_char_index", "end_char_index"],
+  [DocumentUnit.PAGES]: ["page_location", "start_page_number", "end_page_number"],
+  [DocumentUnit.BLOCKS]: ["content_block_location", "start_block_index", "end_block_index"],
+} as const;
+
+/** A citation; undefined for one of another source. */
+export function citation({ source, title, citedText }: Citation): object | undefined {
+  const cited = { cited_text: citedText };
+  if (source.case === "url") {
+    const more = { url: source.value, title: title === "" ? null : title, encrypted_index: "" };
+    return { type: "web_search_result_location", ...cited, ...more };
+  }
+  if (source.case !== "document") return undefined;
+  const { documentIndex, unit, start, end } = source.value;
+  if (unit === DocumentUnit.UNSPECIFIED) return undefined;
+  const [type, first, last] = RANGES[unit];
+  const document = { document_index: documentIndex, document_title: title === "" ? null : title, file_id: null };
+  return { type, ...cited, ...document, [first]: start, [last]: end };
+}
+
+/** A block without text that holds the state of a text or a call. */
+export function stateBlock(signature: string, toolCall?: string) {
+  return { type: "thinking", thinking: "", signature: writeState({ toolCall, signature }) };
+}
+
+/** A native block as the provider wrote it; undefined for one of another dialect. */
+export function nativeBlock({ dialect, json }: NativeBlock): Readonly<Record<string, unknown>> | undefined {
+  if (dialect !== DIALECT) return undefined;
+  const block = parsed(json);
+  return isObject(block) ? block : undefined;
+}
+
+/** A call's input, which must be an object. Other arguments, such as those of a call that was cut, are its only field. */
+export function toInput(argumentsJson: string): object {
+  if (argumentsJson.trim() === "") return {};
+  const input = parsed(argumentsJson);
+  return isObject(input) ? input : { arguments: argumentsJson };
+}
+
+function parsed(json: string): unknown {
+  try {
+    return JSON.parse(json) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

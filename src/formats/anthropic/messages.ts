@@ -1,0 +1,121 @@
+import { type Message, type Part, Role } from "../../../gen/parley/v1/message_pb.js";
+import { toPart } from "../../core/chunks.ts";
+import { MAX_MESSAGES } from "../../core/validate.ts";
+import { type Block, isKnown } from "./block-schema.ts";
+import { toCacheMark, toParts } from "./blocks.ts";
+import { type Place, Places, type Unrecognized } from "./places.ts";
+import { KNOWN_KEYS, type MessageParam, type MessagesRequest } from "./schema.ts";
+import { type PartState, readState } from "./state.ts";
+
+/** A system text that Claude Code puts first: its hash changes with each request, and would break every prompt cache. */
+const BILLING = "x-anthropic-billing-header:";
+
+const ROLES = { user: Role.USER, assistant: Role.ASSISTANT, system: Role.SYSTEM } as const;
+
+/** The messages of a request, and where they came from. */
+export interface Conversation {
+  readonly messages: Message[];
+  readonly places: Places;
+}
+
+/** Converts the system prompt and the messages. */
+export function toConversation(
+  { system, messages, cache_control: control }: MessagesRequest,
+  unrecognized: Unrecognized,
+): Conversation {
+  const writer = new ConversationWriter(unrecognized);
+  if (system != null) writer.addSystem(system);
+  // One more than the limit of core is enough to be refused.
+  messages.slice(0, MAX_MESSAGES + 1).forEach((message, index) => writer.add(message, index));
+  const mark = toCacheMark(control, "");
+  const last = mark && writer.messages.at(-1)?.parts.findLast(({ kind }) => kind.case !== "reasoning");
+  if (last !== undefined) last.cacheMark ??= mark;
+  return writer;
+}
+
+/** Writes the messages of the contract. */
+class ConversationWriter implements Conversation {
+  readonly messages: Message[] = [];
+  readonly places = new Places();
+  readonly #unrecognized: Unrecognized;
+
+  constructor(unrecognized: Unrecognized) {
+    this.#unrecognized = unrecognized;
+  }
+
+  addSystem(system: NonNullable<MessagesRequest["system"]>): void {
+    const isBilling = (text: string): boolean => text.startsWith(BILLING);
+    if (typeof system === "string") {
+      if (system !== "" && !isBilling(system)) this.#addText(this.#begin(Role.SYSTEM, -1), system, -1);
+      return;
+    }
+    const kept = system.flatMap((block, index) => (isBilling(block.text) ? [] : [{ block, index }]));
+    if (kept.length === 0) return;
+    const parts = this.#begin(Role.SYSTEM, -1);
+    for (const { block, index } of kept) this.#addBlock(parts, block, { message: -1, block: index });
+  }
+
+  /** Adds a message: the results of calls first, in a message of their own. */
+  add(message: MessageParam, index: number): void {
+    const { role, content } = message;
+    this.#unrecognized.addKeys(message, KNOWN_KEYS.message, `messages.${index}.`);
+    if (typeof content === "string") return this.#addText(this.#begin(ROLES[role], index), content, index);
+    const isResult = ({ type }: Block): boolean => role === "user" && type === "tool_result";
+    if (content.some(isResult)) {
+      const results = this.#begin(Role.TOOL, index);
+      content.forEach((block, at) => isResult(block) && this.#addBlock(results, block, { message: index, block: at }));
+      if (content.every(isResult)) return;
+    }
+    const parts = this.#begin(ROLES[role], index);
+    const states: PartState[] = [];
+    content.forEach((block, at) => {
+      if (isResult(block)) return;
+      const state = isKnown(block) && block.type === "thinking" ? readState(block.signature ?? "") : undefined;
+      if (state === undefined) this.#addBlock(parts, block, { message: index, block: at });
+      else if (state.toolCall !== undefined) states.push(state);
+      else this.#signText(parts, state, { message: index, block: at });
+    });
+    signCalls(parts, states);
+  }
+
+  /** The parts of a new message; those of the last one where both are the model's: together they are one turn. */
+  #begin(role: Role, index: number): Part[] {
+    const last = this.messages.at(-1);
+    if (role === Role.ASSISTANT && last?.role === role) return last.parts;
+    const message: Message = { $typeName: "parley.v1.Message", role, parts: [] };
+    this.messages.push(message);
+    this.places.begin(index);
+    return message.parts;
+  }
+
+  #addText(parts: Part[], text: string, message: number): void {
+    if (text !== "") this.#push(parts, toPart({ case: "text", value: text }), { message, block: -1 });
+  }
+
+  #addBlock(parts: Part[], block: Block, place: Place): void {
+    const base = place.message < 0 ? "system" : `messages.${place.message}.content`;
+    for (const part of toParts(block, `${base}.${place.block}`, this.#unrecognized)) this.#push(parts, part, place);
+  }
+
+  /** Puts a state on the text before it; it came alone, in an empty text, without one. */
+  #signText(parts: Part[], { signature }: PartState, place: Place): void {
+    const text = parts.findLast(({ kind }) => kind.case === "text");
+    if (text === undefined) this.#push(parts, toPart({ case: "text", value: "" }, signature), place);
+    else text.signature = signature;
+  }
+
+  #push(parts: Part[], part: Part, place: Place): void {
+    parts.push(part);
+    this.places.add(place);
+  }
+}
+
+/** Puts states on the calls that they name. */
+function signCalls(parts: readonly Part[], states: readonly PartState[]): void {
+  if (states.length === 0) return;
+  const signatures = new Map(states.map(({ toolCall, signature }) => [toolCall, signature]));
+  for (const part of parts) {
+    const signature = part.kind.case === "toolCall" ? signatures.get(part.kind.value.id) : undefined;
+    if (signature !== undefined) part.signature = signature;
+  }
+}

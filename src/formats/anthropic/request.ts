@@ -1,0 +1,202 @@
+import { type CompletionRequest, type ResponseFormat, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
+import { ReasoningEffort, type ReasoningOptions } from "../../../gen/parley/v1/reasoning_pb.js";
+import { type Tool, type ToolChoice, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
+import { Failure, invalidField } from "../../core/failure.ts";
+import { MAX_INT32, MAX_STOPS } from "../../core/validate.ts";
+import type { FormatInput, NameOf, RequestHeaders } from "../format.ts";
+import { shapeReader } from "../shape.ts";
+import { toCacheMark, toNative } from "./blocks.ts";
+import { toConversation } from "./messages.ts";
+import { fieldNames, Unrecognized, withDottedPaths } from "./places.ts";
+import { type CustomTool, KNOWN_KEYS, type MessagesRequest, messagesRequest, type ToolParam } from "./schema.ts";
+
+/** A request, and the requested form of its answer. */
+export interface ReadRequest {
+  readonly request: CompletionRequest;
+  readonly stream: boolean;
+  /** Whether the answer has no text of the model's reasoning. */
+  readonly hidesThinking: boolean;
+  readonly unrecognized: readonly string[];
+  readonly nameOf: NameOf;
+}
+
+const readShape = shapeReader(messagesRequest, "a Messages request");
+
+const EFFORTS = {
+  low: ReasoningEffort.LOW,
+  medium: ReasoningEffort.MEDIUM,
+  high: ReasoningEffort.HIGH,
+  xhigh: ReasoningEffort.XHIGH,
+  max: ReasoningEffort.MAX,
+} as const;
+
+/** The name of a response format, of which this format has none. */
+const OUTPUT = "output";
+
+/** Longest session ID that the contract takes. */
+const MAX_SESSION_ID_CHARS = 256;
+
+/** Reads a request. Throws `invalid_request` that names each field of a wrong type. */
+export function readMessagesRequest({ json, headers }: Pick<FormatInput, "json" | "headers">): ReadRequest {
+  const given = read(json);
+  // Without it, most of the conversation would be missing.
+  if (given.thread != null) throw invalidField("thread", "the gateway keeps no conversations; send all messages");
+  if (given.messages.length === 0) throw invalidField("messages", "must hold at least one message");
+  const unrecognized = new Unrecognized();
+  noteUnknown(given, unrecognized);
+  const { messages, places } = toConversation(given, unrecognized);
+  // A plain object of the shape that `create` returns, at a fraction of its cost; the compiler reports a missing field.
+  const request: CompletionRequest = {
+    $typeName: "parley.v1.CompletionRequest",
+    model: given.model,
+    messages,
+    stopSequences: (given.stop_sequences ?? []).slice(0, MAX_STOPS),
+    fallbackModels: given.fallback_models ?? [],
+    modalities: [],
+    logitBias: {},
+    tools: (given.tools ?? []).map((tool, index) => toTool(tool, `tools.${index}`, unrecognized)),
+    verbosity: Verbosity.UNSPECIFIED,
+    metadata: {},
+    strict: given.parley?.strict === true,
+    providerOptionsJson: {},
+  };
+  const effortField = readReasoning(given, request, unrecognized);
+  readOptions(given, request);
+  readToolChoice(given, request);
+  readSession(headers, request);
+  const { names } = unrecognized;
+  return {
+    request,
+    stream: given.stream === true,
+    hidesThinking: given.thinking?.display === "omitted",
+    unrecognized: names,
+    nameOf: fieldNames({ places, unrecognized: names, effortField }),
+  };
+}
+
+function read(json: unknown): MessagesRequest {
+  try {
+    return readShape(json);
+  } catch (reason) {
+    throw reason instanceof Failure ? withDottedPaths(reason) : reason;
+  }
+}
+
+function noteUnknown(given: MessagesRequest, unrecognized: Unrecognized): void {
+  unrecognized.addKeys(given, KNOWN_KEYS.request, "");
+  if (given.thinking != null) unrecognized.addKeys(given.thinking, KNOWN_KEYS.thinking, "thinking.");
+  if (given.output_config != null) unrecognized.addKeys(given.output_config, KNOWN_KEYS.outputConfig, "output_config.");
+  if (given.metadata != null) unrecognized.addKeys(given.metadata, KNOWN_KEYS.metadata, "metadata.");
+  if (given.parley != null) unrecognized.addKeys(given.parley, KNOWN_KEYS.parley, "parley.");
+  const stops = given.stop_sequences?.length ?? 0;
+  for (let at = MAX_STOPS; at < stops && !unrecognized.full; at++) unrecognized.add(`stop_sequences.${at}`);
+}
+
+/**
+ * Reads the reasoning: an effort wins over a budget. Returns the field that an effort came from. Clients send budgets of -1 and above
+ * `max_tokens`: the first is left out, the other is the provider's to clamp.
+ */
+function readReasoning(
+  { thinking, output_config: config }: MessagesRequest,
+  request: CompletionRequest,
+  unrecognized: Unrecognized,
+): string {
+  const set = (amount: ReasoningOptions["amount"]): void => {
+    request.reasoning = { $typeName: "parley.v1.ReasoningOptions", amount };
+  };
+  if (thinking?.type === "disabled") {
+    set({ case: "effort", value: ReasoningEffort.NONE });
+    return "thinking.type";
+  }
+  if (config?.effort != null) {
+    set({ case: "effort", value: EFFORTS[config.effort] });
+    return "output_config.effort";
+  }
+  // The vendor's default effort.
+  if (thinking?.type === "adaptive") set({ case: "effort", value: ReasoningEffort.HIGH });
+  if (thinking?.type === "enabled") {
+    const budget = thinking.budget_tokens ?? 0;
+    if (Number.isInteger(budget) && budget >= 1 && budget <= MAX_INT32) set({ case: "maxTokens", value: budget });
+    else if (thinking.budget_tokens != null) unrecognized.add("thinking.budget_tokens");
+  }
+  return "thinking.type";
+}
+
+function readOptions(given: MessagesRequest, request: CompletionRequest): void {
+  if (given.max_tokens != null) request.maxOutputTokens = toInt32(given.max_tokens, "max_tokens");
+  if (given.temperature != null) request.temperature = given.temperature;
+  if (given.top_p != null) request.topP = given.top_p;
+  if (given.top_k != null) request.topK = toInt32(given.top_k, "top_k");
+  if (given.metadata?.user_id != null) request.endUserId = given.metadata.user_id;
+  if (given.service_tier != null)
+    request.serviceTier = given.service_tier === "standard_only" ? "default" : given.service_tier;
+  const format = given.output_config?.format ?? given.output_format;
+  if (format != null) request.responseFormat = toResponseFormat(format.schema);
+}
+
+function toResponseFormat(schema: Readonly<Record<string, unknown>>): ResponseFormat {
+  const value = {
+    $typeName: "parley.v1.JsonSchemaFormat",
+    name: OUTPUT,
+    description: "",
+    schemaJson: JSON.stringify(schema),
+    strict: true,
+  } as const;
+  return { $typeName: "parley.v1.ResponseFormat", format: { case: "jsonSchema", value } };
+}
+
+/** Core refuses counts outside of the contract's range, which an int32 may not hold. */
+function toInt32(value: number, field: string): number {
+  if (Math.abs(value) > MAX_INT32) throw invalidField(field, "is too large");
+  return value;
+}
+
+function isServerTool(tool: ToolParam): tool is Exclude<ToolParam, CustomTool> {
+  return tool.type != null && tool.type !== "custom";
+}
+
+function toTool(given: ToolParam, path: string, unrecognized: Unrecognized): Tool {
+  const tool: Tool = { $typeName: "parley.v1.Tool", kind: isServerTool(given) ? toNative(given) : toFunction(given) };
+  if (!isServerTool(given)) unrecognized.addKeys(given, KNOWN_KEYS.tool, `${path}.`);
+  const mark = toCacheMark(given.cache_control, path);
+  if (mark !== undefined) tool.cacheMark = mark;
+  return tool;
+}
+
+function toFunction({ name, description, input_schema: schema, strict }: CustomTool): Tool["kind"] {
+  const value = {
+    $typeName: "parley.v1.FunctionTool",
+    name,
+    description: description ?? "",
+    parametersJson: JSON.stringify(schema),
+    ...(strict != null && { strict }),
+  } as const;
+  return { case: "function", value };
+}
+
+function readToolChoice({ tools, tool_choice: choice }: MessagesRequest, request: CompletionRequest): void {
+  if (choice == null) return;
+  if (choice.type !== "none" && choice.disable_parallel_tool_use != null)
+    request.parallelToolCalls = !choice.disable_parallel_tool_use;
+  request.toolChoice = { $typeName: "parley.v1.ToolChoice", choice: toChoice(choice, tools ?? []) };
+}
+
+const MODES = { auto: ToolMode.AUTO, any: ToolMode.REQUIRED, none: ToolMode.NONE } as const;
+
+/** The contract cannot name a native tool: one that is the only tool is called when any is. */
+function toChoice(
+  choice: NonNullable<MessagesRequest["tool_choice"]>,
+  tools: readonly ToolParam[],
+): ToolChoice["choice"] {
+  if (choice.type !== "tool") return { case: "mode", value: MODES[choice.type] };
+  const [only] = tools;
+  const isOnly = tools.length === 1 && only !== undefined && isServerTool(only) && only["name"] === choice.name;
+  return isOnly ? { case: "mode", value: ToolMode.REQUIRED } : { case: "function", value: choice.name };
+}
+
+/** The session of Claude Code, for the provider's prompt cache. */
+function readSession(headers: RequestHeaders, request: CompletionRequest): void {
+  const session = headers["x-claude-code-session-id"];
+  if (typeof session === "string" && session !== "" && session.length <= MAX_SESSION_ID_CHARS)
+    request.sessionId = session;
+}

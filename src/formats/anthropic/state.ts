@@ -1,0 +1,35 @@
+/*
+ * State of other dialects that belongs to a text or to a tool call, for which this format has no field. It travels as the
+ * signature of a thinking block without text, which clients send back unchanged: beside the text or the call that it names.
+ */
+
+/** The state of a part. `toolCall`: the ID of its call; undefined for the text before it. */
+export interface PartState {
+  readonly toolCall: string | undefined;
+  readonly signature: string;
+}
+
+/** Version of the envelope. */
+const VERSION = 1;
+
+/** Writes the state as a signature. */
+export function writeState({ toolCall, signature }: PartState): string {
+  const envelope = { parley: VERSION, ...(toolCall !== undefined && { tool_call: toolCall }), signature };
+  return Buffer.from(JSON.stringify(envelope)).toString("base64");
+}
+
+/** Beginning of all envelopes, in base64. */
+const BEGINNING = Buffer.from(`{"parley":${VERSION},`).toString("base64").slice(0, 16);
+
+/** Reads the state from a signature; undefined for the signature of a provider. */
+export function readState(signature: string): PartState | undefined {
+  if (!signature.startsWith(BEGINNING)) return undefined;
+  try {
+    const envelope = JSON.parse(Buffer.from(signature, "base64").toString()) as Record<string, unknown>;
+    const { tool_call: toolCall, signature: state } = envelope;
+    if (typeof state !== "string") return undefined;
+    return { toolCall: typeof toolCall === "string" ? toolCall : undefined, signature: state };
+  } catch {
+    return undefined;
+  }
+}

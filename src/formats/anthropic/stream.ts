@@ -1,0 +1,295 @@
+import type {
+  CompletionChunk,
+  CompletionStart,
+  PartDelta,
+  PartFinish,
+  PartStart,
+} from "../../../gen/parley/v1/completion_pb.js";
+import type { NativeBlock, Part } from "../../../gen/parley/v1/message_pb.js";
+import type { Report } from "../../../gen/parley/v1/report_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import type { Failure } from "../../core/failure.ts";
+import { type AnswerStream, EVENT_STREAM } from "../format.ts";
+import { writeReport } from "../report.ts";
+import * as write from "./answer.ts";
+import { toErrorBody } from "./error.ts";
+import type { AnswerForm } from "./response.ts";
+
+/** What the form of a stream depends on. */
+export interface StreamForm extends AnswerForm {
+  readonly requestId: string;
+}
+
+/** An event of a part. */
+type PartEvent = Extract<CompletionChunk["event"], { case: "partStart" | "partDelta" | "partFinish" }>;
+
+/** A part whose block is being written. */
+interface OpenPart {
+  readonly partIndex: number;
+  readonly kind: Part["kind"];
+  signature: string;
+  /** Index of its block; undefined until the block has begun. */
+  block: number | undefined;
+  /** Beginning of the events with its deltas, up to the text. */
+  head: string;
+  /** Whether a call has arguments. */
+  written: boolean;
+  /** JSON of a native block so far. */
+  json: string;
+}
+
+const NO_END: write.Ended = { finishReason: 0, nativeFinishReason: "", stopSequence: "" };
+
+/**
+ * Writes chunks as the events of a message. In this format a block ends before the next one begins: the events of a part that
+ * begins while another one is open are held until that one ends.
+ */
+export class MessageWriter implements AnswerStream {
+  readonly contentType = EVENT_STREAM;
+  readonly keepAlive = event("ping", `{"type":"ping"}`);
+  readonly #form: StreamForm;
+  #blocks = 0;
+  #open: OpenPart | undefined;
+  /** By part index, in the order of their start. */
+  readonly #held = new Map<number, PartEvent[]>();
+  #refusal = "";
+  #ending = NO_END;
+  #usage: Usage | undefined;
+  #ended = false;
+
+  constructor(form: StreamForm) {
+    this.#form = form;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  write(chunks: readonly CompletionChunk[]): string {
+    let out = "";
+    for (const { event: said } of chunks) {
+      switch (said.case) {
+        case "partDelta":
+        case "partStart":
+        case "partFinish":
+          if (said.value.choiceIndex === 0) out += this.#part(said);
+          break;
+        case "start":
+          out += this.#start(said.value);
+          break;
+        case "choiceFinish":
+          if (said.value.choiceIndex === 0) this.#ending = said.value;
+          break;
+        case "usage":
+          this.#usage = said.value;
+          break;
+        case "report":
+          out += this.#end(said.value);
+          break;
+        case undefined:
+      }
+    }
+    return out;
+  }
+
+  fail(failure: Failure): string {
+    return event("error", JSON.stringify(toErrorBody(failure, this.#form.requestId)));
+  }
+
+  #start({ id, model }: CompletionStart): string {
+    const message = {
+      id: write.messageId(id),
+      type: "message",
+      role: "assistant",
+      model,
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
+      usage: write.estimatedUsage(this.#form.inputTokens, 1),
+    };
+    return event("message_start", `{"type":"message_start","message":${JSON.stringify(message)}}`);
+  }
+
+  #part(said: PartEvent): string {
+    const { partIndex } = said.value;
+    if (this.#open === undefined || this.#open.partIndex === partIndex) return this.#write(said) + this.#writeHeld();
+    const held = this.#held.get(partIndex);
+    if (held === undefined) this.#held.set(partIndex, [said]);
+    else held.push(said);
+    return "";
+  }
+
+  /** Writes what was held, up to the first part that is not complete. */
+  #writeHeld(): string {
+    let out = "";
+    while (this.#open === undefined) {
+      const [next] = this.#held;
+      if (next === undefined) break;
+      this.#held.delete(next[0]);
+      for (const said of next[1]) out += this.#write(said);
+    }
+    return out;
+  }
+
+  #write(said: PartEvent): string {
+    if (said.case === "partDelta") return this.#delta(said.value);
+    if (said.case === "partStart") return this.#begin(said.value);
+    return this.#finish(said.value);
+  }
+
+  #begin({ partIndex, part }: PartStart): string {
+    if (part === undefined) return "";
+    const { kind, signature } = part;
+    this.#open = { partIndex, kind, signature, block: undefined, head: "", written: false, json: "" };
+    if (kind.case !== "toolCall") return "";
+    const { id, name } = kind.value;
+    const state = signature === "" ? "" : this.#state(signature, id);
+    return state + this.#openBlock(this.#open, JSON.stringify({ type: "tool_use", id, name, input: {} }));
+  }
+
+  #delta({ content }: PartDelta): string {
+    const open = this.#open;
+    if (open === undefined) return "";
+    switch (content.case) {
+      case "text":
+        return content.value === "" ? "" : this.#text(open) + `${open.head}${JSON.stringify(content.value)}}}\n\n`;
+      case "reasoning":
+        if (content.value === "" || this.#form.hidesThinking) return "";
+        return this.#thinking(open) + `${open.head}${JSON.stringify(content.value)}}}\n\n`;
+      case "argumentsJson":
+        open.written ||= content.value !== "";
+        return content.value === "" ? "" : `${open.head}${JSON.stringify(content.value)}}}\n\n`;
+      case "citation": {
+        const cited = write.citation(content.value);
+        if (cited === undefined) return "";
+        return this.#text(open) + blockDelta(open, `{"type":"citations_delta","citation":${JSON.stringify(cited)}}`);
+      }
+      case "refusal":
+        this.#refusal += content.value;
+        return "";
+      case "nativeJson":
+        open.json += content.value;
+        return "";
+      // The format has no place for pictures and recordings.
+      case "customInput":
+      case "audio":
+      case "imageData":
+      case undefined:
+        return "";
+    }
+  }
+
+  #finish({ signature }: PartFinish): string {
+    const open = this.#open;
+    this.#open = undefined;
+    if (open === undefined) return "";
+    const { kind } = open;
+    // One that was sent with the start of a call is not repeated.
+    if (signature !== "") open.signature = signature;
+    switch (kind.case) {
+      case "text":
+        return blockStop(open) + (open.signature === "" ? "" : this.#state(open.signature));
+      case "reasoning":
+        return this.#finishReasoning(open, kind.value.redacted);
+      case "toolCall": {
+        const input = open.written ? "" : `${open.head}"{}"}}\n\n`;
+        return input + blockStop(open) + (signature === "" ? "" : this.#state(signature, kind.value.id));
+      }
+      case "native":
+        return this.#native(open, kind.value);
+      default:
+        return "";
+    }
+  }
+
+  #finishReasoning(open: OpenPart, redacted: string): string {
+    if (redacted !== "")
+      return this.#openBlock(open, JSON.stringify({ type: "redacted_thinking", data: redacted })) + blockStop(open);
+    if (open.signature === "") return blockStop(open);
+    const signed = `{"type":"signature_delta","signature":${JSON.stringify(open.signature)}}`;
+    return this.#thinking(open) + blockDelta(open, signed) + blockStop(open);
+  }
+
+  /** A native block; the input of a server tool's call comes in a delta, as the vendor sends it. */
+  #native(open: OpenPart, { dialect, json }: NativeBlock): string {
+    const block = write.nativeBlock({ $typeName: "parley.v1.NativeBlock", dialect, json: json + open.json });
+    if (block === undefined) return "";
+    const { input } = block;
+    if (typeof input !== "object" || input === null)
+      return this.#openBlock(open, JSON.stringify(block)) + blockStop(open);
+    const begun = this.#openBlock(open, JSON.stringify({ ...block, input: {} }));
+    const given = JSON.stringify({ type: "input_json_delta", partial_json: JSON.stringify(input) });
+    return begun + blockDelta(open, given) + blockStop(open);
+  }
+
+  /** Begins the block of a text, if it has not begun. */
+  #text(open: OpenPart): string {
+    return open.block === undefined ? this.#openBlock(open, `{"type":"text","text":""}`) : "";
+  }
+
+  /** Begins the block of reasoning, if it has not begun. */
+  #thinking(open: OpenPart): string {
+    if (open.block !== undefined) return "";
+    return this.#openBlock(open, `{"type":"thinking","thinking":"","signature":""}`);
+  }
+
+  #openBlock(open: OpenPart, block: string): string {
+    const index = this.#blocks++;
+    open.block = index;
+    open.head = deltaHead(open.kind.case, index);
+    return blockStart(index, block);
+  }
+
+  /** A whole block with the state of a text or a call. */
+  #state(signature: string, toolCall?: string): string {
+    const index = this.#blocks++;
+    const { signature: state } = write.stateBlock(signature, toolCall);
+    return (
+      blockStart(index, `{"type":"thinking","thinking":"","signature":""}`) +
+      blockDelta({ block: index }, `{"type":"signature_delta","signature":"${state}"}`) +
+      blockStop({ block: index })
+    );
+  }
+
+  #end(report: Report): string {
+    const { nameOf, inputTokens } = this.#form;
+    const usage = this.#usage === undefined ? write.estimatedUsage(inputTokens, 0) : write.usage(this.#usage);
+    const delta = JSON.stringify(write.stop(this.#ending, this.#refusal));
+    this.#ended = true;
+    return (
+      event("message_delta", `{"type":"message_delta","delta":${delta},"usage":${JSON.stringify(usage)}}`) +
+      event("message_stop", `{"type":"message_stop","parley":${JSON.stringify(writeReport(report, nameOf))}}`)
+    );
+  }
+}
+
+/** An event; clients skip those without a name. */
+function event(name: string, data: string): string {
+  return `event: ${name}\ndata: ${data}\n\n`;
+}
+
+function blockStart(index: number, block: string): string {
+  return event("content_block_start", `{"type":"content_block_start","index":${index},"content_block":${block}}`);
+}
+
+type Placed = Pick<OpenPart, "block">;
+
+function blockDelta({ block }: Placed, delta: string): string {
+  return event("content_block_delta", `{"type":"content_block_delta","index":${block},"delta":${delta}}`);
+}
+
+/** The end of a block; empty for a part without one. */
+function blockStop({ block }: Placed): string {
+  return block === undefined ? "" : event("content_block_stop", `{"type":"content_block_stop","index":${block}}`);
+}
+
+/** A delta up to its text: only the text differs between the deltas of a block. */
+function deltaHead(kind: Part["kind"]["case"], index: number): string {
+  const delta =
+    kind === "reasoning"
+      ? `"thinking_delta","thinking":`
+      : kind === "toolCall"
+        ? `"input_json_delta","partial_json":`
+        : `"text_delta","text":`;
+  return `event: content_block_delta\ndata: {"type":"content_block_delta","index":${index},"delta":{"type":${delta}`;
+}

@@ -1,0 +1,168 @@
+import { type ChoiceFinish, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import type { Audio, Image, NativeBlock, TokenLogprob, TopLogprob } from "../../../gen/parley/v1/message_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import type { HeldStrings } from "../held-strings.ts";
+import { base64, base64Of } from "../media.ts";
+import type { FunctionNames } from "./function-names.ts";
+
+/*
+ * Parts of an answer as JSON text, the same for whole answers and streams. Texts of the provider's JSON are put in as they are:
+ * reading and writing them would change large numbers.
+ */
+
+/** The words of the format for why content was withheld. */
+const BLOCKED: ReadonlySet<string> = new Set([
+  "SAFETY",
+  "RECITATION",
+  "BLOCKLIST",
+  "PROHIBITED_CONTENT",
+  "SPII",
+  "IMAGE_SAFETY",
+  "IMAGE_PROHIBITED_CONTENT",
+  "IMAGE_RECITATION",
+]);
+
+/** The words of the format for other reasons. */
+const OTHER: ReadonlySet<string> = new Set(["LANGUAGE", "NO_IMAGE", "IMAGE_OTHER"]);
+
+/** `finishReason`: the provider's own word where it is one of the format's. */
+export function finishReason(reason: FinishReason, native: string): string {
+  switch (reason) {
+    case FinishReason.LENGTH:
+      return "MAX_TOKENS";
+    case FinishReason.CONTENT_FILTER:
+      return BLOCKED.has(native) ? native : "SAFETY";
+    case FinishReason.OTHER:
+      return OTHER.has(native) ? native : "OTHER";
+    default:
+      return "STOP";
+  }
+}
+
+/** `usageMetadata`. Thoughts are counted apart from the answer. */
+export function usage(of: Usage): object {
+  const thoughts = of.reasoningOutputTokens ?? 0;
+  const answer = Math.max(of.outputTokens - thoughts, 0);
+  const prompt = { AUDIO: of.audioInputTokens, IMAGE: of.imageInputTokens };
+  const candidates = { AUDIO: of.audioOutputTokens, IMAGE: of.imageOutputTokens };
+  return {
+    promptTokenCount: of.inputTokens,
+    candidatesTokenCount: answer,
+    totalTokenCount: of.totalTokens,
+    ...(thoughts > 0 && { thoughtsTokenCount: thoughts }),
+    ...(of.cachedInputTokens ? { cachedContentTokenCount: of.cachedInputTokens } : {}),
+    ...details("promptTokensDetails", of.inputTokens, prompt),
+    ...details("candidatesTokensDetails", answer, candidates),
+  };
+}
+
+/** Tokens by modality, where the provider said those of any but text. */
+function details(name: string, total: number, counts: Readonly<Record<string, number | undefined>>): object {
+  const others = Object.entries(counts).flatMap(([modality, tokenCount]) =>
+    tokenCount ? [{ modality, tokenCount }] : [],
+  );
+  if (others.length === 0) return {};
+  const text = total - others.reduce((sum, { tokenCount }) => sum + tokenCount, 0);
+  return { [name]: [...(text > 0 ? [{ modality: "TEXT", tokenCount: text }] : []), ...others] };
+}
+
+/** The end of a part's object. */
+function signed(signature: string | undefined): string {
+  return signature === undefined ? "}" : `,"thoughtSignature":${JSON.stringify(signature)}}`;
+}
+
+export function textPart(text: string, signature?: string): string {
+  return `{"text":${JSON.stringify(text)}${signed(signature)}`;
+}
+
+export function thoughtPart(text: string): string {
+  return `{"text":${JSON.stringify(text)},"thought":true}`;
+}
+
+/** A picture; its characters are stored in `held`. */
+export function imagePart(image: Image, signature: string | undefined, held?: HeldStrings): string {
+  const mimeType = JSON.stringify(image.mediaType);
+  if (image.source.case === "url") {
+    const type = image.mediaType === "" ? "" : `,"mimeType":${mimeType}`;
+    return `{"fileData":{"fileUri":${JSON.stringify(image.source.value)}${type}}${signed(signature)}`;
+  }
+  return `{"inlineData":{"mimeType":${mimeType},"data":"${base64Of(image.source, held)}"}${signed(signature)}`;
+}
+
+export function audioPart({ mediaType, data }: Pick<Audio, "mediaType" | "data">): string {
+  return `{"inlineData":{"mimeType":${JSON.stringify(mediaType)},"data":"${base64(data)}"}}`;
+}
+
+/** A whole call. */
+export interface WrittenCall {
+  readonly id: string;
+  readonly name: string;
+  readonly args: string;
+}
+
+export function callPart({ id, name, args }: WrittenCall, names: FunctionNames, signature?: string): string {
+  const called = `"id":${JSON.stringify(id)},"name":${JSON.stringify(names.toGiven(name))},"args":${toArgs(args)}`;
+  return `{"functionCall":{${called}}${signed(signature)}`;
+}
+
+/** The format takes only objects, so other arguments are wrapped as text. */
+function toArgs(text: string): string {
+  if (text.trim() === "") return "{}";
+  return objectText(text) ?? JSON.stringify({ arguments: text });
+}
+
+/** A part of the dialect; undefined for one of another, for which the format has no place. */
+export function nativePart({ dialect, json }: Pick<NativeBlock, "dialect" | "json">): string | undefined {
+  return dialect === "gemini" ? objectText(json) : undefined;
+}
+
+/** The text of a JSON object in one line; undefined for another text. */
+function objectText(json: string): string | undefined {
+  if (!json.trimStart().startsWith("{") || !isJson(json)) return undefined;
+  return oneLine(json);
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Line ends are only between the values of a JSON text; in a stream they would end an event. */
+function oneLine(json: string): string {
+  return /[\r\n]/.test(json) ? json.replace(/[\r\n]+/g, " ") : json;
+}
+
+/** Fields of a candidate by their names in `Choice.provider_details_json`. */
+const DETAILS: Readonly<Record<string, string>> = {
+  "gemini.grounding_metadata": "groundingMetadata",
+  "gemini.safety_ratings": "safetyRatings",
+  "gemini.citation_metadata": "citationMetadata",
+  "gemini.url_context_metadata": "urlContextMetadata",
+};
+
+/** Why a candidate ended, and what the provider says of it, as fields of the candidate. */
+export function finishFields({
+  finishReason: reason,
+  nativeFinishReason: native,
+  providerDetailsJson: given,
+}: Pick<ChoiceFinish, "finishReason" | "nativeFinishReason" | "providerDetailsJson">): string {
+  let fields = `"finishReason":"${finishReason(reason, native)}"`;
+  for (const [name, json] of Object.entries(given)) {
+    const key = DETAILS[name];
+    if (key !== undefined && isJson(json)) fields += `,"${key}":${oneLine(json)}`;
+  }
+  return fields;
+}
+
+/** `logprobsResult`. */
+export function logprobs(tokens: readonly TokenLogprob[]): string {
+  const one = ({ token, logprob }: TopLogprob | TokenLogprob): object => ({ token, logProbability: logprob });
+  return JSON.stringify({
+    chosenCandidates: tokens.map(one),
+    topCandidates: tokens.map(({ top }) => ({ candidates: top.map(one) })),
+  });
+}

@@ -1,0 +1,79 @@
+import type { Choice, Completion } from "../../../gen/parley/v1/completion_pb.js";
+import type { Part } from "../../../gen/parley/v1/message_pb.js";
+import { HeldStrings, type JsonText } from "../held-strings.ts";
+import { writeReport } from "../report.ts";
+import * as write from "./answer.ts";
+import type { ReadRequest } from "./request.ts";
+import { type SignedReasoning, writeSignature } from "./signature.ts";
+
+/** What of a request its answer depends on. */
+export type AnswerFacts = Pick<ReadRequest, "nameOf" | "includeThoughts" | "functionNames">;
+
+/** Writes a completion as a `GenerateContentResponse`. */
+export function writeGeminiResponse(completion: Completion, facts: AnswerFacts): JsonText {
+  const held = new HeldStrings();
+  const { choices, usage, report, model, id } = completion;
+  const candidates = choices.map((choice) => toCandidate(choice, facts, held)).join(",");
+  const rest = {
+    ...(usage !== undefined && { usageMetadata: write.usage(usage) }),
+    modelVersion: model,
+    responseId: id,
+    ...(report !== undefined && { parley: writeReport(report, facts.nameOf) }),
+  };
+  return held.putBack(`{"candidates":[${candidates}],${JSON.stringify(rest).slice(1)}`);
+}
+
+function toCandidate(choice: Choice, facts: AnswerFacts, held: HeldStrings): string {
+  const { parts } = choice.message!;
+  const tokens = parts.flatMap(({ logprobs }) => logprobs);
+  const probable = tokens.length === 0 ? "" : `,"logprobsResult":${write.logprobs(tokens)}`;
+  const content = `{"role":"model","parts":[${toParts(parts, facts, held).join(",")}]}`;
+  return `{"content":${content},"index":${choice.index}${probable},${write.finishFields(choice)}}`;
+}
+
+/** The parts as JSON texts, at least one: clients drop a turn without parts. */
+function toParts(parts: readonly Part[], facts: AnswerFacts, held: HeldStrings): string[] {
+  const out: string[] = [];
+  let before: SignedReasoning[] = [];
+  for (const { kind, signature } of parts) {
+    if (kind.case === "reasoning") {
+      const { text, redacted } = kind.value;
+      if (facts.includeThoughts && text !== "") out.push(write.thoughtPart(text));
+      if (signature !== "" || redacted !== "") before.push({ text, redacted, signature });
+      continue;
+    }
+    const written = toPart(kind, { signature: writeSignature(signature, before), facts, held });
+    if (written === undefined) continue;
+    out.push(written);
+    if (kind.case !== "native") before = [];
+  }
+  if (before.length > 0 || out.length === 0) out.push(write.textPart("", writeSignature("", before)));
+  return out;
+}
+
+function toPart(
+  kind: Part["kind"],
+  {
+    signature,
+    facts,
+    held,
+  }: { readonly signature: string | undefined; readonly facts: AnswerFacts; readonly held: HeldStrings },
+): string | undefined {
+  switch (kind.case) {
+    case "text":
+    case "refusal":
+      return kind.value === "" && signature === undefined ? undefined : write.textPart(kind.value, signature);
+    case "image":
+      return write.imagePart(kind.value, signature, held);
+    case "audio":
+      return write.audioPart(kind.value);
+    case "toolCall": {
+      const { id, name, input } = kind.value;
+      return write.callPart({ id, name, args: input.value ?? "" }, facts.functionNames, signature);
+    }
+    case "native":
+      return write.nativePart(kind.value);
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,66 @@
+import type { z } from "zod";
+
+/** Corrects a value in place; returns what replaces it. */
+type Correct = (value: unknown) => unknown;
+
+/**
+ * Creates the function that writes the fields of a request as its schema does, in place: the vendor reads `system_instruction` for
+ * `systemInstruction`, and one object where a list of objects belongs. Keys of unknown fields and of the caller's own JSON (schemas,
+ * arguments, responses) stay.
+ */
+export function spellingOf(schema: z.core.$ZodType): Correct {
+  return toCorrect(schema) ?? ((value) => value);
+}
+
+/** Undefined for schemas without fields. */
+function toCorrect(schema: z.core.$ZodType): Correct | undefined {
+  const { def } = (schema as z.core.$ZodTypes)._zod;
+  switch (def.type) {
+    case "optional":
+    case "nullable":
+      return toCorrect(def.innerType);
+    case "array":
+      return ofList(toCorrect(def.element));
+    case "object":
+      return ofObject(def.shape);
+    default:
+      return undefined;
+  }
+}
+
+function ofList(correct: Correct | undefined): Correct | undefined {
+  if (correct === undefined) return undefined;
+  return (value) => {
+    if (!isList(value)) return isObject(value) ? [correct(value)] : value;
+    for (let at = 0; at < value.length; at++) value[at] = correct(value[at]);
+    return value;
+  };
+}
+
+function ofObject(shape: z.core.$ZodShape): Correct {
+  const fields = new Map(Object.entries(shape).map(([name, schema]) => [name, toCorrect(schema)]));
+  const names = new Map([...fields.keys()].map((name) => [toSnakeCase(name), name]));
+  return (value) => {
+    if (!isObject(value)) return value;
+    for (const key of Object.keys(value)) {
+      const name = fields.has(key) ? key : names.get(key);
+      if (name === undefined || (name !== key && Object.hasOwn(value, name))) continue;
+      const correct = fields.get(name);
+      if (correct !== undefined || name !== key) value[name] = correct === undefined ? value[key] : correct(value[key]);
+      if (name !== key) delete value[key];
+    }
+    return value;
+  };
+}
+
+function toSnakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+function isList(value: unknown): value is unknown[] {
+  return Array.isArray(value);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,237 @@
+import type {
+  ChoiceFinish,
+  CompletionChunk,
+  CompletionStart,
+  PartDelta,
+  PartFinish,
+  PartStart,
+} from "../../../gen/parley/v1/completion_pb.js";
+import type { Report } from "../../../gen/parley/v1/report_pb.js";
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import type { Failure } from "../../core/failure.ts";
+import { type AnswerStream, EVENT_STREAM } from "../format.ts";
+import { writeReport } from "../report.ts";
+import * as write from "./answer.ts";
+import { toErrorBody } from "./error.ts";
+import type { AnswerFacts } from "./response.ts";
+import { type SignedReasoning, writeSignature } from "./signature.ts";
+
+/** The two forms of a stream: server-sent events, or one JSON array that grows. */
+export type StreamForm = "events" | "array";
+
+/** How a stream is written. */
+interface StreamFacts extends AnswerFacts {
+  readonly form: StreamForm;
+  readonly requestId: string;
+}
+
+/**
+ * Writes chunks as `GenerateContentResponse` objects, each with a part: clients drop the turn otherwise. One writer per stream. Calls
+ * and native blocks are held until they are whole, reasoning that must be sent back until the part after it, and the finishes until
+ * the report.
+ */
+export class GeminiStream implements AnswerStream {
+  readonly contentType: string;
+  readonly keepAlive: string;
+  readonly #facts: StreamFacts;
+  readonly #before: string;
+  readonly #after: string;
+  /** The end of each object: model and ID. */
+  #tail = "";
+  readonly #candidates = new Map<number, Candidate>();
+  readonly #finishes: ChoiceFinish[] = [];
+  #usage: Usage | undefined;
+  #begun = false;
+  #ended = false;
+
+  constructor(facts: StreamFacts) {
+    const isEvents = facts.form === "events";
+    this.#facts = facts;
+    this.contentType = isEvents ? EVENT_STREAM : "application/json";
+    // A comment, or white space before the next element.
+    this.keepAlive = isEvents ? ": keep-alive\n\n" : "\n";
+    this.#before = isEvents ? "data: " : ",\n";
+    this.#after = isEvents ? "\n\n" : "";
+  }
+
+  /** Whether the last object was written. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  write(chunks: readonly CompletionChunk[]): string {
+    let out = "";
+    for (const { event } of chunks) {
+      if (event.case === "partDelta") out += this.#delta(event.value);
+      else if (event.case === "partStart") out += this.#startPart(event.value);
+      else if (event.case === "partFinish") out += this.#finishPart(event.value);
+      else if (event.case === "start") this.#start(event.value);
+      else if (event.case === "choiceFinish") this.#finishes.push(event.value);
+      else if (event.case === "usage") this.#usage = event.value;
+      else if (event.case === "report") out += this.#end(event.value);
+    }
+    return out;
+  }
+
+  /** In a stream of events not as an event: most versions of the vendor's clients take only bare JSON for an error. */
+  fail(failure: Failure): string {
+    const body = JSON.stringify(toErrorBody(failure, this.#facts.requestId));
+    return this.#facts.form === "events" ? body : `${this.#open()}${body}]`;
+  }
+
+  #start({ id, model }: CompletionStart): void {
+    this.#tail = `],"modelVersion":${JSON.stringify(model)},"responseId":${JSON.stringify(id)}}`;
+  }
+
+  #startPart({ choiceIndex, partIndex, part }: PartStart): string {
+    if (part === undefined) return "";
+    const candidate = this.#candidate(choiceIndex);
+    const { kind, signature } = part;
+    switch (kind.case) {
+      case "reasoning":
+        candidate.open.set(partIndex, { kind: "reasoning", ...kind.value, signature });
+        return "";
+      case "toolCall": {
+        const { id, name } = kind.value;
+        const before = candidate.takeReasoning();
+        candidate.open.set(partIndex, { kind: "call", id, name, args: "", signature, before });
+        return "";
+      }
+      case "native":
+        candidate.open.set(partIndex, { kind: "native", dialect: kind.value.dialect, json: "" });
+        return "";
+      case "image":
+        return this.#piece(candidate, write.imagePart(kind.value, candidate.sign(signature)));
+      default:
+        return "";
+    }
+  }
+
+  #delta({ choiceIndex, partIndex, content, logprobs }: PartDelta): string {
+    const candidate = this.#candidate(choiceIndex);
+    switch (content.case) {
+      case "text":
+      case "refusal": {
+        if (content.value === "" && logprobs.length === 0) return "";
+        const fields = logprobs.length === 0 ? "" : `,"logprobsResult":${write.logprobs(logprobs)}`;
+        return this.#piece(candidate, write.textPart(content.value, candidate.sign("")), fields);
+      }
+      case "audio":
+        return content.value.data.length === 0 ? "" : this.#piece(candidate, write.audioPart(content.value));
+      default:
+        return this.#deltaOfOpen(candidate, partIndex, content);
+    }
+  }
+
+  #deltaOfOpen(candidate: Candidate, partIndex: number, content: PartDelta["content"]): string {
+    const open = candidate.open.get(partIndex);
+    if (content.case === "reasoning" && open?.kind === "reasoning") {
+      open.text += content.value;
+      const isShown = this.#facts.includeThoughts && content.value !== "";
+      return isShown ? this.#piece(candidate, write.thoughtPart(content.value)) : "";
+    }
+    if ((content.case === "argumentsJson" || content.case === "customInput") && open?.kind === "call")
+      open.args += content.value;
+    else if (content.case === "nativeJson" && open?.kind === "native") open.json += content.value;
+    return "";
+  }
+
+  #finishPart({ choiceIndex, partIndex, signature }: PartFinish): string {
+    const candidate = this.#candidate(choiceIndex);
+    const open = candidate.open.get(partIndex);
+    candidate.open.delete(partIndex);
+    // The text came before its signature.
+    if (open === undefined)
+      return signature === "" ? "" : this.#piece(candidate, write.textPart("", candidate.sign(signature)));
+    if (open.kind === "native") {
+      const part = write.nativePart(open);
+      return part === undefined ? "" : this.#piece(candidate, part);
+    }
+    const last = signature || open.signature;
+    if (open.kind === "call") {
+      const part = write.callPart(open, this.#facts.functionNames, writeSignature(last, open.before));
+      return this.#piece(candidate, part);
+    }
+    candidate.addReasoning({ ...open, signature: last });
+    return "";
+  }
+
+  /** An object with one part. */
+  #piece({ index }: Candidate, part: string, fields = ""): string {
+    return `${this.#open()}{"candidates":[{"content":{"role":"model","parts":[${part}]},"index":${index}${fields}}${this.#tail}${this.#after}`;
+  }
+
+  /** The last object: all candidates with their finishes. */
+  #end(report: Report): string {
+    const candidates = this.#finishes.map((finish) => {
+      const part = write.textPart("", this.#candidate(finish.choiceIndex).sign(""));
+      const content = `{"role":"model","parts":[${part}]}`;
+      return `{"content":${content},"index":${finish.choiceIndex},${write.finishFields(finish)}}`;
+    });
+    const rest = {
+      ...(this.#usage !== undefined && { usageMetadata: write.usage(this.#usage) }),
+      parley: writeReport(report, this.#facts.nameOf),
+    };
+    const tail = `${this.#tail.slice(0, -1)},${JSON.stringify(rest).slice(1)}`;
+    this.#ended = true;
+    const close = this.#facts.form === "events" ? this.#after : "]\n";
+    return `${this.#open()}{"candidates":[${candidates.join(",")}${tail}${close}`;
+  }
+
+  /** What is before an object. */
+  #open(): string {
+    if (this.#begun || this.#facts.form === "events") return this.#before;
+    this.#begun = true;
+    return "[";
+  }
+
+  #candidate(index: number): Candidate {
+    let candidate = this.#candidates.get(index);
+    if (candidate === undefined) this.#candidates.set(index, (candidate = new Candidate(index)));
+    return candidate;
+  }
+}
+
+/** A part that is not sent before it is whole, or whose content is needed after it. */
+type OpenPart =
+  | { readonly kind: "reasoning"; text: string; readonly redacted: string; readonly signature: string }
+  | {
+      readonly kind: "call";
+      readonly id: string;
+      readonly name: string;
+      args: string;
+      readonly signature: string;
+      readonly before: readonly SignedReasoning[];
+    }
+  | { readonly kind: "native"; readonly dialect: string; json: string };
+
+const NO_REASONING: readonly SignedReasoning[] = [];
+
+class Candidate {
+  readonly index: number;
+  /** By part index. */
+  readonly open = new Map<number, OpenPart>();
+  /** Reasoning for the signature of the next part. */
+  #reasoning: readonly SignedReasoning[] = NO_REASONING;
+
+  constructor(index: number) {
+    this.index = index;
+  }
+
+  addReasoning({ text, redacted, signature }: SignedReasoning): void {
+    if (signature !== "" || redacted !== "") this.#reasoning = [...this.#reasoning, { text, redacted, signature }];
+  }
+
+  takeReasoning(): readonly SignedReasoning[] {
+    const reasoning = this.#reasoning;
+    this.#reasoning = NO_REASONING;
+    return reasoning;
+  }
+
+  /** `thoughtSignature` of the next part. */
+  sign(signature: string): string | undefined {
+    return signature === "" && this.#reasoning.length === 0
+      ? undefined
+      : writeSignature(signature, this.takeReasoning());
+  }
+}

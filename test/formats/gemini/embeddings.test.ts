@@ -1,0 +1,53 @@
+import { create } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import { EmbeddingsSchema, EmbeddingTask } from "../../../gen/parley/v1/embedding_pb.js";
+import { readBatchEmbedContents, readEmbedContent } from "../../../src/formats/gemini/embeddings.ts";
+import { failureOf } from "../../support/failure-of.ts";
+
+const ANSWER = create(EmbeddingsSchema, {
+  model: "fx-e",
+  embeddings: [{ values: [0.5, -0.25, 0.125] }, { values: [1, 0, -1] }],
+  usage: { inputTokens: 2, totalTokens: 2 },
+});
+
+/** The JSON that is written. */
+async function written({ write }: ReturnType<typeof readEmbedContent>): Promise<unknown> {
+  const json = await write(ANSWER);
+  return JSON.parse(typeof json === "string" ? json : Buffer.concat(json).toString());
+}
+
+describe("embeddings in the Gemini format", () => {
+  const input = (json: object) => ({ json, headers: {}, query: new URLSearchParams(), requestId: "req_1" });
+  const one = (text: string, more: object = {}): object => ({ content: { parts: [{ text }] }, ...more });
+
+  it("are one vector, or one for each request", async () => {
+    const single = readEmbedContent(
+      input(one("a", { task_type: "RETRIEVAL_QUERY", output_dimensionality: 3 })),
+      "models/m",
+    );
+    expect(single.request).toMatchObject({ model: "m", inputs: ["a"], task: EmbeddingTask.QUERY, dimensions: 3 });
+    expect(await written(single)).toMatchObject({ embedding: { values: [0.5, -0.25, 0.125] } });
+    const batch = readBatchEmbedContents(input({ requests: [one("a"), one("b", { title: "t" })] }), "m");
+    expect(batch.request.inputs).toEqual(["a", "b"]);
+    expect(batch.unrecognized).toEqual(["requests[1].title"]);
+    expect(await written(batch)).toMatchObject({
+      embeddings: [{ values: [0.5, -0.25, 0.125] }, { values: [1, 0, -1] }],
+      usageMetadata: { promptTokenCount: 2 },
+    });
+    expect(["inputs", "inputs[1]", "dimensions", "task"].map(batch.nameOf)).toEqual([
+      "requests",
+      "requests[1].content",
+      "requests[0].outputDimensionality",
+      "requests[0].taskType",
+    ]);
+  });
+
+  it.each([
+    ["requests[1].taskType", { requests: [one("a"), one("b", { taskType: "CLUSTERING" })] }],
+    ["requests[0].taskType", { requests: [one("a", { taskType: "X" })] }],
+    ["requests[0].content.parts[0]", { requests: [{ content: { parts: [{}] } }] }],
+    ["requests", {}],
+  ])("are refused at %s", (field, json) => {
+    expect(failureOf(() => readBatchEmbedContents(input(json), "m")).param).toBe(field);
+  });
+});
