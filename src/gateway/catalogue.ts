@@ -6,10 +6,15 @@ import { anthropic } from "../providers/anthropic/provider.ts";
 import { gemini } from "../providers/gemini/provider.ts";
 import { connectUpstream, UNLIMITED } from "../providers/transport/http.ts";
 import { openai } from "../providers/openai/provider.ts";
+import { withCustomTools } from "../providers/wire/custom-tools.ts";
 import type { ReadScheduler } from "../scheduling/read-scheduler.ts";
 
 /** The dialects. Adding one takes a folder under `providers/`, a line here and one in the configuration. */
-const DIALECTS = { anthropic, gemini, openai } as const;
+const DIALECTS = {
+  anthropic: (options: Parameters<typeof anthropic>[0]) => withCustomTools(anthropic(options)),
+  gemini: (options: Parameters<typeof gemini>[0]) => withCustomTools(gemini(options)),
+  openai,
+} as const;
 
 const MODALITIES = {
   text: Modality.TEXT,

@@ -15,6 +15,7 @@ import {
   toAnswerChunks as readOpenAiChunks,
   toAnswer as readOpenAiCompletion,
 } from "../../src/providers/openai/response.ts";
+import { withCustomTools } from "../../src/providers/wire/custom-tools.ts";
 import type { Condition } from "./table.ts";
 
 /** The pure parts of a dialect. */
@@ -24,9 +25,15 @@ interface Translator {
   readonly readChunks: (json: unknown) => readonly CompletionChunk[];
 }
 
+/** As the gateway joins it. */
+function withCustom(translate: Provider["translate"]): Provider["translate"] {
+  const provider = withCustomTools({ translate } as Provider);
+  return (request, model, mode) => provider.translate(request, model, mode);
+}
+
 export const TRANSLATORS: Readonly<Record<Dialect, Translator>> = {
-  anthropic: { translate: toAnthropicRequest, read: readMessage, readChunks: readMessageChunks },
-  gemini: { translate: toGeminiRequest, read: readContent, readChunks: readContentChunks },
+  anthropic: { translate: withCustom(toAnthropicRequest), read: readMessage, readChunks: readMessageChunks },
+  gemini: { translate: withCustom(toGeminiRequest), read: readContent, readChunks: readContentChunks },
   openai: { translate: toOpenAiRequest, read: readOpenAiCompletion, readChunks: readOpenAiChunks },
 };
 

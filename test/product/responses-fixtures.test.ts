@@ -108,3 +108,60 @@ describe.each(readFormatScenarios("r").map((given) => [given.name, given] as con
     expect(toAnswer(text)).toEqual(toAnswer(wanted));
   });
 });
+
+/** An answer of Anthropic's that calls a custom tool, which is a function there. */
+const PATCH_CALL = [
+  ["message_start", { message: { id: "m", model: "c", usage: { input_tokens: 5, output_tokens: 1 } } }],
+  [
+    "content_block_start",
+    { index: 0, content_block: { type: "tool_use", id: "toolu_1", name: "apply_patch", input: {} } },
+  ],
+  ["content_block_delta", { index: 0, delta: { type: "input_json_delta", partial_json: '{"input":"*** Be' } }],
+  ["content_block_delta", { index: 0, delta: { type: "input_json_delta", partial_json: 'gin\\nEnd"}' } }],
+  ["content_block_stop", { index: 0 }],
+  ["message_delta", { delta: { stop_reason: "tool_use" }, usage: { output_tokens: 9 } }],
+  ["message_stop", {}],
+] as const;
+
+it("calls a custom tool of a provider without them as a custom tool", async () => {
+  answer = ({ response }) => {
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    for (const [type, fields] of PATCH_CALL)
+      response.write(`event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`);
+    response.end();
+    return Promise.resolve();
+  };
+  const call = { type: "custom_tool_call", call_id: "call_0", name: "apply_patch", input: "before" };
+  const reply = await ask({
+    meta: { method: "POST", path: "/v1/responses", stream: true, expected_status: 200 },
+    callerRequest: {
+      model: "fx-a",
+      stream: true,
+      input: [
+        { role: "user", content: "Patch it" },
+        call,
+        { type: "custom_tool_call_output", call_id: "call_0", output: "done" },
+      ],
+      tools: [
+        { type: "custom", name: "apply_patch", format: { type: "grammar", syntax: "lark", definition: "start: X" } },
+      ],
+    },
+  } as unknown as FormatScenario);
+  const received = events(withPlainIds(await reply.text())) as { type: string; item?: Json; delta?: string }[];
+  const sent = JSON.parse(upstream.exchanges.at(-1)?.body ?? "{}") as {
+    tools: Json[];
+    messages: { content: Json[] }[];
+  };
+  expect(sent.tools[0]).toMatchObject({
+    name: "apply_patch",
+    description: expect.stringContaining("start: X") as string,
+  });
+  expect(sent.messages[1]?.content[0]).toMatchObject({ type: "tool_use", input: { input: "before" } });
+  expect(received.find(({ type }) => type === "response.custom_tool_call_input.delta")?.delta).toBe("*** Begin\nEnd");
+  expect(received.find(({ type }) => type === "response.output_item.done")?.item).toMatchObject({
+    type: "custom_tool_call",
+    call_id: "toolu_1",
+    name: "apply_patch",
+    input: "*** Begin\nEnd",
+  });
+});

@@ -33,7 +33,7 @@ export declare type Tool = Message<"parley.v1.Tool"> & {
     case: "function";
   } | {
     /**
-     * A tool with free-form input; only for providers of the OpenAI dialect.
+     * A tool with free-form input.
      *
      * @generated from field: parley.v1.CustomTool custom = 2;
      */
@@ -106,7 +106,8 @@ export declare type FunctionTool = Message<"parley.v1.FunctionTool"> & {
 export declare const FunctionToolSchema: GenMessage<FunctionTool>;
 
 /**
- * A tool with free-form input.
+ * A tool with free-form input. Providers of a dialect without such tools are told of a function with one text, `input`, and its calls have
+ * `custom_input` again; a grammar is told to the model, and not enforced.
  *
  * @generated from message parley.v1.CustomTool
  */

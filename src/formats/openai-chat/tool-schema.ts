@@ -32,7 +32,7 @@ const definedTool = z.looseObject({
 });
 export const customTool = field(
   z.looseObject({ type: z.literal("custom"), custom: field(definedTool, "The tool.") }),
-  "A tool with free-form input, for providers of the OpenAI dialect.",
+  "A tool with free-form input. Where the provider has no such tools, it is a function with one text.",
 );
 export const tool = z.discriminatedUnion("type", [functionTool, customTool]);
 

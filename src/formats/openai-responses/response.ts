@@ -16,7 +16,7 @@ export function writeResponse(completion: Completion, read: ReadRequest): JsonTe
   const [choice] = choices;
   const parts = choice?.message?.parts ?? [];
   const output = toItems(parts, { completionId: id, read, held });
-  const hasRefusal = parts.some(({ kind }) => kind.case === "refusal");
+  const hasRefusal = output.some((item) => item.type === "message" && item.content.some(isRefusal));
   const ending = endOf(choice?.finishReason, hasRefusal);
   const last = output.at(-1);
   if (last !== undefined) write.setStatus(last, ending.status);
@@ -24,6 +24,8 @@ export function writeResponse(completion: Completion, read: ReadRequest): JsonTe
   const text = new ResponseWriter(facts, read).write(JSON.stringify(output), { ...ending, usage, report });
   return held.putBack(text);
 }
+
+const isRefusal = ({ type }: { readonly type: string }): boolean => type === "refusal";
 
 /** `status` of a finished response, and why it is incomplete. */
 export function endOf(
@@ -138,23 +140,25 @@ function toItems(parts: readonly Part[], { completionId, read, held }: ItemConte
     if (read.withState) items.reasoning().encrypted_content = writeState(state);
   };
   for (const { kind, signature, citations, logprobs } of parts) {
-    if (kind.case !== "text" && kind.case !== "refusal") open = undefined;
+    if (kind.case === "reasoning" || kind.case === "toolCall" || kind.case === "image") open = undefined;
     switch (kind.case) {
       case "text": {
         const length = citations.length === 0 ? 0 : countCodePoints(kind.value);
-        const annotations = citations.map((citation) => write.annotation(citation, length));
-        if (kind.value !== "")
+        const annotations = citations
+          .map((citation) => write.annotation(citation, length))
+          .filter((each) => each !== undefined);
+        if (kind.value !== "" || logprobs.length > 0 || annotations.length > 0)
           add({
             type: "output_text",
             text: kind.value,
-            annotations: annotations.filter((each) => each !== undefined),
+            annotations,
             logprobs: logprobs.map(write.logprob),
           });
         if (signature !== "") keep({ text: true, signature });
         break;
       }
       case "refusal":
-        add({ type: "refusal", refusal: kind.value });
+        if (kind.value !== "" || logprobs.length > 0) add({ type: "refusal", refusal: kind.value });
         break;
       case "reasoning": {
         const item = items.reasoning();

@@ -6,6 +6,7 @@ import type {
   PartFinish,
   PartStart,
 } from "../../../gen/parley/v1/completion_pb.js";
+import type { Citation } from "../../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import type { Failure } from "../../core/failure.ts";
@@ -137,6 +138,7 @@ export class EventStream implements AnswerStream {
       const begun = this.#parts.has(partIndex) ? "" : this.#beginText(partIndex, content.case);
       return begun + this.#textDelta(partIndex, content, logprobs);
     }
+    if (content.case === "citation") return this.#cite(partIndex, content.value);
     const open = this.#parts.get(partIndex);
     if (open === undefined) return "";
     const { item } = open;
@@ -146,14 +148,18 @@ export class EventStream implements AnswerStream {
       case "argumentsJson":
       case "customInput":
         return item.type === "function_call" || item.type === "custom_tool_call" ? open.input(item, content.value) : "";
-      case "citation": {
-        const last = item.type === "message" ? item.content.at(-1) : undefined;
-        return last?.type === "output_text" ? open.cite(last, content.value) : "";
-      }
       // The format has no place for native blocks and speech. Images are whole here.
       default:
         return "";
     }
+  }
+
+  #cite(partIndex: number, citation: Citation): string {
+    if (citation.source.case !== "url") return "";
+    const begun = this.#parts.has(partIndex) ? "" : this.#beginText(partIndex, "text");
+    const open = this.#parts.get(partIndex);
+    const last = open?.item.type === "message" ? open.item.content.at(-1) : undefined;
+    return last?.type === "output_text" ? begun + (open?.cite(last, citation) ?? "") : begun;
   }
 
   #textDelta(partIndex: number, { value }: { readonly value: string }, logprobs: PartDelta["logprobs"]): string {

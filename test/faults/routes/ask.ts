@@ -58,6 +58,7 @@ function bodyOf(path: string): string | Buffer {
   if (path.startsWith("/v1/messages"))
     return JSON.stringify({ model: MODEL, max_tokens: 100, messages: [{ role: "user", content: "Hello?" }] });
   if (path === "/v1/chat/completions") return JSON.stringify(toOpenAiJson(REQUEST, "whole"));
+  if (path.startsWith("/v1/responses")) return JSON.stringify({ model: MODEL, input: "Hello?" });
   const completion = JSON.stringify({
     model: MODEL,
     messages: [{ role: "ROLE_USER", parts: [{ text: "Hello?" }] }],

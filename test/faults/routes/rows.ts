@@ -12,6 +12,10 @@ export type KeyRow = "everybody" | "key" | "permission";
 /** HTTP routes with a key: the API, and public files and documents. */
 export const HTTP_ROWS: Readonly<Record<string, KeyRow>> = {
   "POST /v1/chat/completions": "permission",
+  "POST /v1/responses": "permission",
+  "POST /v1/responses/input_tokens": "permission",
+  // Refuses WebSockets.
+  "GET /v1/responses": "everybody",
   "POST /v1/embeddings": "permission",
   "POST /v1/images/generations": "permission",
   "POST /v1/messages": "permission",

@@ -100,25 +100,23 @@ describe("options", () => {
 });
 
 describe("reasoning", () => {
-  const amountOf = (fields: object): unknown => read(fields).request.reasoning?.amount;
-  const effort = (value: ReasoningEffort): object => ({ case: "effort", value });
+  const reasoningOf = (fields: object): unknown => {
+    const { reasoning } = read(fields).request;
+    return reasoning && { effort: reasoning.effort, maxTokens: reasoning.maxTokens };
+  };
+  const effort = (value: ReasoningEffort): object => ({ effort: value, maxTokens: undefined });
+  const tokens = (maxTokens: number): object => ({ effort: ReasoningEffort.UNSPECIFIED, maxTokens });
 
   it.each([
-    [
-      { type: "enabled", budget_tokens: 4000 },
-      { case: "maxTokens", value: 4000 },
-    ],
-    [
-      { type: "enabled", budget_tokens: 32_000 },
-      { case: "maxTokens", value: 32_000 },
-    ],
+    [{ type: "enabled", budget_tokens: 4000 }, tokens(4000)],
+    [{ type: "enabled", budget_tokens: 32_000 }, tokens(32_000)],
     [{ type: "enabled", budget_tokens: -1 }, undefined],
     [{ type: "enabled" }, undefined],
     [{ type: "adaptive" }, effort(ReasoningEffort.HIGH)],
     [{ type: "disabled" }, effort(ReasoningEffort.NONE)],
     [{ type: "between_tools" }, undefined],
   ])("of %j is read without checks of the budget", (thinking, amount) => {
-    expect(amountOf({ thinking })).toEqual(amount);
+    expect(reasoningOf({ thinking })).toEqual(amount);
   });
 
   it("lists a budget that is none", () => {
@@ -127,11 +125,12 @@ describe("reasoning", () => {
 
   it("is by the effort where there is one, unless it is disabled", () => {
     const output_config = { effort: "low" };
-    expect(amountOf({ output_config })).toEqual(effort(ReasoningEffort.LOW));
-    expect(amountOf({ output_config, thinking: { type: "enabled", budget_tokens: 4000 } })).toEqual(
-      effort(ReasoningEffort.LOW),
-    );
-    expect(amountOf({ output_config, thinking: { type: "disabled" } })).toEqual(effort(ReasoningEffort.NONE));
+    expect(reasoningOf({ output_config })).toEqual(effort(ReasoningEffort.LOW));
+    expect(reasoningOf({ output_config, thinking: { type: "enabled", budget_tokens: 4000 } })).toEqual({
+      effort: ReasoningEffort.LOW,
+      maxTokens: 4000,
+    });
+    expect(reasoningOf({ output_config, thinking: { type: "disabled" } })).toEqual(effort(ReasoningEffort.NONE));
   });
 
   it("is hidden on request", () => {

@@ -5,6 +5,7 @@ import { embeddingRequest } from "../../../formats/openai-embeddings/schema.ts";
 import { imageRequest } from "../../../formats/openai-images/schema.ts";
 import * as tools from "../../../formats/openai-chat/tool-schema.ts";
 import * as answer from "./answer-schemas.ts";
+import { READ_RESPONSES, WRITTEN_RESPONSES } from "./responses-schemas.ts";
 
 /** The parts of a JSON schema that are used here. */
 export interface JsonSchema {
@@ -71,7 +72,10 @@ export function refTo(name: string): { readonly $ref: string } {
 
 /** Schemas of the OpenAI format by name. */
 export function openaiSchemas(): Record<string, JsonSchema> {
-  return { ...toJsonSchemas(READ), ...toJsonSchemas(WRITTEN) };
+  return {
+    ...toJsonSchemas({ ...READ, ...READ_RESPONSES }),
+    ...toJsonSchemas({ ...WRITTEN, ...WRITTEN_RESPONSES }),
+  };
 }
 
 /** Converts schemas with names, by which they refer to each other. */

@@ -57,6 +57,19 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
     ],
     paths: {
       "/v1/chat/completions": { post: chatOperation() },
+      "/v1/responses": { post: responsesOperation() },
+      "/v1/responses/input_tokens": {
+        post: {
+          ...ofOpenai("countResponseTokens", "Count the tokens of a response’s request"),
+          description: "Takes the request of a response, and runs nothing.",
+          parameters: headerParameters(["x-request-id", ...DEADLINES]),
+          requestBody: responsesBody(),
+          responses: {
+            "200": whole("The number of tokens.", "ResponseInputTokens", EVERYWHERE),
+            ...errorResponses(ROUTE_FAILURES.chat),
+          },
+        },
+      },
       "/v1/embeddings": {
         post: {
           ...ofOpenai("createEmbedding", "Create embeddings"),
@@ -157,6 +170,40 @@ function chatOperation(): object {
         content: {
           "application/json": { schema: refTo("ChatCompletion") },
           "text/event-stream": { schema: { anyOf: [refTo("ChatCompletionChunk"), refTo("Error")] } },
+        },
+      },
+      ...errorResponses(ROUTE_FAILURES.chat),
+    },
+  };
+}
+
+function responsesBody(): object {
+  return {
+    required: true,
+    description: "At most 32 MiB of JSON, not compressed.",
+    content: {
+      "application/json": {
+        schema: refTo("ResponsesRequest"),
+        example: { model: "alpha-haiku-4.5", instructions: "Be brief.", input: "Hello!", max_output_tokens: 1000 },
+      },
+    },
+  };
+}
+
+function responsesOperation(): object {
+  return {
+    ...ofOpenai("createResponse", "Create a response"),
+    description:
+      "Runs one completion in the format of OpenAI’s Responses API. Nothing is kept: each request has the whole conversation, `previous_response_id` is refused, and state of the provider travels in the `encrypted_content` of reasoning items when `include` asks for it. With `stream` the answer comes as server-sent events, numbered by `sequence_number`: `response.created` and `response.in_progress`, the events of each item, and one of `response.completed`, `response.incomplete` and `response.failed`. After 15 seconds of silence a `keepalive` event is sent. A WebSocket at this path is refused with 426.",
+    parameters: headerParameters(["x-request-id", ...DEADLINES]),
+    requestBody: responsesBody(),
+    responses: {
+      "200": {
+        description: "The response, or the stream of its events.",
+        headers: headerRefs([...EVERYWHERE, ...ROUTING]),
+        content: {
+          "application/json": { schema: refTo("Response") },
+          "text/event-stream": { schema: refTo("ResponseEvent") },
         },
       },
       ...errorResponses(ROUTE_FAILURES.chat),

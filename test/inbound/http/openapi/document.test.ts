@@ -111,6 +111,8 @@ describe("the OpenAPI document", () => {
   it("has every route", () => {
     const openai = [
       "/v1/chat/completions",
+      "/v1/responses",
+      "/v1/responses/input_tokens",
       "/v1/embeddings",
       "/v1/images/generations",
       "/v1/models",

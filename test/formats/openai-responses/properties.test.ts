@@ -1,0 +1,141 @@
+import fc from "fast-check";
+import { accumulateResponse } from "openai/lib/responses/ResponseAccumulator";
+import { describe, expect, it } from "vitest";
+import { type CompletionChunk, FinishReason, type PartDelta } from "../../../gen/parley/v1/completion_pb.js";
+import type { Part } from "../../../gen/parley/v1/message_pb.js";
+import { finishChunk, toPart } from "../../../src/core/chunks.ts";
+import { readResponsesRequest } from "../../../src/formats/openai-responses/request.ts";
+import { chunksOfPart } from "../../support/to-chunks.ts";
+import { anyStream as anyChatStream } from "../openai-chat/any-stream.ts";
+import { REPORT, startOf } from "../openai-chat/scenarios.ts";
+import { ASKED, completionOf, eventsOf, type Json, streamOf, wholeOf } from "./support.ts";
+
+/** A stream with one choice, as the format can ask for, whose calls have IDs, and whose texts have the probabilities. */
+const anyStream = anyChatStream.map(({ chunks }) =>
+  chunks.filter(({ event }) => {
+    if (event.case === "partStart" && event.value.part?.kind.case === "toolCall")
+      event.value.part.kind.value.id = `call_${event.value.partIndex}`;
+    if (event.case === "partDelta" && event.value.content.case !== "text") event.value.logprobs = [];
+    return event.value === undefined || !("choiceIndex" in event.value && (event.value as PartDelta).choiceIndex > 0);
+  }),
+);
+
+/** Items without what a stream knows only later: where a citation of the whole text ends. */
+function settled(output: unknown): unknown {
+  return JSON.parse(JSON.stringify(output), (key, value: unknown) => (key === "end_index" ? undefined : value));
+}
+
+describe("any stream", () => {
+  it("is one that the official client accepts, and ends with what its events said", () => {
+    fc.assert(
+      fc.property(anyStream, (chunks) => {
+        const events = eventsOf(streamOf(chunks));
+        let response: ReturnType<typeof accumulateResponse> | undefined;
+        for (const event of events.slice(0, -1)) response = accumulateResponse(event as never, response);
+        const last = events.at(-1) as { type: string; response: Json };
+        expect(last.type).toMatch(/^response\.(completed|incomplete)$/);
+        const done = events.filter(({ type }) => type === "response.output_item.done");
+        expect(done.map(({ output_index: at }) => at)).toEqual(done.map((_, at) => at));
+        expect(last.response["output"]).toEqual(done.map(({ item }) => item));
+        expect(response?.output ?? []).toMatchObject(last.response["output"] as object[]);
+      }),
+    );
+  });
+
+  it("says the same as a whole answer", () => {
+    fc.assert(
+      fc.property(anyStream, (chunks) => {
+        const last = eventsOf(streamOf(chunks)).at(-1) as { response: Json };
+        const whole = wholeOf(completionOf(chunks));
+        expect(settled(last.response["output"])).toEqual(settled(whole["output"]));
+        expect(last.response["status"]).toBe(whole["status"]);
+      }),
+    );
+  });
+
+  it("is the same text however its chunks come", () => {
+    fc.assert(
+      fc.property(anyStream, fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1 }), (chunks, sizes) => {
+        expect(streamOf(chunks, ASKED, sizes)).toBe(streamOf(chunks));
+      }),
+    );
+  });
+});
+
+const words = fc.string({ minLength: 1, maxLength: 12 });
+const state = fc.oneof(fc.constant(""), words);
+const PICTURE = Buffer.from("iVBORw0KGgo=", "base64");
+
+/** Parts of an answer that the format can say, with state of the provider. */
+const answer: fc.Arbitrary<Part[]> = fc
+  .array(
+    fc.oneof(
+      fc
+        .record({ text: words, signature: state })
+        .map(({ text, signature }) => toPart({ case: "text", value: text }, signature)),
+      words.map((refusal) => toPart({ case: "refusal", value: refusal })),
+      fc
+        .record({ text: words, signature: state })
+        .map(({ text, signature }) =>
+          toPart({ case: "reasoning", value: { $typeName: "parley.v1.Reasoning", text, redacted: "" } }, signature),
+        ),
+      words.map((redacted) =>
+        toPart({ case: "reasoning", value: { $typeName: "parley.v1.Reasoning", text: "", redacted } }),
+      ),
+      fc.record({ name: words, custom: fc.boolean(), signature: state }).map(({ name, custom, signature }) => {
+        const input = custom
+          ? ({ case: "customInput", value: "x" } as const)
+          : ({ case: "argumentsJson", value: "{}" } as const);
+        return toPart({ case: "toolCall", value: { $typeName: "parley.v1.ToolCall", id: "", name, input } }, signature);
+      }),
+      state.map((signature) =>
+        toPart(
+          {
+            case: "image",
+            value: {
+              $typeName: "parley.v1.Image",
+              source: { case: "data", value: PICTURE },
+              mediaType: "image/png",
+              detail: 0,
+            },
+          },
+          signature,
+        ),
+      ),
+    ),
+    { minLength: 1, maxLength: 6 },
+  )
+  .map((parts) => {
+    parts.forEach(({ kind }, at) => {
+      if (kind.case === "toolCall") kind.value.id = `call_${at}`;
+    });
+    return parts;
+  });
+
+/** Kind, content and state of each part. */
+const said = (parts: readonly Part[]): unknown =>
+  parts.map(({ kind, signature }) => {
+    const value: unknown = kind.case === "image" ? "picture" : kind.value;
+    return { kind: kind.case, value, signature };
+  });
+
+describe("any answer that is sent back", () => {
+  it.each(["whole", "streamed"])("is the same message again, %s", (how) => {
+    fc.assert(
+      fc.property(answer, (parts) => {
+        const chunks = parts.flatMap((part, at) => chunksOfPart(part, 0, at));
+        chunks.push(finishChunk(0, { reason: FinishReason.STOP, native: "" }));
+        const whole = wholeOf(completionOf(chunks));
+        const stream = eventsOf(streamOf([...startAndEnd(chunks)])).at(-1) as { response: Json };
+        const output = how === "whole" ? whole["output"] : stream.response["output"];
+        const { request, unrecognized } = readResponsesRequest({ ...ASKED, input: output });
+        expect(unrecognized).toEqual([]);
+        expect(said(request.messages[0]?.parts ?? [])).toEqual(said(parts));
+      }),
+    );
+  });
+});
+
+function startAndEnd(chunks: readonly CompletionChunk[]): readonly CompletionChunk[] {
+  return [startOf("a"), ...chunks, REPORT];
+}
