@@ -1,3 +1,5 @@
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import { WireType } from "@bufbuild/protobuf/wire";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import {
@@ -8,7 +10,7 @@ import {
 import {
   type AudioSchema,
   type Message,
-  type PartSchema,
+  PartSchema,
   Role,
   type VideoSchema,
 } from "../../gen/parley/v1/message_pb.js";
@@ -62,6 +64,11 @@ const film = { source: { case: "data" as const, value: new Uint8Array(9) }, medi
 const pairs = (count: number): Record<string, string> =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, "v"]));
 const RANGE = (min: number, max: number): string => `must be between ${min} and ${max}`;
+
+/** A part or a tool of a kind that this version does not know. */
+function later<D extends DescMessage>(desc: D): MessageShape<D> {
+  return Object.assign(create(desc), { $unknown: [{ no: 100, wireType: WireType.Varint, data: new Uint8Array([1]) }] });
+}
 
 describe("a request is refused", () => {
   it.each<[string, Wrong, string, string]>([
@@ -431,6 +438,9 @@ describe("a request is taken", () => {
     ["with eight fallback models", { fallbackModels: Array<string>(8).fill("b") }],
     ["with as much metadata as there may be", { metadata: { ...pairs(15), ["k".repeat(64)]: "v".repeat(512) } }],
     ["with the longest session ID", { sessionId: "s".repeat(256) }],
+    ["with a part of a later version", said(message(Role.USER, "", { parts: [later(PartSchema)] }))],
+    ["with a tool of a later version", { tools: [later(ToolSchema)] }],
+    ["with an option of a later version", { providerOptionsJson: { "openai.later": "1" } }],
     ["with an amount of reasoning", { reasoning: { maxTokens: 1 } }],
     ["with an effort", { reasoning: { effort: ReasoningEffort.XHIGH, maxTokens: 1 } }],
     ["with reasoning options that say nothing", { reasoning: {} }],
