@@ -7,13 +7,7 @@ import {
   ResponseFormatSchema,
   type Verbosity,
 } from "../../gen/parley/v1/completion_pb.js";
-import {
-  type AudioSchema,
-  type Message,
-  PartSchema,
-  Role,
-  type VideoSchema,
-} from "../../gen/parley/v1/message_pb.js";
+import { type AudioSchema, type Message, PartSchema, Role, type VideoSchema } from "../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 import { ToolSchema } from "../../gen/parley/v1/tool_pb.js";
@@ -178,7 +172,7 @@ describe("a request is refused", () => {
     ],
     [
       "with a recording of no type",
-      recording({ data: new Uint8Array(9) }),
+      recording({ source: { case: "data", value: new Uint8Array(9) } }),
       "messages[0].parts[0].audio.media_type",
       "is required, such as audio/wav",
     ],
@@ -449,7 +443,8 @@ describe("a request is taken", () => {
     ["with an empty assistant message", said(user, message(Role.ASSISTANT, ""), user)],
     ["with an empty tool result", said(user, calls("c1"), result("c1", ""))],
     ["with a picture from an https address", image("HTTPS://example.com/a.png")],
-    ["with a recording", recording({ data: new Uint8Array(9), mediaType: "audio/wav" })],
+    ["with a recording by its address", recording({ source: { case: "url", value: "https://example.com/a.mp3" } })],
+    ["with a recording", recording({ source: { case: "data", value: new Uint8Array(9) }, mediaType: "audio/wav" })],
     [
       "with a recording of an earlier answer",
       said(user, message(Role.ASSISTANT, "", { parts: [{ kind: { case: "audio", value: { id: "audio_1" } } }] }), user),

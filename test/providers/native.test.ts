@@ -8,7 +8,14 @@ import {
   type CompletionRequest,
   CompletionRequestSchema,
 } from "../../gen/parley/v1/completion_pb.js";
-import { DocumentUnit, type Message, type MessageSchema, type Part, PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
+import {
+  DocumentUnit,
+  type Message,
+  type MessageSchema,
+  type Part,
+  PartSchema,
+  Role,
+} from "../../gen/parley/v1/message_pb.js";
 import { ToolMode, ToolSchema } from "../../gen/parley/v1/tool_pb.js";
 import { ChoiceWriter } from "../../src/core/chunks.ts";
 import { AnswerStream, toAnswer as readAnthropic } from "../../src/providers/anthropic/response.ts";

@@ -152,7 +152,7 @@ function toPartContent(part: ChatPart, path: string): Part["kind"] {
       return {
         case: "audio",
         value: create(AudioSchema, {
-          data,
+          source: { case: "data", value: data },
           mediaType: AUDIO_TYPES[part.input_audio.format] ?? `audio/${part.input_audio.format}`,
         }),
       };
