@@ -8,14 +8,15 @@ import { runTool } from "./tools.ts";
 const git = async (...args: string[]): Promise<string> => (await promisify(execFile)("git", args)).stdout.trim();
 
 /**
- * Fails when the contract has breaking changes against the main branch (the remote's, else the local one). Returns the
- * reason when there is nothing to compare with: no git, or no earlier commit with a contract.
+ * Fails when the contract has breaking changes against the last release (the newest tag `v*`), or before the first release against
+ * the main branch (the remote's, else the local one). Returns the reason when there is nothing to compare with: no git, or no
+ * earlier commit with a contract.
  *
  * @throws {Error} for a breaking change, which buf has printed
  */
 export async function checkBreakingChanges(): Promise<string | undefined> {
-  const commit = await findCommitOfMain();
-  if (commit === undefined) return "there is no earlier contract on a main branch";
+  const commit = await findEarlierCommit();
+  if (commit === undefined) return "there is no earlier contract, of a release or on a main branch";
   console.log(`compared with ${commit.slice(0, 12)}`);
   const folder = await mkdtemp(join(tmpdir(), "parley-contract-"));
   try {
@@ -29,8 +30,14 @@ export async function checkBreakingChanges(): Promise<string | undefined> {
   }
 }
 
-async function findCommitOfMain(): Promise<string | undefined> {
-  for (const ref of ["refs/remotes/origin/main", "refs/heads/main"]) {
+async function findEarlierCommit(): Promise<string | undefined> {
+  const tags = await git("tag", "--list", "v*", "--sort=-version:refname").catch(() => "");
+  const released = tags.split("\n").filter((tag) => tag !== "");
+  for (const ref of [
+    ...released.slice(0, 1).map((tag) => `refs/tags/${tag}`),
+    "refs/remotes/origin/main",
+    "refs/heads/main",
+  ]) {
     const found = await git("rev-parse", "--verify", "--quiet", `${ref}^{commit}`, "--").catch(() => "");
     const commit = found.split("\n")[0] ?? "";
     const hasContract = commit !== "" && (await git("ls-tree", "--name-only", commit, "proto/").catch(() => "")) !== "";

@@ -133,7 +133,9 @@ func (p *growingPart) addAudio(more *parleyv1.Audio) {
 		return
 	}
 	p.text.WriteString(more.GetTranscript())
-	audio.Data = append(audio.Data, more.GetData()...)
+	if data := more.GetData(); len(data) > 0 {
+		audio.Source = &parleyv1.Audio_Data{Data: append(audio.GetData(), data...)}
+	}
 	audio.MediaType = cmp.Or(more.GetMediaType(), audio.MediaType)
 	audio.Id = cmp.Or(more.GetId(), audio.Id)
 	audio.ExpireTime = cmp.Or(more.GetExpireTime(), audio.ExpireTime)

@@ -380,8 +380,14 @@ function addContent({ kind, citations }: Part, content: PartDelta["content"]): v
   }
 }
 
+function joined(before: Audio["source"], more: Audio["source"]): Audio["source"] {
+  return before.case === "data" && more.case === "data"
+    ? { case: "data", value: Buffer.concat([before.value, more.value]) }
+    : more;
+}
+
 function addAudio(audio: Audio, piece: Audio): void {
-  audio.data = audio.data.length === 0 ? piece.data : Buffer.concat([audio.data, piece.data]);
+  if (piece.source.case !== undefined) audio.source = joined(audio.source, piece.source);
   audio.transcript += piece.transcript;
   audio.id ||= piece.id;
   audio.mediaType ||= piece.mediaType;

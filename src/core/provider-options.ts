@@ -43,7 +43,8 @@ const MAX_NAME_CHARS = 64;
 export function leaveOutUnknownOptions(request: CompletionRequest, call: Call): Call {
   const unknown = Object.keys(request.providerOptionsJson).filter((name) => !DIALECT_OPTIONS.has(name));
   if (unknown.length === 0) return call;
-  for (const name of unknown) delete request.providerOptionsJson[name];
+  const known = Object.entries(request.providerOptionsJson).filter(([name]) => DIALECT_OPTIONS.has(name));
+  request.providerOptionsJson = Object.fromEntries(known);
   const fields = unknown.map((name) => `provider_options_json.${name.slice(0, MAX_NAME_CHARS).toWellFormed()}`);
   return { ...call, unrecognized: [...(call.unrecognized ?? []), ...fields].slice(0, MAX_UNRECOGNIZED) };
 }

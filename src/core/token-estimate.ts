@@ -158,8 +158,8 @@ function addPart(size: Mutable<PromptSize>, { kind, signature }: Part): void {
       size.pictures += 1;
       return;
     case "audio":
-      size.mediaBytes += kind.value.data.length;
-      if (kind.value.id !== "") size.unbounded = true;
+      if (kind.value.source.case === "data") size.mediaBytes += kind.value.source.value.length;
+      if (kind.value.id !== "" || kind.value.source.case === "url") size.unbounded = true;
       return addTexts(size, kind.value.transcript);
     case "video":
     case "file":

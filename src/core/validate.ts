@@ -175,8 +175,9 @@ function checkImage({ source, detail }: Image, at: string, wrong: Violations): v
 }
 
 /** The dialect knows which types there are. An earlier recording of the provider has its own. */
-function checkAudio({ id, data, mediaType }: Audio, at: string, wrong: Violations): void {
-  if (id === "" && data.length > 0 && mediaType === "")
+function checkAudio({ id, source, mediaType }: Audio, at: string, wrong: Violations): void {
+  if (source.case === "url" && !HTTPS.test(source.value)) wrong.add(`${at}.audio.url`, "must be an https address");
+  if (id === "" && source.case === "data" && source.value.length > 0 && mediaType === "")
     wrong.add(`${at}.audio.media_type`, "is required, such as audio/wav");
 }
 

@@ -36,7 +36,7 @@ export function readAudio(recording: { readonly data: string; readonly format: s
   const data = readBase64(recording.data);
   if (data === undefined) throw invalidField(`${field}.data`, "must be base64");
   const mediaType = AUDIO_TYPES[recording.format] ?? `audio/${recording.format}`;
-  return create(AudioSchema, { data, mediaType });
+  return create(AudioSchema, { source: { case: "data", value: data }, mediaType });
 }
 
 /** A document's fields. */

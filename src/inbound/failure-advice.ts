@@ -23,7 +23,7 @@ export const FAILURE_ADVICE: Readonly<Record<string, FailureAdvice>> = {
   response_too_large: {
     means:
       "gRPC and Connect: the completion was made and charged, but is larger than `max_response_bytes` of the request (default over gRPC: 4 MiB).",
-    todo: "Use `Stream`, whose messages are below 1 MiB, or raise `max_response_bytes` and the client’s own limit.",
+    todo: "Use `Stream`, whose images arrive in pieces, or raise `max_response_bytes` and the client’s own limit.",
     retry: "no",
   },
   unauthenticated: {

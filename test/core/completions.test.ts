@@ -205,6 +205,19 @@ describe("fields that the entrance did not know", () => {
     expect(eventOf((await core.read({}, call)).batches, "report")).toMatchObject({ omitted });
   });
 
+  it("lists unknown names of provider options, and refuses them when it is strict", async () => {
+    const asked = { providerOptionsJson: { "openai.later": "1", "acme.search": "{}" } };
+    const listed = ["provider_options_json.openai.later", "provider_options_json.acme.search"].map((field) => ({
+      field,
+      reason: OmissionReason.UNKNOWN,
+    }));
+    expect((await createCore({ scripts: { a: [counted] } }).create(asked)).report?.omitted).toMatchObject(listed);
+    await expect(createCore({ scripts: { a: [counted] } }).create({ ...asked, strict: true })).rejects.toMatchObject({
+      code: "invalid_request",
+      param: "provider_options_json.openai.later",
+    });
+  });
+
   it("are a violation of a strict request, each", async () => {
     const core = createCore({ scripts: { a: [counted] } });
     await expect(core.create({ strict: true }, { unrecognized: ["x", "y"] })).rejects.toMatchObject({

@@ -1,3 +1,5 @@
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import { WireType } from "@bufbuild/protobuf/wire";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import {
@@ -5,13 +7,7 @@ import {
   ResponseFormatSchema,
   type Verbosity,
 } from "../../gen/parley/v1/completion_pb.js";
-import {
-  type AudioSchema,
-  type Message,
-  type PartSchema,
-  Role,
-  type VideoSchema,
-} from "../../gen/parley/v1/message_pb.js";
+import { type AudioSchema, type Message, PartSchema, Role, type VideoSchema } from "../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 import { ToolSchema } from "../../gen/parley/v1/tool_pb.js";
@@ -62,6 +58,11 @@ const film = { source: { case: "data" as const, value: new Uint8Array(9) }, medi
 const pairs = (count: number): Record<string, string> =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, "v"]));
 const RANGE = (min: number, max: number): string => `must be between ${min} and ${max}`;
+
+/** A part or a tool of a kind that this version does not know. */
+function later<D extends DescMessage>(desc: D): MessageShape<D> {
+  return Object.assign(create(desc), { $unknown: [{ no: 100, wireType: WireType.Varint, data: new Uint8Array([1]) }] });
+}
 
 describe("a request is refused", () => {
   it.each<[string, Wrong, string, string]>([
@@ -171,7 +172,7 @@ describe("a request is refused", () => {
     ],
     [
       "with a recording of no type",
-      recording({ data: new Uint8Array(9) }),
+      recording({ source: { case: "data", value: new Uint8Array(9) } }),
       "messages[0].parts[0].audio.media_type",
       "is required, such as audio/wav",
     ],
@@ -431,6 +432,9 @@ describe("a request is taken", () => {
     ["with eight fallback models", { fallbackModels: Array<string>(8).fill("b") }],
     ["with as much metadata as there may be", { metadata: { ...pairs(15), ["k".repeat(64)]: "v".repeat(512) } }],
     ["with the longest session ID", { sessionId: "s".repeat(256) }],
+    ["with a part of a later version", said(message(Role.USER, "", { parts: [later(PartSchema)] }))],
+    ["with a tool of a later version", { tools: [later(ToolSchema)] }],
+    ["with an option of a later version", { providerOptionsJson: { "openai.later": "1" } }],
     ["with an amount of reasoning", { reasoning: { maxTokens: 1 } }],
     ["with an effort", { reasoning: { effort: ReasoningEffort.XHIGH, maxTokens: 1 } }],
     ["with reasoning options that say nothing", { reasoning: {} }],
@@ -439,7 +443,8 @@ describe("a request is taken", () => {
     ["with an empty assistant message", said(user, message(Role.ASSISTANT, ""), user)],
     ["with an empty tool result", said(user, calls("c1"), result("c1", ""))],
     ["with a picture from an https address", image("HTTPS://example.com/a.png")],
-    ["with a recording", recording({ data: new Uint8Array(9), mediaType: "audio/wav" })],
+    ["with a recording by its address", recording({ source: { case: "url", value: "https://example.com/a.mp3" } })],
+    ["with a recording", recording({ source: { case: "data", value: new Uint8Array(9) }, mediaType: "audio/wav" })],
     [
       "with a recording of an earlier answer",
       said(user, message(Role.ASSISTANT, "", { parts: [{ kind: { case: "audio", value: { id: "audio_1" } } }] }), user),

@@ -92,7 +92,12 @@ const kind = fc.oneof(
   }),
   fc.record({
     case: fc.constant("audio" as const),
-    value: fc.record({ data: bytes, id: words, transcript: fc.string(), mediaType: fc.constant("audio/wav") }),
+    value: fc.record({
+      source: fc.record({ case: fc.constant("data" as const), value: bytes }),
+      id: words,
+      transcript: fc.string(),
+      mediaType: fc.constant("audio/wav"),
+    }),
   }),
   fc.record({
     case: fc.constant("toolCall" as const),
@@ -238,7 +243,7 @@ describe("chunks put together", () => {
     return out;
   };
   const piece = (data: string, more: { transcript?: string; expireTime?: Timestamp } = {}) =>
-    create(AudioSchema, { id: "audio_1", data: Buffer.from(data), ...more });
+    create(AudioSchema, { id: "audio_1", source: { case: "data", value: Buffer.from(data) }, ...more });
   const speech = (): CompletionChunk[] =>
     write((writer, out) => {
       writer.audio(piece("one", { transcript: "Hel" }), out);
@@ -250,7 +255,12 @@ describe("chunks put together", () => {
     expect(choices[0]!.message!.parts).toMatchObject([
       {
         kind: {
-          value: { id: "audio_1", data: Buffer.from("onetwo"), transcript: "Hello", expireTime: { seconds: 9n } },
+          value: {
+            id: "audio_1",
+            source: { case: "data", value: Buffer.from("onetwo") },
+            transcript: "Hello",
+            expireTime: { seconds: 9n },
+          },
         },
       },
     ]);

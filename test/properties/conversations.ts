@@ -204,7 +204,10 @@ function toKind(plan: PartPlan, number: number, speaker: Speaker): NonNullable<P
     case "picture":
       return { case: "image", value: { source: { case: "data", value: data }, mediaType: "image/png" } };
     case "recording":
-      return { case: "audio", value: { data: Buffer.from(`RIFF${number}`), mediaType: "audio/wav" } };
+      return {
+        case: "audio",
+        value: { source: { case: "data", value: Buffer.from(`RIFF${number}`) }, mediaType: "audio/wav" },
+      };
     case "document": {
       const value = Buffer.from(`%PDF-1.7 ${number}`);
       const file = { mediaType: "application/pdf", name: "a.pdf", citations: plan.cites };

@@ -362,7 +362,7 @@ function listCalls({ messages }: CompletionRequest): ToolCall[] {
 
 /** The data of a picture, recording, video or document, in base64, or the address of a video. */
 function dataOf(kind: Part["kind"]): string[] {
-  const data = kind.case === "audio" ? kind.value.data : undefined;
+  const data = kind.case === "audio" && kind.value.source.case === "data" ? kind.value.source.value : undefined;
   if (kind.case === "video" && kind.value.source.case === "url") return [kind.value.source.value];
   const hasSource = kind.case === "image" || kind.case === "file" || kind.case === "video";
   const source = hasSource ? kind.value.source : undefined;

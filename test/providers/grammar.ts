@@ -34,7 +34,7 @@ function contentOf({ kind, citations, logprobs }: Part): unknown[] {
     case "native":
       return [kind.value.json, ...rest];
     case "audio":
-      return [kind.value.transcript, kind.value.id, ...kind.value.data, ...rest];
+      return [kind.value.transcript, kind.value.id, kind.value.source.case ?? "", ...rest];
     default:
       return rest;
   }

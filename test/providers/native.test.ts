@@ -1,13 +1,22 @@
-import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { clone, create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { WireType } from "@bufbuild/protobuf/wire";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   type CompletionChunk,
   CompletionChunkSchema,
+  type CompletionRequest,
   CompletionRequestSchema,
 } from "../../gen/parley/v1/completion_pb.js";
-import { DocumentUnit, type Message, type MessageSchema, type Part, Role } from "../../gen/parley/v1/message_pb.js";
-import { ToolMode } from "../../gen/parley/v1/tool_pb.js";
+import {
+  DocumentUnit,
+  type Message,
+  type MessageSchema,
+  type Part,
+  PartSchema,
+  Role,
+} from "../../gen/parley/v1/message_pb.js";
+import { ToolMode, ToolSchema } from "../../gen/parley/v1/tool_pb.js";
 import { ChoiceWriter } from "../../src/core/chunks.ts";
 import { AnswerStream, toAnswer as readAnthropic } from "../../src/providers/anthropic/response.ts";
 import { toAnswer as readGemini } from "../../src/providers/gemini/response.ts";
@@ -37,6 +46,40 @@ function translate(
   return { body: JSON.parse(body.toString()) as Record<string, unknown>, omitted: omitted.map(({ field }) => field) };
 }
 
+/** A part, or a tool, of a kind that this version does not know. */
+const later = () => ({ $unknown: [{ no: 100, wireType: WireType.Varint, data: new Uint8Array([1]) }] });
+
+describe.each(NAMES)("a request with unknown kinds to a provider of the dialect %s", (name) => {
+  it("is the request without them", () => {
+    const call = { kind: { case: "toolCall", value: { id: "c", name: "f" } } } as const;
+    const result = { kind: { case: "toolResult" as const, value: { toolCallId: "c", parts: [text("It is.")] } } };
+    const own = { kind: { case: "function", value: { name: "f" } } } as const;
+    const turns = [
+      [Role.SYSTEM, text("Be brief.")],
+      [Role.USER, text("Look.")],
+      [Role.ASSISTANT, call],
+      [Role.TOOL, result],
+    ] as const;
+    const plain = create(CompletionRequestSchema, {
+      model: "m",
+      messages: turns.map(([role, part]): MessageInit => ({ role, parts: [part] })),
+      tools: [own],
+    });
+    const mixed = clone(CompletionRequestSchema, plain);
+    for (const { parts } of mixed.messages) {
+      for (const { kind } of parts)
+        if (kind.case === "toolResult") kind.value.parts.push(Object.assign(create(PartSchema), later()));
+      parts.push(Object.assign(create(PartSchema), later()));
+    }
+    mixed.tools.push(Object.assign(create(ToolSchema), later()));
+    const dialect = DIALECTS.find((each) => each.name === name)!;
+    const [model] = Object.values(dialect.models);
+    const bodyOf = (request: CompletionRequest): unknown =>
+      JSON.parse(dialect.translate(request, model!, "whole").body.toString());
+    expect(bodyOf(mixed)).toEqual(bodyOf(plain));
+  });
+});
+
 describe.each(NAMES)("native blocks to a provider of the dialect %s", (name) => {
   it("are sent as they are if they are of its dialect, and left out and reported if not", () => {
     const blocks = NAMES.map((each) => native(each, { type: `block_of_${each}`, "1e400": [null, "é"] }));
@@ -62,6 +105,19 @@ describe.each(NAMES)("native blocks to a provider of the dialect %s", (name) => 
       expect(sent.includes('"f"')).toBe(functions.length > 0);
       expect(omitted).toHaveLength(2);
     }
+  });
+
+  it("are not restricted by allowed tools", () => {
+    const own = ["f", "g"].map((each) => ({ kind: { case: "function", value: { name: each } } }) as const);
+    const tools = [...own, native(name, { type: "search_20260101", name: "search" })];
+    const messages = [{ role: Role.USER, parts: [text("Search.")] }];
+    const allowed = { mode: ToolMode.AUTO, names: ["f"] };
+    const toolChoice = { choice: { case: "allowed", value: allowed } } as const;
+    const { body, omitted } = translate(name, { messages, tools, toolChoice });
+    expect(JSON.stringify(body.tools)).toContain("search_20260101");
+    // Only this dialect's choice names the tools that may be called.
+    expect(JSON.stringify(body.tool_choice ?? "").includes("search_20260101")).toBe(name === "openai");
+    expect(omitted).toEqual([]);
   });
 
   it("leave no empty list of tools", () => {

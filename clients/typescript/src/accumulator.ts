@@ -123,8 +123,8 @@ export class CompletionAccumulator {
     }
   }
 
-  #addAudio(audio: Audio, { data, transcript, id, mediaType, expireTime }: Audio): void {
-    this.#addBytes(audio, data);
+  #addAudio(audio: Audio, { source, transcript, id, mediaType, expireTime }: Audio): void {
+    if (source.case === "data") this.#addBytes(audio, source.value);
     audio.transcript += transcript;
     audio.id ||= id;
     audio.mediaType ||= mediaType;
@@ -139,13 +139,11 @@ export class CompletionAccumulator {
 }
 
 function bytesOf(owner: Image | Audio): Uint8Array {
-  if (owner.$typeName === "parley.v1.Audio") return owner.data;
   return owner.source.case === "data" ? owner.source.value : new Uint8Array();
 }
 
 function setBytes(owner: Image | Audio, bytes: Uint8Array): void {
-  if (owner.$typeName === "parley.v1.Audio") owner.data = bytes;
-  else owner.source = { case: "data", value: bytes };
+  owner.source = { case: "data", value: bytes };
 }
 
 function concat(pieces: readonly Uint8Array[]): Uint8Array {

@@ -87,8 +87,8 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   responseFormat?: ResponseFormat | undefined;
 
   /**
-   * The most tokens to generate, reasoning included; at least 1, at most the model's `max_output_tokens`. For a
-   * fallback model with a smaller bound it is clamped.
+   * The most tokens to generate, reasoning included; at least 1. Above the first model's `max_output_tokens` it is INVALID_ARGUMENT, an
+   * exception to the rule of ranges; for a fallback model with a smaller bound it is clamped.
    *
    * @generated from field: optional int32 max_output_tokens = 9;
    */
@@ -110,7 +110,7 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   choiceCount?: number | undefined;
 
   /**
-   * Randomness, 0 to 2. Absent, the provider's default counts, which is 1. Clamped for a provider with a smaller range.
+   * Randomness, 0 to 2. Absent: the provider's default. Clamped for a provider with a smaller range.
    *
    * @generated from field: optional double temperature = 12;
    */
@@ -208,7 +208,7 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   endUserId?: string | undefined;
 
   /**
-   * A stable, anonymous ID of the end user for the provider's safety systems; at most 128 characters. Providers with one ID of the end
+   * A stable, anonymous ID of the end user for the provider's safety systems; at most 128 UTF-16 code units. Providers with one ID of the end
    * user get `end_user_id`, or this one without it.
    *
    * @generated from field: optional string safety_identifier = 26;
@@ -216,7 +216,7 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   safetyIdentifier?: string | undefined;
 
   /**
-   * The caller's own ID of the session or conversation; at most 256 characters. Without `prompt_cache_key` it groups the requests of a
+   * The caller's own ID of the session or conversation; at most 256 UTF-16 code units. Without `prompt_cache_key` it groups the requests of a
    * session for the provider's prompt cache. Never listed as omitted.
    *
    * @generated from field: optional string session_id = 27;
@@ -224,7 +224,7 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   sessionId?: string | undefined;
 
   /**
-   * The caller's own labels: at most 16, keys of 1 to 64 and values of up to 512 characters. Never sent to a provider
+   * The caller's own labels: at most 16, keys of 1 to 64 and values of up to 512 UTF-16 code units. Never sent to a provider
    * that does not speak the OpenAI dialect.
    *
    * @generated from field: map<string, string> metadata = 28;
@@ -313,7 +313,7 @@ export declare const LogprobOptionsSchema: GenMessage<LogprobOptions>;
  */
 export declare type Completion = Message<"parley.v1.Completion"> & {
   /**
-   * The completion's ID: `chatcmpl-` and 24 letters or digits.
+   * The completion's ID. Opaque.
    *
    * @generated from field: string id = 1;
    */
@@ -1101,7 +1101,8 @@ export declare const FinishReasonSchema: GenEnum<FinishReason>;
  * such as MODEL_NOT_FOUND; calls that a gRPC library or a proxy refuses have no details), `google.rpc.BadRequest`
  * (INVALID_ARGUMENT: the offending fields),
  * `google.rpc.RetryInfo` (when waiting helps), and `parley.v1.AttemptList` (when upstream models were tried). The full
- * table stands in docs/errors.md.
+ * table stands in docs/errors.md. `ErrorInfo.metadata` has `request_id` and, for some failures, `error_code`. Over gRPC details have at most
+ * 4 KiB: beyond it the messages of attempts are shortened, then `AttemptList` and `BadRequest` are left out.
  *
  * Request metadata: `x-request-id` may be sent, and is then the ID of the call.
  *
@@ -1114,7 +1115,7 @@ export declare const FinishReasonSchema: GenEnum<FinishReason>;
  * -1 when a retry does not help or the deadline would pass before it. `google.rpc.RetryInfo` has the same wait for programs that retry
  * by themselves, also where no retry fits before the deadline. `service_config.json` beside this file is a service config with timeouts and a retry policy.
  *
- * Message size: a request has at most 32 MiB. Messages of a stream have at most 1 MiB, because images arrive in pieces. A whole completion with an image may
+ * Message size: a request has at most 32 MiB. Images and native blocks of a stream arrive in pieces of less than 1 MiB, other content as the provider sends it. A whole completion with an image may
  * exceed the 4 MiB that most gRPC clients receive at most: see `CompletionRequest.max_response_bytes`.
  *
  * @generated from service parley.v1.CompletionService
@@ -1138,6 +1139,9 @@ export declare const CompletionService: GenService<{
    * in the order of their start; tool calls, and parts of different choices, may overlap. Nothing is sent before the first content
    * is available, so that a fallback stays invisible. After that a failure ends the call with a non-OK status; a call that ends
    * with OK is complete.
+   *
+   * Chunks whose `event` is not set (an event of a later version) may stand anywhere, also before `start` and after `report`: skip them.
+   * The stream ends with its status, not with `report`.
    *
    * @generated from rpc parley.v1.CompletionService.Stream
    */

@@ -178,7 +178,8 @@ export const FinishReason = /*@__PURE__*/
  * such as MODEL_NOT_FOUND; calls that a gRPC library or a proxy refuses have no details), `google.rpc.BadRequest`
  * (INVALID_ARGUMENT: the offending fields),
  * `google.rpc.RetryInfo` (when waiting helps), and `parley.v1.AttemptList` (when upstream models were tried). The full
- * table stands in docs/errors.md.
+ * table stands in docs/errors.md. `ErrorInfo.metadata` has `request_id` and, for some failures, `error_code`. Over gRPC details have at most
+ * 4 KiB: beyond it the messages of attempts are shortened, then `AttemptList` and `BadRequest` are left out.
  *
  * Request metadata: `x-request-id` may be sent, and is then the ID of the call.
  *
@@ -191,7 +192,7 @@ export const FinishReason = /*@__PURE__*/
  * -1 when a retry does not help or the deadline would pass before it. `google.rpc.RetryInfo` has the same wait for programs that retry
  * by themselves, also where no retry fits before the deadline. `service_config.json` beside this file is a service config with timeouts and a retry policy.
  *
- * Message size: a request has at most 32 MiB. Messages of a stream have at most 1 MiB, because images arrive in pieces. A whole completion with an image may
+ * Message size: a request has at most 32 MiB. Images and native blocks of a stream arrive in pieces of less than 1 MiB, other content as the provider sends it. A whole completion with an image may
  * exceed the 4 MiB that most gRPC clients receive at most: see `CompletionRequest.max_response_bytes`.
  *
  * @generated from service parley.v1.CompletionService

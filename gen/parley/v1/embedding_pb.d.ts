@@ -106,7 +106,7 @@ export declare const EmbeddingInputSchema: GenMessage<EmbeddingInput>;
  */
 export declare type Embeddings = Message<"parley.v1.Embeddings"> & {
   /**
-   * The call's ID in the ledger: `embd-` and 24 letters or digits.
+   * The call's ID in the ledger. Opaque.
    *
    * @generated from field: string id = 1;
    */

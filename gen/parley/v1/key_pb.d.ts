@@ -142,14 +142,14 @@ export declare type UsageLimits = Message<"parley.v1.UsageLimits"> & {
   tokensPerMinute?: bigint | undefined;
 
   /**
-   * Completions in flight at the same moment, 1 to 1,000,000.
+   * Completions and embeddings in flight at the same moment, 1 to 1,000,000.
    *
    * @generated from field: optional int64 concurrent_requests = 3;
    */
   concurrentRequests?: bigint | undefined;
 
   /**
-   * What completions may cost in one calendar month in UTC, in millionths of a US dollar, 0 to 1,000,000,000,000,000.
+   * What completions and embeddings may cost in one calendar month in UTC, in millionths of a US dollar, 0 to 1,000,000,000,000,000.
    *
    * @generated from field: optional int64 monthly_budget_micro_usd = 4;
    */
@@ -176,7 +176,7 @@ export enum KeyCapability {
   UNSPECIFIED = 0,
 
   /**
-   * Completions that make no images.
+   * Completions that make no images; speech included.
    *
    * @generated from enum value: KEY_CAPABILITY_CHAT = 1;
    */

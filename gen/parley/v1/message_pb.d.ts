@@ -25,7 +25,7 @@ export declare type Message = Message$1<"parley.v1.Message"> & {
   role: Role;
 
   /**
-   * What is said and done, in order; at most 4,000. System messages hold text; user messages text, images, audio, video and files;
+   * What is said and done, in order; at most 4,000. System messages hold text; user messages text, images, audio, video, files and native blocks;
    * assistant messages what a model answered; tool messages tool results, at least one.
    *
    * @generated from field: repeated parley.v1.Part parts = 2;
@@ -184,7 +184,8 @@ export declare const PartSchema: GenMessage<Part>;
  */
 export declare type NativeBlock = Message$1<"parley.v1.NativeBlock"> & {
   /**
-   * Required. The dialect: `anthropic`, `gemini` or `openai`.
+   * Required. The dialect: `anthropic` (Messages), `gemini` (generateContent) or `openai` (Chat Completions). Another wire of the same vendor
+   * would be another dialect. A block of an unknown dialect is omitted like one of a foreign dialect.
    *
    * @generated from field: string dialect = 1;
    */
@@ -262,14 +263,32 @@ export declare const ImageSchema: GenMessage<Image>;
  */
 export declare type Audio = Message$1<"parley.v1.Audio"> & {
   /**
-   * The encoded recording. Empty when `id` refers to an earlier answer.
+   * Required in a request, unless `id` refers to an earlier answer. Where the recording is.
    *
-   * @generated from field: bytes data = 1;
+   * @generated from oneof parley.v1.Audio.source
    */
-  data: Uint8Array;
+  source: {
+    /**
+     * The encoded recording.
+     *
+     * @generated from field: bytes data = 1;
+     */
+    value: Uint8Array;
+    case: "data";
+  } | {
+    /**
+     * An https address that the provider reads itself, such as that of an uploaded file; the gateway fetches nothing.
+     * INVALID_ARGUMENT for a provider that does not take addresses.
+     *
+     * @generated from field: string url = 6;
+     */
+    value: string;
+    case: "url";
+  } | { case: undefined; value?: undefined };
 
   /**
-   * Of `data`: `audio/wav`, `audio/mpeg`, or another one that the provider takes. INVALID_ARGUMENT without one.
+   * Such as `audio/wav`, `audio/mpeg`, or another one that the provider takes. Required with `data` in a request, unless `id` is set. In
+   * answers it may be empty.
    *
    * @generated from field: string media_type = 2;
    */

@@ -20,21 +20,22 @@ export declare const file_parley_v1_model: GenFile;
  */
 export declare type ListModelsRequest = Message<"parley.v1.ListModelsRequest"> & {
   /**
-   * The most models in the response, at most 1,000. Default: 1,000.
+   * The most models in the response. More than 1,000 is taken as 1,000; negative is INVALID_ARGUMENT. Default: 1,000.
    *
    * @generated from field: int32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * `next_page_token` of the previous page, with the same filter. INVALID_ARGUMENT for one that was not returned.
+   * `next_page_token` of the previous page, with the same filter. INVALID_ARGUMENT for one that was not returned, and
+   * when its model no longer exists.
    *
    * @generated from field: string page_token = 2;
    */
   pageToken: string;
 
   /**
-   * Only models whose answers may hold all of these. Default: all models.
+   * Only models whose answers may hold all of these. Default: all models, those of embeddings too.
    *
    * @generated from field: repeated parley.v1.Modality output_modalities = 3;
    */
@@ -129,7 +130,8 @@ export declare type Model = Message<"parley.v1.Model"> & {
   provider: string;
 
   /**
-   * The dialect of that provider: that of its `NativeBlock`s and `provider_options_json`.
+   * The dialect of that provider, see `NativeBlock.dialect`: that of its native blocks and `provider_options_json`. Later versions may have
+   * others.
    *
    * @generated from field: string dialect = 5;
    */

@@ -13,7 +13,7 @@ import type { ErrorReason } from "./error_pb.js";
 export declare const file_parley_v1_report: GenFile;
 
 /**
- * Attempts and cost of a completion: the upstream models that were tried, and the request fields that were not honoured.
+ * Attempts and cost of a completion or of embeddings: the upstream models that were tried, and the request fields that were not honoured.
  *
  * @generated from message parley.v1.Report
  */
@@ -40,7 +40,7 @@ export declare type Report = Message<"parley.v1.Report"> & {
   clamped: Clamp[];
 
   /**
-   * What the completion cost by the configured prices, in millionths of a US dollar, rounded half up. Absent without prices or usage.
+   * What the call cost by the configured prices, in millionths of a US dollar, rounded half up. Absent without prices or usage.
    *
    * @generated from field: optional int64 cost_micro_usd = 4;
    */
@@ -129,7 +129,8 @@ export declare const AttemptSchema: GenMessage<Attempt>;
  */
 export declare type Omission = Message<"parley.v1.Omission"> & {
   /**
-   * The field's path, such as `seed` or `tools[0].function.strict`; for an unknown field with its number, such as `messages[0].100`.
+   * The field's path, such as `seed` or `tools[0].function.strict`; of a map with the key, such as
+   * `provider_options_json.openai.moderation`; for an unknown field with its number, such as `messages[0].100`.
    *
    * @generated from field: string field = 1;
    */

@@ -41,7 +41,8 @@ export declare type Tool = Message<"parley.v1.Tool"> & {
     case: "custom";
   } | {
     /**
-     * A tool that the provider runs itself, such as a web search: its definition in the provider's dialect. Left out for providers of
+     * A tool of the provider's dialect, such as a web search: its definition in that dialect. The provider runs it, or the caller does, as
+     * the dialect says. Not restricted by `ToolChoice.allowed`. Left out for providers of
      * other dialects, and where the key or the provider's configuration does not allow such tools (`provider_tools`).
      *
      * @generated from field: parley.v1.NativeBlock native = 3;
@@ -206,7 +207,8 @@ export declare type AllowedTools = Message<"parley.v1.AllowedTools"> & {
   mode: ToolMode;
 
   /**
-   * Names of the tools that may be called, functions and custom tools alike: a name occurs once in a request's tools.
+   * Names of the tools that may be called, functions and custom tools alike: a name occurs once in a request's tools. Native tools are not
+   * restricted.
    *
    * @generated from field: repeated string names = 2;
    */

@@ -9,7 +9,7 @@ import type {
 } from "../../../gen/parley/v1/message_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import type { HeldStrings } from "../held-strings.ts";
-import { base64, base64Of } from "../media.ts";
+import { base64Of } from "../media.ts";
 import type { FunctionNames } from "./function-names.ts";
 
 /*
@@ -96,8 +96,8 @@ export function imagePart(image: Image, signature: string | undefined, held?: He
   return `{"inlineData":{"mimeType":${mimeType},"data":"${base64Of(image.source, held)}"}${signed(signature)}`;
 }
 
-export function audioPart({ mediaType, data }: Pick<Audio, "mediaType" | "data">): string {
-  return `{"inlineData":{"mimeType":${JSON.stringify(mediaType)},"data":"${base64(data)}"}}`;
+export function audioPart({ mediaType, source }: Audio): string {
+  return `{"inlineData":{"mimeType":${JSON.stringify(mediaType)},"data":"${base64Of(source)}"}}`;
 }
 
 /** A whole call. */

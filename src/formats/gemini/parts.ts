@@ -53,7 +53,7 @@ function ofInlineData({ mimeType, data }: InlineData, path: string): Part["kind"
     case "image":
       return { case: "image", value: create(ImageSchema, { source, mediaType: mimeType }) };
     case "audio":
-      return { case: "audio", value: create(AudioSchema, { data: value, mediaType: mimeType }) };
+      return { case: "audio", value: create(AudioSchema, { source, mediaType: mimeType }) };
     case "video":
       return { case: "video", value: create(VideoSchema, { source, mediaType: mimeType }) };
     default:
@@ -69,6 +69,8 @@ function ofFileData({ fileUri, mimeType }: FileData): Part["kind"] {
   switch (familyOf(mediaType)) {
     case "image":
       return { case: "image", value: create(ImageSchema, { source, mediaType }) };
+    case "audio":
+      return { case: "audio", value: create(AudioSchema, { source, mediaType }) };
     case "video":
       return { case: "video", value: create(VideoSchema, { source, mediaType }) };
     default:

@@ -117,7 +117,7 @@ export class GeminiStream implements AnswerStream {
         return this.#piece(candidate, write.textPart(content.value, candidate.sign("")), fields);
       }
       case "audio":
-        return content.value.data.length === 0 ? "" : this.#piece(candidate, write.audioPart(content.value));
+        return content.value.source.case === undefined ? "" : this.#piece(candidate, write.audioPart(content.value));
       case "citation":
         write.cite(candidate.cited, content.value);
         return "";

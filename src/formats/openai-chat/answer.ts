@@ -110,10 +110,10 @@ export function annotations(
 }
 
 /** Speech. */
-export function audio({ id, data, transcript, expireTime }: Audio): object {
+export function audio({ id, source, transcript, expireTime }: Audio): object {
   return {
     id,
-    data: base64(data),
+    data: source.case === "data" ? base64(source.value) : "",
     transcript,
     ...(expireTime !== undefined && { expires_at: Number(expireTime.seconds) }),
   };

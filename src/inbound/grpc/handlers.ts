@@ -315,7 +315,7 @@ function sizeOfChunk({ event }: CompletionChunk): number {
     return kind?.case === "image" && kind.value.source.case === "data" ? kind.value.source.value.length : 0;
   }
   const content = event.case === "partDelta" ? event.value.content : undefined;
-  if (content?.case === "audio") return content.value.data.length;
+  if (content?.case === "audio") return content.value.source.case === "data" ? content.value.source.value.length : 0;
   return typeof content?.value === "string" ? content.value.length : 0;
 }
 

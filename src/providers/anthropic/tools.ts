@@ -28,9 +28,9 @@ export function toTools(context: TranslationContext, turns: readonly Turn[]): To
   const allowed =
     request.toolChoice?.choice.case === "allowed" ? new Set(request.toolChoice.choice.value.names) : undefined;
   const tools = request.tools
-    .map((tool, index) => toDefinition(context, tool, `tools[${index}]`))
-    .filter((tool) => tool !== undefined)
-    .filter(({ name }) => allowed?.has(name) ?? true);
+    .map((tool, index) => ({ tool, definition: toDefinition(context, tool, `tools[${index}]`) }))
+    .filter(({ tool: { kind } }) => kind.case !== "function" || (allowed?.has(kind.value.name) ?? true))
+    .flatMap(({ definition }) => definition ?? []);
   if (tools.length === 0) return toHistoricTools(turns);
   return { tools, tool_choice: toChoice(context) };
 }

@@ -44,7 +44,7 @@ export function toPart({ kind, signature: given }: MessagePart, place: Place): P
     case "image":
       return { inlineData: toPicture(kind.value, place), ...signed };
     case "audio":
-      return { inlineData: toRecording(kind.value, place) };
+      return toRecording(kind.value, place);
     case "video":
       return toVideo(kind.value, place);
     case "file":
@@ -82,13 +82,16 @@ export function toPicture({ source, mediaType }: Image, { field, model, log }: P
   return { mimeType: type, data: log.base64(source.value) };
 }
 
-function toRecording({ data, mediaType }: Audio, { field, model, log }: Place): InlineData {
+function toRecording({ source, mediaType }: Audio, { field, model, log }: Place): Part {
   if (!model.inputModalities.has(Modality.AUDIO)) throw invalidField(field, "this model takes no recordings");
-  if (data.length === 0) throw invalidField(field, "this model takes recordings only as data");
+  if (source.case === "url")
+    return { fileData: { fileUri: source.value, ...(mediaType !== "" && { mimeType: mediaType }) } };
+  if (source.case === undefined || source.value.length === 0)
+    throw invalidField(field, "this model takes recordings only as data or by address");
   const type = mediaType.toLowerCase();
   if (!AUDIO_TYPES.has(type))
     throw invalidField(field, `must have one of the media types ${[...AUDIO_TYPES].join(", ")}`);
-  return { mimeType: type, data: log.base64(data) };
+  return { inlineData: { mimeType: type, data: log.base64(source.value) } };
 }
 
 function toVideo({ source, mediaType, ...excerpt }: Video, { field, model, log }: Place): Part {

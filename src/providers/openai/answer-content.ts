@@ -100,7 +100,7 @@ function readAudio({ id, data, transcript, expires_at: expiresAt }: Json): Audio
   if (!known && seconds === undefined) return undefined;
   return create(AudioSchema, {
     id: string(id),
-    data: Buffer.from(string(data), "base64"),
+    ...(string(data) !== "" && { source: { case: "data", value: Buffer.from(string(data), "base64") } }),
     transcript: string(transcript),
     ...(seconds !== undefined && { expireTime: timestampFromMs(seconds * 1000) }),
   });

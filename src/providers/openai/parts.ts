@@ -88,13 +88,14 @@ const AUDIO_FORMATS: ReadonlyMap<string, string> = new Map([
 /** Such as `audio/wav` or `audio/L16;rate=24000`, without its parameters. */
 const AUDIO_TYPE = /^audio\/([a-z0-9.+-]+)(?=;|$)/;
 
-function toAudioPart({ data, mediaType }: Audio, { model, log, path }: PartContext): OpenAiPart {
+function toAudioPart({ source, mediaType }: Audio, { model, log, path }: PartContext): OpenAiPart {
   if (!model.inputModalities.has(Modality.AUDIO)) throw invalidField(path, "this model does not read audio");
-  if (data.length === 0) throw invalidField(path, "has no audio data");
+  if (source.case === "url") throw invalidField(path, "this model's provider does not read addresses of recordings");
+  if (source.case === undefined || source.value.length === 0) throw invalidField(path, "has no audio data");
   const [type = "", subtype] = AUDIO_TYPE.exec(mediaType.toLowerCase()) ?? [];
   const format = AUDIO_FORMATS.get(type) ?? subtype;
   if (format === undefined) throw invalidField(path, "must have the media type of a recording, such as audio/wav");
-  return { type: "input_audio", input_audio: { data: log.base64(data), format } };
+  return { type: "input_audio", input_audio: { data: log.base64(source.value), format } };
 }
 
 function toFilePart({ source, name, mediaType, citations }: File, { log, path }: PartContext): OpenAiPart {

@@ -100,5 +100,9 @@ function toAllowed({ mode, names }: AllowedTools, tools: readonly Tool[]): OpenA
   const toName = (name: string): OpenAiToolName =>
     custom.has(name) ? { type: "custom", custom: { name } } : { type: "function", function: { name } };
   const allowedMode = mode === ToolMode.REQUIRED ? "required" : "auto";
-  return { type: "allowed_tools", allowed_tools: { mode: allowedMode, tools: names.map(toName) } };
+  // Native tools have no name of the caller's, and are not restricted.
+  const native = tools.flatMap(({ kind }) =>
+    kind.case === "native" && kind.value.dialect === "openai" ? [parsed(kind.value.json) as OpenAiToolName] : [],
+  );
+  return { type: "allowed_tools", allowed_tools: { mode: allowedMode, tools: [...names.map(toName), ...native] } };
 }

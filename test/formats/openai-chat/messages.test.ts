@@ -77,7 +77,16 @@ describe("a message is understood", () => {
     [
       "with speech",
       user({ type: "input_audio", input_audio: { data: "aGk=", format: "wav" } }),
-      { parts: [{ kind: { case: "audio", value: { data: Buffer.from("hi"), mediaType: "audio/wav" } } }] },
+      {
+        parts: [
+          {
+            kind: {
+              case: "audio",
+              value: { source: { case: "data", value: Buffer.from("hi") }, mediaType: "audio/wav" },
+            },
+          },
+        ],
+      },
     ],
     [
       "with an MP3",

@@ -120,7 +120,12 @@ describe("a message", () => {
           {
             kind: {
               case: "audio" as const,
-              value: { id: "audio_1", data: Buffer.from("hi"), transcript: "Hi.", expireTime: { seconds: 9n } },
+              value: {
+                id: "audio_1",
+                source: { case: "data" as const, value: Buffer.from("hi") },
+                transcript: "Hi.",
+                expireTime: { seconds: 9n },
+              },
             },
           },
         ],

@@ -1,3 +1,4 @@
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import type { JsonValue } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { omittedOf } from "../omissions.ts";
@@ -253,6 +254,13 @@ describe("messages", () => {
     expect(() => translate({ messages })).toThrow(
       expect.objectContaining({ code: "invalid_request", param: field }) as Error,
     );
+  });
+
+  it("passes on the address of a recording", () => {
+    const url = "https://example.com/speech.mp3";
+    const message = { role: "ROLE_USER", parts: [{ audio: { url } }] };
+    const listener = flash({}, { inputModalities: new Set([Modality.AUDIO]) });
+    expect(translate({ messages: [message] }, listener).body.toString()).toContain(`"fileData":{"fileUri":"${url}"}`);
   });
 
   it("refuses pictures, recordings and videos for a model that only reads", () => {

@@ -409,7 +409,12 @@ describe("messages", () => {
           value: { source: { case: "url" as const, value: "https://example.com/a.png" } },
         },
       },
-      { kind: { case: "audio" as const, value: { data: PNG, mediaType: "audio/mpeg" } } },
+      {
+        kind: {
+          case: "audio" as const,
+          value: { source: { case: "data" as const, value: PNG }, mediaType: "audio/mpeg" },
+        },
+      },
       {
         kind: {
           case: "file" as const,
@@ -448,7 +453,7 @@ describe("messages", () => {
     ],
     [
       "a recording for a model that hears none",
-      { kind: { case: "audio", value: { data: PNG } } },
+      { kind: { case: "audio", value: { source: { case: "data", value: PNG } } } },
       textOnly,
       "this model does not read audio",
     ],
@@ -460,13 +465,13 @@ describe("messages", () => {
     ],
     [
       "a recording of no type",
-      { kind: { case: "audio", value: { data: PNG } } },
+      { kind: { case: "audio", value: { source: { case: "data", value: PNG } } } },
       modelThat(),
       "must have the media type of a recording, such as audio/wav",
     ],
     [
       "a recording of another type",
-      { kind: { case: "audio", value: { data: PNG, mediaType: "video/mp4" } } },
+      { kind: { case: "audio", value: { source: { case: "data", value: PNG }, mediaType: "video/mp4" } } },
       modelThat(),
       "must have the media type of a recording, such as audio/wav",
     ],
@@ -478,7 +483,6 @@ describe("messages", () => {
     ],
     ["an empty picture", { kind: { case: "image", value: {} } }, modelThat(), "has neither image data nor an address"],
     ["an empty file", { kind: { case: "file", value: {} } }, modelThat(), "has neither file data nor a file ID"],
-    ["an empty part", {}, modelThat(), "must be text, an image, audio or a file"],
   ])("are refused with %s", (_, part, model, words) => {
     const messages = [user("a"), { role: Role.USER, parts: [part] }];
     expect(refusalOf({ messages }, model)).toBe(`messages[1].parts[0]: ${words}`);
@@ -496,7 +500,9 @@ describe("messages", () => {
     ["audio/l16;rate=24000", "pcm16"],
     ["AUDIO/OGG", "ogg"],
   ])("name a recording of the type %s %s", (mediaType, format) => {
-    const parts = [{ kind: { case: "audio" as const, value: { data: PNG, mediaType } } }];
+    const parts = [
+      { kind: { case: "audio" as const, value: { source: { case: "data" as const, value: PNG }, mediaType } } },
+    ];
     expect(translateMessages([{ role: Role.USER, parts }])[0].content).toEqual([
       { type: "input_audio", input_audio: { data: "iVBORw==", format } },
     ]);

@@ -120,7 +120,8 @@ def _extend(part: Part, text: str, data: bytes) -> None:
             part.native.json += text
         case "audio":
             part.audio.transcript += text
-            part.audio.data += data
+            if data:
+                part.audio.data += data
         # Not without data: an image by its address would lose the address.
         case "image" if data:
             part.image.data += data

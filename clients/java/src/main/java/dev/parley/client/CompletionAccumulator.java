@@ -155,7 +155,8 @@ public final class CompletionAccumulator {
         case NATIVE -> whole.getNativeBuilder().setJson(whole.getNative().getJson() + text);
         case AUDIO -> {
           Audio.Builder audio = whole.getAudioBuilder();
-          audio.setTranscript(audio.getTranscript() + text).setData(audio.getData().concat(bytes));
+          audio.setTranscript(audio.getTranscript() + text);
+          if (!bytes.isEmpty()) audio.setData(audio.getData().concat(bytes));
         }
         case IMAGE -> {
           if (!bytes.isEmpty()) whole.getImageBuilder().setData(whole.getImage().getData().concat(bytes));
