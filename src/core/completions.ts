@@ -19,6 +19,7 @@ import {
 import { leaveOutUnknownOptions, type ProviderOption, unknownOmissions } from "./provider-options.ts";
 import type { Emit } from "./provider.ts";
 import type { Mode, Plan, Router } from "./router.ts";
+import { SpeechType } from "./speech.ts";
 import { estimateTokens, measurePrompt } from "./token-estimate.ts";
 import { MAX_FALLBACKS, validate } from "./validate.ts";
 
@@ -69,6 +70,7 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
       try {
         const plan = await begin(meter, request, { call, mode: "whole" });
         const { model, answer, report } = await plan.create(meter.routerCall);
+        new SpeechType(request.audioOptions).complete(answer.choices);
         meter.answered(model, answer);
         meter.complete(report);
         const { completionId: id, created } = meter.routerCall;
@@ -93,7 +95,9 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
       const meter = new CompletionAccounting(ports, { request, call, mode: "stream" });
       try {
         const plan = await begin(meter, request, { call, mode: "stream" });
+        const speech = new SpeechType(request.audioOptions);
         await plan.stream(meter.routerCall, (batch) => {
+          speech.completeChunks(batch);
           // Content has been sent: no other model is tried.
           releaseConversation(request);
           for (const chunk of batch) meter.observe(chunk);

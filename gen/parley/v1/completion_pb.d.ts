@@ -603,8 +603,9 @@ export declare type PartStart = Message<"parley.v1.PartStart"> & {
   partIndex: number;
 
   /**
-   * The part without what deltas carry: a tool call has its ID and name, an image its media type or its address, a native block its
-   * dialect. Texts, arguments, bytes and JSON follow in deltas, also where they were known at the start.
+   * The part without what deltas carry: a tool call has its ID, its name and which kind of input it takes, an image its media type or its
+   * address, a native block its dialect, reasoning its `redacted`, each part its `signature` where it is known. Texts, arguments, bytes and
+   * JSON follow in deltas, also where they were known at the start.
    *
    * @generated from field: parley.v1.Part part = 3;
    */

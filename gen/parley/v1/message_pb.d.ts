@@ -288,7 +288,7 @@ export declare type Audio = Message$1<"parley.v1.Audio"> & {
 
   /**
    * Such as `audio/wav`, `audio/mpeg`, or another one that the provider takes. Required with `data` in a request, unless `id` is set. In
-   * answers it may be empty.
+   * answers that of the requested format, where the provider names none.
    *
    * @generated from field: string media_type = 2;
    */
@@ -689,7 +689,7 @@ export declare type ToolResult = Message$1<"parley.v1.ToolResult"> & {
   toolCallId: string;
 
   /**
-   * The result, in order: text, images, audio and files. May be empty.
+   * The result, in order: what a user message may hold. INVALID_ARGUMENT for a kind that the provider does not take in results. May be empty.
    *
    * @generated from field: repeated parley.v1.Part parts = 2;
    */
@@ -906,7 +906,7 @@ export enum DocumentUnit {
   PAGES = 2,
 
   /**
-   * Blocks of a document that was given in blocks.
+   * Blocks of a document that was given in blocks, as only a native block can.
    *
    * @generated from enum value: DOCUMENT_UNIT_BLOCKS = 3;
    */
