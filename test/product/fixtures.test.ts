@@ -48,7 +48,7 @@ const DIFFERENCES: Readonly<Record<string, Difference>> = {
 const STATUSES: Readonly<Record<string, string>> = {
   "11-anthropic-error-429": "RESOURCE_EXHAUSTED UPSTREAM_RATE_LIMITED",
   "12-anthropic-error-529": "UNAVAILABLE UPSTREAM_UNAVAILABLE",
-  "13-anthropic-error-400-prompt-too-long": "INVALID_ARGUMENT UPSTREAM_REJECTED",
+  "13-anthropic-error-400-prompt-too-long": "INVALID_ARGUMENT CONTEXT_LENGTH_EXCEEDED",
   "14-anthropic-stream-first-error": "UNAVAILABLE UPSTREAM_UNAVAILABLE",
   "15-anthropic-stream-mid-error": "UNAVAILABLE UPSTREAM_UNAVAILABLE",
   "16-anthropic-stream-truncated": "INTERNAL UPSTREAM_PROTOCOL",

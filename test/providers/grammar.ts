@@ -34,7 +34,12 @@ function contentOf({ kind, citations, logprobs }: Part): unknown[] {
     case "native":
       return [kind.value.json, ...rest];
     case "audio":
-      return [kind.value.transcript, kind.value.id, kind.value.source.case ?? "", ...rest];
+      return [
+        kind.value.transcript,
+        kind.value.id,
+        ...(kind.value.source.case === "data" ? kind.value.source.value : []),
+        ...rest,
+      ];
     default:
       return rest;
   }

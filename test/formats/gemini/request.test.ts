@@ -61,7 +61,7 @@ describe("the spelling of a request", () => {
       maxOutputTokens: 5,
       stopSequences: ["a"],
       fallbackModels: ["b"],
-      reasoning: { amount: { case: "effort", value: ReasoningEffort.LOW } },
+      reasoning: { effort: ReasoningEffort.LOW },
       toolChoice: { choice: { case: "function", value: "f" } },
       providerOptionsJson: { "gemini.safety_settings": '[{"category":"X"}]' },
     });
@@ -157,7 +157,7 @@ describe("contents", () => {
       "file",
       "native",
     ]);
-    expect(kinds[1]?.value).toMatchObject({ data: Buffer.from("-_-_", "base64url") });
+    expect(kinds[1]?.value).toMatchObject({ source: { value: Buffer.from("-_-_", "base64url") } });
     expect(kinds[2]?.value).toMatchObject({ startOffset: { seconds: 1n, nanos: 500_000_000 }, framesPerSecond: 2 });
     expect(kinds[7]?.value).toMatchObject({ dialect: "gemini", json: JSON.stringify(parts[7]) });
   });
