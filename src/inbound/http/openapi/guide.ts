@@ -55,7 +55,7 @@ gRPC has a port of its own, ${grpcPort}, with reflection and \`grpc.health.v1.He
 curl -sO {server}/proto/parley.binpb
 buf curl --protocol grpc --http2-prior-knowledge --schema parley.binpb \\
   --header "authorization: Bearer $PARLEY_API_KEY" \\
-  --data '{"model": "alpha-haiku-4.5", "messages": [{"role": "ROLE_USER", "content": [{"text": "Hello!"}]}]}' \\
+  --data '{"model": "alpha-haiku-4.5", "messages": [{"role": "ROLE_USER", "parts": [{"text": "Hello!"}]}]}' \\
   http://127.0.0.1:${grpcPort}/parley.v1.CompletionService/Create
 \`\`\`
 
