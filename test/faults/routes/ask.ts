@@ -24,6 +24,8 @@ const HTTP_OUTCOMES: Readonly<Record<number, Outcome>> = {
 const REQUEST = toRequest({ model: MODEL });
 const EMBEDDING_REQUEST = { model: "gamma-embedding-3-small", inputs: [{ text: "Hello?" }] };
 
+const IMAGE_MODEL = "beta-3-pro-image-preview";
+
 const EMBED_CONTENT = { content: { parts: [{ text: "Hello?" }] } };
 
 /** Returns the result for an HTTP status. */
@@ -63,7 +65,7 @@ function bodyOf(path: string): string | Buffer {
     model: MODEL,
     messages: [{ role: "ROLE_USER", parts: [{ text: "Hello?" }] }],
   });
-  if (path === "/v1/images/generations") return JSON.stringify({ model: MODEL, prompt: "A dot" });
+  if (path === "/v1/images/generations") return JSON.stringify({ model: IMAGE_MODEL, prompt: "A dot" });
   if (path.includes("EmbeddingService")) return JSON.stringify(EMBEDDING_REQUEST);
   if (path.endsWith("/Stream")) return envelope(completion);
   if (path.endsWith("/Create") || path.endsWith("/Count")) return completion;
