@@ -167,7 +167,8 @@ describe("cancelled completions", () => {
   it(
     "have at least the generated tokens in the ledger",
     async () => {
-      const count = scale(20_000, 100_000);
+      // Others leave while they wait for a slot, and are no completions: on two processors half of them.
+      const count = scale(26_000, 130_000);
       const { product, generated } = await openWorld();
       const leave = callers(product);
       const chance = new Chance(`${seed()}/callers`);
@@ -181,7 +182,7 @@ describe("cancelled completions", () => {
       expect(booked.size).toBe(rows.length);
       const sum = (values: Iterable<number>): number => [...values].reduce((total, value) => total + value, 0);
       const made = sum(generated.values());
-      figure({ name: "completions whose callers left", value: left.length, unit: "", atLeast: count / 2 });
+      figure({ name: "completions whose callers left", value: left.length, unit: "", atLeast: scale(10_000, 50_000) });
       const counted = left.filter(({ estimated }) => estimated === 0).length;
       figure({ name: "of these counted by the provider within settle_ms", value: counted, unit: "", atLeast: 1 });
       figure({ name: "booked with an upper bound", value: left.length - counted, unit: "", atLeast: 1 });
