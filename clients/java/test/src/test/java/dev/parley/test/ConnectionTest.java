@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dev.parley.client.Messages;
 import dev.parley.client.ParleyClient;
 import dev.parley.client.ParleyException;
 import dev.parley.v1.Completion;
@@ -13,6 +14,7 @@ import dev.parley.v1.CompletionRequest;
 import dev.parley.v1.CompletionServiceGrpc.CompletionServiceImplBase;
 import dev.parley.v1.CompletionStart;
 import dev.parley.v1.Embedding;
+import dev.parley.v1.EmbeddingInput;
 import dev.parley.v1.EmbeddingRequest;
 import dev.parley.v1.EmbeddingServiceGrpc.EmbeddingServiceImplBase;
 import dev.parley.v1.Embeddings;
@@ -164,7 +166,13 @@ class ConnectionTest {
     start(InsecureServerCredentials.create());
     try (var parley = ParleyClient.builder(address(), "sk_parley_secret").plaintext().build()) {
       Embeddings made =
-          parley.embeddings().create(EmbeddingRequest.newBuilder().setModel("any").addInputs("tide").addInputs("sea").build());
+          parley
+              .embeddings()
+              .create(
+                  EmbeddingRequest.newBuilder()
+                      .setModel("any")
+                      .addAllInputs(Messages.textInputs("tide", "sea"))
+                      .build());
 
       assertEquals(List.of(4f), made.getEmbeddings(0).getValuesList());
       assertEquals(List.of(3f), made.getEmbeddings(1).getValuesList());
@@ -233,7 +241,8 @@ class ConnectionTest {
     @Override
     public void create(EmbeddingRequest request, StreamObserver<Embeddings> response) {
       var made = Embeddings.newBuilder();
-      for (String input : request.getInputsList()) made.addEmbeddings(Embedding.newBuilder().addValues(input.length()));
+      for (EmbeddingInput input : request.getInputsList())
+        made.addEmbeddings(Embedding.newBuilder().addValues(input.getText().length()));
       response.onNext(made.build());
       response.onCompleted();
     }
