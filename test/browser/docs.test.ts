@@ -105,7 +105,7 @@ describe("the API reference", () => {
     await page.setViewportSize({ width: 390, height: 844 });
     const entry = page.getByRole("menuitem", { name: "Errors", exact: true });
     await expect.poll(() => entry.isVisible()).toBe(false);
-    await page.getByRole("button", { name: "Contents" }).click();
+    await page.getByRole("button", { name: "Contents", exact: true }).click();
     await expect.poll(() => entry.isVisible()).toBe(true);
     await page.getByRole("button", { name: "Close" }).click();
     await expect.poll(() => entry.isVisible()).toBe(false);
