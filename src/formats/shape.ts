@@ -97,7 +97,7 @@ const isAList = leaf(Array.isArray, "a list");
 const OWN_CHECKS = new WeakMap<z.core.$ZodType, Check>();
 
 /**
- * A union of objects told apart by `type`, which lets through objects of other types: whoever reads the request decides about them.
+ * A union of objects told apart by `type`, which lets through objects of other types; the reader of the request decides about them.
  * `kinds`: schemas by type. `typeOf`: the type of an object, which may have no such key.
  */
 export function openUnion<T extends z.ZodType>(

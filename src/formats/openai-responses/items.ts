@@ -137,7 +137,7 @@ export class ItemReader {
     }
   }
 
-  /** What other servers encrypted is left out; reasoning that nobody signed is the text that was shown. */
+  /** What other servers encrypted is left out; reasoning without a signature is the text that was shown. */
   #reasoning(item: ItemOf<"reasoning">, at: number, path: string): void {
     const { encrypted_content: given, summary, content } = item;
     if (given == null || given === "") {

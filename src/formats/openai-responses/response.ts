@@ -189,7 +189,7 @@ function toItems(parts: readonly Part[], { completionId, read, held }: ItemConte
   return items.list;
 }
 
-/** The state of a reasoning part; undefined for reasoning that nobody signed. */
+/** The state of a reasoning part; undefined for reasoning without a signature. */
 export function reasoningState(text: string, redacted: string, signature: string): string | undefined {
   if (signature === "" && redacted === "") return undefined;
   return writeState({
