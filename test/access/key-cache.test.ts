@@ -63,6 +63,34 @@ describe("authentication", () => {
     await expect(authenticator.authenticate(revoked.secret)).rejects.toThrow(invalid);
   });
 
+  it("does the same work to refuse a revoked or expired key as an unknown one", async () => {
+    const { store, keys, clock } = world;
+    const revoked = await createKey(keys, { name: "a" });
+    await revokeKey(keys, revoked.record.id);
+    const expired = await createKey(keys, { name: "b", lifetimeMs: 10 });
+    clock.advance(10);
+    let asked: string[] = [];
+    const observed = new Proxy(store, {
+      get(target, name, receiver) {
+        asked.push(String(name));
+        return Reflect.get(target, name, receiver) as unknown;
+      },
+    });
+    const authenticator = createAuthenticator({ clock, store: observed });
+    const workOf = async (key: string): Promise<string[]> => {
+      asked = [];
+      for (let time = 0; time < 2; time++) {
+        await expect(authenticator.authenticate(key)).rejects.toThrow(invalid);
+        asked.push("refused");
+      }
+      return asked;
+    };
+    const unknown = await workOf(generateApiKey());
+    expect(unknown).toEqual(["findByHash", "refused", "refused"]);
+    expect(await workOf(revoked.secret)).toEqual(unknown);
+    expect(await workOf(expired.secret)).toEqual(unknown);
+  });
+
   it("asks the store once for simultaneous requests, and again after five seconds", async () => {
     const { authenticator, keys, clock, findByHash } = world;
     const { secret } = await createKey(keys, { name: "a" });
