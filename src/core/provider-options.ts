@@ -41,6 +41,7 @@ const MAX_NAME_CHARS = 64;
 
 /** Removes names of `provider_options_json` that the contract does not have. Returns the call with them in `unrecognized`. */
 export function leaveOutUnknownOptions(request: CompletionRequest, call: Call): Call {
+  if (isEmpty(request.providerOptionsJson)) return call;
   const unknown = Object.keys(request.providerOptionsJson).filter((name) => !DIALECT_OPTIONS.has(name));
   if (unknown.length === 0) return call;
   const known = Object.entries(request.providerOptionsJson).filter(([name]) => DIALECT_OPTIONS.has(name));

@@ -52,9 +52,10 @@ function toParts(message: ChatMessage, path: string): Part[] {
     ];
   }
   if (message.refusal != null) content.push(toPart({ case: "refusal", value: message.refusal }));
-  const calls = message.tool_calls?.map(toToolCall) ?? [];
+  const calls = message.tool_calls?.map(toToolCall);
   const reasoning = toReasoning(message);
-  const parts = reasoning.length === 0 ? [...content, ...calls] : inOrder(reasoning, content, calls);
+  const inFormatsOrder = calls === undefined ? content : [...content, ...calls];
+  const parts = reasoning.length === 0 ? inFormatsOrder : inOrder(reasoning, content, calls ?? []);
   const signature = signatureOf(message.extra_content);
   if (signature !== undefined) sign(parts, signature);
   return parts;

@@ -155,13 +155,16 @@ function ofFormats(
   name: string,
   { method, headers }: { readonly method: string; readonly headers: RequestHeaders },
 ): FoundRoute {
-  const accepting = routes.filter(({ route }) => route.accepts?.(headers) ?? true);
-  const methods = [...new Set(accepting.map(({ route }) => route.method))];
-  for (const { format, route } of accepting) {
-    const found = only([route.method], method, { name: "format", format, operation: route.operation(name) });
-    if (found.route !== undefined) return found;
+  const methods = new Set<string>();
+  // Node sends the head only in response to HEAD.
+  const wanted = method === "HEAD" ? "GET" : method;
+  for (const { format, route } of routes) {
+    if (!(route.accepts?.(headers) ?? true)) continue;
+    if (route.method === wanted) return { route: { name: "format", format, operation: route.operation(name) } };
+    methods.add(route.method);
   }
-  return accepting.length > 0 ? { allow: methods.join(", ") } : {};
+  if (methods.size === 0) return {};
+  return method === "OPTIONS" ? { route: PREFLIGHT } : { allow: [...methods].join(", ") };
 }
 
 /** The format in which an answer at a path is written. */
