@@ -33,11 +33,13 @@ export async function migrate(
   // Usually nothing is to do, and no lock is taken: a short command must not wait for a busy server.
   const before = await retryWhileBusy(() => readVersion(database.kind, database.query));
   if (checkVersion(before, migrations.length) === migrations.length) return { before, after: before };
-  const unlimited = await connectUnlimited();
+  // A new SQLite database has nothing to convert, and no other process's migration is waited for in a statement.
+  const isNewFile = before === 0 && database.kind === "sqlite";
+  const connection = isNewFile ? database : await connectUnlimited();
   try {
-    await unlimited.transaction((transaction) => takeSteps(unlimited.kind, transaction, migrations));
+    await connection.transaction((transaction) => takeSteps(connection.kind, transaction, migrations));
   } finally {
-    await unlimited.close();
+    if (connection !== database) await connection.close();
   }
   return { before, after: migrations.length };
 }

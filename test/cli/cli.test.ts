@@ -1,7 +1,7 @@
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { hashApiKey, isApiKey } from "../../src/access/api-key.ts";
 import { runCli } from "../../src/cli/cli.ts";
 import type { CliContext } from "../../src/cli/command.ts";
@@ -9,14 +9,17 @@ import { formatTable } from "../../src/cli/output.ts";
 import { parseDuration } from "../../src/cli/command.ts";
 import { openStore } from "../../src/store/store.ts";
 
+/** A data directory after the gateway's first start, copied for each test. */
+const started = mkdtempSync(join(tmpdir(), "parley-cli-"));
 let directory: string;
-beforeEach(async () => {
+beforeAll(() => makeDatabase(started));
+beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "parley-cli-"));
-  await makeDatabase(directory);
+  cpSync(started, directory, { recursive: true });
 });
 afterEach(() => rmSync(directory, { recursive: true }));
+afterAll(() => rmSync(started, { recursive: true }));
 
-/** The database after the gateway's first start. */
 async function makeDatabase(dataDir: string): Promise<void> {
   await (await openStore({ dataDir, databaseUrl: undefined })).close();
 }

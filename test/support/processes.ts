@@ -12,9 +12,12 @@ export interface TestProcess {
   readonly ended: Promise<number | null>;
 }
 
-/** Starts a program with an empty environment; stderr is inherited. */
+/** Starts a program with an environment of nothing but Node's compile cache; stderr is inherited. */
 export function startProcess(program: string, ...args: readonly string[]): TestProcess {
-  const child = spawn(process.execPath, [program, ...args], { stdio: ["pipe", "pipe", "inherit"], env: {} });
+  const child = spawn(process.execPath, [program, ...args], {
+    stdio: ["pipe", "pipe", "inherit"],
+    env: { NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"] },
+  });
   const ended = once(child, "exit").then(([code]) => code as number | null);
   const lines = readLines(child);
   return {
