@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import OpenAI from "openai";
 import { zodTextFormat } from "openai/helpers/zod";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
@@ -248,23 +247,4 @@ it("refuses a WebSocket at once", async () => {
     request.on("error", reject);
   });
   expect(status).toBe(426);
-});
-
-describe("what agents send", () => {
-  const AGENTS = ["codex-first", "codex-tool-result", "agents-py", "agents-js-tool", "langchain", "litellm"];
-
-  it.each(AGENTS)("serves %s as it is", async (name) => {
-    const file = new URL(`../fixtures/formats/agents/responses-${name}.json`, import.meta.url);
-    const body = JSON.parse(readFileSync(file, "utf8")) as { model: string; stream?: boolean };
-    script = [body.stream === true ? stream([{ content: "Done." }]) : say({ content: "Done." })];
-    const response = await fetch(`${product.url}/v1/responses`, {
-      method: "POST",
-      headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
-      body: JSON.stringify({ ...body, model: "local/test" }),
-    });
-    expect(response.status).toBe(200);
-    const text = await response.text();
-    expect(text).toContain('"text":"Done."');
-    expect(text).toContain('"status":"completed"');
-  });
 });
