@@ -12,6 +12,7 @@ export const PROVIDER_OPTIONS = [
   "store",
   "prompt_cache_retention",
   "provider_tools",
+  "other_fields",
 ] as const;
 
 export type ProviderOption = (typeof PROVIDER_OPTIONS)[number];

@@ -8,7 +8,8 @@ import { MAX_UNRECOGNIZED } from "./validate.ts";
 /**
  * Request options that cost money beyond tokens, or let a provider keep data; operators permit them per provider and key.
  * `service_tier` changes the price of all tokens, `web_search` has a fee per search, `store` lets the provider keep the
- * conversation, `prompt_cache_retention` its prefixes, `provider_tools` are native tools, which the provider runs itself.
+ * conversation, `prompt_cache_retention` its prefixes, `provider_tools` are native tools, which the provider runs itself,
+ * `other_fields` are fields of the provider's dialect that the contract does not know, which may do any of this.
  */
 export const PROVIDER_OPTIONS = [
   "service_tier",
@@ -16,6 +17,7 @@ export const PROVIDER_OPTIONS = [
   "store",
   "prompt_cache_retention",
   "provider_tools",
+  "other_fields",
 ] as const;
 
 export type ProviderOption = (typeof PROVIDER_OPTIONS)[number];
@@ -28,7 +30,7 @@ export interface SendingRules {
   readonly capped: boolean;
 }
 
-/** All names of `provider_options_json`. */
+/** Names of `provider_options_json` that have a meaning in the contract. */
 const DIALECT_OPTIONS: ReadonlySet<string> = new Set([
   "openai.moderation",
   "openai.prompt_cache_options",
@@ -36,15 +38,24 @@ const DIALECT_OPTIONS: ReadonlySet<string> = new Set([
   "openai.web_search_options",
   "gemini.safety_settings",
 ]);
+/** Any other field of a dialect whose requests are open to further fields. */
+const OTHER_FIELD = /^anthropic\.[a-z][a-z0-9_]{0,63}$/;
 /** Characters of an unknown name that a report repeats. */
 const MAX_NAME_CHARS = 64;
+
+/** Whether a format may pass a field on as `provider_options_json`, by its dialect and name. */
+export function isOtherField(name: string): boolean {
+  return OTHER_FIELD.test(name) && !DIALECT_OPTIONS.has(name);
+}
+
+const isDialectField = (name: string): boolean => DIALECT_OPTIONS.has(name) || OTHER_FIELD.test(name);
 
 /** Removes names of `provider_options_json` that the contract does not have. Returns the call with them in `unrecognized`. */
 export function leaveOutUnknownOptions(request: CompletionRequest, call: Call): Call {
   if (isEmpty(request.providerOptionsJson)) return call;
-  const unknown = Object.keys(request.providerOptionsJson).filter((name) => !DIALECT_OPTIONS.has(name));
+  const unknown = Object.keys(request.providerOptionsJson).filter((name) => !isDialectField(name));
   if (unknown.length === 0) return call;
-  const known = Object.entries(request.providerOptionsJson).filter(([name]) => DIALECT_OPTIONS.has(name));
+  const known = Object.entries(request.providerOptionsJson).filter(([name]) => isDialectField(name));
   request.providerOptionsJson = Object.fromEntries(known);
   const fields = unknown.map((name) => `provider_options_json.${name.slice(0, MAX_NAME_CHARS).toWellFormed()}`);
   return { ...call, unrecognized: [...(call.unrecognized ?? []), ...fields].slice(0, MAX_UNRECOGNIZED) };
@@ -56,11 +67,15 @@ export function unknownOmissions({ unrecognized = [] }: Pick<Call, "unrecognized
 }
 
 /** The fields of `provider_options_json` that belong to an option. */
-const OPTION_FIELDS: readonly (readonly [field: string, option: ProviderOption])[] = [
+const OPTION_FIELDS: ReadonlyMap<string, ProviderOption> = new Map([
   ["openai.web_search_options", "web_search"],
   ["openai.prompt_cache_retention", "prompt_cache_retention"],
   ["openai.prompt_cache_options", "prompt_cache_retention"],
-];
+]);
+
+/** The option that a field belongs to; undefined for one that costs nothing. */
+const optionOf = (field: string): ProviderOption | undefined =>
+  OPTION_FIELDS.get(field) ?? (isOtherField(field) ? "other_fields" : undefined);
 
 /** A request restricted for one model, and the omitted fields. */
 export interface Restricted {
@@ -98,9 +113,11 @@ export function restrict(request: CompletionRequest, model: Model, rules: Sendin
     changes.store = undefined;
     omitted.push("store");
   }
-  const refused = OPTION_FIELDS.filter(([field, option]) => field in providerOptionsJson && !isAllowed(option));
-  if (refused.length > 0) {
-    const fields = refused.map(([field]) => field);
+  const fields = Object.keys(providerOptionsJson).filter((field) => {
+    const option = optionOf(field);
+    return option !== undefined && !isAllowed(option);
+  });
+  if (fields.length > 0) {
     changes.providerOptionsJson = Object.fromEntries(
       Object.entries(providerOptionsJson).filter(([field]) => !fields.includes(field)),
     );

@@ -81,6 +81,14 @@ export interface SentSize {
   readonly cacheWrite: "none" | "minutes" | "hour";
 }
 
+/** Parts of a translated request for which the contract has no word. */
+export interface OtherWords {
+  /** Anthropic's dialect: names for the header `anthropic-beta`. */
+  readonly betas: readonly string[];
+  /** Names of fields of the body. */
+  readonly fields: readonly string[];
+}
+
 /** A request in a provider's dialect, with the omitted and clamped fields. */
 export interface Translation {
   /**
@@ -94,6 +102,8 @@ export interface Translation {
   readonly streamed: boolean;
   /** Kept when `body` is emptied. */
   readonly sent: SentSize;
+  /** What the caller said in the provider's own words. Default: nothing. */
+  readonly others?: OtherWords | undefined;
 }
 
 /** A provider's whole answer. */

@@ -27,6 +27,8 @@ const greedy = requestTo({
     "openai.prompt_cache_retention": '"24h"',
     "openai.prompt_cache_options": "{}",
     "openai.moderation": "{}",
+    "anthropic.betas": '["fast-mode-2026-02-01"]',
+    "anthropic.speed": '"fast"',
   },
 });
 
@@ -51,12 +53,14 @@ describe("what a request may ask of a provider beside tokens", () => {
       "provider_options_json.openai.web_search_options",
       "provider_options_json.openai.prompt_cache_retention",
       "provider_options_json.openai.prompt_cache_options",
+      "provider_options_json.anthropic.betas",
+      "provider_options_json.anthropic.speed",
       "tools[0]",
     ];
     expect(request.tools.map(({ kind }) => kind.case)).toEqual([undefined, "function"]);
     expect(omitted).toEqual(fields.map((field) => omission(field, OmissionReason.NOT_ALLOWED)));
     expect(greedy).toMatchObject({ serviceTier: "priority", store: true });
-    expect(Object.keys(greedy.providerOptionsJson)).toHaveLength(4);
+    expect(Object.keys(greedy.providerOptionsJson)).toHaveLength(6);
   });
 
   it.each(PROVIDER_OPTIONS)("is what both the key and the provider allow: %s", (option) => {

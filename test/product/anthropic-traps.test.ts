@@ -97,7 +97,7 @@ describe("keys and headers", () => {
     expect((await ask({}, { headers: headers(gateway.key) })).status).toBe(200);
   });
 
-  it("that name unknown betas and versions are neither refused nor passed on", async () => {
+  it("that name unknown betas reach providers of this dialect, but for counts; a version does not", async () => {
     const headers = {
       "x-api-key": gateway.key,
       "anthropic-beta": "claude-code-20250219,something-new-2027-01-01",
@@ -105,10 +105,13 @@ describe("keys and headers", () => {
       "anthropic-dangerous-direct-browser-access": "true",
       "x-app": "cli",
     };
-    for (const path of ["/v1/messages?beta=true", "/v1/messages/count_tokens?beta=true"]) {
-      expect((await ask({}, { path, headers })).status).toBe(200);
-      expect(upstream.exchanges.at(-1)!.request.headers).not.toHaveProperty("anthropic-beta");
-      expect(upstream.exchanges.at(-1)!.request.headers["anthropic-version"]).toBe("2023-06-01");
+    for (const [path, betas] of [
+      ["/v1/messages?beta=true", "claude-code-20250219,something-new-2027-01-01"],
+      ["/v1/messages/count_tokens?beta=true", undefined],
+    ]) {
+      expect((await ask({}, { path: path!, headers })).status).toBe(200);
+      const sent = upstream.exchanges.at(-1)!.request.headers;
+      expect([sent["anthropic-beta"], sent["anthropic-version"]]).toEqual([betas, "2023-06-01"]);
     }
   });
 
@@ -270,10 +273,29 @@ describe("what agents send", () => {
     ];
     const response = await ask({ model: "fx-g", context_management: { edits: [] }, messages, top_k: 3 });
     expect(await omittedOf(response)).toEqual([
-      "context_management",
       "messages.0.content.1",
+      "context_management",
       "messages.0.content.0.cache_control",
     ]);
+  });
+
+  it("and Parley does not know reaches providers of this dialect as it came", async () => {
+    const edits = [{ type: "clear_tool_uses_20250919", keep: { type: "tool_uses", value: 2 } }];
+    const response = await ask({ context_management: { edits }, something_new: [1, { a: null }] });
+    expect(await omittedOf(response)).toEqual([]);
+    expect(JSON.parse(upstream.exchanges.at(-1)!.body)).toMatchObject({
+      context_management: { edits },
+      something_new: [1, { a: null }],
+    });
+  });
+
+  it("and the provider does not take is refused in the provider's words", async () => {
+    const message = "context_management: Extra inputs are not permitted";
+    answer = ({ response }) =>
+      answerJson(response, 400, { type: "error", error: { type: "invalid_request_error", message } });
+    const response = await ask({ context_management: {} });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toMatchObject({ error: { type: "invalid_request_error", message } });
   });
 
   it("as reasoning of another provider does not reach one that would refuse it", async () => {

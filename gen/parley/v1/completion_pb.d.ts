@@ -254,8 +254,11 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
 
   /**
    * Further fields of one dialect, each as JSON text, by dialect and name: `openai.moderation`, `openai.prompt_cache_options`,
-   * `openai.prompt_cache_retention`, `openai.web_search_options`, `gemini.safety_settings`. These are all names of this version. Omitted for
-   * providers of other dialects. Another name is omitted too, with OMISSION_REASON_UNKNOWN, and refused with `strict`.
+   * `openai.prompt_cache_retention`, `openai.web_search_options`, `gemini.safety_settings`, `anthropic.betas` (an array of names, for the
+   * header `anthropic-beta`), and `anthropic.` with the name of any field of the Messages API that the contract has no word for, such as
+   * `anthropic.context_management`. The last two kinds may cost extra: they are sent where the key may use OTHER_FIELDS (see
+   * `parley.console.v1.ProviderOption`; not by default under a budget), and otherwise omitted together. Omitted for providers of other
+   * dialects. Another name is omitted too, with OMISSION_REASON_UNKNOWN, and refused with `strict`.
    *
    * @generated from field: map<string, string> provider_options_json = 32;
    */

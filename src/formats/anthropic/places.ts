@@ -3,7 +3,7 @@ import { MAX_PARTS, MAX_UNRECOGNIZED } from "../../core/validate.ts";
 import type { NameOf } from "../format.ts";
 
 /** Characters of a caller's key that are repeated. */
-const MAX_KEY_CHARS = 64;
+export const MAX_KEY_CHARS = 64;
 
 /** Names of fields that the contract does not have, up to MAX_UNRECOGNIZED. */
 export class Unrecognized {
@@ -82,6 +82,8 @@ const NAMES: readonly (readonly [contract: RegExp, own: string])[] = [
   [/^(?:end_user_id|safety_identifier)\b/, "metadata.user_id"],
   [/^parallel_tool_calls\b/, "tool_choice.disable_parallel_tool_use"],
   [/^session_id\b/, "x-claude-code-session-id"],
+  [/^provider_options_json\.anthropic\.betas\b/, "anthropic-beta"],
+  [/^provider_options_json\.anthropic\./, ""],
   [/^(tools\[\d+\])\.function\.parameters_json\b/, "$1.input_schema"],
   [/^(tools\[\d+\])\.(?:function|native\.json|native)\b/, "$1"],
   [/\.cache_mark\b/, ".cache_control"],

@@ -2,12 +2,13 @@ import { type CompletionRequest, type ResponseFormat, Verbosity } from "../../..
 import { ReasoningEffort, type ReasoningOptions } from "../../../gen/parley/v1/reasoning_pb.js";
 import { type Tool, type ToolChoice, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import { Failure, invalidField } from "../../core/failure.ts";
+import { isOtherField } from "../../core/provider-options.ts";
 import { MAX_INT32, MAX_STOPS } from "../../core/validate.ts";
 import type { FormatInput, NameOf, RequestHeaders } from "../format.ts";
 import { shapeReader } from "../shape.ts";
 import { toCacheMark, toNative } from "./blocks.ts";
 import { toConversation } from "./messages.ts";
-import { fieldNames, Unrecognized, withDottedPaths } from "./places.ts";
+import { fieldNames, MAX_KEY_CHARS, Unrecognized, withDottedPaths } from "./places.ts";
 import { type CustomTool, KNOWN_KEYS, type MessagesRequest, messagesRequest, type ToolParam } from "./schema.ts";
 
 /** A request, and the requested form of its answer. */
@@ -43,6 +44,7 @@ export function readMessagesRequest({ json, headers }: Pick<FormatInput, "json" 
   if (given.thread != null) throw invalidField("thread", "the gateway keeps no conversations; send all messages");
   if (given.messages.length === 0) throw invalidField("messages", "must hold at least one message");
   const unrecognized = new Unrecognized();
+  const providerOptionsJson = readOtherFields(given, headers, unrecognized);
   noteUnknown(given, unrecognized);
   const { messages, places } = toConversation(given, unrecognized);
   // A plain object of the shape that `create` returns, at a fraction of its cost; the compiler reports a missing field.
@@ -58,7 +60,7 @@ export function readMessagesRequest({ json, headers }: Pick<FormatInput, "json" 
     verbosity: Verbosity.UNSPECIFIED,
     metadata: {},
     strict: given.parley?.strict === true,
-    providerOptionsJson: {},
+    providerOptionsJson,
   };
   const effortField = readReasoning(given, request, unrecognized);
   readOptions(given, request);
@@ -82,8 +84,32 @@ function read(json: unknown): MessagesRequest {
   }
 }
 
+/** Most fields without a place in the contract that are passed on. */
+const MAX_OTHER_FIELDS = 32;
+const MAX_BETAS = 64;
+const BETA = /(?<=^\s*)[\w.-]{1,64}(?=\s*$)/;
+
+/** Fields of the request, and names of betas, that have no place in the contract: providers of this dialect get them as they are. */
+function readOtherFields(
+  given: MessagesRequest,
+  { "anthropic-beta": betas }: RequestHeaders,
+  unrecognized: Unrecognized,
+): Record<string, string> {
+  const others: Record<string, string> = {};
+  if (typeof betas === "string" && betas !== "")
+    others["anthropic.betas"] = JSON.stringify(betas.split(",", MAX_BETAS).flatMap((name) => name.match(BETA) ?? []));
+  let count = 0;
+  for (const key in given) {
+    if (KNOWN_KEYS.request.has(key)) continue;
+    const name = `anthropic.${key}`;
+    if (key !== "betas" && isOtherField(name) && ++count <= MAX_OTHER_FIELDS)
+      others[name] = JSON.stringify((given as Record<string, unknown>)[key]);
+    else unrecognized.add(key.slice(0, MAX_KEY_CHARS));
+  }
+  return others;
+}
+
 function noteUnknown(given: MessagesRequest, unrecognized: Unrecognized): void {
-  unrecognized.addKeys(given, KNOWN_KEYS.request, "");
   if (given.thinking != null) unrecognized.addKeys(given.thinking, KNOWN_KEYS.thinking, "thinking.");
   if (given.output_config != null) unrecognized.addKeys(given.output_config, KNOWN_KEYS.outputConfig, "output_config.");
   if (given.metadata != null) unrecognized.addKeys(given.metadata, KNOWN_KEYS.metadata, "metadata.");

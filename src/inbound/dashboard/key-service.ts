@@ -169,6 +169,7 @@ const PROVIDER_OPTIONS: Readonly<Record<ProviderOption, OptionMessage>> = {
   store: OptionMessage.STORE,
   prompt_cache_retention: OptionMessage.PROMPT_CACHE_RETENTION,
   provider_tools: OptionMessage.PROVIDER_TOOLS,
+  other_fields: OptionMessage.OTHER_FIELDS,
 };
 
 const STATES: Readonly<Record<ReturnType<typeof keyState>, KeyState>> = {

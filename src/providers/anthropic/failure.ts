@@ -45,9 +45,16 @@ const WORDS: SubjectWords = [
   ["context", /prompt is too long|exceed context limit/i],
 ];
 
-/** Maps a refusal to a Failure. Never throws, whatever the body is. */
-export function toFailure({ status, headers, body }: Refusal, redact = keepAll): Failure {
-  return toStatusFailure({ ...readError(parsed(body)), ...readRetryAdvice(headers), status }, redact);
+/** Maps a refusal to a Failure. Never throws, whatever the body is. `callers`: fields that were sent in the caller's own words. */
+export function toFailure(
+  { status, headers, body }: Refusal,
+  redact = keepAll,
+  callers: readonly string[] = [],
+): Failure {
+  const { subject, ...error } = readError(parsed(body));
+  const isCallers = subject === "translation" && callers.some((field) => error.message.startsWith(field));
+  const told = isCallers ? error : { ...error, subject };
+  return toStatusFailure({ ...told, ...readRetryAdvice(headers), status }, redact);
 }
 
 /** Maps an error inside a 2xx response to a Failure. `begun` says whether content came before it. */

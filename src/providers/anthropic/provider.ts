@@ -18,6 +18,9 @@ export interface AnthropicOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
+/** Allows `block_binding` in the body, which is only sent to models that bind reasoning to its conversation. */
+const BINDING = "thinking-binding-controls-2026-08-01";
+
 /** A provider that speaks Anthropic's Messages API. */
 export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Provider {
   const [apiKey] = apiKeys;
@@ -29,33 +32,30 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
     ...(apiKey !== undefined && { "x-api-key": apiKey }),
     ...headers,
   };
-  // Allows `block_binding` in the body, which is only sent to models that bind reasoning to its conversation.
-  const binding = {
-    ...plain,
-    "anthropic-beta": joined("thinking-binding-controls-2026-08-01", headers?.["anthropic-beta"]),
+  const configured = headers?.["anthropic-beta"];
+  const toHeaders = ({ model, translation }: UpstreamCall): Readonly<Record<string, string>> => {
+    const betas = translation.others?.betas ?? [];
+    const names = model.capabilities.preservedReasoning ? [BINDING, ...betas] : betas;
+    if (names.length === 0) return plain;
+    return { ...plain, "anthropic-beta": [...names, ...(configured === undefined ? [] : [configured])].join() };
   };
 
   const toWhole = (json: unknown): Answer => toAnswer(json, redact);
 
-  const toDialectCall = ({
-    model,
-    translation,
-    signal,
-    idleMs,
-    progress,
-    keyFamilyId,
-    accountId,
-  }: UpstreamCall): DialectCall => ({
-    path: "/v1/messages",
-    headers: model.capabilities.preservedReasoning ? binding : plain,
-    body: translation.body,
-    signal,
-    idleMs,
-    progress,
-    keyFamilyId,
-    accountId,
-    toFailure: (refusal) => toFailure(refusal, redact),
-  });
+  const toDialectCall = (call: UpstreamCall): DialectCall => {
+    const { translation, signal, idleMs, progress, keyFamilyId, accountId } = call;
+    return {
+      path: "/v1/messages",
+      headers: toHeaders(call),
+      body: translation.body,
+      signal,
+      idleMs,
+      progress,
+      keyFamilyId,
+      accountId,
+      toFailure: (refusal) => toFailure(refusal, redact, translation.others?.fields),
+    };
+  };
 
   return {
     translate: toAnthropicRequest,
@@ -67,17 +67,15 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
         emit,
       }),
     count: (call) => {
+      const { body } = call.translation;
       const asked = {
-        ...toDialectCall(call),
+        // Counting knows fewer betas, and none of their fields is counted.
+        ...toDialectCall({ ...call, translation: { ...call.translation, others: undefined } }),
         path: "/v1/messages/count_tokens",
-        body: toCountBody(call.translation.body),
+        body: toCountBody(body),
       };
       return fetchCount(upstream, asked, "input_tokens");
     },
     close: () => upstream.close(),
   };
-}
-
-function joined(feature: string, others: string | undefined): string {
-  return others === undefined ? feature : `${feature},${others}`;
 }

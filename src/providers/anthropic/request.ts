@@ -7,6 +7,7 @@ import { isObject, parsed } from "../wire/json.ts";
 import { isVerbositySet, TranslationLog } from "../wire/translation.ts";
 import { CacheMarks, type TranslationContext } from "./cache-marks.ts";
 import { toMessages } from "./messages.ts";
+import { toOtherFields } from "./other-fields.ts";
 import { isBlank } from "./parts.ts";
 import { isReasoning, toReasoning } from "./reasoning.ts";
 import { toStrictSchema } from "./schema.ts";
@@ -43,6 +44,7 @@ export function toAnthropicRequest(
     manualRefused: forced || lacksReasoningInToolLoop(conversation.turns),
     replayed: hasReasoning(conversation.turns),
   });
+  const { fields, others } = toOtherFields(request, log);
   const system = instruction === undefined ? conversation.system : [...conversation.system, instruction];
 
   const body: MessagesBody = {
@@ -59,10 +61,11 @@ export function toAnthropicRequest(
     tool_choice,
     system: system.length > 0 ? system : undefined,
     messages: toFinalTurns(context, conversation.turns, { reasoning: isReasoning(reasoning) }),
+    ...fields,
   };
   noteUnsupported(context);
   context.marks.settle(body);
-  return log.finish(body, { streamed, maxTokens, tier: body.service_tier, cacheWrite: context.marks.longest });
+  return log.finish(body, { streamed, maxTokens, tier: body.service_tier, cacheWrite: context.marks.longest, others });
 }
 
 /** The turns, where the last one may be the beginning of the answer: only some models go on from there. */
@@ -152,7 +155,6 @@ function noteUnsupported({ request, log }: TranslationContext): void {
   log.omitWhen(isVerbositySet(request), "verbosity");
   log.omitWhen(request.prediction !== undefined, "prediction");
   log.omitWhen(request.promptCacheKey !== undefined, "prompt_cache_key");
-  for (const name of Object.keys(request.providerOptionsJson).toSorted()) log.omit(`provider_options_json.${name}`);
 }
 
 const FORMAT_FIELD = "response_format.json_schema";

@@ -13,7 +13,7 @@ const ORDINARY_TIERS: ReadonlySet<string> = new Set(["auto", "default", "standar
 const MAX_TIER_FACTOR = 2;
 
 /** Facts of a finished body that bound its cost. */
-type FinishedFacts = Pick<Translation, "streamed"> &
+type FinishedFacts = Pick<Translation, "streamed" | "others"> &
   Pick<SentSize, "maxTokens"> &
   Partial<Pick<SentSize, "searches" | "cacheWrite">> & {
     /** The requested service tier. */
@@ -78,13 +78,13 @@ export class TranslationLog {
   /** Returns the finished translation, with the body as JSON text without undefined fields. */
   finish(
     value: object,
-    { streamed, maxTokens, tier, searches = false, cacheWrite = "none", ...size }: FinishedFacts,
+    { streamed, maxTokens, tier, searches = false, cacheWrite = "none", others, ...size }: FinishedFacts,
   ): Translation {
     const body = Buffer.from(JSON.stringify(value));
     const priceFactor = tier === undefined || ORDINARY_TIERS.has(tier) ? 1 : MAX_TIER_FACTOR;
     const textBytes = size.textBytes ?? body.length - this.#mediaBytes;
     const sent: SentSize = { textBytes, maxTokens, priceFactor, searches, cacheWrite };
-    return { body, omitted: this.#omitted, clamped: this.#clamped, streamed, sent };
+    return { body, omitted: this.#omitted, clamped: this.#clamped, streamed, sent, others };
   }
 }
 

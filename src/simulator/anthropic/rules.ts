@@ -22,6 +22,14 @@ function toBlocks({ content }: MessageBody): readonly Block[] {
   return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }
 
+/** Fields that exist only with a beta. */
+const BETA_FIELDS = { context_management: "context-management-2025-06-27" } as const;
+
+function checkBetas(body: MessagesBody, betas: ReadonlySet<string>): void {
+  for (const [field, beta] of Object.entries(BETA_FIELDS))
+    refuseUnless(!(field in body) || betas.has(beta), `${field}: Extra inputs are not permitted`);
+}
+
 function checkSampling(body: MessagesBody, version: string): void {
   for (const field of ["temperature", "top_p", "top_k"] as const) {
     const isAllowed = version !== VERSION_WITHOUT_SAMPLING || body[field] === undefined;
@@ -159,6 +167,7 @@ function checkTools({ tools = [], tool_choice: choice }: MessagesBody): void {
 /** Checks the rules that the schema does not express. Throws `Refusal` (400) for the first violation. */
 export function checkRules(body: MessagesBody, { version, betas }: Terms): void {
   refuseUnless(body.messages.length > 0, "messages: at least one message is required");
+  checkBetas(body, betas);
   checkSampling(body, version);
   checkThinking(body, betas);
   checkLimits(body);

@@ -127,6 +127,7 @@ export const messagesSchema = z.strictObject({
   inference_geo: z.string().nullish(),
   container: z.unknown().optional(),
   diagnostics: z.unknown().optional(),
+  context_management: z.unknown().optional(),
 });
 
 export type MessagesBody = z.infer<typeof messagesSchema>;

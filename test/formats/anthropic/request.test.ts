@@ -486,7 +486,6 @@ describe("a mark for the whole conversation", () => {
 describe("unknown fields", () => {
   it("are listed by the caller's names", () => {
     const { unrecognized } = read({
-      context_management: {},
       thinking: { type: "adaptive", speed: 1 },
       output_config: { task_budget: {} },
       metadata: { session: "x" },
@@ -494,13 +493,33 @@ describe("unknown fields", () => {
       messages: [{ ...HELLO, weight: 1 }],
     });
     expect(unrecognized).toEqual([
-      "context_management",
       "thinking.speed",
       "output_config.task_budget",
       "metadata.session",
       "parley.loud",
       "messages.0.weight",
     ]);
+  });
+
+  it("of the request are passed on for providers of this dialect, up to a limit, and so are betas", () => {
+    const betas = { "anthropic-beta": " new-2027-01-01, not a name,other" };
+    const { request, unrecognized, nameOf } = readMessagesRequest({
+      json: { model: "m", messages: [HELLO], context_management: { edits: [] }, Loud: 1, betas: ["x"] },
+      headers: betas,
+    });
+    expect(request.providerOptionsJson).toEqual({
+      "anthropic.betas": '["new-2027-01-01","other"]',
+      "anthropic.context_management": '{"edits":[]}',
+    });
+    expect(unrecognized).toEqual(["Loud", "betas"]);
+    expect(Object.keys(request.providerOptionsJson).map((name) => nameOf(`provider_options_json.${name}`))).toEqual([
+      "anthropic-beta",
+      "context_management",
+    ]);
+    const many = Object.fromEntries(Array.from({ length: 40 }, (_, at) => [`field_${at}`, 1]));
+    const read40 = read(many);
+    expect(Object.keys(read40.request.providerOptionsJson)).toHaveLength(32);
+    expect(read40.unrecognized).toHaveLength(8);
   });
 
   it("are listed up to a limit", () => {

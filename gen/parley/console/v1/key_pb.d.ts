@@ -566,6 +566,13 @@ export enum ProviderOption {
    * @generated from enum value: PROVIDER_OPTION_PROVIDER_TOOLS = 5;
    */
   PROVIDER_TOOLS = 5,
+
+  /**
+   * Fields of the provider's dialect that the contract does not know: they may cost extra, or let the provider keep data.
+   *
+   * @generated from enum value: PROVIDER_OPTION_OTHER_FIELDS = 6;
+   */
+  OTHER_FIELDS = 6,
 }
 
 /**
