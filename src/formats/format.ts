@@ -48,7 +48,12 @@ export interface FormatRoute {
 
 /** What a route does. */
 export type Operation =
-  | { readonly name: "completion"; readonly read: (input: FormatInput) => ReadCompletion }
+  | {
+      readonly name: "completion";
+      readonly read: (input: FormatInput) => ReadCompletion;
+      /** Whether a body may also be multipart/form-data: `read` gets `form` then. Default: JSON only. */
+      readonly takesForms?: boolean;
+    }
   | { readonly name: "count"; readonly read: (input: FormatInput) => ReadCount }
   | { readonly name: "embedding"; readonly read: (input: FormatInput) => ReadEmbedding }
   | { readonly name: "models"; readonly write: (models: readonly Model[], query: URLSearchParams) => object }
@@ -58,11 +63,22 @@ export type Operation =
 
 /** A request to a route that has a body. */
 export interface FormatInput {
-  /** The body: a JSON object. */
+  /** The body: a JSON object; undefined for a form. */
   readonly json: unknown;
+  /** The fields of a body that is a form, in their order; undefined for JSON. */
+  readonly form?: readonly FormField[] | undefined;
   readonly headers: RequestHeaders;
   readonly query: URLSearchParams;
   readonly requestId: string;
+}
+
+/** A field of a multipart/form-data body: text, or a file. */
+export interface FormField {
+  /** Not empty; a form may have several fields of one name. */
+  readonly name: string;
+  readonly data: Buffer;
+  /** As declared; empty without one. */
+  readonly mediaType: string;
 }
 
 /** Content type of server-sent events. */

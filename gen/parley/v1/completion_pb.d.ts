@@ -950,7 +950,8 @@ export declare type ImageOptions = Message<"parley.v1.ImageOptions"> & {
   size: string;
 
   /**
-   * For an edit of the last image of the request: an image of the same size, whose transparent pixels are the ones to change.
+   * For an edit of the first image of the last message that has one: an image of the same size, whose transparent pixels are the
+   * ones to change.
    *
    * @generated from field: parley.v1.Image mask = 3;
    */

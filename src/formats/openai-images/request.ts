@@ -1,28 +1,54 @@
+import type { z } from "zod";
 import { type CompletionRequest, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
-import { Role } from "../../../gen/parley/v1/message_pb.js";
+import { type Image, Role } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { toPart } from "../../core/chunks.ts";
 import { invalidField } from "../../core/failure.ts";
 import { MAX_UNRECOGNIZED } from "../../core/validate.ts";
-import type { FormatInput, ReadCompletion } from "../format.ts";
+import type { FormatInput, NameOf, ReadCompletion } from "../format.ts";
 import { shapeReader } from "../shape.ts";
-import { ImageWriter, writeImages } from "./response.ts";
-import { imageRequest, KNOWN_KEYS } from "./schema.ts";
+import { type ImageEvent, ImageWriter, writeImages } from "./response.ts";
+import { imageRequest, keysOf } from "./schema.ts";
 import { toImageOptions } from "./size.ts";
 
 const readShape = shapeReader(imageRequest, "a request for pictures");
+const KNOWN_KEYS = keysOf(imageRequest);
 
 const MAX_PICTURES = 10;
 
 /** Converts a request to one user message whose answer has pictures. Throws `invalid_request` that names each field of a wrong type. */
 export function readImageRequest({ json }: Pick<FormatInput, "json">): ReadCompletion {
-  const given = readShape(json);
+  return toRead(readShape(json), { event: "image_generation", knownKeys: KNOWN_KEYS, pictures: [] });
+}
+
+/** A picture of an edit, and its name in the request. */
+export interface Picture {
+  readonly image: Image;
+  readonly name: string;
+}
+
+/** A request for pictures apart from its shared fields. */
+interface Asked {
+  /** Beginning of the names of the events of a stream. */
+  readonly event: ImageEvent;
+  readonly knownKeys: ReadonlySet<string>;
+  /** What is shown to the model, before the prompt. */
+  readonly pictures: readonly Picture[];
+  readonly mask?: Image | undefined;
+}
+
+/** The completion for a request of the right shape. */
+export function toRead(
+  given: z.infer<typeof imageRequest>,
+  { event, knownKeys, pictures, mask }: Asked,
+): ReadCompletion {
   if (given.prompt === "") throw invalidField("prompt", "must not be empty");
   if (given.response_format === "url")
     throw invalidField("response_format", "must be b64_json: Parley keeps no pictures that an address could point to");
   if (given.n != null && (given.n < 1 || given.n > MAX_PICTURES))
     throw invalidField("n", `must be from 1 to ${MAX_PICTURES}`);
-  const options = toImageOptions(given.size ?? "auto");
+  const options = toImageOptions(given.size ?? "auto", mask);
+  const shown = pictures.map(({ image }) => toPart({ case: "image", value: image }));
   const request: CompletionRequest = {
     $typeName: "parley.v1.CompletionRequest",
     model: given.model,
@@ -30,7 +56,7 @@ export function readImageRequest({ json }: Pick<FormatInput, "json">): ReadCompl
       {
         $typeName: "parley.v1.Message",
         role: Role.USER,
-        parts: [toPart({ case: "text", value: given.prompt })],
+        parts: [...shown, toPart({ case: "text", value: given.prompt })],
         name: "",
       },
     ],
@@ -48,16 +74,17 @@ export function readImageRequest({ json }: Pick<FormatInput, "json">): ReadCompl
     ...(given.user != null && { endUserId: given.user }),
     ...(given.safety_identifier != null && { safetyIdentifier: given.safety_identifier }),
   };
+  const nameOf = namesOf(pictures);
   return {
     request,
     stream: given.stream === true,
     unrecognized: Object.keys(given)
-      .filter((key) => !KNOWN_KEYS.has(key))
+      .filter((key) => !knownKeys.has(key))
       .slice(0, MAX_UNRECOGNIZED)
       .map((key) => key.slice(0, 64)),
     nameOf,
     writeWhole: (completion) => writeImages(completion, nameOf),
-    writeStream: () => new ImageWriter(nameOf),
+    writeStream: () => new ImageWriter(event, nameOf),
   };
 }
 
@@ -65,11 +92,16 @@ const NAMES: Readonly<Record<string, string>> = {
   choice_count: "n",
   end_user_id: "user",
   "image_options.aspect_ratio": "size",
+  "image_options.mask": "mask",
   "image_options.size": "size",
   image_options: "size",
 };
 
-/** The caller's name of a field. */
-function nameOf(field: string): string {
-  return field.startsWith("messages[0]") ? "prompt" : (NAMES[field] ?? field);
+/** The caller's names of fields. The last part of the message is the prompt. */
+function namesOf(pictures: readonly Picture[]): NameOf {
+  return (field) => {
+    if (!field.startsWith("messages[0]")) return NAMES[field] ?? field;
+    const [, part] = /^messages\[0\]\.parts\[(\d+)\]/.exec(field) ?? [];
+    return pictures[Number(part)]?.name ?? "prompt";
+  };
 }

@@ -50,10 +50,14 @@ function toUsage({ inputTokens, outputTokens, totalTokens, imageInputTokens = 0 
   };
 }
 
+/** Beginning of the names of the events of a stream. */
+export type ImageEvent = "image_generation" | "image_edit";
+
 /** Writes each picture as a `completed` event; the last one has the usage, so that all wait for the report. */
 export class ImageWriter implements AnswerStream {
   readonly contentType = EVENT_STREAM;
   readonly keepAlive = ": keep-alive\n\n";
+  readonly #event: ImageEvent;
   readonly #nameOf: NameOf;
   readonly #images: Image[] = [];
   readonly #reasons: FinishReason[] = [];
@@ -61,7 +65,8 @@ export class ImageWriter implements AnswerStream {
   #usage: Usage | undefined;
   #ended = false;
 
-  constructor(nameOf: NameOf) {
+  constructor(event: ImageEvent, nameOf: NameOf) {
+    this.#event = event;
     this.#nameOf = nameOf;
   }
 
@@ -94,7 +99,7 @@ export class ImageWriter implements AnswerStream {
   }
 
   #completed(image: Image, report: Report | undefined): string {
-    const type = "image_generation.completed";
+    const type = `${this.#event}.completed`;
     const completed = {
       type,
       b64_json: base64Of(image.source),

@@ -1,4 +1,5 @@
 import type { ImageOptions } from "../../../gen/parley/v1/completion_pb.js";
+import type { Image } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 
 /** Shapes that image models make, as width and height. */
@@ -14,9 +15,13 @@ const SIZES = [
   ["4K", Number.POSITIVE_INFINITY],
 ] as const;
 
-/** The nearest shape and size for `WIDTHxHEIGHT`; undefined for `auto`. Throws `invalid_request` for anything else. */
-export function toImageOptions(size: string): ImageOptions | undefined {
-  if (size === "auto") return undefined;
+/**
+ * The nearest shape and size for `WIDTHxHEIGHT`, with the mask of an edit; undefined for `auto` without one. Throws
+ * `invalid_request` for any other size.
+ */
+export function toImageOptions(size: string, mask?: Image): ImageOptions | undefined {
+  const masked = mask && { mask };
+  if (size === "auto") return masked && { $typeName: "parley.v1.ImageOptions", aspectRatio: "", size: "", ...masked };
   const [, width = 0, height = 0] = (/^(\d{1,5})x(\d{1,5})$/.exec(size) ?? []).map(Number);
   if (width === 0 || height === 0)
     throw invalidField("size", "must be auto, or a width and a height such as 1024x1024");
@@ -24,5 +29,5 @@ export function toImageOptions(size: string): ImageOptions | undefined {
   const nearest = RATIOS.reduce((best, each) => (distance(each.ratio) < distance(best.ratio) ? each : best));
   const longer = Math.max(width, height);
   const [name] = SIZES.find(([, most]) => longer <= most)!;
-  return { $typeName: "parley.v1.ImageOptions", aspectRatio: nearest.name, size: name };
+  return { $typeName: "parley.v1.ImageOptions", aspectRatio: nearest.name, size: name, ...masked };
 }

@@ -9,6 +9,7 @@ import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { declaredBytes, requireUncompressed } from "./body.ts";
 import { type Exchange, openCall, parseBody } from "./exchange.ts";
+import { isFormType, parseForm } from "./form.ts";
 import { StreamWriter } from "./stream.ts";
 
 const STREAM_HEADERS = [
@@ -27,7 +28,7 @@ const NO_FACTS: RoutingFacts = [];
 export function completion(
   services: EdgeServices,
   exchange: Exchange,
-  asked: { readonly principal: KeyPrincipal; readonly read: (input: FormatInput) => ReadCompletion },
+  asked: Pick<Asked<ReadCompletion>, "principal" | "read" | "takesForms">,
 ): Promise<void> {
   return serve(services, exchange, {
     ...asked,
@@ -71,13 +72,15 @@ export function embeddings(
 interface Asked<R> {
   readonly principal: KeyPrincipal;
   readonly read: (input: FormatInput) => R;
+  /** Whether the body may be a form. Default: no. */
+  readonly takesForms?: boolean | undefined;
   readonly run: (read: R, call: Call, open: OpenCall) => Promise<void>;
 }
 
 async function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
   services: EdgeServices,
   exchange: Exchange,
-  { principal, read: readBody, run }: Asked<R>,
+  { principal, read: readBody, takesForms = false, run }: Asked<R>,
 ): Promise<void> {
   const { request, requestId, arrivedMs } = exchange;
   const { open, done } = openCall(services.calls, exchange, deadlineMs(exchange));
@@ -91,10 +94,19 @@ async function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
     authenticate: () => principal,
     bytes: declaredBytes(request),
     async read(slot) {
-      requireJson(exchange);
+      const isForm = takesForms && isFormType(request.headers["content-type"]);
+      if (!isForm) requireJson(exchange, takesForms);
+      requireUncompressed(request);
       refuseCircles((hops = readHops(request.headers[HOPS_HEADER])));
       const body = await exchange.body(open, slot);
-      return () => readBody({ json: parseBody(body), headers: request.headers, query: exchange.query, requestId });
+      return () =>
+        readBody({
+          json: isForm ? undefined : parseBody(body),
+          form: isForm ? parseForm(body, request.headers["content-type"]!) : undefined,
+          headers: request.headers,
+          query: exchange.query,
+          requestId,
+        });
     },
     run(read) {
       asked = read;
@@ -176,15 +188,16 @@ function startOf([first]: readonly CompletionChunk[]): CompletionStart | undefin
   return first?.event.case === "start" ? first.event.value : undefined;
 }
 
-/** Requires the JSON media type: requests without it are forms or mistakes. */
-function requireJson({ request }: Exchange): void {
+/** Requires the JSON media type: requests without it are mistakes, or forms where none are taken. */
+function requireJson({ request }: Exchange, takesForms: boolean): void {
   const type = request.headers["content-type"] ?? "";
-  if (!/^application\/json\s*(;|$)/i.test(type))
-    throw new Failure(
-      "invalid_request",
-      'The content-type header must be application/json: send "content-type: application/json".',
-    );
-  requireUncompressed(request);
+  if (/^application\/json\s*(;|$)/i.test(type)) return;
+  throw new Failure(
+    "invalid_request",
+    takesForms
+      ? "The content-type header must be multipart/form-data with a boundary, or application/json."
+      : 'The content-type header must be application/json: send "content-type: application/json".',
+  );
 }
 
 /** The caller's deadline: `x-request-timeout-ms` in milliseconds, or in seconds the header of vendors' clients. */

@@ -14,7 +14,7 @@ import { toLimitHeaders } from "../headers.ts";
 import { type BodyMeter, endAfterBody, hasUnreadBody, readBody } from "./body.ts";
 import { isSmall, release, writeSlices } from "./stream.ts";
 
-/** Size limit of JSON bodies in bytes. */
+/** Size limit of JSON bodies and forms in bytes. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
 
 /** Headers of every API response: no caching, no type sniffing. */
@@ -198,7 +198,8 @@ export function parseBody(body: Buffer): unknown {
   return value;
 }
 
-function unreadable(what: string): Failure {
+/** The failure of a body that cannot be parsed. */
+export function unreadable(what: string): Failure {
   return new Failure("invalid_request", `The request body ${what}.`);
 }
 

@@ -108,10 +108,7 @@ export function isForPages(target: string): boolean {
 }
 
 /** Names of APIs that are not offered, by path. */
-const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
-  ["/v1/completions", "the older completions API"],
-  ["/v1/images/edits", "edits of pictures in the OpenAI format"],
-]);
+const NOT_OFFERED: ReadonlyMap<string, string> = new Map([["/v1/completions", "the older completions API"]]);
 
 /** Longest path that gets advice; a regular expression takes 100 ms for 15,000 slashes. */
 const MAX_ADVISED = 100;

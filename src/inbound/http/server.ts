@@ -261,8 +261,7 @@ class Front {
 
   /** Runs an operation of a format that needs a key. */
   async #operate(exchange: Exchange, principal: KeyPrincipal, operation: Operation): Promise<void> {
-    if (operation.name === "completion")
-      return completion(this.#services, exchange, { principal, read: operation.read });
+    if (operation.name === "completion") return completion(this.#services, exchange, { ...operation, principal });
     if (operation.name === "embedding")
       return embeddings(this.#services, exchange, { principal, read: operation.read });
     if (operation.name === "count") return tokenCount(this.#services, exchange, { principal, read: operation.read });

@@ -25,6 +25,7 @@ export interface HttpInput {
 export const KEY = "{{key}}";
 
 const CHAT = "POST /v1/chat/completions";
+const EDIT = "POST /v1/images/edits";
 const CONNECT = "POST /parley.v1.CompletionService/Create";
 const CONNECT_STREAM = "POST /parley.v1.CompletionService/Stream";
 const HOST = "host: parley.example";
@@ -32,6 +33,22 @@ const MODELS = ["local/test", "local/test", "local/test", "alpha-haiku-4.5", "be
 
 const auth = (key: string): string => `authorization: Bearer ${key}`;
 const jsonHeaders = (key: string): string[] => [HOST, "content-type: application/json", auth(key)];
+
+const formHeaders = (key: string): string[] => [HOST, "content-type: multipart/form-data; boundary=b", auth(key)];
+
+/** An edit of a picture. */
+const FORM = Buffer.from(
+  [
+    'model"\r\n\r\nlocal/test',
+    'prompt"\r\n\r\nhi',
+    'n"\r\n\r\n1',
+    'stream"\r\n\r\ntrue',
+    'image[]"; filename="a.png"\r\ncontent-type: image/png\r\n\r\n\x89PNG\r\n\x1a\n',
+  ]
+    .map((field) => `--b\r\ncontent-disposition: form-data; name="${field}\r\n`)
+    .join("") + "--b--\r\n",
+  "latin1",
+);
 
 /** Requests of the recorded fixtures. */
 const recorded = readScenarios().flatMap(({ clientRequest }) => (clientRequest === undefined ? [] : [clientRequest]));
@@ -54,7 +71,8 @@ const CONTRACT = toTree({
 /** Draws one request for the HTTP entrance: an unusual body or head, or damaged bytes. */
 export function httpInput(key: string, random: Random): HttpInput {
   const kind = random.below(100);
-  if (kind < 65) return { bytes: rawRequest(CHAT, jsonHeaders(key), chatBody(random)), isWellFramed: true };
+  if (kind < 60) return { bytes: rawRequest(CHAT, jsonHeaders(key), chatBody(random)), isWellFramed: true };
+  if (kind < 65) return { bytes: rawRequest(EDIT, formHeaders(key), damage(FORM, random)), isWellFramed: true };
   if (kind < 75) return { bytes: connectRequest(key, random), isWellFramed: true };
   if (kind < 87) return { bytes: strangeRequest(key, random), isWellFramed: true };
   return { bytes: damage(random.pick(validRequests(key)), random), isWellFramed: false };

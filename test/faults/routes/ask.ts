@@ -25,6 +25,9 @@ const REQUEST = toRequest({ model: MODEL });
 const EMBEDDING_REQUEST = { model: "gamma-embedding-3-small", inputs: [{ text: "Hello?" }] };
 
 const IMAGE_MODEL = "beta-3-pro-image-preview";
+/** One pixel. */
+const PNG_URL =
+  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 const EMBED_CONTENT = { content: { parts: [{ text: "Hello?" }] } };
 
@@ -65,7 +68,9 @@ function bodyOf(path: string): string | Buffer {
     model: MODEL,
     messages: [{ role: "ROLE_USER", parts: [{ text: "Hello?" }] }],
   });
-  if (path === "/v1/images/generations") return JSON.stringify({ model: IMAGE_MODEL, prompt: "A dot" });
+  const picture = { model: IMAGE_MODEL, prompt: "A dot" };
+  if (path === "/v1/images/generations") return JSON.stringify(picture);
+  if (path === "/v1/images/edits") return JSON.stringify({ ...picture, images: [{ image_url: PNG_URL }] });
   if (path.includes("EmbeddingService")) return JSON.stringify(EMBEDDING_REQUEST);
   if (path.endsWith("/Stream")) return envelope(completion);
   if (path.endsWith("/Create") || path.endsWith("/Count")) return completion;

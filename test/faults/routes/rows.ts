@@ -18,6 +18,7 @@ export const HTTP_ROWS: Readonly<Record<string, KeyRow>> = {
   "GET /v1/responses": "everybody",
   "POST /v1/embeddings": "permission",
   "POST /v1/images/generations": "permission",
+  "POST /v1/images/edits": "permission",
   "POST /v1/messages": "permission",
   "POST /v1/messages/count_tokens": "permission",
   "GET /v1/models": "key",

@@ -16,6 +16,8 @@ describe("a path and a method have a route", () => {
     ["POST", "/v1/messages/count_tokens", { name: "count", format: "anthropic" }],
     ["OPTIONS", "/v1/messages", { name: "preflight" }],
     ["POST", "/v1/embeddings", { name: "embedding", format: "openai-embeddings" }],
+    ["POST", "/v1/images/generations", { name: "completion", format: "openai-images" }],
+    ["POST", "/v1/images/edits", { name: "completion", format: "openai-images" }],
     ["POST", "/v1beta/models/a/b:generateContent", { name: "completion", format: "gemini" }],
     ["POST", "/v1/models/a%3Ab:streamGenerateContent", { name: "completion", format: "gemini" }],
     ["POST", "/models/a:countTokens", { name: "count", format: "gemini" }],

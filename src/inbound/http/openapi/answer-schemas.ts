@@ -320,13 +320,19 @@ export const imageList = z
   })
   .describe("Pictures.");
 
+const pictureEvent = {
+  b64_json: text("The picture in base64."),
+  created_at: count("When it was made, in seconds since 1970."),
+  output_format: outputFormat,
+  usage: imageUsage.optional(),
+  parley: parley.optional(),
+};
+const PICTURE_EVENT = "One picture of a stream; the last one has the usage and `parley`.";
+
 export const imageCompleted = z
-  .object({
-    type: z.literal("image_generation.completed"),
-    b64_json: text("The picture in base64."),
-    created_at: count("When it was made, in seconds since 1970."),
-    output_format: outputFormat,
-    usage: imageUsage.optional(),
-    parley: parley.optional(),
-  })
-  .describe("One picture of a stream; the last one has the usage and `parley`.");
+  .object({ type: z.literal("image_generation.completed"), ...pictureEvent })
+  .describe(PICTURE_EVENT);
+
+export const imageEditCompleted = z
+  .object({ type: z.literal("image_edit.completed"), ...pictureEvent })
+  .describe(PICTURE_EVENT);

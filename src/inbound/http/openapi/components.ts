@@ -2,7 +2,12 @@ import { z } from "zod";
 import * as messages from "../../../formats/openai-chat/message-schema.ts";
 import { chatRequest } from "../../../formats/openai-chat/schema.ts";
 import { embeddingRequest } from "../../../formats/openai-embeddings/schema.ts";
-import { imageRequest } from "../../../formats/openai-images/schema.ts";
+import {
+  imageEditForm,
+  imageEditRequest,
+  imageReference,
+  imageRequest,
+} from "../../../formats/openai-images/schema.ts";
 import * as tools from "../../../formats/openai-chat/tool-schema.ts";
 import * as answer from "./answer-schemas.ts";
 import { READ_RESPONSES, WRITTEN_RESPONSES } from "./responses-schemas.ts";
@@ -21,6 +26,9 @@ const READ = {
   ChatCompletionRequest: chatRequest,
   EmbeddingRequest: embeddingRequest,
   ImageRequest: imageRequest,
+  ImageEditRequest: imageEditRequest,
+  ImageEditForm: imageEditForm,
+  ImageReference: imageReference,
   RequestMessage: messages.message,
   ContentPart: messages.part,
   TextPart: messages.textPart,
@@ -63,6 +71,7 @@ const WRITTEN = {
   EmbeddingList: answer.embeddingList,
   ImageList: answer.imageList,
   ImageCompleted: answer.imageCompleted,
+  ImageEditCompleted: answer.imageEditCompleted,
 } as const;
 
 /** A reference to a schema of the document. */

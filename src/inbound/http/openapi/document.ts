@@ -93,6 +93,7 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
         },
       },
       "/v1/images/generations": { post: imagesOperation() },
+      "/v1/images/edits": { post: imageEditsOperation() },
       "/v1/models": {
         get: {
           ...ofOpenai("listModels", "List the models that the key may use"),
@@ -227,17 +228,43 @@ function imagesOperation(): object {
         },
       },
     },
-    responses: {
-      "200": {
-        description: "The pictures, or a stream of events with one each.",
-        headers: headerRefs([...EVERYWHERE, ...ROUTING]),
-        content: {
-          "application/json": { schema: refTo("ImageList") },
-          "text/event-stream": { schema: { anyOf: [refTo("ImageCompleted"), refTo("Error")] } },
+    responses: pictureResponses("ImageCompleted"),
+  };
+}
+
+function imageEditsOperation(): object {
+  const picture = "data:image/png;base64,iVBORw0KGgo=";
+  return {
+    ...ofOpenai("editImage", "Edit pictures"),
+    description:
+      "Makes pictures from others and a text, by a model with the output modality `image`: the pictures and the text are one message. What the provider lacks is omitted and listed in `parley.omitted`: most lack `mask`. With `stream` each picture comes as an event `image_edit.completed`.",
+    parameters: headerParameters(["x-request-id", ...DEADLINES]),
+    requestBody: {
+      required: true,
+      description: "A form or JSON of at most 32 MiB, not compressed, with at most 16 pictures.",
+      content: {
+        "multipart/form-data": { schema: refTo("ImageEditForm") },
+        "application/json": {
+          schema: refTo("ImageEditRequest"),
+          example: { model: "beta-3-pro-image-preview", prompt: "Add fog", images: [{ image_url: picture }] },
         },
       },
-      ...errorResponses(ROUTE_FAILURES.chat),
     },
+    responses: pictureResponses("ImageEditCompleted"),
+  };
+}
+
+function pictureResponses(event: string): object {
+  return {
+    "200": {
+      description: "The pictures, or a stream of events with one each.",
+      headers: headerRefs([...EVERYWHERE, ...ROUTING]),
+      content: {
+        "application/json": { schema: refTo("ImageList") },
+        "text/event-stream": { schema: { anyOf: [refTo(event), refTo("Error")] } },
+      },
+    },
+    ...errorResponses(ROUTE_FAILURES.chat),
   };
 }
 

@@ -45,7 +45,7 @@ With \`fallback_models\` the named models are tried in order when the provider o
 
 # Pictures
 
-To show a model a picture, send an \`image_url\` part with a data URL or an https address (gRPC: \`Part.image\`). To have one made, ask a model that makes pictures for the modalities \`image\` and \`text\`; \`GET /v1/models\` says which can. \`content\` of a whole answer is then a list of text and \`image_url\` parts with data URLs; in a stream, pictures come whole in \`delta.images\`; over gRPC they are parts with their bytes.
+To show a model a picture, send an \`image_url\` part with a data URL or an https address (gRPC: \`Part.image\`). To have one made, ask a model that makes pictures for the modalities \`image\` and \`text\`; \`GET /v1/models\` says which can. \`content\` of a whole answer is then a list of text and \`image_url\` parts with data URLs; in a stream, pictures come whole in \`delta.images\`; over gRPC they are parts with their bytes. \`POST /v1/images/generations\` and \`POST /v1/images/edits\` of the OpenAI format make and edit pictures too.
 
 # gRPC and Connect
 
@@ -81,7 +81,7 @@ ${Object.keys(FAILURE_TABLE)
 
 # Not offered
 
-Parley serves no other endpoints of the OpenAI format: no responses, legacy completions, edits and variations of images, audio (speech, transcriptions, translations), moderations, files, uploads, batches, fine-tuning, vector stores, assistants, threads, evals or realtime. A call of one is answered with a 404 (\`not_found\`). Pictures are edited, and speech is made, through \`POST /v1/chat/completions\`, with \`modalities\`.
+Parley serves no other endpoints of the OpenAI format: no responses, legacy completions, variations of images, audio (speech, transcriptions, translations), moderations, files, uploads, batches, fine-tuning, vector stores, assistants, threads, evals or realtime. A call of one is answered with a 404 (\`not_found\`). Speech is made through \`POST /v1/chat/completions\`, with \`modalities\`.
 
 # Compatibility
 

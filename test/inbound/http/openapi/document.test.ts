@@ -115,6 +115,7 @@ describe("the OpenAPI document", () => {
       "/v1/responses/input_tokens",
       "/v1/embeddings",
       "/v1/images/generations",
+      "/v1/images/edits",
       "/v1/models",
       "/v1/models/{id}",
     ];
