@@ -13,6 +13,7 @@ import {
 } from "./prompt.ts";
 import { makeExample, readStatedValues } from "./schema-example.ts";
 import { abbreviate, findStop, splitTokens, writeProse } from "./text.ts";
+import { hasWrittenCall, readWrittenCall } from "./written-call.ts";
 
 /** First words of tool names that a question may omit: it mentions the weather, not `get_weather`. */
 const FETCHING = /^(?:fetch|find|get|list|read)$/iu;
@@ -32,7 +33,8 @@ function isNamed(tool: string, question: string): boolean {
 
 /**
  * Returns the tools that an answer calls. In mode `required`: the tools that the last user message names, or else the
- * first allowed one. In mode `auto`: the tools that the message names. After their results it answers with text.
+ * first allowed one. In mode `auto`: the tools that the message names. After their results it answers with text. Where the
+ * message has written calls with named arguments, other names in it are not calls.
  */
 function chooseTools(prompt: Prompt): string[] {
   const { mode, names, parallel } = prompt.toolChoice;
@@ -40,7 +42,8 @@ function chooseTools(prompt: Prompt): string[] {
   if (mode === "none" || (!isRequired && findToolResults(prompt).length > 0)) return [];
   const question = readQuestion(prompt);
   const allowed = prompt.tools.map((tool) => tool.name).filter((name) => names?.includes(name) ?? true);
-  const named = allowed.filter((name) => isNamed(name, question));
+  const written = allowed.filter((name) => hasWrittenCall(question, name));
+  const named = written.length > 0 ? written : allowed.filter((name) => isNamed(name, question));
   const chosen = named.length > 0 || !isRequired ? named : allowed.slice(0, 1);
   return parallel ? chosen : chosen.slice(0, 1);
 }
@@ -244,11 +247,12 @@ function limitText(text: string, prompt: Prompt): { part: TextPart; end: End } {
 
 function writeCalls(names: readonly string[], prompt: Prompt, identity: string): { parts: CallPart[]; end: End } {
   const parts: CallPart[] = [];
-  const stated = readStatedValues(readQuestion(prompt));
+  const question = readQuestion(prompt);
+  const stated = readStatedValues(question);
   let room = prompt.maxTokens ?? Infinity;
   for (const [index, name] of names.entries()) {
     const schema = prompt.tools.find((tool) => tool.name === name)?.parameters;
-    const made = makeExample(schema, stated);
+    const made = readWrittenCall(question, name, schema) ?? makeExample(schema, stated);
     const input = typeof made === "object" && made !== null ? { ...made } : {};
     const tokens = splitTokens(JSON.stringify(input));
     room -= tokens.length;

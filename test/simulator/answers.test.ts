@@ -105,6 +105,21 @@ describe("an answer", () => {
     expect(parts).toMatchObject([{ kind: "call", input: { name: "Åse", age: 42, note: "example note" } }]);
   });
 
+  it.each<[string, object]>([
+    ["add_person(name='Åse B.', age=42)", { name: "Åse B.", age: 42 }],
+    ['add_person(name = "it\'s", old=true), then say "done" to greet', { name: "it's", old: true }],
+    ["add_person(age=7)", { name: "example name", age: 7 }],
+  ])("calls only the tool of a call written in the message, with its arguments: %s", async (written, input) => {
+    const properties = { name: { type: "string" }, age: { type: "integer" }, note: { type: "string" } };
+    const parameters = { type: "object", properties, required: ["name"] };
+    const tools = [
+      { name: "greet", parameters },
+      { name: "add_person", parameters },
+    ];
+    const { parts } = await composeAnswer(ask(`Do not greet, call ${written}`, { tools }), 0);
+    expect(parts.map((part) => part.kind === "call" && [part.name, part.input])).toEqual([["add_person", input]]);
+  });
+
   it("is JSON if only the system message demands it, with the properties quoted in the message", async () => {
     const instructed = ask("A joke with 'setup' and 'punchline'");
     const turns = [{ role: "system", text: "Answer with exactly one JSON object.", images: [] } as const];

@@ -1,0 +1,49 @@
+import { makeExample } from "./schema-example.ts";
+
+type Properties = Readonly<Record<string, unknown>>;
+
+const VALUE = String.raw`'[^']*'|"[^"]*"|[^\s,()'"]+`;
+const ARGUMENT = String.raw`\w+\s*=\s*(?:${VALUE})`;
+const ARGUMENTS = String.raw`\(\s*(${ARGUMENT}(?:\s*,\s*${ARGUMENT})*)\s*\)`;
+
+/** Whether the message has a call of a tool, written with named arguments: `get_weather(city='New York', days=3)`. */
+export function hasWrittenCall(message: string, tool: string): boolean {
+  return findArguments(message, tool) !== undefined;
+}
+
+/**
+ * Returns the arguments of a call that the message has written, or undefined. Required properties that it leaves out
+ * are generated, optional ones are absent.
+ */
+export function readWrittenCall(message: string, tool: string, schema: unknown): Properties | undefined {
+  const text = findArguments(message, tool);
+  if (text === undefined) return undefined;
+  const pairs = text.matchAll(new RegExp(String.raw`(\w+)\s*=\s*(${VALUE})`, "gu"));
+  const written = Object.fromEntries(Array.from(pairs, ([, name = "", value = ""]) => [name, toValue(value)]));
+  const { properties, required } = isObject(schema) ? schema : {};
+  const names = Array.isArray(required) ? required.filter((name) => !Object.hasOwn(written, String(name))) : [];
+  const kept = Object.entries(isObject(properties) ? properties : {}).filter(([name]) => names.includes(name));
+  const made = makeExample({
+    ...(isObject(schema) && schema),
+    type: "object",
+    properties: Object.fromEntries(kept),
+    required: names,
+  });
+  return { ...(isObject(made) && made), ...written };
+}
+
+function findArguments(message: string, tool: string): string | undefined {
+  const name = tool.replaceAll(/[^\w]/gu, String.raw`\$&`);
+  return new RegExp(String.raw`(?<!\w)${name}${ARGUMENTS}`, "u").exec(message)?.[1];
+}
+
+/** A quoted value is a text; others are numbers, `true`, `false` and `null`, or else texts too. */
+function toValue(text: string): unknown {
+  if (/^['"]/u.test(text)) return text.slice(1, -1);
+  if (/^(?:true|false|null|-?\d+(?:\.\d+)?)$/u.test(text)) return JSON.parse(text) as unknown;
+  return text;
+}
+
+function isObject(value: unknown): value is Properties {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
