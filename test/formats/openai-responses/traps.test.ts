@@ -191,6 +191,12 @@ describe("tools", () => {
     expect(called?.kind.value).toMatchObject({ name: flat });
   });
 
+  it("of a namespace whose name is longer than 256 characters are refused: each would repeat it", () => {
+    const named = (name: string): object => ({ tools: [{ ...SPACE, name }] });
+    expect(read(named("n".repeat(256))).request.tools).toHaveLength(2);
+    expect(refusal(named("n".repeat(257)))).toMatchObject({ violations: [{ field: "tools[0].name" }] });
+  });
+
   it("that only OpenAI's servers run are left out and listed, and refused when forced (trap 20)", () => {
     const search = { type: "web_search" };
     expect(read({ tools: [tool("f"), search] }).unrecognized).toEqual(["tools[1]"]);
