@@ -31,6 +31,7 @@ describe("a data URL", () => {
     "data:text/plain;base64,====",
     "date:text/plain;base64,aGk=",
     "https://example.com/a.png",
+    `data:image/png;name=${"x".repeat(1024)};base64,aGk=`,
   ])("%j is none", (url) => {
     expect(readDataUrl(url)).toBeUndefined();
   });
@@ -70,6 +71,15 @@ describe("base64", () => {
       ),
       { numRuns: 300 },
     );
+  });
+
+  it("with white space after every character is read as fast as it is decoded", () => {
+    const text = "A ".repeat(4_000_000);
+    const startedMs = performance.now();
+    const plain = Buffer.from(text, "base64");
+    const decodedMs = performance.now() - startedMs;
+    expect(readBase64(text)?.equals(plain)).toBe(true);
+    expect(performance.now() - startedMs).toBeLessThan(20 * decodedMs + 100);
   });
 
   it("with a character that does not belong there is not read", () => {

@@ -38,6 +38,8 @@ class ConversationWriter implements Conversation {
   readonly messages: Message[] = [];
   readonly places = new Places();
   readonly #unrecognized: Unrecognized;
+  /** The last text of the message that was begun last. */
+  #text: Part | undefined;
 
   constructor(unrecognized: Unrecognized) {
     this.#unrecognized = unrecognized;
@@ -83,6 +85,7 @@ class ConversationWriter implements Conversation {
   #begin(role: Role, index: number): Part[] {
     const last = this.messages.at(-1);
     if (role === Role.ASSISTANT && last?.role === role) return last.parts;
+    this.#text = undefined;
     const message: Message = { $typeName: "parley.v1.Message", role, parts: [] };
     const at = role === Role.TOOL ? this.#placeOfResults() : this.messages.length;
     this.messages.splice(at, 0, message);
@@ -108,14 +111,14 @@ class ConversationWriter implements Conversation {
 
   /** Puts a state on the text before it; it came alone, in an empty text, without one. */
   #signText(parts: Part[], { signature }: PartState, place: Place): void {
-    const text = parts.findLast(({ kind }) => kind.case === "text");
-    if (text === undefined) this.#push(parts, toPart({ case: "text", value: "" }, signature), place);
-    else text.signature = signature;
+    if (this.#text === undefined) this.#push(parts, toPart({ case: "text", value: "" }, signature), place);
+    else this.#text.signature = signature;
   }
 
   #push(parts: Part[], part: Part, place: Place): void {
     parts.push(part);
     this.places.add(place);
+    if (part.kind.case === "text") this.#text = part;
   }
 }
 

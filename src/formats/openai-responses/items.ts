@@ -44,6 +44,8 @@ export class ItemReader {
   readonly #omitted: string[] = [];
   /** Of the pictures of the last message, by item ID. */
   readonly #pictures = new Map<string, Part>();
+  /** Calls of the last message, by ID; the first one of each. */
+  readonly #calls = new Map<string, Part>();
   /** State of calls of the last message that were not read yet. */
   readonly #signatures = new Map<string, string>();
 
@@ -122,7 +124,9 @@ export class ItemReader {
           : { case: "customInput", value: item.input },
     };
     const signature = this.#last(Role.ASSISTANT) === undefined ? "" : (this.#signatures.get(id) ?? "");
-    this.#said(toPart({ case: "toolCall", value }, signature), [at, WHOLE]);
+    const part = toPart({ case: "toolCall", value }, signature);
+    this.#said(part, [at, WHOLE]);
+    if (!this.#calls.has(id)) this.#calls.set(id, part);
   }
 
   #output(item: ItemOf<"function_call_output" | "custom_tool_call_output">, at: number): void {
@@ -169,7 +173,7 @@ export class ItemReader {
 
   /** The state of a call is before it, or after it when it came late. */
   #signCall(id: string, signature: string): void {
-    const call = this.#last(Role.ASSISTANT)?.parts.find(({ kind }) => kind.case === "toolCall" && kind.value.id === id);
+    const call = this.#calls.get(id);
     if (call !== undefined) call.signature = signature;
     else {
       // Begins the message that the call belongs to.
@@ -221,6 +225,7 @@ export class ItemReader {
     this.#places.begin();
     for (const place of places) this.#places.add(place);
     this.#pictures.clear();
+    this.#calls.clear();
     this.#signatures.clear();
     return message;
   }

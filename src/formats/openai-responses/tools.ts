@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Tool, ToolChoice } from "../../../gen/parley/v1/tool_pb.js";
-import { Failure } from "../../core/failure.ts";
+import { Failure, invalidField } from "../../core/failure.ts";
 import { MAX_TOOLS } from "../../core/validate.ts";
 import { MODES } from "../openai-words.ts";
 import { type GivenChoice, type GivenTool, KNOWN_FUNCTION_KEYS, type NamedTool } from "./tool-schema.ts";
@@ -12,6 +12,8 @@ export interface ToolName {
 }
 
 const MAX_NAME_CHARS = 64;
+/** Longest name of a namespace: it is part of the names of all its tools. */
+const MAX_NAMESPACE_CHARS = 256;
 
 /**
  * Names of the tools of a request, which the contract has without namespaces. The names of the answer's calls are looked up in the request's
@@ -83,12 +85,14 @@ export function readTools(given: readonly GivenTool[], choice: GivenChoice | nul
   let image: ReadTools["image"];
   given.forEach((tool, index) => {
     const place = `tools[${index}]`;
-    if (tool.type === "namespace")
+    if (tool.type === "namespace") {
+      if (tool.name.length > MAX_NAMESPACE_CHARS)
+        throw invalidField(`${place}.name`, `must be at most ${MAX_NAMESPACE_CHARS} characters`);
       tool.tools.forEach((each, at) => {
         if (isNamed(each)) add(each, `${place}.tools[${at}]`, tool.name);
         else omitted.push(`${place}.tools[${at}]`);
       });
-    else if (isNamed(tool)) add(tool, place);
+    } else if (isNamed(tool)) add(tool, place);
     else if (isImageTool(tool) && (!hasOwn || chosenType(choice) === "image_generation"))
       image = { place, size: (tool as { size?: unknown }).size };
     else {

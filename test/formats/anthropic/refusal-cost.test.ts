@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
 import { validate } from "../../../src/core/validate.ts";
 import { readMessagesRequest } from "../../../src/formats/anthropic/request.ts";
+import { writeState } from "../../../src/formats/anthropic/state.ts";
 import { parseBody } from "../../../src/inbound/http/exchange.ts";
 import { compareCpuMs } from "../../support/cpu-time.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
@@ -78,6 +79,28 @@ describe("a malformed request", () => {
     const { workMs, referenceMs } = compareCpuMs(
       () => refuse(bytes),
       () => JSON.parse(bytes.toString("utf8")),
+      (least) => least.workMs <= bound(least.referenceMs),
+    );
+    expect(workMs).toBeLessThanOrEqual(bound(referenceMs));
+  });
+});
+
+describe("a turn of the model", () => {
+  it("with thousands of calls and states of its text is read in time proportional to its size", () => {
+    const turn = (count: number, block: object): object => ({ role: "assistant", content: Array(count).fill(block) });
+    const text = turn(1, { type: "text", text: "a" });
+    const calls = turn(4000, { type: "tool_use", id: "c", name: "f", input: {} });
+    const states = turn(4000, {
+      type: "thinking",
+      thinking: "",
+      signature: writeState({ toolCall: undefined, signature: "s" }),
+    });
+    const read = (...messages: readonly object[]): unknown =>
+      readMessagesRequest({ json: { model: "m", messages }, headers: {} });
+    const bound = (separateMs: number): number => FACTOR * separateMs + NOISE_MS;
+    const { workMs, referenceMs } = compareCpuMs(
+      () => read(text, calls, states),
+      () => [read(text, calls), read(text, states)],
       (least) => least.workMs <= bound(least.referenceMs),
     );
     expect(workMs).toBeLessThanOrEqual(bound(referenceMs));

@@ -10,6 +10,7 @@ import { openaiResponses } from "../../../src/formats/openai-responses/format.ts
 import { readResponsesRequest } from "../../../src/formats/openai-responses/request.ts";
 import { EventStream } from "../../../src/formats/openai-responses/stream.ts";
 import { findRoute } from "../../../src/inbound/http/routes.ts";
+import { compareCpuMs } from "../../support/cpu-time.ts";
 import { REPORT, startOf } from "../openai-chat/scenarios.ts";
 import { ASKED, completionOf, eventsOf, type Json, streamOf, wholeOf } from "./support.ts";
 
@@ -191,6 +192,12 @@ describe("tools", () => {
     expect(called?.kind.value).toMatchObject({ name: flat });
   });
 
+  it("of a namespace whose name is longer than 256 characters are refused: each would repeat it", () => {
+    const named = (name: string): object => ({ tools: [{ ...SPACE, name }] });
+    expect(read(named("n".repeat(256))).request.tools).toHaveLength(2);
+    expect(refusal(named("n".repeat(257)))).toMatchObject({ violations: [{ field: "tools[0].name" }] });
+  });
+
   it("that only OpenAI's servers run are left out and listed, and refused when forced (trap 20)", () => {
     const search = { type: "web_search" };
     expect(read({ tools: [tool("f"), search] }).unrecognized).toEqual(["tools[1]"]);
@@ -237,6 +244,20 @@ describe("what comes back", () => {
     const { request, unrecognized } = read({ input });
     expect(unrecognized).toEqual(["input[1]"]);
     expect(request.messages).toHaveLength(1);
+  });
+
+  it("has thousands of calls and states of others: it is read in time proportional to its size", () => {
+    const call = { type: "function_call", call_id: "c", name: "f", arguments: "{}" };
+    const calls = Array.from({ length: 2500 }, () => call);
+    const state = { type: "reasoning", encrypted_content: writeState({ tool_call: "x", signature: "s" }), summary: [] };
+    const states = Array.from({ length: 5000 }, () => state);
+    const bound = (separateMs: number): number => 3 * separateMs + 4;
+    const { workMs, referenceMs } = compareCpuMs(
+      () => read({ input: [...calls, ...states] }),
+      () => [read({ input: calls }), read({ input: states })],
+      (least) => least.workMs <= bound(least.referenceMs),
+    );
+    expect(workMs).toBeLessThanOrEqual(bound(referenceMs));
   });
 
   it("may ask for state of models without reasoning (trap 25)", () => {
