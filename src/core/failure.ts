@@ -125,7 +125,7 @@ export class Failure extends Error {
   with({
     message = this.message,
     ...changes
-  }: Pick<FailureOptions, "attempts" | "retryAfterMs" | "upstreamStatus" | "violations"> & {
+  }: Pick<FailureOptions, "attempts" | "requestBound" | "retryAfterMs" | "upstreamStatus" | "violations"> & {
     readonly message?: string;
   }): Failure {
     const { code, detail, violations, retryAfterMs, transient, requestBound, refused } = this;

@@ -52,6 +52,9 @@ export class UnseenAnswer {
 /** Retries of the primary after its first attempt. */
 const PRIMARY_RETRIES = 1;
 
+/** Statuses with which providers refuse content that they cannot look up, as well as a gateway of the wrong configuration. */
+const ABOUT_CONTENT: ReadonlySet<number> = new Set([400, 403, 404]);
+
 const NOTHING = Buffer.alloc(0);
 
 /**
@@ -126,6 +129,8 @@ export class AttemptRun {
     const over = this.#overall.isOver;
     const { limit } = attempt;
     let failure = Failure.from(over ? this.#overall.reason : limit.isOver ? limit.reason : reason);
+    if (this.#plan.namesContent && failure.refused && ABOUT_CONTENT.has(failure.upstreamStatus ?? 0))
+      failure = failure.with({ requestBound: true });
     // A disconnected caller or a passed deadline says nothing about the health of the model.
     if (over) attempt.permit.abandoned();
     else {

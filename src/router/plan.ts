@@ -6,6 +6,7 @@ import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
 import type { Omission } from "../../gen/parley/v1/report_pb.js";
 import { Failure, type FieldViolation } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
+import { namesContent } from "../core/named-content.ts";
 import type { Translation } from "../core/provider.ts";
 import { restrict } from "../core/provider-options.ts";
 import type { Asked, Mode } from "../core/router.ts";
@@ -15,6 +16,8 @@ export interface AttemptPlan {
   readonly mode: Mode;
   readonly candidates: readonly Model[];
   readonly primary: Translation;
+  /** Whether a refusal may be about content that the request only names (`core/named-content.ts`). */
+  readonly namesContent: boolean;
   /** Translates the request for another candidate. Throws what planning throws. */
   translate(model: Model): Translation;
 }
@@ -43,7 +46,14 @@ export function planAttempts(
   const [first] = candidates;
   if (first === undefined) throw new RangeError("a plan needs at least one candidate");
   const primary = translate(request, first, asked);
-  return { request, candidates, mode: asked.mode, primary, translate: (model) => translate(request, model, asked) };
+  return {
+    request,
+    candidates,
+    mode: asked.mode,
+    primary,
+    namesContent: namesContent(request),
+    translate: (model) => translate(request, model, asked),
+  };
 }
 
 /**
@@ -61,6 +71,7 @@ export function planEmbeddings(request: EmbeddingRequest, model: Model): Embeddi
     mode: "whole",
     inputs: textsOf(request.inputs).length,
     primary,
+    namesContent: false,
     translate: () => primary,
   };
 }

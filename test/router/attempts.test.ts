@@ -2,6 +2,7 @@ import { getEventListeners } from "node:events";
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it, vi } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { Role } from "../../gen/parley/v1/message_pb.js";
 import { OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
 import { omission } from "../../src/core/provider-options.ts";
@@ -53,6 +54,25 @@ describe("one model", () => {
     expect(shown).toMatchObject({ code: "upstream_unavailable", message: "It is down.", upstreamStatus: 503 });
     expect(outcomes(shown!.attempts)).toEqual(["a:upstream_unavailable", "a:upstream_unavailable"]);
   });
+
+  it.each([400, 403, 404])(
+    "keeps its breaker closed when it refuses content that requests only name: %d",
+    async (status) => {
+      const refused = new Failure("upstream_unavailable", "No.", {
+        upstreamStatus: status,
+        refused: true,
+        transient: false,
+      });
+      const world = createWorld({ scripts: { a: [fails(refused)] }, breaker: { failures: 1 } });
+      const file = { kind: { case: "file" as const, value: { source: { case: "id" as const, value: "file_1" } } } };
+      const naming = create(CompletionRequestSchema, { model: "a", messages: [{ role: Role.USER, parts: [file] }] });
+      const plan = world.router.plan(naming, world.models, { mode: "whole", rules: NO_RULES });
+      for (let time = 0; time < 2; time++) await expect(plan.create(newCall())).rejects.toThrow("No.");
+      expect(world.router.health().get("a")).toBe("closed");
+      await whole(world);
+      expect(world.router.health().get("a")).toBe("open");
+    },
+  );
 
   it("is retried no sooner than its retry-after", async () => {
     const busy = new Failure("upstream_unavailable", "Busy.", { retryAfterMs: 1_500 });

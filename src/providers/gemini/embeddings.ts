@@ -4,7 +4,7 @@ import { invalidField } from "../../core/failure.ts";
 import type { EmbeddingAnswer, Translation, UpstreamModel } from "../../core/provider.ts";
 import { bytesOfInputs } from "../../core/token-estimate.ts";
 import { textsOf } from "../../core/validate-embedding.ts";
-import { ofInputs, readVector, requireVectors } from "../wire/embeddings.ts";
+import { ofInputs, readVectors, requireVectors } from "../wire/embeddings.ts";
 import { array, count, object } from "../wire/json.ts";
 import { keepAll } from "../wire/redaction.ts";
 import { toUsage } from "../wire/response.ts";
@@ -48,10 +48,10 @@ export function toEmbeddingRequest(request: EmbeddingRequest, { name, capabiliti
  * Reads the vectors, which are in the order of the inputs. Throws the Failure of an error object, and `upstream_protocol` unless
  * there is one vector for each of `inputs`, all of the same length.
  */
-export function toEmbeddingAnswer(json: unknown, inputs: number, redact = keepAll): EmbeddingAnswer {
+export async function toEmbeddingAnswer(json: unknown, inputs: number, redact = keepAll): Promise<EmbeddingAnswer> {
   const { embeddings, usageMetadata, error } = object(json);
   if (error !== undefined) throw ofInputs(toInBandFailure(json, { begun: false, redact }));
-  const vectors = array(embeddings).map((entry) => readVector(object(entry)["values"]));
+  const vectors = await readVectors(array(embeddings).map((entry) => object(entry)["values"]));
   requireVectors(vectors, inputs);
   return { vectors, usage: readEmbeddingUsage(usageMetadata) };
 }

@@ -3,7 +3,7 @@ import type { EmbeddingAnswer, Translation, UpstreamModel } from "../../core/pro
 import { bytesOfInputs } from "../../core/token-estimate.ts";
 import { textsOf } from "../../core/validate-embedding.ts";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { ofInputs, readVector, requireVectors } from "../wire/embeddings.ts";
+import { ofInputs, readVectors, requireVectors } from "../wire/embeddings.ts";
 import { array, count, object } from "../wire/json.ts";
 import { keepAll } from "../wire/redaction.ts";
 import { unreadable } from "../wire/response-failure.ts";
@@ -34,17 +34,18 @@ export function toEmbeddingRequest(request: EmbeddingRequest, { name, capabiliti
  * Reads the vectors in the order of their indexes. Throws the Failure of an error object, and `upstream_protocol` unless there
  * is one vector for each of `inputs`, all of the same length.
  */
-export function toEmbeddingAnswer(json: unknown, inputs: number, redact = keepAll): EmbeddingAnswer {
+export async function toEmbeddingAnswer(json: unknown, inputs: number, redact = keepAll): Promise<EmbeddingAnswer> {
   const error = findError(json);
   if (error !== undefined) throw ofInputs(toInBandFailure(error, { begun: false, redact }));
   const { data, usage } = object(json);
   const entries = array(data).map(object);
-  const vectors: number[][] = [];
+  const ordered: unknown[] = [];
   entries.forEach(({ index, embedding }, position) => {
     const at = count(index) ?? position;
-    if (at >= entries.length || vectors[at] !== undefined) throw unreadable();
-    vectors[at] = readVector(embedding);
+    if (at >= entries.length || at in ordered) throw unreadable();
+    ordered[at] = embedding;
   });
+  const vectors = await readVectors(ordered);
   requireVectors(vectors, inputs);
   return { vectors, usage: readEmbeddingUsage(usage) };
 }

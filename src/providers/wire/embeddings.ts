@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { EmbeddingAnswer } from "../../core/provider.ts";
 import { Failure } from "../../core/failure.ts";
 import { unreadable } from "./response-failure.ts";
@@ -8,11 +9,29 @@ const BYTES_PER_VALUE = 4;
 /** Values of the contract are 32 bits wide. Also false for NaN. */
 const isFloat32 = (value: number): boolean => Math.abs(value) <= 3.4028234663852886e38;
 
+/** Numbers that are read in one turn of the event loop: some 10 ms. */
+const NUMBERS_PER_TURN = 50_000;
+
+/** Reads vectors, over several turns of the event loop when they are long. Throws what `readVector` throws. */
+export async function readVectors(given: readonly unknown[]): Promise<number[][]> {
+  const vectors: number[][] = [];
+  let read = 0;
+  for (const value of given) {
+    const vector = readVector(value);
+    vectors.push(vector);
+    read += vector.length;
+    if (read < NUMBERS_PER_TURN) continue;
+    read = 0;
+    await setImmediate();
+  }
+  return vectors;
+}
+
 /**
  * Reads a vector: an array of numbers, or base64 of 32-bit numbers in little-endian order. Throws `upstream_protocol` for
  * anything else, such as one with NaN.
  */
-export function readVector(value: unknown): number[] {
+function readVector(value: unknown): number[] {
   const values = typeof value === "string" ? decode(value) : value;
   if (!Array.isArray(values) || values.length === 0) throw unreadable();
   for (const one of values) if (typeof one !== "number" || !isFloat32(one)) throw unreadable();

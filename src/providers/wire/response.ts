@@ -146,7 +146,7 @@ export function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: (json:
 }
 
 /** The same for a response with many numbers, such as vectors. */
-export function fetchNumbers<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => T): Promise<T> {
+export function fetchNumbers<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => Promise<T>): Promise<T> {
   return fetchBody(upstream, call, (pieces) => map(parseNumbers(pieces)));
 }
 
@@ -159,11 +159,15 @@ export function fetchCount(upstream: Upstream, call: DialectCall, field: string)
   });
 }
 
-async function fetchBody<T>(upstream: Upstream, call: DialectCall, read: (pieces: readonly Buffer[]) => T): Promise<T> {
+async function fetchBody<T>(
+  upstream: Upstream,
+  call: DialectCall,
+  read: (pieces: readonly Buffer[]) => T | Promise<T>,
+): Promise<T> {
   const response = await upstream.post(call, "application/json");
   try {
     if (!isReadable(response)) throw await toUnreadableFailure(response, call);
-    return read(await response.body());
+    return await read(await response.body());
   } catch (reason) {
     response.abandon();
     throw call.signal.aborted ? reason : toFailure(reason, response);

@@ -64,8 +64,8 @@ describe("a request for embeddings", () => {
 });
 
 describe("an answer with embeddings", () => {
-  it("has the vectors in the order of the inputs, and no usage", () => {
-    expect(toEmbeddingAnswer(read("upstream-response.json"), 2)).toEqual({
+  it("has the vectors in the order of the inputs, and no usage", async () => {
+    expect(await toEmbeddingAnswer(read("upstream-response.json"), 2)).toEqual({
       vectors: [
         [-0.022374, -0.004567, 0.013305],
         [0.0101, 0.00001, -0.7],
@@ -74,9 +74,9 @@ describe("an answer with embeddings", () => {
     });
   });
 
-  it("has the provider's count where there is one", () => {
+  it("has the provider's count where there is one", async () => {
     const json = { embeddings: [{ values: [1] }], usageMetadata: { promptTokenCount: 3 } };
-    expect(toEmbeddingAnswer(json, 1).usage).toMatchObject({ inputTokens: 3, outputTokens: 0 });
+    expect((await toEmbeddingAnswer(json, 1)).usage).toMatchObject({ inputTokens: 3, outputTokens: 0 });
   });
 
   it.each([
@@ -85,13 +85,13 @@ describe("an answer with embeddings", () => {
     ["vectors of different lengths", { embeddings: [{ values: [1] }, { values: [1, 2] }] }],
     ["an empty vector", { embeddings: [{ values: [] }, { values: [] }] }],
     ["a text in a vector", { embeddings: [{ values: [1] }, { values: ["1"] }] }],
-  ])("with %s is upstream_protocol", (_, json) => {
-    expect(failureOf(() => toEmbeddingAnswer(json, 2)).code).toBe("upstream_protocol");
+  ])("with %s is upstream_protocol", async (_, json) => {
+    await expect(toEmbeddingAnswer(json, 2)).rejects.toMatchObject({ code: "upstream_protocol" });
   });
 
-  it("may be an error object", () => {
+  it("may be an error object", async () => {
     const json = { error: { code: 503, message: "overloaded", status: "UNAVAILABLE" } };
-    expect(failureOf(() => toEmbeddingAnswer(json, 1))).toMatchObject({
+    await expect(toEmbeddingAnswer(json, 1)).rejects.toMatchObject({
       code: "upstream_unavailable",
       detail: "upstream_overloaded",
     });

@@ -4,7 +4,6 @@ import { describe, expect, it } from "vitest";
 import { EmbeddingRequestSchema, EmbeddingTask } from "../../../gen/parley/v1/embedding_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { toEmbeddingAnswer, toEmbeddingRequest } from "../../../src/providers/openai/embeddings.ts";
-import { failureOf } from "../../support/failure-of.ts";
 import { modelThat } from "./model.ts";
 import { toInputs } from "../../support/embedding-inputs.ts";
 
@@ -46,14 +45,14 @@ describe("a request for embeddings", () => {
 });
 
 describe("an answer with embeddings", () => {
-  it("has the vectors in the order of the inputs, decoded from base64, and the tokens of the prompt", () => {
-    const { vectors, usage } = toEmbeddingAnswer(read("upstream-response.json"), 2);
+  it("has the vectors in the order of the inputs, decoded from base64, and the tokens of the prompt", async () => {
+    const { vectors, usage } = await toEmbeddingAnswer(read("upstream-response.json"), 2);
     expect(vectors).toEqual([[0.1, 0.2, -0.3, 0].map(Math.fround), [0.5, -0.25, 0.125, 1]]);
     expect(usage).toMatchObject({ inputTokens: 6, outputTokens: 0, totalTokens: 6 });
   });
 
-  it("may have lists of numbers, and only a total of tokens", () => {
-    const { vectors, usage } = toEmbeddingAnswer(read("float-response.json"), 2);
+  it("may have lists of numbers, and only a total of tokens", async () => {
+    const { vectors, usage } = await toEmbeddingAnswer(read("float-response.json"), 2);
     expect(vectors).toEqual([
       [0.1, -0.00001, 0.003],
       [0.25, 1, -0.006929283495992422],
@@ -61,8 +60,8 @@ describe("an answer with embeddings", () => {
     expect(usage).toMatchObject({ inputTokens: 6 });
   });
 
-  it("has no usage where the server says nothing", () => {
-    expect(toEmbeddingAnswer({ data: [{ embedding: [1] }] }, 1)).toEqual({ vectors: [[1]], usage: undefined });
+  it("has no usage where the server says nothing", async () => {
+    expect(await toEmbeddingAnswer({ data: [{ embedding: [1] }] }, 1)).toEqual({ vectors: [[1]], usage: undefined });
   });
 
   const one = { index: 0, embedding: [1, 2] };
@@ -80,14 +79,18 @@ describe("an answer with embeddings", () => {
     ["a null for NaN", { data: [one, { index: 1, embedding: [1, null] }] }],
     ["a number that 32 bits cannot hold", { data: [one, { index: 1, embedding: [1, 1e39] }] }],
     ["no object", "vectors"],
-  ])("with %s is upstream_protocol", (_, json) => {
-    expect(failureOf(() => toEmbeddingAnswer(json, 2)).code).toBe("upstream_protocol");
+  ])("with %s is upstream_protocol", async (_, json) => {
+    await expect(toEmbeddingAnswer(json, 2)).rejects.toMatchObject({ code: "upstream_protocol" });
   });
 
-  it("may be an error object, which is classified as in completions", () => {
+  it("may be an error object, which is classified as in completions", async () => {
     const error = { error: { message: "Input is too long", code: "context_length_exceeded" } };
-    const failure = failureOf(() => toEmbeddingAnswer(error, 1));
-    expect(failure).toBeInstanceOf(Failure);
-    expect(failure).toMatchObject({ code: "upstream_rejected", detail: "context_length_exceeded", param: "inputs" });
+    const answer = toEmbeddingAnswer(error, 1);
+    await expect(answer).rejects.toBeInstanceOf(Failure);
+    await expect(answer).rejects.toMatchObject({
+      code: "upstream_rejected",
+      detail: "context_length_exceeded",
+      param: "inputs",
+    });
   });
 });
