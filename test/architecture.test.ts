@@ -83,6 +83,8 @@ const confinedWords: readonly (readonly [name: string, pattern: RegExp, places: 
     "anthropic",
     /anthropic/i,
     [
+      // The names of the contract's `provider_options_json`.
+      "core/provider-options.ts",
       "providers/anthropic",
       "formats/anthropic",
       "formats/formats.ts",
