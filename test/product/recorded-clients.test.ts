@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { MODELS, startThreeDialects, type ThreeDialects } from "./support/three-dialects.ts";
 
-const FOLDER = new URL("../fixtures/clients/", import.meta.url);
+const FOLDER = new URL("../fixtures/formats/clients/", import.meta.url);
 
 /** A request that a real client sent, with its texts shortened. */
 interface Recorded {

@@ -70,7 +70,9 @@ function installBundler(): void {
 /** `npm start`, or another command of Parley. */
 function start(...args: string[]): { status: number | null; stdout: string; built: boolean; stderr: string } {
   const run = ["scripts/run.mjs", "src/main.ts", ...args];
-  const { status, stdout, stderr } = spawnSync(process.execPath, run, { cwd: folder, encoding: "utf8" });
+  // The tests' own compile cache would take precedence over the program's.
+  const env = { ...process.env, NODE_COMPILE_CACHE: undefined };
+  const { status, stdout, stderr } = spawnSync(process.execPath, run, { cwd: folder, encoding: "utf8", env });
   return { status, stdout, stderr, built: stderr.includes("Building the dashboard") };
 }
 
