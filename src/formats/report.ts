@@ -9,7 +9,7 @@ export function writeReport(report: Report, nameOf: NameOf): object {
   return {
     attempts: report.attempts.map((each) => writeAttempt(fromAttemptMessage(each))),
     // Fields of the contract may be one in the format.
-    omitted: [...new Set(report.omitted.map(({ field }) => nameOf(field)))],
+    omitted: report.omitted.length === 0 ? [] : [...new Set(report.omitted.map(({ field }) => nameOf(field)))],
     clamped: report.clamped.map(({ field, requested, sent }) => ({
       field: nameOf(field),
       requested: clampedValue(requested),

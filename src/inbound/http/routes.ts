@@ -152,16 +152,19 @@ function ofFormats(
   name: string,
   { method, headers }: { readonly method: string; readonly headers: RequestHeaders },
 ): FoundRoute {
-  const methods = new Set<string>();
   // Node sends the head only in response to HEAD.
   const wanted = method === "HEAD" ? "GET" : method;
   for (const { format, route } of routes) {
-    if (!(route.accepts?.(headers) ?? true)) continue;
-    if (route.method === wanted) return { route: { name: "format", format, operation: route.operation(name) } };
-    methods.add(route.method);
+    if (route.method === wanted && isAccepted(route, headers))
+      return { route: { name: "format", format, operation: route.operation(name) } };
   }
+  const methods = new Set(routes.filter(({ route }) => isAccepted(route, headers)).map(({ route }) => route.method));
   if (methods.size === 0) return {};
   return method === "OPTIONS" ? { route: PREFLIGHT } : { allow: [...methods].join(", ") };
+}
+
+function isAccepted(route: FormatRoute, headers: RequestHeaders): boolean {
+  return route.accepts?.(headers) ?? true;
 }
 
 /** The format in which an answer at a path is written. */
