@@ -129,7 +129,7 @@ export class AdmissionControl {
     this.#process = new Holding(options.arrivingBytes.process);
     this.#slotPorts = {
       clock: ports.clock,
-      noRoom: (holders) => this.#noRoomFor(holders, UNREAD_BYTES),
+      noRoom: (holders, bytes) => this.#noRoomFor(holders, bytes),
       worked: (ms) => {
         this.#workedInTurnMs += ms;
       },

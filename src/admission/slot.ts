@@ -61,8 +61,8 @@ const STEP_BYTES = 64 * 1024;
 
 export interface SlotPorts {
   readonly clock: Pick<Clock, "monotonic">;
-  /** The failure of a body that does not fit. */
-  readonly noRoom: (holders: Holders) => Failure;
+  /** The failure of bytes that do not fit. */
+  readonly noRoom: (holders: Holders, bytes: number) => Failure;
   /** Called with the duration of synchronous work in milliseconds. */
   readonly worked: (ms: number) => void;
   /** Called once, at the end. */
@@ -75,6 +75,7 @@ export class Slot {
   readonly sinceMs: number;
   readonly #ports: SlotPorts;
   #bytes: number;
+  #answerBytes = 0;
   #hasArrived = false;
   #hasEnded = false;
 
@@ -93,7 +94,7 @@ export class Slot {
     const more = Math.ceil((bytes - this.#bytes) / STEP_BYTES) * STEP_BYTES;
     const { key, account, process } = this.holders;
     const fits = [key, account, process].every((holding) => holding.fits(more, this.#bytes));
-    if (!fits) throw this.#ports.noRoom(this.holders);
+    if (!fits) throw this.#ports.noRoom(this.holders, more);
     this.#bytes += more;
     this.#count(0, more);
   }
@@ -106,6 +107,14 @@ export class Slot {
     key.arrivingBytes -= this.#bytes;
     account.arrivingBytes -= this.#bytes;
     process.arrivingBytes -= this.#bytes;
+  }
+
+  /** Counts a large answer like a body on its way, until the end. Throws `rate_limited` or `overloaded` when it exceeds a limit. */
+  holdAnswer(bytes: number): void {
+    const { key, account, process } = this.holders;
+    if (![key, account, process].every((holding) => holding.fits(bytes))) throw this.#ports.noRoom(this.holders, bytes);
+    this.#answerBytes += bytes;
+    this.#count(0, bytes);
   }
 
   /** Runs the synchronous work that parses the body, and charges its time and the reading to the key. */
@@ -126,9 +135,10 @@ export class Slot {
     this.#hasEnded = true;
     this.arrived();
     const { key, account, process } = this.holders;
-    key.end(this.#bytes);
-    account.end(this.#bytes);
-    process.end(this.#bytes);
+    for (const holding of [key, account, process]) {
+      holding.arrivingBytes -= this.#answerBytes;
+      holding.end(this.#bytes + this.#answerBytes);
+    }
     this.#ports.ended();
   }
 

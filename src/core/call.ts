@@ -31,4 +31,9 @@ export interface Call extends Caller {
   readonly unrecognized?: readonly string[] | undefined;
   /** Called with the permissions that the completion needs, so that losing them ends the call. Absent: nothing ends it. */
   readonly permitted?: ((needs: Needs) => void) | undefined;
+  /**
+   * Counts the bytes of a large answer as the caller's, until the call ends. Throws `rate_limited` or `overloaded` when the caller holds
+   * too many. Absent: they are not counted.
+   */
+  readonly holdAnswer?: ((bytes: number) => void) | undefined;
 }

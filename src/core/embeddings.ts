@@ -28,6 +28,10 @@ export interface Embedder {
 /** Embeddings have no output tokens. */
 const NO_OUTPUT: Capped = { maxOutputTokens: 0 };
 
+/** Dimensions of the largest vectors that are usual. */
+const USUAL_DIMENSIONS = 3_072;
+const NUMBER_BYTES = 8;
+
 /**
  * The pipeline of an embedding call: that of completions, with one model and no fallback. From the reservation on there is
  * exactly one ledger entry, durable before the caller learns of the end.
@@ -40,6 +44,7 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
       try {
         const plan = admitOrCount(ports, call, () => admit(ports, request, call));
         meter.planned(plan);
+        call.holdAnswer?.(request.inputs.length * (request.dimensions ?? USUAL_DIMENSIONS) * NUMBER_BYTES);
         const reserving = reserve(
           ports,
           { ...plan, request: NO_OUTPUT, prompt: measureInputs(textsOf(request.inputs)) },

@@ -124,5 +124,6 @@ export interface ReadCount extends Read<CompletionRequest> {
 
 /** A read request for embeddings. */
 export interface ReadEmbedding extends Read<EmbeddingRequest> {
-  readonly write: (embeddings: Embeddings) => Promise<JsonText>;
+  /** The pieces of the answer's JSON; each is made when the ones before it have been sent. */
+  readonly write: (embeddings: Embeddings) => Iterable<Buffer>;
 }

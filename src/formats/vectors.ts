@@ -1,22 +1,30 @@
-import { setImmediate } from "node:timers/promises";
 import type { Embedding } from "../../gen/parley/v1/embedding_pb.js";
 
-/** Numbers that are written in one turn of the event loop: some 20 ms. */
-const NUMBERS_PER_TURN = 100_000;
+/** Length of the pieces in which vectors are written. */
+const PIECE_CHARS = 64 * 1024;
 
-/** Writes embeddings as the elements of a JSON list, over several turns of the event loop when they are long. */
-export async function writeVectors(
+/** What surrounds the vectors of an answer. */
+export interface Frame {
+  readonly head: string;
+  readonly tail: string;
+}
+
+/**
+ * Writes embeddings as the elements of a JSON list within a frame. Each piece is made when it is asked for, and the numbers in it are
+ * released: an answer may have millions, of which the text is twice as large.
+ */
+export function* writeVectors(
   embeddings: readonly Embedding[],
+  { head, tail }: Frame,
   toJson: (values: readonly number[], index: number) => object,
-): Promise<Buffer[]> {
-  const pieces: Buffer[] = [];
-  let written = 0;
-  for (const [index, { values }] of embeddings.entries()) {
-    pieces.push(Buffer.from(`${index === 0 ? "" : ","}${JSON.stringify(toJson(values, index))}`));
-    written += values.length;
-    if (written < NUMBERS_PER_TURN) continue;
-    written = 0;
-    await setImmediate();
+): Generator<Buffer> {
+  let text = head;
+  for (const [index, embedding] of embeddings.entries()) {
+    text += `${index === 0 ? "" : ","}${JSON.stringify(toJson(embedding.values, index))}`;
+    embedding.values = [];
+    if (text.length < PIECE_CHARS) continue;
+    yield Buffer.from(text);
+    text = "";
   }
-  return pieces;
+  yield Buffer.from(text + tail);
 }

@@ -1,5 +1,6 @@
 import { fillWithRandomBase62, writeBase62 } from "../access/api-key.ts";
 import type { KeyPrincipal } from "../access/principal.ts";
+import type { Slot } from "../admission/slot.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { deadlinePassed, Failure } from "../core/failure.ts";
 import type { Needs } from "../core/principal.ts";
@@ -16,6 +17,10 @@ export interface OpenCall {
   end(reason: Failure): void;
   /** Binds the call to its key: it ends when the key stops working. */
   authenticated(principal: KeyPrincipal): void;
+  /** Binds the call to its slot, which counts the bytes of a large answer. */
+  entered(slot: Pick<Slot, "holdAnswer">): void;
+  /** `Call.holdAnswer`. Without effect on a call without a slot. */
+  readonly holdAnswer: (bytes: number) => void;
   /** Binds the call to permissions of its key, too. Without effect on a call without a key. */
   readonly permitted: (needs: Needs) => void;
   /** The answer is complete and being written: the deadline no longer applies. */
@@ -58,6 +63,7 @@ class InFlightCall implements OpenCall {
   /** Created on first use: most answers are sent at once. */
   #answer: AbortController | undefined;
   #ended: Failure | undefined;
+  #slot: Pick<Slot, "holdAnswer"> | undefined;
   #isOpen = true;
   readonly #cancelTimer: (() => void) | undefined;
 
@@ -89,6 +95,12 @@ class InFlightCall implements OpenCall {
   authenticated(principal: KeyPrincipal): void {
     this.principal = principal;
   }
+
+  entered(slot: Pick<Slot, "holdAnswer">): void {
+    this.#slot = slot;
+  }
+
+  readonly holdAnswer = (bytes: number): void => this.#slot?.holdAnswer(bytes);
 
   readonly permitted = (needs: Needs): void => {
     this.needs = needs;

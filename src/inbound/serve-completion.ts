@@ -36,6 +36,7 @@ export async function serveCompletion<R>(services: EdgeServices, inbound: Inboun
     open.authenticated(principal);
     const entered = services.admission.enter(principal, open, inbound);
     slot = entered instanceof Promise ? await entered : entered;
+    open.entered(slot);
     // After the slot: a key whose requests are always refused has to wait for it.
     services.requireRequestRate(principal);
     const request = await readRequest(services, inbound, slot);

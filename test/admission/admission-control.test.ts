@@ -278,6 +278,24 @@ describe("admission", () => {
       first.received(60 * MIB);
     });
 
+    it("of large answers count like bodies on their way, until the call ends", () => {
+      const first = slot({ bytes: 1000 });
+      first.arrived();
+      const second = slot({ bytes: 1000 });
+      second.arrived();
+      first.holdAnswer(60 * MIB);
+      expect(reasonOf(() => second.holdAnswer(1))).toMatchObject({ code: "rate_limited" });
+      const other = slot({ key: "other", account: "other", bytes: 1000 });
+      other.arrived();
+      other.holdAnswer(MIB);
+      first.end();
+      second.holdAnswer(40 * MIB);
+      for (const one of [second, other]) one.end();
+      const last = slot({ bytes: 1000 });
+      last.arrived();
+      expect(reasonOf(() => last.holdAnswer(60 * MIB))).toBeUndefined();
+    });
+
     it("of waiting requests are bounded as well", () => {
       slot({ bytes: 31 * MIB });
       let waiting = 0;

@@ -278,6 +278,21 @@ describe.each(DOORS)("embeddings over %s", (door) => {
     await expect.poll(() => upstream.calls("vectors-up").at(-1)?.state).toBe("closed");
   });
 
+  it("of one key are bounded together, before a provider is asked", async () => {
+    upstream.script("vectors-up", [staysSilent]);
+    const before = upstream.calls("vectors-up").length;
+    const leaving = new AbortController();
+    const large = { model: "vectors", inputs: toInputs(Array<string>(2_048).fill("a")) };
+    const first = failureOf(embed(door, large, { signal: leaving.signal }));
+    await expect.poll(() => upstream.calls("vectors-up").length).toBe(before + 1);
+    const failure = await failureOf(embed(door, large));
+    expect(failure.code).toBe(Code.ResourceExhausted);
+    expect(failure.rawMessage).toContain("MiB together may be on their way");
+    expect(upstream.calls("vectors-up").length).toBe(before + 1);
+    leaving.abort();
+    expect((await first).code).toBe(Code.Canceled);
+  });
+
   it("list their models and the key's capability", async () => {
     const transport = transportOf(door);
     const asked = { outputModalities: [Modality.EMBEDDING] };

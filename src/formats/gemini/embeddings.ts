@@ -57,7 +57,10 @@ const TASKS: Readonly<Record<string, EmbeddingTask>> = {
 /** Reads a request for one vector. */
 export function readEmbedContent({ json }: FormatInput, model: string): ReadEmbedding {
   const read = toRead([readOne(spellOne(json))], model, () => "");
-  return { ...read, write: async (answer) => JSON.stringify({ embedding: vectorOf(answer), ...rest(answer, read) }) };
+  return {
+    ...read,
+    write: (answer) => [Buffer.from(JSON.stringify({ embedding: vectorOf(answer), ...rest(answer, read) }))],
+  };
 }
 
 const vectorOf = ({ embeddings }: Embeddings): object => ({ values: embeddings[0]?.values ?? [] });
@@ -67,10 +70,9 @@ export function readBatchEmbedContents({ json }: FormatInput, model: string): Re
   const read = toRead(readBatch(spellBatch(json)).requests, model, (index) => `requests[${index}].`);
   return {
     ...read,
-    async write(answer) {
-      const vectors = await writeVectors(answer.embeddings, (values) => ({ values }));
+    write(answer) {
       const head = JSON.stringify({ ...rest(answer, read), embeddings: [] }).slice(0, -2);
-      return [Buffer.from(head), ...vectors, Buffer.from("]}")];
+      return writeVectors(answer.embeddings, { head, tail: "]}" }, (values) => ({ values }));
     },
   };
 }

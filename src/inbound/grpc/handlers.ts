@@ -341,6 +341,7 @@ function toCall(opened: Opened, principal: Principal): Call {
     arrivedMs,
     hops,
     permitted: open.permitted,
+    holdAnswer: open.holdAnswer,
     admitted: (facts) => {
       opened.limits = facts;
     },

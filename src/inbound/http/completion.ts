@@ -63,7 +63,7 @@ export function embeddings(
       const { model } = request;
       const made = await services.embedder.create(request, { ...call, completionId: newEmbeddingId() });
       const facts = routingOfCompletion(made, model, services.clock.monotonic() - call.arrivedMs);
-      await exchange.largeJson(await write(made), facts, { clock: services.clock, open });
+      await exchange.jsonPieces(write(made), facts, { clock: services.clock, open });
     },
   });
 }
@@ -121,6 +121,7 @@ async function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
         hops,
         unrecognized: read.unrecognized,
         permitted: open.permitted,
+        holdAnswer: open.holdAnswer,
         admitted: (facts) => {
           exchange.limits = facts;
         },

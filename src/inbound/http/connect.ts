@@ -71,6 +71,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       expiresMs: open.expiresMs,
       arrivedMs,
       permitted: open.permitted,
+      holdAnswer: open.holdAnswer,
       admitted: (facts) => {
         exchange.limits = facts;
       },

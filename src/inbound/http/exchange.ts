@@ -127,12 +127,25 @@ export class Exchange {
     });
   }
 
+  /** Writes a JSON response of unknown length, with back-pressure. Throws the call's reason. */
+  async jsonPieces(
+    pieces: Iterable<Buffer>,
+    headers: HeaderList,
+    { clock, open }: { readonly clock: Clock; readonly open: Pick<OpenCall, "answering"> },
+  ): Promise<void> {
+    this.#head(200, {}, headers);
+    await writeSlices(this.response, pieces, { clock, call: open.answering() });
+    this.response.end();
+  }
+
+  /** `bytes`: length of the body; undefined where it is not known. */
   #head(
     status: number,
-    { bytes, type = "application/json" }: { readonly bytes: number; readonly type?: string },
+    { bytes, type = "application/json" }: { readonly bytes?: number; readonly type?: string },
     headers: HeaderList,
   ): void {
-    const first = ["content-type", type, ...PRIVATE_HEADERS, "content-length", String(bytes)];
+    const first = ["content-type", type, ...PRIVATE_HEADERS];
+    if (bytes !== undefined) first.push("content-length", String(bytes));
     this.response.writeHead(status, this.headerList(first, headers));
   }
 

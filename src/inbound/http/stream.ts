@@ -127,7 +127,7 @@ export function isSmall(text: string): boolean {
 /** Writes many bytes with back-pressure. Throws the call's reason when the reader disconnects or reads nothing. */
 export async function writeSlices(
   response: ServerResponse,
-  pieces: readonly Buffer[],
+  pieces: Iterable<Buffer>,
   { clock, call }: { readonly clock: Clock; readonly call: Answering },
 ): Promise<void> {
   for (const piece of pieces) {
