@@ -11,10 +11,14 @@ import { runTests } from "./run-tests.ts";
 /** A line of the report: a figure, and whether its limit was met. */
 type Said = Figure & { readonly held: boolean };
 
+const filesOf = (...names: readonly string[]): ReadonlySet<string> =>
+  new Set(names.map((name) => `test/faults/${name}.test.ts`));
+
+/** Tests of how much the gateway can serve: they run first, with nothing beside them. */
+const ALONE = filesOf("admission", "overload");
+
 /** Tests that mostly wait: they run concurrently with the others, one after another. */
-const MOSTLY_WAITING: ReadonlySet<string> = new Set(
-  ["soak", "rolling-cores", "revocation", "secrets"].map((name) => `test/faults/${name}.test.ts`),
-);
+const MOSTLY_WAITING = filesOf("soak", "rolling-cores", "revocation", "secrets");
 
 const { values, positionals } = parseArgs({
   options: { long: { type: "boolean", default: false }, seed: { type: "string" }, world: { type: "string" } },
@@ -40,8 +44,7 @@ if (seed !== undefined) process.env["PARLEY_FAULTS_SEED"] = seed;
 if (values.world !== undefined) process.env["PARLEY_FAULTS_WORLD"] = values.world;
 
 try {
-  const [first = [], ...beside] = runsOf(positionals);
-  await runTests(first, { beside });
+  for (const [first = [], ...beside] of phasesOf(positionals)) await runTests(first, { beside });
 } finally {
   const lines = await readFile(report, "utf8").catch(() => "");
   for (const line of lines.split("\n").filter((text) => text !== "")) console.log(tableRow(JSON.parse(line) as Said));
@@ -49,15 +52,19 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** The arguments of two runs of vitest, each with one file after another. */
-function runsOf(words: readonly string[]): string[][] {
+/** The arguments of vitest's runs, each with one file after another: phases of concurrent runs. */
+function phasesOf(words: readonly string[]): string[][][] {
   const files = globSync("test/faults/**/*.test.ts").filter(
     (file) => words.length === 0 || words.some((word) => file.includes(word)),
   );
-  const runs = [false, true].map((waits) => files.filter((file) => MOSTLY_WAITING.has(file) === waits));
+  const alone = files.filter((file) => ALONE.has(file));
+  const waiting = files.filter((file) => MOSTLY_WAITING.has(file));
+  const others = files.filter((file) => !ALONE.has(file) && !MOSTLY_WAITING.has(file));
   // Vitest reports words without a matching file.
-  const chosen = files.length === 0 ? [words] : runs.filter((run) => run.length > 0);
-  return chosen.map((run) => ["--config", "vitest.faults.config.ts", ...run]);
+  const phases = files.length === 0 ? [[[...words]]] : [[alone], [others, waiting]];
+  return phases
+    .map((runs) => runs.filter((run) => run.length > 0).map((run) => ["--config", "vitest.faults.config.ts", ...run]))
+    .filter((runs) => runs.length > 0);
 }
 
 function tableRow(said: Said): string {
