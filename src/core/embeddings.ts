@@ -44,7 +44,7 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
       try {
         const plan = admitOrCount(ports, call, () => admit(ports, request, call));
         meter.planned(plan);
-        call.holdAnswer?.(request.inputs.length * (request.dimensions ?? USUAL_DIMENSIONS) * NUMBER_BYTES);
+        call.holdAnswer?.(request.inputs.length * dimensionsOf(request, plan.candidates[0]!) * NUMBER_BYTES);
         const reserving = reserve(
           ports,
           { ...plan, request: NO_OUTPUT, prompt: measureInputs(textsOf(request.inputs)) },
@@ -73,6 +73,11 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
       }
     },
   };
+}
+
+/** The length of the vectors, as far as it is known before they are there: a model that takes none ignores the request's. */
+function dimensionsOf({ dimensions }: EmbeddingRequest, { upstream }: Model): number {
+  return upstream.capabilities.embeddingDimensions ? (dimensions ?? USUAL_DIMENSIONS) : USUAL_DIMENSIONS;
 }
 
 /** The vectors with an empty one in each place of an input that was left out. */
