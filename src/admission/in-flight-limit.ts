@@ -18,9 +18,9 @@ const FALL = 0.1;
 const RISE = 0.1;
 /** Windows in the mean of the start rate; only windows with waiting completions count. Streams may end together. */
 const RATE_WINDOWS = 50;
-/** Prior of the start rate per millisecond, and its weight in windows. */
+/** Prior of the start rate per millisecond, and its weight in windows: a queue that forms is measured by its first windows. */
 const USUAL_BEGINS_PER_MS = 1;
-const USUAL_WINDOWS = 3;
+const USUAL_WINDOWS = 1;
 /** Decay towards the prior in a window without waiting completions. */
 const FORGETTING = { rate: 0.002, windows: 0.05 } as const;
 

@@ -22,6 +22,11 @@ const ALONE_MS = ANSWER.firstMs + (ANSWER.chunks / ANSWER.together) * ANSWER.int
 const SHORT_SECONDS = (2 * ALONE_MS) / 1_000;
 /** Timeout of callers: three times the duration of an answer without load. */
 const TIMEOUT_MS = 20_000;
+/**
+ * An idle process lets a first queue form before it knows the cost of requests. What is left of that queue is refused after
+ * `overload.max_wait_ms` (10 s).
+ */
+const SETTLE_SECONDS = 12;
 const REFUSED_MS = 100;
 const HEALTH_MS = 100;
 /** More than the requests that are ever in flight. */
@@ -63,8 +68,9 @@ describe("ten times the capacity of one process", () => {
     perSecond: number,
     seconds: number,
   ): Promise<{ raw: number; own: number; told: Outcome; slowdown: number }> => {
-    const settleSeconds = 10;
-    const { outcomes, slowdown } = await crowd.run(all(perSecond, { seconds: seconds + settleSeconds, settleSeconds }));
+    const { outcomes, slowdown } = await crowd.run(
+      all(perSecond, { seconds: seconds + SETTLE_SECONDS, settleSeconds: SETTLE_SECONDS }),
+    );
     const told = outcomes["all"]!;
     const raw = told.servedMs.length / seconds;
     const words = `${perSecond.toFixed(0)} a second: ${raw.toFixed(0)} answered, ${told.refusedMs.length} refused,`;
@@ -157,8 +163,7 @@ describe("ten times the capacity of one process", () => {
       const few = { name: "quiet", keys: crowd.keys.slice(1), perSecond: 5 };
       const beside = await crowd.run({
         seconds: scale(20, 45),
-        // An idle process admits more than its capacity until it has measured the cost of requests.
-        settleSeconds: 12,
+        settleSeconds: SETTLE_SECONDS,
         connections: CONNECTIONS,
         patienceMs: 60_000,
         streams: [few, { name: "flood", keys: crowd.keys.slice(0, 1), perSecond: 10 * peak }],
