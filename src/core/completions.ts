@@ -20,7 +20,7 @@ import { leaveOutUnknownOptions, type ProviderOption, unknownOmissions } from ".
 import type { Emit } from "./provider.ts";
 import type { Mode, Plan, Router } from "./router.ts";
 import { SpeechType } from "./speech.ts";
-import { estimateTokens, measurePrompt } from "./token-estimate.ts";
+import { estimateTokens } from "./token-estimate.ts";
 import { MAX_FALLBACKS, validate } from "./validate.ts";
 
 /** The completion service that every inbound protocol calls. It owns the request and may remove its conversation. */
@@ -54,8 +54,8 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
   ): Promise<Plan> => {
     const plan = admitOrCount(ports, call, () => admit(ports, request, { call, mode }));
     meter.planned(plan);
-    const { candidates, sent } = plan;
-    const reserving = reserve(ports, { request, prompt: measurePrompt(plan.request), candidates, sent }, call);
+    const { candidates, prompt, sent } = plan;
+    const reserving = reserve(ports, { request, prompt, candidates, sent }, call);
     // Before the first await, or the bodies of all requests that arrived together would stay in memory.
     if (plan.candidates.length === 1) releaseConversation(request);
     meter.reserved(await reserving);
@@ -120,7 +120,7 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
       reservation.release(0);
       call.admitted(reservation.facts);
       const counted = await plan.count({ signal, keyFamilyId, accountId, hops });
-      const inputTokens = counted ?? Math.ceil(estimateTokens(measurePrompt(plan.request)) * COUNT_MARGIN);
+      const inputTokens = counted ?? Math.ceil(estimateTokens(plan.prompt) * COUNT_MARGIN);
       const estimated = counted === undefined;
       return {
         $typeName: "parley.v1.TokenCount",

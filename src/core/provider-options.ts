@@ -99,9 +99,8 @@ export function restrict(request: CompletionRequest, model: Model, rules: Sendin
     (maxOutputTokens !== undefined || !rules.capped) &&
     !request.tools.some(isNative);
   if (isPlain && isEmpty(providerOptionsJson)) return { request, omitted: NOTHING_OMITTED };
-  const { options, capped } = rules;
-  const isAllowed = (option: ProviderOption): boolean =>
-    (options?.has(option) ?? true) && (model.options?.has(option) ?? true);
+  const { capped } = rules;
+  const isAllowed = (option: ProviderOption): boolean => isPermitted(option, model, rules);
   const omitted: string[] = [];
   const changes: Partial<CompletionRequest> = {};
   // Providers charge nothing extra for their default tier, and omitting the field selects it.
@@ -133,6 +132,24 @@ export function restrict(request: CompletionRequest, model: Model, rules: Sendin
     request: Object.keys(changes).length === 0 ? request : { ...request, ...changes },
     omitted: omitted.map((field) => omission(field, OmissionReason.NOT_ALLOWED)),
   };
+}
+
+/**
+ * The request as it is measured for all candidates: without native tools when none of them gets these, because the results of each
+ * would be any number of tokens.
+ */
+export function toMeasured(
+  request: CompletionRequest,
+  candidates: readonly Model[],
+  rules: SendingRules,
+): CompletionRequest {
+  if (!request.tools.some(isNative)) return request;
+  if (candidates.some((model) => isPermitted("provider_tools", model, rules))) return request;
+  return { ...request, tools: request.tools.filter((tool) => !isNative(tool)) };
+}
+
+function isPermitted(option: ProviderOption, model: Model, { options }: SendingRules): boolean {
+  return (options?.has(option) ?? true) && (model.options?.has(option) ?? true);
 }
 
 const isNative = ({ kind }: Tool): boolean => kind.case === "native";

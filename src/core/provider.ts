@@ -81,14 +81,6 @@ export interface SentSize {
   readonly cacheWrite: "none" | "minutes" | "hour";
 }
 
-/** Parts of a translated request for which the contract has no word. */
-export interface OtherWords {
-  /** Anthropic's dialect: names for the header `anthropic-beta`. */
-  readonly betas: readonly string[];
-  /** Names of fields of the body. */
-  readonly fields: readonly string[];
-}
-
 /** A request in a provider's dialect, with the omitted and clamped fields. */
 export interface Translation {
   /**
@@ -102,8 +94,10 @@ export interface Translation {
   readonly streamed: boolean;
   /** Kept when `body` is emptied. */
   readonly sent: SentSize;
-  /** What the caller said in the provider's own words. Default: nothing. */
-  readonly others?: OtherWords | undefined;
+  /** Whether `body` holds JSON as the caller wrote it, such as native parts: then a refusal may be about that. */
+  readonly verbatim: boolean;
+  /** Anthropic's dialect: the caller's names for the header `anthropic-beta`. Default: none. */
+  readonly betas?: readonly string[] | undefined;
 }
 
 /** A provider's whole answer. */

@@ -7,14 +7,15 @@ import type { Failure } from "./failure.ts";
 import type { Model } from "./model.ts";
 import type { SendingRules } from "./provider-options.ts";
 import type { Answer, CallProgress, EmbeddingAnswer, Emit, SentSize } from "./provider.ts";
-import type { AnswerSize } from "./token-estimate.ts";
+import type { AnswerSize, PromptSize } from "./token-estimate.ts";
 
 /** Mode of an answer. */
 export type Mode = "whole" | "stream";
 
 /** The candidates of one request in order, with the primary's translation. Runs once. */
 export interface Plan {
-  readonly request: CompletionRequest;
+  /** Size of the prompt, for all candidates. */
+  readonly prompt: PromptSize;
   readonly candidates: readonly Model[];
   /** Fields that the primary's translated request lacks. */
   readonly omitted: readonly Omission[];

@@ -8,8 +8,8 @@ import { openaiResponses } from "./openai-responses/format.ts";
 
 /** All formats. Of those that share a path, the first that accepts a request has it; the last one owns what no other does. */
 export const FORMATS: readonly Format[] = [
-  anthropic,
   gemini,
+  anthropic,
   openaiEmbeddings,
   openaiImages,
   openaiResponses,

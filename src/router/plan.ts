@@ -8,8 +8,9 @@ import { Failure, type FieldViolation } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
 import { namesContent } from "../core/named-content.ts";
 import type { Translation } from "../core/provider.ts";
-import { restrict } from "../core/provider-options.ts";
+import { restrict, toMeasured } from "../core/provider-options.ts";
 import type { Asked, Mode } from "../core/router.ts";
+import { measurePrompt, type PromptSize } from "../core/token-estimate.ts";
 
 /** The attempts of a request: its candidates in order, with the primary's translation. */
 export interface AttemptPlan {
@@ -24,7 +25,8 @@ export interface AttemptPlan {
 
 /** The attempts of a completion. */
 export interface CompletionAttempts extends AttemptPlan {
-  readonly request: CompletionRequest;
+  /** Size of the prompt, for all candidates. */
+  readonly prompt: PromptSize;
 }
 
 /** The attempts of an embedding request: its model and that model's retries. */
@@ -47,10 +49,10 @@ export function planAttempts(
   if (first === undefined) throw new RangeError("a plan needs at least one candidate");
   const primary = translate(request, first, asked);
   return {
-    request,
     candidates,
     mode: asked.mode,
     primary,
+    prompt: measurePrompt(toMeasured(request, candidates, asked.rules)),
     namesContent: namesContent(request),
     translate: (model) => translate(request, model, asked),
   };

@@ -3,7 +3,6 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type CompletionChunk,
   CompletionChunkSchema,
-  type CompletionRequest,
   CompletionStartSchema,
 } from "../../gen/parley/v1/completion_pb.js";
 import type { Omission, Report } from "../../gen/parley/v1/report_pb.js";
@@ -14,6 +13,7 @@ import { Failure } from "../core/failure.ts";
 import { type Model, upstreamKey } from "../core/model.ts";
 import type { Answer, EmbeddingAnswer, Emit, SentSize } from "../core/provider.ts";
 import type { EmbeddingPlan, Plan, Routed, Router, RouterCall } from "../core/router.ts";
+import type { PromptSize } from "../core/token-estimate.ts";
 import { type AttemptPorts, AttemptRun, type RunningAttempt, TimeLimit, UnseenAnswer } from "./attempts.ts";
 import { Breaker, type BreakerOptions } from "./breaker.ts";
 import { type CompletionAttempts, type EmbeddingAttempts, planAttempts, planEmbeddings } from "./plan.ts";
@@ -97,8 +97,8 @@ class RunnablePlan implements Plan {
     this.#ports = ports;
   }
 
-  get request(): CompletionRequest {
-    return this.#plan.request;
+  get prompt(): PromptSize {
+    return this.#plan.prompt;
   }
 
   get candidates(): readonly Model[] {

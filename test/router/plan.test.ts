@@ -4,7 +4,8 @@ import { expect, it } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { ClampSchema, OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { Failure } from "../../src/core/failure.ts";
-import { omission } from "../../src/core/provider-options.ts";
+import type { Model } from "../../src/core/model.ts";
+import { omission, type SendingRules } from "../../src/core/provider-options.ts";
 import type { Translation } from "../../src/core/provider.ts";
 import { NO_RULES } from "./routed.ts";
 import { planAttempts } from "../../src/router/plan.ts";
@@ -36,6 +37,19 @@ it("keeps the order of candidates and prepares the primary's request", () => {
   const plan = planAttempts(ordinary, models, { mode: "stream", rules: NO_RULES });
   expect(plan.candidates.map((model) => model.id)).toEqual(["a", "b"]);
   expect(plan).toMatchObject({ mode: "stream", primary: { body: Buffer.from("for a") } });
+});
+
+it("measures native tools only where a model gets them", () => {
+  const tools = [{ kind: { case: "native" as const, value: { dialect: "anthropic", json: '{"type":"web_search"}' } } }];
+  const request = create(CompletionRequestSchema, { tools });
+  const [one, other] = candidates() as [Model, Model];
+  const permitting: Model = { ...other, options: new Set(["provider_tools"]) };
+  const isUnbounded = (models: readonly Model[], rules: SendingRules): boolean =>
+    planAttempts(request, models, { mode: "whole", rules }).prompt.unbounded;
+  expect(isUnbounded([one], NO_RULES)).toBe(true);
+  expect(isUnbounded([one], { options: new Set(), capped: true })).toBe(false);
+  expect(isUnbounded([{ ...one, options: new Set() }, permitting], NO_RULES)).toBe(true);
+  expect(isUnbounded([{ ...one, options: new Set() }], NO_RULES)).toBe(false);
 });
 
 it("does not translate the request for fallbacks in advance", () => {

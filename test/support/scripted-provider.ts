@@ -60,7 +60,7 @@ export interface ScriptedCall {
   state: "open" | "ended" | "failed" | "aborted";
 }
 
-const NOTHING_LOST = { body: Buffer.from("{}"), omitted: [], clamped: [], streamed: false } as const;
+const NOTHING_LOST = { body: Buffer.from("{}"), omitted: [], clamped: [], streamed: false, verbatim: false } as const;
 
 /** Without options that change the price. */
 export const PLAINLY_SENT = { priceFactor: 1, searches: false, cacheWrite: "none" } as const;

@@ -45,16 +45,13 @@ const WORDS: SubjectWords = [
   ["context", /prompt is too long|exceed context limit/i],
 ];
 
-/** Maps a refusal to a Failure. Never throws, whatever the body is. `callers`: fields that were sent in the caller's own words. */
+/** Maps a refusal to a Failure. Never throws, whatever the body is. */
 export function toFailure(
   { status, headers, body }: Refusal,
   redact = keepAll,
-  callers: readonly string[] = [],
+  { verbatim }: { readonly verbatim: boolean } = { verbatim: false },
 ): Failure {
-  const { subject, ...error } = readError(parsed(body));
-  const isCallers = subject === "translation" && callers.some((field) => error.message.startsWith(field));
-  const told = isCallers ? error : { ...error, subject };
-  return toStatusFailure({ ...told, ...readRetryAdvice(headers), status }, redact);
+  return toStatusFailure({ ...readError(parsed(body)), ...readRetryAdvice(headers), status, verbatim }, redact);
 }
 
 /** Maps an error inside a 2xx response to a Failure. `begun` says whether content came before it. */

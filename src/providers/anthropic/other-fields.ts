@@ -1,7 +1,5 @@
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import type { OtherWords } from "../../core/provider.ts";
-import { parsed } from "../wire/json.ts";
 import type { TranslationLog } from "../wire/translation.ts";
 
 const PREFIX = "anthropic.";
@@ -34,14 +32,14 @@ const OF_THE_CONTRACT: ReadonlySet<string> = new Set([
 export interface OtherFields {
   /** Fields of the body. */
   readonly fields: Readonly<Record<string, unknown>>;
-  /** Undefined when it adds nothing. */
-  readonly others: OtherWords | undefined;
+  /** Names for the header `anthropic-beta`; undefined without any. */
+  readonly betas: readonly string[] | undefined;
 }
 
 /** Logs options of other dialects as omitted. Throws `invalid_request` for texts that are not JSON, and names that no header may hold. */
 export function toOtherFields({ providerOptionsJson }: CompletionRequest, log: TranslationLog): OtherFields {
   const fields: Record<string, unknown> = {};
-  let betas: readonly string[] = [];
+  let betas: readonly string[] | undefined;
   for (const name of Object.keys(providerOptionsJson).toSorted()) {
     const path = `provider_options_json.${name}`;
     const field = name.slice(PREFIX.length);
@@ -49,13 +47,12 @@ export function toOtherFields({ providerOptionsJson }: CompletionRequest, log: T
       log.omit(path);
       continue;
     }
-    const value = parsed(providerOptionsJson[name]!);
+    const value = log.verbatim(providerOptionsJson[name]!);
     if (value === undefined) throw invalidField(path, "must be JSON");
     if (name === BETAS) betas = toBetas(value);
     else fields[field] = value;
   }
-  const names = Object.keys(fields);
-  return { fields, others: betas.length + names.length > 0 ? { betas, fields: names } : undefined };
+  return { fields, betas };
 }
 
 function toBetas(value: unknown): readonly string[] {

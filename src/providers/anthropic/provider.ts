@@ -34,7 +34,7 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
   };
   const configured = headers?.["anthropic-beta"];
   const toHeaders = ({ model, translation }: UpstreamCall): Readonly<Record<string, string>> => {
-    const betas = translation.others?.betas ?? [];
+    const betas = translation.betas ?? [];
     const names = model.capabilities.preservedReasoning ? [BINDING, ...betas] : betas;
     if (names.length === 0) return plain;
     return { ...plain, "anthropic-beta": [...names, ...(configured === undefined ? [] : [configured])].join() };
@@ -53,7 +53,7 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
       progress,
       keyFamilyId,
       accountId,
-      toFailure: (refusal) => toFailure(refusal, redact, translation.others?.fields),
+      toFailure: (refusal) => toFailure(refusal, redact, translation),
     };
   };
 
@@ -70,7 +70,7 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
       const { body } = call.translation;
       const asked = {
         // Counting knows fewer betas, and none of their fields is counted.
-        ...toDialectCall({ ...call, translation: { ...call.translation, others: undefined } }),
+        ...toDialectCall({ ...call, translation: { ...call.translation, betas: undefined } }),
         path: "/v1/messages/count_tokens",
         body: toCountBody(body),
       };

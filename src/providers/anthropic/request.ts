@@ -44,7 +44,7 @@ export function toAnthropicRequest(
     manualRefused: forced || lacksReasoningInToolLoop(conversation.turns),
     replayed: hasReasoning(conversation.turns),
   });
-  const { fields, others } = toOtherFields(request, log);
+  const { fields, betas } = toOtherFields(request, log);
   const system = instruction === undefined ? conversation.system : [...conversation.system, instruction];
 
   const body: MessagesBody = {
@@ -65,7 +65,7 @@ export function toAnthropicRequest(
   };
   noteUnsupported(context);
   context.marks.settle(body);
-  return log.finish(body, { streamed, maxTokens, tier: body.service_tier, cacheWrite: context.marks.longest, others });
+  return log.finish(body, { streamed, maxTokens, tier: body.service_tier, cacheWrite: context.marks.longest, betas });
 }
 
 /** The turns, where the last one may be the beginning of the answer: only some models go on from there. */

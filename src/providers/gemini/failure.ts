@@ -54,11 +54,15 @@ const DURATION = /^(\d{1,9}(?:\.\d{1,9})?)s$/;
 const REFUSED_SIGNATURE = /corrupted thought signature/i;
 
 /** Maps an error response to a Failure. Never throws, whatever the body contains. */
-export function toFailure({ status, headers, body }: Refusal, redact = keepAll): Failure {
+export function toFailure(
+  { status, headers, body }: Refusal,
+  redact = keepAll,
+  { verbatim }: { readonly verbatim: boolean } = { verbatim: false },
+): Failure {
   const advice = readRetryAdvice(headers);
   const error = readError(parsed(body));
   const retryAfterMs = error.retryAfterMs ?? advice.retryAfterMs;
-  return toStatusFailure({ ...advice, ...error, retryAfterMs, status }, redact);
+  return toStatusFailure({ ...advice, ...error, retryAfterMs, status, verbatim }, redact);
 }
 
 /** Maps an error inside a 2xx response to a Failure. `where` says whether content came before it. */

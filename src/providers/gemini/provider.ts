@@ -48,7 +48,7 @@ export function gemini({ upstream, apiKeys, headers: extra }: GeminiOptions): Pr
     progress,
     keyFamilyId,
     accountId,
-    toFailure: (refusal) => toFailure(refusal, redact),
+    toFailure: (refusal) => toFailure(refusal, redact, translation),
   });
 
   // Without `alt=sse` the response is one JSON array.

@@ -31,7 +31,7 @@ export function toGeminiRequest(
     contents,
     ...toTools(request, model, log),
     generationConfig: toGenerationConfig(request, { model, form }, log),
-    safetySettings: toSafetySettings(request),
+    safetySettings: toSafetySettings(request, log),
     serviceTier: toServiceTier(request, log),
   };
   omitForeign(request, log);
@@ -65,10 +65,13 @@ function toServiceTier({ serviceTier }: CompletionRequest, log: TranslationLog):
 
 const SAFETY_SETTINGS = "gemini.safety_settings";
 
-function toSafetySettings({ providerOptionsJson }: CompletionRequest): readonly unknown[] | undefined {
+function toSafetySettings(
+  { providerOptionsJson }: CompletionRequest,
+  log: TranslationLog,
+): readonly unknown[] | undefined {
   const text = providerOptionsJson[SAFETY_SETTINGS];
   if (text === undefined) return undefined;
-  const settings = parsed(text);
+  const settings = log.verbatim(text);
   if (!Array.isArray(settings))
     throw invalidField(`provider_options_json.${SAFETY_SETTINGS}`, "must be the text of a JSON array");
   return array(settings);

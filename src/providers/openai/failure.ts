@@ -69,8 +69,12 @@ const STATUS_BY_NAME: readonly (readonly [status: number, names: readonly string
 ];
 
 /** Maps a refusal to a Failure: by status and structured fields, then by message text. Never throws. */
-export function toFailure({ status, headers, body }: Refusal, redact = keepAll): Failure {
-  return toStatusFailure({ ...toError(readErrorBody(body)), ...readRetryAdvice(headers), status }, redact);
+export function toFailure(
+  { status, headers, body }: Refusal,
+  redact = keepAll,
+  { verbatim }: { readonly verbatim: boolean } = { verbatim: false },
+): Failure {
+  return toStatusFailure({ ...toError(readErrorBody(body)), ...readRetryAdvice(headers), status, verbatim }, redact);
 }
 
 /** Maps an error inside a 2xx response to a Failure. `begun` says whether content came before it. */

@@ -47,7 +47,7 @@ export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Pr
     progress,
     keyFamilyId,
     accountId,
-    toFailure: (refusal) => toFailure(refusal, redact),
+    toFailure: (refusal) => toFailure(refusal, redact, translation),
   });
 
   return {

@@ -2,7 +2,6 @@ import { type CompletionRequest, type ResponseFormat, Verbosity } from "../../..
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { Capabilities, Translation, UpstreamModel } from "../../core/provider.ts";
-import { parsed } from "../wire/json.ts";
 import { enumWord, TranslationLog } from "../wire/translation.ts";
 import { toMessages } from "./messages.ts";
 import { toReasoning } from "./reasoning.ts";
@@ -130,6 +129,7 @@ function toModalityFields(
 
 /** Fields accepted from `provider_options_json`; others are ignored, so that it cannot replace fields of the contract. */
 const OPTIONS = ["moderation", "prompt_cache_options", "prompt_cache_retention", "web_search_options"] as const;
+const KNOWN_OPTIONS: ReadonlySet<string> = new Set(OPTIONS.map((name) => `openai.${name}`));
 
 /** Fields that pass through unchanged. */
 function toPassedFields(
@@ -147,8 +147,6 @@ function toPassedFields(
   | (typeof OPTIONS)[number]
 > {
   const { prediction, metadata, providerOptionsJson } = request;
-  const known: ReadonlySet<string> = new Set(OPTIONS.map((name) => `openai.${name}`));
-  for (const name of Object.keys(providerOptionsJson)) log.omitWhen(!known.has(name), `provider_options_json.${name}`);
   return {
     user: request.endUserId,
     safety_identifier: request.safetyIdentifier,
@@ -159,15 +157,26 @@ function toPassedFields(
     verbosity: enumWord(Verbosity, request.verbosity),
     prediction: prediction === undefined ? undefined : { type: "content", content: prediction },
     prompt_cache_key: request.promptCacheKey ?? request.sessionId,
-    ...Object.fromEntries(OPTIONS.map((name) => [name, toOption(providerOptionsJson[`openai.${name}`], name)])),
+    ...toOptions(providerOptionsJson, log),
   };
 }
 
-function toOption(text: string | undefined, name: string): unknown {
-  if (text === undefined) return undefined;
-  const value = parsed(text);
-  if (value === undefined) throw invalidField(`provider_options_json.openai.${name}`, "must be JSON");
-  return value;
+function toOptions(
+  given: CompletionRequest["providerOptionsJson"],
+  log: TranslationLog,
+): Fields<(typeof OPTIONS)[number]> {
+  const fields: Record<string, unknown> = {};
+  for (const name in given) {
+    const path = `provider_options_json.${name}`;
+    if (!KNOWN_OPTIONS.has(name)) {
+      log.omit(path);
+      continue;
+    }
+    const value = log.verbatim(given[name]!);
+    if (value === undefined) throw invalidField(path, "must be JSON");
+    fields[name.slice("openai.".length)] = value;
+  }
+  return fields;
 }
 
 /** Response format: a field of the request, and an instruction for models that do not enforce it. */

@@ -24,6 +24,8 @@ export interface UpstreamError {
   readonly retryAfterMs?: number | undefined;
   /** Whether the upstream says that a retry will fail. */
   readonly final?: boolean;
+  /** Whether the request held the caller's own JSON, to which a `translation` error is attributed. Default: no. */
+  readonly verbatim?: boolean;
 }
 
 /** Position of an error inside a 2xx response, and its redaction. */
@@ -129,6 +131,7 @@ function toRejection(error: UpstreamError, redact: Redact): Classified {
     case "lasting":
       return { ...refusedUs(NOT_SERVED), requestBound };
     case "translation": {
+      if (error.verbatim) return rejected(error, redact);
       const message = "The upstream provider did not understand the gateway's request.";
       return { code: "upstream_protocol", message, transient: false, requestBound };
     }

@@ -13,7 +13,7 @@ const ORDINARY_TIERS: ReadonlySet<string> = new Set(["auto", "default", "standar
 const MAX_TIER_FACTOR = 2;
 
 /** Facts of a finished body that bound its cost. */
-type FinishedFacts = Pick<Translation, "streamed" | "others"> &
+type FinishedFacts = Pick<Translation, "streamed" | "betas"> &
   Pick<SentSize, "maxTokens"> &
   Partial<Pick<SentSize, "searches" | "cacheWrite">> & {
     /** The requested service tier. */
@@ -30,6 +30,7 @@ export class TranslationLog {
   readonly #omitted: Omission[] = [];
   readonly #clamped: Clamp[] = [];
   #mediaBytes = 0;
+  #verbatim = false;
   /** Keys and values that texts of the conversation may still be parsed into. */
   #jsonValues: number = MAX_REQUEST_JSON.values;
 
@@ -68,6 +69,12 @@ export class TranslationLog {
     return parsed(text);
   }
 
+  /** Parses JSON that the caller wrote for this dialect, to be sent as it is. Undefined when it is not JSON. */
+  verbatim(json: string): unknown {
+    this.#verbatim = true;
+    return parsed(json);
+  }
+
   /** Encodes a picture, recording or document as base64 for the body. Its length does not count as text tokens. */
   base64({ buffer, byteOffset, byteLength }: Uint8Array): string {
     const text = Buffer.from(buffer, byteOffset, byteLength).toString("base64");
@@ -78,13 +85,14 @@ export class TranslationLog {
   /** Returns the finished translation, with the body as JSON text without undefined fields. */
   finish(
     value: object,
-    { streamed, maxTokens, tier, searches = false, cacheWrite = "none", others, ...size }: FinishedFacts,
+    { streamed, maxTokens, tier, searches = false, cacheWrite = "none", betas, ...size }: FinishedFacts,
   ): Translation {
     const body = Buffer.from(JSON.stringify(value));
     const priceFactor = tier === undefined || ORDINARY_TIERS.has(tier) ? 1 : MAX_TIER_FACTOR;
     const textBytes = size.textBytes ?? body.length - this.#mediaBytes;
     const sent: SentSize = { textBytes, maxTokens, priceFactor, searches, cacheWrite };
-    return { body, omitted: this.#omitted, clamped: this.#clamped, streamed, sent, others };
+    const [omitted, clamped, verbatim] = [this.#omitted, this.#clamped, this.#verbatim];
+    return { body, omitted, clamped, streamed, sent, verbatim, betas };
   }
 }
 

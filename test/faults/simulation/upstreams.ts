@@ -70,6 +70,7 @@ export class Upstreams implements Provider {
       omitted,
       clamped: [],
       streamed,
+      verbatim: false,
       sent: { ...PLAINLY_SENT, textBytes: SENT_BYTES, maxTokens: request.maxOutputTokens },
     };
   }

@@ -69,6 +69,7 @@ describe("the format of an error", () => {
     ["/v1/messagesx", {}, "openai-chat"],
     ["/v1/files", { "anthropic-version": "2026-10-21" }, "anthropic"],
     ["/v1/files", {}, "openai-chat"],
+    ["/v1beta/files", { "anthropic-version": "2026-10-21" }, "gemini"],
     ["/v1/models/x", { "anthropic-version": "2023-06-01" }, "anthropic"],
   ])("at %s with %j is that of %s", (path, headers, name) => {
     expect(formatOf(path, headers).name).toBe(name);

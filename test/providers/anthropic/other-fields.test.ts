@@ -6,22 +6,23 @@ import { failureOf } from "../../support/failure-of.ts";
 
 function read(providerOptionsJson: Record<string, string>) {
   const log = new TranslationLog();
-  const { fields, others } = toOtherFields({ providerOptionsJson } as CompletionRequest, log);
-  const { omitted } = log.finish({}, { streamed: false, maxTokens: undefined });
-  return { fields, others, omitted: omitted.map(({ field }) => field) };
+  const { fields, betas } = toOtherFields({ providerOptionsJson } as CompletionRequest, log);
+  const { omitted, verbatim } = log.finish({}, { streamed: false, maxTokens: undefined });
+  return { fields, betas, verbatim, omitted: omitted.map(({ field }) => field) };
 }
 
 describe("fields without a word in the contract", () => {
   it("are sent as they are, and betas in the header", () => {
     expect(read({ "anthropic.speed": '"fast"', "anthropic.betas": '["a-1", "b"]' })).toEqual({
       fields: { speed: "fast" },
-      others: { betas: ["a-1", "b"], fields: ["speed"] },
+      betas: ["a-1", "b"],
+      verbatim: true,
       omitted: [],
     });
   });
 
   it("are none in most requests", () => {
-    expect(read({})).toEqual({ fields: {}, others: undefined, omitted: [] });
+    expect(read({})).toEqual({ fields: {}, betas: undefined, verbatim: false, omitted: [] });
   });
 
   it("never replace a field of the contract, nor are those of other dialects sent", () => {
@@ -29,7 +30,8 @@ describe("fields without a word in the contract", () => {
     const given = [...names, "openai.moderation"].map((name) => [name, "1"]);
     expect(read(Object.fromEntries(given) as Record<string, string>)).toEqual({
       fields: {},
-      others: undefined,
+      betas: undefined,
+      verbatim: false,
       omitted: [...names, "openai.moderation"].map((name) => `provider_options_json.${name}`),
     });
   });

@@ -22,6 +22,7 @@ function provider(chunks: readonly CompletionChunk[]): { provider: Provider; ask
     omitted: [],
     clamped: [],
     streamed: false,
+    verbatim: false,
     sent: { textBytes: 0, maxTokens: undefined, priceFactor: 1, searches: false, cacheWrite: "none" },
   };
   const whole = (): Answer => {

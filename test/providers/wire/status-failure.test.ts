@@ -160,12 +160,10 @@ describe.each(Object.entries(DIALECTS))("an error inside an answer in the %s dia
 });
 
 describe("a bad request that is not the caller's doing", () => {
-  const anthropic = (message: string, details?: object): Failure =>
-    toRefusalFailure({ status: 400, headers: {}, body: JSON.stringify({ error: { message, details } }) });
-  const gemini = (message: string, error: object = {}): Failure =>
-    toFailure({ status: 400, headers: {}, body: JSON.stringify({ error: { message, ...error } }) });
-  const openai = (message: string, code?: string): Failure =>
-    toOpenAiFailure({ status: 400, headers: {}, body: JSON.stringify({ error: { message, code } }) });
+  const refusal = (error: object): Refusal => ({ status: 400, headers: {}, body: JSON.stringify({ error }) });
+  const anthropic = (message: string, details?: object): Failure => toRefusalFailure(refusal({ message, details }));
+  const gemini = (message: string, error: object = {}): Failure => toFailure(refusal({ message, ...error }));
+  const openai = (message: string, code?: string): Failure => toOpenAiFailure(refusal({ message, code }));
   const badKey = { details: [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", reason: "API_KEY_INVALID" }] };
 
   it.each<[string, Failure, FailureCode]>([
@@ -184,6 +182,17 @@ describe("a bad request that is not the caller's doing", () => {
     ["openai", openai("x", "invalid_api_key"), "upstream_refused_us"],
   ])("counts when a structured field tells it: %s", (_, failure, code) => {
     expect(failure).toMatchObject({ code, requestBound: false });
+  });
+
+  it.each<[string, typeof toFailure, string]>([
+    ["anthropic", toRefusalFailure, "tools.0.web_search_20250305.speed: Extra inputs are not permitted"],
+    ["gemini", toFailure, 'Unknown name "speed" at \'tools[0]\': Cannot find field.'],
+    ["openai", toOpenAiFailure, "property 'speed' is unsupported"],
+  ])("is the caller's doing when the body holds JSON of the caller's: %s", (_, toRefused, message) => {
+    expect(toRefused(refusal({ message }), undefined, { verbatim: true })).toMatchObject({
+      code: "upstream_rejected",
+      message: expect.stringContaining("speed") as string,
+    });
   });
 
   it("is told by its structured field, whatever its words are", () => {
