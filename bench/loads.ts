@@ -110,6 +110,12 @@ export const LATENCY_LOADS: readonly Load[] = [
   },
 ];
 
+/** Loads that compare the formats. */
+export const FORMATS_LOADS: readonly Load[] = [
+  { ...UNARY, part: "formats" },
+  pacedStreams("formats", { streams: 100, chunks: PACED_CHUNKS }),
+];
+
 /** Loads that compare one worker with several. */
 export const WORKERS_LOADS: readonly Load[] = [
   { ...UNARY, part: "workers" },

@@ -18,13 +18,15 @@ export interface Measurements {
   readonly peers: LoadResult[];
   /** Parley with small and with large data. */
   readonly growth: LoadResult[];
+  /** The formats. */
+  readonly formats: LoadResult[];
   /** One process and two workers. */
   readonly workers: LoadResult[];
 }
 
 /** Whether any result is invalid. */
-export function hasProblem({ loads, peers, growth, workers, latency }: Measurements): boolean {
-  return [...loads, ...peers, ...growth, ...workers, ...latency].some(({ results }) =>
+export function hasProblem({ loads, peers, growth, formats, workers, latency }: Measurements): boolean {
+  return [...loads, ...peers, ...growth, ...formats, ...workers, ...latency].some(({ results }) =>
     results.some(({ problem }) => problem !== undefined),
   );
 }

@@ -8,6 +8,7 @@ export const PARTS = [
   "stream",
   "grpc",
   "image",
+  "formats",
   "latency",
   "memory",
   "startup",

@@ -2,6 +2,7 @@ import { formatAccounting, measureAccounting } from "./accounting/measure.ts";
 import { compare, compareCheckouts, ratioOfCheckouts, watchLoops } from "./compare.ts";
 import type { Start } from "./contestants/line-up.ts";
 import type { Setting } from "./contestants/server.ts";
+import { compareFormats } from "./formats/measure.ts";
 import { LONG_GROWTH, measureGrowth, USUAL_GROWTH } from "./growth/measure.ts";
 import { measureLatency } from "./latency/measure.ts";
 import { formatLatency } from "./latency/result.ts";
@@ -41,6 +42,12 @@ export async function measureServers(place: Place, options: Options, measured: M
   const { parts, long } = options;
   const rounds: RoundsOptions = { ...options, upstream: place.upstream };
   for (const load of planLoads(parts)) measured.loads.push(await compareLoad(load, place, rounds));
+  if (parts.includes("formats")) {
+    for await (const result of compareFormats(place, rounds)) {
+      print(formatLoad(result));
+      measured.formats.push(result);
+    }
+  }
   if (parts.includes("latency")) {
     for (const load of LATENCY_LOADS) {
       const latency = await measureLatency({ ...place, load }, rounds);

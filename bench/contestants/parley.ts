@@ -4,6 +4,7 @@ import { mkdtempSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { isPinned, SERVER_CORE, startPinned, stopChild } from "../children.ts";
+import { CHAT_LAST_WORDS } from "../load/formats.ts";
 import type { Load } from "../loads.ts";
 import type { RunningServer, Setting } from "./server.ts";
 
@@ -14,8 +15,6 @@ const START_MS = 20_000;
 
 /** Name of Parley in tables. */
 export const PARLEY = "Parley";
-/** Last bytes of a stream of Parley. */
-export const PARLEY_LAST_WORDS = "data: [DONE]";
 
 /** Starts Parley as it runs in production, on an empty data directory, with the mock upstream as its only provider. */
 export async function startParley(setting: Setting): Promise<RunningServer> {
@@ -23,7 +22,7 @@ export async function startParley(setting: Setting): Promise<RunningServer> {
   const key = createKey(home, setting.checkout);
   const { child, httpPort, grpcPort } = await launch(home, setting);
   const port = setting.load.transport === "http" ? httpPort : grpcPort;
-  return { name: PARLEY, process: child, port, key, lastWords: PARLEY_LAST_WORDS };
+  return { name: PARLEY, process: child, port, key, lastWords: CHAT_LAST_WORDS };
 }
 
 /** Path of the program that `npm start` runs in a checkout; `bench/run.ts` has built it. */

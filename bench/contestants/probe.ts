@@ -1,7 +1,8 @@
 import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import type { Load } from "../loads.ts";
 import { MARK } from "../upstream/answers.ts";
-import { toChatRequest, toCompletionRequest } from "../load/requests.ts";
+import { repeatsOf, toHttpRequest } from "../load/formats.ts";
+import { toCompletionRequest } from "../load/requests.ts";
 import type { RunningServer } from "./server.ts";
 
 /** Sends one call with a stock client and checks the whole answer. Throws an Error with the mismatch. */
@@ -9,14 +10,16 @@ export async function probe(server: RunningServer, load: Load): Promise<void> {
   const text = load.transport === "http" ? await askHttp(server, load) : await askGrpc(server, load);
   const marks = text.split(MARK).length - 1;
   if (text.length < (load.leastBytes ?? 0)) throw new Error(`${server.name} answers with ${text.length} bytes only`);
-  if (marks !== load.marks) throw new Error(`${server.name} answers with ${marks} marks instead of ${load.marks}`);
+  const expected = load.marks * repeatsOf(load, server.format);
+  if (marks !== expected) throw new Error(`${server.name} answers with ${marks} marks instead of ${expected}`);
 }
 
-async function askHttp({ name, port, key, headers }: RunningServer, load: Load): Promise<string> {
-  const response = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+async function askHttp({ name, port, key, headers, format }: RunningServer, load: Load): Promise<string> {
+  const { path, body } = toHttpRequest(load, format);
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers },
-    body: toChatRequest(load),
+    body,
   });
   const text = await response.text();
   if (response.status !== 200) throw new Error(`${name} answers with ${response.status}: ${text.slice(0, 500)}`);

@@ -45,6 +45,8 @@ const MOST_PER_STREAM_KIB = 48;
 const MOST_MEMORY_GROWTH = 0.05;
 const MOST_START_MS = 500;
 const MOST_GROWTH = 1.1;
+/** Maximum ratio of a format's cost to that of chat completions, for the same conversation. */
+const MOST_FOR_FORMAT = 1.25;
 /** Two workers have to reach 1.8 times the throughput of one, so a request may cost 2 / 1.8 times as much. */
 const MOST_FOR_TWO_WORKERS = 2 / 1.8;
 const MOST_TIME_OF_TWO_WORKERS = 1 / 1.8;
@@ -62,6 +64,7 @@ export function figuresOf(measured: Measurements): readonly Figure[] {
       .filter(({ contestant }) => contestant === PARLEY)
       .map(({ medianMs }) => ({ what: "start, median", value: medianMs, limit: MOST_START_MS, unit: "ms" })),
     ...measured.growth.flatMap((result) => ratioFigures(result, { what: "cost, large to small", limit: MOST_GROWTH })),
+    ...measured.formats.flatMap(formatFigures),
     ...measured.workers.flatMap((result) => [
       ...ratioFigures(result, { what: "cost, two workers to one", limit: MOST_FOR_TWO_WORKERS }),
       ...paceFigures(result),
@@ -83,6 +86,17 @@ function ratioFigures(
     .filter(({ problem }) => problem === undefined)
     .slice(1)
     .map(({ ratio }) => ({ what: `${what}: ${load}`, value: ratio.median, limit, unit: "" }));
+}
+
+function formatFigures({ load, floor, results }: LoadResult): readonly Figure[] {
+  return results
+    .filter(({ contestant, problem }) => contestant !== floor && problem === undefined)
+    .map(({ contestant, ratio }) => ({
+      what: `cost of ${contestant} to ${floor}: ${load}`,
+      value: ratio.median,
+      limit: MOST_FOR_FORMAT,
+      unit: "",
+    }));
 }
 
 /** Time per request of two workers relative to one, where each has a core. */

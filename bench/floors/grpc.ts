@@ -11,7 +11,7 @@ import { type Dispatcher, Pool } from "undici";
 import { endWithParent, type Ready } from "../child.ts";
 import type { Load } from "../loads.ts";
 import { MARK, WHOLE_TEXT } from "../upstream/answers.ts";
-import { toChatRequest } from "../load/requests.ts";
+import { toHttpRequest } from "../load/formats.ts";
 
 const load = JSON.parse(process.argv[2]!) as Load;
 const upstreamPort = process.argv[3];
@@ -83,7 +83,7 @@ function relay(ask: Ask): { create: CreateHandler; stream: StreamHandler } {
 function askUpstream(port: string): Ask {
   const upstream = new Pool(`http://127.0.0.1:${port}`);
   const headers = ["content-type", "application/json", "x-api-key", "bench", "anthropic-version", "2023-06-01"];
-  const options = { method: "POST", path: "/v1/messages", headers, body: toChatRequest(load) } as const;
+  const options = { method: "POST", path: "/v1/messages", headers, body: toHttpRequest(load).body } as const;
   return ({ onPiece, onEnd }) => {
     const handler: Dispatcher.DispatchHandler = {
       onRequestStart() {},

@@ -7,11 +7,11 @@ import {
   launch,
   makeHome,
   PARLEY,
-  PARLEY_LAST_WORDS,
   startParley,
 } from "../contestants/parley.ts";
 import { probe } from "../contestants/probe.ts";
 import type { RunningServer, Setting } from "../contestants/server.ts";
+import { CHAT_LAST_WORDS } from "../load/formats.ts";
 import { heldStream, type Load, UNARY } from "../loads.ts";
 import { type LoadResult, summarise } from "../measure/result.ts";
 import { type RoundsOptions, runRounds } from "../measure/rounds.ts";
@@ -134,7 +134,7 @@ async function useOnce(home: Home, load: Load): Promise<string> {
 }
 
 function toServer(name: string, { child, httpPort }: Awaited<ReturnType<typeof launch>>, key: string): RunningServer {
-  return { name, process: child, port: httpPort, key, lastWords: PARLEY_LAST_WORDS };
+  return { name, process: child, port: httpPort, key, lastWords: CHAT_LAST_WORDS };
 }
 
 /** Starts Parley with this number of open streams. */

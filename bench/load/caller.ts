@@ -1,4 +1,5 @@
 import type { Load } from "../loads.ts";
+import type { FormatName } from "./formats.ts";
 
 /** Target of the load, and the expected end of its answers. */
 export interface Target {
@@ -9,6 +10,8 @@ export interface Target {
   readonly keys?: readonly string[];
   /** Additional headers of each HTTP request. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** Format of HTTP requests. Default: OpenAI's chat completions. */
+  readonly format?: FormatName;
   /** Last bytes of a streamed HTTP answer. */
   readonly lastWords: string;
 }

@@ -1,6 +1,7 @@
 import { connect, type Socket } from "node:net";
 import { AnswerReader, type ReadAnswer } from "./answer-reader.ts";
 import { type Assignment, type Caller, count, type Tally } from "./caller.ts";
+import { repeatsOf } from "./formats.ts";
 import { requestsOf } from "./http-requests.ts";
 
 /** Shared read buffer: its bytes are processed before the next read. */
@@ -22,9 +23,11 @@ export function createHttpCaller(
 ): Caller {
   const { load, target } = assignment;
   const requests = requestsOf(assignment);
+  const repeats = repeatsOf(load, target.format);
   const problemOf = ({ status, marks, tail, bytes }: ReadAnswer): string | undefined => {
     if (status !== 200) return `status ${status}`;
-    if (marks !== load.marks) return `${marks} marks instead of ${load.marks}`;
+    const expected = load.marks * repeats;
+    if (marks !== expected) return `${marks} marks instead of ${expected}`;
     if (bytes < (load.leastBytes ?? 0)) return `${bytes} bytes instead of at least ${load.leastBytes}`;
     if (load.streamed && !tail.trimEnd().endsWith(target.lastWords)) return `an end of ${JSON.stringify(tail)}`;
     return undefined;
@@ -62,7 +65,7 @@ export function createHttpCaller(
       }
       if (answer === undefined) return;
       onEnd?.();
-      count(tally(), answer.marks, problemOf(answer));
+      count(tally(), answer.marks / repeats, problemOf(answer));
       next();
     } catch (error) {
       lose(String(error));

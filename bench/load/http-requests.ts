@@ -1,5 +1,5 @@
 import type { Assignment } from "./caller.ts";
-import { toChatRequest } from "./requests.ts";
+import { toHttpRequest } from "./formats.ts";
 
 /** The bytes of the next request. */
 export interface HttpRequests {
@@ -15,12 +15,12 @@ export function requestsOf(assignment: Assignment): HttpRequests {
   return requests;
 }
 
-function prepare({ load, target: { port, key, keys = [key], headers = {} } }: Assignment): HttpRequests {
-  const body = toChatRequest(load);
+function prepare({ load, target: { port, key, keys = [key], headers = {}, format } }: Assignment): HttpRequests {
+  const { path, body } = toHttpRequest(load, format);
   const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   const all = keys.map((each) =>
     Buffer.from(
-      `POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\nauthorization: Bearer ${each}\r\n` +
+      `POST ${path} HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\nauthorization: Bearer ${each}\r\n` +
         `content-type: application/json\r\naccept: */*\r\n${more.join("")}` +
         `content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
     ),

@@ -2,28 +2,11 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import type { Load } from "../loads.ts";
-import { CONVERSATIONS, MESSAGES } from "./conversations.ts";
+import { MESSAGES } from "./conversations.ts";
 
 const ROLES = { system: Role.SYSTEM, user: Role.USER, assistant: Role.ASSISTANT } as const;
 
 const PARAMETERS = { temperature: 0.7, maxOutputTokens: 512 };
-
-/** The request as an OpenAI client sends it. */
-export function toChatRequest({
-  model,
-  streamed,
-  conversation = "short",
-}: Pick<Load, "model" | "streamed" | "conversation">): string {
-  const { temperature, maxOutputTokens } = PARAMETERS;
-  return JSON.stringify({
-    model,
-    ...CONVERSATIONS[conversation](),
-    temperature,
-    max_tokens: maxOutputTokens,
-    user: "visitor-1234",
-    ...(streamed && { stream: true, stream_options: { include_usage: true } }),
-  });
-}
 
 /** The short conversation as a gRPC client sends it. */
 export function toCompletionRequest({ model }: Pick<Load, "model">): Uint8Array {

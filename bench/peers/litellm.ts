@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findProgram, SERVER_CORE, startPinned } from "../children.ts";
-import { PARLEY_LAST_WORDS } from "../contestants/parley.ts";
+import { CHAT_LAST_WORDS } from "../load/formats.ts";
 import { findFreePort, untilListening } from "../contestants/ports.ts";
 import type { RunningServer, Setting } from "../contestants/server.ts";
 import { runInstaller } from "./install.ts";
@@ -57,7 +57,7 @@ export async function installLiteLlm(folder: string): Promise<(setting: Setting)
       },
     });
     await untilListening(child, { port, limitMs: START_MS, name: LITELLM });
-    return { name: LITELLM, process: child, port, key, lastWords: PARLEY_LAST_WORDS };
+    return { name: LITELLM, process: child, port, key, lastWords: CHAT_LAST_WORDS };
   };
 }
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findProgram, SERVER_CORE, startPinned } from "../children.ts";
-import { PARLEY_LAST_WORDS } from "../contestants/parley.ts";
+import { CHAT_LAST_WORDS } from "../load/formats.ts";
 import { findFreePort, untilListening } from "../contestants/ports.ts";
 import type { RunningServer, Setting } from "../contestants/server.ts";
 import { runInstaller } from "./install.ts";
@@ -41,6 +41,6 @@ export async function installPortkey(folder: string): Promise<(setting: Setting)
       "x-portkey-provider": "anthropic",
       "x-portkey-custom-host": `http://127.0.0.1:${upstreamPort}/v1`,
     };
-    return { name: PORTKEY, process: child, port, key: "bench", headers, lastWords: PARLEY_LAST_WORDS };
+    return { name: PORTKEY, process: child, port, key: "bench", headers, lastWords: CHAT_LAST_WORDS };
   };
 }

@@ -51,6 +51,12 @@ const MEASURED: Measurements = {
     },
   ],
   startup: [{ contestant: "Parley", timesMs: [400, 420, 440], medianMs: 420 }],
+  formats: [
+    {
+      ...loadResult("unary", result("openai-chat", 50), result("anthropic", 60)),
+      floor: "openai-chat",
+    },
+  ],
   growth: [loadResult("growth by keys", result("Parley, 10 keys", 50), result("Parley, 100 keys", 52))],
   workers: [loadResult("unary", result("Parley, one process", 50), result("Parley, two workers", 54))],
 };
@@ -76,6 +82,7 @@ describe("the figures of a run", () => {
       "memory growth in the second half of 4,000 requests": true,
       "start, median": true,
       "cost, large to small: growth by keys": true,
+      "cost of anthropic to openai-chat: unary": true,
       "cost, two workers to one: unary": true,
     });
   });
@@ -105,14 +112,14 @@ describe("the figures of a run", () => {
   it("has a limit for every load", () => {
     const parts = ["unary", "stream", "grpc", "image"] as const;
     const loads = planLoads(parts).map(({ name }) => loadResult(name, ...UNARY_RESULT.results));
-    expect(figuresOf({ loads, peers: [], latency: [], growth: [], workers: [] })).toHaveLength(loads.length);
+    expect(figuresOf({ loads, peers: [], latency: [], formats: [], growth: [], workers: [] })).toHaveLength(loads.length);
   });
 });
 
 describe("the document of a run", () => {
   it("says what was measured, in words and in tables", () => {
     const text = toMarkdown(MEASURED, CIRCUMSTANCES);
-    expect(text).toContain("8 of 10 checked limits are met.");
+    expect(text).toContain("9 of 11 checked limits are met.");
     expect(text).toContain(
       "Parley takes 65.0 CPU-µs per request where the byte relay (node:http + undici) takes 50.0, in the median round 1.30 times as much. " +
         "By thread: main 55.0, SQLite 6.0, V8 4.0.",
@@ -123,8 +130,8 @@ describe("the document of a run", () => {
   });
 
   it("has no section, and no plot, for what was not measured", () => {
-    const text = toMarkdown({ loads: [], peers: [], latency: [], growth: [], workers: [] }, CIRCUMSTANCES);
-    expect(text).not.toMatch(/## (Cost|Latency|Memory|Start|Growth|Other|Figures)|\.svg/);
+    const text = toMarkdown({ loads: [], peers: [], latency: [], formats: [], growth: [], workers: [] }, CIRCUMSTANCES);
+    expect(text).not.toMatch(/## (Cost|Latency|Memory|Start|Growth|Formats|Other|Figures)|\.svg/);
   });
 
   it("says why something is not a figure", () => {

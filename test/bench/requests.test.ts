@@ -1,12 +1,13 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
-import { toChatRequest, toCompletionRequest } from "../../bench/load/requests.ts";
+import { toHttpRequest } from "../../bench/load/formats.ts";
+import { toCompletionRequest } from "../../bench/load/requests.ts";
 import { answerOf, modelOf } from "../../bench/upstream/answers.ts";
 import { readChatRequest } from "../../src/formats/openai-chat/request.ts";
 
 const bytesOf = (conversation: "short" | "fifty messages"): number =>
-  toChatRequest({ model: "m", streamed: false, conversation }).length;
+  toHttpRequest({ model: "m", streamed: false, conversation }).body.length;
 
 describe("what the loads ask", () => {
   it("has the sizes that their names say", () => {
@@ -18,7 +19,7 @@ describe("what the loads ask", () => {
 
   it("has fifty messages, and calls with their results", () => {
     const read = (conversation: "fifty messages" | "tools") =>
-      readChatRequest(JSON.parse(toChatRequest({ model: "m", streamed: false, conversation }))).request;
+      readChatRequest(JSON.parse(toHttpRequest({ model: "m", streamed: false, conversation }).body)).request;
     expect(read("fifty messages").messages).toHaveLength(50);
     const { messages, tools } = read("tools");
     expect(tools).toHaveLength(3);
@@ -27,7 +28,7 @@ describe("what the loads ask", () => {
 
   it("is the same over gRPC and over HTTP", () => {
     const load = { model: "m", streamed: false } as const;
-    const overHttp = readChatRequest(JSON.parse(toChatRequest(load))).request;
+    const overHttp = readChatRequest(JSON.parse(toHttpRequest(load).body)).request;
     const overGrpc = fromBinary(CompletionRequestSchema, toCompletionRequest(load));
     expect(overGrpc).toMatchObject({ model: "m", temperature: 0.7, maxOutputTokens: 512 });
     for (const field of ["model", "messages", "temperature", "maxOutputTokens"] as const)

@@ -195,6 +195,7 @@ const NONE: HeaderList = [];
 /** Response headers that pages may read. */
 const EXPOSED = [
   "x-request-id",
+  "request-id",
   "parley-requested-model",
   "parley-served-model",
   "parley-attempts",
@@ -202,6 +203,9 @@ const EXPOSED = [
   "retry-after",
   "retry-after-ms",
   "x-should-retry",
+  ...["limit", "remaining", "reset"].flatMap((what) =>
+    ["requests", "tokens"].flatMap((kind) => [`x-ratelimit-${what}-${kind}`, `anthropic-ratelimit-${kind}-${what}`]),
+  ),
   "grpc-status",
   "grpc-message",
   "grpc-status-details-bin",
