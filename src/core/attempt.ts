@@ -1,4 +1,4 @@
-import type { Duration } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { type Attempt as AttemptMessage, AttemptOutcome } from "../../gen/parley/v1/report_pb.js";
 import { ErrorReason } from "../../gen/parley/v1/error_pb.js";
 import { causeOf, reasonOf } from "./error-reason.ts";
@@ -75,6 +75,11 @@ export function toDuration(ms: number): Duration {
     seconds: BigInt(seconds),
     nanos: (micros - seconds * 1_000_000) * 1000,
   };
+}
+
+/** The time of whole seconds since 1970. */
+export function toTimestamp(seconds: number): Timestamp {
+  return { $typeName: "google.protobuf.Timestamp", seconds: BigInt(seconds), nanos: 0 };
 }
 
 /** Milliseconds of a duration with their fraction, which `durationMs` rounds; 0 for an absent one. */

@@ -71,7 +71,8 @@ export function usageChunk(usage: Usage): CompletionChunk {
   return toChunk({ case: "usage", value: usage });
 }
 
-function toChunk(event: CompletionChunk["event"]): CompletionChunk {
+/** A chunk of a stream. */
+export function toChunk(event: CompletionChunk["event"]): CompletionChunk {
   return { $typeName: "parley.v1.CompletionChunk", event };
 }
 

@@ -1,7 +1,7 @@
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Completion, CompletionRequest, TokenCount } from "../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { CompletionAccounting, Settling } from "./accounting.ts";
+import { toTimestamp } from "./attempt.ts";
 import type { Call } from "./call.ts";
 import { invalidField } from "./failure.ts";
 import type { Limiter } from "./limiter.ts";
@@ -77,7 +77,7 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
         return {
           $typeName: "parley.v1.Completion",
           id,
-          createTime: timestampFromMs(created * 1000),
+          createTime: toTimestamp(created),
           model: model.id,
           choices: answer.choices,
           report,

@@ -98,11 +98,12 @@ export function authorizationOf(
   headers: Readonly<Record<string, string | readonly string[] | undefined>>,
   query: URLSearchParams,
 ): string | undefined {
-  const { authorization } = headers;
+  const { authorization: given } = headers;
+  const authorization = typeof given === "string" ? given : undefined;
   const others = [headers["x-api-key"], headers["x-goog-api-key"], query.get("key")].filter(isKey);
+  if (others.length === 0) return authorization;
   const keys = new Set(others);
-  if (keys.size === 0) return typeof authorization === "string" ? authorization : undefined;
-  const bearer = typeof authorization === "string" ? bearerToken(authorization) : undefined;
+  const bearer = bearerToken(authorization);
   if (bearer !== undefined) keys.add(bearer);
   if (keys.size > 1) throw new Failure("unauthenticated", "The request has two different API keys. Send one of them.");
   return `Bearer ${others[0]}`;

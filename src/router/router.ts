@@ -1,13 +1,7 @@
-import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import {
-  type CompletionChunk,
-  CompletionChunkSchema,
-  CompletionStartSchema,
-} from "../../gen/parley/v1/completion_pb.js";
+import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import type { Omission, Report } from "../../gen/parley/v1/report_pb.js";
-import { toAttemptMessage, toDuration } from "../core/attempt.ts";
-import { AnswerBuilder } from "../core/chunks.ts";
+import { toAttemptMessage, toDuration, toTimestamp } from "../core/attempt.ts";
+import { AnswerBuilder, toChunk } from "../core/chunks.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { type Model, upstreamKey } from "../core/model.ts";
@@ -266,19 +260,21 @@ function startChunk(
   model: Model,
   upstreamMs: number,
 ): CompletionChunk {
-  const createTime = timestampFromMs(created * 1000);
-  const value = create(CompletionStartSchema, {
-    id: completionId,
-    createTime,
-    model: model.id,
-    attempts: attempts.map(toAttemptMessage),
-    upstreamDuration: toDuration(upstreamMs),
+  return toChunk({
+    case: "start",
+    value: {
+      $typeName: "parley.v1.CompletionStart",
+      id: completionId,
+      createTime: toTimestamp(created),
+      model: model.id,
+      attempts: attempts.map(toAttemptMessage),
+      upstreamDuration: toDuration(upstreamMs),
+    },
   });
-  return create(CompletionChunkSchema, { event: { case: "start", value } });
 }
 
 function reportChunk(report: Report): CompletionChunk {
-  return create(CompletionChunkSchema, { event: { case: "report", value: report } });
+  return toChunk({ case: "report", value: report });
 }
 
 function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {

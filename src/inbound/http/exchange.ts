@@ -41,15 +41,15 @@ export class Exchange {
   readonly arrivedMs: number;
   /** Path without the query. */
   readonly path: string;
-  /** The format of its answer. */
-  readonly format: Format;
   /** The caller's limits after the request was counted. */
   limits: LimitFacts | undefined;
   /** Last known limits of the caller, for responses without counting; none before authentication. */
   limitsKnown: () => LimitFacts | undefined = () => undefined;
   /** Whether other requests wait for the response on the same connection. */
   readonly #isPipelined: () => boolean;
+  readonly #formatOf: (path: string) => Format;
   readonly #clock: Clock;
+  #format: Format | undefined;
   /** Headers of every response: request ID, CORS. */
   readonly #headers: string[];
 
@@ -69,16 +69,24 @@ export class Exchange {
     this.requestId = facts.requestId;
     this.arrivedMs = facts.clock.monotonic();
     this.#isPipelined = facts.isPipelined;
+    this.#formatOf = facts.formatOf;
     this.#clock = facts.clock;
     const target = request.url!;
     const query = target.indexOf("?");
     this.path = query < 0 ? target : target.slice(0, query);
     // Absolute form, used by proxies; its host was compared with the Host header.
     if (!target.startsWith("/") && URL.canParse(target)) this.path = new URL(target).pathname;
-    this.format = facts.formatOf(this.path);
     this.#headers = ["x-request-id", facts.requestId];
     for (const header of facts.headers) this.#headers.push(...header);
-    for (const header of this.format.responseHeaders?.(facts.requestId) ?? []) this.#headers.push(...header);
+  }
+
+  /** The format of its answer. Default: the one that owns the path. */
+  get format(): Format {
+    return (this.#format ??= this.#formatOf(this.path));
+  }
+
+  set format(format: Format) {
+    this.#format = format;
   }
 
   /** Parameters of the query. */
@@ -179,6 +187,7 @@ export class Exchange {
   /** Headers of this exchange plus `more`, as the flat list that `writeHead` takes without copying. */
   headerList(first: readonly string[], more: HeaderList): string[] {
     const list = [...this.#headers, ...first];
+    for (const [name, value] of this.format.responseHeaders?.(this.requestId) ?? []) list.push(name, value);
     for (const [name, value] of more) list.push(name, value);
     const limits = this.limits ?? this.limitsKnown();
     if (limits === undefined) return list;

@@ -38,15 +38,24 @@ interface ServedRoute {
 interface OfFormat {
   readonly format: Format;
   readonly route: FormatRoute;
+  /** What is found at a path without a name. */
+  readonly found: FoundRoute | undefined;
 }
 
 /** Routes of the formats by their paths; those of equal paths together. */
 function formatRoutes(): ReadonlyMap<string, readonly OfFormat[]> {
   const routes = new Map<string, OfFormat[]>();
   for (const format of FORMATS) {
-    for (const route of format.routes) routes.set(route.path, [...(routes.get(route.path) ?? []), { format, route }]);
+    for (const route of format.routes) {
+      const found = route.path.includes("{") ? undefined : toFound({ format, route }, "");
+      routes.set(route.path, [...(routes.get(route.path) ?? []), { format, route, found }]);
+    }
   }
   return routes;
+}
+
+function toFound({ format, route }: Pick<OfFormat, "format" | "route">, name: string): FoundRoute {
+  return { route: { name: "format", format, operation: route.operation(name) } };
 }
 
 const FORMATS_AT = formatRoutes();
@@ -154,9 +163,8 @@ function ofFormats(
 ): FoundRoute {
   // Node sends the head only in response to HEAD.
   const wanted = method === "HEAD" ? "GET" : method;
-  for (const { format, route } of routes) {
-    if (route.method === wanted && isAccepted(route, headers))
-      return { route: { name: "format", format, operation: route.operation(name) } };
+  for (const one of routes) {
+    if (one.route.method === wanted && isAccepted(one.route, headers)) return one.found ?? toFound(one, name);
   }
   const methods = new Set(routes.filter(({ route }) => isAccepted(route, headers)).map(({ route }) => route.method));
   if (methods.size === 0) return {};

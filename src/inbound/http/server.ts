@@ -248,6 +248,7 @@ class Front {
     if (route.name === "ready")
       return exchange.json(this.#draining ? 503 : 200, { status: this.#draining ? "draining" : "ready" });
     if (route.name === "document") return this.#document(exchange);
+    if (route.name === "format") exchange.format = route.format;
     if (route.name === "preflight") return void exchange.response.writeHead(204, exchange.headerList([], [])).end();
     if (route.name === "format" && route.operation.name === "fixed") {
       const { status, headers } = route.operation;
@@ -260,11 +261,15 @@ class Front {
   }
 
   /** Runs an operation of a format that needs a key. */
-  async #operate(exchange: Exchange, principal: KeyPrincipal, operation: Operation): Promise<void> {
+  #operate(exchange: Exchange, principal: KeyPrincipal, operation: Operation): Promise<void> {
     if (operation.name === "completion") return completion(this.#services, exchange, { ...operation, principal });
     if (operation.name === "embedding")
       return embeddings(this.#services, exchange, { principal, read: operation.read });
     if (operation.name === "count") return tokenCount(this.#services, exchange, { principal, read: operation.read });
+    return this.#listModels(exchange, principal, operation);
+  }
+
+  async #listModels(exchange: Exchange, principal: KeyPrincipal, operation: Operation): Promise<void> {
     const { models } = this.#services;
     const caller = {
       principal,
