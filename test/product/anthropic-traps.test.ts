@@ -170,10 +170,14 @@ describe("what agents send", () => {
     expect(older["system"]).toEqual([{ type: "text", text: "Agents: none." }]);
   });
 
-  it("in front of the system prompt for their bill is dropped, because it changes each time", async () => {
-    const billing = { type: "text", text: "x-anthropic-billing-header: cc_version=2.1.197.931;" };
-    const { system } = await sentFor({ system: [billing, { type: "text", text: "Be brief." }] });
-    expect(system).toEqual([{ type: "text", text: "Be brief." }]);
+  it("in front of the system prompt for their bill stays there for providers of the dialect alone", async () => {
+    const system = [
+      { type: "text", text: "x-anthropic-billing-header: cc_version=2.1.197.931;" },
+      { type: "text", text: "Be brief." },
+    ];
+    expect((await sentFor({ system })).system).toEqual(system);
+    expect((await sentFor({ system: system[0]!.text })).system).toEqual([system[0]]);
+    expect((await sentFor({ system: system.toReversed() })).system).toEqual([system[1]]);
   });
 
   it("goes to a provider of the dialect as it came", async () => {

@@ -7,8 +7,15 @@ import { type Place, Places, type Unrecognized } from "./places.ts";
 import { KNOWN_KEYS, type MessageParam, type MessagesRequest } from "./schema.ts";
 import { type PartState, readState } from "./state.ts";
 
-/** A system text that Claude Code puts first: its hash changes with each request, and would break every prompt cache. */
 const BILLING = "x-anthropic-billing-header:";
+
+/**
+ * Whether a system text is the one that Claude Code puts first. It is no part of the conversation: Anthropic takes it away, and for
+ * other providers its hash, which changes with each request, would break every prompt cache.
+ */
+export function isBillingText(text: string): boolean {
+  return text.startsWith(BILLING);
+}
 
 const ROLES = { user: Role.USER, assistant: Role.ASSISTANT, system: Role.SYSTEM } as const;
 
@@ -46,12 +53,11 @@ class ConversationWriter implements Conversation {
   }
 
   addSystem(system: NonNullable<MessagesRequest["system"]>): void {
-    const isBilling = (text: string): boolean => text.startsWith(BILLING);
     if (typeof system === "string") {
-      if (system !== "" && !isBilling(system)) this.#addText(this.#begin(Role.SYSTEM, -1), system, -1);
+      if (system !== "" && !isBillingText(system)) this.#addText(this.#begin(Role.SYSTEM, -1), system, -1);
       return;
     }
-    const kept = system.flatMap((block, index) => (isBilling(block.text) ? [] : [{ block, index }]));
+    const kept = system.flatMap((block, index) => (isBillingText(block.text) ? [] : [{ block, index }]));
     if (kept.length === 0) return;
     const parts = this.#begin(Role.SYSTEM, -1);
     for (const { block, index } of kept) this.#addBlock(parts, block, { message: -1, block: index });

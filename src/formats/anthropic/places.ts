@@ -83,6 +83,7 @@ const NAMES: readonly (readonly [contract: RegExp, own: string])[] = [
   [/^parallel_tool_calls\b/, "tool_choice.disable_parallel_tool_use"],
   [/^session_id\b/, "x-claude-code-session-id"],
   [/^provider_options_json\.anthropic\.betas\b/, "anthropic-beta"],
+  [/^provider_options_json\.anthropic\.billing_text\b/, "system.0"],
   [/^provider_options_json\.anthropic\./, ""],
   [/^(tools\[\d+\])\.function\.parameters_json\b/, "$1.input_schema"],
   [/^(tools\[\d+\])\.(?:function|native\.json|native)\b/, "$1"],

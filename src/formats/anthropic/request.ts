@@ -7,7 +7,7 @@ import { MAX_INT32, MAX_STOPS } from "../../core/validate.ts";
 import type { FormatInput, NameOf, RequestHeaders } from "../format.ts";
 import { shapeReader } from "../shape.ts";
 import { toCacheMark, toNative } from "./blocks.ts";
-import { toConversation } from "./messages.ts";
+import { isBillingText, toConversation } from "./messages.ts";
 import { fieldNames, MAX_KEY_CHARS, Unrecognized, withDottedPaths } from "./places.ts";
 import { type CustomTool, KNOWN_KEYS, type MessagesRequest, messagesRequest, type ToolParam } from "./schema.ts";
 
@@ -89,7 +89,13 @@ const MAX_OTHER_FIELDS = 32;
 const MAX_BETAS = 64;
 const BETA = /(?<=^\s*)[\w.-]{1,64}(?=\s*$)/;
 
-/** Fields of the request, and names of betas, that have no place in the contract: providers of this dialect get them as they are. */
+/** Fields of the provider's dialect that come from another place of the request than their name says. */
+const OF_OTHER_PLACES: ReadonlySet<string> = new Set(["betas", "billing_text"]);
+
+/**
+ * Fields of the request, names of betas and the billing text, which have no place in the contract: providers of this dialect get
+ * them as they are.
+ */
 function readOtherFields(
   given: MessagesRequest,
   { "anthropic-beta": betas }: RequestHeaders,
@@ -98,15 +104,22 @@ function readOtherFields(
   const others: Record<string, string> = {};
   if (typeof betas === "string" && betas !== "")
     others["anthropic.betas"] = JSON.stringify(betas.split(",", MAX_BETAS).flatMap((name) => name.match(BETA) ?? []));
+  const billing = billingText(given);
+  if (billing !== undefined) others["anthropic.billing_text"] = JSON.stringify(billing);
   let count = 0;
   for (const key in given) {
     if (KNOWN_KEYS.request.has(key)) continue;
     const name = `anthropic.${key}`;
-    if (key !== "betas" && isOtherField(name) && ++count <= MAX_OTHER_FIELDS)
+    if (!OF_OTHER_PLACES.has(key) && isOtherField(name) && ++count <= MAX_OTHER_FIELDS)
       others[name] = JSON.stringify((given as Record<string, unknown>)[key]);
     else unrecognized.add(key.slice(0, MAX_KEY_CHARS));
   }
   return others;
+}
+
+function billingText({ system }: MessagesRequest): string | undefined {
+  const first = typeof system === "string" ? system : system?.[0]?.text;
+  return first !== undefined && isBillingText(first) ? first : undefined;
 }
 
 function noteUnknown(given: MessagesRequest, unrecognized: Unrecognized): void {

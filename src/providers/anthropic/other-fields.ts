@@ -4,6 +4,7 @@ import type { TranslationLog } from "../wire/translation.ts";
 
 const PREFIX = "anthropic.";
 const BETAS = `${PREFIX}betas`;
+const BILLING_TEXT = `${PREFIX}billing_text`;
 const BETA = /^[A-Za-z0-9._-]{1,64}$/;
 const MAX_BETAS = 64;
 
@@ -34,12 +35,15 @@ export interface OtherFields {
   readonly fields: Readonly<Record<string, unknown>>;
   /** Names for the header `anthropic-beta`; undefined without any. */
   readonly betas: readonly string[] | undefined;
+  /** First text of the system prompt, which the provider takes away; undefined without one. */
+  readonly billingText: string | undefined;
 }
 
 /** Logs options of other dialects as omitted. Throws `invalid_request` for texts that are not JSON, and names that no header may hold. */
 export function toOtherFields({ providerOptionsJson }: CompletionRequest, log: TranslationLog): OtherFields {
   const fields: Record<string, unknown> = {};
   let betas: readonly string[] | undefined;
+  let billingText: string | undefined;
   for (const name of Object.keys(providerOptionsJson).toSorted()) {
     const path = `provider_options_json.${name}`;
     const field = name.slice(PREFIX.length);
@@ -50,9 +54,15 @@ export function toOtherFields({ providerOptionsJson }: CompletionRequest, log: T
     const value = log.verbatim(providerOptionsJson[name]!);
     if (value === undefined) throw invalidField(path, "must be JSON");
     if (name === BETAS) betas = toBetas(value);
+    else if (name === BILLING_TEXT) billingText = toText(value);
     else fields[field] = value;
   }
-  return { fields, betas };
+  return { fields, betas, billingText };
+}
+
+function toText(value: unknown): string {
+  if (typeof value === "string") return value;
+  throw invalidField(`provider_options_json.${BILLING_TEXT}`, "must be a JSON string");
 }
 
 function toBetas(value: unknown): readonly string[] {

@@ -44,8 +44,9 @@ export function toAnthropicRequest(
     manualRefused: forced || lacksReasoningInToolLoop(conversation.turns),
     replayed: hasReasoning(conversation.turns),
   });
-  const { fields, betas } = toOtherFields(request, log);
+  const { fields, betas, billingText } = toOtherFields(request, log);
   const system = instruction === undefined ? conversation.system : [...conversation.system, instruction];
+  if (billingText !== undefined) system.unshift({ type: "text", text: billingText });
 
   const body: MessagesBody = {
     model: model.name,

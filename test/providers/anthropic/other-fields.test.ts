@@ -6,15 +6,17 @@ import { failureOf } from "../../support/failure-of.ts";
 
 function read(providerOptionsJson: Record<string, string>) {
   const log = new TranslationLog();
-  const { fields, betas } = toOtherFields({ providerOptionsJson } as CompletionRequest, log);
+  const { fields, betas, billingText } = toOtherFields({ providerOptionsJson } as CompletionRequest, log);
   const { omitted, verbatim } = log.finish({}, { streamed: false, maxTokens: undefined });
-  return { fields, betas, verbatim, omitted: omitted.map(({ field }) => field) };
+  return { fields, betas, billingText, verbatim, omitted: omitted.map(({ field }) => field) };
 }
 
 describe("fields without a word in the contract", () => {
   it("are sent as they are, and betas in the header", () => {
-    expect(read({ "anthropic.speed": '"fast"', "anthropic.betas": '["a-1", "b"]' })).toEqual({
+    const given = { "anthropic.speed": '"fast"', "anthropic.betas": '["a-1", "b"]', "anthropic.billing_text": '"c"' };
+    expect(read(given)).toEqual({
       fields: { speed: "fast" },
+      billingText: "c",
       betas: ["a-1", "b"],
       verbatim: true,
       omitted: [],
@@ -22,7 +24,7 @@ describe("fields without a word in the contract", () => {
   });
 
   it("are none in most requests", () => {
-    expect(read({})).toEqual({ fields: {}, betas: undefined, verbatim: false, omitted: [] });
+    expect(read({})).toEqual({ fields: {}, betas: undefined, billingText: undefined, verbatim: false, omitted: [] });
   });
 
   it("never replace a field of the contract, nor are those of other dialects sent", () => {
@@ -31,6 +33,7 @@ describe("fields without a word in the contract", () => {
     expect(read(Object.fromEntries(given) as Record<string, string>)).toEqual({
       fields: {},
       betas: undefined,
+      billingText: undefined,
       verbatim: false,
       omitted: [...names, "openai.moderation"].map((name) => `provider_options_json.${name}`),
     });
@@ -38,6 +41,7 @@ describe("fields without a word in the contract", () => {
 
   it.each([
     ["anthropic.speed", "fast", "must be JSON"],
+    ["anthropic.billing_text", '["a"]', "must be a JSON string"],
     ["anthropic.betas", '"a"', "must be an array"],
     ["anthropic.betas", '["a\\r\\nx-api-key: b"]', "must be an array"],
     ["anthropic.betas", JSON.stringify(Array.from({ length: 65 }, () => "a")), "must be an array of at most 64"],
