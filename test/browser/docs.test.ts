@@ -112,8 +112,11 @@ describe("the API reference", () => {
     await page.setViewportSize({ width: 1440, height: 900 });
   });
 
-  // One test per size and theme, because the page is by far the longest.
-  it.each(SIZES.flatMap(([width, height]) => (["light", "dark"] as const).map((theme) => ({ width, height, theme }))))(
+  // The page is by far the longest: one test for each size, and one for the other theme, whose colours are the same in every size.
+  it.each([
+    ...SIZES.map(([width, height]) => ({ width, height, theme: "light" as const })),
+    { width: SIZES[0][0], height: SIZES[0][1], theme: "dark" as const },
+  ])(
     "has no accessibility violation at $width pixels, $theme",
     { timeout: 120_000 },
     async ({ theme, ...size }) => {
