@@ -27,10 +27,28 @@ export function requireKnownFields(request: Message, desc: DescMessage): void {
 /** Header from a front to its core with `Call.unrecognized`: a URI-encoded JSON list of names. */
 export const UNRECOGNIZED_HEADER = "x-parley-unrecognized";
 
-/** Writes the header; undefined without names. */
+/**
+ * Limit of characters of the header: a core counts headers of more than a kilobyte, with those of every call, as overhead of the connection,
+ * which the callers of a front share.
+ */
+const MAX_HEADER_CHARS = 768;
+/** Most characters of a name: one of any characters has room. */
+const MAX_NAME_CHARS = 80;
+
+/** Writes the header with as many names as it has room for; undefined without names. */
 export function writeUnrecognized(names: readonly string[] | undefined): string | undefined {
-  return names === undefined || names.length === 0 ? undefined : encodeURIComponent(JSON.stringify(names));
+  if (names === undefined || names.length === 0) return undefined;
+  const taken: string[] = [];
+  let chars = encodeURIComponent("[]").length;
+  for (const name of names) {
+    const shown = name.slice(0, MAX_NAME_CHARS).toWellFormed();
+    chars += encodeURIComponent(`${JSON.stringify(shown)},`).length;
+    if (chars > MAX_HEADER_CHARS) break;
+    taken.push(shown);
+  }
+  return encodeURIComponent(JSON.stringify(taken));
 }
+
 
 /** Reads the header. Any caller may send it, with effect on its own request only: empty for anything unreadable. */
 export function readUnrecognized(header: string | undefined): string[] {
