@@ -29,6 +29,17 @@ describe("fields that this version does not know", () => {
     expect(unknownFields(request)).toEqual(["100", "messages[0].101", "messages[0].parts[0].image.102"]);
   });
 
+  it("are looked for in a part as long as there is room for their names", () => {
+    const request = received(...Array.from({ length: 19 }, (_, index) => 100 + index));
+    expect(unknownFields(request).slice(19)).toEqual(["messages[0].101"]);
+    let looked = 0;
+    const full = received(...Array.from({ length: 20 }, (_, index) => 100 + index));
+    const { messages } = full;
+    Object.defineProperty(full, "messages", { get: () => (looked++, messages) });
+    unknownFields(full);
+    expect(looked).toBe(0);
+  });
+
   it("are named up to twenty times", () => {
     const request = received(...Array.from({ length: 1_000 }, (_, index) => 100 + index));
     expect(unknownFields(request)).toHaveLength(20);
