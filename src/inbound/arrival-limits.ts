@@ -1,7 +1,20 @@
 import { type DescField, type DescMessage, type JsonValue, ScalarType } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import { EmbeddingService } from "../../gen/parley/v1/embedding_pb.js";
 import { Failure } from "../core/failure.ts";
 import { MAX_REQUEST_JSON } from "../encoding/json-size.ts";
+
+/** Limit of bytes of a message of services that call no provider: such a message names one model at most. It takes no slot. */
+export const MAX_QUESTION_BYTES = 16 * 1024;
+
+/** Path prefixes of the services that call providers. */
+const METERED = [CompletionService, EmbeddingService].map(({ typeName }) => `/${typeName}/`);
+
+/** Whether a path is of a service that calls providers. */
+export function isMetered(path: string): boolean {
+  return METERED.some((prefix) => path.startsWith(prefix));
+}
 
 /** Smaller messages cannot exceed the limits and are not counted. */
 const SMALL_BYTES = 32 * 1024;
