@@ -49,7 +49,6 @@ export function writeUnrecognized(names: readonly string[] | undefined): string 
   return encodeURIComponent(JSON.stringify(taken));
 }
 
-
 /** Reads the header. Any caller may send it, with effect on its own request only: empty for anything unreadable. */
 export function readUnrecognized(header: string | undefined): string[] {
   if (header === undefined) return [];

@@ -68,9 +68,7 @@ describe("the size of a protobuf message", () => {
       const metadata = Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, ""]));
       return toBinary(CompletionRequestSchema, create(CompletionRequestSchema, { metadata }));
     };
-    expect(
-      failureOf(() => requireDecodable(CompletionRequestSchema, bytes(MAX_INNER_MESSAGES))),
-    ).toBeUndefined();
+    expect(failureOf(() => requireDecodable(CompletionRequestSchema, bytes(MAX_INNER_MESSAGES)))).toBeUndefined();
     expect(failureOf(() => requireDecodable(CompletionRequestSchema, bytes(MAX_INNER_MESSAGES + 1)))?.code).toBe(
       "request_too_large",
     );

@@ -4,7 +4,12 @@ import { describe, expect, it } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { ListModelsRequestSchema } from "../../gen/parley/v1/model_pb.js";
 import { MessageSchema, PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
-import { readUnrecognized, requireKnownFields, unknownFields, writeUnrecognized } from "../../src/inbound/unknown-fields.ts";
+import {
+  readUnrecognized,
+  requireKnownFields,
+  unknownFields,
+  writeUnrecognized,
+} from "../../src/inbound/unknown-fields.ts";
 
 const unknown = (no: number) => ({ no, wireType: WireType.Varint, data: new BinaryWriter().uint32(1).finish() });
 

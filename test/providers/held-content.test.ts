@@ -22,7 +22,8 @@ function failureOf(reader: StreamReader, events: readonly object[]): Failure | u
   return undefined;
 }
 
-const events = (count: number, of: (index: number) => object): object[] => Array.from({ length: count }, (_, i) => of(i));
+const events = (count: number, of: (index: number) => object): object[] =>
+  Array.from({ length: count }, (_, i) => of(i));
 
 const unnamedCall = (index: number): object => ({
   choices: [{ index: index % 128, delta: { tool_calls: [{ index, id: `call_${index}` }] } }],

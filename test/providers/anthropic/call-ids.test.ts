@@ -4,7 +4,7 @@ import { ToolCallIds } from "../../../src/providers/anthropic/turns.ts";
 
 vi.mock("node:crypto", async (original) => {
   const crypto = await original<typeof import("node:crypto")>();
-  return { ...crypto, createHash: vi.fn(crypto.createHash) };
+  return { ...crypto, createHash: vi.fn<typeof crypto.createHash>(crypto.createHash) };
 });
 
 const CALLS = 1_000;

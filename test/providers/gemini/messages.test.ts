@@ -4,20 +4,7 @@ import { describe, expect, it } from "vitest";
 import { omittedOf } from "../omissions.ts";
 import type { UpstreamModel } from "../../../src/core/provider.ts";
 import { toGeminiRequest } from "../../../src/providers/gemini/request.ts";
-import {
-  PNG,
-  answer,
-  ask,
-  type Body,
-  body,
-  call,
-  contents,
-  request,
-  result,
-  say,
-  system,
-  translate,
-} from "./ask.ts";
+import { PNG, answer, ask, type Body, body, call, contents, request, result, say, system, translate } from "./ask.ts";
 import { flash, older, painter } from "./model.ts";
 
 const JPEG = Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 0]).toString("base64");
