@@ -87,7 +87,7 @@ function read(json: unknown): MessagesRequest {
 /** Most fields without a place in the contract that are passed on. */
 const MAX_OTHER_FIELDS = 32;
 const MAX_BETAS = 64;
-const BETA = /(?<=^\s*)[\w.-]{1,64}(?=\s*$)/;
+const BETA = /^[\w.-]{1,64}$/;
 
 /** Fields of the request, and names of betas, that have no place in the contract: providers of this dialect get them as they are. */
 function readOtherFields(
@@ -97,7 +97,7 @@ function readOtherFields(
 ): Record<string, string> {
   const others: Record<string, string> = {};
   if (typeof betas === "string" && betas !== "")
-    others["anthropic.betas"] = JSON.stringify(betas.split(",", MAX_BETAS).flatMap((name) => name.match(BETA) ?? []));
+    others["anthropic.betas"] = JSON.stringify(readBetas(betas));
   let count = 0;
   for (const key in given) {
     if (KNOWN_KEYS.request.has(key)) continue;
@@ -107,6 +107,12 @@ function readOtherFields(
     else unrecognized.add(key.slice(0, MAX_KEY_CHARS));
   }
   return others;
+}
+
+/** An expression that also takes the spaces would look at each of them as often as there are others before it. */
+function readBetas(header: string): string[] {
+  const names = header.split(",", MAX_BETAS).map((name) => name.trim());
+  return names.filter((name) => BETA.test(name));
 }
 
 function noteUnknown(given: MessagesRequest, unrecognized: Unrecognized): void {
