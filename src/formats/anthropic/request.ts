@@ -96,8 +96,7 @@ function readOtherFields(
   unrecognized: Unrecognized,
 ): Record<string, string> {
   const others: Record<string, string> = {};
-  if (typeof betas === "string" && betas !== "")
-    others["anthropic.betas"] = JSON.stringify(readBetas(betas));
+  if (typeof betas === "string" && betas !== "") others["anthropic.betas"] = JSON.stringify(readBetas(betas));
   let count = 0;
   for (const key in given) {
     if (KNOWN_KEYS.request.has(key)) continue;
