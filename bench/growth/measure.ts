@@ -1,14 +1,7 @@
 import { stopChild } from "../children.ts";
 import { type Start, withLineUp } from "../contestants/line-up.ts";
 import { type OpenStreams, startOpenStreams } from "../contestants/open-streams.ts";
-import {
-  createKey,
-  type Home,
-  launch,
-  makeHome,
-  PARLEY,
-  startParley,
-} from "../contestants/parley.ts";
+import { createKey, type Home, launch, makeHome, PARLEY, startParley } from "../contestants/parley.ts";
 import { probe } from "../contestants/probe.ts";
 import type { RunningServer, Setting } from "../contestants/server.ts";
 import { CHAT_LAST_WORDS } from "../load/formats.ts";

@@ -59,6 +59,9 @@ export const READ_MS_PER_BYTE = 4 / (1024 * 1024);
 /** Step in which a body of unknown length is charged, in bytes. */
 const STEP_BYTES = 64 * 1024;
 
+/** Share of the process's limit of bytes that one answer takes at most, so that it keeps no other key out. */
+const ANSWER_SHARE = 0.5;
+
 export interface SlotPorts {
   readonly clock: Pick<Clock, "monotonic">;
   /** The failure of bytes that do not fit. */
@@ -109,9 +112,13 @@ export class Slot {
     process.arrivingBytes -= this.#bytes;
   }
 
-  /** Counts a large answer like a body on its way, until the end. Throws `rate_limited` or `overloaded` when it exceeds a limit. */
-  holdAnswer(bytes: number): void {
+  /**
+   * Counts a large answer like a body on its way, until the end. `expectedBytes` follow from the request and may be any number: they
+   * count up to a share of the process's limit. Throws `rate_limited` or `overloaded` when they exceed a limit.
+   */
+  holdAnswer(expectedBytes: number): void {
     const { key, account, process } = this.holders;
+    const bytes = Math.min(expectedBytes, process.maxBytes * ANSWER_SHARE);
     if (![key, account, process].every((holding) => holding.fits(bytes))) throw this.#ports.noRoom(this.holders, bytes);
     this.#answerBytes += bytes;
     this.#count(0, bytes);

@@ -19,6 +19,7 @@ import {
 import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import { Failure } from "./failure.ts";
 import type { Answer } from "./provider.ts";
+import { EncodedSource } from "../encoding/base64.ts";
 import { MAX_PARTS } from "./validate.ts";
 
 /*
@@ -106,13 +107,17 @@ export interface WrittenText {
   readonly value: string;
 }
 
+/** The failure of an answer with more than MAX_PARTS parts. */
+export function tooManyParts(): Failure {
+  return new Failure("upstream_protocol", `The provider's answer has more than ${MAX_PARTS} parts.`);
+}
+
 /** Limits the parts of an answer: each holds some hundred bytes, and a message with more could not be sent back. */
 export class PartBudget {
   #taken = 0;
 
   take(): void {
-    if (++this.#taken > MAX_PARTS)
-      throw new Failure("upstream_protocol", `The provider's answer has more than ${MAX_PARTS} parts.`);
+    if (++this.#taken > MAX_PARTS) throw tooManyParts();
   }
 }
 
@@ -267,13 +272,45 @@ function emptyKind(kind: Flowing): Part["kind"] {
   return { case: kind, value: "" };
 }
 
+/** Limit of a joined answer in bytes: twice that of a response that a provider sends as a whole. */
+export const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
+/** Memory of a chunk and of a token's log probability beside their texts. */
+const CHUNK_BYTES = 64;
+const LOGPROB_BYTES = 128;
+
+/** Approximate memory that a chunk adds to an answer. Bytes of a picture that are still encoded belong to a response with its own limit. */
+function sizeOfChunk({ event }: CompletionChunk): number {
+  if (event.case === "partStart") {
+    const kind = event.value.part?.kind;
+    if (kind?.case !== "image" || kind.value.source instanceof EncodedSource) return CHUNK_BYTES;
+    return CHUNK_BYTES + (kind.value.source.value?.length ?? 0);
+  }
+  if (event.case !== "partDelta") return CHUNK_BYTES;
+  const { content, logprobs } = event.value;
+  let bytes = CHUNK_BYTES;
+  for (const { top } of logprobs) bytes += LOGPROB_BYTES * (1 + top.length);
+  if (typeof content.value === "string") return bytes + content.value.length;
+  if (content.case === "audio") return bytes + (content.value.source.value?.length ?? 0);
+  return content.case === "citation" ? bytes + content.value.citedText.length : bytes;
+}
+
 /** Joins the chunks of a stream into the whole answer. Does not change the chunks. */
 export class AnswerBuilder {
+  #bytes = 0;
   readonly #choices = new Map<number, Choice>();
+  /** Pieces of recordings that came in several: `build` joins them once. */
+  readonly #pieces = new Map<Audio, Uint8Array[]>();
   #usage: Usage | undefined;
 
-  /** Adds one chunk; `start` and `report` are not part of the answer and ignored. */
-  add({ event }: CompletionChunk): void {
+  /**
+   * Adds one chunk; `start` and `report` are not part of the answer and ignored. Throws `upstream_protocol` beyond MAX_ANSWER_BYTES: a
+   * stream may never end.
+   */
+  add(chunk: CompletionChunk): void {
+    const { event } = chunk;
+    this.#bytes += sizeOfChunk(chunk);
+    if (this.#bytes > MAX_ANSWER_BYTES)
+      throw new Failure("upstream_protocol", "The upstream provider's answer is larger than this gateway reads.");
     switch (event.case) {
       case "partStart": {
         const { choiceIndex, partIndex, part } = event.value;
@@ -304,6 +341,8 @@ export class AnswerBuilder {
 
   /** The answer so far: choices by index. */
   build(): Answer {
+    for (const [audio, pieces] of this.#pieces) audio.source = { case: "data", value: Buffer.concat(pieces) };
+    this.#pieces.clear();
     const choices = [...this.#choices.values()].toSorted((a, b) => a.index - b.index);
     return { choices, usage: this.#usage };
   }
@@ -320,8 +359,29 @@ export class AnswerBuilder {
   #addDelta({ choiceIndex, partIndex, content, logprobs }: PartDelta): void {
     const part = this.#choice(choiceIndex).message!.parts[partIndex];
     if (part === undefined) return;
-    addContent(part, content);
+    if (content.case === "audio" && part.kind.case === "audio") this.#addAudio(part.kind.value, content.value);
+    else addContent(part, content);
     for (const token of logprobs) part.logprobs.push(token);
+  }
+
+  #addAudio(audio: Audio, piece: Audio): void {
+    if (piece.source.case !== undefined) this.#addSource(audio, piece.source);
+    audio.transcript += piece.transcript;
+    audio.id ||= piece.id;
+    audio.mediaType ||= piece.mediaType;
+    if (piece.expireTime !== undefined) audio.expireTime = piece.expireTime;
+  }
+
+  /** Bytes follow those before them; an address replaces them. */
+  #addSource(audio: Audio, source: Audio["source"]): void {
+    if (audio.source.case !== "data" || source.case !== "data") {
+      this.#pieces.delete(audio);
+      audio.source = source;
+      return;
+    }
+    const pieces = this.#pieces.get(audio);
+    if (pieces === undefined) this.#pieces.set(audio, [audio.source.value, source.value]);
+    else pieces.push(source.value);
   }
 }
 
@@ -368,29 +428,13 @@ function addContent({ kind, citations }: Part, content: PartDelta["content"]): v
     case "nativeJson":
       if (kind.case === "native") kind.value.json += content.value;
       break;
-    case "audio":
-      if (kind.case === "audio") addAudio(kind.value, content.value);
-      break;
     case "citation":
       citations.push(content.value);
       break;
-    // Only on the wire, see `inbound/image-pieces.ts`.
+    // `AnswerBuilder` adds recordings; pieces of images are only on the wire, see `inbound/image-pieces.ts`.
+    case "audio":
     case "imageData":
     case undefined:
       break;
   }
-}
-
-function joined(before: Audio["source"], more: Audio["source"]): Audio["source"] {
-  return before.case === "data" && more.case === "data"
-    ? { case: "data", value: Buffer.concat([before.value, more.value]) }
-    : more;
-}
-
-function addAudio(audio: Audio, piece: Audio): void {
-  if (piece.source.case !== undefined) audio.source = joined(audio.source, piece.source);
-  audio.transcript += piece.transcript;
-  audio.id ||= piece.id;
-  audio.mediaType ||= piece.mediaType;
-  if (piece.expireTime !== undefined) audio.expireTime = piece.expireTime;
 }

@@ -112,16 +112,14 @@ export function restrict(request: CompletionRequest, model: Model, rules: Sendin
     changes.store = undefined;
     omitted.push("store");
   }
-  const fields = Object.keys(providerOptionsJson).filter((field) => {
+  const kept: Record<string, string> = {};
+  const before = omitted.length;
+  for (const field of Object.keys(providerOptionsJson)) {
     const option = optionOf(field);
-    return option !== undefined && !isAllowed(option);
-  });
-  if (fields.length > 0) {
-    changes.providerOptionsJson = Object.fromEntries(
-      Object.entries(providerOptionsJson).filter(([field]) => !fields.includes(field)),
-    );
-    omitted.push(...fields.map((field) => `provider_options_json.${field}`));
+    if (option === undefined || isAllowed(option)) kept[field] = providerOptionsJson[field]!;
+    else omitted.push(`provider_options_json.${field}`);
   }
+  if (omitted.length > before) changes.providerOptionsJson = kept;
   if (request.tools.some(isNative) && !isAllowed("provider_tools")) {
     // A tool without a kind keeps the place of each refused one, so that the other tools keep their paths.
     changes.tools = request.tools.map((tool) => (isNative(tool) ? { ...tool, kind: { case: undefined } } : tool));

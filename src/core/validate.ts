@@ -43,6 +43,8 @@ export const RANGES = {
 export const MAX_INT32 = 0x7fffffff;
 /** Limits of metadata: entries, and characters of keys and values. */
 export const METADATA = { maxPairs: 16, maxKeyChars: 64, maxValueChars: 512 } as const;
+/** Limit of entries of `provider_options_json`. */
+export const MAX_PROVIDER_OPTIONS = 64;
 /** Limit of characters of a session ID. */
 const MAX_SESSION_ID_CHARS = 256;
 /** Most pictures of a video that are looked at in a second. */
@@ -257,6 +259,8 @@ function checkOptions(request: CompletionRequest, wrong: Violations): void {
   if ((request.sessionId?.length ?? 0) > MAX_SESSION_ID_CHARS)
     wrong.add("session_id", `must be at most ${MAX_SESSION_ID_CHARS} characters`);
   wrong.range("max_response_bytes", request.maxResponseBytes, [1, MAX_INT32]);
+  if (Object.keys(request.providerOptionsJson).length > MAX_PROVIDER_OPTIONS)
+    wrong.add("provider_options_json", `must hold at most ${MAX_PROVIDER_OPTIONS} fields`);
 }
 
 function checkLimits(request: CompletionRequest, primary: Model, wrong: Violations): void {

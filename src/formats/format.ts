@@ -22,6 +22,8 @@ export interface Format {
   readonly writeError: (failure: Failure, requestId: string) => ErrorResponse;
   /** Headers of every response of this format, beside Parley's own. Default: none. */
   readonly responseHeaders?: (requestId: string) => HeaderList;
+  /** Names of the headers that only answers of this format have. Default: none. */
+  readonly headerNames?: readonly string[];
   /** Headers with the caller's limits beside those of OpenAI's format; `now`: milliseconds since 1970. Default: none. */
   readonly limitHeaders?: (limits: LimitFacts, now: number) => HeaderList;
 }

@@ -1,7 +1,20 @@
 import { type DescField, type DescMessage, type JsonValue, ScalarType } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import { EmbeddingService } from "../../gen/parley/v1/embedding_pb.js";
 import { Failure } from "../core/failure.ts";
 import { MAX_REQUEST_JSON } from "../encoding/json-size.ts";
+
+/** Limit of bytes of a message of services that call no provider: such a message names one model at most. It takes no slot. */
+export const MAX_QUESTION_BYTES = 16 * 1024;
+
+/** Path prefixes of the services that call providers. */
+const METERED = [CompletionService, EmbeddingService].map(({ typeName }) => `/${typeName}/`);
+
+/** Whether a path is of a service that calls providers. */
+export function isMetered(path: string): boolean {
+  return METERED.some((prefix) => path.startsWith(prefix));
+}
 
 /** Smaller messages cannot exceed the limits and are not counted. */
 const SMALL_BYTES = 32 * 1024;
@@ -9,7 +22,7 @@ const SMALL_BYTES = 32 * 1024;
 /** Limit of fields of a request message, with those of inner messages and list elements. */
 export const MAX_MESSAGE_FIELDS = MAX_REQUEST_JSON.values;
 /**
- * Limit of inner messages of a request: 2,000 messages with four parts or calls each, and 2,000 tools, are 14,000.
+ * Limit of inner messages and map entries of a request: 2,000 messages with four parts or calls each, and 2,000 tools, are 14,000.
  * Decoding one takes a microsecond, and an empty one is two bytes on the wire.
  */
 export const MAX_INNER_MESSAGES = 20_000;
@@ -39,16 +52,34 @@ function countFields(desc: DescMessage, bytes: Uint8Array, counts: Counts): void
     const [number, wireType] = reader.tag();
     const field = fields.get(number);
     countField(counts, 1);
+    if (wireType === WireType.StartGroup) {
+      skipGroup(reader, counts);
+      continue;
+    }
     if (wireType !== WireType.LengthDelimited || field === undefined) {
       reader.skip(wireType, number);
       continue;
     }
     const content = reader.bytes();
     const inner = field.fieldKind === "map" ? undefined : field.message;
-    if (inner !== undefined) {
-      countMessage(counts);
-      countFields(inner, content, counts);
-    } else if (field.fieldKind === "list" && !isText(field.scalar)) countField(counts, content.length); // packed: a value per byte
+    // An entry of a map costs as much as a message.
+    if (inner !== undefined || field.fieldKind === "map") countMessage(counts);
+    if (inner !== undefined) countFields(inner, content, counts);
+    else if (field.fieldKind === "list" && !isText(field.scalar)) countField(counts, content.length); // packed: a value per byte
+  }
+}
+
+/**
+ * Skips a group, whose beginning was read, and counts its fields. No message of the contract has one: the library would skip and keep
+ * tens of megabytes of fields as one unknown field.
+ */
+function skipGroup(reader: BinaryReader, counts: Counts): void {
+  for (let depth = 1; depth > 0;) {
+    const [number, wireType] = reader.tag();
+    countField(counts, 1);
+    if (wireType === WireType.StartGroup) depth += 1;
+    else if (wireType === WireType.EndGroup) depth -= 1;
+    else reader.skip(wireType, number);
   }
 }
 
@@ -71,7 +102,7 @@ function countField(counts: Counts, count: number): void {
 function countMessage(counts: Counts): void {
   counts.messages += 1;
   if (counts.messages > MAX_INNER_MESSAGES) {
-    const what = "messages, parts, tool calls and tools together";
+    const what = "messages, parts, tool calls, tools and entries of maps together";
     throw new Failure("request_too_large", `The request has more than ${MAX_INNER_MESSAGES} ${what}.`);
   }
 }

@@ -16,7 +16,9 @@ export function pageOfModels(
   { pageSize, pageToken, outputModalities }: ListModelsRequest,
 ): ListModelsResponse {
   if (pageSize < 0) throw invalidField("page_size", "must not be negative");
-  const found = models.filter((model) => outputModalities.every((one) => model.outputModalities.includes(one)));
+  // A filter may name the same modality a hundred thousand times.
+  const asked = [...new Set(outputModalities)];
+  const found = models.filter((model) => asked.every((one) => model.outputModalities.includes(one)));
   // The token is the ID of the first model of its page: pages stay where they are when other models come and go.
   const from = pageToken === "" ? 0 : found.findIndex(({ id }) => id === pageToken);
   if (from < 0) throw invalidField("page_token", "is not of a previous page, or its model no longer exists");

@@ -11,9 +11,9 @@ const MAX_NAMED = 20;
  * `messages[0].100`. `desc` is the type of the request. For `Call.unrecognized`.
  */
 export function unknownFields(request: Message, desc: DescMessage = CompletionRequestSchema): string[] {
-  const names = new Set<string>();
-  collect(desc, request, { path: "", names });
-  return [...names];
+  const found: Found = { path: [], names: new Set() };
+  collect(desc, request, found);
+  return [...found.names];
 }
 
 /** Throws `invalid_request` for fields that this version does not know: these requests have no report to list them in. */
@@ -27,9 +27,26 @@ export function requireKnownFields(request: Message, desc: DescMessage): void {
 /** Header from a front to its core with `Call.unrecognized`: a URI-encoded JSON list of names. */
 export const UNRECOGNIZED_HEADER = "x-parley-unrecognized";
 
-/** Writes the header; undefined without names. */
+/**
+ * Limit of characters of the header: a core counts headers of more than a kilobyte, with those of every call, as overhead of the connection,
+ * which the callers of a front share.
+ */
+const MAX_HEADER_CHARS = 768;
+/** Most characters of a name: one of any characters has room. */
+const MAX_NAME_CHARS = 80;
+
+/** Writes the header with as many names as it has room for; undefined without names. */
 export function writeUnrecognized(names: readonly string[] | undefined): string | undefined {
-  return names === undefined || names.length === 0 ? undefined : encodeURIComponent(JSON.stringify(names));
+  if (names === undefined || names.length === 0) return undefined;
+  const taken: string[] = [];
+  let chars = encodeURIComponent("[]").length;
+  for (const name of names) {
+    const shown = name.slice(0, MAX_NAME_CHARS).toWellFormed();
+    chars += encodeURIComponent(`${JSON.stringify(shown)},`).length;
+    if (chars > MAX_HEADER_CHARS) break;
+    taken.push(shown);
+  }
+  return encodeURIComponent(JSON.stringify(taken));
 }
 
 /** Reads the header. Any caller may send it, with effect on its own request only: empty for anything unreadable. */
@@ -44,22 +61,39 @@ export function readUnrecognized(header: string | undefined): string[] {
 }
 
 interface Found {
-  /** Path of the message with a dot at its end; empty for the request. */
-  readonly path: string;
+  /** Names and indexes from the request to the message. Joined for unknown fields only: a request may have 20,000 messages. */
+  readonly path: (string | number)[];
   readonly names: Set<string>;
 }
 
-function collect(desc: DescMessage, message: Message, { path, names }: Found): void {
-  for (const { no } of message.$unknown ?? []) if (names.size < MAX_NAMED) names.add(`${path}${no}`);
+function collect(desc: DescMessage, message: Message, found: Found): void {
+  const { path, names } = found;
+  for (const { no } of message.$unknown ?? []) if (names.size < MAX_NAMED) names.add(toName(path, no));
   const values = message as unknown as Readonly<Record<string, unknown>>;
   for (const field of innerFields(desc)) {
+    if (names.size >= MAX_NAMED) return;
     const value = valueOf(values, field);
     if (value === undefined) continue;
+    path.push(field.name);
     if (Array.isArray(value)) {
-      for (const [index, one] of (value as Message[]).entries())
-        collect(field.message!, one, { path: `${path}${field.name}[${index}].`, names });
-    } else collect(field.message!, value as Message, { path: `${path}${field.name}.`, names });
+      for (let index = 0; index < value.length; index++) {
+        path.push(index);
+        collect(field.message!, value[index] as Message, found);
+        path.pop();
+      }
+    } else collect(field.message!, value as Message, found);
+    path.pop();
   }
+}
+
+/** Such as `messages[0].100`. */
+function toName(path: readonly (string | number)[], no: number): string {
+  let name = "";
+  path.forEach((step, at) => {
+    if (typeof step === "number") name += `[${step}].`;
+    else name += typeof path[at + 1] === "number" ? step : `${step}.`;
+  });
+  return `${name}${no}`;
 }
 
 /** Value of a field; undefined for an absent one, and for one of a oneof that holds another field. */

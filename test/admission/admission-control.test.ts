@@ -296,6 +296,15 @@ describe("admission", () => {
       expect(reasonOf(() => last.holdAnswer(60 * MIB))).toBeUndefined();
     });
 
+    it("of an answer leave room for other keys, however large a request says that it will be", () => {
+      const first = slot({ bytes: 1000 });
+      first.arrived();
+      first.holdAnswer(2_048 * 2 ** 31 * 8);
+      slot({ key: "other", account: "other", bytes: 31 * MIB });
+      first.end();
+      expect(reasonOf(() => slot({ bytes: 31 * MIB }))).toBeUndefined();
+    });
+
     it("of waiting requests are bounded as well", () => {
       slot({ bytes: 31 * MIB });
       let waiting = 0;

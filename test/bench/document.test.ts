@@ -112,7 +112,9 @@ describe("the figures of a run", () => {
   it("has a limit for every load", () => {
     const parts = ["unary", "stream", "grpc", "image"] as const;
     const loads = planLoads(parts).map(({ name }) => loadResult(name, ...UNARY_RESULT.results));
-    expect(figuresOf({ loads, peers: [], latency: [], formats: [], growth: [], workers: [] })).toHaveLength(loads.length);
+    expect(figuresOf({ loads, peers: [], latency: [], formats: [], growth: [], workers: [] })).toHaveLength(
+      loads.length,
+    );
   });
 });
 

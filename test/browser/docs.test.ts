@@ -116,19 +116,15 @@ describe("the API reference", () => {
   it.each([
     ...SIZES.map(([width, height]) => ({ width, height, theme: "light" as const })),
     { width: SIZES[0][0], height: SIZES[0][1], theme: "dark" as const },
-  ])(
-    "has no accessibility violation at $width pixels, $theme",
-    { timeout: 120_000 },
-    async ({ theme, ...size }) => {
-      const { page } = visit;
-      await page.setViewportSize(size);
-      await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
-      await page.locator(`html[data-theme=${theme}]`).waitFor();
-      await page.getByRole("heading", { name: "API reference" }).waitFor();
-      expect(await findBarriers(page)).toEqual([]);
-      expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
-    },
-  );
+  ])("has no accessibility violation at $width pixels, $theme", { timeout: 120_000 }, async ({ theme, ...size }) => {
+    const { page } = visit;
+    await page.setViewportSize(size);
+    await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
+    await page.locator(`html[data-theme=${theme}]`).waitFor();
+    await page.getByRole("heading", { name: "API reference" }).waitFor();
+    expect(await findBarriers(page)).toEqual([]);
+    expect(await page.evaluate("document.documentElement.scrollWidth > innerWidth")).toBe(false);
+  });
 
   it("has a program that runs as pasted, with a key in the environment", async () => {
     const { page } = visit;

@@ -298,6 +298,12 @@ describe("a request is refused", () => {
       "fallback_models",
       "must hold at most 8 models",
     ],
+    [
+      "with too many fields of dialects",
+      { providerOptionsJson: pairs(65) },
+      "provider_options_json",
+      "must hold at most 64 fields",
+    ],
     ["with too many metadata", { metadata: pairs(17) }, "metadata", "must hold at most 16 pairs"],
     [
       "with a long metadata key",

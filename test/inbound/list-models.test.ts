@@ -30,6 +30,20 @@ describe("a page of models", () => {
     expect(page({ outputModalities: [Modality.AUDIO] }).ids).toBe("");
   });
 
+  it("looks at each modality of a filter once, however often it is named", () => {
+    let looked = 0;
+    const [model] = models;
+    const counting = new Proxy(model!.outputModalities, {
+      get(target, name, receiver) {
+        if (name === "includes") looked += 1;
+        return Reflect.get(target, name, receiver) as unknown;
+      },
+    });
+    const outputModalities = Array.from({ length: 1_000 }, () => Modality.TEXT);
+    pageOfModels([{ ...model!, outputModalities: counting }], create(ListModelsRequestSchema, { outputModalities }));
+    expect(looked).toBe(1);
+  });
+
   it.each([
     ["page_size", { pageSize: -1 }],
     ["page_token", { pageToken: "gone" }],

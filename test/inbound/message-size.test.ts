@@ -1,4 +1,5 @@
 import { create, fromBinary, fromJson, type JsonValue, toBinary } from "@bufbuild/protobuf";
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { describe, expect, it } from "vitest";
 import {
   type CompletionRequest,
@@ -46,7 +47,7 @@ describe("the size of a protobuf message", () => {
     const failure = failureOf(() => requireDecodable(CompletionRequestSchema, bytes(MAX_INNER_MESSAGES + 1)));
     expect([failure?.code, failure?.message]).toEqual([
       "request_too_large",
-      "The request has more than 20000 messages, parts, tool calls and tools together.",
+      "The request has more than 20000 messages, parts, tool calls, tools and entries of maps together.",
     ]);
   });
 
@@ -60,6 +61,30 @@ describe("the size of a protobuf message", () => {
     expect(
       failureOf(() => requireDecodable(CompletionRequestSchema, toBinary(CompletionRequestSchema, modalities)))?.code,
     ).toBe("request_too_large");
+  });
+
+  it("is that of entries of maps", () => {
+    const bytes = (count: number): Uint8Array => {
+      const metadata = Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, ""]));
+      return toBinary(CompletionRequestSchema, create(CompletionRequestSchema, { metadata }));
+    };
+    expect(failureOf(() => requireDecodable(CompletionRequestSchema, bytes(MAX_INNER_MESSAGES)))).toBeUndefined();
+    expect(failureOf(() => requireDecodable(CompletionRequestSchema, bytes(MAX_INNER_MESSAGES + 1)))?.code).toBe(
+      "request_too_large",
+    );
+  });
+
+  it("is that of groups, which are read as one unknown field", () => {
+    const bytes = (fields: number): Uint8Array => {
+      const writer = new BinaryWriter().tag(100, WireType.StartGroup).tag(1, WireType.StartGroup);
+      for (let count = 0; count < fields; count++) writer.tag(2, WireType.Varint).int32(1);
+      return writer.tag(1, WireType.EndGroup).tag(100, WireType.EndGroup).finish();
+    };
+    const most = MAX_MESSAGE_FIELDS - 4;
+    expect(failureOf(() => requireDecodable(CompletionRequestSchema, bytes(most)))).toBeUndefined();
+    expect(failureOf(() => requireDecodable(CompletionRequestSchema, bytes(most + 1)))?.message).toBe(
+      "The request has more than 100000 fields.",
+    );
   });
 
   it("is the same in JSON", () => {

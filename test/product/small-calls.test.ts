@@ -141,6 +141,27 @@ describe("calls that are not completions", () => {
     },
   );
 
+  it.each(["KeyService/GetCurrent", "ModelService/List", "ModelService/Get"])(
+    "have no large messages over gRPC, which are refused before they arrive: %s",
+    async (method) => {
+      const session = connectHttp2(`http://127.0.0.1:${product.grpcPort}`).on("error", () => undefined);
+      opened.push(session);
+      const stream = session.request({
+        ":method": "POST",
+        ":path": `/parley.v1.${method}`,
+        "content-type": "application/grpc",
+        te: "trailers",
+        authorization: `Bearer ${product.firstKey}`,
+      });
+      const prefix = Buffer.alloc(5);
+      prefix.writeUInt32BE(20_000, 1);
+      stream.on("error", () => undefined).write(prefix);
+      const [headers] = (await once(stream, "response")) as [IncomingHttpHeaders];
+      expect([headers["grpc-status"], headers["grpc-message"]]).toEqual(["8", expect.stringContaining("16384")]);
+      session.destroy();
+    },
+  );
+
   it.each([
     ["with a key", "/parley.v1.KeyService/GetCurrent", true],
     ["of strangers at the dashboard", "/parley.console.v1.SessionService/GetSession", false],

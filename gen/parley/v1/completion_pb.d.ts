@@ -258,7 +258,7 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
    * header `anthropic-beta`), and `anthropic.` with the name of any field of the Messages API that the contract has no word for, such as
    * `anthropic.context_management`. The last two kinds may cost extra: they are sent where the key may use OTHER_FIELDS (see
    * `parley.console.v1.ProviderOption`; not by default under a budget), and otherwise omitted together. Omitted for providers of other
-   * dialects. Another name is omitted too, with OMISSION_REASON_UNKNOWN, and refused with `strict`.
+   * dialects. Another name is omitted too, with OMISSION_REASON_UNKNOWN, and refused with `strict`. At most 64 entries with known names.
    *
    * @generated from field: map<string, string> provider_options_json = 32;
    */

@@ -26,7 +26,8 @@ export declare type Report = Message<"parley.v1.Report"> & {
   attempts: Attempt[];
 
   /**
-   * Request fields that were not honoured.
+   * Request fields that were not honoured; of those that the provider does not support, the first 1,000. Names in the caller's own schemas
+   * are cut in their paths.
    *
    * @generated from field: repeated parley.v1.Omission omitted = 2;
    */

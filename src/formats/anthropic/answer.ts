@@ -1,6 +1,7 @@
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { type Citation, DocumentUnit, type NativeBlock } from "../../../gen/parley/v1/message_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import { exceedsJsonSize, MAX_RESPONSE_JSON } from "../../encoding/json-size.ts";
 import { DIALECT } from "./blocks.ts";
 import { writeState } from "./state.ts";
 
@@ -117,6 +118,7 @@ export function toInput(argumentsJson: string): object {
 }
 
 function parsed(json: string): unknown {
+  if (exceedsJsonSize(json, MAX_RESPONSE_JSON)) return undefined;
   try {
     return JSON.parse(json) as unknown;
   } catch {

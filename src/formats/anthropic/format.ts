@@ -10,6 +10,11 @@ import { MessageWriter } from "./stream.ts";
 const VERSION = "anthropic-version";
 const MESSAGES = "/v1/messages";
 
+const REQUEST_ID = "request-id";
+const KINDS = ["requests", "tokens"] as const;
+
+const limitHeader = (kind: (typeof KINDS)[number], what: string): string => `anthropic-ratelimit-${kind}-${what}`;
+
 const hasVersion = (headers: RequestHeaders): boolean => headers[VERSION] !== undefined;
 
 /** Anthropic's Messages API. Its models are at paths of another format, which requests have that name no version. */
@@ -33,7 +38,11 @@ export const anthropic: Format = {
   ],
   owns: (path, headers) => path === MESSAGES || path.startsWith(`${MESSAGES}/`) || hasVersion(headers),
   writeError,
-  responseHeaders: (requestId) => [["request-id", requestId]],
+  headerNames: [
+    REQUEST_ID,
+    ...KINDS.flatMap((kind) => ["limit", "remaining", "reset"].map((what) => limitHeader(kind, what))),
+  ],
+  responseHeaders: (requestId) => [[REQUEST_ID, requestId]],
   limitHeaders,
 };
 
@@ -58,19 +67,16 @@ function readCount(input: FormatInput): ReadCount {
   return { ...readMessagesRequest(input), write: (inputTokens) => ({ input_tokens: inputTokens }) };
 }
 
-const KINDS = ["requests", "tokens"] as const;
-
 /** The caller's limits, as the vendor names them; `now`: milliseconds since 1970. */
 function limitHeaders(limits: LimitFacts, now: number): HeaderList {
   return KINDS.flatMap((kind) => {
     const state = limits[kind];
     if (state === undefined) return [];
-    const prefix = `anthropic-ratelimit-${kind}`;
     const reset = new Date(now + state.resetMs).toISOString();
     return [
-      [`${prefix}-limit`, String(state.limit)],
-      [`${prefix}-remaining`, String(state.remaining)],
-      [`${prefix}-reset`, reset],
+      [limitHeader(kind, "limit"), String(state.limit)],
+      [limitHeader(kind, "remaining"), String(state.remaining)],
+      [limitHeader(kind, "reset"), reset],
     ] as const;
   });
 }

@@ -87,7 +87,7 @@ function read(json: unknown): MessagesRequest {
 /** Most fields without a place in the contract that are passed on. */
 const MAX_OTHER_FIELDS = 32;
 const MAX_BETAS = 64;
-const BETA = /(?<=^\s*)[\w.-]{1,64}(?=\s*$)/;
+const BETA = /^[\w.-]{1,64}$/;
 
 /** Fields of the provider's dialect that come from another place of the request than their name says. */
 const OF_OTHER_PLACES: ReadonlySet<string> = new Set(["betas", "billing_text"]);
@@ -102,8 +102,7 @@ function readOtherFields(
   unrecognized: Unrecognized,
 ): Record<string, string> {
   const others: Record<string, string> = {};
-  if (typeof betas === "string" && betas !== "")
-    others["anthropic.betas"] = JSON.stringify(betas.split(",", MAX_BETAS).flatMap((name) => name.match(BETA) ?? []));
+  if (typeof betas === "string" && betas !== "") others["anthropic.betas"] = JSON.stringify(readBetas(betas));
   const billing = billingText(given);
   if (billing !== undefined) others["anthropic.billing_text"] = JSON.stringify(billing);
   let count = 0;
@@ -115,6 +114,12 @@ function readOtherFields(
     else unrecognized.add(key.slice(0, MAX_KEY_CHARS));
   }
   return others;
+}
+
+/** An expression that also takes the spaces would look at each of them as often as there are others before it. */
+function readBetas(header: string): string[] {
+  const names = header.split(",", MAX_BETAS).map((name) => name.trim());
+  return names.filter((name) => BETA.test(name));
 }
 
 function billingText({ system }: MessagesRequest): string | undefined {

@@ -1,3 +1,5 @@
+import { exceedsJsonSize } from "../../encoding/json-size.ts";
+
 /*
  * State of other dialects that belongs to a text or to a tool call, for which this format has no field. It travels as the
  * signature of a thinking block without text, which clients send back unchanged: beside the text or the call that it names.
@@ -21,11 +23,16 @@ export function writeState({ toolCall, signature }: PartState): string {
 /** Beginning of all envelopes, in base64. */
 const BEGINNING = Buffer.from(`{"parley":${VERSION},`).toString("base64").slice(0, 16);
 
+/** What an envelope consists of: more is not one. The limits of a request's JSON do not see into its base64. */
+const MAX_ENVELOPE = { depth: 1, values: 16 } as const;
+
 /** Reads the state from a signature; undefined for the signature of a provider. */
 export function readState(signature: string): PartState | undefined {
   if (!signature.startsWith(BEGINNING)) return undefined;
+  const json = Buffer.from(signature, "base64").toString();
+  if (exceedsJsonSize(json, MAX_ENVELOPE)) return undefined;
   try {
-    const envelope = JSON.parse(Buffer.from(signature, "base64").toString()) as Record<string, unknown>;
+    const envelope = JSON.parse(json) as Record<string, unknown>;
     const { tool_call: toolCall, signature: state } = envelope;
     if (typeof state !== "string") return undefined;
     return { toolCall: typeof toolCall === "string" ? toolCall : undefined, signature: state };

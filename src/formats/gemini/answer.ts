@@ -8,6 +8,7 @@ import type {
   TopLogprob,
 } from "../../../gen/parley/v1/message_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import { exceedsJsonSize, MAX_RESPONSE_JSON } from "../../encoding/json-size.ts";
 import type { HeldStrings } from "../held-strings.ts";
 import { base64Of } from "../media.ts";
 import type { FunctionNames } from "./function-names.ts";
@@ -130,6 +131,7 @@ function objectText(json: string): string | undefined {
 }
 
 function isJson(text: string): boolean {
+  if (exceedsJsonSize(text, MAX_RESPONSE_JSON)) return false;
   try {
     JSON.parse(text);
     return true;

@@ -12,6 +12,7 @@ import {
   type CallOptions,
   type Client,
   type ClientReadableStream,
+  type ClientUnaryCall,
   connectivityState,
   Metadata,
   type MethodDefinition,
@@ -59,6 +60,12 @@ export interface CallFacts {
   readonly lost: (failure: Failure) => void;
 }
 
+/**
+ * Shortest time from the start of a call to its cancellation. A core closes a connection that resets many calls right after their
+ * start (`connection-guard.ts`), and a front's connections carry the calls of all callers.
+ */
+const SHORTEST_MS = 500;
+
 /** Calls of a core's methods. They throw Failures only. */
 export class CoreCalls {
   readonly #channels: CoreChannels;
@@ -78,32 +85,31 @@ export class CoreCalls {
     request: MessageShape<M["input"]>,
     facts: CallFacts,
   ): Promise<MessageShape<M["output"]>> {
-    const lease = this.#channels.lease();
-    try {
-      await this.#ready(lease, facts);
-      const { path, requestSerialize, responseDeserialize } = definitionOf(method);
-      const [metadata, options] = this.#send(facts);
-      return await new Promise<MessageShape<M["output"]>>((resolve, reject) => {
-        const call = lease.client.makeUnaryRequest(
-          path,
-          requestSerialize,
-          responseDeserialize,
-          { bytes: 0, read: () => request },
-          metadata,
-          options,
-          (error, message) => {
-            facts.signal?.removeEventListener("abort", leave);
-            if (error === null) resolve(message as MessageShape<M["output"]>);
-            else reject(toFailure(error, facts, false));
-          },
-        );
-        const leave = (): void => call.cancel();
-        facts.signal?.addEventListener("abort", leave);
-        call.on("metadata", (received: Metadata) => hear(facts, received));
-      });
-    } finally {
-      lease.release();
-    }
+    const lease = await this.#lease(facts);
+    const { path, requestSerialize, responseDeserialize } = definitionOf(method);
+    const [metadata, options] = this.#send(facts);
+    return new Promise<MessageShape<M["output"]>>((resolve, reject) => {
+      const call = lease.client.makeUnaryRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        { bytes: 0, read: () => request },
+        metadata,
+        options,
+        (error, message) => {
+          facts.signal?.removeEventListener("abort", leave);
+          if (error === null) resolve(message as MessageShape<M["output"]>);
+          else reject(toFailure(error, facts, false));
+        },
+      );
+      const cancel = this.#begun(call, lease);
+      const leave = (): void => {
+        reject(Failure.from(facts.signal?.reason));
+        cancel();
+      };
+      facts.signal?.addEventListener("abort", leave);
+      call.on("metadata", (received: Metadata) => hear(facts, received));
+    });
   }
 
   /** Calls a streaming method, with back-pressure. Messages that arrived together are yielded together. */
@@ -112,24 +118,50 @@ export class CoreCalls {
     request: MessageShape<M["input"]>,
     facts: CallFacts,
   ): AsyncGenerator<MessageShape<M["output"]>[]> {
+    const lease = await this.#lease(facts);
+    const { path, requestSerialize, responseDeserialize } = definitionOf(method);
+    const [metadata, options] = this.#send(facts);
+    const call = lease.client.makeServerStreamRequest(
+      path,
+      requestSerialize,
+      responseDeserialize,
+      { bytes: 0, read: () => request },
+      metadata,
+      options,
+    ) as ClientReadableStream<MessageShape<M["output"]>>;
+    const cancel = this.#begun(call, lease);
+    call.on("metadata", (received: Metadata) => hear(facts, received));
+    yield* readBatches(call, facts, cancel);
+  }
+
+  /** Takes a slot on a connection that is ready. */
+  async #lease(facts: CallFacts): Promise<Lease> {
     const lease = this.#channels.lease();
     try {
       await this.#ready(lease, facts);
-      const { path, requestSerialize, responseDeserialize } = definitionOf(method);
-      const [metadata, options] = this.#send(facts);
-      const call = lease.client.makeServerStreamRequest(
-        path,
-        requestSerialize,
-        responseDeserialize,
-        { bytes: 0, read: () => request },
-        metadata,
-        options,
-      ) as ClientReadableStream<MessageShape<M["output"]>>;
-      call.on("metadata", (received: Metadata) => hear(facts, received));
-      yield* readBatches(call, facts);
-    } finally {
+      return lease;
+    } catch (reason) {
       lease.release();
+      throw reason;
     }
+  }
+
+  /** Keeps the slot until the call has ended on the connection. Returns what cancels the call, SHORTEST_MS after its start at the earliest. */
+  #begun(call: ClientUnaryCall | ClientReadableStream<unknown>, lease: Lease): () => void {
+    const beganMs = this.#clock.monotonic();
+    let stopWaiting: (() => void) | undefined;
+    let isOver = false;
+    call.on("status", () => {
+      isOver = true;
+      stopWaiting?.();
+      lease.release();
+    });
+    return () => {
+      if (isOver || stopWaiting !== undefined) return;
+      const leftMs = beganMs + SHORTEST_MS - this.#clock.monotonic();
+      if (leftMs <= 0) call.cancel();
+      else stopWaiting = this.#clock.after(leftMs, () => call.cancel());
+    };
   }
 
   #send({ key, requestId, expiresMs, hops = 0, unrecognized }: CallFacts): [Metadata, CallOptions] {
@@ -140,7 +172,9 @@ export class CoreCalls {
     const names = writeUnrecognized(unrecognized);
     if (names !== undefined) metadata.set(UNRECOGNIZED_HEADER, names);
     if (expiresMs === undefined) return [metadata, {}];
-    return [metadata, { deadline: this.#clock.now() + expiresMs - this.#clock.monotonic() }];
+    // At its deadline the library resets a call. The caller's own deadline ends it here before that.
+    const leftMs = Math.max(expiresMs - this.#clock.monotonic(), SHORTEST_MS);
+    return [metadata, { deadline: this.#clock.now() + leftMs }];
   }
 
   /** Waits for a connection, up to the time limit. */
@@ -169,14 +203,18 @@ export class CoreCalls {
   }
 }
 
-async function* readBatches<T>(call: ClientReadableStream<T>, facts: CallFacts): AsyncGenerator<T[]> {
+async function* readBatches<T>(
+  call: ClientReadableStream<T>,
+  facts: CallFacts,
+  cancel: () => void,
+): AsyncGenerator<T[]> {
   const { signal } = facts;
   let error: ServiceError | undefined;
   let ended = false;
   let begun = false;
   let wake = (): void => undefined;
   const leave = (): void => {
-    call.cancel();
+    cancel();
     wake();
   };
   call.on("readable", () => wake());
@@ -209,7 +247,7 @@ async function* readBatches<T>(call: ClientReadableStream<T>, facts: CallFacts):
     }
   } finally {
     signal?.removeEventListener("abort", leave);
-    if (!ended) call.cancel();
+    if (!ended) cancel();
   }
 }
 

@@ -1,7 +1,7 @@
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { Slot } from "../../admission/slot.ts";
 import { Failure } from "../../core/failure.ts";
-import { arrivesTooSlowly } from "../arrival-limits.ts";
+import { arrivesTooSlowly, isMetered, MAX_QUESTION_BYTES } from "../arrival-limits.ts";
 import { requestIdFrom } from "../calls.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
 import type { EdgeServices } from "../services.ts";
@@ -77,7 +77,7 @@ export interface StreamGuardOptions {
 
 /** The library refuses such a message too, but without details and without advice to retry policies. */
 function tooLarge(bytes: number, most: number): Failure {
-  return new Failure("request_too_large", `The message has ${bytes} bytes; this server receives at most ${most}.`);
+  return new Failure("request_too_large", `The message has ${bytes} bytes; this method receives at most ${most}.`);
 }
 
 /** After some second messages the library calls the handler of a call that it has ended: such a call never ends. */
@@ -123,6 +123,7 @@ export class StreamGuard {
     this.#sinceMs = this.#heardMs = services.clock.monotonic();
     this.#isReflection = this.#arrived = this.#target.startsWith(REFLECTION);
     this.#waits = waits;
+    const mostBytes = isMetered(this.#target) ? maxReceiveBytes : Math.min(maxReceiveBytes, MAX_QUESTION_BYTES);
     // Reflection and Watch have limits of their own: PublicStreams.
     if (!this.#isReflection) waits(true);
     if (!limitMetadata(headers)) this.#evict();
@@ -138,7 +139,7 @@ export class StreamGuard {
       const messageBytes = this.#declaredBytes === undefined ? this.#readPrefix(piece) : undefined;
       if (messageBytes !== undefined) {
         this.#declaredBytes = PREFIX_BYTES + messageBytes;
-        if (messageBytes > maxReceiveBytes) return this.#refuseMessage(tooLarge(messageBytes, maxReceiveBytes));
+        if (messageBytes > mostBytes) return this.#refuseMessage(tooLarge(messageBytes, mostBytes));
       }
       if (this.#bytes > (this.#declaredBytes ?? Infinity)) return this.#refuseMessage(secondMessage());
       if (before <= UNCHARGED_BYTES && this.#bytes > UNCHARGED_BYTES) void this.#charge();

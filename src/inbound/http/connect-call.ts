@@ -147,10 +147,23 @@ function decoded<T>(desc: DescMessage, decode: () => T): T {
     if (reason instanceof Failure) throw reason;
     const { message, cause } = reason as Error;
     if (isFieldError(cause)) throw invalidField(cause.field().name, "is not of its type, or is there twice");
-    const unknown = /: key "(.*)" is unknown$/s.exec(message)?.[1];
+    const unknown = unknownKeyIn(message);
     if (unknown !== undefined) throw invalidField(unknown, "is not a field of this message");
     throw invalidField("request", `is not a ${desc.typeName} message`);
   }
+}
+
+const BEFORE_KEY = ': key "';
+const AFTER_KEY = '" is unknown';
+
+/**
+ * The unknown key that the library's message is about; undefined for another message. Messages repeat megabytes of the caller's keys: an
+ * expression would begin to look at each place of one that looks like the beginning.
+ */
+export function unknownKeyIn(message: string): string | undefined {
+  const from = message.indexOf(BEFORE_KEY) + BEFORE_KEY.length;
+  const isAboutKey = from >= BEFORE_KEY.length && message.endsWith(AFTER_KEY);
+  return isAboutKey ? message.slice(from, -AFTER_KEY.length) : undefined;
 }
 
 function toUniversalRequest(

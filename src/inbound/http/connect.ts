@@ -9,6 +9,7 @@ import { GetCurrentKeyRequestSchema, KeyService } from "../../../gen/parley/v1/k
 import { GetModelRequestSchema, ListModelsRequestSchema, ModelService } from "../../../gen/parley/v1/model_pb.js";
 import type { Call } from "../../core/call.ts";
 import { Failure } from "../../core/failure.ts";
+import { isMetered, MAX_QUESTION_BYTES } from "../arrival-limits.ts";
 import { newCompletionId, newEmbeddingId, type OpenCall } from "../calls.ts";
 import { toKey } from "../current-key.ts";
 import { toConnectError } from "../error-details.ts";
@@ -40,12 +41,8 @@ interface Admitted {
 /** Context of an admitted request for Connect's handlers. */
 const ADMITTED = createContextKey<Admitted | undefined>(undefined);
 
-/** Path prefixes of the services that call providers. */
-const COMPLETIONS = `/${CompletionService.typeName}/`;
+/** Path prefix of the service whose calls have IDs of their own. */
 const EMBEDDINGS = `/${EmbeddingService.typeName}/`;
-
-/** Size limit of requests of other services: they name one model at most. */
-const MAX_QUESTION_BYTES = 16 * 1024;
 
 /**
  * The services over the Connect protocol and gRPC-Web, JSON and binary. Requests are authenticated, read and measured before the library
@@ -60,12 +57,11 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
   return async (exchange, principal) => {
     const { request, response, path, requestId, arrivedMs } = exchange;
     const { open, done } = openCall(services.calls, exchange, timeoutMsOf(request));
-    const isEmbedding = path.startsWith(EMBEDDINGS);
-    const isMetered = isEmbedding || path.startsWith(COMPLETIONS);
+    const takesSlot = isMetered(path);
     const call: Call = {
       principal,
       requestId,
-      completionId: isEmbedding ? newEmbeddingId() : newCompletionId(),
+      completionId: path.startsWith(EMBEDDINGS) ? newEmbeddingId() : newCompletionId(),
       entrance: "connect",
       signal: open.signal,
       expiresMs: open.expiresMs,
@@ -83,7 +79,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       path,
       call: open,
       clock: services.clock,
-      maxBodyBytes: isMetered ? MAX_BODY_BYTES : MAX_QUESTION_BYTES,
+      maxBodyBytes: takesSlot ? MAX_BODY_BYTES : MAX_QUESTION_BYTES,
       contextValues: createContextValues().set(ADMITTED, { call, open }),
       headerList: (header) => exchange.headerList(PRIVATE_HEADERS, [...header]),
     };
@@ -92,7 +88,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       if (response.headersSent || failure.code === "cancelled") response.destroy();
       else writeConnectError(exchange, failure);
     };
-    if (isMetered) {
+    if (takesSlot) {
       await serveCompletion<CheckedBody>(services, {
         entrance: "connect",
         requestId,

@@ -203,7 +203,6 @@ const NONE: HeaderList = [];
 /** Response headers that pages may read. */
 const EXPOSED = [
   "x-request-id",
-  "request-id",
   "parley-requested-model",
   "parley-served-model",
   "parley-attempts",
@@ -211,12 +210,13 @@ const EXPOSED = [
   "retry-after",
   "retry-after-ms",
   "x-should-retry",
-  ...["limit", "remaining", "reset"].flatMap((what) =>
-    ["requests", "tokens"].flatMap((kind) => [`x-ratelimit-${what}-${kind}`, `anthropic-ratelimit-${kind}-${what}`]),
+  ...["requests", "tokens"].flatMap((kind) =>
+    ["limit", "remaining", "reset"].map((what) => `x-ratelimit-${what}-${kind}`),
   ),
   "grpc-status",
   "grpc-message",
   "grpc-status-details-bin",
+  ...FORMATS.flatMap(({ headerNames = [] }) => headerNames),
 ].join(", ");
 
 /** CORS headers for the configured origins; `*` allows all. */

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import { ChoiceWriter, toPart } from "../../core/chunks.ts";
+import { ChoiceWriter, tooManyParts, toPart } from "../../core/chunks.ts";
+import { MAX_PARTS } from "../../core/validate.ts";
 import { array, type Json, object, parsed, string } from "../wire/json.ts";
 import { brokenCall } from "../wire/response-failure.ts";
 import { toCitation } from "./citations.ts";
@@ -54,8 +55,9 @@ export class AnswerContent {
     return this.#calls;
   }
 
-  /** Starts a block; `index` identifies it until it ends. Throws for a call without a name. */
+  /** Starts a block; `index` identifies it until it ends. Throws for a call without a name, and for more open blocks than parts. */
   open(index: unknown, block: Json, out: CompletionChunk[]): void {
+    if (this.#open.size >= MAX_PARTS) throw tooManyParts();
     switch (block["type"]) {
       case "text":
         this.#open.set(index, { kind: "text", begun: false, citations: array(block["citations"]).map(object) });

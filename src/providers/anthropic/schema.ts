@@ -1,4 +1,5 @@
 import { isObject, type Json } from "../wire/json.ts";
+import { pathBelow } from "../wire/translation.ts";
 
 /** Formats of strings that the provider enforces. */
 const FORMATS: ReadonlySet<unknown> = new Set([
@@ -52,7 +53,7 @@ function toStrict(schema: Json, { path, unenforced }: Position): Record<string, 
   const strict: Record<string, unknown> = {};
   const moved: string[] = [];
   for (const [keyword, value] of Object.entries(schema)) {
-    const position = { path: `${path}.${keyword}`, unenforced };
+    const position = { path: pathBelow(path, keyword), unenforced };
     if (SILENT.has(keyword)) continue;
     if (keyword === "additionalProperties" && typeof value === "boolean") {
       if (!isObjectSchema(schema)) continue;
@@ -93,7 +94,7 @@ function eachByName(schemas: Json, { path, unenforced }: Position): Record<strin
   return Object.fromEntries(
     Object.entries(schemas).map(([name, value]) => [
       name,
-      toStrictValue(value, { path: `${path}.${name}`, unenforced }),
+      toStrictValue(value, { path: pathBelow(path, name), unenforced }),
     ]),
   );
 }

@@ -119,12 +119,19 @@ const STEM_CHARS = 55;
 export class ToolCallIds {
   readonly #latest = new Map<string, string>();
   readonly #taken = new Set<string>();
+  /** The last turn of each ID: a search from the first turn would hash as often as the ID has occurred, for each of its calls. */
+  readonly #turns = new Map<string, number>();
 
   /** The ID for a new call. A repeated `id`, as providers that count per answer give, becomes another one. */
   open(id: string): string {
     let wireId = ACCEPTED.test(id) ? id : toAccepted(id);
-    for (let turn = 2; this.#taken.has(wireId); turn++) wireId = withHash(id, `${id}#${turn}`);
+    let turn = this.#turns.get(id) ?? 1;
+    while (this.#taken.has(wireId)) {
+      turn += 1;
+      wireId = withHash(id, `${id}#${turn}`);
+    }
     this.#taken.add(wireId);
+    this.#turns.set(id, turn);
     this.#latest.set(id, wireId);
     return wireId;
   }

@@ -126,21 +126,22 @@ function toResultParts(
   results: readonly PlacedResult[],
   target: Omit<Place, "field">,
 ): Part[] {
-  const waiting = [...results];
+  const waiting = new Set(results);
+  const byCall = Map.groupBy(results, ({ result }) => result.toolCallId);
   const parts: Part[] = [];
   const following: Part[] = [];
   for (const { id, name, field } of calls) {
-    const at = waiting.findIndex(({ result }) => result.toolCallId === id);
-    const found = waiting[at];
+    const found = byCall.get(id)?.shift();
     if (found === undefined) throw invalidField(field, "must be followed by a tool message with its result");
-    waiting.splice(at, 1);
+    waiting.delete(found);
     const { text, pictures } = readResult(found.result, { ...target, field: `${found.field}.tool_result` });
     const inside = pictures.length > 0 && checksSignatures(target.model);
     const response = toResponse(text, { isError: found.result.isError, log: target.log });
     parts.push({ functionResponse: { id, name, response, ...(inside && { parts: pictures }) } });
     if (!inside) following.push(...pictures);
   }
-  if (waiting[0] !== undefined) throw unmatchedResult(waiting[0].field);
+  const [unmatched] = waiting;
+  if (unmatched !== undefined) throw unmatchedResult(unmatched.field);
   return [...parts, ...following];
 }
 

@@ -1,4 +1,5 @@
 import { isObject } from "../wire/json.ts";
+import { pathBelow } from "../wire/translation.ts";
 import type { JsonObject } from "./wire.ts";
 
 /** Keywords whose value is copied unchanged. */
@@ -59,7 +60,7 @@ function subset(schema: JsonObject, path: string, dropped: string[]): JsonObject
     return { $ref: toDefs(schema["$ref"]), ...definitions(schema, path, dropped) };
   const out: Record<string, unknown> = {};
   for (const [keyword, value] of Object.entries(schema)) {
-    const at = `${path}.${keyword}`;
+    const at = pathBelow(path, keyword);
     if (PLAIN.has(keyword)) out[keyword] = value;
     else if (SCHEMAS.has(keyword)) out[keyword] = isObject(value) ? subset(value, at, dropped) : value;
     else if (LISTS.has(keyword) && Array.isArray(value)) out[keyword] = list(value, at, dropped);
@@ -78,7 +79,7 @@ function list(schemas: readonly unknown[], path: string, dropped: string[]): unk
 function named(schemas: JsonObject, path: string, dropped: string[]): JsonObject {
   const entries = Object.entries(schemas).map(([name, schema]) => [
     name,
-    isObject(schema) ? subset(schema, `${path}.${name}`, dropped) : schema,
+    isObject(schema) ? subset(schema, pathBelow(path, name), dropped) : schema,
   ]);
   return Object.fromEntries(entries) as JsonObject;
 }
@@ -88,7 +89,7 @@ function definitions(schema: JsonObject, path: string, dropped: string[]): JsonO
   const all: Record<string, unknown> = {};
   for (const keyword of DEFINITIONS) {
     const value = schema[keyword];
-    if (isObject(value)) Object.assign(all, named(value, `${path}.${keyword}`, dropped));
+    if (isObject(value)) Object.assign(all, named(value, pathBelow(path, keyword), dropped));
   }
   return Object.keys(all).length === 0 ? {} : { $defs: all };
 }

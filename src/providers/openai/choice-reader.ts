@@ -29,7 +29,7 @@ export class ChoiceReader {
 
   constructor(index: number, budget: PartBudget) {
     this.#writer = new ChoiceWriter(index, budget);
-    this.#toolCalls = new ToolCallReader(this.#writer);
+    this.#toolCalls = new ToolCallReader(this.#writer, budget);
   }
 
   /** Whether the choice has a finish reason. */

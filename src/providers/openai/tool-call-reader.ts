@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import type { ChoiceWriter } from "../../core/chunks.ts";
+import type { ChoiceWriter, PartBudget } from "../../core/chunks.ts";
 import { array, count, type Json, object, string } from "../wire/json.ts";
 import { brokenCall } from "../wire/response-failure.ts";
 import { readSignature } from "./answer-content.ts";
@@ -36,14 +36,17 @@ interface Piece {
  */
 export class ToolCallReader {
   readonly #writer: ChoiceWriter;
+  readonly #budget: PartBudget;
   readonly #byIndex = new Map<number, Call>();
   readonly #byId = new Map<string, Call>();
   readonly #unnamed = new Set<Call>();
   #last: Call | undefined;
   readonly #said: Call[] = [];
 
-  constructor(writer: ChoiceWriter) {
+  /** `budget`: of the answer's parts. A call without a name counts too, once more than its part. */
+  constructor(writer: ChoiceWriter, budget: PartBudget) {
     this.#writer = writer;
+    this.#budget = budget;
   }
 
   /** Whether any call was emitted. */
@@ -83,6 +86,7 @@ export class ToolCallReader {
   }
 
   #begin(piece: Piece): Call {
+    if (piece.name === "") this.#budget.take();
     const call: Call = {
       partIndex: undefined,
       id: piece.id || `call_${randomBytes(12).toString("hex")}`,

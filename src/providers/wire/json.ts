@@ -1,11 +1,5 @@
 import { Base64 } from "../../encoding/base64.ts";
-import { exceedsJsonSize, type JsonSize, MAX_PARSED_DEPTH } from "../../encoding/json-size.ts";
-
-/**
- * Limits of one parsed response, event or tool argument. 128 levels leave 64 for a tool's arguments. 2,000,000 keys and
- * values hold 6,000 tokens with 20 log probabilities each and take a quarter of a second to parse.
- */
-export const MAX_RESPONSE_JSON: JsonSize = { depth: MAX_PARSED_DEPTH, values: 2_000_000 };
+import { exceedsJsonSize, MAX_RESPONSE_JSON } from "../../encoding/json-size.ts";
 
 /** Texts up to this length are not measured: they parse within a few milliseconds. */
 const SMALL_CHARS = 16 * 1024;

@@ -4,7 +4,7 @@ import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { Failure } from "../../core/failure.ts";
 import type { Emit } from "../../core/provider.ts";
 import { Base64 } from "../../encoding/base64.ts";
-import type { Upstream, UpstreamRequest, UpstreamResponse } from "../transport/http.ts";
+import { MAX_RESPONSE_BYTES, type Upstream, type UpstreamRequest, type UpstreamResponse } from "../transport/http.ts";
 import { count, object, isTooComplex, parseExactly } from "./json.ts";
 import { tooComplex } from "./response-failure.ts";
 import { type SseEvent, SseParser } from "./sse.ts";
@@ -196,10 +196,10 @@ export async function fetchStream(
     }
     if (!/^text\/event-stream\b/i.test(type))
       throw new Failure("upstream_protocol", "The upstream provider answered with something that is not a stream.");
-    const events = new SseParser();
+    const events = new Events(reader);
     while (!over) {
       const bytes = await readMore(response, reader);
-      const { chunks, failure } = readChunks(bytes, events, reader);
+      const { chunks, failure } = readChunks(bytes, events);
       const room = chunks.length > 0 ? emit(chunks) : undefined;
       if (room !== undefined) await room;
       if (failure !== undefined) throw failure.reason;
@@ -225,26 +225,52 @@ function readMore(response: UpstreamResponse, reader: StreamReader): Promise<rea
  */
 function readChunks(
   bytes: readonly Buffer[] | undefined,
-  events: SseParser,
-  reader: StreamReader,
+  events: Events,
 ): { readonly chunks: readonly CompletionChunk[]; readonly failure?: { readonly reason: unknown } } {
   const chunks: CompletionChunk[] = [];
   try {
-    if (bytes !== undefined) for (const piece of bytes) readAll(events.push(piece), reader, chunks);
-    else {
-      readAll(events.end(), reader, chunks);
-      if (!reader.complete) reader.end(chunks);
-    }
+    if (bytes !== undefined) for (const piece of bytes) events.push(piece, chunks);
+    else events.end(chunks);
   } catch (reason) {
     return { chunks, failure: { reason } };
   }
   return { chunks };
 }
 
-function readAll(events: readonly SseEvent[], reader: StreamReader, out: CompletionChunk[]): void {
-  for (const event of events) {
-    if (reader.complete) return;
-    reader.read(event, out);
+/** The events of one stream and their reader. */
+class Events {
+  readonly #parser = new SseParser();
+  readonly #reader: StreamReader;
+  /** Characters of events without chunks: the reader may keep what is in them. */
+  #heldChars = 0;
+
+  constructor(reader: StreamReader) {
+    this.#reader = reader;
+  }
+
+  push(piece: Buffer, out: CompletionChunk[]): void {
+    this.#readAll(this.#parser.push(piece), out);
+  }
+
+  end(out: CompletionChunk[]): void {
+    this.#readAll(this.#parser.end(), out);
+    if (!this.#reader.complete) this.#reader.end(out);
+  }
+
+  #readAll(events: readonly SseEvent[], out: CompletionChunk[]): void {
+    for (const event of events) {
+      if (this.#reader.complete) return;
+      const before = out.length;
+      this.#reader.read(event, out);
+      if (out.length === before) this.#hold(event);
+    }
+  }
+
+  /** Throws `upstream_protocol` when a provider sends more without content than a whole response may have. */
+  #hold({ data }: SseEvent): void {
+    this.#heldChars += data.length;
+    if (this.#heldChars > MAX_RESPONSE_BYTES)
+      throw new Failure("upstream_protocol", "The upstream provider's stream is too long without content.");
   }
 }
 

@@ -12,6 +12,20 @@ const ORDINARY_TIERS: ReadonlySet<string> = new Set(["auto", "default", "standar
 /** The most expensive documented tier costs twice the list price. */
 const MAX_TIER_FACTOR = 2;
 
+/** Limit of omitted fields that are named: a schema may have 100,000 rules that a provider does not enforce. */
+export const MAX_OMISSIONS = 1_000;
+/** Characters of a path, and of one key in it, that are written. */
+const MAX_PATH_CHARS = 256;
+const MAX_KEY_CHARS = 64;
+
+/**
+ * Path of a caller's key below another path. Long keys and paths are cut: each rule below a key of a megabyte would have the megabyte in
+ * its path.
+ */
+export function pathBelow(path: string, key: string): string {
+  return path.length > MAX_PATH_CHARS ? path : `${path}.${key.slice(0, MAX_KEY_CHARS).toWellFormed()}`;
+}
+
 /** Facts of a finished body that bound its cost. */
 type FinishedFacts = Pick<Translation, "streamed" | "betas"> &
   Pick<SentSize, "maxTokens"> &
@@ -34,9 +48,9 @@ export class TranslationLog {
   /** Keys and values that texts of the conversation may still be parsed into. */
   #jsonValues: number = MAX_REQUEST_JSON.values;
 
-  /** Logs an omitted field. */
+  /** Logs an omitted field, up to MAX_OMISSIONS. */
   omit(field: string): void {
-    this.#omitted.push(omission(field, OmissionReason.UNSUPPORTED));
+    if (this.#omitted.length < MAX_OMISSIONS) this.#omitted.push(omission(field, OmissionReason.UNSUPPORTED));
   }
 
   /** Logs an omitted field if `present`. */

@@ -263,7 +263,7 @@ describe("a stream's request", () => {
     // 300,000 empty messages, two bytes each.
     const length = Buffer.from([0x12, 0xc0, 0xcf, 0x24]);
     const fields = await send(envelope(Buffer.concat([length, Buffer.alloc(600_000, "\x1a\0")])), "proto");
-    expect(fields.text).toContain("more than 20000 messages, parts, tool calls and tools together");
+    expect(fields.text).toContain("more than 20000 messages, parts, tool calls, tools and entries of maps together");
     expect(answers.calls).toEqual([]);
     await expectNothingHeld();
   });

@@ -35,6 +35,8 @@ afterEach(async () => {
 const KEY = "sk_parley_somebodys";
 const REQUEST = create(CompletionRequestSchema, { model: "alpha" });
 const MIB = 1024 * 1024;
+/** Callers that leave right after they came, which together are more than a core takes of one connection at once. */
+const [ROUNDS, LEAVING] = [3, 80];
 
 type Answers = Partial<EdgeServices["completions"]> & { readonly embed?: EdgeServices["embedder"]["create"] };
 
@@ -287,6 +289,25 @@ describe("a caller who leaves", () => {
     controller.abort(new Failure("overloaded", "The gateway is shutting down."));
     expect(await answer).toBe("overloaded");
     await expect.poll(() => core.seen[0]!.signal.aborted).toBe(true);
+  });
+
+  it("does not end the calls of others, however often one leaves at once", async () => {
+    const core = await openCore({ stream: saysOneWord });
+    const other = openRemote([core.server]);
+    const batches = other.stream();
+    await batches.next();
+    for (let round = 1; round <= ROUNDS; round++) {
+      const leaving = Array.from({ length: LEAVING }, () => new AbortController());
+      const left = leaving.map(({ signal }) =>
+        codeOf(other.remote.completions.stream(REQUEST, other.call({ signal }), () => undefined)),
+      );
+      await expect.poll(() => core.seen.length).toBe(1 + round * LEAVING);
+      for (const controller of leaving) controller.abort(new Failure("cancelled", "gone"));
+      expect(new Set(await Promise.all(left))).toEqual(new Set(["cancelled"]));
+      await expect.poll(() => core.calls.active).toBe(1);
+    }
+    expect(core.seen[0]!.signal.aborted).toBe(false);
+    await batches.return(undefined);
   });
 
   it("by its deadline is known to have kept it", async () => {

@@ -3,7 +3,8 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { omittedOf } from "../omissions.ts";
 import type { UpstreamModel } from "../../../src/core/provider.ts";
-import { PNG, answer, ask, body, call, contents, result, say, system, translate } from "./ask.ts";
+import { toGeminiRequest } from "../../../src/providers/gemini/request.ts";
+import { PNG, answer, ask, type Body, body, call, contents, request, result, say, system, translate } from "./ask.ts";
 import { flash, older, painter } from "./model.ts";
 
 const JPEG = Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 0]).toString("base64");
@@ -47,6 +48,24 @@ describe("messages", () => {
       { functionResponse: { id: "y", name: "f", response: { output: "2" } } },
       { text: "go on" },
     ]);
+  });
+
+  it("looks up each result once, in whatever order the results come", () => {
+    const ids = Array.from({ length: 200 }, (_, index) => `call-${index}`);
+    const conversation = request({
+      messages: [ask("a"), answer(...ids.map((id) => call(id))), ...ids.toReversed().map((id) => result(id, id))],
+    });
+    let reads = 0;
+    for (const { parts } of conversation.messages)
+      for (const { kind } of parts) {
+        if (kind.case !== "toolResult") continue;
+        const { toolCallId } = kind.value;
+        Object.defineProperty(kind.value, "toolCallId", { get: () => (reads++, toolCallId) });
+      }
+    const { body: sent } = toGeminiRequest(conversation, flash(), "whole");
+    expect(reads).toBe(ids.length);
+    const { contents: turns } = JSON.parse(sent.toString()) as Body;
+    expect(turns[2]?.parts.map(({ functionResponse }) => (functionResponse as { id: string }).id)).toEqual(ids);
   });
 
   it("trap 44: IDs that come again in a later turn are answered in their own turn", () => {

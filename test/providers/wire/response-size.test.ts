@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
-import { MAX_RESPONSE_JSON, parsed } from "../../../src/providers/wire/json.ts";
+import { MAX_RESPONSE_JSON } from "../../../src/encoding/json-size.ts";
+import { parsed } from "../../../src/providers/wire/json.ts";
 import { parseResponse } from "../../../src/providers/wire/response.ts";
 import { EventJson } from "../../../src/providers/wire/sse.ts";
 import { cpuMs } from "../../support/cpu-time.ts";

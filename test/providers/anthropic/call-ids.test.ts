@@ -1,0 +1,31 @@
+import { createHash } from "node:crypto";
+import { describe, expect, it, vi } from "vitest";
+import { ToolCallIds } from "../../../src/providers/anthropic/turns.ts";
+
+vi.mock("node:crypto", async (original) => {
+  const crypto = await original<typeof import("node:crypto")>();
+  return { ...crypto, createHash: vi.fn<typeof crypto.createHash>(crypto.createHash) };
+});
+
+const CALLS = 1_000;
+
+describe("IDs of tool calls", () => {
+  it("are unique when the calls all have the same one, at the cost of one hash for each", () => {
+    vi.mocked(createHash).mockClear();
+    const ids = new ToolCallIds();
+    const opened = Array.from({ length: CALLS }, () => ids.open("call_0"));
+    expect(new Set(opened).size).toBe(CALLS);
+    expect(vi.mocked(createHash)).toHaveBeenCalledTimes(CALLS - 1);
+  });
+
+  it("pass over those that the conversation has already", () => {
+    const second = new ToolCallIds();
+    second.open("a");
+    const taken = second.open("a");
+    const ids = new ToolCallIds();
+    ids.open(taken);
+    const opened = [ids.open("a"), ids.open("a"), ids.open("a")];
+    expect(opened[0]).toBe("a");
+    expect(new Set([taken, ...opened]).size).toBe(4);
+  });
+});

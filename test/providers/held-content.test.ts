@@ -1,0 +1,77 @@
+import { describe, expect, it } from "vitest";
+import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
+import { Failure } from "../../src/core/failure.ts";
+import { MAX_PARTS } from "../../src/core/validate.ts";
+import { AnswerStream as AnthropicStream } from "../../src/providers/anthropic/response.ts";
+import { AnswerStream as OpenAiStream } from "../../src/providers/openai/response.ts";
+import { MAX_RESPONSE_BYTES, type Upstream, type UpstreamResponse } from "../../src/providers/transport/http.ts";
+import { fetchStream, type StreamReader } from "../../src/providers/wire/response.ts";
+
+const MIB = 1024 * 1024;
+
+/** The failure of a stream of these events, which emit nothing. */
+function failureOf(reader: StreamReader, events: readonly object[]): Failure | undefined {
+  const out: CompletionChunk[] = [];
+  try {
+    for (const event of events) reader.read({ event: "", data: JSON.stringify(event) }, out);
+  } catch (reason) {
+    if (reason instanceof Failure) return reason;
+    throw reason;
+  }
+  expect(out).toEqual([]);
+  return undefined;
+}
+
+const events = (count: number, of: (index: number) => object): object[] =>
+  Array.from({ length: count }, (_, i) => of(i));
+
+const unnamedCall = (index: number): object => ({
+  choices: [{ index: index % 128, delta: { tool_calls: [{ index, id: `call_${index}` }] } }],
+});
+const openBlock = (index: number): object => ({
+  type: "content_block_start",
+  index,
+  content_block: { type: "server_tool_use" },
+});
+
+describe("what a stream announces and does not complete", () => {
+  it.each([
+    ["calls without a name", () => new OpenAiStream(), unnamedCall],
+    ["blocks without an end", () => new AnthropicStream(), openBlock],
+  ])("has as many %s as an answer has parts, at most", (_, reader, of) => {
+    expect(failureOf(reader(), events(MAX_PARTS, of))).toBeUndefined();
+    expect(failureOf(reader(), events(MAX_PARTS + 1, of))).toMatchObject({ code: "upstream_protocol" });
+  });
+
+  it("is read up to the size of a whole response", async () => {
+    const { upstream, sent } = endless(`data: ${"x".repeat(MIB)}\n\n`);
+    const silent: StreamReader = { complete: false, read: () => undefined, end: () => undefined };
+    const reading = fetchStream(
+      upstream,
+      { path: "/", headers: {}, body: "", signal: new AbortController().signal, idleMs: 1000, toFailure: unexpected },
+      { reader: silent, whole: () => [], emit: () => undefined },
+    );
+    await expect(reading).rejects.toMatchObject({ code: "upstream_protocol" });
+    expect(sent()).toBe(MAX_RESPONSE_BYTES / MIB + 1);
+  });
+});
+
+const unexpected = (): Failure => new Failure("internal", "unexpected");
+
+/** An upstream that sends the same bytes again and again, for a while. */
+function endless(text: string): { readonly upstream: Upstream; readonly sent: () => number } {
+  const bytes = Buffer.from(text);
+  let sent = 0;
+  const response: UpstreamResponse = {
+    status: 200,
+    headers: { "content-type": "text/event-stream" },
+    async read() {
+      sent += 1;
+      return sent > 100 ? undefined : [bytes];
+    },
+    body: async () => [],
+    complete: () => undefined,
+    abandon: () => undefined,
+  };
+  return { upstream: { post: async () => response, close: async () => undefined }, sent: () => sent };
+}
