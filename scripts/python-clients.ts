@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildContract } from "./reference/contract.ts";
-import { startThreeDialects } from "../test/product/support/three-dialects.ts";
+import { createSpentKey, startThreeDialects } from "../test/product/support/three-dialects.ts";
 
 const tests = fileURLToPath(new URL("../test/python", import.meta.url));
 const isWindows = process.platform === "win32";
@@ -58,8 +58,11 @@ async function runTests(python: string): Promise<void> {
     await run(python, ["-m", "pytest", "--config-file", join(tests, "pytest.ini"), ...process.argv.slice(2), tests], {
       PARLEY_BASE_URL: running.baseURL,
       PARLEY_API_KEY: running.apiKey,
+      PARLEY_SPENT_KEY: await createSpentKey(running.product),
       PARLEY_GRPC: `127.0.0.1:${running.product.grpcPort}`,
       PARLEY_PROTOS: protos,
+      // Otherwise traces are sent to OpenAI.
+      OPENAI_AGENTS_DISABLE_TRACING: "1",
       // Otherwise the clients use a proxy even for loopback.
       NO_PROXY: "127.0.0.1",
       PYTHONDONTWRITEBYTECODE: "1",
@@ -79,7 +82,7 @@ async function run(
   env: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   const inherited = Object.entries(process.env).filter(
-    ([name]) => !/^(OPENAI|LANGCHAIN|LANGSMITH|PYTEST|PYTHON|PARLEY)|_API_KEY$|^no_proxy$/.test(name),
+    ([name]) => !/^(ANTHROPIC|GEMINI|GOOGLE|LANGCHAIN|LANGSMITH|LOGFIRE|OPENAI|PARLEY|PYTEST|PYTHON)|_API_KEY$|^no_proxy$/.test(name),
   );
   const options = { cwd: folder, env: { ...Object.fromEntries(inherited), ...env }, stdio: "inherit" } as const;
   const child = spawn(program, args, options);

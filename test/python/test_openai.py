@@ -1,13 +1,12 @@
 """The unmodified openai package against the running product, for a model of each dialect."""
 
 import json
-from enum import StrEnum
 
 import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI, pydantic_function_tool
 from product import ANTHROPIC_MODEL, API_KEY, BASE_URL, IMAGE_MODEL
-from pydantic import BaseModel, Field
+from samples import RED_PIXEL_URL, GetWeather, Lighthouse
 
 
 @pytest.fixture
@@ -24,33 +23,6 @@ async def async_client():
 
 def ask(text: str) -> list:
     return [{"role": "user", "content": text}]
-
-
-class Light(StrEnum):
-    FIXED = "fixed"
-    FLASHING = "flashing"
-
-
-class Keeper(BaseModel):
-    name: str
-    retired: bool
-
-
-class Lighthouse(BaseModel):
-    """A tower with a light."""
-
-    name: str
-    height: float
-    light: Light
-    keepers: list[Keeper]
-    fog_horn: str | None
-
-
-class GetWeather(BaseModel):
-    """The weather in a town."""
-
-    town: str
-    days: int = Field(ge=2, le=9)
 
 
 def test_gets_a_whole_completion(client, dialect_model):
@@ -126,8 +98,8 @@ def test_gets_json_without_a_schema(client, dialect_model):
     assert isinstance(json.loads(completion.choices[0].message.content), dict)
 
 
-def test_shows_a_picture_of_a_data_url_to_the_model(client, dialect_model, picture_url):
-    content = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": picture_url}}]
+def test_shows_a_picture_of_a_data_url_to_the_model(client, dialect_model):
+    content = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": RED_PIXEL_URL}}]
     completion = client.chat.completions.create(
         model=dialect_model, messages=[{"role": "user", "content": content}]
     )

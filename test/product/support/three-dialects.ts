@@ -1,5 +1,5 @@
 import { startSimulator } from "../../../src/simulator/server.ts";
-import { type Product, startProduct } from "../../support/product.ts";
+import { type Product, runProduct, startProduct } from "../../support/product.ts";
 
 /** One model for each dialect, by the name that clients ask for. */
 export const MODELS = { anthropic: "alpha-haiku-4.5", gemini: "beta-3-flash", openai: "local/test" } as const;
@@ -50,4 +50,13 @@ export async function startThreeDialects(): Promise<ThreeDialects> {
       await simulator.close();
     },
   };
+}
+
+/** Creates a key whose budget is too small for any request to a model with a price. */
+export async function createSpentKey(product: Product): Promise<string> {
+  const flags = ["--config", "parley.yaml", "--name", "spent", "--budget", "0.000001"];
+  const command = runProduct(["keys", "create", ...flags], product);
+  const { code } = await command.ending;
+  if (code !== 0) throw new Error(`no key was created: ${command.output.stderr}`);
+  return command.output.stdout.trim();
 }
