@@ -1,5 +1,7 @@
 """LangChain's unmodified chat models of OpenAI, Anthropic and Google."""
 
+from functools import cache
+
 import anthropic
 import openai
 from client_tests import ClientTests
@@ -15,7 +17,8 @@ from samples import RED_PIXEL_BASE64, Lighthouse, get_weather
 
 
 class LangChain(ClientTests):
-    def connect(self, model: str, key: str = API_KEY) -> BaseChatModel:
+    @staticmethod
+    def connect(model: str, key: str = API_KEY) -> BaseChatModel:
         raise NotImplementedError
 
     async def ask(self, model, question, key=API_KEY):
@@ -48,7 +51,9 @@ class TestChatOpenAI(LangChain):
         429: openai.RateLimitError,
     }
 
-    def connect(self, model, key=API_KEY):
+    @staticmethod
+    @cache
+    def connect(model, key=API_KEY):
         return ChatOpenAI(model=model, base_url=BASE_URL, api_key=key)
 
 
@@ -60,14 +65,18 @@ class TestChatAnthropic(LangChain):
         429: anthropic.RateLimitError,
     }
 
-    def connect(self, model, key=API_KEY):
+    @staticmethod
+    @cache
+    def connect(model, key=API_KEY):
         return ChatAnthropic(model=model, base_url=ORIGIN, api_key=key)
 
 
 class TestChatGoogle(LangChain):
     errors = dict.fromkeys([400, 401, 404, 429], ChatGoogleGenerativeAIError)
 
-    def connect(self, model, key=API_KEY):
+    @staticmethod
+    @cache
+    def connect(model, key=API_KEY):
         # By itself it tries again after a 429, for half a minute.
         return ChatGoogleGenerativeAI(model=model, base_url=ORIGIN, api_key=key, max_retries=0)
 

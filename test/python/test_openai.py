@@ -9,13 +9,13 @@ from product import ANTHROPIC_MODEL, API_KEY, BASE_URL, IMAGE_MODEL
 from samples import RED_PIXEL_URL, GetWeather, Lighthouse
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client():
     with OpenAI(base_url=BASE_URL, api_key=API_KEY, max_retries=0) as client:
         yield client
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def async_client():
     async with AsyncOpenAI(base_url=BASE_URL, api_key=API_KEY, max_retries=0) as client:
         yield client

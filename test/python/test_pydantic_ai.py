@@ -1,5 +1,7 @@
 """The unmodified pydantic-ai package with its classes of models for the four formats."""
 
+from functools import cache
+
 from client_tests import ClientTests, DrawingTests
 from product import API_KEY, BASE_URL, ORIGIN
 from pydantic_ai import Agent, BinaryContent, BinaryImage, ModelHTTPError, NativeOutput
@@ -16,7 +18,8 @@ from samples import RED_PIXEL, Lighthouse, get_weather
 class PydanticAi(ClientTests):
     errors = dict.fromkeys([400, 401, 404, 429], ModelHTTPError)
 
-    def connect(self, model: str, key: str = API_KEY) -> Model:
+    @staticmethod
+    def connect(model: str, key: str = API_KEY) -> Model:
         raise NotImplementedError
 
     async def ask(self, model, question, key=API_KEY):
@@ -46,22 +49,30 @@ class NativelyStructured:
 
 
 class TestOpenAIChat(PydanticAi, NativelyStructured):
-    def connect(self, model, key=API_KEY):
+    @staticmethod
+    @cache
+    def connect(model, key=API_KEY):
         return OpenAIChatModel(model, provider=OpenAIProvider(base_url=BASE_URL, api_key=key))
 
 
 class TestOpenAIResponses(PydanticAi, NativelyStructured):
-    def connect(self, model, key=API_KEY):
+    @staticmethod
+    @cache
+    def connect(model, key=API_KEY):
         return OpenAIResponsesModel(model, provider=OpenAIProvider(base_url=BASE_URL, api_key=key))
 
 
 class TestAnthropic(PydanticAi):
-    def connect(self, model, key=API_KEY):
+    @staticmethod
+    @cache
+    def connect(model, key=API_KEY):
         return AnthropicModel(model, provider=AnthropicProvider(base_url=ORIGIN, api_key=key))
 
 
 class TestGoogle(PydanticAi, NativelyStructured, DrawingTests):
-    def connect(self, model, key=API_KEY):
+    @staticmethod
+    @cache
+    def connect(model, key=API_KEY):
         return GoogleModel(model, provider=GoogleProvider(base_url=ORIGIN, api_key=key))
 
     async def draw(self, model, question):
