@@ -12,6 +12,8 @@ import { buildContract } from "./reference/contract.ts";
 import { createSpentKey, startThreeDialects } from "../test/product/support/three-dialects.ts";
 
 const tests = fileURLToPath(new URL("../test/python", import.meta.url));
+/** Variables of keys, addresses and switches. */
+const READ_BY_CLIENTS = /^(ANTHROPIC|GEMINI|GOOGLE|LANGCHAIN|LANGSMITH|LOGFIRE|OPENAI)|_API_KEY$|^no_proxy$/;
 const isWindows = process.platform === "win32";
 const systemPython = isWindows ? "python" : "python3";
 
@@ -74,8 +76,8 @@ async function runTests(python: string): Promise<void> {
 }
 
 /**
- * Runs a program in the foreground, without the environment variables (keys, addresses, switches) that clients read. Its
- * files are removed with the temporary folder.
+ * Runs a program in the foreground, without the environment variables that clients, Python and pytest read. Its files are
+ * removed with the temporary folder.
  */
 async function run(
   program: string,
@@ -83,7 +85,7 @@ async function run(
   env: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   const inherited = Object.entries(process.env).filter(
-    ([name]) => !/^(ANTHROPIC|GEMINI|GOOGLE|LANGCHAIN|LANGSMITH|LOGFIRE|OPENAI|PARLEY|PYTEST|PYTHON)|_API_KEY$|^no_proxy$/.test(name),
+    ([name]) => !READ_BY_CLIENTS.test(name) && !/^(PARLEY|PYTEST|PYTHON)/.test(name),
   );
   const options = { cwd: folder, env: { ...Object.fromEntries(inherited), ...env }, stdio: "inherit" } as const;
   const child = spawn(program, args, options);

@@ -5,7 +5,7 @@ import json
 import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI, pydantic_function_tool
-from product import ANTHROPIC_MODEL, API_KEY, BASE_URL, IMAGE_MODEL
+from product import ANTHROPIC_MODEL, API_KEY, BASE_URL, IMAGE_MODEL, SPENT_KEY
 from samples import RED_PIXEL_URL, GetWeather, Lighthouse
 
 
@@ -155,6 +155,13 @@ def test_raises_authentication_error_for_an_unknown_key(dialect_model):
     with OpenAI(base_url=BASE_URL, api_key="sk_parley_wrong", max_retries=0) as stranger:
         with pytest.raises(openai.AuthenticationError):
             stranger.chat.completions.create(model=dialect_model, messages=ask("Hello"))
+
+
+def test_raises_rate_limit_error_for_a_spent_budget():
+    with OpenAI(base_url=BASE_URL, api_key=SPENT_KEY) as client:
+        with pytest.raises(openai.RateLimitError) as raised:
+            client.chat.completions.create(model=ANTHROPIC_MODEL, messages=ask("Hello"))
+    assert raised.value.code == "budget_exceeded"
 
 
 def test_raises_not_found_error_for_an_unknown_model(client):

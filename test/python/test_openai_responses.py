@@ -5,10 +5,11 @@ import json
 from functools import cache
 
 import openai
+import pytest
 from client_tests import ClientTests, DrawingTests
 from openai import AsyncOpenAI
 from openai.resources.responses import AsyncResponses
-from product import API_KEY, BASE_URL
+from product import ANTHROPIC_MODEL, API_KEY, BASE_URL
 from samples import RED_PIXEL_URL, GetWeather, Lighthouse, get_weather
 
 TOOL = {
@@ -61,3 +62,10 @@ class TestResponses(ClientTests, DrawingTests):
         answer = await connect().create(model=model, input=question, tools=[{"type": "image_generation"}])
         [picture] = [item.result for item in answer.output if item.type == "image_generation_call"]
         return base64.b64decode(picture)
+
+
+async def test_has_the_name_of_the_wrong_field_and_the_request():
+    with pytest.raises(openai.BadRequestError) as raised:
+        await connect().create(model=ANTHROPIC_MODEL, input="Hello", temperature=3)
+    assert raised.value.param == "temperature"
+    assert raised.value.request_id.startswith("req_")

@@ -5,7 +5,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { cleanEnvironment } from "../support/clean-environment.ts";
 import { RED_PIXEL } from "../support/red-pixel.ts";
-import { createSpentKey, EACH_DIALECT, MODELS, startThreeDialects, type ThreeDialects } from "../support/three-dialects.ts";
+import {
+  createSpentKey,
+  EACH_DIALECT,
+  MODELS,
+  startThreeDialects,
+  type ThreeDialects,
+} from "../support/three-dialects.ts";
 
 const TIDES = "Tell me about tides";
 
