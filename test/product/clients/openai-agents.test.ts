@@ -4,6 +4,7 @@ import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { cleanEnvironment } from "../support/clean-environment.ts";
+import { Lighthouse } from "../support/lighthouse.ts";
 import { RED_PIXEL } from "../support/red-pixel.ts";
 import {
   createSpentKey,
@@ -42,14 +43,6 @@ const getWeather = tool({
   description: "The weather in a town",
   parameters: z.object({ town: z.string(), days: z.int() }),
   execute: ({ town, days }) => `Fog for ${days} days in ${town}`,
-});
-
-const Lighthouse = z.object({
-  name: z.string(),
-  height: z.number(),
-  keepers: z.array(z.object({ name: z.string(), retired: z.boolean() })),
-  light: z.enum(["fixed", "flashing"]),
-  fogHorn: z.string().nullable(),
 });
 
 const APIS = [
