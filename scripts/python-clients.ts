@@ -9,9 +9,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { buildContract } from "./reference/contract.ts";
-import { startThreeDialects } from "../test/product/support/three-dialects.ts";
+import { createSpentKey, startThreeDialects } from "../test/product/support/three-dialects.ts";
 
 const tests = fileURLToPath(new URL("../test/python", import.meta.url));
+/** Variables of keys, addresses and switches. */
+const READ_BY_CLIENTS = /^(ANTHROPIC|GEMINI|GOOGLE|LANGCHAIN|LANGSMITH|LOGFIRE|OPENAI)|_API_KEY$|^no_proxy$/;
 const isWindows = process.platform === "win32";
 const systemPython = isWindows ? "python" : "python3";
 
@@ -45,8 +47,9 @@ async function makeEnvironment(): Promise<string> {
 }
 
 async function install(python: string): Promise<void> {
-  // Only wheels: nothing is compiled, and no package runs code of its own while it is installed.
-  const options = ["--quiet", "--disable-pip-version-check", "--no-input", "--only-binary", ":all:"];
+  // Only wheels: nothing is compiled, and no package runs code of its own while it is installed. Python compiles what the
+  // tests import, a small part of all.
+  const options = ["--quiet", "--disable-pip-version-check", "--no-input", "--no-compile", "--only-binary", ":all:"];
   await run(python, ["-m", "pip", "install", ...options, "--requirement", join(tests, "requirements.txt")]);
 }
 
@@ -58,8 +61,11 @@ async function runTests(python: string): Promise<void> {
     await run(python, ["-m", "pytest", "--config-file", join(tests, "pytest.ini"), ...process.argv.slice(2), tests], {
       PARLEY_BASE_URL: running.baseURL,
       PARLEY_API_KEY: running.apiKey,
+      PARLEY_SPENT_KEY: await createSpentKey(running.product),
       PARLEY_GRPC: `127.0.0.1:${running.product.grpcPort}`,
       PARLEY_PROTOS: protos,
+      // Otherwise traces are sent to OpenAI.
+      OPENAI_AGENTS_DISABLE_TRACING: "1",
       // Otherwise the clients use a proxy even for loopback.
       NO_PROXY: "127.0.0.1",
       PYTHONDONTWRITEBYTECODE: "1",
@@ -70,8 +76,8 @@ async function runTests(python: string): Promise<void> {
 }
 
 /**
- * Runs a program in the foreground, without the environment variables (keys, addresses, switches) that clients read. Its
- * files are removed with the temporary folder.
+ * Runs a program in the foreground, without the environment variables that clients, Python and pytest read. Its files are
+ * removed with the temporary folder.
  */
 async function run(
   program: string,
@@ -79,7 +85,7 @@ async function run(
   env: Readonly<Record<string, string>> = {},
 ): Promise<void> {
   const inherited = Object.entries(process.env).filter(
-    ([name]) => !/^(OPENAI|LANGCHAIN|LANGSMITH|PYTEST|PYTHON|PARLEY)|_API_KEY$|^no_proxy$/.test(name),
+    ([name]) => !READ_BY_CLIENTS.test(name) && !/^(PARLEY|PYTEST|PYTHON)/.test(name),
   );
   const options = { cwd: folder, env: { ...Object.fromEntries(inherited), ...env }, stdio: "inherit" } as const;
   const child = spawn(program, args, options);

@@ -3,6 +3,7 @@ import { jsonSchemaOutputFormat } from "@anthropic-ai/sdk/helpers/json-schema";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { startSimulator } from "../../src/simulator/server.ts";
 import { type Product, runProduct, startProduct } from "../support/product.ts";
+import { RED_PIXEL } from "./support/red-pixel.ts";
 import {
   answerJson,
   answerText,
@@ -179,6 +180,16 @@ describe("the unmodified anthropic client", () => {
       output_config: { format: jsonSchemaOutputFormat(schema) },
     });
     expect(message.parsed_output).toEqual({ title: expect.any(String) as string, pages: expect.any(Number) as number });
+  });
+
+  it.each(["alpha-haiku-4.5", "beta-3-flash"])("shows a picture to %s", async (model) => {
+    const source = { type: "base64", media_type: "image/png", data: RED_PIXEL } as const;
+    const content: Anthropic.ContentBlockParam[] = [
+      { type: "text", text: "What is this?" },
+      { type: "image", source },
+    ];
+    const message = await client().messages.create({ ...ask(model), messages: [{ role: "user", content }] });
+    expect(textOf(message)).toContain("Picture 1 of 1 is ");
   });
 
   it("gets the model's reasoning, whole and streamed, and sends it back", async () => {

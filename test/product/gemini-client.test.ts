@@ -1,6 +1,7 @@
 import { ApiError, type Content, FunctionCallingConfigMode, GoogleGenAI, Type } from "@google/genai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Product, startProduct } from "../support/product.ts";
+import { RED_PIXEL } from "./support/red-pixel.ts";
 import {
   answerJson,
   answerText,
@@ -204,6 +205,12 @@ describe("the unmodified @google/genai client", () => {
       type: "json_schema",
       json_schema: { schema: { type: "object", properties: { city: { type: ["string", "null"] } } } },
     });
+  });
+
+  it.each(["alpha-haiku-4.5", "beta-3-flash"])("shows a picture to %s", async (model) => {
+    const inlineData = { mimeType: "image/png", data: RED_PIXEL };
+    const { text } = await client().models.generateContent({ model, contents: ["What is this?", { inlineData }] });
+    expect(text).toContain("Picture 1 of 1 is ");
   });
 
   it("gets a picture, whole and in a stream", async () => {

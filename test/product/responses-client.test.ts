@@ -3,6 +3,7 @@ import { zodTextFormat } from "openai/helpers/zod";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { type Product, startProduct } from "../support/product.ts";
+import { RED_PIXEL } from "./support/red-pixel.ts";
 import { answerJson, beginStream, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
 
 type Reply = Parameters<typeof answerJson>[0];
@@ -168,6 +169,29 @@ describe("the official client's responses", () => {
     expect(sent()).toMatchObject({
       response_format: { type: "json_schema", json_schema: { name: "animal", strict: true } },
     });
+  });
+
+  it.each(["alpha-sonnet-4.5", "beta-3-flash"])("shows a picture to %s", async (model) => {
+    const content: OpenAI.Responses.ResponseInputContent[] = [
+      { type: "input_text", text: "What is this?" },
+      { type: "input_image", image_url: `data:image/png;base64,${RED_PIXEL}`, detail: "auto" },
+    ];
+    const response = await client().responses.create({ model, input: [{ role: "user", content }] });
+    expect(response.output_text).toContain("Picture 1 of 1 is ");
+  });
+
+  it("gets a picture, whole and in a stream", async () => {
+    const asked = {
+      model: "beta-3-pro-image-preview",
+      input: "Draw a lighthouse",
+      tools: [{ type: "image_generation" as const }],
+    };
+    const whole = await client().responses.create(asked);
+    const streamed = await client().responses.stream(asked).finalResponse();
+    for (const { output } of [whole, streamed]) {
+      const pictures = output.flatMap((item) => (item.type === "image_generation_call" ? [item.result] : []));
+      expect(pictures).toEqual([expect.stringMatching(/^iVBORw0KGgo/)]);
+    }
   });
 
   it("says that an answer was cut", async () => {

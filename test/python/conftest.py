@@ -1,6 +1,5 @@
-"""What all tests share: a model of each dialect, a small picture, and no downloads."""
+"""What all tests share: a model of each dialect, the contract, and no downloads."""
 
-import base64
 import os
 import subprocess
 import sys
@@ -11,10 +10,9 @@ from types import SimpleNamespace
 import httpx
 import pytest
 from product import ANTHROPIC_MODEL, GEMINI_MODEL, OPENAI_MODEL
+from samples import RED_PIXEL
 
-RED_PIXEL = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="
-)
+pytest.register_assert_rewrite("client_tests")
 
 SILENCE = b"RIFF\x28\0\0\0WAVEfmt \x10\0\0\0\1\0\1\0\x40\x1f\0\0\x80\x3e\0\0\2\0\x10\0data\4\0\0\0\0\0\0\0"
 EMPTY_PAGE = b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj 2 0 obj<</Type/Pages/Kids[]/Count 0>>endobj\n%%EOF\n"
@@ -26,12 +24,6 @@ STAND_INS = {".png": RED_PIXEL, ".wav": SILENCE, ".pdf": EMPTY_PAGE}
 def dialect_model(request: pytest.FixtureRequest) -> str:
     """The name of a model, one after the other for each dialect."""
     return request.param
-
-
-@pytest.fixture
-def picture_url() -> str:
-    """A data URL of a PNG with one red pixel."""
-    return f"data:image/png;base64,{base64.b64encode(RED_PIXEL).decode()}"
 
 
 @pytest.fixture(autouse=True)

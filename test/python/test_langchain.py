@@ -1,16 +1,20 @@
-"""LangChain's standard tests of a chat model, for its ChatOpenAI in front of a model of each dialect."""
+"""LangChain's standard tests of a chat model.
+
+For its ChatOpenAI in front of a model of each dialect, and for its classes of the other formats."""
 
 from typing import Any
 
+from langchain_anthropic import ChatAnthropic
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
+from langchain_google_genai import ChatGoogleGenerativeAI
 from langchain_openai import ChatOpenAI
 from langchain_tests.integration_tests import ChatModelIntegrationTests
-from product import ANTHROPIC_MODEL, API_KEY, BASE_URL, GEMINI_MODEL, OPENAI_MODEL
+from product import ANTHROPIC_MODEL, API_KEY, BASE_URL, GEMINI_MODEL, OPENAI_MODEL, ORIGIN
 
 
 class Parley(ChatModelIntegrationTests):
-    """What the models of all dialects have in common; pytest only collects the classes below.
+    """What all models have in common; pytest only collects the classes below.
 
     Of the standard tests one is left out everywhere: `test_stream_time` measures recorded answers, not a server.
     """
@@ -102,3 +106,53 @@ class TestGemini(Parley):
 
 class TestOpenAI(Parley):
     model_name = OPENAI_MODEL
+
+
+class TestChatAnthropic(Parley):
+    @property
+    def chat_model_class(self) -> type[BaseChatModel]:
+        return ChatAnthropic
+
+    @property
+    def chat_model_params(self) -> dict[str, Any]:
+        return {"model": ANTHROPIC_MODEL, "base_url": ORIGIN, "api_key": API_KEY}
+
+    @property
+    def supports_json_mode(self) -> bool:
+        """The format has no JSON without a schema."""
+        return False
+
+    @property
+    def supports_audio_inputs(self) -> bool:
+        """The format has no audio."""
+        return False
+
+    @property
+    def supports_anthropic_inputs(self) -> bool:
+        """The test has reasoning with a signature, which only the provider that made it takes."""
+        return False
+
+
+class TestChatGoogle(Parley):
+    @property
+    def chat_model_class(self) -> type[BaseChatModel]:
+        return ChatGoogleGenerativeAI
+
+    @property
+    def chat_model_params(self) -> dict[str, Any]:
+        return {"model": GEMINI_MODEL, "base_url": ORIGIN, "api_key": API_KEY}
+
+    @property
+    def supports_image_urls(self) -> bool:
+        """The client downloads the picture itself, from an address on the internet."""
+        return False
+
+    @property
+    def supports_anthropic_inputs(self) -> bool:
+        """The client does not read them."""
+        return False
+
+    @property
+    def supports_model_override(self) -> bool:
+        """The client refuses the option."""
+        return False

@@ -1,22 +1,21 @@
 """The unmodified openai package against the running product, for a model of each dialect."""
 
 import json
-from enum import StrEnum
 
 import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI, pydantic_function_tool
-from product import ANTHROPIC_MODEL, API_KEY, BASE_URL, IMAGE_MODEL
-from pydantic import BaseModel, Field
+from product import ANTHROPIC_MODEL, API_KEY, BASE_URL, IMAGE_MODEL, SPENT_KEY
+from samples import RED_PIXEL_URL, GetWeather, Lighthouse
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client():
     with OpenAI(base_url=BASE_URL, api_key=API_KEY, max_retries=0) as client:
         yield client
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 async def async_client():
     async with AsyncOpenAI(base_url=BASE_URL, api_key=API_KEY, max_retries=0) as client:
         yield client
@@ -24,33 +23,6 @@ async def async_client():
 
 def ask(text: str) -> list:
     return [{"role": "user", "content": text}]
-
-
-class Light(StrEnum):
-    FIXED = "fixed"
-    FLASHING = "flashing"
-
-
-class Keeper(BaseModel):
-    name: str
-    retired: bool
-
-
-class Lighthouse(BaseModel):
-    """A tower with a light."""
-
-    name: str
-    height: float
-    light: Light
-    keepers: list[Keeper]
-    fog_horn: str | None
-
-
-class GetWeather(BaseModel):
-    """The weather in a town."""
-
-    town: str
-    days: int = Field(ge=2, le=9)
 
 
 def test_gets_a_whole_completion(client, dialect_model):
@@ -126,8 +98,8 @@ def test_gets_json_without_a_schema(client, dialect_model):
     assert isinstance(json.loads(completion.choices[0].message.content), dict)
 
 
-def test_shows_a_picture_of_a_data_url_to_the_model(client, dialect_model, picture_url):
-    content = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": picture_url}}]
+def test_shows_a_picture_of_a_data_url_to_the_model(client, dialect_model):
+    content = [{"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": {"url": RED_PIXEL_URL}}]
     completion = client.chat.completions.create(
         model=dialect_model, messages=[{"role": "user", "content": content}]
     )
@@ -183,6 +155,13 @@ def test_raises_authentication_error_for_an_unknown_key(dialect_model):
     with OpenAI(base_url=BASE_URL, api_key="sk_parley_wrong", max_retries=0) as stranger:
         with pytest.raises(openai.AuthenticationError):
             stranger.chat.completions.create(model=dialect_model, messages=ask("Hello"))
+
+
+def test_raises_rate_limit_error_for_a_spent_budget():
+    with OpenAI(base_url=BASE_URL, api_key=SPENT_KEY) as client:
+        with pytest.raises(openai.RateLimitError) as raised:
+            client.chat.completions.create(model=ANTHROPIC_MODEL, messages=ask("Hello"))
+    assert raised.value.code == "budget_exceeded"
 
 
 def test_raises_not_found_error_for_an_unknown_model(client):

@@ -3,10 +3,8 @@ import { APICallError, generateText, isStepCount, Output, streamText, tool } fro
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { cleanEnvironment } from "../support/clean-environment.ts";
+import { RED_PIXEL } from "../support/red-pixel.ts";
 import { EACH_DIALECT, startThreeDialects, type ThreeDialects } from "../support/three-dialects.ts";
-
-/** One red pixel. */
-const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg==";
 
 let running: ThreeDialects;
 
@@ -135,7 +133,7 @@ describe.each(EACH_DIALECT)("the AI SDK and a model of the $dialect dialect", ({
           role: "user",
           content: [
             { type: "text", text: "What is this?" },
-            { type: "file", mediaType: "image/png", data: PIXEL },
+            { type: "file", mediaType: "image/png", data: RED_PIXEL },
           ],
         },
       ],

@@ -3,11 +3,9 @@ import { zodResponseFormat } from "openai/helpers/zod";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { cleanEnvironment } from "../support/clean-environment.ts";
+import { Lighthouse } from "../support/lighthouse.ts";
+import { RED_PIXEL } from "../support/red-pixel.ts";
 import { EACH_DIALECT, MODELS, startThreeDialects, type ThreeDialects } from "../support/three-dialects.ts";
-
-/** One red pixel. */
-const PIXEL =
-  "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg==";
 
 let running: ThreeDialects;
 
@@ -58,14 +56,6 @@ function weatherTool() {
   };
   return { tool, calls };
 }
-
-const Lighthouse = z.object({
-  name: z.string(),
-  height: z.number(),
-  keepers: z.array(z.object({ name: z.string(), retired: z.boolean() })),
-  light: z.enum(["fixed", "flashing"]),
-  fogHorn: z.string().nullable(),
-});
 
 describe.each(EACH_DIALECT)("the openai client and a model of the $dialect dialect", ({ model }) => {
   it("gets a whole completion", async () => {
@@ -197,7 +187,7 @@ describe.each(EACH_DIALECT)("the openai client and a model of the $dialect diale
           role: "user",
           content: [
             { type: "text", text: "What is this?" },
-            { type: "image_url", image_url: { url: PIXEL } },
+            { type: "image_url", image_url: { url: `data:image/png;base64,${RED_PIXEL}` } },
           ],
         },
       ],

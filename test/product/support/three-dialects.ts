@@ -1,11 +1,17 @@
 import { startSimulator } from "../../../src/simulator/server.ts";
-import { type Product, startProduct } from "../../support/product.ts";
+import { type Product, runProduct, startProduct } from "../../support/product.ts";
 
 /** One model for each dialect, by the name that clients ask for. */
 export const MODELS = { anthropic: "alpha-haiku-4.5", gemini: "beta-3-flash", openai: "local/test" } as const;
 
 /** The same as a table for `describe.each`, with `dialect` and `model`. */
 export const EACH_DIALECT = Object.entries(MODELS).map(([dialect, model]) => ({ dialect, model }));
+
+const LOCAL_MODEL = {
+  provider: "local",
+  upstream_model: "gpt-5-mini",
+  modalities: { input: ["text", "image", "audio"], output: ["text"] },
+} as const;
 
 /** The product with a provider of every dialect behind it. */
 export interface ThreeDialects {
@@ -16,11 +22,16 @@ export interface ThreeDialects {
   stop(): Promise<void>;
 }
 
+export interface ThreeDialectsOptions {
+  /** Further names of `local/test`, for clients that go by a model's name. */
+  readonly aliases?: readonly string[];
+}
+
 /**
  * Starts the product with its own simulator behind the Anthropic and Gemini models, and with another one as the
  * OpenAI-compatible server behind `local/test`. Answers come at once.
  */
-export async function startThreeDialects(): Promise<ThreeDialects> {
+export async function startThreeDialects({ aliases = [] }: ThreeDialectsOptions = {}): Promise<ThreeDialects> {
   const simulator = await startSimulator();
   const config = {
     simulator: { enabled: true, tokens_per_second: 1_000_000, first_token_ms: 0 },
@@ -29,13 +40,7 @@ export async function startThreeDialects(): Promise<ThreeDialects> {
     providers: {
       local: { dialect: "openai", base_url: `${simulator.url}/v1`, allow_private: true, api_keys: ["any"] },
     },
-    models: {
-      "local/test": {
-        provider: "local",
-        upstream_model: "gpt-5-mini",
-        modalities: { input: ["text", "image", "audio"], output: ["text"] },
-      },
-    },
+    models: Object.fromEntries(["local/test", ...aliases].map((name) => [name, LOCAL_MODEL])),
   };
   const product = await startProduct({ config }).catch(async (error: unknown) => {
     await simulator.close();
@@ -50,4 +55,13 @@ export async function startThreeDialects(): Promise<ThreeDialects> {
       await simulator.close();
     },
   };
+}
+
+/** Creates a key whose budget is too small for any request to a model with a price. */
+export async function createSpentKey(product: Product): Promise<string> {
+  const flags = ["--config", "parley.yaml", "--name", "spent", "--budget", "0.000001"];
+  const command = runProduct(["keys", "create", ...flags], product);
+  const { code } = await command.ending;
+  if (code !== 0) throw new Error(`no key was created: ${command.output.stderr}`);
+  return command.output.stdout.trim();
 }
