@@ -7,9 +7,11 @@ import { LEAVING } from "./leaving.ts";
 import { playScenario } from "./play.ts";
 import { REFUSING } from "./refusing.ts";
 import { RESTING } from "./resting.ts";
-import { PATIENCE } from "./run.ts";
-import type { EntranceName, Scenario } from "./scenario.ts";
+import { nameOf, PATIENCE, type Way } from "./run.ts";
+import { LIMITING } from "./limiting.ts";
+import type { Scenario } from "./scenario.ts";
 import { SERVING } from "./serving.ts";
+import { SKIPPED } from "./skipped.ts";
 import { VALIDATING } from "./validating.ts";
 import { startWorld, type World } from "./world.ts";
 
@@ -22,17 +24,20 @@ export const TABLE: readonly Scenario[] = [
   ...FALLING_BACK,
   ...RESTING,
   ...LEAVING,
+  ...LIMITING,
 ];
 
-/** How callers reach the gateway; HTTP also through a front. */
-export interface Way {
-  readonly entrance: EntranceName;
-  readonly through?: "front";
+/** Scenarios of a way: those of the table, but for what its format cannot say, and those of the format alone. */
+export function scenariosOf(way: Way): readonly Scenario[] {
+  const common = TABLE.filter(({ at = way.entrance }) => at === way.entrance);
+  if (way.entrance === "grpc") return common;
+  const skipped = new Set(SKIPPED[way.caller.format].flatMap(({ scenarios }) => scenarios));
+  return [...common.filter(({ name }) => !skipped.has(name)), ...way.caller.own];
 }
 
 /**
- * Defines the tests of all scenarios for this entrance, whole and streamed, on a shared gateway, then those of `more`,
- * and then checks of logs and metrics after all of them.
+ * Defines the tests of all scenarios for this way, whole and streamed, on a shared gateway, then those of `more`, and then
+ * checks of connections, logs and metrics after all of them.
  */
 export function playAll(way: Way, more: (world: () => World) => void = () => undefined): void {
   let world: World;
@@ -43,16 +48,15 @@ export function playAll(way: Way, more: (world: () => World) => void = () => und
     await world.close();
   });
 
-  describe(`every scenario (${way.through ?? way.entrance})`, () => {
+  describe(`every scenario (${nameOf(way)})`, () => {
     let runs = 0;
-    for (const scenario of TABLE) {
-      if (scenario.at !== undefined && scenario.at !== way.entrance) continue;
+    for (const scenario of scenariosOf(way)) {
       for (const mode of modesOf(scenario)) {
         runs += 1;
         const requestId = `scenario-${runs}`;
         it(`${scenario.name} (${mode})`, async () => {
           expect.hasAssertions();
-          await playScenario({ world, scenario, mode, requestId, ...way });
+          await playScenario({ world, scenario, mode, requestId, way });
         });
       }
     }
@@ -61,6 +65,14 @@ export function playAll(way: Way, more: (world: () => World) => void = () => und
   more(() => world);
 
   describe("after all of them", () => {
+    it("has closed the connections of broken streams and of bodies that are too large", async () => {
+      const open = (): string[] =>
+        world.closing.flatMap(({ requestId, call }) => (call.closedByGateway() ? [] : requestId));
+      if (way.entrance === "http") expect(world.closing.length).toBeGreaterThan(BREAKING.length);
+      if (way.entrance === "http") await expect.poll(open, PATIENCE).toEqual([]);
+      for (const { call } of world.closing) call.leave();
+    });
+
     it("has counted each completion and each refusal once", async () => {
       const { log } = world.gateway;
       const metrics = await world.gateway.metrics();
