@@ -29,10 +29,12 @@ async function checkRecord({ world, scenario, way, mode, requestId }: Run, attem
   await expect.poll(lines, PATIENCE).toHaveLength(1);
   const [line] = lines();
   const outcome = "answer" in expected ? "served" : expected.failure;
-  if ("failure" in expected && expected.refused === true)
-    return expect(line).toMatchObject({ msg: "refused", entrance: way.entrance, outcome });
-  // The core logs completions, and is called over gRPC by the front.
+  // The core logs completions and has the limits, and is called over gRPC by the front.
   const entrance = way.entrance === "http" && way.through === "front" ? "grpc" : way.entrance;
+  if ("failure" in expected && expected.refused === true) {
+    const refusedAt = expected.failure === "rate_limited" ? entrance : way.entrance;
+    return expect(line).toMatchObject({ msg: "refused", entrance: refusedAt, outcome });
+  }
   const noted = (line!["attempts"] as LoggedAttempt[]).map(toShort);
   if (entrance === "grpc" && deadlineMs !== undefined) {
     // The client's own deadline also ends the call, on a slow machine long before the gateway's.

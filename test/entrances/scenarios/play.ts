@@ -25,15 +25,17 @@ export async function playScenario(base: Omit<Run, "names">): Promise<void> {
   const callsBefore = countCalls(run);
 
   const call = send(run, run.requestId);
+  let isClosing = false;
   try {
     if (scenario.leaves !== undefined && scenario.leaves !== "after the end") await leave(run, call, callsBefore);
     else {
       if (scenario.stops !== undefined) await stop(run, call, callsBefore);
       checkReply(run, await call.reply);
     }
-    if (scenario.expected.closesConnection === true) world.closing.push({ requestId: run.requestId, call });
+    isClosing = scenario.expected.closesConnection === true;
+    if (isClosing) world.closing.push({ requestId: run.requestId, call });
   } finally {
-    if (scenario.expected.closesConnection !== true) call.leave();
+    if (!isClosing) call.leave();
   }
   if (scenario.expected.breaker !== undefined) await breakerIs(run, scenario.expected.breaker);
   await checkTraces(run, callsBefore);

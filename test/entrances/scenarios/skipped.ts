@@ -8,8 +8,10 @@ interface Skip {
   readonly scenarios: readonly string[];
 }
 
-const SLOW: Skip = {
-  reason: "They wait for a breaker to become half-open, which no format changes: chat completions and gRPC are enough.",
+/** Skipped in the other formats, and through a front. */
+export const SLOW: Skip = {
+  reason:
+    "They wait for a breaker to become half-open, which is the same for all: chat completions and gRPC are enough.",
   scenarios: [
     "probes a model with a half-open breaker, and closes it when the model serves",
     "opens the breaker again when its probe fails, without a second attempt",

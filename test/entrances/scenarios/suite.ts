@@ -11,7 +11,7 @@ import { nameOf, PATIENCE, type Way } from "./run.ts";
 import { LIMITING } from "./limiting.ts";
 import type { Scenario } from "./scenario.ts";
 import { SERVING } from "./serving.ts";
-import { SKIPPED } from "./skipped.ts";
+import { SKIPPED, SLOW } from "./skipped.ts";
 import { VALIDATING } from "./validating.ts";
 import { startWorld, type World } from "./world.ts";
 
@@ -31,7 +31,8 @@ export const TABLE: readonly Scenario[] = [
 export function scenariosOf(way: Way): readonly Scenario[] {
   const common = TABLE.filter(({ at = way.entrance }) => at === way.entrance);
   if (way.entrance === "grpc") return common;
-  const skipped = new Set(SKIPPED[way.caller.format].flatMap(({ scenarios }) => scenarios));
+  const skips = [...SKIPPED[way.caller.format], ...(way.through === "front" ? [SLOW] : [])];
+  const skipped = new Set(skips.flatMap(({ scenarios }) => scenarios));
   return [...common.filter(({ name }) => !skipped.has(name)), ...way.caller.own];
 }
 
