@@ -45,7 +45,7 @@ const BROKEN: readonly Broken[] = [
   {
     what: "whose deadline passes",
     breakage: "silence",
-    headers: { "x-request-timeout-ms": "150" },
+    headers: { "x-request-timeout-ms": "400" },
     chat: { type: "service_unavailable", code: "deadline_exceeded" },
     responses: { code: "server_error" },
     messages: { type: "timeout_error" },
@@ -89,7 +89,8 @@ async function readBroken(
 }
 
 describe.each(BROKEN)("a stream $what", (broken) => {
-  const { headers } = broken;
+  // The clients keep connections, and might send a request on one that the gateway is closing after a broken stream.
+  const headers = { ...broken.headers, connection: "close" };
 
   it("makes the openai client throw, of a chat completion", async () => {
     const got = await readBroken(broken, async function* ({ url, key }) {

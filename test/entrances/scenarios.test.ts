@@ -32,6 +32,13 @@ describe("the scenario table", () => {
     expect(names).toHaveLength(new Set(names).size);
   });
 
+  it("has the original of each scenario that other formats than chat completions skip as a repeat", () => {
+    const originals = new Set(TABLE.flatMap(({ name, isRepeat }) => (isRepeat === true ? [] : name)));
+    const repeats = TABLE.filter(({ isRepeat }) => isRepeat === true);
+    expect(repeats.length).toBeGreaterThan(0);
+    for (const { name } of repeats) expect(originals).toContain(name.replace(/\b(?:beta|local)\b/, "alpha"));
+  });
+
   it.each(CALLERS)("covers every failure code that callers of $format can cause", (caller) => {
     // `internal` needs a bug in the gateway; `response_too_large` has tests with large images.
     const unreachable = new Set(["internal", "response_too_large"]);

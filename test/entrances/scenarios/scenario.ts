@@ -27,6 +27,8 @@ export type EntranceName = "http" | "grpc";
 export interface Scenario {
   /** Test title. */
   readonly name: string;
+  /** The same as the scenario of `alpha`, with a provider of another dialect. */
+  readonly isRepeat?: boolean;
   /** The request. Default: says hello to `alpha`. */
   readonly ask?: Ask;
   /** The only entrance of the scenario. Default: HTTP, in every format, and gRPC. */

@@ -33,18 +33,21 @@ export const SERVING: readonly Scenario[] = [
   },
   ...(["alpha", "beta", "local"] as const).map((model): Scenario => ({
     name: `returns the finish reason length when ${model} reaches its token limit`,
+    isRepeat: model !== "alpha",
     ask: { model, maxOutputTokens: 3 },
     upstream: { [model]: [says("Hello.", { finish: "length" })] },
     expected: { answer: { model, finishReasons: ["length"] } },
   })),
   ...(["alpha", "beta", "local"] as const).map((model): Scenario => ({
     name: `returns content_filter when ${model} refuses, without calling another model`,
+    isRepeat: model !== "alpha",
     ask: { model, fallbackModels: ["alpha", "beta", "local"] },
     upstream: { [model]: [says("I would rather not.", { finish: "refused" })] },
     expected: { answer: { model, text: "I would rather not.", finishReasons: ["content_filter"] } },
   })),
   ...(["alpha", "beta", "local"] as const).map((model): Scenario => ({
     name: `returns tool_calls for a tool call of ${model}, whatever the provider's finish reason`,
+    isRepeat: model !== "alpha",
     ask: { model },
     upstream: { [model]: [says("Hello.", { call: { name: "look", arguments: '{"at":"me"}' } })] },
     expected: { answer: { model, finishReasons: ["tool_calls"], calls: ['look {"at":"me"}'] } },

@@ -1,4 +1,5 @@
 import type { FormatName } from "./callers/caller.ts";
+import type { Scenario } from "./scenario.ts";
 
 /** Scenarios that are not played in a format, and why. */
 interface Skip {
@@ -187,3 +188,11 @@ export const SKIPPED: Readonly<Record<FormatName, readonly Skip[]>> = {
     SLOW,
   ],
 };
+
+/**
+ * Whether a scenario is not played by callers of a format. Beside the table: which dialect a provider has is nothing that a format
+ * knows, so only those of chat completions play the same scenario with each.
+ */
+export function isSkipped({ name, isRepeat = false }: Scenario, format: FormatName): boolean {
+  return (isRepeat && format !== "chat") || SKIPPED[format].some(({ scenarios }) => scenarios.includes(name));
+}
