@@ -13,11 +13,11 @@ const CALLERS = [CHAT, RESPONSES, MESSAGES, GEMINI];
 const OF_HTTP = TABLE.filter(({ at = "http" }) => at === "http");
 
 /** Names of the scenarios that a format has no word for, by what it lacks. */
-function findUnsayable({ write }: Caller): Record<string, string[]> {
+function findUnsayable(caller: Caller): Record<string, string[]> {
   const found: Record<string, string[]> = {};
   for (const { name, ask } of OF_HTTP) {
     try {
-      write(toRequest(ask), "whole");
+      caller.write(toRequest(ask), "whole");
     } catch (reason) {
       if (!(reason instanceof Unsayable)) throw reason;
       (found[reason.need] ??= []).push(name);

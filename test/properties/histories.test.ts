@@ -19,8 +19,8 @@ type Json = Readonly<Record<string, unknown>>;
 interface Client {
   readonly format: string;
   /** The request with the whole conversation: the answers as they came, the rest in the words of the format. */
-  send(history: History): Json;
-  read(json: Json): { readonly request: CompletionRequest; readonly nameOf: NameOf };
+  readonly send: (history: History) => Json;
+  readonly read: (json: Json) => { readonly request: CompletionRequest; readonly nameOf: NameOf };
 }
 
 const parse = (json: JsonText): Json =>

@@ -32,7 +32,7 @@ export async function playScenario(base: Omit<Run, "names">): Promise<void> {
       if (scenario.stops !== undefined) await stop(run, call, callsBefore);
       checkReply(run, await call.reply);
     }
-    isClosing = scenario.expected.closesConnection === true;
+    isClosing = scenario.expected.closesConnection === true && run.way.entrance === "http";
     if (isClosing) world.closing.push({ requestId: run.requestId, call });
   } finally {
     if (!isClosing) call.leave();

@@ -54,13 +54,14 @@ export async function startWorld(): Promise<World> {
   });
   const front = await startTestFront(`127.0.0.1:${gateway.grpcPort}`);
   const grpc = new Client(`127.0.0.1:${gateway.grpcPort}`, credentials.createInsecure());
+  const closing: ClosingCall[] = [];
   let prepared = 0;
   return {
     gateway,
     front,
     upstream,
     grpc,
-    closing: [],
+    closing,
     authorization: {
       any: `Bearer ${gateway.key}`,
       "alpha only": `Bearer ${keys["alpha only"]}`,
@@ -85,6 +86,7 @@ export async function startWorld(): Promise<World> {
       return Object.fromEntries(entries) as Record<ModelName, string>;
     },
     async close() {
+      for (const { call } of closing) call.leave();
       grpc.close();
       await front.close();
       await gateway.close();

@@ -59,7 +59,7 @@ export class Unsayable extends Error {
 
 /** Throws for each field of the list that the request has. */
 export function refuseUnsayable(request: CompletionRequest, fields: readonly (keyof CompletionRequest)[]): void {
-  for (const field of fields) if (isPresent(request[field])) throw new Unsayable(String(field));
+  for (const field of fields) if (isPresent(request[field])) throw new Unsayable(field);
 }
 
 function isPresent(value: unknown): boolean {

@@ -249,13 +249,13 @@ function readStream(response: SeenResponse): Said {
     expect(event.type).toBe(name);
     return event;
   });
-  let said: Said = NOTHING;
+  const said: { -readonly [K in keyof Said]: Said[K] } = { ...NOTHING };
   const blocks: { name: string | undefined; json: string; ended: boolean }[] = [];
   for (const event of events) {
     switch (event.type) {
       case "message_start":
         expect(event.message).toMatchObject({ type: "message", role: "assistant", content: [], stop_reason: null });
-        said = { ...said, model: event.message.model };
+        said.model = event.message.model;
         break;
       case "content_block_start":
         expect(blocks.every(({ ended }) => ended)).toBe(true);
@@ -264,7 +264,7 @@ function readStream(response: SeenResponse): Said {
         break;
       case "content_block_delta":
         expect(event.index).toBe(blocks.length - 1);
-        said = { ...said, text: said.text + (event.delta.text ?? "") };
+        said.text += event.delta.text ?? "";
         blocks.at(-1)!.json += event.delta.partial_json ?? "";
         break;
       case "content_block_stop":
@@ -272,15 +272,18 @@ function readStream(response: SeenResponse): Said {
         blocks.at(-1)!.ended = true;
         break;
       case "message_delta":
-        said = { ...said, finishReasons: finishOf(event.delta), usage: readUsage(event.usage) };
+        said.finishReasons = finishOf(event.delta);
+        said.usage = readUsage(event.usage);
         break;
       case "message_stop":
         expect(blocks.every(({ ended }) => ended)).toBe(true);
-        said = { ...said, calls: blocks.flatMap(callOf), report: readReport(event.parley), complete: true };
+        said.calls = blocks.flatMap(callOf);
+        said.report = readReport(event.parley);
+        said.complete = true;
         break;
       case "error":
         expect(event).toBe(events.at(-1));
-        said = { ...said, failure: readError(event, response) };
+        said.failure = readError(event, response);
     }
   }
   return said;
