@@ -280,6 +280,7 @@ describe.each(DOORS)("embeddings over %s", (door) => {
 
   it("of one key are bounded together, before a provider is asked", async () => {
     upstream.script("vectors-up", [staysSilent]);
+    const from = gateway.log.length;
     const before = upstream.calls("vectors-up").length;
     const leaving = new AbortController();
     const large = { model: "vectors", inputs: toInputs(Array<string>(2_048).fill("a")) };
@@ -291,6 +292,8 @@ describe.each(DOORS)("embeddings over %s", (door) => {
     expect(upstream.calls("vectors-up").length).toBe(before + 1);
     leaving.abort();
     expect((await first).code).toBe(Code.Canceled);
+    // What it costs is not counted among the calls of a later test.
+    await expect.poll(() => ended(from).filter(({ outcome }) => outcome === "cancelled")).toHaveLength(1);
   });
 
   it("list their models and the key's capability", async () => {

@@ -1,3 +1,4 @@
+import { CHAT } from "./scenarios/callers/chat.ts";
 import { playAll } from "./scenarios/suite.ts";
 
-playAll({ entrance: "http", through: "front" });
+playAll({ entrance: "http", caller: CHAT, through: "front" });

@@ -12,6 +12,7 @@ const TYPES: Readonly<Partial<Record<number, string>>> = {
   401: "authentication_error",
   403: "permission_error",
   404: "not_found_error",
+  413: "request_too_large",
   429: "rate_limit_error",
   500: "api_error",
   503: "overloaded_error",

@@ -2,9 +2,10 @@ import type { Completion, FinishReason } from "../../../gen/parley/v1/completion
 import type { Part } from "../../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import type { Attempt } from "../../core/attempt.ts";
 import { countCodePoints } from "../../encoding/code-points.ts";
 import { HeldStrings, type JsonText } from "../held-strings.ts";
-import { writeReport } from "../report.ts";
+import { writeAttempt, writeReport } from "../report.ts";
 import * as write from "./answer.ts";
 import { type State, writeState } from "./envelope.ts";
 import type { Echo, ReadRequest } from "./request.ts";
@@ -43,6 +44,8 @@ interface ResponseState {
   readonly error?: object;
   readonly usage?: Usage | undefined;
   readonly report?: Report | undefined;
+  /** Of a failed response, which has no report: the models that were tried. */
+  readonly attempts?: readonly Attempt[];
 }
 
 /** Writes the response object of one answer, which a stream has three times. */
@@ -65,7 +68,7 @@ export class ResponseWriter {
   }
 
   /** `output`: the items as JSON text. */
-  write(output: string, { status, incomplete, error, usage, report }: ResponseState): string {
+  write(output: string, { status, incomplete, error, usage, report, attempts = [] }: ResponseState): string {
     this.#echo ||= JSON.stringify(repeated(this.#read.echo)).slice(1, -1);
     const facts = {
       status,
@@ -76,6 +79,7 @@ export class ResponseWriter {
       ...(status === "completed" && { completed_at: this.#createdSeconds + secondsOf(report) }),
       ...(status === "incomplete" && { completed_at: null }),
       ...(report !== undefined && { parley: writeReport(report, this.#read.nameOf) }),
+      ...(attempts.length > 0 && { parley: { attempts: attempts.map(writeAttempt) } }),
     };
     return `${this.#head}${JSON.stringify(facts).slice(1, -1)},"output":${output},${this.#echo}}`;
   }

@@ -78,7 +78,8 @@ export class EventStream implements AnswerStream {
     const begun =
       this.#response === undefined ? this.#begin({ id, model: this.#read.echo.model, createdSeconds: 0 }) : "";
     const output = [...this.#ended, ...this.#open.map(({ item }) => JSON.stringify(item))];
-    return begun + this.#lifecycle("failed", { status: "failed", error: toResponseError(failure) }, output);
+    const state = { status: "failed", error: toResponseError(failure), attempts: failure.attempts } as const;
+    return begun + this.#lifecycle("failed", state, output);
   }
 
   #start({ id, createTime, model }: CompletionStart): string {

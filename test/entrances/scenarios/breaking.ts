@@ -18,6 +18,7 @@ export const BREAKING: readonly Scenario[] = [
   ...BREAKAGES.flatMap(([what, breakage, failure]) =>
     DIALECTS.map((model): Scenario => ({
       name: `ends a stream with a failure when ${model} ${what} in the middle, without calling another model`,
+      isRepeat: model !== "alpha",
       mode: "stream",
       ask: { model, fallbackModels: ["alpha", "beta", "local"] },
       upstream: { [model]: [begins("Hel", breakage)] },

@@ -1,6 +1,7 @@
 import { ErrorReason } from "../../../gen/parley/v1/error_pb.js";
 import { reasonOf } from "../../../src/core/error-reason.ts";
 import { expect } from "vitest";
+import type { Caller } from "./callers/caller.ts";
 import { LOOKS } from "./failures.ts";
 import type { Reply, SeenFailure } from "./reply.ts";
 import type { Run } from "./run.ts";
@@ -17,17 +18,22 @@ export function checkReply(run: Run, reply: Reply): void {
 }
 
 function checkAnswer(run: Run, reply: Reply, { answer, ...expected }: ExpectedAnswer): void {
-  const { model = "alpha", text = "Hello.", finishReasons = ["stop"], pictures = [] } = answer;
+  const { model = "alpha", text = "Hello.", finishReasons = ["stop"], calls = [], pictures = [] } = answer;
   const { omitted = [], clamped = [] } = answer;
   const attempts = expected.attempts ?? [`${model} served 200`];
   expect(reply.failure).toBeUndefined();
   expect({ ...reply, facts: {} }).toEqual({
     model,
     text,
+    calls,
     pictures,
     finishReasons,
     usage: "usage" in answer ? answer.usage : "7+3",
-    report: { attempts, omitted, clamped: "http" in clamped ? clamped[run.entrance] : clamped },
+    report: {
+      attempts,
+      omitted: omitted.map((field) => fieldName(run, field)),
+      clamped: clamped.map((clamp) => clamp.replace(/^\S+/, (field) => fieldName(run, field))),
+    },
     facts: {},
     complete: true,
     failure: undefined,
@@ -36,43 +42,55 @@ function checkAnswer(run: Run, reply: Reply, { answer, ...expected }: ExpectedAn
   expect(reply.facts["parley-served-model"]).toBe(model);
 }
 
+/** The caller's name of a field of the contract. */
+function fieldName({ way }: Run, field: string): string {
+  return way.entrance === "grpc" ? field : way.caller.nameOf(field);
+}
+
 function checkFailure(run: Run, reply: Reply, expected: ExpectedFailure): void {
+  const { way } = run;
   const { after = "", attempts = [], byLibrary } = expected;
   expect(reply.failure).toBeDefined();
   expect(reply.text).toBe(after);
   expect(reply.complete).toBe(false);
-  if (byLibrary === true) return expect(reply.failure!.status).toBe(`${look(expected).grpc} without details`);
+  if (byLibrary === true) return expect(reply.failure!.status).toBe(`${lookOf(expected).grpc} without details`);
   if (expected.failure === "deadline_exceeded") {
     // Client and gateway both enforce the deadline; either may be first.
-    if (run.entrance === "grpc") return expect(reply.failure!.status).toMatch(/^DEADLINE_EXCEEDED /);
-    if (run.through === "front") return expect(reply.failure!.code).toBe("deadline_exceeded");
+    if (way.entrance === "grpc") return expect(reply.failure!.status).toMatch(/^DEADLINE_EXCEEDED /);
+    if (way.through === "front") return expect(reply.failure!.code).toBe("deadline_exceeded");
   }
-  if (run.entrance === "http") checkHttpFailure(reply, expected);
+  if (way.entrance === "http") checkHttpFailure(way.caller, reply.failure!, expected);
   else checkGrpcFailure(reply.failure!, expected);
-  const { param = null } = expected;
-  expect(reply.failure).toMatchObject({
-    attempts,
-    param: typeof param === "object" ? (param?.[run.entrance] ?? null) : param,
-  });
+  expect(reply.failure).toMatchObject({ attempts });
+  checkParam(run, reply.failure!, expected);
   expect(reply.failure!.message).toMatch(expected.message ?? /^[^\n]{5,600}$/);
   expect(reply.failure!.message).not.toMatch(SECRETS);
-  if (after !== "" || (run.entrance === "http" && expected.refused !== true)) checkRoutingFacts(run, reply, attempts);
+  if (after !== "" || (way.entrance === "http" && expected.refused !== true)) checkRoutingFacts(run, reply, attempts);
   expect(reply.facts["x-request-id"]).toBe(run.requestId);
 }
 
-function checkHttpFailure({ failure }: Reply, expected: ExpectedFailure): void {
-  const { http, code, waits, final } = look(expected);
+function checkParam(run: Run, { param, message }: SeenFailure, expected: ExpectedFailure): void {
+  const { way } = run;
+  const field = expected.ownParam ?? (expected.param === undefined ? null : fieldName(run, expected.param));
+  if (way.entrance === "grpc" || way.caller.hasParam) return expect(param).toBe(field);
+  expect(param).toBeNull();
+  // Messages about models and conversations do not begin with their field.
+  if (field !== null && expected.failure === "invalid_request" && expected.message === undefined)
+    expect(message.startsWith(`${field}: `), message).toBe(true);
+}
+
+function checkHttpFailure(caller: Caller, failure: SeenFailure, expected: ExpectedFailure): void {
+  const { waits, final } = lookOf(expected);
   const begun = expected.after !== undefined;
   expect(failure).toMatchObject({
-    status: begun ? http.replace(/^\d+/, "200") : http,
-    code: expected.detail ?? code,
+    ...caller.look(expected),
     final: begun ? undefined : final === true || countTriedModels(expected) > 1,
   });
-  checkWait(failure!, expected, waits === true && !begun);
+  checkWait(failure, expected, waits === true && !begun);
 }
 
 function checkGrpcFailure(failure: SeenFailure, expected: ExpectedFailure): void {
-  const { grpc, code, waits, final } = look(expected);
+  const { grpc, code, waits, final } = lookOf(expected);
   expect(failure).toMatchObject({
     status: `${grpc} ${ErrorReason[reasonOf({ code: expected.failure, detail: expected.detail })]}`,
     code: expected.detail ?? (code === "absent" ? null : code),
@@ -100,7 +118,7 @@ function checkRoutingFacts(run: Run, { facts, model }: Reply, attempts: readonly
   });
   if (model === undefined) return;
   expect(Number(facts["parley-overhead-ms"])).toBeGreaterThanOrEqual(0);
-  if (run.entrance === "http" && run.mode === "stream") {
+  if (run.way.entrance === "http" && run.mode === "stream") {
     expect(facts).toMatchObject({
       "content-type": "text/event-stream; charset=utf-8",
       "cache-control": "no-cache",
@@ -113,7 +131,7 @@ function countTriedModels({ attempts = [] }: ExpectedFailure): number {
   return new Set(attempts.filter((each) => !each.includes(" skipped")).map((each) => each.split(" ")[0])).size;
 }
 
-function look({ failure }: ExpectedFailure): (typeof LOOKS)[keyof typeof LOOKS] {
+function lookOf({ failure }: ExpectedFailure): (typeof LOOKS)[keyof typeof LOOKS] {
   if (failure === "cancelled") throw new RangeError("nobody sees a cancelled call");
   return LOOKS[failure];
 }

@@ -21,10 +21,7 @@ export async function checkTraces(run: Run, callsBefore: Calls): Promise<void> {
 }
 
 /** Expects one log line per request: a completion's or a refusal's. */
-async function checkRecord(
-  { world, scenario, entrance: asked, through, mode, requestId }: Run,
-  attempts: readonly string[],
-): Promise<void> {
+async function checkRecord({ world, scenario, way, mode, requestId }: Run, attempts: readonly string[]): Promise<void> {
   const { expected, deadlineMs } = scenario;
   const log = (): readonly LogLine[] => [...world.gateway.log, ...world.front.log];
   const lines = (): LogLine[] => log().filter((line) => line["request_id"] === requestId);
@@ -32,10 +29,12 @@ async function checkRecord(
   await expect.poll(lines, PATIENCE).toHaveLength(1);
   const [line] = lines();
   const outcome = "answer" in expected ? "served" : expected.failure;
-  if ("failure" in expected && expected.refused === true)
-    return expect(line).toMatchObject({ msg: "refused", entrance: asked, outcome });
-  // The core logs completions, and is called over gRPC by the front.
-  const entrance = through === "front" ? "grpc" : asked;
+  // The core logs completions and has the limits, and is called over gRPC by the front.
+  const entrance = way.entrance === "http" && way.through === "front" ? "grpc" : way.entrance;
+  if ("failure" in expected && expected.refused === true) {
+    const refusedAt = expected.failure === "rate_limited" ? entrance : way.entrance;
+    return expect(line).toMatchObject({ msg: "refused", entrance: refusedAt, outcome });
+  }
   const noted = (line!["attempts"] as LoggedAttempt[]).map(toShort);
   if (entrance === "grpc" && deadlineMs !== undefined) {
     // The client's own deadline also ends the call, on a slow machine long before the gateway's.

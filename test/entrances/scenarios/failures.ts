@@ -1,6 +1,6 @@
 import type { FailureCode } from "../../../src/core/failure.ts";
 
-/** External form of a failure. */
+/** External form of a failure over gRPC and in OpenAI's formats; other formats have statuses and words of their own. */
 interface Look {
   /** Status and `error.type`. */
   readonly http: string;

@@ -7,7 +7,12 @@ const twice = (attempt: string): readonly string[] => [attempt, attempt];
 const unavailable = twice("alpha upstream_unavailable 503");
 
 /** All kinds of provider failure before the first content, with the number of attempts. */
-const WRONGS: readonly (readonly [what: string, act: Act, attempts: readonly string[]])[] = [
+const WRONGS: readonly (readonly [
+  what: string,
+  act: Act,
+  attempts: readonly string[],
+  timeouts?: Readonly<Record<string, number>>,
+])[] = [
   ["is overloaded", refuses(529), twice("alpha upstream_unavailable 529")],
   ["fails", refuses(500), twice("alpha upstream_unavailable 500")],
   ["rejects the request", refuses(400), ["alpha upstream_rejected 400"]],
@@ -15,18 +20,18 @@ const WRONGS: readonly (readonly [what: string, act: Act, attempts: readonly str
   ["does not know the model", refuses(404), ["alpha upstream_refused_us 404"]],
   ["limits the rate", refuses(429, "Wait.", { "retry-after": "30" }), ["alpha upstream_rate_limited 429"]],
   ["closes the connection", hangsUp, twice("alpha upstream_unavailable")],
-  ["stays silent", staysSilent, ["alpha upstream_timeout"]],
+  ["stays silent", staysSilent, ["alpha upstream_timeout"], { first_content_ms: 60, idle_ms: 60 }],
   ["sends a web page", sends(200, "text/html", "<html>"), twice("alpha upstream_protocol 200")],
   ["sends an error with a success' status", begins("", "error"), twice("alpha upstream_unavailable 200")],
 ];
 
 /** Requests with fallback models. */
 export const FALLING_BACK: readonly Scenario[] = [
-  ...WRONGS.map(([what, act, attempts]): Scenario => ({
+  ...WRONGS.map(([what, act, attempts, timeouts]): Scenario => ({
     name: `falls back when the primary ${what}`,
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [act], beta: [hello] },
-    models: { alpha: { timeouts: { first_content_ms: 60, idle_ms: 60 } } },
+    models: timeouts === undefined ? {} : { alpha: { timeouts } },
     expected: { answer: { model: "beta" }, attempts: [...attempts, "beta served 200"] },
   })),
   {
@@ -90,7 +95,7 @@ export const FALLING_BACK: readonly Scenario[] = [
     ask: { maxOutputTokens: 800, fallbackModels: ["beta"] },
     upstream: { alpha: [refuses(400)], beta: [hello] },
     expected: {
-      answer: { model: "beta", clamped: { http: ["max_tokens 800>500"], grpc: ["max_output_tokens 800>500"] } },
+      answer: { model: "beta", clamped: ["max_output_tokens 800>500"] },
       attempts: ["alpha upstream_rejected 400", "beta served 200"],
     },
   },

@@ -8,7 +8,7 @@ import type { Image } from "../../../gen/parley/v1/message_pb.js";
 import { type Attempt, AttemptListSchema, type Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { ImageJoiner } from "../../../src/inbound/image-pieces.ts";
-import { inShort, type Reply, type SeenFailure, type SeenReport } from "./reply.ts";
+import { callInShort, inShort, type Reply, type SeenFailure, type SeenReport } from "./reply.ts";
 import { fromAttemptMessage } from "../../../src/core/attempt.ts";
 
 /** Fields from the messages of a reply; the others are from the call. */
@@ -20,6 +20,9 @@ export function readCompletion({ model, choices, usage, report }: Completion): S
   return {
     model,
     text: parts.map(({ kind }) => (kind.case === "text" ? kind.value : "")).join(""),
+    calls: parts.flatMap(({ kind }) =>
+      kind.case === "toolCall" ? callInShort(kind.value.name, kind.value.input.value ?? "") : [],
+    ),
     pictures: parts.flatMap(({ kind }) => (kind.case === "image" ? toBase64(kind.value) : [])),
     finishReasons: choices.map((choice) => toWord(choice.finishReason)),
     usage: usage && readUsage(usage),
@@ -38,15 +41,36 @@ export function readChunks(chunks: readonly CompletionChunk[]): Said {
   const start = events.find((event) => event.case === "start");
   const usage = events.find((event) => event.case === "usage");
   const report = events.find((event) => event.case === "report");
+  const ended = events.some((event) => event.case === "choiceFinish");
   return {
     model: start?.value.model,
     text: deltas.map((content) => (content.case === "text" ? content.value : "")).join(""),
+    calls: ended ? callsOf(events) : [],
     pictures: begun.flatMap((kind) => (kind.case === "image" ? toBase64(kind.value) : [])),
     finishReasons: events.flatMap((event) => (event.case === "choiceFinish" ? toWord(event.value.finishReason) : [])),
     usage: usage && readUsage(usage.value),
     report: report && readReport(report.value),
     failure: undefined,
   };
+}
+
+type ChunkEvent = CompletionChunk["event"];
+
+/** The calls of a stream, put together from their pieces. */
+function callsOf(events: readonly ChunkEvent[]): string[] {
+  return events.flatMap((event) => {
+    const kind = event.case === "partStart" ? event.value.part?.kind : undefined;
+    if (event.case !== "partStart" || kind?.case !== "toolCall") return [];
+    const { partIndex } = event.value;
+    const args = events.map((more) =>
+      more.case === "partDelta" && more.value.partIndex === partIndex ? argsOf(more) : "",
+    );
+    return callInShort(kind.value.name, args.join(""));
+  });
+}
+
+function argsOf({ value: { content } }: Extract<ChunkEvent, { case: "partDelta" }>): string {
+  return content.case === "argumentsJson" ? content.value : "";
 }
 
 /** Reads the final status with its details. A status from the library has none. */
@@ -80,13 +104,16 @@ function readReport({ attempts, omitted, clamped }: Report): SeenReport {
   };
 }
 
-/** A value as its JSON, a word without its quotes. */
+const EFFORT = /^REASONING_EFFORT_(?=[A-Z]+$)/;
+
+/** A value as its JSON; an effort as the word that formats have for its name in the contract. */
 function shown(value: Value | undefined): string {
   const json = value && toJson(ValueSchema, value);
-  return typeof json === "string" ? json : JSON.stringify(json);
+  return typeof json === "string" && EFFORT.test(json) ? json.replace(EFFORT, "").toLowerCase() : JSON.stringify(json);
 }
 
-function readAttempt(of: Attempt): string {
+/** Reads an attempt of the contract. */
+export function readAttempt(of: Attempt): string {
   const { model, outcome, upstreamStatus: status } = fromAttemptMessage(of);
   return inShort({ model, outcome, status });
 }

@@ -1,12 +1,13 @@
-import { Agent, request } from "node:http";
+import { Agent, type IncomingMessage, request } from "node:http";
 import type { Mode } from "../../../src/core/router.ts";
-import { readHttpReply } from "./http-reply.ts";
+import type { Caller } from "./callers/caller.ts";
 import type { Reply, RunningCall } from "./reply.ts";
 
-/** One POST to `/v1/chat/completions`. */
+/** One POST in a format. */
 export interface HttpCall {
   readonly port: number;
-  readonly path?: string | undefined;
+  readonly caller: Pick<Caller, "read">;
+  readonly path: string;
   readonly mode: Mode;
   readonly body: string | Buffer;
   /** May contain a `content-length`: then the body is sent incompletely. */
@@ -14,7 +15,7 @@ export interface HttpCall {
 }
 
 /** Calls the HTTP entrance on a separate connection, which stays open until one side closes it. */
-export function callHttp({ port, path = "/v1/chat/completions", mode, body, headers }: HttpCall): RunningCall {
+export function callHttp({ port, caller, path, mode, body, headers }: HttpCall): RunningCall {
   const agent = new Agent({ keepAlive: true });
   const call = request({
     agent,
@@ -37,7 +38,8 @@ export function callHttp({ port, path = "/v1/chat/completions", mode, body, head
         received += text;
       });
       response.on("error", reject);
-      response.on("end", () => resolve(readHttpReply(response, received, mode)));
+      // An error in reading it rejects.
+      response.on("end", () => resolve(Promise.try(() => readReply(response, { caller, received, mode }))));
     });
   });
   if (headers["content-length"] === undefined) call.end(body);
@@ -51,4 +53,11 @@ export function callHttp({ port, path = "/v1/chat/completions", mode, body, head
       agent.destroy();
     },
   };
+}
+
+function readReply(
+  { statusCode: status = 0, headers }: IncomingMessage,
+  { caller, received: body, mode }: Pick<HttpCall, "caller" | "mode"> & { readonly received: string },
+): Reply {
+  return { ...caller.read({ status, headers, body, mode }), facts: headers as Reply["facts"] };
 }

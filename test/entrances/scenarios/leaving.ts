@@ -44,7 +44,7 @@ export const LEAVING: readonly Scenario[] = [
     name: "ends a stream when the caller's deadline passes in the middle",
     mode: "stream",
     upstream: { alpha: [begins("Hel", "silence")] },
-    deadlineMs: 150,
+    deadlineMs: 300,
     expected: {
       failure: "deadline_exceeded",
       after: "Hel",
@@ -56,7 +56,7 @@ export const LEAVING: readonly Scenario[] = [
     name: "applies the caller's deadline to all attempts together",
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [refuses(400)], beta: [staysSilent] },
-    deadlineMs: 100,
+    deadlineMs: 250,
     expected: { failure: "deadline_exceeded", attempts: ["alpha upstream_rejected 400", "beta deadline_exceeded"] },
   },
   {

@@ -1,9 +1,11 @@
-/** A completion as its caller saw it, on either entrance. */
+/** A completion as its caller saw it, in any format and over gRPC. */
 export interface Reply {
   /** The model in the reply. */
   readonly model: string | undefined;
   /** Texts of all choices, joined. */
   readonly text: string;
+  /** Tool calls of a complete answer: the name and the arguments as JSON. */
+  readonly calls: readonly string[];
   /** Images in base64. */
   readonly pictures: readonly string[];
   /** Finish reasons, one per finished choice. */
@@ -13,7 +15,7 @@ export interface Reply {
   readonly report: SeenReport | undefined;
   /** Response headers or metadata. */
   readonly facts: Readonly<Record<string, string | undefined>>;
-  /** Whether it is complete: a JSON body, `[DONE]`, or the status OK. */
+  /** Whether it is complete: a JSON body, the end of a stream as its format has it, or the status OK. */
   readonly complete: boolean;
   readonly failure: SeenFailure | undefined;
 }
@@ -28,9 +30,9 @@ export interface SeenReport {
 
 /** A failure as sent by its entrance. */
 export interface SeenFailure {
-  /** HTTP: `status type`; a stream that had started has status 200. gRPC: `STATUS reason`. */
+  /** HTTP: the status, and the words that the format has for the failure; a stream that had begun has status 200. gRPC: `STATUS reason`. */
   readonly status: string;
-  /** `error.code`, `absent` if the field is missing. gRPC: `error_code` of the ErrorInfo. */
+  /** `error.code`, `absent` if the field is missing; null in a format without one. gRPC and Gemini: `error_code` of the ErrorInfo. */
   readonly code: string | null;
   readonly message: string;
   readonly param: string | null;
@@ -52,6 +54,11 @@ export interface RunningCall {
   closedByGateway(): boolean;
   /** Cancels the call, or releases it when it is over. */
   leave(): void;
+}
+
+/** Formats a tool call: its name, and its arguments, which must be JSON, without white space. */
+export function callInShort(name: string, argumentsJson: string): string {
+  return `${name} ${JSON.stringify(JSON.parse(argumentsJson))}`;
 }
 
 /** Formats an attempt: `model outcome status`. */

@@ -1,14 +1,31 @@
 import type { Mode } from "../../../src/core/router.ts";
-import type { EntranceName, ModelName, Scenario } from "./scenario.ts";
+import type { Caller } from "./callers/caller.ts";
+import type { ModelName, Scenario } from "./scenario.ts";
 import type { World } from "./world.ts";
 
-/** One scenario on one entrance in one mode. */
+/** How callers reach the gateway. */
+export type Way =
+  | { readonly entrance: "grpc" }
+  | {
+      readonly entrance: "http";
+      /** The format that they speak. */
+      readonly caller: Caller;
+      /** Through a front in another process than the core. Default: one process for both. */
+      readonly through?: "front";
+    };
+
+/** Title of a way. */
+export function nameOf(way: Way): string {
+  return way.entrance === "grpc"
+    ? "gRPC"
+    : `${way.caller.format}${way.through === undefined ? "" : " through a front"}`;
+}
+
+/** One scenario on one way in one mode. */
 export interface Run {
   readonly world: World;
   readonly scenario: Scenario;
-  readonly entrance: EntranceName;
-  /** HTTP: through a front in another process than the core. Default: one process for both. */
-  readonly through?: "front";
+  readonly way: Way;
   readonly mode: Mode;
   readonly requestId: string;
   /** Upstream names of the models. */

@@ -15,6 +15,9 @@ export type KeyName =
   | "revoked"
   | "unknown"
   | "misshapen"
+  | "one request"
+  | "one token"
+  | "no money"
   | "another scheme"
   | "none";
 
@@ -24,24 +27,26 @@ export type EntranceName = "http" | "grpc";
 export interface Scenario {
   /** Test title. */
   readonly name: string;
+  /** The same as the scenario of `alpha`, with a provider of another dialect. */
+  readonly isRepeat?: boolean;
   /** The request. Default: says hello to `alpha`. */
   readonly ask?: Ask;
-  /** The entrances of the scenario. Default: both. */
+  /** The only entrance of the scenario. Default: HTTP, in every format, and gRPC. */
   readonly at?: EntranceName;
   /** Default: both. */
   readonly mode?: Mode;
+  /** Merged over the JSON of the HTTP request; undefined removes a field. In the common table only fields that no format has. */
+  readonly fields?: Readonly<Record<string, unknown>>;
   /** Additions or replacements of the HTTP request. */
   readonly http?: {
-    /** Merged over the JSON of the request; undefined removes a field. */
-    readonly fields?: Readonly<Record<string, unknown>>;
     /** Replaces the JSON. */
     readonly body?: string | Buffer;
     readonly headers?: Readonly<Record<string, string>>;
   };
   /** Replaces the gRPC request. */
   readonly grpcBytes?: Buffer;
-  /** Overrides the path of completions. */
-  readonly path?: string;
+  /** Asks at a path, or for a method, that is not served. */
+  readonly isUnknownPath?: true;
   /** Default: `any`. */
   readonly key?: KeyName;
   /** Behaviour of each upstream model by call; the last one is repeated. */
@@ -56,8 +61,8 @@ export interface Scenario {
   readonly leaves?: "while sending" | "in the first call" | "in the second call" | "after content" | "after the end";
   /** The gateway aborts its calls, as at the end of a drain: after a number of upstream calls, or after content. */
   readonly stops?: "in the first call" | "after content";
-  /** Sends the same request this many times before; then waits for this state of the primary's circuit breaker. */
-  readonly before?: { readonly times: number; readonly breaker: "open" | "half_open" | "closed" };
+  /** Sends the same request this many times before; then waits for this state of the primary's circuit breaker, if any is given. */
+  readonly before?: { readonly times: number; readonly breaker?: "open" | "half_open" | "closed" };
   readonly expected: Expected;
 }
 
@@ -84,9 +89,12 @@ export interface ExpectedAnswer extends ExpectedOutcome {
     readonly pictures?: readonly string[];
     /** Default: usage of scripted answers. */
     readonly usage?: string | undefined;
+    /** Tool calls, see `Reply.calls`. */
+    readonly calls?: readonly string[];
+    /** Fields by the contract's names. */
     readonly omitted?: readonly string[];
-    /** By entrance, where field names and values differ. */
-    readonly clamped?: readonly string[] | Readonly<Record<EntranceName, readonly string[]>>;
+    /** `field from>to`, by the contract's names. */
+    readonly clamped?: readonly string[];
   };
   /** Default: the model of the answer. */
   readonly attempts?: readonly string[];
@@ -97,8 +105,10 @@ export interface ExpectedFailure extends ExpectedOutcome {
   readonly failure: FailureCode;
   /** Overrides that of the code. */
   readonly detail?: FailureDetail;
-  /** By entrance, where field names differ. */
-  readonly param?: string | Readonly<Record<EntranceName, string>>;
+  /** The invalid field by the contract's name. */
+  readonly param?: string;
+  /** The invalid field by the format's own name. */
+  readonly ownParam?: string;
   readonly message?: RegExp;
   /** Text before the failure. */
   readonly after?: string;

@@ -7,9 +7,11 @@ import { LEAVING } from "./leaving.ts";
 import { playScenario } from "./play.ts";
 import { REFUSING } from "./refusing.ts";
 import { RESTING } from "./resting.ts";
-import { PATIENCE } from "./run.ts";
-import type { EntranceName, Scenario } from "./scenario.ts";
+import { nameOf, PATIENCE, type Way } from "./run.ts";
+import { LIMITING } from "./limiting.ts";
+import type { Scenario } from "./scenario.ts";
 import { SERVING } from "./serving.ts";
+import { isSkipped, SLOW } from "./skipped.ts";
 import { VALIDATING } from "./validating.ts";
 import { startWorld, type World } from "./world.ts";
 
@@ -22,17 +24,21 @@ export const TABLE: readonly Scenario[] = [
   ...FALLING_BACK,
   ...RESTING,
   ...LEAVING,
+  ...LIMITING,
 ];
 
-/** How callers reach the gateway; HTTP also through a front. */
-export interface Way {
-  readonly entrance: EntranceName;
-  readonly through?: "front";
+/** Scenarios of a way: those of the table, but for what its format cannot say, and those of the format alone. */
+export function scenariosOf(way: Way): readonly Scenario[] {
+  const common = TABLE.filter(({ at = way.entrance }) => at === way.entrance);
+  if (way.entrance === "grpc") return common;
+  const { caller, through } = way;
+  const isSlow = ({ name }: Scenario): boolean => through === "front" && SLOW.scenarios.includes(name);
+  return [...common.filter((each) => !isSkipped(each, caller.format) && !isSlow(each)), ...caller.own];
 }
 
 /**
- * Defines the tests of all scenarios for this entrance, whole and streamed, on a shared gateway, then those of `more`,
- * and then checks of logs and metrics after all of them.
+ * Defines the tests of all scenarios for this way, whole and streamed, on a shared gateway, then those of `more`, and then
+ * checks of connections, logs and metrics after all of them.
  */
 export function playAll(way: Way, more: (world: () => World) => void = () => undefined): void {
   let world: World;
@@ -43,16 +49,15 @@ export function playAll(way: Way, more: (world: () => World) => void = () => und
     await world.close();
   });
 
-  describe(`every scenario (${way.through ?? way.entrance})`, () => {
+  describe(`every scenario (${nameOf(way)})`, () => {
     let runs = 0;
-    for (const scenario of TABLE) {
-      if (scenario.at !== undefined && scenario.at !== way.entrance) continue;
+    for (const scenario of scenariosOf(way)) {
       for (const mode of modesOf(scenario)) {
         runs += 1;
         const requestId = `scenario-${runs}`;
         it(`${scenario.name} (${mode})`, async () => {
           expect.hasAssertions();
-          await playScenario({ world, scenario, mode, requestId, ...way });
+          await playScenario({ world, scenario, mode, requestId, way });
         });
       }
     }
@@ -61,6 +66,14 @@ export function playAll(way: Way, more: (world: () => World) => void = () => und
   more(() => world);
 
   describe("after all of them", () => {
+    // gRPC has one connection for all calls.
+    it.runIf(way.entrance === "http")("has closed the connections of broken streams and of large bodies", async () => {
+      const open = (): string[] =>
+        world.closing.flatMap(({ requestId, call }) => (call.closedByGateway() ? [] : requestId));
+      expect(world.closing.length).toBeGreaterThan(BREAKING.filter(({ isRepeat }) => isRepeat !== true).length);
+      await expect.poll(open, PATIENCE).toEqual([]);
+    });
+
     it("has counted each completion and each refusal once", async () => {
       const { log } = world.gateway;
       const metrics = await world.gateway.metrics();

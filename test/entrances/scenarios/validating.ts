@@ -9,9 +9,7 @@ const plainPicture = create(ImageSchema, { source: { case: "url", value: "http:/
 const labels = (count: number): Record<string, string> =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`label-${index}`, "x"]));
 
-const RESULT_ID = { http: "messages[1].tool_call_id", grpc: "messages[1].parts[0].tool_result.tool_call_id" };
-const CHOICES = { http: "n", grpc: "choice_count" };
-const MOST_TOKENS = { http: "max_tokens", grpc: "max_output_tokens" };
+const RESULT_ID = "messages[1].parts[0].tool_result.tool_call_id";
 const toolSays = (text: string, toolCallId?: string): NonNullable<Ask["messages"]>[number] => ({
   role: Role.TOOL,
   parts: [
@@ -29,16 +27,12 @@ const WRONG: readonly (readonly [what: string, param: NonNullable<ExpectedFailur
   ["no model", "model", { model: "" }],
   ["no messages", "messages", { messages: [] }],
   ["2,001 messages", "messages", { messages: Array.from({ length: 2001 }, () => userSays("hi")) }],
-  [
-    "a user who says nothing",
-    { http: "messages[0].content", grpc: "messages[0].parts" },
-    { messages: [{ role: Role.USER }] },
-  ],
+  ["a user who says nothing", "messages[0].parts", { messages: [{ role: Role.USER }] }],
   ["a tool result without its call's ID", RESULT_ID, { messages: [userSays("hi"), toolSays("1")] }],
   ["a tool result for no call", RESULT_ID, { messages: [userSays("hi"), toolSays("1", "call_1")] }],
   [
     "a picture at an address that is not https",
-    { http: "messages[0].content[0]", grpc: "messages[0].parts[0]" },
+    "messages[0].parts[0]",
     { messages: [{ role: Role.USER, parts: [{ kind: { case: "image", value: plainPicture } }] }] },
   ],
   ["a temperature below 0", "temperature", { temperature: -0.01 }],
@@ -47,20 +41,16 @@ const WRONG: readonly (readonly [what: string, param: NonNullable<ExpectedFailur
   ["a top_p above 1", "top_p", { topP: 1.01 }],
   ["a frequency_penalty above 2", "frequency_penalty", { frequencyPenalty: 2.01 }],
   ["a presence_penalty below -2", "presence_penalty", { presencePenalty: -2.01 }],
-  [
-    "21 alternatives of each token",
-    { http: "top_logprobs", grpc: "logprobs.top_count" },
-    { logprobs: { topCount: 21 } },
-  ],
-  ["no choices", CHOICES, { choiceCount: 0 }],
-  ["129 choices", CHOICES, { choiceCount: 129 }],
-  ["two choices of a model that gives one", CHOICES, { choiceCount: 2 }],
-  ["two choices of another model that gives one", CHOICES, { model: "beta", choiceCount: 2 }],
+  ["21 alternatives of each token", "logprobs.top_count", { logprobs: { topCount: 21 } }],
+  ["no choices", "choice_count", { choiceCount: 0 }],
+  ["129 choices", "choice_count", { choiceCount: 129 }],
+  ["two choices of a model that gives one", "choice_count", { choiceCount: 2 }],
+  ["two choices of another model that gives one", "choice_count", { model: "beta", choiceCount: 2 }],
   ["a logit_bias above 100", "logit_bias.1", { logitBias: { "1": 101 } }],
-  ["no max_output_tokens to speak of", MOST_TOKENS, { maxOutputTokens: 0 }],
-  ["more max_output_tokens than the model has", MOST_TOKENS, { maxOutputTokens: 1001 }],
-  ["five stop sequences", { http: "stop", grpc: "stop_sequences" }, { stopSequences: ["a", "b", "c", "d", "e"] }],
-  ["an empty stop sequence", { http: "stop[0]", grpc: "stop_sequences[0]" }, { stopSequences: [""] }],
+  ["no max_output_tokens to speak of", "max_output_tokens", { maxOutputTokens: 0 }],
+  ["more max_output_tokens than the model has", "max_output_tokens", { maxOutputTokens: 1001 }],
+  ["five stop sequences", "stop_sequences", { stopSequences: ["a", "b", "c", "d", "e"] }],
+  ["an empty stop sequence", "stop_sequences[0]", { stopSequences: [""] }],
   ["nine fallback models", "fallback_models", { fallbackModels: Array.from({ length: 9 }, () => "beta") }],
   ["17 labels", "metadata", { metadata: labels(17) }],
   ["a label longer than 512 characters", "metadata.note", { metadata: { note: "x".repeat(513) } }],
@@ -147,21 +137,15 @@ export const VALIDATING: readonly Scenario[] = [
     models: { alpha: { capabilities: { reasoning: "level", reasoning_efforts: ["low", "medium", "high"] } } },
     expected: {
       failure: "invalid_request",
-      param: { http: "reasoning_effort", grpc: "reasoning.effort" },
+      param: "reasoning.effort",
       message: /strict/,
     },
   },
   {
-    name: "refuses alternatives of each token without log probabilities",
-    at: "http",
-    http: { fields: { top_logprobs: 1 } },
-    expected: { failure: "invalid_request", param: "top_logprobs", refused: true },
-  },
-  {
     name: "refuses a strict request with an unknown field, by its name",
     at: "http",
-    ask: { strict: true },
-    http: { fields: { colour: true } },
+    ask: { model: "local", strict: true },
+    fields: { colour: true },
     expected: { failure: "invalid_request", param: "colour", message: /strict/ },
   },
   {

@@ -4,6 +4,8 @@ import { createKey, type KeyContext, revokeKey } from "../../../src/access/keys.
 import { startTestGateway, type TestGateway } from "../../support/gateway.ts";
 import { startTestFront, type TestFront } from "../../support/front.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../../support/scripted-upstream.ts";
+import { NO_LIMITS } from "../../../src/core/principal.ts";
+import type { RunningCall } from "./reply.ts";
 import type { KeyName, ModelName, Scenario } from "./scenario.ts";
 import { UNLIMITED } from "../../support/unlimited.ts";
 
@@ -17,6 +19,8 @@ export interface World {
   readonly front: TestFront;
   readonly upstream: ScriptedUpstream;
   readonly grpc: Client;
+  /** Calls whose connections the gateway has to close, which takes it a second: all are awaited together. */
+  readonly closing: ClosingCall[];
   /** Value of the `authorization` header. */
   readonly authorization: Readonly<Record<KeyName, string | undefined>>;
   /**
@@ -25,6 +29,12 @@ export interface World {
    */
   prepare(scenario: Scenario): Promise<Readonly<Record<ModelName, string>>>;
   close(): Promise<void>;
+}
+
+/** A call after its reply. */
+export interface ClosingCall {
+  readonly requestId: string;
+  readonly call: RunningCall;
 }
 
 /** Starts everything. */
@@ -44,16 +54,21 @@ export async function startWorld(): Promise<World> {
   });
   const front = await startTestFront(`127.0.0.1:${gateway.grpcPort}`);
   const grpc = new Client(`127.0.0.1:${gateway.grpcPort}`, credentials.createInsecure());
+  const closing: ClosingCall[] = [];
   let prepared = 0;
   return {
     gateway,
     front,
     upstream,
     grpc,
+    closing,
     authorization: {
       any: `Bearer ${gateway.key}`,
       "alpha only": `Bearer ${keys["alpha only"]}`,
       "chat only": `Bearer ${keys["chat only"]}`,
+      "one request": `Bearer ${keys["one request"]}`,
+      "one token": `Bearer ${keys["one token"]}`,
+      "no money": `Bearer ${keys["no money"]}`,
       expired: `Bearer ${keys.expired}`,
       revoked: `Bearer ${keys.revoked}`,
       unknown: `Bearer ${generateApiKey()}`,
@@ -71,6 +86,7 @@ export async function startWorld(): Promise<World> {
       return Object.fromEntries(entries) as Record<ModelName, string>;
     },
     async close() {
+      for (const { call } of closing) call.leave();
       grpc.close();
       await front.close();
       await gateway.close();
@@ -83,6 +99,7 @@ const MODELS: Readonly<Record<ModelName, object>> = {
   alpha: {
     provider: "messages",
     max_output_tokens: 1000,
+    price: { input: 1, output: 1 },
     modalities: { input: ["text", "image"], output: ["text"] },
   },
   beta: { provider: "generate", max_output_tokens: 500 },
@@ -121,6 +138,15 @@ async function makeKeys(context: KeyContext, keys: Partial<Record<KeyName, strin
   const expired = await createKey(context, { name: "expired", lifetimeMs: 1 });
   const revoked = await createKey(context, { name: "revoked" });
   await revokeKey(context, revoked.record.id);
+  const limited = {
+    "one request": { requestsPerMinute: 1 },
+    "one token": { tokensPerMinute: 1 },
+    "no money": { monthlyBudgetMicroUsd: 1 },
+  } as const;
+  for (const [name, limits] of Object.entries(limited))
+    keys[name as keyof typeof limited] = (
+      await createKey(context, { name, limits: { ...NO_LIMITS, ...limits } })
+    ).secret;
   keys["alpha only"] = alphaOnly.secret;
   keys["chat only"] = chatOnly.secret;
   keys.expired = expired.secret;

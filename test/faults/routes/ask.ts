@@ -3,7 +3,8 @@ import { Client, Metadata, type ServiceError, status as Status } from "@grpc/grp
 import { CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { EmbeddingRequestSchema } from "../../../gen/parley/v1/embedding_pb.js";
 import { GetModelRequestSchema } from "../../../gen/parley/v1/model_pb.js";
-import { toOpenAiJson, toRequest } from "../../entrances/scenarios/ask.ts";
+import { toRequest } from "../../entrances/scenarios/ask.ts";
+import { toOpenAiJson } from "../../entrances/scenarios/callers/chat.ts";
 import { type Credentials, MODEL, type RoutesWorld } from "./world.ts";
 
 /**

@@ -2,7 +2,8 @@ import { toBinary } from "@bufbuild/protobuf";
 import { Client, credentials } from "@grpc/grpc-js";
 import { CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
 import type { Dice } from "../../../src/simulator/dice.ts";
-import { toOpenAiJson, toRequest } from "../../entrances/scenarios/ask.ts";
+import { toRequest } from "../../entrances/scenarios/ask.ts";
+import { CHAT } from "../../entrances/scenarios/callers/chat.ts";
 import { callGrpc } from "../../entrances/scenarios/grpc-client.ts";
 import { callHttp } from "../../entrances/scenarios/http-client.ts";
 import type { Reply, RunningCall } from "../../entrances/scenarios/reply.ts";
@@ -107,9 +108,11 @@ function begin({ entrance, mode, ask }: PlannedCall, { product, grpc, key, reque
   if (entrance === "http") {
     return callHttp({
       port: product.httpPort,
+      caller: CHAT,
+      path: CHAT.path(request.model, mode),
       mode,
       headers: facts,
-      body: JSON.stringify(toOpenAiJson(request, mode)),
+      body: JSON.stringify(CHAT.write(request, mode)),
     });
   }
   const bytes = Buffer.from(toBinary(CompletionRequestSchema, request));

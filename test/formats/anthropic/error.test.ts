@@ -8,7 +8,7 @@ describe("a failure", () => {
   it.each<[FailureCode, number, string]>([
     ["invalid_request", 400, "invalid_request_error"],
     ["upstream_rejected", 400, "invalid_request_error"],
-    ["request_too_large", 413, "invalid_request_error"],
+    ["request_too_large", 413, "request_too_large"],
     ["unauthenticated", 401, "authentication_error"],
     ["permission_denied", 403, "permission_error"],
     ["model_not_found", 404, "not_found_error"],

@@ -82,6 +82,7 @@ const error = z
           "authentication_error",
           "permission_error",
           "not_found_error",
+          "request_too_large",
           "rate_limit_error",
           "timeout_error",
           "api_error",

@@ -2,7 +2,7 @@ import { z } from "zod";
 import * as items from "../../../formats/openai-responses/item-schema.ts";
 import { responsesRequest } from "../../../formats/openai-responses/schema.ts";
 import * as tools from "../../../formats/openai-responses/tool-schema.ts";
-import { parley } from "./answer-schemas.ts";
+import { attempt, parley } from "./answer-schemas.ts";
 
 /* Schemas of OpenAI's Responses API: the parser's of requests, and an outline of what `formats/openai-responses` writes. */
 
@@ -75,7 +75,10 @@ const response = z
     output: z.array(outputItem).describe("The answer."),
     usage: usage.optional(),
     store: z.literal(false).describe("Nothing is kept."),
-    parley: parley.optional(),
+    parley: z
+      .union([parley, z.object({ attempts: z.array(attempt) }).describe("Of a failed response.")])
+      .optional()
+      .describe("Of a failed response only the attempts."),
   })
   .describe("A response. Further fields repeat the request.");
 

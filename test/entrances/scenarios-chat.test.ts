@@ -1,24 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { type Act, refuses, type ScriptedCall, staysSilent } from "../support/scripted-upstream.ts";
-import { toOpenAiJson, toRequest } from "./scenarios/ask.ts";
-import { LOOKS } from "./scenarios/failures.ts";
+import { toRequest } from "./scenarios/ask.ts";
+import { CHAT } from "./scenarios/callers/chat.ts";
 import { callHttp } from "./scenarios/http-client.ts";
 import type { Reply } from "./scenarios/reply.ts";
 import { PATIENCE } from "./scenarios/run.ts";
-import { playAll, TABLE } from "./scenarios/suite.ts";
+import { playAll } from "./scenarios/suite.ts";
 
-describe("the scenario table", () => {
-  it("covers every failure code that callers can cause", () => {
-    // There are no limits here; `internal` needs a bug in the gateway; `response_too_large` has tests with large
-    // images.
-    const unreachable = new Set(["rate_limited", "budget_spent", "internal", "response_too_large"]);
-    const promised = ["cancelled", ...Object.keys(LOOKS)].filter((code) => !unreachable.has(code));
-    const played = TABLE.flatMap(({ expected }) => ("failure" in expected ? expected.failure : []));
-    expect(new Set(played)).toEqual(new Set(promised));
-  });
-});
-
-playAll({ entrance: "http" }, (world) => {
+playAll({ entrance: "http", caller: CHAT }, (world) => {
   describe("concurrent callers", () => {
     it("share three retries while a provider fails all of them", async () => {
       const held: ScriptedCall[] = [];
@@ -32,8 +21,10 @@ playAll({ entrance: "http" }, (world) => {
       const calls = Array.from({ length: 6 }, () => {
         const call = callHttp({
           port: world().gateway.httpPort,
+          caller: CHAT,
+          path: CHAT.path("alpha", "whole"),
           mode: "whole",
-          body: JSON.stringify(toOpenAiJson(toRequest(), "whole")),
+          body: JSON.stringify(CHAT.write(toRequest(), "whole")),
           headers: { authorization: world().authorization.any! },
         });
         call.reply.then(
