@@ -1,6 +1,6 @@
 import type { Completion, CompletionRequest, TokenCount } from "../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
-import { CompletionAccounting, Settling } from "./accounting.ts";
+import { CompletionAccounting, type Reserved, Settling } from "./accounting.ts";
 import { toTimestamp } from "./attempt.ts";
 import type { Call } from "./call.ts";
 import { invalidField } from "./failure.ts";
@@ -47,19 +47,18 @@ export interface OwnedCompletions extends Completions {
  */
 export function createCompletions(corePorts: CorePorts): OwnedCompletions {
   const ports = { ...corePorts, settling: new Settling() };
-  const begin = async (
+  const begin = (
     meter: CompletionAccounting,
     request: CompletionRequest,
     { call, mode }: CallAndMode,
-  ): Promise<Plan> => {
+  ): { plan: Plan; reserving: Promise<Reserved> } => {
     const plan = admitOrCount(ports, call, () => admit(ports, request, { call, mode }));
     meter.planned(plan);
     const { candidates, prompt, sent } = plan;
     const reserving = reserve(ports, { request, prompt, candidates, sent }, call);
     // Before the first await, or the bodies of all requests that arrived together would stay in memory.
     if (plan.candidates.length === 1) releaseConversation(request);
-    meter.reserved(await reserving);
-    return plan;
+    return { plan, reserving };
   };
   return {
     settling: ports.settling,
@@ -68,7 +67,8 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
       const call = leaveOutUnknownOptions(request, given);
       const meter = new CompletionAccounting(ports, { request, call, mode: "whole" });
       try {
-        const plan = await begin(meter, request, { call, mode: "whole" });
+        const { plan, reserving } = begin(meter, request, { call, mode: "whole" });
+        meter.reserved(await reserving);
         const { model, answer, report } = await plan.create(meter.routerCall);
         new SpeechType(request.audioOptions).complete(answer.choices);
         meter.answered(model, answer);
@@ -94,7 +94,8 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
       const call = leaveOutUnknownOptions(request, given);
       const meter = new CompletionAccounting(ports, { request, call, mode: "stream" });
       try {
-        const plan = await begin(meter, request, { call, mode: "stream" });
+        const { plan, reserving } = begin(meter, request, { call, mode: "stream" });
+        meter.reserved(await reserving);
         const speech = new SpeechType(request.audioOptions);
         await plan.stream(meter.routerCall, (batch) => {
           speech.completeChunks(batch);

@@ -77,16 +77,17 @@ interface Asked<R> {
   readonly run: (read: R, call: Call, open: OpenCall) => Promise<void>;
 }
 
-async function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
+/** Not async: the state of a suspended function would be held for as long as the answer takes. */
+function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
   services: EdgeServices,
   exchange: Exchange,
   { principal, read: readBody, takesForms = false, run }: Asked<R>,
 ): Promise<void> {
   const { request, requestId, arrivedMs } = exchange;
-  const { open, done } = openCall(services.calls, exchange, deadlineMs(exchange));
+  const { open, done: close } = openCall(services.calls, exchange, deadlineMs(exchange));
   let asked: R | undefined;
   let hops = 0;
-  await serveCompletion<R>(services, {
+  const served = serveCompletion<R>(services, {
     entrance: "http",
     requestId,
     target: exchange.path,
@@ -133,7 +134,7 @@ async function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
       exchange.fail(renameFields(failure, asked.nameOf), routingOfFailure(failure, asked.request.model));
     },
   });
-  done();
+  return served.then(close);
 }
 
 async function whole(

@@ -2,7 +2,7 @@ import type { Choice, CompletionChunk, CompletionRequest } from "../../../gen/pa
 import type { Message, Part } from "../../../gen/parley/v1/message_pb.js";
 import type { Tool, ToolChoice } from "../../../gen/parley/v1/tool_pb.js";
 import { deltaChunk } from "../../core/chunks.ts";
-import type { Provider, Translation, UpstreamCall } from "../../core/provider.ts";
+import type { Answer, Provider, Translation, UpstreamCall } from "../../core/provider.ts";
 import { isObject, parsed } from "./json.ts";
 
 /*
@@ -31,12 +31,10 @@ export function withCustomTools(provider: Provider): Provider {
       const wrapped: Wrapped = Object.assign(translation, { customTools: new Set(customNames(request.tools)) });
       return wrapped;
     },
-    async create(call) {
+    create(call) {
       const names = customToolsOf(call);
-      const answer = await provider.create(call);
-      return names === undefined
-        ? answer
-        : { ...answer, choices: answer.choices.map((choice) => unwrap(choice, names)) };
+      const answer = provider.create(call);
+      return names === undefined ? answer : answer.then((given) => unwrapAnswer(given, names));
     },
     stream(call, emit) {
       const names = customToolsOf(call);
@@ -48,6 +46,10 @@ export function withCustomTools(provider: Provider): Provider {
       });
     },
   };
+}
+
+function unwrapAnswer(answer: Answer, names: ReadonlySet<string>): Answer {
+  return { ...answer, choices: answer.choices.map((choice) => unwrap(choice, names)) };
 }
 
 function customToolsOf({ translation }: UpstreamCall): ReadonlySet<string> | undefined {
