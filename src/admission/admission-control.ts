@@ -129,7 +129,7 @@ export class AdmissionControl {
     this.#process = new Holding(options.arrivingBytes.process);
     this.#slotPorts = {
       clock: ports.clock,
-      noRoom: (holders, bytes) => this.#noRoomFor(holders, bytes),
+      noRoom: (holders, bytes, what) => this.#noRoomFor(holders, bytes, what),
       worked: (ms) => {
         this.#workedInTurnMs += ms;
       },
@@ -234,12 +234,14 @@ export class AdmissionControl {
   }
 
   /** The failure of a key in debt, or of a body that exceeds a byte limit. */
-  #noRoomFor({ key, account, process }: Holders, bytes = 0): Failure {
+  #noRoomFor({ key, account, process }: Holders, bytes = 0, what: "requests" | "answers" = "requests"): Failure {
     if (this.#inDebt(key)) return noRoom("key", "reading its requests takes more time than its share");
-    const isProcess = key.fits(bytes) && account.fits(bytes) && !process.fits(bytes);
+    const hasRoom = (holding: Holding): boolean =>
+      what === "answers" ? holding.fitsAnswer(bytes) : holding.fits(bytes);
+    const isProcess = hasRoom(key) && hasRoom(account) && !hasRoom(process);
     if (isProcess) return this.#shed("memory");
-    const [whose, { maxBytes }] = key.fits(bytes) ? (["account", account] as const) : (["key", key] as const);
-    return noRoom(whose, `requests of ${Math.floor(maxBytes / 2 ** 20)} MiB together may be on their way`);
+    const [whose, { maxBytes }] = hasRoom(key) ? (["account", account] as const) : (["key", key] as const);
+    return noRoom(whose, `${what} of ${Math.floor(maxBytes / 2 ** 20)} MiB together may be on their way`);
   }
 
   /** The failure of a completion that waits too long, for a slot or for its own key. */

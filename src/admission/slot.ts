@@ -3,13 +3,15 @@ import type { Failure } from "../core/failure.ts";
 
 /** Slots and bytes held by the calls of a key family, an account or the process. */
 export class Holding {
-  /** Limit of bytes of bodies on their way. A single body may exceed it. */
+  /** Limit of bytes of bodies on their way, and of large answers. A single one may exceed it. */
   readonly maxBytes: number;
   /** Slots in use. */
   calls = 0;
   /** Bytes of bodies on their way: the declared length, or the received bytes. */
   arrivingBytes = 0;
-  /** Bytes of the bodies of all calls that hold a slot. */
+  /** Bytes of large answers, from before their providers are asked until they are sent. */
+  answerBytes = 0;
+  /** Bytes of the bodies and large answers of all calls that hold a slot. */
   heldBytes = 0;
   /** Unread bytes of bodies whose requests wait for a slot, at most UNREAD_BYTES each. */
   waitingBytes = 0;
@@ -27,6 +29,11 @@ export class Holding {
     return this.arrivingBytes === own || this.arrivingBytes + bytes <= this.maxBytes;
   }
 
+  /** Whether another large answer fits. */
+  fitsAnswer(bytes: number): boolean {
+    return this.answerBytes === 0 || this.answerBytes + bytes <= this.maxBytes;
+  }
+
   /** Adds calls and bytes on their way. */
   count(calls: number, bytes: number): void {
     this.calls += calls;
@@ -34,10 +41,17 @@ export class Holding {
     this.heldBytes += bytes;
   }
 
-  /** Ends a call with a body of this length. */
-  end(bytes: number): void {
+  /** Adds bytes of a large answer. */
+  countAnswer(bytes: number): void {
+    this.answerBytes += bytes;
+    this.heldBytes += bytes;
+  }
+
+  /** Ends a call with a body and an answer of these lengths. */
+  end(bytes: number, answerBytes: number): void {
     this.calls -= 1;
     this.heldBytes -= bytes;
+    this.countAnswer(-answerBytes);
   }
 
   /** Whether it can be forgotten. */
@@ -65,7 +79,7 @@ const ANSWER_SHARE = 0.5;
 export interface SlotPorts {
   readonly clock: Pick<Clock, "monotonic">;
   /** The failure of bytes that do not fit. */
-  readonly noRoom: (holders: Holders, bytes: number) => Failure;
+  readonly noRoom: (holders: Holders, bytes: number, what?: "requests" | "answers") => Failure;
   /** Called with the duration of synchronous work in milliseconds. */
   readonly worked: (ms: number) => void;
   /** Called once, at the end. */
@@ -113,15 +127,17 @@ export class Slot {
   }
 
   /**
-   * Counts a large answer like a body on its way, until the end. `expectedBytes` follow from the request and may be any number: they
+   * Counts a large answer until the end. `expectedBytes` follow from the request and may be any number: they
    * count up to a share of the process's limit. Throws `rate_limited` or `overloaded` when they exceed a limit.
    */
   holdAnswer(expectedBytes: number): void {
     const { key, account, process } = this.holders;
     const bytes = Math.min(expectedBytes, process.maxBytes * ANSWER_SHARE);
-    if (![key, account, process].every((holding) => holding.fits(bytes))) throw this.#ports.noRoom(this.holders, bytes);
+    const holdings = [key, account, process];
+    if (!holdings.every((holding) => holding.fitsAnswer(bytes)))
+      throw this.#ports.noRoom(this.holders, bytes, "answers");
     this.#answerBytes += bytes;
-    this.#count(0, bytes);
+    for (const holding of holdings) holding.countAnswer(bytes);
   }
 
   /** Runs the synchronous work that parses the body, and charges its time and the reading to the key. */
@@ -142,10 +158,7 @@ export class Slot {
     this.#hasEnded = true;
     this.arrived();
     const { key, account, process } = this.holders;
-    for (const holding of [key, account, process]) {
-      holding.arrivingBytes -= this.#answerBytes;
-      holding.end(this.#bytes + this.#answerBytes);
-    }
+    for (const holding of [key, account, process]) holding.end(this.#bytes, this.#answerBytes);
     this.#ports.ended();
   }
 

@@ -278,13 +278,17 @@ describe("admission", () => {
       first.received(60 * MIB);
     });
 
-    it("of large answers count like bodies on their way, until the call ends", () => {
+    it("of large answers are limited together until the call ends, and keep no request of the key waiting", () => {
       const first = slot({ bytes: 1000 });
       first.arrived();
       const second = slot({ bytes: 1000 });
       second.arrived();
       first.holdAnswer(60 * MIB);
-      expect(reasonOf(() => second.holdAnswer(1))).toMatchObject({ code: "rate_limited" });
+      expect(reasonOf(() => second.holdAnswer(1))).toMatchObject({
+        code: "rate_limited",
+        message: expect.stringContaining("answers of 48 MiB together") as string,
+      });
+      slot({ bytes: 1000 }).end();
       const other = slot({ key: "other", account: "other", bytes: 1000 });
       other.arrived();
       other.holdAnswer(MIB);
