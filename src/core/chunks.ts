@@ -281,17 +281,23 @@ const LOGPROB_BYTES = 128;
 /** Approximate memory that a chunk adds to an answer. Bytes of a picture that are still encoded belong to a response with its own limit. */
 function sizeOfChunk({ event }: CompletionChunk): number {
   if (event.case === "partStart") {
-    const kind = event.value.part?.kind;
-    if (kind?.case !== "image" || kind.value.source instanceof EncodedSource) return CHUNK_BYTES;
-    return CHUNK_BYTES + (kind.value.source.value?.length ?? 0);
+    const { kind, signature = "" } = event.value.part ?? {};
+    const bytes = CHUNK_BYTES + signature.length;
+    if (kind?.case === "toolCall") return bytes + kind.value.id.length + kind.value.name.length;
+    if (kind?.case === "reasoning") return bytes + kind.value.redacted.length;
+    if (kind?.case !== "image" || kind.value.source instanceof EncodedSource) return bytes;
+    return bytes + (kind.value.source.value?.length ?? 0);
   }
+  if (event.case === "partFinish") return CHUNK_BYTES + event.value.signature.length;
   if (event.case !== "partDelta") return CHUNK_BYTES;
   const { content, logprobs } = event.value;
   let bytes = CHUNK_BYTES;
-  for (const { top } of logprobs) bytes += LOGPROB_BYTES * (1 + top.length);
+  for (const { token, top } of logprobs) bytes += token.length + LOGPROB_BYTES * (1 + top.length);
   if (typeof content.value === "string") return bytes + content.value.length;
   if (content.case === "audio") return bytes + (content.value.source.value?.length ?? 0);
-  return content.case === "citation" ? bytes + content.value.citedText.length : bytes;
+  if (content.case !== "citation") return bytes;
+  const { source, title, citedText } = content.value;
+  return bytes + citedText.length + title.length + (source.case === "url" ? source.value.length : 0);
 }
 
 /** Joins the chunks of a stream into the whole answer. Does not change the chunks. */

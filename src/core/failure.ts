@@ -1,3 +1,4 @@
+import { ownCopy } from "../encoding/own-copy.ts";
 import type { Attempt } from "./attempt.ts";
 import type { LimitFacts } from "./limiter.ts";
 
@@ -65,10 +66,10 @@ const MAX_VIOLATIONS = 20;
 
 /**
  * Shortens a text that a caller or provider may have written, and replaces lone surrogates: they have no UTF-8 encoding, and
- * encoding them would throw where nothing may throw.
+ * encoding them would throw where nothing may throw. A copy, because it may have slices of large texts in it.
  */
 function toShownText(text: string, maxChars: number): string {
-  return (text.length <= maxChars ? text : `${text.slice(0, maxChars)}…`).toWellFormed();
+  return ownCopy(text.length <= maxChars ? text : `${text.slice(0, maxChars)}…`);
 }
 
 const TRANSIENT: ReadonlySet<FailureCode> = new Set([

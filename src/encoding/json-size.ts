@@ -64,7 +64,7 @@ export function exceedsJsonSize(json: string, max: JsonSize): boolean {
 const SHORT_STRING = 40;
 
 /** Position of the quote that closes the string opened at `from`, or of the end. */
-function endOfString(json: string, from: number): number {
+export function endOfString(json: string, from: number): number {
   const near = Math.min(from + SHORT_STRING, json.length);
   for (let at = from + 1; at < near; at++) {
     const char = json.charCodeAt(at);

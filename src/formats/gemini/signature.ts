@@ -60,8 +60,8 @@ export function readSignature(given: string | null | undefined): ReadSignature {
 }
 
 function toStandardAlphabet(base64: string): string {
-  const standard = /[-_]/.test(base64) ? base64.replace(/-/g, "+").replace(/_/g, "/") : base64;
-  return standard.endsWith("=") ? standard : standard.padEnd(Math.ceil(standard.length / 4) * 4, "=");
+  if (/[-_]/.test(base64)) return Buffer.from(base64, "base64url").toString("base64");
+  return base64.endsWith("=") ? base64 : base64.padEnd(Math.ceil(base64.length / 4) * 4, "=");
 }
 
 function readEnvelope(base64: string): ReadSignature | undefined {

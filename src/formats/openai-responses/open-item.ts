@@ -11,8 +11,7 @@ export class OpenItem {
   /** Place of the item, and that of its last content, as JSON text. */
   readonly #place: string;
   #contentPlace = "";
-  /** UTF-16 units of the last text that are counted, and their code points: only citations need them. */
-  #counted = 0;
+  /** Code points of the last text. */
   #codePoints = 0;
   /** Whether nothing more is added to it. */
   finished = false;
@@ -43,7 +42,6 @@ export class OpenItem {
   nextContent(item: write.MessageItem, content: write.MessageItem["content"][number]): string {
     const out = this.#endContent(item);
     this.#contentPlace = `${this.#place},"content_index":${item.content.length}`;
-    this.#counted = 0;
     this.#codePoints = 0;
     item.content.push(content);
     return (
@@ -54,6 +52,7 @@ export class OpenItem {
   /** More of the last text of a message. */
   text(content: write.OutputText, more: string, tokens: readonly TokenLogprob[]): string {
     content.text += more;
+    this.#codePoints += countCodePoints(more);
     let logprobs = "[]";
     if (tokens.length > 0) {
       const list = tokens.map(write.logprob);
@@ -74,8 +73,6 @@ export class OpenItem {
 
   /** A source of the last text of a message. */
   cite(content: write.OutputText, citation: Citation): string {
-    this.#codePoints += countCodePoints(content.text.slice(this.#counted));
-    this.#counted = content.text.length;
     const annotation = write.annotation(citation, this.#codePoints);
     if (annotation === undefined) return "";
     const index = content.annotations.push(annotation) - 1;

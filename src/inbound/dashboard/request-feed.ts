@@ -1,6 +1,7 @@
 import { OverloadFailure } from "../../admission/overload-failure.ts";
 import type { Clock } from "../../core/clock.ts";
 import { type CompletionRecord, type LedgerEntry, NO_TOKENS, type Recorder } from "../../core/ledger.ts";
+import { ownCopy } from "../../encoding/own-copy.ts";
 import { newCompletionId } from "../calls.ts";
 import type { Refusal } from "../services.ts";
 
@@ -110,7 +111,7 @@ function toEntry(record: CompletionRecord): LedgerEntry {
     entrance,
     startedAtMs,
     endedAtMs,
-    requestedModel: requestedModel.slice(0, MAX_MODEL_CHARS).toWellFormed(),
+    requestedModel: ownCopy(requestedModel.slice(0, MAX_MODEL_CHARS)),
     servedModel: undefined,
     streamed,
     outcome,

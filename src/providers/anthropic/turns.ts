@@ -107,6 +107,7 @@ export function hasReasoning(turns: readonly Turn[]): boolean {
   return turns.some(({ content }) => content.some(({ type }) => type === "thinking" || type === "redacted_thinking"));
 }
 
+const MAX_ID_CHARS = 64;
 const ACCEPTED = /^[A-Za-z0-9_-]{1,64}$/;
 
 /** Leaves room for `_` and eight digits. */
@@ -126,9 +127,11 @@ export class ToolCallIds {
   open(id: string): string {
     let wireId = ACCEPTED.test(id) ? id : toAccepted(id);
     let turn = this.#turns.get(id) ?? 1;
+    // A long ID is hashed once, however many turns are taken.
+    const hashed = this.#taken.has(wireId) && id.length > MAX_ID_CHARS ? toHash(id) : id;
     while (this.#taken.has(wireId)) {
       turn += 1;
-      wireId = withHash(id, `${id}#${turn}`);
+      wireId = withHash(id, `${hashed}#${turn}`);
     }
     this.#taken.add(wireId);
     this.#turns.set(id, turn);
@@ -143,11 +146,17 @@ export class ToolCallIds {
 }
 
 function toAccepted(id: string): string {
-  const replaced = id.replace(/[^A-Za-z0-9_-]/g, "_");
-  return ACCEPTED.test(replaced) ? replaced : withHash(id, id);
+  return id !== "" && id.length <= MAX_ID_CHARS ? toAcceptedChars(id) : withHash(id, id);
 }
 
 function withHash(id: string, hashed: string): string {
-  const stem = id.replace(/[^A-Za-z0-9_-]/g, "_").slice(0, STEM_CHARS);
-  return `${stem}_${createHash("sha256").update(hashed).digest("hex").slice(0, 8)}`;
+  return `${toAcceptedChars(id.slice(0, STEM_CHARS))}_${toHash(hashed).slice(0, 8)}`;
+}
+
+function toAcceptedChars(text: string): string {
+  return text.replace(/[^A-Za-z0-9_-]/g, "_");
+}
+
+function toHash(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
 }

@@ -1,7 +1,7 @@
 import { Base64 } from "../../encoding/base64.ts";
-import { exceedsJsonSize, MAX_RESPONSE_JSON } from "../../encoding/json-size.ts";
+import { endOfString, exceedsJsonSize, MAX_RESPONSE_JSON } from "../../encoding/json-size.ts";
 
-/** Texts up to this length are not measured: they parse within a few milliseconds. */
+/** Texts up to this length parse within a few milliseconds, whatever is in them. */
 const SMALL_CHARS = 16 * 1024;
 
 /** Functions of `JSON` that every supported Node has and TypeScript's library does not declare yet. */
@@ -14,15 +14,21 @@ interface ExactJson {
 const exact = JSON as unknown as ExactJson;
 
 /**
- * Numbers that may not survive a round trip: 16 or more characters, an exponent, a trailing zero in a fraction, or
- * negative zero. Most texts have none and skip the detailed check.
+ * What a number that may not survive a round trip looks like: 16 or more characters, an exponent, a trailing zero in a fraction, or
+ * negative zero. Also found in strings. Most small texts have none; a large one costs less character by character.
  */
 const SUSPECT = /\d[\d.]{15}|\d[eE]|\.\d*0(?!\d)|-0(?![.\d])/;
-/** The whole of such a number where JSON allows one. Also matches inside strings. */
-const CANDIDATE = /(?<=^|[:,[\s])-?\d(?:[\d.]{15}[\d.eE+-]*|[\d.]*[eE][\d+-]+|\d*\.\d*0(?!\d)|(?<=-0)(?![.\d]))/g;
+/** A number of fewer characters survives a round trip, unless it has an exponent, a zero at the end of its fraction, or is -0. */
+const SURELY_EXACT_CHARS = 16;
 
 const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
+const PLUS = 0x2b;
+const MINUS = 0x2d;
+const DOT = 0x2e;
+const ZERO = 0x30;
+const NINE = 0x39;
+const UPPER_E = 0x45;
+const LOWER_E = 0x65;
 
 /**
  * Parses JSON text. Numbers that would change (an ID of 19 digits, `1e400`, `1.50`) keep their characters: they are
@@ -30,7 +36,7 @@ const BACKSLASH = 0x5c;
  * may replace a string. Beyond about a thousand levels numbers may be rounded. Throws what `JSON.parse` throws.
  */
 export function parseExactly(text: string, revive?: (key: string, value: string) => unknown): unknown {
-  if (revive === undefined && !(SUSPECT.test(text) && hasInexactNumber(text))) return JSON.parse(text);
+  if (revive === undefined && !hasInexactNumber(text)) return JSON.parse(text);
   try {
     return exact.parse(text, (key, value, { source }) => {
       if (typeof value === "number" && source !== undefined && source !== String(value)) return exact.rawJSON(source);
@@ -44,24 +50,54 @@ export function parseExactly(text: string, revive?: (key: string, value: string)
 }
 
 /**
- * Whether the text has a number that would not survive a round trip. A reviver call for each value costs four times as
- * much as parsing, and random IDs often look like such a number, so this check runs first.
+ * Whether the text has a number that would not survive a round trip. A reviver call for each value costs many times as much as parsing,
+ * and random IDs often look like such a number, so strings are skipped.
  */
 function hasInexactNumber(text: string): boolean {
-  CANDIDATE.lastIndex = 0;
-  let scanned = 0;
-  let inString = false;
-  for (let found = CANDIDATE.exec(text); found !== null; found = CANDIDATE.exec(text)) {
-    if (String(Number(found[0])) === found[0]) continue;
-    // Scans for quotes from the previous candidate on, so that each character is visited once.
-    for (; scanned < found.index; scanned++) {
-      const char = text.charCodeAt(scanned);
-      if (char === QUOTE) inString = !inString;
-      else if (char === BACKSLASH) scanned += 1;
+  if (text.length <= SMALL_CHARS && !SUSPECT.test(text)) return false;
+  for (let at = 0; at < text.length; at++) {
+    const char = text.charCodeAt(at);
+    if (char === QUOTE) at = endOfString(text, at);
+    else if (char === MINUS || isDigit(char)) {
+      const end = endOfNumber(text, at);
+      if (!isExact(text, at, end)) return true;
+      at = end - 1;
     }
-    if (!inString) return true;
   }
   return false;
+}
+
+const isDigit = (char: number): boolean => char >= ZERO && char <= NINE;
+
+/** Position after the characters of a number. */
+function endOfNumber(text: string, from: number): number {
+  let at = from + 1;
+  while (isOfNumber(text.charCodeAt(at))) at += 1;
+  return at;
+}
+
+function isOfNumber(char: number): boolean {
+  return isDigit(char) || char === DOT || char === LOWER_E || char === UPPER_E || char === PLUS || char === MINUS;
+}
+
+function isExact(text: string, from: number, end: number): boolean {
+  if (isSurelyExact(text, from, end)) return true;
+  const source = text.slice(from, end);
+  return String(Number(source)) === source;
+}
+
+/** Character by character: a response may have a million numbers. */
+function isSurelyExact(text: string, from: number, end: number): boolean {
+  const length = end - from;
+  if (length >= SURELY_EXACT_CHARS) return false;
+  let hasFraction = false;
+  for (let at = from; at < end; at++) {
+    const char = text.charCodeAt(at);
+    if (char === LOWER_E || char === UPPER_E) return false;
+    if (char === DOT) hasFraction = true;
+  }
+  if (text.charCodeAt(end - 1) !== ZERO) return true;
+  return !hasFraction && !(length === 2 && text.charCodeAt(from) === MINUS);
 }
 
 /** Whether a response or event exceeds MAX_RESPONSE_JSON. */

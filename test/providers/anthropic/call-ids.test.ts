@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { createHash, Hash } from "node:crypto";
 import { describe, expect, it, vi } from "vitest";
 import { ToolCallIds } from "../../../src/providers/anthropic/turns.ts";
 
@@ -16,6 +16,22 @@ describe("IDs of tool calls", () => {
     const opened = Array.from({ length: CALLS }, () => ids.open("call_0"));
     expect(new Set(opened).size).toBe(CALLS);
     expect(vi.mocked(createHash)).toHaveBeenCalledTimes(CALLS - 1);
+  });
+
+  it("that are long are hashed twice at most, whatever calls the conversation has already", () => {
+    const long = ".".repeat(10_000);
+    const taken = new ToolCallIds();
+    const ids = new ToolCallIds();
+    for (let call = 0; call < CALLS; call++) ids.open(taken.open(long));
+    const update = vi.spyOn(Hash.prototype, "update");
+    try {
+      ids.open(long);
+      const hashed = update.mock.calls.reduce((sum, [text]) => sum + text.length, 0);
+      expect(update.mock.calls.length).toBeGreaterThan(CALLS);
+      expect(hashed).toBeLessThan(2 * long.length + 100 * CALLS);
+    } finally {
+      update.mockRestore();
+    }
   });
 
   it("pass over those that the conversation has already", () => {
