@@ -58,8 +58,8 @@ export async function startCaller(
   { load, target }: Assignment,
   core: number = PEER_CORE,
 ): Promise<ChildProcess> {
-  const { port, key, keys, headers, format, lastWords } = target;
-  const assignment = { load, target: { port, key, keys, headers, format, lastWords } };
+  const { port, key, keys, headers, format, grpcRequest, lastWords } = target;
+  const assignment = { load, target: { port, key, keys, headers, format, grpcRequest, lastWords } };
   const [caller] = await startOwn<object>({ core, file, args: [JSON.stringify(assignment)] });
   return caller;
 }

@@ -21,8 +21,16 @@ export async function startParley(setting: Setting): Promise<RunningServer> {
   const home = makeHome(setting);
   const key = createKey(home, setting.checkout);
   const { child, httpPort, grpcPort } = await launch(home, setting);
-  const port = setting.load.transport === "http" ? httpPort : grpcPort;
-  return { name: PARLEY, process: child, port, key, lastWords: CHAT_LAST_WORDS };
+  const running = { name: PARLEY, process: child, key, lastWords: CHAT_LAST_WORDS };
+  if (setting.load.transport === "http") return { ...running, port: httpPort };
+  return { ...running, port: grpcPort, grpcRequest: await encodeGrpcRequest(setting) };
+}
+
+/** The load's gRPC request in the contract of the checkout, which may be another one. In base64. */
+async function encodeGrpcRequest({ load, checkout = ROOT }: Setting): Promise<string> {
+  const file = pathToFileURL(join(checkout, "bench/load/requests.ts")).href;
+  const { toCompletionRequest } = (await import(file)) as typeof import("../load/requests.ts");
+  return Buffer.from(toCompletionRequest(load)).toString("base64");
 }
 
 /** Path of the program that `npm start` runs in a checkout; `bench/run.ts` has built it. */

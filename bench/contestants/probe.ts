@@ -2,7 +2,7 @@ import { Client, credentials, Metadata } from "@grpc/grpc-js";
 import type { Load } from "../loads.ts";
 import { MARK } from "../upstream/answers.ts";
 import { repeatsOf, toHttpRequest } from "../load/formats.ts";
-import { toCompletionRequest } from "../load/requests.ts";
+import { toGrpcRequest } from "../load/requests.ts";
 import type { RunningServer } from "./server.ts";
 
 /** Sends one call with a stock client and checks the whole answer. Throws an Error with the mismatch. */
@@ -26,13 +26,13 @@ async function askHttp({ name, port, key, headers, format }: RunningServer, load
   return text;
 }
 
-function askGrpc({ port, key }: RunningServer, load: Load): Promise<string> {
+function askGrpc({ port, key, grpcRequest }: RunningServer, load: Load): Promise<string> {
   const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
   const metadata = new Metadata();
   metadata.set("authorization", `Bearer ${key}`);
   const path = `/parley.v1.CompletionService/${load.streamed ? "Stream" : "Create"}`;
   const asBytes = (bytes: Buffer): Buffer => bytes;
-  const request = Buffer.from(toCompletionRequest(load));
+  const request = toGrpcRequest(load, grpcRequest);
   return new Promise<string>((resolve, reject) => {
     let text = "";
     // On the wire a unary answer is a stream of one message.

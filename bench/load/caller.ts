@@ -12,6 +12,8 @@ export interface Target {
   readonly headers?: Readonly<Record<string, string>>;
   /** Format of HTTP requests. Default: OpenAI's chat completions. */
   readonly format?: FormatName;
+  /** The gRPC request in base64. Default: the load's, in this checkout's contract. */
+  readonly grpcRequest?: string;
   /** Last bytes of a streamed HTTP answer. */
   readonly lastWords: string;
 }

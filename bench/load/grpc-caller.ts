@@ -12,7 +12,7 @@ import {
   windowUpdate,
 } from "./http2-frames.ts";
 import { MarkCounter } from "./mark-counter.ts";
-import { toCompletionRequest } from "./requests.ts";
+import { toGrpcRequest } from "./requests.ts";
 
 /** Bytes after which the connection's window is extended, long before it is exhausted. */
 const WINDOW_STEP_BYTES = 1 << 24;
@@ -25,7 +25,7 @@ const WINDOW_STEP_BYTES = 1 << 24;
 export function createGrpcCaller({ load, target }: Assignment, tally: () => Tally): Caller {
   const path = `/parley.v1.CompletionService/${load.streamed ? "Stream" : "Create"}`;
   const headers = grpcHeaders({ path, authority: `127.0.0.1:${target.port}`, key: target.key });
-  const message = grpcMessage(toCompletionRequest(load));
+  const message = grpcMessage(toGrpcRequest(load, target.grpcRequest));
   const requestOn = (stream: number): Buffer =>
     Buffer.concat([
       encodeFrame({ type: FRAME.headers, flags: FLAG.endHeaders, stream, payload: headers }),

@@ -8,6 +8,11 @@ const ROLES = { system: Role.SYSTEM, user: Role.USER, assistant: Role.ASSISTANT 
 
 const PARAMETERS = { temperature: 0.7, maxOutputTokens: 512 };
 
+/** The gRPC request of a load, or the given one in base64. */
+export function toGrpcRequest(load: Pick<Load, "model">, given: string | undefined): Buffer {
+  return given === undefined ? Buffer.from(toCompletionRequest(load)) : Buffer.from(given, "base64");
+}
+
 /** The short conversation as a gRPC client sends it. */
 export function toCompletionRequest({ model }: Pick<Load, "model">): Uint8Array {
   const messages = MESSAGES.map(({ role, content }) => ({
