@@ -78,8 +78,10 @@ export interface AuthenticatorOptions {
   readonly clock: Clock;
 }
 
-/** An Authenticator with a cache in this process. Its keys are whole hashes; no secret is kept. */
+/** An Authenticator with a cache in this process. Its keys are whole hashes; no secret is kept but the last one. */
 export function createAuthenticator({ store, clock }: AuthenticatorOptions): Authenticator {
+  /** The last key with its hash: a gRPC call is authenticated twice in a row, by its guard and by its handler. */
+  let last = { key: "", hash: "" };
   const known = new BoundedMap<string, KnownKey>(MAX_KNOWN);
   /** Unknown hashes, with the time until which they are refused without a query. */
   const unknown = new BoundedMap<string, number>(MAX_UNKNOWN);
@@ -187,7 +189,8 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
   return {
     async authenticate(key) {
       if (key === undefined || key === "") throw new Failure("unauthenticated", MISSING);
-      const hash = hashApiKey(key);
+      if (key !== last.key) last = { key, hash: hashApiKey(key) };
+      const { hash } = last;
       const nowMs = clock.monotonic();
       const entry = known.get(hash);
       if (entry !== undefined && nowMs < entry.refreshAtMs) {

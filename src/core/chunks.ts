@@ -131,8 +131,8 @@ export class ChoiceWriter {
   #parts = 0;
   /** Kind of the last part, while pieces may be added to it. */
   #flowing: Flowing | undefined;
-  /** Unfinished tool calls: the kind of their input, by part index. */
-  readonly #calls = new Map<number, InputCase>();
+  /** Unfinished tool calls: the kind of their input, by part index. Created with the first call. */
+  #calls: Map<number, InputCase> | undefined;
 
   /** `budget`: shared by the choices of an answer. */
   constructor(index: number, budget = new PartBudget()) {
@@ -201,20 +201,20 @@ export class ChoiceWriter {
     const input = custom ? "customInput" : "argumentsJson";
     const value: ToolCall = { $typeName: "parley.v1.ToolCall", id, name, input: { case: input, value: "" } };
     const partIndex = this.#start(toPart({ case: "toolCall", value }, signature), out);
-    this.#calls.set(partIndex, input);
+    (this.#calls ??= new Map()).set(partIndex, input);
     return partIndex;
   }
 
   /** Appends arguments or custom input to an unfinished tool call. Ignores empty ones. */
   arguments(partIndex: number, text: string, out: CompletionChunk[]): void {
-    const input = this.#calls.get(partIndex);
+    const input = this.#calls?.get(partIndex);
     if (text !== "" && input !== undefined)
       out.push(deltaChunk({ choiceIndex: this.#index, partIndex }, { case: input, value: text }));
   }
 
   /** Finishes a tool call; `signature` if it was not known at its start. */
   endCall(partIndex: number, out: CompletionChunk[], signature = ""): void {
-    if (this.#calls.delete(partIndex)) this.#end(partIndex, signature, out);
+    if (this.#calls?.delete(partIndex) === true) this.#end(partIndex, signature, out);
   }
 
   /** Finishes the last text, reasoning, refusal or recording, so that the next piece starts a part. */
@@ -227,8 +227,8 @@ export class ChoiceWriter {
   /** Finishes all parts and the choice, see `finishChunk`. */
   finish(ending: Ending, out: CompletionChunk[]): void {
     this.endFlow(out);
-    for (const partIndex of this.#calls.keys()) this.#end(partIndex, "", out);
-    this.#calls.clear();
+    for (const partIndex of this.#calls?.keys() ?? []) this.#end(partIndex, "", out);
+    this.#calls = undefined;
     out.push(finishChunk(this.#index, ending));
   }
 
@@ -305,7 +305,7 @@ export class AnswerBuilder {
   #bytes = 0;
   readonly #choices = new Map<number, Choice>();
   /** Pieces of recordings that came in several: `build` joins them once. */
-  readonly #pieces = new Map<Audio, Uint8Array[]>();
+  #pieces: Map<Audio, Uint8Array[]> | undefined;
   #usage: Usage | undefined;
 
   /**
@@ -347,8 +347,8 @@ export class AnswerBuilder {
 
   /** The answer so far: choices by index. */
   build(): Answer {
-    for (const [audio, pieces] of this.#pieces) audio.source = { case: "data", value: Buffer.concat(pieces) };
-    this.#pieces.clear();
+    for (const [audio, pieces] of this.#pieces ?? []) audio.source = { case: "data", value: Buffer.concat(pieces) };
+    this.#pieces = undefined;
     const choices = [...this.#choices.values()].toSorted((a, b) => a.index - b.index);
     return { choices, usage: this.#usage };
   }
@@ -381,12 +381,12 @@ export class AnswerBuilder {
   /** Bytes follow those before them; an address replaces them. */
   #addSource(audio: Audio, source: Audio["source"]): void {
     if (audio.source.case !== "data" || source.case !== "data") {
-      this.#pieces.delete(audio);
+      this.#pieces?.delete(audio);
       audio.source = source;
       return;
     }
-    const pieces = this.#pieces.get(audio);
-    if (pieces === undefined) this.#pieces.set(audio, [audio.source.value, source.value]);
+    const pieces = this.#pieces?.get(audio);
+    if (pieces === undefined) (this.#pieces ??= new Map()).set(audio, [audio.source.value, source.value]);
     else pieces.push(source.value);
   }
 }

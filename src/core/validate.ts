@@ -387,13 +387,14 @@ function checkModalities(
   wrong: Violations,
   { primary, imageMakers }: { primary: Model; imageMakers: () => readonly string[] },
 ): void {
+  if (request.modalities.length === 0) return;
   if (request.modalities.length > MAX_MODALITIES)
     return wrong.add("modalities", `must hold at most ${MAX_MODALITIES} entries`);
   const wanted = new Set(request.modalities);
   for (const modality of wanted) {
     if (!ANSWER_MODALITIES.has(modality)) wrong.add("modalities", "must be of text, image and audio");
   }
-  if (wanted.size > 0 && !wanted.has(Modality.TEXT)) wrong.add("modalities", "must include text");
+  if (!wanted.has(Modality.TEXT)) wrong.add("modalities", "must include text");
   if (wanted.has(Modality.IMAGE) && !makes(primary, Modality.IMAGE)) {
     const able = imageMakers().join(", ");
     wrong.add(

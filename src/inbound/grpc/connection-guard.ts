@@ -180,7 +180,7 @@ class Connection {
     });
     this.#streams.add(guard);
     this.#newStreams += 1;
-    stream.once("close", () => {
+    stream.on("close", () => {
       this.#streams.delete(guard);
       guard.closed();
       if (guard.isQuickReset) this.#quickResets += 1;

@@ -1,3 +1,4 @@
+import type { OutgoingHttpHeaders } from "node:http2";
 import type { DescMessage, Message } from "@bufbuild/protobuf";
 import { Metadata, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream } from "@grpc/grpc-js";
 import {
@@ -147,7 +148,7 @@ export function modelHandlers(services: EdgeServices): {
     list: (call, reply) =>
       void answer(services, { call, reply }, async (request, principal, opened) => {
         requireKnownFields(request, ListModelsRequestSchema);
-        const models = await services.models.list(toCall(opened, principal));
+        const models = await services.models.list(toCall(opened, { principal }));
         const page = pageOfModels(models, request);
         call.sendMetadata(toMetadata(opened, []));
         return page;
@@ -155,7 +156,7 @@ export function modelHandlers(services: EdgeServices): {
     get: (call, reply) =>
       void answer(services, { call, reply }, async (request, principal, opened) => {
         requireKnownFields(request, GetModelRequestSchema);
-        const model = await services.models.get(request.id, toCall(opened, principal));
+        const model = await services.models.get(request.id, toCall(opened, { principal }));
         call.sendMetadata(toMetadata(opened, []));
         return model;
       }),
@@ -326,13 +327,19 @@ function meteredCall(
   { call, opened, principal }: { readonly call: AnyCall; readonly opened: Opened; readonly principal: Principal },
 ): Call {
   const forwarded = readUnrecognized(firstText(call.metadata, UNRECOGNIZED_HEADER));
-  return { ...toCall(opened, principal), unrecognized: [...new Set([...forwarded, ...unknownFields(request, desc)])] };
+  const unknown = unknownFields(request, desc);
+  const unrecognized = forwarded.length === 0 ? unknown : [...new Set([...forwarded, ...unknown])];
+  return toCall(opened, { principal, unrecognized });
 }
 
-function toCall(opened: Opened, principal: Principal): Call {
+function toCall(
+  opened: Opened,
+  { principal, unrecognized }: { readonly principal: Principal; readonly unrecognized?: readonly string[] },
+): Call {
   const { requestId, open, arrivedMs, hops } = opened;
   return {
     principal,
+    unrecognized,
     requestId,
     completionId: newCompletionId(),
     entrance: "grpc",
@@ -358,10 +365,23 @@ function firstText(metadata: Metadata, key: string): string | undefined {
   return metadata.get(key)[0]?.toString();
 }
 
+/** Metadata of names and values that are valid: the library would search each of them with a pattern. */
+class OwnMetadata extends Metadata {
+  readonly #headers: OutgoingHttpHeaders;
+
+  constructor(headers: OutgoingHttpHeaders) {
+    super();
+    this.#headers = headers;
+  }
+
+  override toHttp2Headers(): OutgoingHttpHeaders {
+    return this.#headers;
+  }
+}
+
 function toMetadata({ requestId, limits }: Opened, facts: RoutingFacts): Metadata {
-  const metadata = new Metadata();
-  metadata.set("x-request-id", requestId);
-  for (const [name, value] of facts) metadata.set(name, value);
-  if (limits !== undefined) for (const [name, value] of toLimitHeaders(limits)) metadata.set(name, value);
-  return metadata;
+  const headers: OutgoingHttpHeaders = { "x-request-id": requestId };
+  for (const [name, value] of facts) headers[name] = value;
+  if (limits !== undefined) for (const [name, value] of toLimitHeaders(limits)) headers[name] = value;
+  return new OwnMetadata(headers);
 }

@@ -127,8 +127,9 @@ export class StreamGuard {
     // Reflection and Watch have limits of their own: PublicStreams.
     if (!this.#isReflection) waits(true);
     if (!limitMetadata(headers)) this.#evict();
-    stream.once("end", () => void this.#arrivedWhole());
-    stream.once("finish", () => stream.closed || waits(true));
+    // Each comes once; `once` would wrap its listener.
+    stream.on("end", () => void this.#arrivedWhole());
+    stream.on("finish", () => stream.closed || waits(true));
     this.#take = (piece) => {
       const { length } = piece;
       took(length);

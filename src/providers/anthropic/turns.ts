@@ -113,35 +113,42 @@ const ACCEPTED = /^[A-Za-z0-9_-]{1,64}$/;
 /** Leaves room for `_` and eight digits. */
 const STEM_CHARS = 55;
 
+/** The latest call of an ID. */
+interface LatestCall {
+  readonly wireId: string;
+  /** A search from the first turn would hash as often as the ID has occurred, for each of its calls. */
+  readonly turn: number;
+}
+
 /**
  * Maps tool call IDs to the provider's form: letters, digits, `_` and `-`, at most 64 characters, unique in a
  * conversation. Deterministic, and a continued conversation keeps its earlier IDs.
  */
 export class ToolCallIds {
-  readonly #latest = new Map<string, string>();
-  readonly #taken = new Set<string>();
-  /** The last turn of each ID: a search from the first turn would hash as often as the ID has occurred, for each of its calls. */
-  readonly #turns = new Map<string, number>();
+  /** Wire IDs in use, and the latest call of each ID. Created with the first call. */
+  #taken: Set<string> | undefined;
+  #latest: Map<string, LatestCall> | undefined;
 
   /** The ID for a new call. A repeated `id`, as providers that count per answer give, becomes another one. */
   open(id: string): string {
+    const taken = (this.#taken ??= new Set<string>());
+    const latest = (this.#latest ??= new Map<string, LatestCall>());
     let wireId = ACCEPTED.test(id) ? id : toAccepted(id);
-    let turn = this.#turns.get(id) ?? 1;
+    let turn = latest.get(id)?.turn ?? 1;
     // A long ID is hashed once, however many turns are taken.
-    const hashed = this.#taken.has(wireId) && id.length > MAX_ID_CHARS ? toHash(id) : id;
-    while (this.#taken.has(wireId)) {
+    const hashed = taken.has(wireId) && id.length > MAX_ID_CHARS ? toHash(id) : id;
+    while (taken.has(wireId)) {
       turn += 1;
       wireId = withHash(id, `${hashed}#${turn}`);
     }
-    this.#taken.add(wireId);
-    this.#turns.set(id, turn);
-    this.#latest.set(id, wireId);
+    taken.add(wireId);
+    latest.set(id, { wireId, turn });
     return wireId;
   }
 
   /** The ID of the latest call that the conversation knows as `id`; undefined when there was none. */
   find(id: string): string | undefined {
-    return this.#latest.get(id);
+    return this.#latest?.get(id)?.wireId;
   }
 }
 
