@@ -62,7 +62,8 @@ export const REQUEST_FORMATS = {
       metadata: { user_id: USER },
       ...(streamed && { stream: true }),
     }),
-    lastWords: 'data: {"type":"message_stop"}',
+    // Of the report in `message_stop`.
+    lastWords: "}}",
     repeats: 1,
   },
   gemini: {
