@@ -18,7 +18,6 @@ import {
 import type { Reservation } from "./limiter.ts";
 import type { Model } from "./model.ts";
 import type { Answer, SentSize } from "./provider.ts";
-import { unknownOmissions } from "./provider-options.ts";
 import type { Mode, Plan, RestOutcome, RouterCall, UncountedAttempt } from "./router.ts";
 import {
   addChunk,
@@ -174,7 +173,6 @@ export class CompletionAccounting {
 
   /** Completes the report of a whole answer with what core knows. */
   complete(report: Report): void {
-    report.omitted = [...unknownOmissions(this.#call), ...report.omitted];
     const costMicroUsd = this.#countedCost(this.#usage);
     if (costMicroUsd !== undefined) report.costMicroUsd = BigInt(costMicroUsd);
     this.#outcome = "served";

@@ -1,6 +1,7 @@
 import type { Entrance } from "./ledger.ts";
 import type { LimitFacts } from "./limiter.ts";
 import type { Needs, Principal } from "./principal.ts";
+import type { CallersBody } from "./provider.ts";
 
 /** The caller of one request, and where its limits are reported. */
 export interface Caller {
@@ -29,6 +30,8 @@ export interface Call extends Caller {
    * refused by them; for others they are the first omissions of the report. Default: none.
    */
   readonly unrecognized?: readonly string[] | undefined;
+  /** The body as the caller wrote it. Absent: it is of no dialect, or is not to be sent. */
+  readonly body?: CallersBody | undefined;
   /** Called with the permissions that the completion needs, so that losing them ends the call. Absent: nothing ends it. */
   readonly permitted?: ((needs: Needs) => void) | undefined;
   /**

@@ -57,7 +57,7 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
     const { candidates, prompt, sent } = plan;
     const reserving = reserve(ports, { request, prompt, candidates, sent }, call);
     // Before the first await, or the bodies of all requests that arrived together would stay in memory.
-    if (plan.candidates.length === 1) releaseConversation(request);
+    if (plan.candidates.length === 1) releaseConversation(request, call);
     return { plan, reserving };
   };
   return {
@@ -100,7 +100,7 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
         await plan.stream(meter.routerCall, (batch) => {
           speech.completeChunks(batch);
           // Content has been sent: no other model is tried.
-          releaseConversation(request);
+          releaseConversation(request, call);
           for (const chunk of batch) meter.observe(chunk);
           return emit(batch);
         });
@@ -128,7 +128,7 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
         model: plan.candidates[0]!.id,
         inputTokens,
         estimated,
-        omitted: [...unknownOmissions(call), ...plan.omitted],
+        omitted: [...plan.omitted],
       };
     },
   };
@@ -147,10 +147,11 @@ interface CallAndMode {
  * answer may take minutes, in which the garbage collector would copy the messages again and again. The caller still
  * references the request, so its list is emptied in place.
  */
-function releaseConversation(request: CompletionRequest): void {
+function releaseConversation(request: CompletionRequest, { body }: Pick<Call, "body">): void {
   if (request.messages.length === 0) return;
   request.messages = [];
   request.tools = [];
+  if (body !== undefined) body.json = undefined;
 }
 
 /** Ports of `admit`. */
@@ -191,5 +192,6 @@ function admit(
   requireKnownFields(request, call);
   const capped = limiter.hasBudget(principal);
   const options = principal.options ?? (capped ? NO_OPTIONS : undefined);
-  return router.plan(request, candidates, { mode, rules: { options, capped } });
+  const rules = { options, capped };
+  return router.plan(request, candidates, { mode, rules, unknown: unknownOmissions(call), body: call.body });
 }

@@ -14,6 +14,7 @@ import {
   reserve,
   wrongModel,
 } from "./pipeline.ts";
+import { unknownOmissions } from "./provider-options.ts";
 import type { EmbeddingAnswer } from "./provider.ts";
 import type { EmbeddingPlan } from "./router.ts";
 import { measureInputs } from "./token-estimate.ts";
@@ -57,6 +58,7 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
         const { model, answer, report } = await plan.create(meter.routerCall);
         const { vectors, usage } = answer;
         meter.answered(model, { usage, choices: [] });
+        report.omitted = [...unknownOmissions(call), ...report.omitted];
         meter.complete(report);
         return {
           $typeName: "parley.v1.Embeddings",

@@ -146,7 +146,8 @@ export function toMeasured(
   return { ...request, tools: request.tools.filter((tool) => !isNative(tool)) };
 }
 
-function isPermitted(option: ProviderOption, model: Model, { options }: SendingRules): boolean {
+/** Whether an option may be sent to a model for a key. */
+export function isPermitted(option: ProviderOption, model: Model, { options }: SendingRules): boolean {
   return (options?.has(option) ?? true) && (model.options?.has(option) ?? true);
 }
 

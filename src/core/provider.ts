@@ -81,6 +81,14 @@ export interface SentSize {
   readonly cacheWrite: "none" | "minutes" | "hour";
 }
 
+/** The body of a request as its caller wrote it, in the format of a dialect. */
+export interface CallersBody {
+  /** Such as `anthropic`. */
+  readonly dialect: string;
+  /** Undefined when no further attempt needs it. */
+  json: Readonly<Record<string, unknown>> | undefined;
+}
+
 /** A request in a provider's dialect, with the omitted and clamped fields. */
 export interface Translation {
   /**
@@ -96,6 +104,8 @@ export interface Translation {
   readonly sent: SentSize;
   /** Whether `body` holds JSON as the caller wrote it, such as native parts: then a refusal may be about that. */
   readonly verbatim: boolean;
+  /** Whether `body` is the caller's own, in which fields that the contract does not have are sent too. Default: no. */
+  readonly isCallers?: boolean | undefined;
   /** Anthropic's dialect: the caller's names for the header `anthropic-beta`. Default: none. */
   readonly betas?: readonly string[] | undefined;
 }
@@ -151,9 +161,15 @@ export type Emit = (batch: readonly CompletionChunk[]) => Promise<void> | undefi
 export interface Provider {
   /**
    * Translates a request into the provider's dialect: a pure function. Throws `invalid_request` for what the model does not
-   * support and what must not be omitted.
+   * support and what must not be omitted. `callers`: the caller's body; where it is of this dialect and nothing in it has to
+   * be changed, it is sent.
    */
-  translate(request: CompletionRequest, model: UpstreamModel, mode: "whole" | "stream"): Translation;
+  translate(
+    request: CompletionRequest,
+    model: UpstreamModel,
+    mode: "whole" | "stream",
+    callers?: CallersBody,
+  ): Translation;
 
   /**
    * Posts and returns the whole answer. Only for translations that are not `streamed`. Throws a Failure, or the signal's

@@ -6,7 +6,7 @@ import type { Attempt } from "./attempt.ts";
 import type { Failure } from "./failure.ts";
 import type { Model } from "./model.ts";
 import type { SendingRules } from "./provider-options.ts";
-import type { Answer, CallProgress, EmbeddingAnswer, Emit, SentSize } from "./provider.ts";
+import type { Answer, CallersBody, CallProgress, EmbeddingAnswer, Emit, SentSize } from "./provider.ts";
 import type { AnswerSize, PromptSize } from "./token-estimate.ts";
 
 /** Mode of an answer. */
@@ -119,6 +119,10 @@ export interface Routed<A = Answer> {
 export interface Asked {
   readonly mode: Mode;
   readonly rules: SendingRules;
+  /** What the contract does not have of the request: omitted by every translation, but not by the caller's own body. Default: nothing. */
+  readonly unknown?: readonly Omission[];
+  /** `Call.body`. */
+  readonly body?: CallersBody | undefined;
 }
 
 /** Port of the router: models, and plans that answer requests. */

@@ -3,6 +3,7 @@ import type { EmbeddingRequest, Embeddings } from "../../gen/parley/v1/embedding
 import type { Model } from "../../gen/parley/v1/model_pb.js";
 import type { Failure } from "../core/failure.ts";
 import type { LimitFacts } from "../core/limiter.ts";
+import type { CallersBody } from "../core/provider.ts";
 import type { JsonText } from "./held-strings.ts";
 
 /** Headers of a request, names in lower case. */
@@ -96,6 +97,8 @@ interface Read<R> {
   readonly unrecognized: readonly string[];
   /** The caller's names of the request's fields. */
   readonly nameOf: NameOf;
+  /** The body, for a format that is a provider's dialect. Default: it is not sent. */
+  readonly body?: CallersBody;
 }
 
 /** A read request for a completion, and the writers of its answer. */

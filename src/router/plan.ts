@@ -8,7 +8,7 @@ import { Failure, type FieldViolation } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
 import { namesContent } from "../core/named-content.ts";
 import type { Translation } from "../core/provider.ts";
-import { restrict, toMeasured } from "../core/provider-options.ts";
+import { isPermitted, restrict, toMeasured } from "../core/provider-options.ts";
 import type { Asked, Mode } from "../core/router.ts";
 import { measurePrompt, type PromptSize } from "../core/token-estimate.ts";
 
@@ -82,16 +82,23 @@ export function planEmbeddings(request: EmbeddingRequest, model: Model): Embeddi
  * Restricts and translates the request for a model. Throws `invalid_request` when the model does not support it, or, when it
  * is strict, when a field would be omitted or clamped.
  */
-function translate(request: CompletionRequest, model: Model, { mode, rules }: Asked): Translation {
+function translate(
+  request: CompletionRequest,
+  model: Model,
+  { mode, rules, unknown = NOTHING, body }: Asked,
+): Translation {
   const restricted = restrict(request, model, rules);
   if (request.strict && restricted.omitted.length > 0) throw notAllowed(restricted.omitted);
-  let translation = model.provider.translate(restricted.request, model.upstream, mode);
-  if (restricted.omitted.length > 0)
-    translation = { ...translation, omitted: [...restricted.omitted, ...translation.omitted] };
+  const isKept = restricted.omitted.length === 0 && (unknown.length === 0 || isPermitted("other_fields", model, rules));
+  let translation = model.provider.translate(restricted.request, model.upstream, mode, isKept ? body : undefined);
+  const before = translation.isCallers === true ? NOTHING : [...unknown, ...restricted.omitted];
+  if (before.length > 0) translation = { ...translation, omitted: [...before, ...translation.omitted] };
   const refusal = request.strict ? refuseLosses(model, translation) : undefined;
   if (refusal !== undefined) throw refusal;
   return translation;
 }
+
+const NOTHING: readonly Omission[] = [];
 
 /** The failure of a strict request with options that its key or the provider does not permit. */
 function notAllowed(omitted: readonly Omission[]): Failure {

@@ -144,6 +144,11 @@ export const KINDS = {
 
 export type Kinds = (typeof KINDS)[keyof typeof KINDS];
 
+/** The keys of each type of known blocks. */
+export const BLOCK_KEYS: ReadonlyMap<string, ReadonlySet<string>> = new Map(
+  KNOWN_BLOCKS.map(({ shape }) => [shape.type.value, new Set(Object.keys(shape))]),
+);
+
 function kindsOf(blocks: readonly (typeof KNOWN_BLOCKS)[number][]): ReadonlySet<string> {
   return new Set(blocks.map(({ shape }) => shape.type.value));
 }

@@ -10,7 +10,15 @@ import { toDuration } from "../../core/attempt.ts";
 import { toPart } from "../../core/chunks.ts";
 import { invalidField } from "../../core/failure.ts";
 import { readBase64, sniff } from "../data-url.ts";
-import { type Block, isKnown, KINDS, type Kinds, type KnownBlock, type OtherBlock } from "./block-schema.ts";
+import {
+  type Block,
+  BLOCK_KEYS,
+  isKnown,
+  KINDS,
+  type Kinds,
+  type KnownBlock,
+  type OtherBlock,
+} from "./block-schema.ts";
 import type { Unrecognized } from "./places.ts";
 
 /** The name of this dialect in native blocks. */
@@ -44,6 +52,7 @@ export function toParts(block: Block, place: BlockPlace, unrecognized: Unrecogni
         toParts(each, { path: `${path}.source.content.${index}`, kinds: KINDS.document }, unrecognized),
       );
   }
+  if (known !== undefined) unrecognized.addKeys(known, BLOCK_KEYS.get(known.type)!, `${path}.`);
   const kind = known === undefined ? toNative(block) : toKind(known, path, unrecognized);
   const part = toPart(kind, known?.type === "thinking" ? (known.signature ?? "") : "");
   const mark = toCacheMark((block as Marked).cache_control, path);
@@ -58,7 +67,7 @@ function toKind(block: KnownBlock, path: string, unrecognized: Unrecognized): Pa
     case "image":
       return block.source.type === "file" ? toNative(block) : { case: "image", value: toImage(block.source, path) };
     case "document":
-      return toDocument(block, path, unrecognized);
+      return toDocument(block, path);
     case "tool_use": {
       const { id, name, input } = block;
       const value = JSON.stringify(input);
@@ -109,11 +118,10 @@ function bytesOf(text: string, path: string): Buffer {
 
 const isCited = ({ citations }: BlockOf<"document">): boolean => citations?.enabled === true;
 
-function toDocument(block: BlockOf<"document">, path: string, unrecognized: Unrecognized): Part["kind"] {
+function toDocument(block: BlockOf<"document">, path: string): Part["kind"] {
   const { source, title } = block;
   const isText = source.type === "text" || (source.type === "content" && typeof source.content === "string");
   if (!isText && (source.type === "file" || source.type === "content")) return toNative(block);
-  if (block["context"] != null) unrecognized.add(`${path}.context`);
   const file: File = {
     $typeName: "parley.v1.File",
     source: { case: undefined },

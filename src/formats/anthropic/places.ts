@@ -18,11 +18,12 @@ export class Unrecognized {
     if (!this.full) this.names.push(name);
   }
 
-  /** Adds the keys that are not known. `path`: of the object, with a dot at its end; empty for the request. */
+  /** Adds the keys that are not known and say something. `path`: of the object, with a dot at its end; empty for the request. */
   addKeys(given: object, known: ReadonlySet<string>, path: string): void {
     for (const key in given) {
       if (this.full) return;
-      if (!known.has(key)) this.add(path + key.slice(0, MAX_KEY_CHARS));
+      if (!known.has(key) && (given as Readonly<Record<string, unknown>>)[key] != null)
+        this.add(path + key.slice(0, MAX_KEY_CHARS));
     }
   }
 }

@@ -3,10 +3,11 @@ import { ReasoningEffort, type ReasoningOptions } from "../../../gen/parley/v1/r
 import { type Tool, type ToolChoice, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { isOtherField } from "../../core/provider-options.ts";
+import type { CallersBody } from "../../core/provider.ts";
 import { MAX_INT32, MAX_STOPS } from "../../core/validate.ts";
 import type { FormatInput, NameOf, RequestHeaders } from "../format.ts";
 import { shapeReader } from "../shape.ts";
-import { toCacheMark, toNative } from "./blocks.ts";
+import { DIALECT, toCacheMark, toNative } from "./blocks.ts";
 import { isBillingText, toConversation } from "./messages.ts";
 import { fieldNames, MAX_KEY_CHARS, Unrecognized, withDottedPaths } from "./places.ts";
 import { type CustomTool, KNOWN_KEYS, type MessagesRequest, messagesRequest, type ToolParam } from "./schema.ts";
@@ -19,6 +20,7 @@ export interface ReadRequest {
   readonly hidesThinking: boolean;
   readonly unrecognized: readonly string[];
   readonly nameOf: NameOf;
+  readonly body: CallersBody;
 }
 
 const readShape = shapeReader(messagesRequest, "a Messages request");
@@ -73,7 +75,13 @@ export function readMessagesRequest({ json, headers }: Pick<FormatInput, "json" 
     hidesThinking: given.thinking?.display === "omitted",
     unrecognized: names,
     nameOf: fieldNames({ places, unrecognized: names, effortField }),
+    body: { dialect: DIALECT, json: toBody(given) },
   };
+}
+
+/** The request without the fields that are for the gateway. */
+function toBody({ parley: _, fallback_models: __, ...given }: MessagesRequest): Readonly<Record<string, unknown>> {
+  return given;
 }
 
 function read(json: unknown): MessagesRequest {

@@ -121,6 +121,7 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
         arrivedMs,
         hops,
         unrecognized: read.unrecognized,
+        body: read.body,
         permitted: open.permitted,
         holdAnswer: open.holdAnswer,
         admitted: (facts) => {

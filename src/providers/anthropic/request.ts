@@ -2,9 +2,10 @@ import { createHash } from "node:crypto";
 import type { CompletionRequest, JsonSchemaFormat } from "../../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import type { Translation, UpstreamModel } from "../../core/provider.ts";
+import type { CallersBody, Translation, UpstreamModel } from "../../core/provider.ts";
 import { isObject, parsed } from "../wire/json.ts";
 import { isVerbositySet, TranslationLog } from "../wire/translation.ts";
+import { toCallersBody } from "./callers-body.ts";
 import { CacheMarks, type TranslationContext } from "./cache-marks.ts";
 import { toMessages } from "./messages.ts";
 import { toOtherFields } from "./other-fields.ts";
@@ -25,6 +26,7 @@ export function toAnthropicRequest(
   request: CompletionRequest,
   model: UpstreamModel,
   mode: "whole" | "stream",
+  callers?: CallersBody,
 ): Translation {
   const log = new TranslationLog();
   const context: TranslationContext = { request, model, log, marks: new CacheMarks(log), ids: new ToolCallIds() };
@@ -66,7 +68,9 @@ export function toAnthropicRequest(
   };
   noteUnsupported(context);
   context.marks.settle(body);
-  return log.finish(body, { streamed, maxTokens, tier: body.service_tier, cacheWrite: context.marks.longest, betas });
+  const facts = { streamed, maxTokens, tier: body.service_tier, cacheWrite: context.marks.longest, betas };
+  const own = log.isComplete ? toCallersBody(callers, body) : undefined;
+  return own === undefined ? log.finish(body, facts) : log.finish(own, { ...facts, isCallers: true });
 }
 
 /** The turns, where the last one may be the beginning of the answer: only some models go on from there. */

@@ -25,8 +25,8 @@ interface Wrapped extends Translation {
 export function withCustomTools(provider: Provider): Provider {
   return {
     ...provider,
-    translate(request, model, mode) {
-      if (!hasCustom(request)) return provider.translate(request, model, mode);
+    translate(request, model, mode, callers) {
+      if (!hasCustom(request)) return provider.translate(request, model, mode, callers);
       const translation = provider.translate(wrap(request), model, mode);
       const wrapped: Wrapped = Object.assign(translation, { customTools: new Set(customNames(request.tools)) });
       return wrapped;

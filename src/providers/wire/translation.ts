@@ -27,7 +27,7 @@ export function pathBelow(path: string, key: string): string {
 }
 
 /** Facts of a finished body that bound its cost. */
-type FinishedFacts = Pick<Translation, "streamed" | "betas"> &
+type FinishedFacts = Pick<Translation, "streamed" | "betas" | "isCallers"> &
   Pick<SentSize, "maxTokens"> &
   Partial<Pick<SentSize, "searches" | "cacheWrite">> & {
     /** The requested service tier. */
@@ -96,17 +96,22 @@ export class TranslationLog {
     return text;
   }
 
+  /** Whether nothing was omitted or clamped so far. */
+  get isComplete(): boolean {
+    return this.#omitted.length === 0 && this.#clamped.length === 0;
+  }
+
   /** Returns the finished translation, with the body as JSON text without undefined fields. */
   finish(
     value: object,
-    { streamed, maxTokens, tier, searches = false, cacheWrite = "none", betas, ...size }: FinishedFacts,
+    { streamed, maxTokens, tier, searches = false, cacheWrite = "none", betas, isCallers, ...size }: FinishedFacts,
   ): Translation {
     const body = Buffer.from(JSON.stringify(value));
     const priceFactor = tier === undefined || ORDINARY_TIERS.has(tier) ? 1 : MAX_TIER_FACTOR;
     const textBytes = size.textBytes ?? body.length - this.#mediaBytes;
     const sent: SentSize = { textBytes, maxTokens, priceFactor, searches, cacheWrite };
-    const [omitted, clamped, verbatim] = [this.#omitted, this.#clamped, this.#verbatim];
-    return { body, omitted, clamped, streamed, sent, verbatim, betas };
+    const verbatim = this.#verbatim || isCallers === true;
+    return { body, omitted: this.#omitted, clamped: this.#clamped, streamed, sent, verbatim, isCallers, betas };
   }
 }
 

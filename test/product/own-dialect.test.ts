@@ -1,0 +1,224 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { NO_LIMITS } from "../../src/core/principal.ts";
+import { createKey } from "../../src/access/keys.ts";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { startTestGateway, type TestGateway } from "../support/gateway.ts";
+import { formatFixtureModels, type Json } from "./support/format-fixtures.ts";
+import { answerJson, startUpstream, type Upstream, type UpstreamExchange } from "./support/upstream.ts";
+
+/* What a provider gets of a request that is written in its own dialect. */
+
+const FOLDER = new URL("../fixtures/formats/clients/", import.meta.url);
+
+const ANSWER = {
+  id: "msg_up",
+  type: "message",
+  role: "assistant",
+  model: "claude",
+  content: [{ type: "text", text: "Hello." }],
+  stop_reason: "end_turn",
+  stop_sequence: null,
+  usage: { input_tokens: 10, output_tokens: 3 },
+};
+const GEMINI_ANSWER = {
+  candidates: [{ content: { role: "model", parts: [{ text: "Hello." }] }, index: 0, finishReason: "STOP" }],
+  usageMetadata: { promptTokenCount: 10, candidatesTokenCount: 3, totalTokenCount: 13 },
+};
+
+let upstream: Upstream;
+let gateway: TestGateway;
+let answer: (exchange: UpstreamExchange) => void;
+/** A key with a budget. */
+let budgetKey: string;
+
+/** Requests that real clients sent to a path, by the client. */
+function readRecorded(path: RegExp): (readonly [name: string, request: { path: string; headers: Json; body: Json }])[] {
+  return readdirSync(FOLDER)
+    .filter((name) => name !== "omitted.json")
+    .map((name) => [name, JSON.parse(readFileSync(new URL(name, FOLDER), "utf8"))] as const)
+    .filter(([, request]) => path.test((request as { path: string }).path)) as never;
+}
+
+const MESSAGES = readRecorded(/^\/v1\/messages(\?|$)/);
+/** What has to be changed: budgets for reasoning that the provider refuses. */
+const CHANGED: ReadonlyMap<string, Json> = new Map([
+  ["opencode-03-messages-title.json", { thinking: { type: "enabled", budget_tokens: -1 } }],
+  ["qwen-02-messages.json", { thinking: { type: "enabled", budget_tokens: 32_000 } }],
+]);
+
+beforeAll(async () => {
+  upstream = await startUpstream((exchange) => answer(exchange));
+  const { providers, models } = formatFixtureModels(upstream.url);
+  const { "fx-a": first } = models as Readonly<Record<string, object>>;
+  // What Claude Code takes its model for.
+  const capabilities = {
+    reasoning: "adaptive",
+    reasoning_efforts: ["low", "medium", "high", "max"],
+    mid_conversation_system: true,
+    json_schema: true,
+  };
+  gateway = await startTestGateway({
+    config: {
+      retries: { base_ms: 0, cap_ms: 0 },
+      breaker: { failures: 1000 },
+      limits: { requests_per_minute: 100_000, tokens_per_minute: 100_000_000 },
+      providers,
+      models: {
+        ...models,
+        "fx-new": { ...first, upstream_model: "claude-new", capabilities },
+        "fx-2": { ...first, price: { input: 3, output: 15 } },
+      },
+    },
+    prepareKeys: async (context) => {
+      const limits = { ...NO_LIMITS, monthlyBudgetMicroUsd: 10_000_000 };
+      budgetKey = (await createKey(context, { name: "small", limits })).secret;
+    },
+  });
+});
+
+afterAll(async () => {
+  await gateway.close();
+  await upstream.close();
+});
+
+beforeEach(() => {
+  answer = ({ request, response }) =>
+    answerJson(response, 200, request.url?.startsWith("/v1beta/") === true ? GEMINI_ANSWER : ANSWER);
+});
+
+interface Answered {
+  readonly sent: string;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly omitted: readonly string[];
+}
+
+async function send(path: string, body: string, headers: object = {}): Promise<Answered> {
+  const response = await fetch(`http://127.0.0.1:${gateway.httpPort}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}`, ...headers },
+    body,
+  });
+  const text = await response.text();
+  expect(`${response.status} ${response.status === 200 ? "" : text}`).toBe("200 ");
+  const exchange = upstream.exchanges.at(-1)!;
+  const omitted = /"omitted":(\[[^\]]*\])/.exec(text)?.[1] ?? "[]";
+  return { sent: exchange.body, headers: exchange.request.headers, omitted: JSON.parse(omitted) as string[] };
+}
+
+/** Sends fields of a Messages request. */
+function ask(fields: object, headers?: object): Promise<Answered> {
+  const request = { model: "fx-a", max_tokens: 100, messages: [{ role: "user", content: "Hi" }], ...fields };
+  return send("/v1/messages", JSON.stringify(request), headers);
+}
+
+describe("a Messages request to a provider of the dialect", () => {
+  it.each(MESSAGES)("of %s arrives as it came", async (name, { path, headers, body }) => {
+    const asked = { ...body, model: "fx-new", stream: undefined, ...(CHANGED.has(name) && { thinking: undefined }) };
+    const { sent, omitted, headers: got } = await send(path, JSON.stringify(asked), headers);
+    expect(omitted).toEqual([]);
+    // Whole answers of so many tokens are fetched as streams.
+    const { stream: _, ...rest } = JSON.parse(sent) as Json;
+    expect(rest).toEqual({ ...asked, model: "claude-new" });
+    expect(got["anthropic-beta"]).toBe(headers["anthropic-beta"]);
+    expect(body["thinking"]).toEqual(CHANGED.get(name)?.["thinking"] ?? body["thinking"]);
+  });
+
+  it("arrives to the byte, but for the model", async () => {
+    const body =
+      '{"max_tokens":100,"model":"fx-a","system":"Be brief.","messages":[{"role":"user","content":"Hi","name":"x"},' +
+      '{"role":"user","content":[{"text":"there","type":"text","new_field":[1,null]}]},{"role":"assistant","content":' +
+      '[{"type":"tool_use","id":"t1","name":"f","input":{"b":1,"a":2}}]},{"role":"user","content":[{"type":"tool_result",' +
+      '"tool_use_id":"t1","is_error":false,"content":"ok"}]}],"tools":[{"input_schema":{"type":"object"},"name":"f",' +
+      '"defer_loading":true}],"new_field":{"z":1,"a":[]}}';
+    const { sent, omitted } = await send("/v1/messages", body);
+    expect(sent).toBe(body.replace("fx-a", "claude-sonnet-4-5"));
+    expect(omitted).toEqual([]);
+  });
+
+  it("has the last one of two fields of a name, which is the one that was checked", async () => {
+    const body = '{"max_tokens":64000,"model":"fx-a","max_tokens":7,"messages":[{"role":"user","content":"Hi"}]}';
+    const { sent } = await send("/v1/messages", body);
+    expect(sent).toBe('{"max_tokens":7,"model":"claude-sonnet-4-5","messages":[{"role":"user","content":"Hi"}]}');
+  });
+
+  it("has no fields that are for the gateway, and no personal address", async () => {
+    const metadata = { user_id: "someone@example.org", trace: "t" };
+    const { sent } = await ask({ parley: { strict: false }, fallback_models: ["fx-2"], metadata });
+    const body = JSON.parse(sent) as Json;
+    expect(Object.keys(body)).toEqual(["model", "max_tokens", "messages", "metadata"]);
+    expect(body["metadata"]).toEqual({ user_id: expect.stringMatching(/^[0-9a-f]{64}$/) as string, trace: "t" });
+  });
+
+  it.each<[string, object, object]>([
+    [
+      "blank texts",
+      {
+        messages: [
+          {
+            role: "user",
+            content: [
+              { type: "text", text: " " },
+              { type: "text", text: "Hi" },
+            ],
+          },
+        ],
+      },
+      { messages: [{ role: "user", content: [{ type: "text", text: "Hi" }] }] },
+    ],
+    [
+      "a picture of another type than it says",
+      {
+        messages: [
+          {
+            role: "user",
+            content: [{ type: "image", source: { type: "base64", media_type: "image/jpeg", data: "iVBORw0KGgo=" } }],
+          },
+        ],
+      },
+      {
+        messages: [
+          {
+            role: "user",
+            content: [{ type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" } }],
+          },
+        ],
+      },
+    ],
+  ])("is mended where the provider would refuse it: %s", async (_, fields, mended) => {
+    const { sent } = await ask(fields);
+    expect(JSON.parse(sent)).toMatchObject(mended);
+  });
+
+  it("loses what its key may not use, and says so", async () => {
+    const messages = [{ role: "user", content: [{ type: "text", text: "Hi", new_field: 1 }] }];
+    const fields = { model: "fx-2", messages, new_field: 1, service_tier: "auto", max_tokens: undefined };
+    const { sent, omitted } = await ask(fields, { authorization: `Bearer ${budgetKey}` });
+    expect(sent).not.toMatch(/new_field|service_tier/);
+    expect(JSON.parse(sent)).toMatchObject({ max_tokens: expect.any(Number) as number });
+    expect(omitted).toEqual(["messages.0.content.0.new_field", "new_field"]);
+  });
+
+  it("keeps what it is without, under a budget too", async () => {
+    const { sent } = await ask(
+      { model: "fx-2", system: "Be brief.", service_tier: "auto" },
+      { authorization: `Bearer ${budgetKey}` },
+    );
+    expect(JSON.parse(sent)).toEqual({
+      model: "claude-sonnet-4-5",
+      max_tokens: 100,
+      messages: [{ role: "user", content: "Hi" }],
+      system: "Be brief.",
+    });
+  });
+
+  it("is translated for a fallback of another dialect, which says what is lost", async () => {
+    const serve = answer;
+    answer = (exchange) => {
+      if (exchange.request.url?.startsWith("/v1/messages") === true) answerJson(exchange.response, 529, {});
+      else serve(exchange);
+    };
+    const { sent, omitted } = await ask({ fallback_models: ["fx-g"], new_field: 1, system: "Be brief." });
+    expect(JSON.parse(sent)).toMatchObject({ systemInstruction: { parts: [{ text: "Be brief." }] } });
+    expect(omitted).toEqual(["new_field"]);
+  });
+});
