@@ -39,7 +39,7 @@ function translation(text: string, dialect: Dialect): Contestant {
   const translate = TRANSLATIONS[dialect];
   return {
     name: `OpenAI JSON → request → ${dialect} JSON`,
-    run: () => translate(readChatRequest(JSON.parse(text)).request, model, "whole").body,
+    run: () => translate(readChatRequest(JSON.parse(text)).request, model, { mode: "whole" }).body,
   };
 }
 

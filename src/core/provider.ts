@@ -85,6 +85,8 @@ export interface SentSize {
 export interface CallersBody {
   /** Such as `anthropic`. */
   readonly dialect: string;
+  /** Whether it may have fields that are neither in the contract nor among `Call.unrecognized`. */
+  readonly mayHaveMore: boolean;
   /** Undefined when no further attempt needs it. */
   json: Readonly<Record<string, unknown>> | undefined;
 }
@@ -155,21 +157,23 @@ export interface UpstreamCall {
  */
 export type Emit = (batch: readonly CompletionChunk[]) => Promise<void> | undefined;
 
+/** What a translation depends on beside the request and the model. */
+export interface TranslateOptions {
+  readonly mode: "whole" | "stream";
+  /** The caller's body, if it may be sent. */
+  readonly callers?: CallersBody | undefined;
+}
+
 /**
  * A configured upstream service in one dialect. Stateless: it translates and transports, without retries, logging or clock.
  */
 export interface Provider {
   /**
    * Translates a request into the provider's dialect: a pure function. Throws `invalid_request` for what the model does not
-   * support and what must not be omitted. `callers`: the caller's body; where it is of this dialect and nothing in it has to
-   * be changed, it is sent.
+   * support and what must not be omitted. A caller's body of this dialect in which nothing has to be changed is sent
+   * as it is.
    */
-  translate(
-    request: CompletionRequest,
-    model: UpstreamModel,
-    mode: "whole" | "stream",
-    callers?: CallersBody,
-  ): Translation;
+  translate(request: CompletionRequest, model: UpstreamModel, { mode, callers }: TranslateOptions): Translation;
 
   /**
    * Posts and returns the whole answer. Only for translations that are not `streamed`. Throws a Failure, or the signal's

@@ -7,8 +7,8 @@ import type { Omission } from "../../gen/parley/v1/report_pb.js";
 import { Failure, type FieldViolation } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
 import { namesContent } from "../core/named-content.ts";
-import type { Translation } from "../core/provider.ts";
-import { isPermitted, restrict, toMeasured } from "../core/provider-options.ts";
+import type { CallersBody, Translation } from "../core/provider.ts";
+import { isPermitted, restrict, type SendingRules, toMeasured } from "../core/provider-options.ts";
 import type { Asked, Mode } from "../core/router.ts";
 import { measurePrompt, type PromptSize } from "../core/token-estimate.ts";
 
@@ -89,13 +89,27 @@ function translate(
 ): Translation {
   const restricted = restrict(request, model, rules);
   if (request.strict && restricted.omitted.length > 0) throw notAllowed(restricted.omitted);
-  const isKept = restricted.omitted.length === 0 && (unknown.length === 0 || isPermitted("other_fields", model, rules));
-  let translation = model.provider.translate(restricted.request, model.upstream, mode, isKept ? body : undefined);
+  const isKept = restricted.omitted.length === 0 && maySend(body, { unknown, model, rules });
+  const callers = isKept ? body : undefined;
+  let translation = model.provider.translate(restricted.request, model.upstream, { mode, callers });
   const before = translation.isCallers === true ? NOTHING : [...unknown, ...restricted.omitted];
   if (before.length > 0) translation = { ...translation, omitted: [...before, ...translation.omitted] };
   const refusal = request.strict ? refuseLosses(model, translation) : undefined;
   if (refusal !== undefined) throw refusal;
   return translation;
+}
+
+/** Whether a caller's body may be sent with all that it has. */
+function maySend(
+  body: CallersBody | undefined,
+  {
+    unknown,
+    model,
+    rules,
+  }: { readonly unknown: readonly Omission[]; readonly model: Model; readonly rules: SendingRules },
+): boolean {
+  const hasOthers = unknown.length > 0 || body?.mayHaveMore === true;
+  return !hasOthers || isPermitted("other_fields", model, rules);
 }
 
 const NOTHING: readonly Omission[] = [];

@@ -28,7 +28,7 @@ interface Translator {
 /** As the gateway joins it. */
 function withCustom(translate: Provider["translate"]): Provider["translate"] {
   const provider = withCustomTools({ translate } as Provider);
-  return (request, model, mode) => provider.translate(request, model, mode);
+  return (request, model, options) => provider.translate(request, model, options);
 }
 
 export const TRANSLATORS: Readonly<Record<Dialect, Translator>> = {

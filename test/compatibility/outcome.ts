@@ -100,7 +100,7 @@ function translateChat(of: {
   const chat = { model: "m", messages: [{ role: "user", content: "Hi" }], ...of.fields };
   const { request, nameOf } = readChatRequest(chat);
   try {
-    const { body, omitted, clamped } = TRANSLATORS[of.dialect].translate(request, of.model, "whole");
+    const { body, omitted, clamped } = TRANSLATORS[of.dialect].translate(request, of.model, { mode: "whole" });
     return {
       json: JSON.parse(body.toString()),
       omitted: omitted.map(({ field }) => nameOf(field)),

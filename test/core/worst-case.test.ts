@@ -34,7 +34,7 @@ const LONG = "x".repeat(2_000);
 function held(asked: MessageInitShape<typeof CompletionRequestSchema>): number | undefined {
   const request = requestTo(asked);
   const prompt = measurePrompt(request);
-  return worstCase(request, { prompt, sent: toOpenAiRequest(request, model.upstream, "whole").sent }, [model])
+  return worstCase(request, { prompt, sent: toOpenAiRequest(request, model.upstream, { mode: "whole" }).sent }, [model])
     .costMicroUsd;
 }
 
@@ -64,7 +64,7 @@ describe("the money that is held for a prompt", () => {
     const asked = requestTo({
       messages: [message(Role.USER, "Hi."), callMessage(LONG), resultMessage(LONG, "Done.")],
     });
-    expect(toGeminiRequest(asked, model.upstream, "whole").sent.textBytes).toBeGreaterThan(2 * LONG.length);
+    expect(toGeminiRequest(asked, model.upstream, { mode: "whole" }).sent.textBytes).toBeGreaterThan(2 * LONG.length);
   });
 
   it("counts the bytes of a picture once, as a picture", () => {
@@ -109,7 +109,7 @@ describe("the money that is held for a prompt", () => {
       ],
     });
     const reasoned = requestTo({ messages: [message(Role.USER, "Hi."), turn, message(Role.USER, "Go on.")] });
-    const { sent } = toAnthropicRequest(reasoned, model.upstream, "whole");
+    const { sent } = toAnthropicRequest(reasoned, model.upstream, { mode: "whole" });
     expect(sent.textBytes).toBeGreaterThan(1_000);
   });
 });

@@ -39,6 +39,7 @@ function readRecorded(path: RegExp): (readonly [name: string, request: { path: s
     .filter(([, request]) => path.test((request as { path: string }).path)) as never;
 }
 
+const GEMINI = readRecorded(/:(streamG|g)enerateContent/);
 const MESSAGES = readRecorded(/^\/v1\/messages(\?|$)/);
 /** What has to be changed: budgets for reasoning that the provider refuses. */
 const CHANGED: ReadonlyMap<string, Json> = new Map([
@@ -49,7 +50,7 @@ const CHANGED: ReadonlyMap<string, Json> = new Map([
 beforeAll(async () => {
   upstream = await startUpstream((exchange) => answer(exchange));
   const { providers, models } = formatFixtureModels(upstream.url);
-  const { "fx-a": first } = models as Readonly<Record<string, object>>;
+  const { "fx-a": first, "fx-g": second } = models as Readonly<Record<string, object>>;
   // What Claude Code takes its model for.
   const capabilities = {
     reasoning: "adaptive",
@@ -66,6 +67,7 @@ beforeAll(async () => {
       models: {
         ...models,
         "fx-new": { ...first, upstream_model: "claude-new", capabilities },
+        "fx-3": { ...second, price: { input: 3, output: 15 } },
         "fx-2": { ...first, price: { input: 3, output: 15 } },
       },
     },
@@ -220,5 +222,41 @@ describe("a Messages request to a provider of the dialect", () => {
     const { sent, omitted } = await ask({ fallback_models: ["fx-g"], new_field: 1, system: "Be brief." });
     expect(JSON.parse(sent)).toMatchObject({ systemInstruction: { parts: [{ text: "Be brief." }] } });
     expect(omitted).toEqual(["new_field"]);
+  });
+});
+
+describe("a request of Gemini's format to a provider of the dialect", () => {
+  it.each(GEMINI)("of %s arrives as it came, with the names of fields in one spelling", async (_, given) => {
+    const body = JSON.stringify(given.body);
+    const { sent, omitted } = await send("/v1beta/models/fx-g:generateContent", body, given.headers);
+    expect(omitted).toEqual([]);
+    expect(sent).toBe(body.replaceAll("_json_schema", "JsonSchema"));
+  });
+
+  const contents = [{ role: "user", parts: [{ text: "Hi" }] }];
+
+  it("arrives to the byte", async () => {
+    const body =
+      '{"systemInstruction":{"role":"user","parts":[{"text":"Be brief."}]},"newField":{"b":1,"a":2},"contents":[{"parts":[' +
+      '{"text":"Call f."}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{"b":1,"a":2}},"thoughtSignature":' +
+      '"c2ln"}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"x":1}},"newField":1}]}],"tools":[{' +
+      '"functionDeclarations":[{"name":"f","parameters":{"type":"OBJECT","properties":{"a":{"type":"INTEGER"}}},"behavior":' +
+      '"BLOCKING"}]}],"generationConfig":{"topK":3,"temperature":0.5,"enableEnhancedCivicAnswers":true}}';
+    const { sent, omitted } = await send("/v1beta/models/fx-g:generateContent", body);
+    expect(sent).toBe(body);
+    expect(omitted).toEqual([]);
+  });
+
+  it("of pictures asks for text alone, as everywhere", async () => {
+    const { sent } = await send("/v1beta/models/fx-gi:generateContent", JSON.stringify({ contents, newField: 1 }));
+    expect(JSON.parse(sent)).toEqual({ contents, newField: 1, generationConfig: { responseModalities: ["TEXT"] } });
+  });
+
+  it("under a budget has nothing that Parley does not know, and a limit of tokens", async () => {
+    const fields = { contents: [{ parts: [{ text: "Hi", newField: 1 }] }], newField: 1 };
+    const headers = { authorization: `Bearer ${budgetKey}` };
+    const { sent, omitted } = await send("/v1beta/models/fx-3:generateContent", JSON.stringify(fields), headers);
+    expect(JSON.parse(sent)).toEqual({ contents, generationConfig: { maxOutputTokens: expect.any(Number) as number } });
+    expect(omitted).toEqual(["newField"]);
   });
 });

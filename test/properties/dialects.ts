@@ -144,6 +144,6 @@ export function translated(
   request: CompletionRequest,
   model: UpstreamModel,
 ): ReturnType<Provider["translate"]> & { readonly json: Readonly<Record<string, unknown>> } {
-  const translation = dialect.translate(request, model, "whole");
+  const translation = dialect.translate(request, model, { mode: "whole" });
   return { ...translation, json: parseExactly(translation.body.toString()) as Readonly<Record<string, unknown>> };
 }

@@ -46,7 +46,7 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
   it("is accepted by the simulated service", () => {
     fc.assert(
       fc.property(requests, fc.constantFrom("whole" as const, "stream" as const), (request, mode) => {
-        const { body } = dialect.translate(request, model, mode);
+        const { body } = dialect.translate(request, model, { mode });
         expect(() => dialect.accept(body.toString(), model)).not.toThrow();
       }),
       RUNS,
@@ -235,7 +235,7 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
     fc.assert(
       fc.property(seen, (request) => {
         const videos = listVideos(request);
-        const refuse = (): unknown => dialect.translate(request, blind, "whole");
+        const refuse = (): unknown => dialect.translate(request, blind, { mode: "whole" });
         expect(refusalOf(refuse)?.violations.map(({ field }) => field)).toEqual(
           videos.length === 0 ? undefined : [videos[0]],
         );
@@ -257,7 +257,7 @@ describe.each(KINDS)("a conversation translated for $name, a model $kind", ({ di
   it("is refused by a strict request exactly for what the report would list", () => {
     fc.assert(
       fc.property(requests, (request) => {
-        const { omitted, clamped } = dialect.translate(request, model, "whole");
+        const { omitted, clamped } = dialect.translate(request, model, { mode: "whole" });
         const strict = clone(CompletionRequestSchema, request);
         strict.strict = true;
         expect(refusedFields(dialect, strict, model)).toEqual(

@@ -19,7 +19,7 @@ const TOOLS = { tools: [{ type: "function", function: { name: "f" } }] };
 
 function translate(dialect: Dialect, fields: Fields, condition: Condition = {}): Translation {
   const { request } = readChatRequest({ model: "m", messages: [user], ...fields });
-  return TRANSLATORS[dialect].translate(request, modelOf(dialect, condition), "whole");
+  return TRANSLATORS[dialect].translate(request, modelOf(dialect, condition), { mode: "whole" });
 }
 
 const schemaFormat = (schema: object): Fields => ({

@@ -42,7 +42,7 @@ function translate(
 } {
   const dialect = DIALECTS.find((each) => each.name === name)!;
   const [model] = Object.values(dialect.models);
-  const { body, omitted } = dialect.translate(create(CompletionRequestSchema, request), model!, "whole");
+  const { body, omitted } = dialect.translate(create(CompletionRequestSchema, request), model!, { mode: "whole" });
   return { body: JSON.parse(body.toString()) as Record<string, unknown>, omitted: omitted.map(({ field }) => field) };
 }
 
@@ -75,7 +75,7 @@ describe.each(NAMES)("a request with unknown kinds to a provider of the dialect 
     const dialect = DIALECTS.find((each) => each.name === name)!;
     const [model] = Object.values(dialect.models);
     const bodyOf = (request: CompletionRequest): unknown =>
-      JSON.parse(dialect.translate(request, model!, "whole").body.toString());
+      JSON.parse(dialect.translate(request, model!, { mode: "whole" }).body.toString());
     expect(bodyOf(mixed)).toEqual(bodyOf(plain));
   });
 });
@@ -310,7 +310,9 @@ describe("JSON in a conversation", () => {
     const part = { kind: { case: "native", value: { dialect: "anthropic", json: marked } } } as const;
     const dialect = DIALECTS.find(({ name }) => name === "anthropic")!;
     const request = create(CompletionRequestSchema, { messages: [{ role: Role.USER, parts: [part] }] });
-    expect(dialect.translate(request, Object.values(dialect.models)[0]!, "whole").sent.cacheWrite).toBe("hour");
+    expect(dialect.translate(request, Object.values(dialect.models)[0]!, { mode: "whole" }).sent.cacheWrite).toBe(
+      "hour",
+    );
   });
 
   it("of native blocks with unusual contents is sent as it is", () => {

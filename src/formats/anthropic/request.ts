@@ -75,13 +75,16 @@ export function readMessagesRequest({ json, headers }: Pick<FormatInput, "json" 
     hidesThinking: given.thinking?.display === "omitted",
     unrecognized: names,
     nameOf: fieldNames({ places, unrecognized: names, effortField }),
-    body: { dialect: DIALECT, json: toBody(given) },
+    body: { dialect: DIALECT, mayHaveMore: false, json: toBody(given) },
   };
 }
 
 /** The request without the fields that are for the gateway. */
-function toBody({ parley: _, fallback_models: __, ...given }: MessagesRequest): Readonly<Record<string, unknown>> {
-  return given;
+function toBody(given: MessagesRequest): Readonly<Record<string, unknown>> {
+  const body: Record<string, unknown> = { ...given };
+  delete body["parley"];
+  delete body["fallback_models"];
+  return body;
 }
 
 function read(json: unknown): MessagesRequest {

@@ -1,5 +1,6 @@
 import { type CompletionRequest, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
+import type { CallersBody } from "../../core/provider.ts";
 import { MAX_UNRECOGNIZED } from "../../core/validate.ts";
 import type { NameOf } from "../format.ts";
 import { shapeReader } from "../shape.ts";
@@ -30,6 +31,7 @@ export interface ReadRequest {
   /** Whether the answer holds the thoughts. */
   readonly includeThoughts: boolean;
   readonly functionNames: FunctionNames;
+  readonly body: CallersBody;
 }
 
 const spellRequest = spellingOf(generateContentRequest);
@@ -68,7 +70,17 @@ function toRead(given: GeminiRequest, model: string): ReadRequest {
     nameOf: fieldNames({ given, places, tools, unrecognized }),
     includeThoughts: given.generationConfig?.thinkingConfig?.includeThoughts === true,
     functionNames,
+    // Nobody looks for unknown fields in its contents.
+    body: { dialect: "gemini", mayHaveMore: true, json: toBody(given) },
   };
+}
+
+/** The request without the fields that are for the gateway. */
+function toBody(given: GeminiRequest): Readonly<Record<string, unknown>> {
+  const body: Record<string, unknown> = { ...given };
+  delete body["parley"];
+  delete body["fallbackModels"];
+  return body;
 }
 
 /** A plain object of the shape that `create` returns, at a fraction of its cost; the compiler reports a missing field. */

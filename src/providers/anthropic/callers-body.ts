@@ -1,4 +1,5 @@
 import type { CallersBody } from "../../core/provider.ts";
+import { isSameList, keepsFields, setField } from "../wire/callers-body.ts";
 import { array, isObject, type Json, object, string } from "../wire/json.ts";
 import type { MessagesBody } from "./wire.ts";
 
@@ -11,17 +12,12 @@ export function toCallersBody(callers: CallersBody | undefined, body: MessagesBo
   const given = callers?.dialect === "anthropic" ? callers.json : undefined;
   if (given === undefined || !saysTheSame(given, body)) return undefined;
   const own: Record<string, unknown> = { ...given, model: body.model, max_tokens: body.max_tokens };
-  set(own, "stream", body.stream);
-  set(own, "service_tier", body.service_tier);
+  setField(own, "stream", body.stream);
+  setField(own, "service_tier", body.service_tier);
   const { user_id: id } = object(given["metadata"]);
   if (body.metadata !== undefined && id !== body.metadata.user_id)
     own["metadata"] = { ...object(given["metadata"]), user_id: body.metadata.user_id };
   return own;
-}
-
-function set(fields: Record<string, unknown>, name: string, value: unknown): void {
-  if (value === undefined) delete fields[name];
-  else fields[name] = value;
 }
 
 const SAMPLING = ["temperature", "top_p", "top_k"] as const;
@@ -32,7 +28,7 @@ function saysTheSame(given: Json, body: MessagesBody): boolean {
     isSameList(toBlocks(given["system"]), body.system ?? [], isSameBlock) &&
     isSameList(array(given["tools"]), body.tools ?? [], isSameTool) &&
     isSameReasoning(given, body) &&
-    SAMPLING.every((name) => given[name] == null || given[name] === body[name]) &&
+    keepsFields(given, body, SAMPLING) &&
     isSameConversation(array(given["messages"]), body)
   );
 }
@@ -48,14 +44,6 @@ function isSameConversation(given: readonly unknown[], { messages }: MessagesBod
 
 function withRole({ role, content }: Json): { readonly role: unknown; readonly block: unknown }[] {
   return toBlocks(content).map((block) => ({ role, block }));
-}
-
-function isSameList<T>(
-  given: readonly unknown[],
-  translated: readonly T[],
-  isSame: (one: unknown, other: T) => boolean,
-) {
-  return given.length === translated.length && translated.every((other, index) => isSame(given[index], other));
 }
 
 /** A text stands for a block with it. */

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { CompletionRequest, JsonSchemaFormat } from "../../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import type { CallersBody, Translation, UpstreamModel } from "../../core/provider.ts";
+import type { TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
 import { isObject, parsed } from "../wire/json.ts";
 import { isVerbositySet, TranslationLog } from "../wire/translation.ts";
 import { toCallersBody } from "./callers-body.ts";
@@ -25,8 +25,7 @@ import type { MessagesBody, TextBlock, Turn } from "./wire.ts";
 export function toAnthropicRequest(
   request: CompletionRequest,
   model: UpstreamModel,
-  mode: "whole" | "stream",
-  callers?: CallersBody,
+  { mode, callers }: TranslateOptions,
 ): Translation {
   const log = new TranslationLog();
   const context: TranslationContext = { request, model, log, marks: new CacheMarks(log), ids: new ToolCallIds() };

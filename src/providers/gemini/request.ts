@@ -2,9 +2,10 @@ import type { CompletionRequest, JsonSchemaFormat } from "../../../gen/parley/v1
 import { ImageDetail, type Part } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import type { Translation, UpstreamModel } from "../../core/provider.ts";
+import type { TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
 import { array, isObject, parsed } from "../wire/json.ts";
 import { isVerbositySet, TranslationLog } from "../wire/translation.ts";
+import { toCallersBody } from "./callers-body.ts";
 import { toMessages } from "./messages.ts";
 import { toReasoning } from "./reasoning.ts";
 import { toAnswerSchema } from "./schema.ts";
@@ -21,7 +22,7 @@ import type { GenerateContentRequest, GenerationConfig, JsonObject, SystemInstru
 export function toGeminiRequest(
   request: CompletionRequest,
   model: UpstreamModel,
-  mode: "whole" | "stream",
+  { mode, callers }: TranslateOptions,
 ): Translation {
   const log = new TranslationLog();
   const { systemInstruction, contents } = toMessages(request.messages, { model, log });
@@ -36,11 +37,13 @@ export function toGeminiRequest(
   };
   omitForeign(request, log);
   const limit = Math.min(request.maxOutputTokens ?? model.defaultMaxTokens, model.maxOutputTokens);
-  return log.finish(body, {
+  const facts = {
     streamed: mode === "stream" || limit > model.capabilities.streamAbove,
     maxTokens: body.generationConfig?.maxOutputTokens,
     tier: body.serviceTier,
-  });
+  };
+  const own = log.isComplete ? toCallersBody(callers, body) : undefined;
+  return own === undefined ? log.finish(body, facts) : log.finish(own, { ...facts, isCallers: true });
 }
 
 function instruct(system: SystemInstruction | undefined, more: string | undefined): SystemInstruction | undefined {

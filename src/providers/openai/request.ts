@@ -1,7 +1,7 @@
 import { type CompletionRequest, type ResponseFormat, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import type { Capabilities, Translation, UpstreamModel } from "../../core/provider.ts";
+import type { Capabilities, TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
 import { enumWord, TranslationLog } from "../wire/translation.ts";
 import { toMessages } from "./messages.ts";
 import { toReasoning } from "./reasoning.ts";
@@ -16,7 +16,7 @@ import type { OpenAiMessage, OpenAiRequest, OpenAiResponseFormat } from "./wire.
 export function toOpenAiRequest(
   request: CompletionRequest,
   model: UpstreamModel,
-  mode: "whole" | "stream",
+  { mode }: TranslateOptions,
 ): Translation {
   const { capabilities } = model;
   const log = new TranslationLog();

@@ -25,9 +25,9 @@ interface Wrapped extends Translation {
 export function withCustomTools(provider: Provider): Provider {
   return {
     ...provider,
-    translate(request, model, mode, callers) {
-      if (!hasCustom(request)) return provider.translate(request, model, mode, callers);
-      const translation = provider.translate(wrap(request), model, mode);
+    translate(request, model, options) {
+      if (!hasCustom(request)) return provider.translate(request, model, options);
+      const translation = provider.translate(wrap(request), model, options);
       const wrapped: Wrapped = Object.assign(translation, { customTools: new Set(customNames(request.tools)) });
       return wrapped;
     },

@@ -7,7 +7,15 @@ import type { Clock } from "../../../src/core/clock.ts";
 import { Failure } from "../../../src/core/failure.ts";
 import type { Model } from "../../../src/core/model.ts";
 import { omission } from "../../../src/core/provider-options.ts";
-import type { Answer, Emit, Provider, Translation, UpstreamCall, UpstreamModel } from "../../../src/core/provider.ts";
+import type {
+  Answer,
+  Emit,
+  Provider,
+  TranslateOptions,
+  Translation,
+  UpstreamCall,
+  UpstreamModel,
+} from "../../../src/core/provider.ts";
 import { foldStream } from "../../support/fold.ts";
 import { PLAINLY_SENT } from "../../support/scripted-provider.ts";
 import type { Chance } from "./chance.ts";
@@ -59,7 +67,7 @@ export class Upstreams implements Provider {
   }
 
   /** The body is the completion's tag, which also determines what a model cannot accept. */
-  translate(request: CompletionRequest, { name }: UpstreamModel, mode: "whole" | "stream"): Translation {
+  translate(request: CompletionRequest, { name }: UpstreamModel, { mode }: TranslateOptions): Translation {
     const tag = request.endUserId ?? "";
     const number = Number(tag) + name.length + name.charCodeAt(1);
     if (number % 23 === 0) throw new Failure("invalid_request", "This model cannot take this.");

@@ -74,7 +74,7 @@ const callOf = (
   { model = budgetModel(), mode = "whole", maxTokens = 100 }: CallOptions = {},
 ): UpstreamCall => ({
   model,
-  translation: target.translate(request({ maxOutputTokens: maxTokens }), model, mode),
+  translation: target.translate(request({ maxOutputTokens: maxTokens }), model, { mode }),
   signal: new AbortController().signal,
   idleMs: 5000,
 });

@@ -10,7 +10,7 @@ export function translate(
   model: UpstreamModel,
   mode: "whole" | "stream" = "whole",
 ): Translation {
-  return toAnthropicRequest(request, model, mode);
+  return toAnthropicRequest(request, model, { mode });
 }
 
 /** The body that is sent. */

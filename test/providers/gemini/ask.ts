@@ -40,7 +40,7 @@ export const request = (fields: Fields): CompletionRequest =>
 
 /** Its translation, by default for a model of the third generation. */
 export const translate = (fields: Fields, model: UpstreamModel = flash()): Translation =>
-  toGeminiRequest(request(fields), model, "whole");
+  toGeminiRequest(request(fields), model, { mode: "whole" });
 
 /** The parts of a body that tests look at. */
 export interface Body {

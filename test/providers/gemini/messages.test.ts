@@ -62,7 +62,7 @@ describe("messages", () => {
         const { toolCallId } = kind.value;
         Object.defineProperty(kind.value, "toolCallId", { get: () => (reads++, toolCallId) });
       }
-    const { body: sent } = toGeminiRequest(conversation, flash(), "whole");
+    const { body: sent } = toGeminiRequest(conversation, flash(), { mode: "whole" });
     expect(reads).toBe(ids.length);
     const { contents: turns } = JSON.parse(sent.toString()) as Body;
     expect(turns[2]?.parts.map(({ functionResponse }) => (functionResponse as { id: string }).id)).toEqual(ids);

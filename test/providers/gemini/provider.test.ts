@@ -70,7 +70,7 @@ function call(from: Provider, mode: "whole" | "stream", model: UpstreamModel = f
   const request = fromJson(CompletionRequestSchema, { messages: [{ role: "ROLE_USER", parts: [{ text: "hi" }] }] });
   return {
     model,
-    translation: from.translate(request, model, mode),
+    translation: from.translate(request, model, { mode }),
     signal: new AbortController().signal,
     idleMs: 5000,
   };
@@ -222,7 +222,7 @@ describe("signatures of another account (trap 99)", () => {
     });
     const signed = { role: "ROLE_ASSISTANT", parts: [{ text: "a", signature: "Zm9yZWlnbg==" }] };
     const messages = [signed, { role: "ROLE_USER", parts: [{ text: "b" }] }];
-    const translation = own.translate(fromJson(CompletionRequestSchema, { messages }), flash(), mode);
+    const translation = own.translate(fromJson(CompletionRequestSchema, { messages }), flash(), { mode });
     const asked = { ...call(own, mode), translation };
     await (mode === "whole" ? own.create(asked) : collect((emit) => own.stream(asked, emit)));
     expect(bodies).toHaveLength(2);

@@ -105,9 +105,9 @@ describe("the fixtures", () => {
 describe("a translation", () => {
   it("is the same bytes for the same request, in both modes", () => {
     const asked = request({ tools: [WEATHER], messages: [ask("a"), answer(call("x")), result("x", "1")] });
-    const whole = toGeminiRequest(asked, flash(), "whole");
-    expect(toGeminiRequest(asked, flash(), "whole")).toEqual(whole);
-    expect(toGeminiRequest(asked, flash(), "stream").body).toEqual(whole.body);
+    const whole = toGeminiRequest(asked, flash(), { mode: "whole" });
+    expect(toGeminiRequest(asked, flash(), { mode: "whole" })).toEqual(whole);
+    expect(toGeminiRequest(asked, flash(), { mode: "stream" }).body).toEqual(whole.body);
   });
 
   it.each([
@@ -117,6 +117,6 @@ describe("a translation", () => {
     ["a whole answer of the default length above the limit", "whole", {}, 8191, true],
     ["a whole answer of the default length within the limit not", "whole", {}, 8192, false],
   ] as const)("trap 17: streams %s", (_, mode, fields, streamAbove, streamed) => {
-    expect(toGeminiRequest(request(fields), flash({ streamAbove }), mode).streamed).toBe(streamed);
+    expect(toGeminiRequest(request(fields), flash({ streamAbove }), { mode }).streamed).toBe(streamed);
   });
 });

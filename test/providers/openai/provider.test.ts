@@ -63,7 +63,7 @@ function callOf(provider: Provider, mode: "whole" | "stream", can: Partial<Capab
   const model = modelThat(can);
   return {
     model,
-    translation: provider.translate(request, model, mode),
+    translation: provider.translate(request, model, { mode }),
     signal: new AbortController().signal,
     idleMs: 2000,
   };

@@ -36,11 +36,9 @@ const result = (toolCallId: string, ...parts: NonNullable<MessageInit["parts"]>)
 const PNG = Uint8Array.from([0x89, 0x50, 0x4e, 0x47]);
 
 function translate(request: RequestInit, model: UpstreamModel = modelThat(), mode: "whole" | "stream" = "whole") {
-  const translation = toOpenAiRequest(
-    create(CompletionRequestSchema, { messages: [user("hi")], ...request }),
-    model,
+  const translation = toOpenAiRequest(create(CompletionRequestSchema, { messages: [user("hi")], ...request }), model, {
     mode,
-  );
+  });
   return {
     body: JSON.parse(translation.body.toString()),
     omitted: omittedOf(translation),
@@ -189,7 +187,9 @@ describe("an OpenAI request", () => {
       tools: [tool("f")],
       temperature: 0.3,
     });
-    expect(toOpenAiRequest(request, modelThat(), "stream")).toEqual(toOpenAiRequest(request, modelThat(), "stream"));
+    expect(toOpenAiRequest(request, modelThat(), { mode: "stream" })).toEqual(
+      toOpenAiRequest(request, modelThat(), { mode: "stream" }),
+    );
   });
 
   it("cannot be given fields of its own through the further options", () => {

@@ -70,7 +70,7 @@ function request(messages: Message[] = []): CompletionRequest {
 /** The calls of an answer, whole and streamed. */
 async function callsOf(chunks: readonly CompletionChunk[]): Promise<unknown[]> {
   const { provider: wrapped } = provider(chunks);
-  const call = { translation: wrapped.translate(request(), MODEL, "whole") } as UpstreamCall;
+  const call = { translation: wrapped.translate(request(), MODEL, { mode: "whole" }) } as UpstreamCall;
   const builder = new AnswerBuilder();
   await wrapped.stream(call, (batch) => {
     for (const chunk of batch) builder.add(chunk);
@@ -82,7 +82,7 @@ async function callsOf(chunks: readonly CompletionChunk[]): Promise<unknown[]> {
 describe("a custom tool of a dialect without them", () => {
   it("is a function with one text, which is told of the grammar", () => {
     const { provider: wrapped, asked } = provider([]);
-    wrapped.translate(request(), MODEL, "whole");
+    wrapped.translate(request(), MODEL, { mode: "whole" });
     expect(asked[0]?.tools.map(({ kind }) => kind.case)).toEqual(["function", "function"]);
     expect(asked[0]?.tools[0]?.kind.value).toMatchObject({
       name: "apply_patch",
@@ -105,7 +105,7 @@ describe("a custom tool of a dialect without them", () => {
       role: Role.ASSISTANT,
       parts: [toPart({ case: "toolCall", value })],
     } as const;
-    wrapped.translate(request([{ ...said, parts: [...said.parts] }]), MODEL, "whole");
+    wrapped.translate(request([{ ...said, parts: [...said.parts] }]), MODEL, { mode: "whole" });
     expect(asked[0]?.messages[0]?.parts[0]?.kind.value).toMatchObject({
       input: { case: "argumentsJson", value: '{"input":"a \\"b\\""}' },
     });
@@ -131,6 +131,6 @@ describe("a custom tool of a dialect without them", () => {
 it("does nothing to a request without custom tools", () => {
   const { provider: wrapped, asked } = provider([]);
   const plain = create(CompletionRequestSchema, { model: "m" });
-  expect(wrapped.translate(plain, MODEL, "whole")).not.toHaveProperty("customTools");
+  expect(wrapped.translate(plain, MODEL, { mode: "whole" })).not.toHaveProperty("customTools");
   expect(asked[0]).toBe(plain);
 });

@@ -1,0 +1,105 @@
+import type { CallersBody } from "../../core/provider.ts";
+import { isSameList, keepsFields, setField } from "../wire/callers-body.ts";
+import { array, type Json, object, string } from "../wire/json.ts";
+import type { GenerateContentRequest, GenerationConfig } from "./wire.ts";
+
+/**
+ * The caller's body of `generateContent` with what the gateway decides: the token limit, the service tier, and that a model of pictures
+ * answers with text. Undefined for the body of another dialect, and for one that the translation `body` had to change: other parts,
+ * another order, other tools, another configuration.
+ */
+export function toCallersBody(callers: CallersBody | undefined, body: GenerateContentRequest): object | undefined {
+  const given = callers?.dialect === "gemini" ? callers.json : undefined;
+  if (given === undefined || !saysTheSame(given, body)) return undefined;
+  const own: Record<string, unknown> = { ...given };
+  setField(own, "serviceTier", body.serviceTier);
+  const { maxOutputTokens, responseModalities } = body.generationConfig ?? {};
+  const config: Record<string, unknown> = { ...object(given["generationConfig"]) };
+  if (maxOutputTokens !== undefined) config["maxOutputTokens"] = maxOutputTokens;
+  if (responseModalities !== undefined) config["responseModalities"] = responseModalities;
+  if (Object.keys(config).length > 0) own["generationConfig"] = config;
+  return own;
+}
+
+const KEPT = [
+  "temperature",
+  "topP",
+  "topK",
+  "seed",
+  "presencePenalty",
+  "frequencyPenalty",
+  "responseLogprobs",
+  "logprobs",
+  "responseMimeType",
+] as const;
+
+/** Whether the caller's body says what the translation says, in the dialect's other ways to say it. */
+function saysTheSame(given: Json, body: GenerateContentRequest): boolean {
+  return (
+    isSameConfig(object(given["generationConfig"]), body.generationConfig ?? NO_CONFIG) &&
+    isSameList(array(object(given["systemInstruction"])["parts"]), body.systemInstruction?.parts ?? [], isSamePart) &&
+    isSameTools(given, body) &&
+    isSameConversation(array(given["contents"]), body)
+  );
+}
+
+const NO_CONFIG: Partial<GenerationConfig> = {};
+
+function isSameConfig(given: Json, config: Partial<GenerationConfig>): boolean {
+  const thinking = object(given["thinkingConfig"]);
+  const isSameThinking =
+    (thinking["thinkingBudget"] == null && thinking["thinkingLevel"] == null) ||
+    (thinking["thinkingBudget"] === config.thinkingConfig?.thinkingBudget &&
+      string(thinking["thinkingLevel"]).toUpperCase() === (config.thinkingConfig?.thinkingLevel ?? ""));
+  return (
+    keepsFields(given, config, KEPT) &&
+    isSameThinking &&
+    (given["candidateCount"] ?? 1) === (config.candidateCount ?? 1) &&
+    (given["imageConfig"] == null) === (config.imageConfig === undefined)
+  );
+}
+
+/** Neighbouring contents of one role are one turn; without a role it is the user's. */
+function isSameConversation(given: readonly unknown[], { contents }: GenerateContentRequest): boolean {
+  const ofCaller = given.flatMap((content) => {
+    const { role = "user", parts } = object(content);
+    return array(parts).map((part) => ({ role, part }));
+  });
+  const translated = contents.flatMap(({ role, parts }) => parts.map((part) => ({ role, part })));
+  return isSameList(ofCaller, translated, (one, other) => {
+    return object(one)["role"] === other.role && isSamePart(object(one)["part"], other.part);
+  });
+}
+
+function isSamePart(given: unknown, translated: object): boolean {
+  const [one, other] = [object(given), translated as Json];
+  if (one["thoughtSignature"] !== other["thoughtSignature"] || one["thought"] === true) return false;
+  if (other["text"] !== undefined) return one["text"] === other["text"];
+  return (
+    isSameOne(one, other, { field: "inlineData", name: "mimeType" }) &&
+    isSameOne(one, other, { field: "fileData", name: "fileUri" }) &&
+    isSameOne(one, other, { field: "functionCall", name: "name" }) &&
+    isSameOne(one, other, { field: "functionResponse", name: "name" })
+  );
+}
+
+function isSameOne(
+  one: Json,
+  other: Json,
+  { field, name }: { readonly field: string; readonly name: string },
+): boolean {
+  if (one[field] === undefined || other[field] === undefined) return one[field] === other[field];
+  return object(one[field])[name] === object(other[field])[name];
+}
+
+function isSameTools(given: Json, { tools = [], toolConfig }: GenerateContentRequest): boolean {
+  const mode = string(object(object(given["toolConfig"])["functionCallingConfig"])["mode"]).toUpperCase();
+  const isSameMode = mode === (toolConfig?.functionCallingConfig.mode ?? mode);
+  return isSameMode && isSameList(array(given["tools"]).flatMap(namesOf), tools.flatMap(namesOf), Object.is);
+}
+
+/** The functions of a tool, and what else it has. */
+function namesOf(tool: unknown): string[] {
+  const { functionDeclarations, ...native } = object(tool);
+  return [...array(functionDeclarations).map((one) => string(object(one)["name"])), ...Object.keys(native)];
+}
