@@ -87,6 +87,8 @@ export interface CallersBody {
   readonly dialect: string;
   /** Whether it may have fields that are neither in the contract nor among `Call.unrecognized`. */
   readonly mayHaveMore: boolean;
+  /** Headers that go with it, names in lower case. Default: none. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Undefined when no further attempt needs it. */
   json: Readonly<Record<string, unknown>> | undefined;
 }
@@ -108,6 +110,8 @@ export interface Translation {
   readonly verbatim: boolean;
   /** Whether `body` is the caller's own, in which fields that the contract does not have are sent too. Default: no. */
   readonly isCallers?: boolean | undefined;
+  /** Anthropic's dialect: headers of the caller that go with its body. Default: none. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Anthropic's dialect: the caller's names for the header `anthropic-beta`. Default: none. */
   readonly betas?: readonly string[] | undefined;
 }

@@ -260,3 +260,111 @@ describe("a request of Gemini's format to a provider of the dialect", () => {
     expect(omitted).toEqual(["newField"]);
   });
 });
+
+/*
+ * Anthropic's protocol for gateways between Claude Code and its API, line by line:
+ * https://code.claude.com/docs/en/llm-gateway-protocol (read in November 2026).
+ */
+describe("llm-gateway-protocol", () => {
+  const [, claude] = MESSAGES.find(([name]) => name.startsWith("claude-02"))!;
+  const asClaude = (fields: object = {}): string => {
+    const { stream: _, ...body } = claude.body;
+    return JSON.stringify({ ...body, model: "fx-new", ...fields });
+  };
+  const raw = (body: string, headers: object = {}): Promise<Response> =>
+    fetch(`http://127.0.0.1:${gateway.httpPort}/v1/messages`, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${gateway.key}`, ...headers },
+      body,
+    });
+
+  it("serves /v1/messages, /v1/messages/count_tokens, and /v1/models for the discovery of models", async () => {
+    answer = ({ request, response }) =>
+      answerJson(response, 200, request.url === "/v1/messages/count_tokens" ? { input_tokens: 7 } : ANSWER);
+    expect((await raw(asClaude())).status).toBe(200);
+    const { max_tokens: _, ...counted } = JSON.parse(asClaude()) as Json;
+    const at = `http://127.0.0.1:${gateway.httpPort}`;
+    const headers = { "content-type": "application/json", "x-api-key": gateway.key, "anthropic-version": "2023-06-01" };
+    const counting = { method: "POST", headers, body: JSON.stringify(counted) };
+    const count = await fetch(`${at}/v1/messages/count_tokens?beta=true`, counting);
+    expect(await count.json()).toEqual({ input_tokens: 7 });
+    const models = (await (await fetch(`${at}/v1/models?limit=1000`, { headers })).json()) as { data: Json[] };
+    expect(models.data.map(({ id }) => id)).toContain("fx-new");
+  });
+
+  it("forwards anthropic-beta, anthropic-version and unknown anthropic-* headers as they are", async () => {
+    const forwarded = {
+      "anthropic-beta": String(claude.headers["anthropic-beta"]),
+      "anthropic-version": "2023-06-01",
+      "anthropic-something-new": "a; b=1",
+    };
+    const { headers } = await send("/v1/messages?beta=true", asClaude(), forwarded);
+    expect(headers).toMatchObject(forwarded);
+  });
+
+  it("reads the headers that attribute requests, and forwards none", async () => {
+    const attributing = { "x-claude-code-session-id": "s1", "x-claude-code-agent-id": "a1", "x-app": "cli" };
+    const { headers } = await send("/v1/messages", asClaude(), attributing);
+    for (const name of Object.keys(attributing)) expect(headers).not.toHaveProperty(name);
+    expect(headers["x-api-key"]).toBe("credential");
+    expect(headers).not.toHaveProperty("authorization");
+  });
+
+  it("forwards the list of system texts untouched, the one for the bill first", async () => {
+    const { sent } = await send("/v1/messages", asClaude());
+    const { system } = JSON.parse(sent) as { system: { text: string }[] };
+    expect(system).toEqual(claude.body["system"]);
+    expect(system[0]!.text).toMatch(/^x-anthropic-billing-header:/);
+  });
+
+  it("forwards unknown fields of the body, at any place", async () => {
+    const messages = [
+      {
+        role: "user",
+        content: [{ type: "text", text: "Hi", cache_control: { type: "ephemeral", scope: "global" }, extra: 1 }],
+      },
+    ];
+    const { sent } = await send("/v1/messages", asClaude({ messages, something_new: { a: [null] } }));
+    expect(JSON.parse(sent)).toMatchObject({ messages, something_new: { a: [null] } });
+  });
+
+  it("forwards a beta's header and its fields together, or neither", async () => {
+    const headers = { "anthropic-beta": "context-management-2025-06-27" };
+    const fields = { model: "fx-2", context_management: { edits: [] }, messages: [{ role: "user", content: "Hi" }] };
+    const both = await ask(fields, headers);
+    expect([both.headers["anthropic-beta"], JSON.parse(both.sent)]).toMatchObject([
+      headers["anthropic-beta"],
+      { context_management: { edits: [] } },
+    ]);
+    const neither = await ask(fields, { ...headers, authorization: `Bearer ${budgetKey}` });
+    expect([neither.headers["anthropic-beta"], JSON.parse(neither.sent) as Json]).toEqual([
+      undefined,
+      expect.not.objectContaining({ context_management: expect.anything() as unknown }),
+    ]);
+    expect(neither.omitted).toEqual(["anthropic-beta", "context_management"]);
+  });
+
+  it.each([
+    "prompt is too long: 215000 tokens > 200000 maximum",
+    "messages.1.content.0: `thinking` blocks cannot be modified",
+    "context_management: Extra inputs are not permitted",
+  ])("passes the words of the provider's refusal on: %s", async (message) => {
+    answer = ({ response }) =>
+      answerJson(response, 400, { type: "error", error: { type: "invalid_request_error", message } });
+    const response = await raw(asClaude());
+    const { error } = (await response.json()) as { error: Json };
+    expect([response.status, error["type"]]).toEqual([400, "invalid_request_error"]);
+    expect(error["message"]).toContain(message);
+  });
+
+  it("says after how many whole seconds to retry, and what is left of the caller's limits", async () => {
+    answer = ({ response }) => {
+      response.writeHead(529, { "content-type": "application/json", "retry-after": "2" });
+      response.end('{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}');
+    };
+    const overloaded = await raw(asClaude());
+    expect(overloaded.status).toBe(503);
+    expect(overloaded.headers.get("retry-after")).toMatch(/^\d+$/);
+    expect(overloaded.headers.get("anthropic-ratelimit-requests-remaining")).toMatch(/^\d+$/);
+  });
+});

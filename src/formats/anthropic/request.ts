@@ -75,16 +75,35 @@ export function readMessagesRequest({ json, headers }: Pick<FormatInput, "json" 
     hidesThinking: given.thinking?.display === "omitted",
     unrecognized: names,
     nameOf: fieldNames({ places, unrecognized: names, effortField }),
-    body: { dialect: DIALECT, mayHaveMore: false, json: toBody(given) },
+    body: toBody(given, headers),
   };
 }
 
 /** The request without the fields that are for the gateway. */
-function toBody(given: MessagesRequest): Readonly<Record<string, unknown>> {
-  const body: Record<string, unknown> = { ...given };
-  delete body["parley"];
-  delete body["fallback_models"];
-  return body;
+function toBody(given: MessagesRequest, headers: RequestHeaders): CallersBody {
+  const json: Record<string, unknown> = { ...given };
+  delete json["parley"];
+  delete json["fallback_models"];
+  const others = otherHeaders(headers);
+  return { dialect: DIALECT, mayHaveMore: others !== undefined, headers: others, json };
+}
+
+const MAX_OTHER_HEADERS = 16;
+const OTHER_HEADER = /^anthropic-[a-z0-9-]{1,64}$/;
+const OTHER_VALUE = /^[\x20-\x7e]{1,256}$/;
+/** `anthropic-beta` is read by itself. The provider's answers are read as those of one version. */
+const READ_HEADERS: ReadonlySet<string> = new Set(["anthropic-beta", "anthropic-version"]);
+
+/** Headers of the vendor that the gateway does not know; undefined without any. */
+function otherHeaders(headers: RequestHeaders): Readonly<Record<string, string>> | undefined {
+  const others: Record<string, string> = {};
+  let count = 0;
+  for (const name in headers) {
+    const value = headers[name];
+    if (!name.startsWith("anthropic-") || READ_HEADERS.has(name) || typeof value !== "string") continue;
+    if (OTHER_HEADER.test(name) && OTHER_VALUE.test(value) && ++count <= MAX_OTHER_HEADERS) others[name] = value;
+  }
+  return count === 0 ? undefined : others;
 }
 
 function read(json: unknown): MessagesRequest {

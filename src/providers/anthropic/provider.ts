@@ -34,10 +34,12 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
   };
   const configured = headers?.["anthropic-beta"];
   const toHeaders = ({ model, translation }: UpstreamCall): Readonly<Record<string, string>> => {
-    const betas = translation.betas ?? [];
+    const { betas = [], headers: callers } = translation;
     const names = model.capabilities.preservedReasoning ? [BINDING, ...betas] : betas;
-    if (names.length === 0) return plain;
-    return { ...plain, "anthropic-beta": [...names, ...(configured === undefined ? [] : [configured])].join() };
+    if (names.length === 0 && callers === undefined) return plain;
+    const all = { ...callers, ...plain };
+    if (names.length === 0) return all;
+    return { ...all, "anthropic-beta": [...names, ...(configured === undefined ? [] : [configured])].join() };
   };
 
   const toWhole = (json: unknown): Answer => toAnswer(json, redact);

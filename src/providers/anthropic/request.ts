@@ -69,7 +69,9 @@ export function toAnthropicRequest(
   context.marks.settle(body);
   const facts = { streamed, maxTokens, tier: body.service_tier, cacheWrite: context.marks.longest, betas };
   const own = log.isComplete ? toCallersBody(callers, body) : undefined;
-  return own === undefined ? log.finish(body, facts) : log.finish(own, { ...facts, isCallers: true });
+  return own === undefined
+    ? log.finish(body, facts)
+    : log.finish(own, { ...facts, headers: callers?.headers, isCallers: true });
 }
 
 /** The turns, where the last one may be the beginning of the answer: only some models go on from there. */

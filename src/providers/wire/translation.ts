@@ -27,7 +27,7 @@ export function pathBelow(path: string, key: string): string {
 }
 
 /** Facts of a finished body that bound its cost. */
-type FinishedFacts = Pick<Translation, "streamed" | "betas" | "isCallers"> &
+type FinishedFacts = Pick<Translation, "streamed" | "betas" | "headers" | "isCallers"> &
   Pick<SentSize, "maxTokens"> &
   Partial<Pick<SentSize, "searches" | "cacheWrite">> & {
     /** The requested service tier. */
@@ -104,14 +104,34 @@ export class TranslationLog {
   /** Returns the finished translation, with the body as JSON text without undefined fields. */
   finish(
     value: object,
-    { streamed, maxTokens, tier, searches = false, cacheWrite = "none", betas, isCallers, ...size }: FinishedFacts,
+    {
+      streamed,
+      maxTokens,
+      tier,
+      searches = false,
+      cacheWrite = "none",
+      betas,
+      headers,
+      isCallers,
+      ...size
+    }: FinishedFacts,
   ): Translation {
     const body = Buffer.from(JSON.stringify(value));
     const priceFactor = tier === undefined || ORDINARY_TIERS.has(tier) ? 1 : MAX_TIER_FACTOR;
     const textBytes = size.textBytes ?? body.length - this.#mediaBytes;
     const sent: SentSize = { textBytes, maxTokens, priceFactor, searches, cacheWrite };
     const verbatim = this.#verbatim || isCallers === true;
-    return { body, omitted: this.#omitted, clamped: this.#clamped, streamed, sent, verbatim, isCallers, betas };
+    return {
+      body,
+      omitted: this.#omitted,
+      clamped: this.#clamped,
+      streamed,
+      sent,
+      verbatim,
+      isCallers,
+      headers,
+      betas,
+    };
   }
 }
 
