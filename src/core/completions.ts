@@ -191,5 +191,5 @@ function admit(
   requireKnownFields(request, call);
   const capped = limiter.hasBudget(principal);
   const options = principal.options ?? (capped ? NO_OPTIONS : undefined);
-  return router.plan(request, candidates, { mode, rules: { options, capped } });
+  return router.plan(request, candidates, { mode, rules: { options, capped }, share: call.share });
 }

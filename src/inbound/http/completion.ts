@@ -122,7 +122,7 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
         hops,
         unrecognized: read.unrecognized,
         permitted: open.permitted,
-        holdAnswer: open.holdAnswer,
+        share: open,
         admitted: (facts) => {
           exchange.limits = facts;
         },
