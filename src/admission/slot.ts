@@ -141,13 +141,19 @@ export class Slot {
   }
 
   /** Runs the synchronous work that parses the body, and charges its time and the reading to the key. */
+  parse<T>(run: () => T): T {
+    this.holders.key.debtMs += this.#bytes * READ_MS_PER_BYTE;
+    return this.work(run);
+  }
+
+  /** Runs synchronous work for the request, and charges its time to the key. */
   work<T>(run: () => T): T {
     const sinceMs = this.#ports.clock.monotonic();
     try {
       return run();
     } finally {
       const ms = this.#ports.clock.monotonic() - sinceMs;
-      this.holders.key.debtMs += ms + this.#bytes * READ_MS_PER_BYTE;
+      this.holders.key.debtMs += ms;
       this.#ports.worked(ms);
     }
   }

@@ -34,9 +34,17 @@ export interface Call extends Caller {
   readonly body?: CallersBody | undefined;
   /** Called with the permissions that the completion needs, so that losing them ends the call. Absent: nothing ends it. */
   readonly permitted?: ((needs: Needs) => void) | undefined;
+  /** Counts what the call takes of the process as the caller's. Absent: it is not counted. */
+  readonly share?: CallerShare | undefined;
+}
+
+/** The caller's share of the process. */
+export interface CallerShare {
   /**
-   * Counts the bytes of a large answer as the caller's, until the call ends. Throws `rate_limited` or `overloaded` when the caller holds
-   * too many. Absent: they are not counted.
+   * Counts the bytes of a large answer, until the call ends. Throws `rate_limited` or `overloaded` when the caller holds too
+   * many.
    */
-  readonly holdAnswer?: ((bytes: number) => void) | undefined;
+  holdAnswer(bytes: number): void;
+  /** Runs synchronous work and counts its time. */
+  work<T>(run: () => T): T;
 }

@@ -272,7 +272,7 @@ function emptyKind(kind: Flowing): Part["kind"] {
   return { case: kind, value: "" };
 }
 
-/** Limit of a joined answer in bytes: twice that of a response that a provider sends as a whole. */
+/** Limit of a joined answer, and of a provider's stream, in bytes: twice that of a response that a provider sends as a whole. */
 export const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
 /** Memory of a chunk and of a token's log probability beside their texts. */
 const CHUNK_BYTES = 64;

@@ -192,6 +192,7 @@ function admit(
   requireKnownFields(request, call);
   const capped = limiter.hasBudget(principal);
   const options = principal.options ?? (capped ? NO_OPTIONS : undefined);
+  const { body, share } = call;
   const rules = { options, capped };
-  return router.plan(request, candidates, { mode, rules, unknown: unknownOmissions(call), body: call.body });
+  return router.plan(request, candidates, { mode, rules, unknown: unknownOmissions(call), body, share });
 }

@@ -45,7 +45,7 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
       try {
         const plan = admitOrCount(ports, call, () => admit(ports, request, call));
         meter.planned(plan);
-        call.holdAnswer?.(request.inputs.length * dimensionsOf(request, plan.candidates[0]!) * NUMBER_BYTES);
+        call.share?.holdAnswer(request.inputs.length * dimensionsOf(request, plan.candidates[0]!) * NUMBER_BYTES);
         const reserving = reserve(
           ports,
           { ...plan, request: NO_OUTPUT, prompt: measureInputs(textsOf(request.inputs)) },

@@ -77,10 +77,14 @@ export function requireKnownFields(
   throw new Failure("invalid_request", `${unrecognized[0]}: ${description}.`, { violations });
 }
 
-/** Counts a request that is not admitted against the request rate of its key. */
-export function admitOrCount<P>({ limiter }: Pick<CorePorts, "limiter">, { principal }: Call, admit: () => P): P {
+/** Charges the caller for the work of `admit`, and counts a request that is not admitted against the request rate of its key. */
+export function admitOrCount<P>(
+  { limiter }: Pick<CorePorts, "limiter">,
+  { principal, share }: Call,
+  admit: () => P,
+): P {
   try {
-    return admit();
+    return share === undefined ? admit() : share.work(admit);
   } catch (reason) {
     limiter.countRefused(principal, Failure.from(reason));
     throw reason;

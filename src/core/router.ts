@@ -3,6 +3,7 @@ import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
 import type { Omission, Report } from "../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
+import type { CallerShare } from "./call.ts";
 import type { Failure } from "./failure.ts";
 import type { Model } from "./model.ts";
 import type { SendingRules } from "./provider-options.ts";
@@ -123,6 +124,8 @@ export interface Asked {
   readonly unknown?: readonly Omission[];
   /** `Call.body`. */
   readonly body?: CallersBody | undefined;
+  /** Charged for translations after the plan: those for other candidates. */
+  readonly share?: CallerShare | undefined;
 }
 
 /** Port of the router: models, and plans that answer requests. */

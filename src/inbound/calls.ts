@@ -1,12 +1,12 @@
 import { fillWithRandomBase62, writeBase62 } from "../access/api-key.ts";
 import type { KeyPrincipal } from "../access/principal.ts";
-import type { Slot } from "../admission/slot.ts";
+import type { CallerShare } from "../core/call.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { deadlinePassed, Failure } from "../core/failure.ts";
 import type { Needs } from "../core/principal.ts";
 
-/** One call in flight, from its arrival to the last byte of its answer. */
-export interface OpenCall {
+/** One call in flight, from its arrival to the last byte of its answer. Without a slot it counts no share. */
+export interface OpenCall extends CallerShare {
   /** Aborts when the caller disconnects, the deadline passes or the gateway stops; the reason is a Failure. */
   readonly signal: AbortSignal;
   /** When the caller's deadline passes, by the clock's `monotonic`; undefined without one. */
@@ -17,10 +17,8 @@ export interface OpenCall {
   end(reason: Failure): void;
   /** Binds the call to its key: it ends when the key stops working. */
   authenticated(principal: KeyPrincipal): void;
-  /** Binds the call to its slot, which counts the bytes of a large answer. */
-  entered(slot: Pick<Slot, "holdAnswer">): void;
-  /** `Call.holdAnswer`. Without effect on a call without a slot. */
-  readonly holdAnswer: (bytes: number) => void;
+  /** Binds the call to its slot, which counts its work and the bytes of a large answer. */
+  entered(slot: CallerShare): void;
   /** Binds the call to permissions of its key, too. Without effect on a call without a key. */
   readonly permitted: (needs: Needs) => void;
   /** The answer is complete and being written: the deadline no longer applies. */
@@ -63,7 +61,7 @@ class InFlightCall implements OpenCall {
   /** Created on first use: most answers are sent at once. */
   #answer: AbortController | undefined;
   #ended: Failure | undefined;
-  #slot: Pick<Slot, "holdAnswer"> | undefined;
+  #slot: CallerShare | undefined;
   #isOpen = true;
   readonly #cancelTimer: (() => void) | undefined;
 
@@ -96,11 +94,17 @@ class InFlightCall implements OpenCall {
     this.principal = principal;
   }
 
-  entered(slot: Pick<Slot, "holdAnswer">): void {
+  entered(slot: CallerShare): void {
     this.#slot = slot;
   }
 
-  readonly holdAnswer = (bytes: number): void => this.#slot?.holdAnswer(bytes);
+  holdAnswer(bytes: number): void {
+    this.#slot?.holdAnswer(bytes);
+  }
+
+  work<T>(run: () => T): T {
+    return this.#slot === undefined ? run() : this.#slot.work(run);
+  }
 
   readonly permitted = (needs: Needs): void => {
     this.needs = needs;

@@ -73,7 +73,7 @@ export async function readRequest<R>(
     open.signal.throwIfAborted();
     turn = admission.beforeWork(slot);
   }
-  const request = slot.work(parse);
+  const request = slot.parse(parse);
   slot.arrived();
   return request;
 }

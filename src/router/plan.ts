@@ -54,7 +54,11 @@ export function planAttempts(
     primary,
     prompt: measurePrompt(toMeasured(request, candidates, asked.rules)),
     namesContent: namesContent(request),
-    translate: (model) => translate(request, model, asked),
+    translate(model) {
+      const { share } = asked;
+      const run = (): Translation => translate(request, model, asked);
+      return share === undefined ? run() : share.work(run);
+    },
   };
 }
 

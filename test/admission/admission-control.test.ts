@@ -3,7 +3,7 @@ import { type Limits, NO_LIMITS } from "../../src/core/principal.ts";
 import { Calls } from "../../src/inbound/calls.ts";
 import { AdmissionControl, type OverloadChange } from "../../src/admission/admission-control.ts";
 import { OverloadFailure } from "../../src/admission/overload-failure.ts";
-import { Slot } from "../../src/admission/slot.ts";
+import { READ_MS_PER_BYTE, Slot } from "../../src/admission/slot.ts";
 import { ROOMY_BYTES } from "../support/admission.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { LoopModel, type Shape } from "./loop-model.ts";
@@ -379,6 +379,13 @@ describe("admission", () => {
       expect(admission.state().waiting).toBe(1);
       await turns(4, 100);
       expect(await outcome(waits.entered)).toBe("slot");
+    });
+
+    it("is counted with the bytes of the body, once, where it parses the body", () => {
+      const one = slot({ bytes: MIB });
+      one.parse(() => clock.advance(1));
+      one.work(() => clock.advance(2));
+      expect(one.holders.key.debtMs).toBeCloseTo(1 + 2 + MIB * READ_MS_PER_BYTE);
     });
 
     it("is no overload: its crowd is refused with 429, and others may wait as long as before", async () => {

@@ -1,11 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../src/core/failure.ts";
+import { deltaChunk, MAX_ANSWER_BYTES } from "../../src/core/chunks.ts";
+import type { Emit } from "../../src/core/provider.ts";
 import { MAX_PARTS } from "../../src/core/validate.ts";
 import { AnswerStream as AnthropicStream } from "../../src/providers/anthropic/response.ts";
 import { AnswerStream as OpenAiStream } from "../../src/providers/openai/response.ts";
 import { MAX_RESPONSE_BYTES, type Upstream, type UpstreamResponse } from "../../src/providers/transport/http.ts";
-import { fetchStream, type StreamReader } from "../../src/providers/wire/response.ts";
+import { type DialectCall, fetchStream, type StreamReader } from "../../src/providers/wire/response.ts";
 
 const MIB = 1024 * 1024;
 
@@ -46,14 +48,41 @@ describe("what a stream announces and does not complete", () => {
   it("is read up to the size of a whole response", async () => {
     const { upstream, sent } = endless(`data: ${"x".repeat(MIB)}\n\n`);
     const silent: StreamReader = { complete: false, read: () => undefined, end: () => undefined };
-    const reading = fetchStream(
-      upstream,
-      { path: "/", headers: {}, body: "", signal: new AbortController().signal, idleMs: 1000, toFailure: unexpected },
-      { reader: silent, whole: () => [], emit: () => undefined },
-    );
+    const reading = fetchStream(upstream, call(), { reader: silent, whole: () => [], emit: () => undefined });
     await expect(reading).rejects.toMatchObject({ code: "upstream_protocol" });
     expect(sent()).toBe(MAX_RESPONSE_BYTES / MIB + 1);
   });
+});
+
+describe("a stream of content without an end", () => {
+  it("fails beyond the largest answer, after what was read of it", async () => {
+    const { upstream, sent } = endless(`data: ${"x".repeat(MIB - "data: \n\n".length)}\n\n`);
+    let emitted = 0;
+    const talking: StreamReader = {
+      complete: false,
+      read: ({ data }, out) => void out.push(deltaChunk(PLACE, { case: "text", value: data })),
+      end: () => undefined,
+    };
+    const emit: Emit = (batch) => {
+      emitted += batch.length;
+      return undefined;
+    };
+    const reading = fetchStream(upstream, call(), { reader: talking, whole: () => [], emit });
+    await expect(reading).rejects.toMatchObject({ code: "upstream_protocol" });
+    expect(sent()).toBe(MAX_ANSWER_BYTES / MIB + 1);
+    expect(emitted).toBe(MAX_ANSWER_BYTES / MIB);
+  });
+});
+
+const PLACE = { choiceIndex: 0, partIndex: 0 };
+
+const call = (): DialectCall => ({
+  path: "/",
+  headers: {},
+  body: "",
+  signal: new AbortController().signal,
+  idleMs: 1000,
+  toFailure: unexpected,
 });
 
 const unexpected = (): Failure => new Failure("internal", "unexpected");
@@ -67,7 +96,7 @@ function endless(text: string): { readonly upstream: Upstream; readonly sent: ()
     headers: { "content-type": "text/event-stream" },
     async read() {
       sent += 1;
-      return sent > 100 ? undefined : [bytes];
+      return sent > 200 ? undefined : [bytes];
     },
     body: async () => [],
     complete: () => undefined,

@@ -3,6 +3,7 @@ import { ValueSchema } from "@bufbuild/protobuf/wkt";
 import { expect, it } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { ClampSchema, OmissionReason } from "../../gen/parley/v1/report_pb.js";
+import type { CallerShare } from "../../src/core/call.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { Model } from "../../src/core/model.ts";
 import { omission, type SendingRules } from "../../src/core/provider-options.ts";
@@ -55,6 +56,22 @@ it("measures native tools only where a model gets them", () => {
 it("does not translate the request for fallbacks in advance", () => {
   const models = candidates({ "b-upstream": new Failure("invalid_request", "b cannot") });
   expect(() => planAttempts(ordinary, models, { mode: "whole", rules: NO_RULES })).not.toThrow();
+});
+
+it("charges the caller for translations for fallbacks, which come later", () => {
+  let works = 0;
+  const share: CallerShare = {
+    holdAnswer: () => undefined,
+    work(run) {
+      works += 1;
+      return run();
+    },
+  };
+  const models = candidates({ "b-upstream": { body: Buffer.from("for b") } });
+  const plan = planAttempts(ordinary, models, { mode: "whole", rules: NO_RULES, share });
+  expect(works).toBe(0);
+  expect(plan.translate(models[1]!).body).toEqual(Buffer.from("for b"));
+  expect(works).toBe(1);
 });
 
 it("refuses what the primary cannot accept at all", () => {

@@ -45,6 +45,7 @@ export function createPlaygroundService({
           expiresMs,
           arrivedMs,
           permitted: open.permitted,
+          share: open,
           entrance: "console",
         } as const;
         const call = { principal, requestId, completionId, ...own };

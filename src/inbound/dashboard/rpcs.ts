@@ -120,7 +120,10 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     try {
       // `Streams` counts streams.
       if (signedIn !== undefined && who !== "anybody" && !streams) release = takePlace(places, signedIn.account.id);
-      if (isCompletion) slot = await enter(signedIn!, open, declaredBytes(request));
+      if (isCompletion) {
+        slot = await enter(signedIn!, open, declaredBytes(request));
+        open.entered(slot);
+      }
       const handler = handlers.get(path)!;
       const asked: ConnectExchange = {
         request,

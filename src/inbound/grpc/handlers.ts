@@ -348,7 +348,7 @@ function toCall(
     arrivedMs,
     hops,
     permitted: open.permitted,
-    holdAnswer: open.holdAnswer,
+    share: open,
     admitted: (facts) => {
       opened.limits = facts;
     },

@@ -123,7 +123,7 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
         unrecognized: read.unrecognized,
         body: read.body,
         permitted: open.permitted,
-        holdAnswer: open.holdAnswer,
+        share: open,
         admitted: (facts) => {
           exchange.limits = facts;
         },

@@ -67,7 +67,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       expiresMs: open.expiresMs,
       arrivedMs,
       permitted: open.permitted,
-      holdAnswer: open.holdAnswer,
+      share: open,
       admitted: (facts) => {
         exchange.limits = facts;
       },

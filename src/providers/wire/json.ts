@@ -1,12 +1,15 @@
+import { randomUUID } from "node:crypto";
 import { Base64 } from "../../encoding/base64.ts";
 import { endOfString, exceedsJsonSize, MAX_RESPONSE_JSON } from "../../encoding/json-size.ts";
 
 /** Texts up to this length parse within a few milliseconds, whatever is in them. */
 const SMALL_CHARS = 16 * 1024;
 
+/** Numbers of one text that keep their characters at most: each costs ten times as much as another one. */
+export const MAX_KEPT_NUMBERS = 10_000;
+
 /** Functions of `JSON` that every supported Node has and TypeScript's library does not declare yet. */
 interface ExactJson {
-  parse(text: string, revive: (key: string, value: unknown, context: { readonly source?: string }) => unknown): unknown;
   rawJSON(text: string): object;
   isRawJSON(value: unknown): boolean;
 }
@@ -33,38 +36,97 @@ const LOWER_E = 0x65;
 /**
  * Parses JSON text. Numbers that would change (an ID of 19 digits, `1e400`, `1.50`) keep their characters: they are
  * opaque objects that `JSON.stringify` writes unchanged, so that they survive in a tool's arguments both ways. `revive`
- * may replace a string. Beyond about a thousand levels numbers may be rounded. Throws what `JSON.parse` throws.
+ * may replace a string. Beyond MAX_KEPT_NUMBERS of them, or about a thousand levels, numbers may be rounded. Throws what `JSON.parse` throws.
  */
 export function parseExactly(text: string, revive?: (key: string, value: string) => unknown): unknown {
-  if (revive === undefined && !hasInexactNumber(text)) return JSON.parse(text);
+  const first = findInexactNumber(text);
+  if (first < 0 && revive === undefined) return JSON.parse(text);
+  const kept = new KeptNumbers(revive);
   try {
-    return exact.parse(text, (key, value, { source }) => {
-      if (typeof value === "number" && source !== undefined && source !== String(value)) return exact.rawJSON(source);
-      return typeof value === "string" && revive !== undefined ? revive(key, value) : value;
-    });
-  } catch (reason) {
-    if (!(reason instanceof RangeError)) throw reason;
-    // The reviver uses stack for each level, plain parsing does not: the stack size must not decide what is valid.
+    const value = kept.restore("", JSON.parse(first < 0 ? text : kept.mark(text, first)));
+    // A number in place of a key would be taken as one.
+    if (!kept.areRestored) JSON.parse(text);
+    return value;
+  } catch {
+    // Nested deeper than the stack, which must not decide what is valid; or broken, and the error is that of the text itself.
     return JSON.parse(text);
   }
 }
 
 /**
- * Whether the text has a number that would not survive a round trip. A reviver call for each value costs many times as much as parsing,
- * and random IDs often look like such a number, so strings are skipped.
+ * The numbers of one text that keep their characters. They are parsed as strings with a mark, and replaced afterwards: a reviver of
+ * `JSON.parse` is called for each value, of which a request may have 100,000 and a response 2,000,000.
  */
-function hasInexactNumber(text: string): boolean {
-  if (text.length <= SMALL_CHARS && !SUSPECT.test(text)) return false;
-  for (let at = 0; at < text.length; at++) {
+class KeptNumbers {
+  /** Nobody can guess it. */
+  readonly #mark = randomUUID();
+  readonly #revive: ((key: string, value: string) => unknown) | undefined;
+  #unrestored = 0;
+
+  constructor(revive: ((key: string, value: string) => unknown) | undefined) {
+    this.#revive = revive;
+  }
+
+  /** Whether every marked number was found. Numbers of duplicate keys are not. */
+  get areRestored(): boolean {
+    return this.#unrestored === 0;
+  }
+
+  /** The text with inexact numbers, the first of them at `first`, as marked strings. */
+  mark(text: string, first: number): string {
+    let marked = "";
+    let done = 0;
+    for (let at = first; at >= 0 && this.#unrestored < MAX_KEPT_NUMBERS; at = findInexactNumber(text, done)) {
+      const end = endOfNumber(text, at);
+      marked += `${text.slice(done, at)}"${this.#mark}${text.slice(at, end)}"`;
+      done = end;
+      this.#unrestored += 1;
+    }
+    return marked + text.slice(done);
+  }
+
+  /** Restores the numbers of a value, in place. Throws for one that is not a number of JSON. */
+  restore(key: string, value: unknown): unknown {
+    if (typeof value === "string") {
+      if (!value.startsWith(this.#mark)) return this.#revive === undefined ? value : this.#revive(key, value);
+      this.#unrestored -= 1;
+      return exact.rawJSON(value.slice(this.#mark.length));
+    }
+    if (typeof value !== "object" || value === null) return value;
+    if (Array.isArray(value)) {
+      for (let at = 0; at < value.length; at++) {
+        const before: unknown = value[at];
+        const after = this.restore("", before);
+        if (after !== before) value[at] = after;
+      }
+      return value;
+    }
+    const fields = value as Record<string, unknown>;
+    for (const name of Object.keys(fields)) {
+      const before = fields[name];
+      const after = this.restore(name, before);
+      if (after !== before) fields[name] = after;
+    }
+    return value;
+  }
+}
+
+/**
+ * Position of the first number from `from` on that would not survive a round trip, or -1. Random IDs often look like such a number, so
+ * strings are skipped.
+ */
+function findInexactNumber(text: string, from = 0): number {
+  if (from === 0 && text.length <= SMALL_CHARS && !SUSPECT.test(text)) return -1;
+  for (let at = from; at < text.length; at++) {
     const char = text.charCodeAt(at);
     if (char === QUOTE) at = endOfString(text, at);
     else if (char === MINUS || isDigit(char)) {
       const end = endOfNumber(text, at);
-      if (!isExact(text, at, end)) return true;
+      if (!isExact(text, at, end)) return at;
       at = end - 1;
     }
   }
-  return false;
+  return -1;
 }
 
 const isDigit = (char: number): boolean => char >= ZERO && char <= NINE;

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import { MAX_ANSWER_BYTES } from "../../core/chunks.ts";
 import { Failure } from "../../core/failure.ts";
 import type { Emit } from "../../core/provider.ts";
 import { Base64 } from "../../encoding/base64.ts";
@@ -241,6 +242,8 @@ function readChunks(
 class Events {
   readonly #parser = new SseParser();
   readonly #reader: StreamReader;
+  /** Bytes of the whole stream: readers, writers and accounting may keep content until the end. */
+  #bytes = 0;
   /** Characters of events without chunks: the reader may keep what is in them. */
   #heldChars = 0;
 
@@ -248,7 +251,11 @@ class Events {
     this.#reader = reader;
   }
 
+  /** Throws `upstream_protocol` beyond MAX_ANSWER_BYTES in all. */
   push(piece: Buffer, out: CompletionChunk[]): void {
+    this.#bytes += piece.length;
+    if (this.#bytes > MAX_ANSWER_BYTES)
+      throw new Failure("upstream_protocol", "The upstream provider's stream is larger than this gateway reads.");
     this.#readAll(this.#parser.push(piece), out);
   }
 

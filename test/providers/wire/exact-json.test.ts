@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { readTokens } from "../../../src/providers/openai/choice-reader.ts";
-import { count, isObject, number, parseExactly } from "../../../src/providers/wire/json.ts";
+import { count, isObject, MAX_KEPT_NUMBERS, number, parseExactly } from "../../../src/providers/wire/json.ts";
+import { compareCpuMs } from "../../support/cpu-time.ts";
 
 describe("JSON that is parsed exactly", () => {
   it.each([
@@ -40,6 +41,50 @@ describe("JSON that is parsed exactly", () => {
     const text = `{"id":12345678901234567890,"deep":${"[".repeat(depth)}${"]".repeat(depth)}}`;
     expect(parseExactly(text)).toHaveProperty("id");
     expect(parseExactly(text, (_, value) => value)).toHaveProperty("id");
+  });
+
+  it.each(["1.50x", "01.50", "1.e5", "--1.50", "[1.50", "{1.50:1}", '{"a":1.50,2.50:1}', '"1.50"1.50', "[1.50 1.50]"])(
+    "is refused as it is without the digits: %s",
+    (text) => {
+      const refusalOf = (parse: (text: string) => unknown): unknown => {
+        try {
+          return { value: parse(text) };
+        } catch (reason) {
+          return String(reason);
+        }
+      };
+      const said = refusalOf(parseExactly);
+      expect(said).toMatch(/^SyntaxError/);
+      expect(said).toBe(refusalOf(JSON.parse));
+    },
+  );
+
+  it.each([
+    ['{"a":1.50,"a":2.50}', '{"a":2.50}'],
+    ['{"b":1.50,"2":1e3,"1":1e2}', '{"1":1e2,"2":1e3,"b":1.50}'],
+    ['{"__proto__":1.50,"toString":{"a":1e1}}', '{"__proto__":1.50,"toString":{"a":1e1}}'],
+  ])("keeps its digits under keys of any kind: %s", (text, written) => {
+    expect(JSON.stringify(parseExactly(text))).toBe(written);
+  });
+
+  it("keeps the digits of a large text, up to a number of them, and is valid JSON beyond it", () => {
+    const text = (numbers: number): string => `[${"1.50,".repeat(numbers)}1]`;
+    expect(JSON.stringify(parseExactly(text(MAX_KEPT_NUMBERS)))).toBe(text(MAX_KEPT_NUMBERS));
+    const more = `${"1.50,".repeat(MAX_KEPT_NUMBERS)}1.5`;
+    expect(JSON.stringify(parseExactly(`[${more}0]`))).toBe(`[${more}]`);
+  });
+
+  it.each([
+    ["in each of 2,000,000 values", `[${"1.50,".repeat(2_000_000)}1]`],
+    ["in one of 2,000,000 values", `[${"1,".repeat(2_000_000)}1.50]`],
+    ["under keys", `{"a":[${`{"b":1.00000000000000000001},`.repeat(400_000)}1e5]}`],
+  ])("costs little more than other JSON with unusual digits %s", (_, text) => {
+    const { workMs, referenceMs } = compareCpuMs(
+      () => parseExactly(text),
+      () => JSON.parse(text),
+      (minima) => minima.workMs < 5 * minima.referenceMs,
+    );
+    expect(workMs).toBeLessThan(5 * referenceMs);
   });
 
   it.each([

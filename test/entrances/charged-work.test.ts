@@ -1,0 +1,134 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import { Client, credentials } from "@grpc/grpc-js";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { CompletionRequestSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import { EmbeddingService } from "../../gen/parley/v1/embedding_pb.js";
+import type { Slot } from "../../src/admission/slot.ts";
+import { type Clock, systemClock } from "../../src/core/clock.ts";
+import { createCompletions } from "../../src/core/completions.ts";
+import { createEmbedder } from "../../src/core/embeddings.ts";
+import type { Router } from "../../src/core/router.ts";
+import { type GrpcServer, startGrpcServer } from "../../src/inbound/grpc/server.ts";
+import { type HttpServer, startHttpServer } from "../../src/inbound/http/server.ts";
+import { Calls } from "../../src/inbound/calls.ts";
+import type { EdgeServices } from "../../src/inbound/services.ts";
+import { anyConnections, roomyAdmission } from "../support/admission.ts";
+import { FACTS, memoryLedger, notingLimiter, somebody } from "../support/core-ports.ts";
+
+const MIB = 1024 * 1024;
+const CREATE = `/${CompletionService.typeName}/Create`;
+const STREAM = `/${CompletionService.typeName}/Stream`;
+const CREATE_EMBEDDINGS = `/${EmbeddingService.typeName}/Create`;
+const CHECK_MS = 1_000_000;
+
+const asked = (): never => {
+  throw new Error("not implemented in this test");
+};
+
+let slots: Slot[];
+let http: HttpServer;
+let grpc: GrpcServer;
+beforeEach(async () => {
+  slots = [];
+  let checkedMs = 0;
+  // No timer: debts are not paid.
+  const clock: Clock = {
+    now: () => systemClock.now(),
+    monotonic: () => systemClock.monotonic() + checkedMs,
+    after: () => () => undefined,
+  };
+  const router: Router = {
+    find() {
+      checkedMs += CHECK_MS;
+      return undefined;
+    },
+    list: () => [],
+    plan: asked,
+    planEmbeddings: asked,
+  };
+  const ports = {
+    router,
+    permit: () => undefined,
+    limiter: notingLimiter().limiter,
+    ledger: memoryLedger().ledger,
+    recorder: { record: () => undefined },
+    clock: systemClock,
+  };
+  const completions = createCompletions(ports);
+  const admission = roomyAdmission(clock);
+  const enter = admission.enter.bind(admission);
+  admission.enter = (...args) => {
+    const slot = enter(...args);
+    if (!(slot instanceof Promise)) slots.push(slot);
+    return slot;
+  };
+  const services: EdgeServices = {
+    completions,
+    embedder: createEmbedder({ ...ports, settling: completions.settling }),
+    models: { list: asked, get: asked },
+    authenticate: async () => somebody,
+    requireRequestRate: () => undefined,
+    limitsOf: () => FACTS,
+    calls: new Calls(systemClock),
+    admission,
+    connections: anyConnections(),
+    clock: systemClock,
+    refused: () => undefined,
+  };
+  http = await startHttpServer(services, { host: "127.0.0.1", port: 0, corsOrigins: [] });
+  grpc = await startGrpcServer(services, {
+    host: "127.0.0.1",
+    port: 0,
+    maxReceiveBytes: MIB,
+    maxSendBytes: MIB,
+    maxConnectionAgeMs: 3_600_000,
+  });
+});
+afterEach(() => {
+  http.close();
+  grpc.close();
+});
+
+const ASKED = JSON.stringify({ model: "a", messages: [{ role: "user", content: "hi" }], input: "hi", max_tokens: 1 });
+
+async function post(path: string, body = ASKED): Promise<unknown> {
+  const headers = { "content-type": "application/json", "anthropic-version": "2023-06-01" };
+  return (await fetch(`http://127.0.0.1:${http.port}${path}`, { method: "POST", headers, body })).text();
+}
+
+async function callGrpc(path: string): Promise<unknown> {
+  const client = new Client(`127.0.0.1:${grpc.port}`, credentials.createInsecure());
+  const body = Buffer.from(toBinary(CompletionRequestSchema, create(CompletionRequestSchema, { model: "a" })));
+  const bytes = (each: Buffer): Buffer => each;
+  try {
+    return await new Promise((resolve) => {
+      if (path === STREAM)
+        client
+          .makeServerStreamRequest(path, bytes, bytes, body)
+          .on("data", () => undefined)
+          .on("error", resolve)
+          .on("end", () => resolve(null));
+      else client.makeUnaryRequest(path, bytes, bytes, body, resolve);
+    });
+  } finally {
+    client.close();
+  }
+}
+
+it.each([
+  ["HTTP", "/v1/chat/completions", post],
+  ["HTTP", "/v1/messages", post],
+  ["HTTP", "/v1/messages/count_tokens", post],
+  ["HTTP", "/v1/embeddings", post],
+  ["Connect", CREATE, (path: string) => post(path, '{"model":"a"}')],
+  ["Connect", CREATE_EMBEDDINGS, (path: string) => post(path, '{"model":"a"}')],
+  ["gRPC", CREATE, callGrpc],
+  ["gRPC", STREAM, callGrpc],
+  ["gRPC", CREATE_EMBEDDINGS, callGrpc],
+])("the checks of a request over %s are charged to its key: %s", async (_, path, send) => {
+  await send(path);
+  expect(slots).toHaveLength(1);
+  const { debtMs } = slots[0]!.holders.key;
+  expect(debtMs).toBeGreaterThanOrEqual(CHECK_MS);
+  expect(debtMs).toBeLessThan(CHECK_MS * 1.5);
+});
