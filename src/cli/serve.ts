@@ -96,6 +96,7 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   limits: "at restart",
   signUp: "at restart",
   ledger: "at restart",
+  responses: "at restart",
   log: "at restart",
   shutdown: "at restart",
   simulator: "at restart",

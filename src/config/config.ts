@@ -139,6 +139,12 @@ export interface Config {
   readonly limits: { readonly account: Limits; readonly burstMs: number };
   readonly signUp: SignUp;
   readonly ledger: { readonly retentionMs: number };
+  /** How long answers of the Responses API are kept; 0: they are not. */
+  readonly responses: {
+    readonly keptMs: number;
+    /** Key that they are encrypted with, a secret; undefined for that of the data directory. */
+    readonly encryptionKey: string | undefined;
+  };
   readonly log: { readonly level: LogLevel };
   readonly shutdown: { readonly delayMs: number; readonly drainMs: number };
   readonly simulator: { readonly tokensPerSecond: number; readonly firstTokenMs: number };

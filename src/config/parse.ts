@@ -61,7 +61,8 @@ function holdsSecrets(value: unknown): boolean {
   return (
     (isRecord(providers) && Object.values(providers).some(isSecretive)) ||
     hasPassword(at(value, "database", "url")) ||
-    hasPassword(at(value, "redis", "url"))
+    hasPassword(at(value, "redis", "url")) ||
+    isLiteral(at(value, "responses", "encryption_key"))
   );
 }
 

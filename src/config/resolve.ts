@@ -29,6 +29,15 @@ export function resolve(input: FileInput, { file, secretsInFile }: FileFacts, re
   const providers = resolveProviders(input, report);
   if (input.breaker.open_ms > input.breaker.max_open_ms) report(["breaker", "open_ms"], "must be at most max_open_ms");
   if (input.retries.base_ms > input.retries.cap_ms) report(["retries", "base_ms"], "must be at most cap_ms");
+  if (
+    input.responses.store_days > 0 &&
+    input.database.url !== undefined &&
+    input.responses.encryption_key === undefined
+  )
+    report(
+      ["responses", "encryption_key"],
+      'is required with database.url, because all replicas need the same key; write "${NAME}" with the output of "openssl rand -base64 32"',
+    );
   const models = resolveModels(input, providers, report);
   if (models.length === 0) {
     const names = providers.map(({ name }) => name).join(", ") || "any provider, because none is configured";
@@ -58,6 +67,10 @@ export function resolve(input: FileInput, { file, secretsInFile }: FileFacts, re
     limits: resolveLimits(input.limits),
     signUp: input.sign_up,
     ledger: { retentionMs: input.ledger.retention_days * DAY_MS },
+    responses: {
+      keptMs: input.responses.store_days * DAY_MS,
+      encryptionKey: input.responses.encryption_key,
+    },
     log: input.log,
     shutdown: camelKeys(input.shutdown),
     simulator: camelKeys(input.simulator),

@@ -89,6 +89,11 @@ function isNetwork(text: string): boolean {
 /** Address of PostgreSQL. May hold a password: never shown. */
 export const databaseUrl = serverUrl(["postgres:", "postgresql:"], "postgres://user:password@host:5432/database");
 
+/** A key of AES-256: 32 bytes in base64 or hexadecimal. Never shown. */
+export const encryptionKey = z.string().regex(/^(?:[0-9a-fA-F]{64}|[A-Za-z0-9+/]{43}=)$/, {
+  error: 'must be 32 random bytes in base64 or hexadecimal, such as the output of "openssl rand -base64 32"',
+});
+
 /** Address of Redis or Valkey. May hold a password: never shown. */
 export const redisUrl = serverUrl(["redis:", "rediss:"], "redis://host:6379");
 

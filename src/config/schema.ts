@@ -3,6 +3,7 @@ import { DIALECTS, PROVIDER_OPTIONS } from "./dialects.ts";
 import {
   credential,
   databaseUrl,
+  encryptionKey,
   headerName,
   headerValue,
   isoDate,
@@ -162,6 +163,10 @@ export const fileSchema = section({
   }).prefault({}),
   sign_up: z.enum(["open", "invited", "closed"]).default("invited"),
   ledger: section({ retention_days: z.int().min(1).max(36_500).default(400) }).prefault({}),
+  responses: section({
+    store_days: z.int().min(0).max(3_650).default(0),
+    encryption_key: z.exactOptional(encryptionKey),
+  }).prefault({}),
   log: section({
     level: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
   }).prefault({}),

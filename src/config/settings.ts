@@ -33,6 +33,8 @@ export function listSettings(config: Config): Setting[] {
     "database.url": others.databaseUrl,
     "redis.url": others.redisUrl,
     "ledger.retention_days": others.ledger.retentionMs / DAY_MS,
+    "responses.store_days": others.responses.keptMs / DAY_MS,
+    "responses.encryption_key": others.responses.encryptionKey,
     "log.level": others.log.level,
     "shutdown.delay_ms": shutdown.delayMs,
     "shutdown.drain_ms": shutdown.drainMs,
@@ -81,6 +83,7 @@ export function redactConfig(config: Config): Config {
     ...config,
     databaseUrl: config.databaseUrl && HIDDEN,
     redisUrl: config.redisUrl && HIDDEN,
+    responses: { ...config.responses, encryptionKey: config.responses.encryptionKey && HIDDEN },
     providers: config.providers.map((provider) =>
       provider.simulated
         ? provider

@@ -23,21 +23,23 @@ export interface Models {
   get(id: string, caller: Caller): Promise<ModelMessage>;
 }
 
+/** Counts a call that needs no completion as a request. Throws `rate_limited`. */
+export async function countRequest(limiter: Limiter, { principal, completionId, admitted }: Caller): Promise<void> {
+  const reservation = await limiter.reserve({ principal, completionId, tokens: 0, costMicroUsd: 0, lastsMs: 0 });
+  reservation.release(0);
+  admitted(reservation.facts);
+}
+
 /** Answers from the router's registry. */
 export function createModels(router: Router, limiter: Limiter): Models {
-  const count = async ({ principal, completionId, admitted }: Caller): Promise<void> => {
-    const reservation = await limiter.reserve({ principal, completionId, tokens: 0, costMicroUsd: 0, lastsMs: 0 });
-    reservation.release(0);
-    admitted(reservation.facts);
-  };
   const visibleTo = ({ principal }: Caller): Model[] => router.list().filter((model) => mayUse(principal, model.id));
   return {
     async list(caller) {
-      await count(caller);
+      await countRequest(limiter, caller);
       return visibleTo(caller).map(toMessage);
     },
     async get(id, caller) {
-      await count(caller);
+      await countRequest(limiter, caller);
       const model = router.find(id);
       if (model === undefined || !mayUse(caller.principal, model.id)) {
         throw modelNotFound(id, { field: "model", visible: visibleTo(caller) });

@@ -2,6 +2,7 @@ import type { Completion, CompletionChunk, CompletionRequest } from "../../gen/p
 import type { EmbeddingRequest, Embeddings } from "../../gen/parley/v1/embedding_pb.js";
 import type { Model } from "../../gen/parley/v1/model_pb.js";
 import type { Failure } from "../core/failure.ts";
+import type { KeptResponse, KeptResponses } from "../core/kept-responses.ts";
 import type { LimitFacts } from "../core/limiter.ts";
 import type { CallersBody } from "../core/provider.ts";
 import type { JsonText } from "./held-strings.ts";
@@ -40,11 +41,13 @@ export interface ErrorResponse {
 
 /** A route of a format. */
 export interface FormatRoute {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "DELETE";
   /** An exact path, or one with `{name}`, which stands for any text, and what may follow: `/v1beta/models/{model}:countTokens`. */
   readonly path: string;
   /** Whether a request is of this format, where several formats have the path. Default: always. */
   readonly accepts?: (headers: RequestHeaders) => boolean;
+  /** Whether a text may stand in place of `{name}`. Default: any. */
+  readonly isName?: (name: string) => boolean;
   /** The operation; `name`: the decoded text in place of `{name}`, empty for an exact path. */
   readonly operation: (name: string) => Operation;
 }
@@ -61,8 +64,17 @@ export type Operation =
   | { readonly name: "embedding"; readonly read: (input: FormatInput) => ReadEmbedding }
   | { readonly name: "models"; readonly write: (models: readonly Model[], query: URLSearchParams) => object }
   | { readonly name: "model"; readonly id: string; readonly write: (model: Model) => object }
+  /** Works on answers that are kept; not found where none are. */
+  | { readonly name: "kept"; readonly run: (input: KeptInput) => Promise<object> }
   /** An answer that needs no key and no body, such as the refusal of a WebSocket. */
   | { readonly name: "fixed"; readonly status: number; readonly headers: HeaderList };
+
+/** A request about kept answers. */
+export interface KeptInput {
+  readonly responses: KeptResponses;
+  readonly accountId: string;
+  readonly query: URLSearchParams;
+}
 
 /** A request to a route that has a body. */
 export interface FormatInput {
@@ -73,6 +85,8 @@ export interface FormatInput {
   readonly headers: RequestHeaders;
   readonly query: URLSearchParams;
   readonly requestId: string;
+  /** Whether answers may be kept (`ReadCompletion.keeping`). Default: no. */
+  readonly keeps?: boolean;
 }
 
 /** A field of a multipart/form-data body: text, or a file. */
@@ -107,6 +121,27 @@ export interface ReadCompletion extends Read<CompletionRequest> {
   readonly writeWhole: (completion: Completion) => JsonText;
   /** Called once, when `stream` is true. */
   readonly writeStream: () => AnswerStream;
+  /** Present for a request that continues a kept answer: it is not whole without that. */
+  readonly previous?: PreviousAnswer<ReadCompletion> | undefined;
+  /** Present when the answer is to be kept. */
+  readonly keeping?: Keeping | undefined;
+}
+
+/** The kept answer that a request continues. */
+export interface PreviousAnswer<R> {
+  readonly id: string;
+  /** The whole request; `content` is undefined for an answer that is not found. Throws `invalid_request`, `request_too_large`. */
+  readonly join: (content: Buffer | undefined) => R;
+}
+
+/** How an answer is kept. The end of its text says that it is. */
+export interface Keeping {
+  /** What is kept of a whole answer, and of its text. Must not hold on to them. */
+  readonly whole: (completion: Completion, text: JsonText) => KeptResponse;
+  /** Length of the end of a whole answer that says it. */
+  readonly endBytes: number;
+  /** The end of an answer that could not be kept, of the same length. */
+  readonly withdraw: (end: string) => string;
 }
 
 /** Writes the chunks of one answer. */
@@ -116,6 +151,8 @@ export interface AnswerStream {
   readonly keepAlive: string;
   /** Whether the last text was the end of the stream. */
   readonly ended: boolean;
+  /** What is kept of an answer, once it has ended. Default: nothing. */
+  readonly kept?: KeptResponse | undefined;
   /** Converts chunks into text; empty when nothing can be sent yet. The first chunk is `start`, the last `report`. */
   write(chunks: readonly CompletionChunk[]): string;
   /** The last text of a stream that broke off; the connection is closed after it. */
@@ -125,6 +162,8 @@ export interface AnswerStream {
 /** A read request to count tokens. */
 export interface ReadCount extends Read<CompletionRequest> {
   readonly write: (inputTokens: number) => object;
+  /** Present for a request that continues a kept answer: it is not whole without that. */
+  readonly previous?: PreviousAnswer<ReadCount> | undefined;
 }
 
 /** A read request for embeddings. */

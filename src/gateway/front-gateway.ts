@@ -89,6 +89,9 @@ async function assemble(
     },
   };
 
+  if (config.responses.keptMs > 0)
+    log.warn({}, "responses.store_days has no effect in a front, which has no database: it stores no responses");
+
   let draining = false;
   const shutdownDelay = new ShutdownDelay(clock, config.shutdown.delayMs);
   const documents = await documentsOf(undefined);

@@ -33,6 +33,7 @@ import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
 import { accessOf } from "./access.ts";
 import { openAccounting } from "./accounting.ts";
+import { keptResponsesOf } from "./kept-responses.ts";
 import { openRates } from "./rates.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
 import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
@@ -202,6 +203,7 @@ async function assemble(
     completions,
     embedder: createEmbedder({ ...ports, settling }),
     models: createModels(router, limiter),
+    responses: role === "core" ? undefined : keptResponsesOf(config, { store: store.responses, limiter, clock, log }),
     authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
     limitsOf: (principal) => limiter.peek(principal),
     requireRequestRate: (principal) => limiter.requireRequestRate(principal),

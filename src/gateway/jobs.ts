@@ -60,7 +60,10 @@ const HOUR_MS = 60 * MINUTE_MS;
 const USAGE_KEPT_MS = 800 * 24 * HOUR_MS;
 
 /** The gateway's jobs on the database. Several replicas may run them at the same time. */
-export function jobsOf({ ledger }: Config, { store, clock }: { readonly store: Store; readonly clock: Clock }): Job[] {
+export function jobsOf(
+  { ledger, responses }: Config,
+  { store, clock }: { readonly store: Store; readonly clock: Clock },
+): Job[] {
   return [
     {
       name: "free budgets held by processes that have ended",
@@ -85,6 +88,12 @@ export function jobsOf({ ledger }: Config, { store, clock }: { readonly store: S
       name: "remove ledger entries past their retention",
       everyMs: 10 * MINUTE_MS,
       run: (signal) => untilNone(() => store.ledger.prune(clock.now() - ledger.retentionMs), signal),
+    },
+    {
+      name: "remove stored responses past their retention",
+      everyMs: 10 * MINUTE_MS,
+      // Without a retention all are removed: those of an earlier configuration.
+      run: (signal) => untilNone(() => store.responses.prune(clock.now() - responses.keptMs), signal),
     },
     {
       name: "remove usage sums past their retention",

@@ -15,6 +15,8 @@ export interface InboundCompletion<R> extends Pick<Refusal, "entrance" | "reques
   readonly isRead?: boolean;
   /** Reads the body and returns a synchronous parser; its time is charged to the key. */
   readonly read: (slot: Slot) => Promise<() => R> | (() => R);
+  /** Makes a request whole that is not; the returned function is synchronous work of the key. Default: all are whole. */
+  readonly complete?: ((request: R) => Promise<() => R> | undefined) | undefined;
   /** Runs the completion and writes its answer. */
   readonly run: (request: R, principal: KeyPrincipal) => Promise<void>;
   /** Writes a failure. */
@@ -62,7 +64,7 @@ export async function serveCompletion<R>(services: EdgeServices, inbound: Inboun
  */
 export async function readRequest<R>(
   { admission }: Pick<EdgeServices, "admission">,
-  { open, read }: Pick<InboundCompletion<R>, "open" | "read">,
+  { open, read, complete }: Pick<InboundCompletion<R>, "open" | "read" | "complete">,
   slot: Slot,
 ): Promise<R> {
   const reading = read(slot);
@@ -73,7 +75,13 @@ export async function readRequest<R>(
     open.signal.throwIfAborted();
     turn = admission.beforeWork(slot);
   }
-  const request = slot.parse(parse);
+  let request = slot.parse(parse);
+  const completing = complete?.(request);
+  if (completing !== undefined) {
+    const join = await completing;
+    open.signal.throwIfAborted();
+    request = slot.work(join);
+  }
   slot.arrived();
   return request;
 }

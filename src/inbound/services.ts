@@ -5,6 +5,7 @@ import type { Completions } from "../core/completions.ts";
 import type { Embedder } from "../core/embeddings.ts";
 import type { Failure } from "../core/failure.ts";
 import type { Entrance } from "../core/ledger.ts";
+import type { KeptResponses } from "../core/kept-responses.ts";
 import type { LimitFacts } from "../core/limiter.ts";
 import type { Models } from "../core/models.ts";
 import type { Principal } from "../core/principal.ts";
@@ -19,6 +20,8 @@ export interface EdgeServices {
   readonly completions: Completions;
   readonly embedder: Embedder;
   readonly models: Models;
+  /** Answers that are kept; undefined where none are. */
+  readonly responses?: KeptResponses | undefined;
   /** Authenticates an `authorization` header. Throws `unauthenticated`, or `overloaded` when keys cannot be looked up. */
   readonly authenticate: (authorization: string | undefined) => Promise<KeyPrincipal>;
   /** Last known limits of a caller, for answers to requests that were not counted. */

@@ -336,6 +336,24 @@ const embeddings: Migration = {
   },
 };
 
+const keptResponses: Migration = {
+  name: "answers of the Responses API that are kept",
+  async up({ schema }) {
+    await schema
+      .createTable("kept_responses")
+      .addColumn("account_id", "text", (column) => column.notNull().references("accounts.id").onDelete("cascade"))
+      .addColumn("id", "text", (column) => column.notNull())
+      .addColumn("created_at_ms", "bigint", (column) => column.notNull())
+      .addColumn("bytes", "bigint", (column) => column.notNull())
+      .addColumn("content", "text", (column) => column.notNull())
+      .addPrimaryKeyConstraint("kept_responses_primary", ["account_id", "id"])
+      .execute();
+    const byAge = schema.createIndex("kept_responses_account_age").on("kept_responses");
+    await byAge.columns(["account_id", "created_at_ms", "id", "bytes"]).execute();
+    await schema.createIndex("kept_responses_age").on("kept_responses").column("created_at_ms").execute();
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -351,4 +369,5 @@ export const MIGRATIONS: readonly Migration[] = [
   limitedKeys,
   options,
   embeddings,
+  keptResponses,
 ];

@@ -18,6 +18,7 @@ export interface Schema {
   readonly budget_holds: BudgetHoldRow;
   readonly rate_states: RateStateRow;
   readonly replicas: ReplicaRow;
+  readonly kept_responses: KeptResponseRow;
 }
 
 /** Null: no limit. */
@@ -201,4 +202,15 @@ export interface RateStateRow {
 export interface ReplicaRow {
   readonly name: string;
   readonly seen_at_ms: number;
+}
+
+/** An answer of the Responses API with its conversation. */
+export interface KeptResponseRow {
+  readonly account_id: string;
+  readonly id: string;
+  readonly created_at_ms: number;
+  /** Length of `content`. */
+  readonly bytes: number;
+  /** Encrypted, in base64. */
+  readonly content: string;
 }

@@ -16,6 +16,7 @@ import { createBudgetStore } from "./limits/budget-store.ts";
 import { createRateStore } from "./limits/rate-store.ts";
 import type { MigrationResult } from "./migrate.ts";
 import { openDatabase } from "./open-database.ts";
+import { createResponseStore, type ResponseStore } from "./responses/response-store.ts";
 import type { KeyListener } from "./postgres/key-listener.ts";
 
 /** The opened and migrated database of one process. */
@@ -27,6 +28,7 @@ export interface Store {
   readonly ledger: LedgerStore;
   readonly usage: UsageStore;
   readonly budgets: BudgetStore;
+  readonly responses: ResponseStore;
   /** Rates and concurrency shared by all processes. A request bucket holds the requests of `burstMs`. */
   createRates(options: { readonly burstMs: number }): RateStore;
   /** With PostgreSQL, the key changes of all processes that share it, else of this process only. */
@@ -69,6 +71,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
     ledger: createLedgerStore(ledger),
     usage: createUsageStore(ledger),
     budgets: createBudgetStore(database, compaction),
+    responses: createResponseStore(database),
     createRates: (options) => createRateStore(database, options),
     keyChanges: {
       subscribe(changed) {

@@ -55,10 +55,11 @@ describe("the settings in force", () => {
     const settings = list({
       database: { url: "postgres://parley:planted-secret@db.internal/parley" },
       redis: { url: "redis://:planted-secret@redis.internal:6379" },
+      responses: { store_days: 1, encryption_key: "planted+secret/planted+secret/planted+secre=" },
       providers: { alpha: { base_url: "https://planted-secret.example.com", api_keys: ["planted-secret"] } },
     });
-    expect(settings).toMatchObject({ "database.url": "…", "redis.url": "…" });
-    expect(JSON.stringify(settings)).not.toContain("planted-secret");
+    expect(settings).toMatchObject({ "database.url": "…", "redis.url": "…", "responses.encryption_key": "…" });
+    expect(JSON.stringify(settings)).not.toMatch(/planted.secret/);
     expect(JSON.stringify(settings)).not.toContain("internal");
   });
 

@@ -5,7 +5,7 @@ import { formatCount } from "../format/number.ts";
 export const SETTING_GROUPS: readonly (readonly [title: string, prefixes: readonly string[]])[] = [
   ["Access", ["sign_up", "http.public_url"]],
   ["Default account limits", ["limits"]],
-  ["Data", ["data_dir", "database", "redis", "ledger"]],
+  ["Data", ["data_dir", "database", "redis", "ledger", "responses"]],
   ["Network", ["http.listen", "http.cors_origins", "http.trusted_proxies", "grpc", "operations"]],
   ["Timeouts, retries and overload", ["timeouts", "retries", "breaker", "overload"]],
   ["Process", ["workers", "log", "shutdown", "simulator"]],
@@ -27,6 +27,8 @@ const NAMES: Readonly<Record<string, string>> = {
   "database.url": "PostgreSQL",
   "redis.url": "Redis",
   "ledger.retention_days": "Request retention",
+  "responses.store_days": "Stored response retention",
+  "responses.encryption_key": "Encryption key of stored responses",
   "log.level": "Log level",
   "shutdown.delay_ms": "Shutdown notice",
   "shutdown.drain_ms": "Drain timeout",

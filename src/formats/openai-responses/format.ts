@@ -1,7 +1,8 @@
 import { FAILURE_TABLE } from "../../inbound/failure-table.ts";
-import type { Format, FormatInput, ReadCompletion, ReadCount, RequestHeaders } from "../format.ts";
+import type { Format, FormatInput, PreviousAnswer, ReadCompletion, ReadCount, RequestHeaders } from "../format.ts";
 import { toErrorBody } from "../openai-error.ts";
-import { readResponsesRequest } from "./request.ts";
+import { itemsOf, KeptStream, keepingOf, keptRoutes } from "./keep.ts";
+import { previousNotFound, type ReadRequest, readResponsesRequest } from "./request.ts";
 import { writeResponse } from "./response.ts";
 import { EventStream } from "./stream.ts";
 
@@ -9,7 +10,7 @@ const PATH = "/v1/responses";
 /** Clients that try a WebSocket first go on with POST requests after this. */
 const UPGRADE_REQUIRED = 426;
 
-/** OpenAI's Responses API. Keeps nothing: each request has the whole conversation. */
+/** OpenAI's Responses API. Keeps answers only where the configuration says so (`keep.ts`). */
 export const openaiResponses: Format = {
   name: "openai-responses",
   routes: [
@@ -21,6 +22,7 @@ export const openaiResponses: Format = {
       accepts: isWebSocket,
       operation: () => ({ name: "fixed", status: UPGRADE_REQUIRED, headers: [] }),
     },
+    ...keptRoutes(PATH),
   ],
   owns: (path) => path === PATH || path.startsWith(`${PATH}/`),
   writeError: (failure) => ({ status: FAILURE_TABLE[failure.code].http, body: toErrorBody(failure) }),
@@ -30,18 +32,42 @@ function isWebSocket({ upgrade }: RequestHeaders): boolean {
   return typeof upgrade === "string" && upgrade.toLowerCase() === "websocket";
 }
 
-function read({ json, requestId }: FormatInput): ReadCompletion {
-  const asked = readResponsesRequest(json);
+function read(input: FormatInput): ReadCompletion {
+  return readWith(input, toCompletion);
+}
+
+function readCount(input: FormatInput): ReadCount {
+  return readWith(input, (asked) => ({
+    ...asked,
+    write: (inputTokens) => ({ object: "response.input_tokens", input_tokens: inputTokens }),
+  }));
+}
+
+function toCompletion(asked: ReadRequest, requestId: string): ReadCompletion {
   return {
     ...asked,
     writeWhole: (completion) => writeResponse(completion, asked),
-    writeStream: () => new EventStream(asked, requestId),
+    writeStream: () => (asked.isKept ? new KeptStream(asked, requestId) : new EventStream(asked, requestId)),
+    keeping: keepingOf(asked),
   };
 }
 
-function readCount({ json }: FormatInput): ReadCount {
+/** Reads a request; one that continues a kept answer again when that is found. */
+function readWith<R extends object>(
+  { json, requestId, keeps }: FormatInput,
+  make: (asked: ReadRequest, requestId: string) => R,
+): R & { readonly previous?: PreviousAnswer<R> } {
+  const asked = readResponsesRequest(json, { keeps });
+  const id = asked.previousId;
+  if (id === "") return make(asked, requestId);
   return {
-    ...readResponsesRequest(json),
-    write: (inputTokens) => ({ object: "response.input_tokens", input_tokens: inputTokens }),
+    ...make(asked, requestId),
+    previous: {
+      id,
+      join(content) {
+        if (content === undefined) throw previousNotFound(id, "It is unknown, expired or deleted.");
+        return make(readResponsesRequest(json, { keeps, before: itemsOf(content) }), requestId);
+      },
+    },
   };
 }

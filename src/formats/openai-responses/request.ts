@@ -8,6 +8,7 @@ import {
 } from "../../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { Failure, invalidField } from "../../core/failure.ts";
+import { MAX_KEPT_BYTES } from "../../core/kept-responses.ts";
 import { MAX_INT32, MAX_UNRECOGNIZED } from "../../core/validate.ts";
 import type { NameOf } from "../format.ts";
 import { EFFORTS, VERBOSITIES } from "../openai-words.ts";
@@ -24,6 +25,12 @@ export interface ReadRequest {
   /** Whether the answer holds state of the provider. */
   readonly withState: boolean;
   readonly names: ToolNames;
+  /** Whether the answer is to be kept. */
+  readonly isKept: boolean;
+  /** The kept answer before this request; empty for none. */
+  readonly previousId: string;
+  /** The conversation as JSON, if the answer is kept; else empty. */
+  readonly conversation: string;
   /** Fields of the request that the answer repeats. */
   readonly echo: Echo;
   /** Names of fields that the contract does not have, for `Call.unrecognized`. */
@@ -52,20 +59,70 @@ const SIZES: Readonly<Partial<Record<string, readonly [aspectRatio: string, size
 
 const readShape = shapeReader(responsesRequest, "a request of the Responses API");
 
-/** Converts the JSON of a request. Throws `invalid_request` that names each field of a wrong type. */
-export function readResponsesRequest(json: unknown): ReadRequest {
-  const asked = readShape(json);
-  refuseState(asked);
+/** Whether answers may be kept, and the items of the one that a request continues. */
+export interface Keeps {
+  readonly keeps?: boolean | undefined;
+  readonly before?: readonly unknown[] | undefined;
+}
+
+/**
+ * Converts the JSON of a request. Throws `invalid_request` that names each field of a wrong type, and `request_too_large` for a
+ * conversation that has become too large.
+ */
+export function readResponsesRequest(json: unknown, { keeps = false, before }: Keeps = {}): ReadRequest {
+  const own = readShape(json);
+  refuseState(own, keeps);
+  const isKept = keeps && own.store !== false;
+  if (before === undefined) return toReadRequest(own, { keeps, isKept });
+  const asked = readShape({ ...own, input: [...before, ...toItems(own.input)] });
+  const conversation = JSON.stringify(asked.input);
+  if (Buffer.byteLength(conversation) > MAX_KEPT_BYTES)
+    throw new Failure("request_too_large", "The conversation of `previous_response_id` has become larger than 32 MiB.");
+  const read = toReadRequest(asked, { keeps, isKept });
+  const nameOf = ownNames(own.input, before.length);
+  return {
+    ...read,
+    unrecognized: read.unrecognized.map(nameOf).filter((name) => name !== PREVIOUS),
+    nameOf: (path) => nameOf(read.nameOf(path)),
+  };
+}
+
+const PREVIOUS = "previous_response_id";
+
+/** Names fields of a conversation of which the first items came from a kept answer. */
+function ownNames(input: ResponsesRequest["input"], kept: number): NameOf {
+  return (name) => {
+    const found = /^input\[(\d+)\]/.exec(name);
+    if (found === null) return name;
+    const at = Number(found[1]) - kept;
+    if (at < 0) return PREVIOUS;
+    return typeof input === "string" ? "input" : `input[${at}]${name.slice(found[0].length)}`;
+  };
+}
+
+/** The items of an input. */
+function toItems(input: ResponsesRequest["input"]): readonly unknown[] {
+  if (typeof input !== "string") return input;
+  return [{ type: "message", role: "user", content: [{ type: "input_text", text: input }] }];
+}
+
+function toReadRequest(
+  asked: ResponsesRequest,
+  { keeps, isKept }: { readonly keeps: boolean; readonly isKept: boolean },
+): ReadRequest {
   const tools = readTools(asked.tools ?? [], asked.tool_choice);
   const items = new ItemReader(tools.names).read(asked.instructions, asked.input);
   const request = toCompletionRequest(asked, tools);
   request.messages = items.messages;
-  const unrecognized = [...omittedFields(asked), ...tools.omitted, ...items.omitted].slice(0, MAX_UNRECOGNIZED);
+  const unrecognized = [...omittedFields(asked, keeps), ...tools.omitted, ...items.omitted].slice(0, MAX_UNRECOGNIZED);
   return {
     request,
     stream: asked.stream === true,
     withState: asked.include?.includes("reasoning.encrypted_content") === true,
     names: tools.names,
+    isKept,
+    previousId: asked.previous_response_id ?? "",
+    conversation: isKept ? JSON.stringify(toItems(asked.input)) : "",
     echo: { ...asked, input: "" },
     unrecognized,
     nameOf: fieldNames({
@@ -79,21 +136,25 @@ export function readResponsesRequest(json: unknown): ReadRequest {
 }
 
 /** Refuses fields that need a store: without them an answer would silently miss half of the conversation. */
-function refuseState({ previous_response_id: id, conversation, prompt, background }: ResponsesRequest): void {
-  if (id != null && id !== "")
-    throw new Failure(
-      "invalid_request",
-      `Previous response with id '${id.slice(0, 64)}' not found. Parley keeps no responses: send the whole conversation in \`input\`.`,
-      {
-        detail: "previous_response_not_found",
-        violations: [{ field: "previous_response_id", description: "is not kept" }],
-      },
-    );
+function refuseState(
+  { previous_response_id: id, conversation, prompt, background }: ResponsesRequest,
+  keeps: boolean,
+): void {
+  if (id != null && id !== "" && !keeps)
+    throw previousNotFound(id, "Parley keeps no responses: send the whole conversation in `input`.");
   if (conversation != null)
     throw unsupported("conversation", "Parley keeps no conversations: send the whole conversation in `input`.");
   if (prompt != null) throw unsupported("prompt", "Parley keeps no prompts: send the text in `input`.");
   if (background === true)
     throw unsupported("background", "Parley runs no responses in the background: use `stream` for long ones.");
+}
+
+/** The failure of a request that continues an unknown answer. */
+export function previousNotFound(id: string, advice: string): Failure {
+  return new Failure("invalid_request", `Previous response with id '${id.slice(0, 64)}' not found. ${advice}`, {
+    detail: "previous_response_not_found",
+    violations: [{ field: PREVIOUS, description: "is not kept" }],
+  });
 }
 
 function toCompletionRequest(asked: ResponsesRequest, tools: ReadTools): CompletionRequest {
@@ -172,9 +233,9 @@ function toInt32(value: number, field: string): number {
 }
 
 /** Names of fields that are not honoured: unknown ones, and those that only OpenAI's servers have a use for. */
-function omittedFields(asked: ResponsesRequest): string[] {
+function omittedFields(asked: ResponsesRequest, keeps: boolean): string[] {
   const omitted: string[] = [];
-  if (asked.store === true) omitted.push("store");
+  if (asked.store === true && !keeps) omitted.push("store");
   if (asked.truncation != null && asked.truncation !== "disabled") omitted.push("truncation");
   if (asked.max_tool_calls != null) omitted.push("max_tool_calls");
   if (asked.top_logprobs != null && !wantsLogprobs(asked)) omitted.push("top_logprobs");

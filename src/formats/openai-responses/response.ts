@@ -48,18 +48,22 @@ interface ResponseState {
   readonly attempts?: readonly Attempt[];
 }
 
+/** The end of a response object: it says whether the response is kept, which is known last. Both have the same length. */
+export const KEPT = '"store": true}';
+export const NOT_KEPT = '"store":false}';
+
 /** Writes the response object of one answer, which a stream has three times. */
 export class ResponseWriter {
   readonly #head: string;
   readonly #model: string;
   readonly #createdSeconds: number;
-  readonly #read: Pick<ReadRequest, "echo" | "nameOf">;
+  readonly #read: Pick<ReadRequest, "echo" | "isKept" | "nameOf">;
   /** The repeated fields as JSON text without braces. */
   #echo = "";
 
   constructor(
     { id, model, createdSeconds }: { readonly id: string; readonly model: string; readonly createdSeconds: number },
-    read: Pick<ReadRequest, "echo" | "nameOf">,
+    read: Pick<ReadRequest, "echo" | "isKept" | "nameOf">,
   ) {
     this.#head = `{"id":${JSON.stringify(write.responseId(id))},"object":"response","created_at":${createdSeconds},`;
     this.#model = model;
@@ -81,7 +85,7 @@ export class ResponseWriter {
       ...(report !== undefined && { parley: writeReport(report, this.#read.nameOf) }),
       ...(attempts.length > 0 && { parley: { attempts: attempts.map(writeAttempt) } }),
     };
-    return `${this.#head}${JSON.stringify(facts).slice(1, -1)},"output":${output},${this.#echo}}`;
+    return `${this.#head}${JSON.stringify(facts).slice(1, -1)},"output":${output},${this.#echo},${this.#read.isKept && status !== "failed" ? KEPT : NOT_KEPT}`;
   }
 }
 
@@ -103,13 +107,12 @@ function repeated(asked: Echo): object {
     max_tool_calls: asked.max_tool_calls ?? null,
     metadata: asked.metadata ?? {},
     parallel_tool_calls: asked.parallel_tool_calls ?? true,
-    previous_response_id: null,
+    previous_response_id: asked.previous_response_id || null,
     reasoning: {
       effort: asked.reasoning?.effort ?? null,
       summary: asked.reasoning?.summary ?? asked.reasoning?.generate_summary ?? null,
     },
     service_tier: asked.service_tier ?? "default",
-    store: false,
     temperature: asked.temperature ?? 1,
     text: {
       format: asked.text?.format ?? { type: "text" },

@@ -34,7 +34,7 @@ export const responsesRequest = field(
     model: field(z.string(), "The model’s ID, as `GET /v1/models` lists it."),
     input: field(
       z.union([z.string(), z.array(item).max(MAX_ITEMS)]),
-      "The conversation so far: a text of the user, or items, oldest first. Nothing is kept, so it must be whole.",
+      "The conversation so far: a text of the user, or items, oldest first; after those of `previous_response_id`, if there is one.",
     ),
     instructions: optional(z.string(), "Instructions from the application, before the conversation."),
     fallback_models: optional(
@@ -100,7 +100,10 @@ export const responsesRequest = field(
     }),
     metadata: optional(z.record(z.string(), z.string()), "Your own labels.", { maxProperties: METADATA.maxPairs }),
     service_tier: optional(z.string(), "The provider’s processing class."),
-    store: optional(z.boolean(), "Nothing is kept, whatever this says; `true` is listed in `parley.omitted`."),
+    store: optional(
+      z.boolean(),
+      "Whether to store the response, where the gateway does so; the default is true there. Elsewhere `true` is listed in `parley.omitted`.",
+    ),
     prompt_cache_key: optional(z.string(), "Groups requests that share a long prefix."),
     prompt_cache_options: passedOn,
     prompt_cache_retention: passedOn,
@@ -108,7 +111,10 @@ export const responsesRequest = field(
     truncation: optional(z.string(), "`auto` is left out, and listed: no conversation is cut."),
     context_management: omitted,
     background: optional(z.boolean(), "True is refused."),
-    previous_response_id: optional(z.string(), "Refused: the gateway keeps no responses."),
+    previous_response_id: optional(
+      z.string(),
+      "The stored response that this request continues: its conversation and its output come first. Refused where the gateway stores none.",
+    ),
     conversation: refused("the gateway keeps no conversations"),
     prompt: refused("the gateway keeps no prompts"),
     parley: optional(

@@ -19,16 +19,18 @@ import { OpenItem } from "./open-item.ts";
 import type { ReadRequest } from "./request.ts";
 import { endOf, reasoningState, ResponseWriter } from "./response.ts";
 
+type StreamedRequest = Pick<ReadRequest, "echo" | "isKept" | "names" | "nameOf" | "withState">;
+
 /**
  * Writes chunks as the events of a response. One writer per stream: it opens an item for each part, joins neighbouring texts to one
  * message, ends items in their order, and repeats the whole answer in the last event, as clients expect.
  */
 export class EventStream implements AnswerStream {
   readonly contentType = EVENT_STREAM;
-  readonly #read: Pick<ReadRequest, "echo" | "names" | "nameOf" | "withState">;
+  readonly #read: StreamedRequest;
   readonly #requestId: string;
   readonly #events = new EventWriter();
-  #response: ResponseWriter | undefined;
+  #writer: ResponseWriter | undefined;
   #items = new OutputItems("");
   /** Items that are not ended, in order. */
   #open: OpenItem[] = [];
@@ -40,9 +42,11 @@ export class EventStream implements AnswerStream {
   #ending: ReturnType<typeof endOf> = { status: "completed" };
   #usage: Usage | undefined;
   #isDone = false;
+  /** The response object of the last event as JSON; empty before it. */
+  response = "";
 
   /** `requestId`: names a response that failed before its model was known. */
-  constructor(read: Pick<ReadRequest, "echo" | "names" | "nameOf" | "withState">, requestId: string) {
+  constructor(read: StreamedRequest, requestId: string) {
     this.#read = read;
     this.#requestId = requestId;
   }
@@ -53,7 +57,7 @@ export class EventStream implements AnswerStream {
 
   /** A comment until there may be events; then an event, because some clients count nothing else against their idle limit. */
   get keepAlive(): string {
-    const mayWrite = this.#response !== undefined && !this.#isDone;
+    const mayWrite = this.#writer !== undefined && !this.#isDone;
     return mayWrite ? this.#events.write("keepalive", "") : ": keep-alive\n\n";
   }
 
@@ -76,7 +80,7 @@ export class EventStream implements AnswerStream {
     const id = this.#requestId.replace(/[^A-Za-z0-9]/g, "");
     // Without a response only comments were sent, and clients want it to begin first.
     const begun =
-      this.#response === undefined ? this.#begin({ id, model: this.#read.echo.model, createdSeconds: 0 }) : "";
+      this.#writer === undefined ? this.#begin({ id, model: this.#read.echo.model, createdSeconds: 0 }) : "";
     const output = [...this.#ended, ...this.#open.map(({ item }) => JSON.stringify(item))];
     const state = { status: "failed", error: toResponseError(failure), attempts: failure.attempts } as const;
     return begun + this.#lifecycle("failed", state, output);
@@ -88,13 +92,14 @@ export class EventStream implements AnswerStream {
 
   #begin(facts: { readonly id: string; readonly model: string; readonly createdSeconds: number }): string {
     this.#items = new OutputItems(facts.id);
-    this.#response = new ResponseWriter(facts, this.#read);
+    this.#writer = new ResponseWriter(facts, this.#read);
     const state = { status: "in_progress" } as const;
     return this.#lifecycle("created", state) + this.#lifecycle("in_progress", state);
   }
 
   #lifecycle(name: string, state: Parameters<ResponseWriter["write"]>[1], output: readonly string[] = []): string {
-    const response = this.#response?.write(`[${output.join(",")}]`, state);
+    const response = this.#writer?.write(`[${output.join(",")}]`, state);
+    if (this.#isDone && response !== undefined) this.response = response;
     return response === undefined ? "" : this.#events.write(`response.${name}`, `,"response":${response}`);
   }
 

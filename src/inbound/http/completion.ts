@@ -1,8 +1,17 @@
 import type { CompletionChunk, CompletionStart } from "../../../gen/parley/v1/completion_pb.js";
-import type { Call } from "../../core/call.ts";
+import type { Call, Caller } from "../../core/call.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
+import type { KeptResponses } from "../../core/kept-responses.ts";
 import { HOPS_HEADER, readHops, refuseCircles } from "../../core/hops.ts";
-import type { FormatInput, NameOf, ReadCompletion, ReadCount, ReadEmbedding } from "../../formats/format.ts";
+import type {
+  FormatInput,
+  KeptInput,
+  NameOf,
+  PreviousAnswer,
+  ReadCompletion,
+  ReadCount,
+  ReadEmbedding,
+} from "../../formats/format.ts";
 import { newCompletionId, newEmbeddingId, type OpenCall } from "../calls.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../headers.ts";
 import { serveCompletion } from "../serve-completion.ts";
@@ -32,6 +41,7 @@ export function completion(
 ): Promise<void> {
   return serve(services, exchange, {
     ...asked,
+    complete: ({ previous }, open) => previous && findPrevious(services, { ...asked, previous, open }),
     run: (read, call, open) => (read.stream ? streamed : whole)(services, exchange, { read, call, open }),
   });
 }
@@ -44,6 +54,7 @@ export function tokenCount(
 ): Promise<void> {
   return serve(services, exchange, {
     ...asked,
+    complete: ({ previous }, open) => previous && findPrevious(services, { ...asked, previous, open }),
     async run(read, call) {
       const { inputTokens } = await services.completions.count(read.request, call);
       exchange.json(200, read.write(inputTokens));
@@ -68,12 +79,59 @@ export function embeddings(
   });
 }
 
+/** Work on kept answers. It takes a slot, so that answers in memory count as the caller's. */
+export function keptAnswers(
+  services: EdgeServices,
+  exchange: Exchange,
+  { principal, run }: { readonly principal: KeyPrincipal; readonly run: (input: KeptInput) => Promise<object> },
+): Promise<void> {
+  const { request, requestId } = exchange;
+  const { open, done: close } = openCall(services.calls, exchange, deadlineMs(exchange));
+  const responses = services.responses!;
+  const find: KeptResponses["find"] = async (accountId, id) => {
+    const content = await responses.find(accountId, id);
+    if (content !== undefined) open.holdAnswer(content.length);
+    return content;
+  };
+  const served = serveCompletion(services, {
+    entrance: "http",
+    requestId,
+    target: exchange.path,
+    open,
+    authenticate: () => principal,
+    bytes: declaredBytes(request),
+    read: () => () => undefined,
+    async run() {
+      await responses.count(callerOf(exchange, principal));
+      const { accountId } = principal;
+      const body = await run({ responses: { ...responses, find }, accountId, query: exchange.query });
+      await exchange.largeJson(JSON.stringify(body), NO_FACTS, { clock: services.clock, open });
+    },
+    fail: (failure) => exchange.fail(failure),
+  });
+  return served.then(close);
+}
+
+/** The caller of a request that needs no completion. */
+export function callerOf(exchange: Exchange, principal: KeyPrincipal): Caller {
+  return {
+    principal,
+    requestId: exchange.requestId,
+    completionId: newCompletionId(),
+    admitted: (facts) => {
+      exchange.limits = facts;
+    },
+  };
+}
+
 /** A call with a body in a format. */
 interface Asked<R> {
   readonly principal: KeyPrincipal;
   readonly read: (input: FormatInput) => R;
   /** Whether the body may be a form. Default: no. */
   readonly takesForms?: boolean | undefined;
+  /** Makes a request whole that is not. Default: all are. */
+  readonly complete?: (read: R, open: OpenCall) => Promise<() => R> | undefined;
   readonly run: (read: R, call: Call, open: OpenCall) => Promise<void>;
 }
 
@@ -81,7 +139,7 @@ interface Asked<R> {
 function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
   services: EdgeServices,
   exchange: Exchange,
-  { principal, read: readBody, takesForms = false, run }: Asked<R>,
+  { principal, read: readBody, takesForms = false, complete, run }: Asked<R>,
 ): Promise<void> {
   const { request, requestId, arrivedMs } = exchange;
   const { open, done: close } = openCall(services.calls, exchange, deadlineMs(exchange));
@@ -107,8 +165,10 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
           headers: request.headers,
           query: exchange.query,
           requestId,
+          keeps: services.responses !== undefined,
         });
     },
+    complete: complete && ((read) => complete(read, open)),
     run(read) {
       asked = read;
       const call: Call = {
@@ -138,6 +198,20 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
   return served.then(close);
 }
 
+/** Finds the kept answer that a request continues; returns how to make the request whole. */
+async function findPrevious<R>(
+  { responses }: EdgeServices,
+  {
+    principal,
+    previous: { id, join },
+    open,
+  }: { readonly principal: KeyPrincipal; readonly previous: PreviousAnswer<R>; readonly open: OpenCall },
+): Promise<() => R> {
+  const content = await responses?.find(principal.accountId, id);
+  if (content !== undefined) open.holdAnswer(content.length);
+  return () => join(content);
+}
+
 async function whole(
   services: EdgeServices,
   exchange: Exchange,
@@ -145,7 +219,12 @@ async function whole(
 ): Promise<void> {
   const answer = await services.completions.create(read.request, call);
   const facts = routingOfCompletion(answer, read.request.model, services.clock.monotonic() - call.arrivedMs);
-  await exchange.largeJson(read.writeWhole(answer), facts, { clock: services.clock, open });
+  const text = read.writeWhole(answer);
+  const { keeping } = read;
+  const kept = keeping && services.responses?.keep(call.principal.accountId, keeping.whole(answer, text));
+  const end = keeping &&
+    kept && { bytes: keeping.endBytes, text: async (as: string) => ((await kept) ? as : keeping.withdraw(as)) };
+  await exchange.largeJson(text, facts, { clock: services.clock, open, ...(end !== undefined && { end }) });
 }
 
 async function streamed(
@@ -176,6 +255,12 @@ async function streamed(
       facts = NO_FACTS;
       return room;
     });
+    if (chunks.kept !== undefined && services.responses !== undefined) {
+      // The caller may disconnect meanwhile.
+      const isKept = await services.responses.keep(call.principal.accountId, chunks.kept);
+      if (exchange.response.destroyed) return writer.close();
+      if (!isKept) last = read.keeping?.withdraw(last) ?? last;
+    }
     writer.end(last);
   } catch (reason) {
     writer.close();

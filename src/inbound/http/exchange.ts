@@ -32,6 +32,14 @@ interface Refusal {
   readonly headers?: HeaderList;
 }
 
+/** The end of a body that is known later than the rest. */
+interface LateEnd {
+  /** Its length. */
+  readonly bytes: number;
+  /** Returns the end in place of the one as written, of the same length. */
+  readonly text: (asWritten: string) => Promise<string>;
+}
+
 /** One HTTP request and its response, for the routes. */
 export class Exchange {
   readonly request: IncomingMessage;
@@ -119,17 +127,25 @@ export class Exchange {
   async largeJson(
     json: JsonText,
     headers: HeaderList,
-    { clock, open }: { readonly clock: Clock; readonly open: Pick<OpenCall, "answering"> },
+    { clock, open, end }: { readonly clock: Clock; readonly open: Pick<OpenCall, "answering">; readonly end?: LateEnd },
   ): Promise<void> {
     const { response } = this;
-    if (typeof json === "string" && isSmall(json)) {
+    if (end === undefined && typeof json === "string" && isSmall(json)) {
       this.#head(200, { bytes: Buffer.byteLength(json) }, headers);
       return void response.end(json);
     }
     const pieces = typeof json === "string" ? [Buffer.from(json)] : json;
     const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
     this.#head(200, { bytes }, headers);
-    await writeSlices(response, pieces, { clock, call: open.answering() });
+    const last = end && pieces.at(-1)!;
+    const first = last === undefined ? pieces : [...pieces.slice(0, -1), last.subarray(0, -end!.bytes)];
+    await writeSlices(response, first, { clock, call: open.answering() });
+    if (last !== undefined) {
+      const text = await end!.text(last.toString("utf8", last.length - end!.bytes));
+      // The caller may have disconnected meanwhile.
+      if (response.destroyed) return;
+      response.write(text);
+    }
     response.end(() => {
       if (!response.destroyed) release(pieces);
     });

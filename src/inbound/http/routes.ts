@@ -30,7 +30,7 @@ const PREFLIGHT: Route = { name: "preflight" };
 
 /** A route and its methods. */
 interface ServedRoute {
-  readonly methods: readonly ("GET" | "POST")[];
+  readonly methods: readonly FormatRoute["method"][];
   readonly route: Route;
 }
 
@@ -150,7 +150,9 @@ export function findRoute(path: string, method: string, headers: RequestHeaders 
   for (const { start, end, routes } of NAMED_PATHS) {
     if (!path.startsWith(start) || !path.endsWith(end)) continue;
     const name = decode(path.slice(start.length, path.length - end.length));
-    if (name !== undefined && name !== "") return ofFormats(routes, name, { method, headers });
+    if (name === undefined || name === "") continue;
+    const named = routes.filter(({ route: { isName } }) => isName?.(name) ?? true);
+    if (named.length > 0) return ofFormats(named, name, { method, headers });
   }
   return {};
 }
@@ -237,7 +239,7 @@ export function createCors(origins: readonly string[]): (request: IncomingMessag
     const asked = headers["access-control-request-headers"] ?? "authorization, content-type";
     return [
       ...simple,
-      ["access-control-allow-methods", "GET, POST"],
+      ["access-control-allow-methods", "GET, POST, DELETE"],
       ["access-control-allow-headers", asked],
       ["access-control-max-age", "600"],
     ];

@@ -2,14 +2,13 @@ import { createServer, IncomingMessage, type Server, type ServerResponse } from 
 import type { AddressInfo, Socket } from "node:net";
 import type { Clock } from "../../core/clock.ts";
 import { Failure } from "../../core/failure.ts";
-import type { LimitFacts } from "../../core/limiter.ts";
 import type { Operation } from "../../formats/format.ts";
 import { arrivesTooSlowly } from "../arrival-limits.ts";
-import { newCompletionId, requestIdFrom } from "../calls.ts";
+import { requestIdFrom } from "../calls.ts";
 import { authorizationOf } from "../current-key.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { declaredBytes } from "./body.ts";
-import { completion, embeddings, tokenCount } from "./completion.ts";
+import { callerOf, completion, embeddings, keptAnswers, tokenCount } from "./completion.ts";
 import { connectHandler, writeConnectError } from "./connect.ts";
 import { type Documents, sendDocument } from "./documents.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
@@ -254,6 +253,8 @@ class Front {
       const { status, headers } = route.operation;
       return void exchange.response.writeHead(status, exchange.headerList(["content-length", "0"], headers)).end();
     }
+    const isKept = route.name === "format" && route.operation.name === "kept";
+    if (isKept && this.#services.responses === undefined) return this.#notFound(exchange, undefined);
     const principal = await this.#services.authenticate(authorizationOf(exchange.request.headers, exchange.query));
     exchange.limitsKnown = () => this.#services.limitsOf(principal);
     if (route.name === "connect") return this.#connect(exchange, principal);
@@ -266,19 +267,13 @@ class Front {
     if (operation.name === "embedding")
       return embeddings(this.#services, exchange, { principal, read: operation.read });
     if (operation.name === "count") return tokenCount(this.#services, exchange, { principal, read: operation.read });
+    if (operation.name === "kept") return keptAnswers(this.#services, exchange, { principal, run: operation.run });
     return this.#listModels(exchange, principal, operation);
   }
 
   async #listModels(exchange: Exchange, principal: KeyPrincipal, operation: Operation): Promise<void> {
     const { models } = this.#services;
-    const caller = {
-      principal,
-      requestId: exchange.requestId,
-      completionId: newCompletionId(),
-      admitted: (facts: LimitFacts): void => {
-        exchange.limits = facts;
-      },
-    };
+    const caller = callerOf(exchange, principal);
     if (operation.name === "model") exchange.json(200, operation.write(await models.get(operation.id, caller)));
     else if (operation.name === "models")
       exchange.json(200, operation.write(await models.list(caller), exchange.query));

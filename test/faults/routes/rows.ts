@@ -16,6 +16,10 @@ export const HTTP_ROWS: Readonly<Record<string, KeyRow>> = {
   "POST /v1/responses/input_tokens": "permission",
   // Refuses WebSockets.
   "GET /v1/responses": "everybody",
+  // Not found where no responses are stored.
+  "GET /v1/responses/{id}": "everybody",
+  "DELETE /v1/responses/{id}": "everybody",
+  "GET /v1/responses/{id}/input_items": "everybody",
   "POST /v1/embeddings": "permission",
   "POST /v1/images/generations": "permission",
   "POST /v1/images/edits": "permission",

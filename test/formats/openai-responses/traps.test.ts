@@ -347,5 +347,5 @@ it("owns what is below its path, and nothing else", () => {
     openaiResponses.owns(path, {}),
   );
   expect(owned).toEqual([true, true, false, false]);
-  expect(findRoute("/v1/responses/resp_1", "GET")).toEqual({});
+  expect(findRoute("/v1/responses/resp_1/cancel", "POST")).toEqual({});
 });

@@ -27,7 +27,7 @@ describe("a page of another origin", () => {
   it("that is allowed may ask before, and send the headers it names", () => {
     const asked = { origin: PAGE, "access-control-request-headers": "authorization, x-stainless-os" };
     expect(headersFor([PAGE], asked, "OPTIONS")).toMatchObject({
-      "access-control-allow-methods": "GET, POST",
+      "access-control-allow-methods": "GET, POST, DELETE",
       "access-control-allow-headers": "authorization, x-stainless-os",
       "access-control-max-age": "600",
     });

@@ -4,6 +4,7 @@ import { describeSharedAccounts } from "./shared-accounts.ts";
 import { describeBudgetStore } from "./budget-store.ts";
 import { describeKeyStore } from "./key-store.ts";
 import { describeLedgerStore } from "./ledger-store.ts";
+import { describeResponseStore } from "./response-store.ts";
 import { describeUsageStore } from "./usage-store.ts";
 
 /**
@@ -17,4 +18,5 @@ export function describeStore(open: () => Promise<Store>): void {
   describeLedgerStore(open);
   describeUsageStore(open);
   describeBudgetStore(open);
+  describeResponseStore(open);
 }

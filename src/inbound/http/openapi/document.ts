@@ -70,6 +70,58 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
           },
         },
       },
+      "/v1/responses/{id}": {
+        get: {
+          ...ofOpenai("getResponse", "Get a stored response"),
+          description: `The response object as it was answered, for keys of the same account. ${ONLY_STORED}`,
+          parameters: [STORED_ID, ...headerParameters(["x-request-id"])],
+          responses: {
+            "200": whole("The response.", "Response", EVERYWHERE),
+            ...errorResponses(ROUTE_FAILURES.stored),
+          },
+        },
+        delete: {
+          ...ofOpenai("deleteResponse", "Delete a stored response"),
+          description: `Responses that continue it keep their conversation. ${ONLY_STORED}`,
+          parameters: [STORED_ID, ...headerParameters(["x-request-id"])],
+          responses: {
+            "200": whole("It is deleted.", "ResponseDeleted", EVERYWHERE),
+            ...errorResponses(ROUTE_FAILURES.stored),
+          },
+        },
+      },
+      "/v1/responses/{id}/input_items": {
+        get: {
+          ...ofOpenai("listResponseInputItems", "List the conversation before a stored response"),
+          description: `The items of the whole conversation before the answer, those of earlier responses included. ${ONLY_STORED}`,
+          parameters: [
+            STORED_ID,
+            {
+              name: "limit",
+              in: "query",
+              description: "The most items to return.",
+              schema: { type: "integer", minimum: 1, maximum: 100, default: 20 },
+            },
+            {
+              name: "order",
+              in: "query",
+              description: "The order of the items.",
+              schema: { type: "string", enum: ["asc", "desc"], default: "desc" },
+            },
+            {
+              name: "after",
+              in: "query",
+              description: "The ID of the item before the first one to return.",
+              schema: { type: "string" },
+            },
+            ...headerParameters(["x-request-id"]),
+          ],
+          responses: {
+            "200": whole("The items.", "ResponseItemList", EVERYWHERE),
+            ...errorResponses(ROUTE_FAILURES.stored),
+          },
+        },
+      },
       "/v1/embeddings": {
         post: {
           ...ofOpenai("createEmbedding", "Create embeddings"),
@@ -178,6 +230,16 @@ function chatOperation(): object {
   };
 }
 
+const ONLY_STORED = "Where the gateway stores no responses, and for unknown and expired ones, the answer is 404.";
+
+const STORED_ID = {
+  name: "id",
+  in: "path",
+  required: true,
+  description: "The response’s ID.",
+  schema: { type: "string" },
+} as const;
+
 function responsesBody(): object {
   return {
     required: true,
@@ -195,7 +257,7 @@ function responsesOperation(): object {
   return {
     ...ofOpenai("createResponse", "Create a response"),
     description:
-      "Runs one completion in the format of OpenAI’s Responses API. Nothing is kept: each request has the whole conversation, `previous_response_id` is refused, and state of the provider travels in the `encrypted_content` of reasoning items when `include` asks for it. With `stream` the answer comes as server-sent events, numbered by `sequence_number`: `response.created` and `response.in_progress`, the events of each item, and one of `response.completed`, `response.incomplete` and `response.failed`. After 15 seconds of silence a `keepalive` event is sent. A WebSocket at this path is refused with 426.",
+      "Runs one completion in the format of OpenAI’s Responses API. Unless the gateway stores responses, each request has the whole conversation, and `previous_response_id` is refused. State of the provider travels in the `encrypted_content` of reasoning items when `include` asks for it. With `stream` the answer comes as server-sent events, numbered by `sequence_number`: `response.created` and `response.in_progress`, the events of each item, and one of `response.completed`, `response.incomplete` and `response.failed`. After 15 seconds of silence a `keepalive` event is sent. A WebSocket at this path is refused with 426.",
     parameters: headerParameters(["x-request-id", ...DEADLINES]),
     requestBody: responsesBody(),
     responses: {

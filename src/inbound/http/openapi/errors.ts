@@ -117,6 +117,7 @@ const NOT_OF_CHAT: ReadonlySet<FailureCode> = new Set(["cancelled", "not_found",
 export const ROUTE_FAILURES = {
   chat: (Object.keys(FAILURE_TABLE) as FailureCode[]).filter((code) => !NOT_OF_CHAT.has(code)),
   embeddings: (Object.keys(FAILURE_TABLE) as FailureCode[]).filter((code) => !NOT_OF_CHAT.has(code)),
+  stored: ["invalid_request", "unauthenticated", "not_found", "rate_limited", "overloaded", "internal"],
   models: ["invalid_request", "unauthenticated", "rate_limited", "overloaded", "internal"],
   model: ["invalid_request", "unauthenticated", "model_not_found", "rate_limited", "overloaded", "internal"],
 } as const satisfies Record<string, readonly FailureCode[]>;

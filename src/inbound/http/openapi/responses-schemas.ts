@@ -58,7 +58,7 @@ const usage = z
 
 const response = z
   .looseObject({
-    id: text("The response’s ID: `resp_` and 24 letters or digits. No response is kept."),
+    id: text("The response’s ID: `resp_` and 24 letters or digits."),
     object: z.literal("response"),
     created_at: z.int().describe("When it was begun, in Unix seconds."),
     completed_at: z.int().nullable().optional().describe("When it was complete."),
@@ -74,7 +74,7 @@ const response = z
     model: text("The model that answered; after a fallback not the one that was asked for."),
     output: z.array(outputItem).describe("The answer."),
     usage: usage.optional(),
-    store: z.literal(false).describe("Nothing is kept."),
+    store: z.boolean().describe("Whether the response is stored. False unless the gateway stores responses."),
     parley: z
       .union([parley, z.object({ attempts: z.array(attempt) }).describe("Of a failed response.")])
       .optional()
@@ -93,6 +93,28 @@ export const WRITTEN_RESPONSES = {
       response: response.optional().describe("Of the first and the last event: the response."),
     })
     .describe("An event of a streamed response."),
+  ResponseDeleted: z
+    .object({
+      id: text("The response’s ID."),
+      object: z.literal("response"),
+      deleted: z.literal(true).describe("It is deleted."),
+    })
+    .describe("A deleted response."),
+  ResponseItemList: z
+    .object({
+      object: z.literal("list"),
+      data: z
+        .array(
+          z
+            .looseObject({ id: text("The item’s ID."), type: text("Its type, such as `message`.") })
+            .describe("An item in the form of the request."),
+        )
+        .describe("The items."),
+      first_id: text("The ID of the first item.").nullable(),
+      last_id: text("The ID of the last item.").nullable(),
+      has_more: z.boolean().describe("Whether there are more items after the last one."),
+    })
+    .describe("Items of a conversation."),
   ResponseInputTokens: z
     .object({ object: z.literal("response.input_tokens"), input_tokens: count("Tokens of the request.") })
     .describe("The size of a request."),

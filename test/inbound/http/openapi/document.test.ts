@@ -112,6 +112,8 @@ describe("the OpenAPI document", () => {
       "/v1/chat/completions",
       "/v1/responses",
       "/v1/responses/input_tokens",
+      "/v1/responses/{id}",
+      "/v1/responses/{id}/input_items",
       "/v1/embeddings",
       "/v1/images/generations",
       "/v1/images/edits",

@@ -1,0 +1,182 @@
+import type { Completion, CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import { Failure, invalidField } from "../../core/failure.ts";
+import type { KeptResponse } from "../../core/kept-responses.ts";
+import type { AnswerStream, FormatRoute, Keeping, KeptInput } from "../format.ts";
+import type { JsonText } from "../held-strings.ts";
+import { responseId } from "./answer.ts";
+import type { ReadRequest } from "./request.ts";
+import { KEPT, NOT_KEPT, writeResponse } from "./response.ts";
+import { EventStream } from "./stream.ts";
+
+type Item = Readonly<Record<string, unknown>>;
+
+/** What is kept of a response. */
+interface Kept {
+  /** The conversation before the answer. */
+  readonly input: readonly Item[];
+  /** The response object, as it was sent. */
+  readonly response: { readonly output: readonly Item[] };
+  /** The same with state of the provider, where the caller did not ask for that; null when there is none. */
+  readonly state: { readonly output: readonly Item[] } | null;
+}
+
+/** How the answer to a request is kept. */
+export function keepingOf(read: ReadRequest): Keeping | undefined {
+  if (!read.isKept) return undefined;
+  return {
+    whole: (completion, text) => ({
+      id: responseId(completion.id),
+      content: toContent(read, text, wholeWithState(completion, read)),
+    }),
+    endBytes: KEPT.length,
+    // In the last event of a stream its number follows.
+    withdraw: (end) => end.replace(/"store": true\}(?=(?:,"sequence_number":\d+\})?\s*$)/, NOT_KEPT),
+  };
+}
+
+/** The answer with state of the provider; undefined when its own text has it. */
+function wholeWithState(completion: Completion, read: ReadRequest): JsonText | undefined {
+  return read.withState ? undefined : writeResponse(completion, { ...read, withState: true });
+}
+
+function toContent({ conversation }: ReadRequest, text: JsonText, withState: JsonText | undefined): Buffer {
+  const state = withState === undefined ? undefined : toBuffer(withState);
+  const hasState = state?.includes('"encrypted_content"') === true;
+  return Buffer.concat([
+    Buffer.from(`{"input":${conversation},"response":`),
+    toBuffer(text),
+    Buffer.from(',"state":'),
+    hasState ? state : Buffer.from("null"),
+    Buffer.from("}"),
+  ]);
+}
+
+function toBuffer(text: JsonText): Buffer {
+  return typeof text === "string" ? Buffer.from(text) : Buffer.concat(text);
+}
+
+/** A stream whose answer is kept. */
+export class KeptStream implements AnswerStream {
+  readonly contentType: string;
+  readonly #read: ReadRequest;
+  readonly #events: EventStream;
+  /** Writes the answer with state of the provider; undefined when the stream has it. */
+  readonly #withState: EventStream | undefined;
+  #id = "";
+
+  constructor(read: ReadRequest, requestId: string) {
+    this.#read = read;
+    this.#events = new EventStream(read, requestId);
+    this.#withState = read.withState ? undefined : new EventStream({ ...read, withState: true }, requestId);
+    this.contentType = this.#events.contentType;
+  }
+
+  get keepAlive(): string {
+    return this.#events.keepAlive;
+  }
+
+  get ended(): boolean {
+    return this.#events.ended;
+  }
+
+  get kept(): KeptResponse | undefined {
+    if (!this.ended) return undefined;
+    return { id: this.#id, content: toContent(this.#read, this.#events.response, this.#withState?.response) };
+  }
+
+  write(chunks: readonly CompletionChunk[]): string {
+    const [first] = chunks;
+    if (first?.event.case === "start") this.#id = responseId(first.event.value.id);
+    this.#withState?.write(chunks);
+    return this.#events.write(chunks);
+  }
+
+  fail(failure: Failure): string {
+    return this.#events.fail(failure);
+  }
+}
+
+const readKept = (content: Buffer): Kept => JSON.parse(content.toString("utf8")) as Kept;
+
+/** The items of a kept conversation, the answer included. */
+export function itemsOf(content: Buffer): readonly Item[] {
+  const { input, response, state } = readKept(content);
+  return [...input, ...(state ?? response).output];
+}
+
+const ID = /^[\w-]{1,128}$/;
+const isName = (id: string): boolean => ID.test(id);
+
+/** The routes of kept responses below a path. */
+export function keptRoutes(path: string): readonly FormatRoute[] {
+  return [
+    {
+      method: "GET",
+      path: `${path}/{id}`,
+      isName,
+      operation: (id) => ({ name: "kept", run: async (input) => (await find(id, input)).response }),
+    },
+    { method: "DELETE", path: `${path}/{id}`, isName, operation: (id) => ({ name: "kept", run: remove(id) }) },
+    {
+      method: "GET",
+      path: `${path}/{id}/input_items`,
+      isName,
+      operation: (id) => ({ name: "kept", run: async (input) => toPage(id, await find(id, input), input.query) }),
+    },
+  ];
+}
+
+async function find(id: string, { responses, accountId, query }: KeptInput): Promise<Kept> {
+  if (query.get("stream") === "true") throw invalidField("stream", "is not supported for stored responses");
+  const content = await responses.find(accountId, id);
+  if (content === undefined) throw notFound(id);
+  return readKept(content);
+}
+
+function remove(id: string): (input: KeptInput) => Promise<object> {
+  return async ({ responses, accountId }) => {
+    if (!(await responses.remove(accountId, id))) throw notFound(id);
+    return { id, object: "response", deleted: true };
+  };
+}
+
+function notFound(id: string): Failure {
+  return new Failure("not_found", `Response with id '${id.slice(0, 64)}' not found.`);
+}
+
+const PAGE = { usual: 20, most: 100 } as const;
+
+/** A page of the items before an answer; the newest first, unless `order` is `asc`. */
+function toPage(id: string, { input }: Kept, query: URLSearchParams): object {
+  const limit = Number(query.get("limit") ?? PAGE.usual);
+  if (!Number.isInteger(limit) || limit < 1 || limit > PAGE.most)
+    throw invalidField("limit", `must be a whole number from 1 to ${PAGE.most}`);
+  const order = query.get("order") ?? "desc";
+  if (order !== "asc" && order !== "desc") throw invalidField("order", "must be asc or desc");
+  const items = input.map((item, at) => toListed(item, `${id.replace("resp_", "item_")}_${at}`));
+  if (order === "desc") items.reverse();
+  const after = query.get("after");
+  const start = after === null ? 0 : items.findIndex((item) => item["id"] === after) + 1;
+  if (after !== null && start === 0) throw invalidField("after", "is not an item of this response");
+  const data = items.slice(start, start + limit);
+  return {
+    object: "list",
+    data,
+    first_id: data[0]?.["id"] ?? null,
+    last_id: data.at(-1)?.["id"] ?? null,
+    has_more: start + limit < items.length,
+  };
+}
+
+/** An item in the form of lists: with an ID, a type, and a list of parts. */
+function toListed(item: Item, id: string): Item {
+  const { content, role } = item;
+  return {
+    ...item,
+    id: item["id"] ?? id,
+    type: item["type"] ?? "message",
+    ...(typeof content === "string" && {
+      content: [{ type: role === "assistant" ? "output_text" : "input_text", text: content }],
+    }),
+  };
+}

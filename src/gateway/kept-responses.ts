@@ -1,0 +1,82 @@
+import type { Config } from "../config/config.ts";
+import { type Clock, sleep } from "../core/clock.ts";
+import { Failure } from "../core/failure.ts";
+import { type KeptResponses, MAX_KEPT_BYTES } from "../core/kept-responses.ts";
+import type { Limiter } from "../core/limiter.ts";
+import { countRequest } from "../core/models.ts";
+import { createCipher, keyOfDirectory, readKey } from "../store/responses/cipher.ts";
+import type { ResponseStore } from "../store/responses/response-store.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+/** How long the end of an answer waits for its write. */
+const KEEP_LIMIT_MS = 2_000;
+
+interface Ports {
+  readonly store: ResponseStore;
+  readonly limiter: Limiter;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/**
+ * Answers that are kept encrypted in the database; undefined when the configuration keeps none. Throws when the key of the data directory
+ * cannot be read.
+ */
+export function keptResponsesOf(
+  { responses, dataDir }: Pick<Config, "responses" | "dataDir">,
+  { store, limiter, clock, log }: Ports,
+): KeptResponses | undefined {
+  const { keptMs, encryptionKey } = responses;
+  if (keptMs === 0) return undefined;
+  const cipher = createCipher(encryptionKey === undefined ? keyOfDirectory(dataDir) : readKey(encryptionKey));
+  const oldestMs = (): number => clock.now() - keptMs;
+
+  const insert = async (accountId: string, id: string, content: string): Promise<boolean> => {
+    try {
+      await store.insert({ account_id: accountId, id, created_at_ms: clock.now(), content });
+      return true;
+    } catch (error) {
+      log.warn({ response_id: id, cause: String(error) }, "a response was not stored");
+      return false;
+    }
+  };
+
+  const removeLate = async (inserted: Promise<boolean>, accountId: string, id: string): Promise<void> => {
+    if (!(await inserted)) return;
+    log.warn({ response_id: id }, "a response was not stored, because the database was too slow");
+    await store.remove(accountId, id, 0).catch(() => false);
+  };
+
+  return {
+    count: (caller) => countRequest(limiter, caller),
+
+    async find(accountId, id) {
+      const sealed = await store.find(accountId, id, oldestMs()).catch(unavailable);
+      if (sealed === undefined) return undefined;
+      const content = cipher.open(sealed, [accountId, id]);
+      if (content === undefined)
+        log.warn({ response_id: id }, "a stored response cannot be decrypted; was the encryption key changed?");
+      return content;
+    },
+
+    async keep(accountId, { id, content }) {
+      if (content.length > MAX_KEPT_BYTES) {
+        log.warn({ response_id: id, bytes: content.length }, "a response was not stored, because it is too large");
+        return false;
+      }
+      const inserted = insert(accountId, id, cipher.seal(content, [accountId, id]));
+      const limit = new AbortController();
+      const isKept = await Promise.race([inserted, sleep(clock, KEEP_LIMIT_MS, limit.signal).then(() => false)]);
+      limit.abort();
+      // The caller is told that it is not stored.
+      if (!isKept) void removeLate(inserted, accountId, id);
+      return isKept;
+    },
+
+    remove: (accountId, id) => store.remove(accountId, id, oldestMs()).catch(unavailable),
+  };
+}
+
+function unavailable(cause: unknown): never {
+  throw new Failure("overloaded", "Stored responses are unavailable; try again shortly.", { cause });
+}

@@ -1,0 +1,147 @@
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
+import { parseConfig } from "../../src/config/parse.ts";
+import { type KeptResponses, MAX_KEPT_BYTES } from "../../src/core/kept-responses.ts";
+import type { Limiter } from "../../src/core/limiter.ts";
+import { jobsOf } from "../../src/gateway/jobs.ts";
+import { keptResponsesOf } from "../../src/gateway/kept-responses.ts";
+import { keyOfDirectory } from "../../src/store/responses/cipher.ts";
+import type { ResponseStore } from "../../src/store/responses/response-store.ts";
+import { openStore, type Store } from "../../src/store/store.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const KEY = "Qk1l0m1bQ4p4wqjK8F3O1l1H0z8Jw2oY1s3l5m7n9p0=";
+const OTHER_KEY = "ab".repeat(32);
+const ID = "resp_1";
+const CONTENT = Buffer.from("the content");
+
+let dataDir: string;
+let store: Store;
+let clock: FakeClock;
+
+beforeEach(async () => {
+  dataDir = mkdtempSync(join(tmpdir(), "parley-kept-"));
+  store = await openStore({ dataDir, databaseUrl: undefined });
+  clock = new FakeClock();
+  onTestFinished(async () => {
+    await store.close();
+    rmSync(dataDir, { recursive: true });
+  });
+});
+
+const configOf = (responses: object): ReturnType<typeof parseConfig> =>
+  parseConfig({ file: "parley.yaml", text: JSON.stringify({ responses }), env: {} });
+
+function open(responses: object, inStore: ResponseStore = store.responses): KeptResponses | undefined {
+  const config = { ...configOf(responses), dataDir };
+  const limiter = undefined as unknown as Limiter;
+  return keptResponsesOf(config, { store: inStore, limiter, clock, log: createLogger("silent") });
+}
+
+const keep = (responses: KeptResponses | undefined, content = CONTENT): Promise<boolean | undefined> =>
+  Promise.resolve(responses?.keep(DEFAULT_ACCOUNT_ID, { id: ID, content }));
+
+describe("stored responses", () => {
+  it("are off by default, without a key", () => {
+    expect(open({})).toBeUndefined();
+    expect(readdirSync(dataDir)).not.toContain("responses.key");
+  });
+
+  it("are kept for their days, and removed by the job", async () => {
+    const responses = open({ store_days: 2 })!;
+    expect(await keep(responses)).toBe(true);
+    clock.advance(2 * DAY_MS - 1);
+    expect(await responses.find(DEFAULT_ACCOUNT_ID, ID)).toEqual(CONTENT);
+    clock.advance(1);
+    expect(await responses.find(DEFAULT_ACCOUNT_ID, ID)).toBeUndefined();
+    expect(await responses.remove(DEFAULT_ACCOUNT_ID, ID)).toBe(false);
+    const job = jobsOf(configOf({ store_days: 2 }), { store, clock }).find(({ name }) => name.includes("stored"))!;
+    expect(await job.run(new AbortController().signal)).toBe(1);
+    expect(await store.responses.find(DEFAULT_ACCOUNT_ID, ID, 0)).toBeUndefined();
+  });
+
+  it("are not readable with another key, as another response or for another account", async () => {
+    const responses = open({ store_days: 1, encryption_key: KEY })!;
+    await keep(responses);
+    expect(await open({ store_days: 1, encryption_key: OTHER_KEY })!.find(DEFAULT_ACCOUNT_ID, ID)).toBeUndefined();
+    expect(await open({ store_days: 1 })!.find(DEFAULT_ACCOUNT_ID, ID)).toBeUndefined();
+    const content = (await store.responses.find(DEFAULT_ACCOUNT_ID, ID, 0))!;
+    const moved = { ...store.responses, find: () => Promise.resolve(content) };
+    const from = open({ store_days: 1, encryption_key: KEY }, moved)!;
+    expect(await from.find(DEFAULT_ACCOUNT_ID, ID)).toEqual(CONTENT);
+    expect(await from.find(DEFAULT_ACCOUNT_ID, "resp_2")).toBeUndefined();
+    expect(await from.find("acct_other", ID)).toBeUndefined();
+  });
+
+  it("are not kept when they are too large, and when the database fails", async () => {
+    expect(await keep(open({ store_days: 1 }), Buffer.alloc(MAX_KEPT_BYTES + 1))).toBe(false);
+    const failing = { ...store.responses, insert: () => Promise.reject(new Error("no disk")) };
+    expect(await keep(open({ store_days: 1 }, failing))).toBe(false);
+  });
+
+  it("are not kept when the database takes too long, also not later", async () => {
+    const slow = Promise.withResolvers<void>();
+    const removed: string[] = [];
+    const hanging: ResponseStore = {
+      ...store.responses,
+      insert: () => slow.promise,
+      remove: (_account, id) => Promise.resolve(removed.push(id) > 0),
+    };
+    const kept = keep(open({ store_days: 1 }, hanging));
+    clock.advance(2_000);
+    expect(await kept).toBe(false);
+    slow.resolve();
+    await vi.waitFor(() => expect(removed).toEqual([ID]));
+  });
+
+  it("are deleted with their account", async () => {
+    const database = new DatabaseSync(join(dataDir, "parley.db"));
+    onTestFinished(() => database.close());
+    await keep(open({ store_days: 1 }));
+    database.exec("pragma foreign_keys = on");
+    database.prepare("delete from accounts where id = ?").run(DEFAULT_ACCOUNT_ID);
+    expect(database.prepare("select * from kept_responses").all()).toEqual([]);
+  });
+
+  it("are unavailable with the database", async () => {
+    const find = (): Promise<never> => Promise.reject(new Error("away"));
+    const responses = open({ store_days: 1 }, { ...store.responses, find, remove: find })!;
+    await expect(responses.find(DEFAULT_ACCOUNT_ID, ID)).rejects.toMatchObject({ code: "overloaded" });
+    await expect(responses.remove(DEFAULT_ACCOUNT_ID, ID)).rejects.toMatchObject({ code: "overloaded" });
+  });
+});
+
+describe("the key of the data directory", () => {
+  it("is made once, for its owner only", () => {
+    const key = keyOfDirectory(dataDir);
+    expect(key).toHaveLength(32);
+    expect(keyOfDirectory(dataDir)).toEqual(key);
+    expect(statSync(join(dataDir, "responses.key")).mode & 0o777).toBe(0o600);
+    expect(readdirSync(dataDir).filter((name) => name.startsWith("responses"))).toEqual(["responses.key"]);
+  });
+
+  it("is refused when it is damaged", () => {
+    writeFileSync(join(dataDir, "responses.key"), "short");
+    expect(() => keyOfDirectory(dataDir)).toThrow("is not a key of 32 bytes");
+  });
+});
+
+describe("the configured key", () => {
+  it("is required with PostgreSQL", () => {
+    const parse = (responses: object) =>
+      parseConfig({
+        file: "parley.yaml",
+        text: JSON.stringify({ database: { url: "postgres://localhost/parley" }, responses }),
+        env: {},
+      });
+    expect(() => parse({ store_days: 1 })).toThrow("responses.encryption_key: is required with database.url");
+    expect(parse({ store_days: 1, encryption_key: KEY }).responses.encryptionKey).toBe(KEY);
+    expect(() => parse({ store_days: 1, encryption_key: "secret" })).toThrow("must be 32 random bytes");
+  });
+});
