@@ -7,8 +7,8 @@ import { DONE, envelope, TEXT_STREAMS } from "./support/text-streams.ts";
 import { localModel } from "./support/upstream.ts";
 
 const MIB = 1024 * 1024;
-/** 150 MB, three times what the kernel may buffer: less would show nothing. */
-const PIECES = 9_000;
+/** 125 MB, twice what the kernel may buffer, and less than a stream may have (MAX_ANSWER_BYTES). */
+const PIECES = 7_500;
 /** What the kernel may buffer on both connections: it enlarges a receive buffer up to tcp_rmem, often 6 to 32 MiB. */
 const KERNEL_BYTES = 48 * MIB;
 

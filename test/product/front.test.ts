@@ -167,8 +167,8 @@ describe("a front before a core", () => {
   });
 
   it("reads no faster than its caller, and loses nothing", async () => {
-    // 150 MB: buffers of the kernel and of both processes swallow some.
-    const pieces = 9_000;
+    // 125 MB, as a stream may not have more: buffers of the kernel and of both processes swallow some.
+    const pieces = 7_500;
     const flood = await startFlood(pieces);
     undo.push(() => flood.close());
     const core = await openCore({ config: localModel(flood.url) });

@@ -30,7 +30,7 @@ const ASKED = { model: "a", input: "Hi" };
 const asked = (more: object = {}) => readResponsesRequest({ ...ASKED, ...more }, { keeps: true });
 
 describe("what is kept of a response", () => {
-  it("has the conversation, and state of the provider that the caller did not ask for", () => {
+  it("has the conversation, and state of the provider that the caller did not ask for (trap 98)", () => {
     const read = asked();
     const text = writeResponse(COMPLETION, read);
     expect(text).not.toContain("encrypted_content");
