@@ -247,6 +247,14 @@ describe("a request of Gemini's format to a provider of the dialect", () => {
     expect(omitted).toEqual([]);
   });
 
+  it("keeps the alphabet of its base64, of which the provider takes both", async () => {
+    const data = Buffer.from("89504e470d0a1a0a00fbefbe", "hex").toString("base64url");
+    const parts = [{ text: "Look." }, { inlineData: { mimeType: "image/png", data } }];
+    const { sent } = await send("/v1beta/models/fx-g:generateContent", JSON.stringify({ contents: [{ parts }] }));
+    expect(data).toMatch(/[-_]/);
+    expect(JSON.parse(sent)).toEqual({ contents: [{ parts }] });
+  });
+
   it("of pictures asks for text alone, as everywhere", async () => {
     const { sent } = await send("/v1beta/models/fx-gi:generateContent", JSON.stringify({ contents, newField: 1 }));
     expect(JSON.parse(sent)).toEqual({ contents, newField: 1, generationConfig: { responseModalities: ["TEXT"] } });

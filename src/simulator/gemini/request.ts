@@ -1,4 +1,4 @@
-import { decodeBase64, type ImageInput, readImage, referToImage } from "../image-input.ts";
+import { decodeBytes, type ImageInput, readImage, referToImage } from "../image-input.ts";
 import type { PictureOrder, Prompt, ToolChoice, Turn } from "../prompt.ts";
 import type { Content, ContentPart, GenerateBody, GenerationConfig } from "./schema.ts";
 import { toReasoning } from "./thinking.ts";
@@ -37,7 +37,7 @@ export function normaliseNames(value: unknown): unknown {
 }
 
 function toImages({ inlineData, fileData }: ContentPart): ImageInput[] {
-  if (inlineData) return [readImage(decodeBase64(inlineData.data) ?? Buffer.alloc(0), inlineData.mimeType)];
+  if (inlineData) return [readImage(decodeBytes(inlineData.data) ?? Buffer.alloc(0), inlineData.mimeType)];
   return fileData ? [referToImage(fileData.mimeType)] : [];
 }
 

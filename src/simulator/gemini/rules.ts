@@ -1,5 +1,5 @@
 import { Refusal } from "../answer.ts";
-import { decodeBase64, measureImage } from "../image-input.ts";
+import { decodeBytes, measureImage } from "../image-input.ts";
 import type { Content, ContentPart, GenerateBody, GenerationConfig } from "./schema.ts";
 import { checkSignatures, checkThinking } from "./thinking.ts";
 
@@ -80,7 +80,7 @@ function checkPart(part: ContentPart, where: string): void {
     where,
   );
   if (!part.inlineData) return;
-  const bytes = decodeBase64(part.inlineData.data);
+  const bytes = decodeBytes(part.inlineData.data);
   if (!bytes) {
     throw new Refusal(400, `Invalid value at '${where}.inline_data.data' (TYPE_BYTES), Base64 decoding failed`);
   }
