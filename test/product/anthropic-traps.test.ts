@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { readState } from "../../src/formats/anthropic/state.ts";
 import { eventsOf, type Json, messageOf } from "../formats/anthropic/stream-support.ts";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
-import { formatFixtureModels } from "./support/format-fixtures.ts";
+import { ANSWER, formatFixtureModels, GEMINI_ANSWER } from "./support/format-fixtures.ts";
 import { answerJson, startUpstream, type Upstream, type UpstreamExchange } from "./support/upstream.ts";
 
 /*
@@ -13,21 +13,6 @@ import { answerJson, startUpstream, type Upstream, type UpstreamExchange } from 
 let upstream: Upstream;
 let gateway: TestGateway;
 let answer: (exchange: UpstreamExchange) => void;
-
-const ANSWER = {
-  id: "msg_up",
-  type: "message",
-  role: "assistant",
-  model: "claude",
-  content: [{ type: "text", text: "Hello." }],
-  stop_reason: "end_turn",
-  stop_sequence: null,
-  usage: { input_tokens: 10, output_tokens: 3 },
-};
-const GEMINI_ANSWER = {
-  candidates: [{ content: { role: "model", parts: [{ text: "Hello." }] }, index: 0, finishReason: "STOP" }],
-  usageMetadata: { promptTokenCount: 10, candidatesTokenCount: 3, totalTokenCount: 13 },
-};
 
 beforeAll(async () => {
   upstream = await startUpstream((exchange) => answer(exchange));

@@ -3,27 +3,12 @@ import { NO_LIMITS } from "../../src/core/principal.ts";
 import { createKey } from "../../src/access/keys.ts";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
-import { formatFixtureModels, type Json } from "./support/format-fixtures.ts";
+import { ANSWER, formatFixtureModels, GEMINI_ANSWER, type Json } from "./support/format-fixtures.ts";
 import { answerJson, startUpstream, type Upstream, type UpstreamExchange } from "./support/upstream.ts";
 
 /* What a provider gets of a request that is written in its own dialect. */
 
 const FOLDER = new URL("../fixtures/formats/clients/", import.meta.url);
-
-const ANSWER = {
-  id: "msg_up",
-  type: "message",
-  role: "assistant",
-  model: "claude",
-  content: [{ type: "text", text: "Hello." }],
-  stop_reason: "end_turn",
-  stop_sequence: null,
-  usage: { input_tokens: 10, output_tokens: 3 },
-};
-const GEMINI_ANSWER = {
-  candidates: [{ content: { role: "model", parts: [{ text: "Hello." }] }, index: 0, finishReason: "STOP" }],
-  usageMetadata: { promptTokenCount: 10, candidatesTokenCount: 3, totalTokenCount: 13 },
-};
 
 let upstream: Upstream;
 let gateway: TestGateway;

@@ -5,6 +5,24 @@ const FOLDER = new URL("../../fixtures/formats/", import.meta.url);
 
 export type Json = Readonly<Record<string, unknown>>;
 
+/** A whole answer of the Anthropic dialect. */
+export const ANSWER = {
+  id: "msg_up",
+  type: "message",
+  role: "assistant",
+  model: "claude",
+  content: [{ type: "text", text: "Hello." }],
+  stop_reason: "end_turn",
+  stop_sequence: null,
+  usage: { input_tokens: 10, output_tokens: 3 },
+};
+
+/** The same of the Gemini dialect. */
+export const GEMINI_ANSWER = {
+  candidates: [{ content: { role: "model", parts: [{ text: "Hello." }] }, index: 0, finishReason: "STOP" }],
+  usageMetadata: { promptTokenCount: 10, candidatesTokenCount: 3, totalTokenCount: 13 },
+};
+
 /** One scenario of `test/fixtures/formats`: what a caller sends, what the upstream is sent and answers, and what the caller gets. */
 export interface FormatScenario {
   readonly name: string;
