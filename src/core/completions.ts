@@ -6,6 +6,7 @@ import type { Call } from "./call.ts";
 import { invalidField } from "./failure.ts";
 import type { Limiter } from "./limiter.ts";
 import { makes, type Model } from "./model.ts";
+import { countRequest } from "./models.ts";
 import {
   admitOrCount,
   type CorePorts,
@@ -114,12 +115,9 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
     async count(request, given) {
       const call = leaveOutUnknownOptions(request, given);
       const plan = admitOrCount(ports, call, () => admit(ports, request, { call, mode: "whole" }));
-      const { principal, completionId, signal, hops } = call;
+      await countRequest(ports.limiter, call);
+      const { principal, signal, hops } = call;
       const { keyFamilyId, accountId } = principal;
-      const { limiter } = ports;
-      const reservation = await limiter.reserve({ principal, completionId, tokens: 0, costMicroUsd: 0, lastsMs: 0 });
-      reservation.release(0);
-      call.admitted(reservation.facts);
       const counted = await plan.count({ signal, keyFamilyId, accountId, hops });
       const inputTokens = counted ?? Math.ceil(estimateTokens(plan.prompt) * COUNT_MARGIN);
       const estimated = counted === undefined;

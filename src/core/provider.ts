@@ -85,7 +85,7 @@ export interface SentSize {
 export interface CallersBody {
   /** Such as `anthropic`. */
   readonly dialect: string;
-  /** Whether it may have fields that are neither in the contract nor among `Call.unrecognized`. */
+  /** Whether it may have fields or headers that are neither in the contract nor among `Call.unrecognized`. */
   readonly mayHaveMore: boolean;
   /** Headers that go with it, names in lower case. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined;

@@ -103,11 +103,17 @@ describe("a Messages request to a provider of the dialect", () => {
     const asked = { ...body, model: "fx-new", stream: undefined, ...(CHANGED.has(name) && { thinking: undefined }) };
     const { sent, omitted, headers: got } = await send(path, JSON.stringify(asked), headers);
     expect(omitted).toEqual([]);
-    // Whole answers of so many tokens are fetched as streams.
+    // A whole answer with a high token limit is fetched as a stream.
     const { stream: _, ...rest } = JSON.parse(sent) as Json;
     expect(rest).toEqual({ ...asked, model: "claude-new" });
     expect(got["anthropic-beta"]).toBe(headers["anthropic-beta"]);
-    expect(body["thinking"]).toEqual(CHANGED.get(name)?.["thinking"] ?? body["thinking"]);
+  });
+
+  it.each([...CHANGED])("of %s is not sent with its budget", async (name, { thinking }) => {
+    const [, { path, headers, body }] = MESSAGES.find(([one]) => one === name)!;
+    expect(body["thinking"]).toEqual(thinking);
+    const { sent } = await send(path, JSON.stringify({ ...body, model: "fx-a", stream: undefined }), headers);
+    expect((JSON.parse(sent) as Json)["thinking"]).not.toEqual(thinking);
   });
 
   it("arrives to the byte, but for the model", async () => {

@@ -70,7 +70,7 @@ function toRead(given: GeminiRequest, model: string): ReadRequest {
     nameOf: fieldNames({ given, places, tools, unrecognized }),
     includeThoughts: given.generationConfig?.thinkingConfig?.includeThoughts === true,
     functionNames,
-    // Nobody looks for unknown fields in its contents.
+    // Unknown fields in the contents are not collected.
     body: { dialect: "gemini", mayHaveMore: true, json: toBody(given) },
   };
 }

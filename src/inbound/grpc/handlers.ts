@@ -365,7 +365,10 @@ function firstText(metadata: Metadata, key: string): string | undefined {
   return metadata.get(key)[0]?.toString();
 }
 
-/** Metadata of names and values that are valid: the library would search each of them with a pattern. */
+/**
+ * Metadata to send, of names and values that are valid: the library would search each of them with a pattern. Only `toHttp2Headers` has
+ * them; `get` finds nothing.
+ */
 class OwnMetadata extends Metadata {
   readonly #headers: OutgoingHttpHeaders;
 

@@ -58,7 +58,7 @@ export function parseExactly(text: string, revive?: (key: string, value: string)
  * `JSON.parse` is called for each value, of which a request may have 100,000 and a response 2,000,000.
  */
 class KeptNumbers {
-  /** Nobody can guess it. */
+  /** Random, so that a string in the text cannot begin with it. */
   readonly #mark = randomUUID();
   readonly #revive: ((key: string, value: string) => unknown) | undefined;
   #unrestored = 0;

@@ -56,7 +56,7 @@ export function keyOfDirectory(dataDir: string): Buffer {
   const own = `${file}.${randomUUID()}`;
   writeFileSync(own, randomBytes(KEY_BYTES).toString("base64"), { mode: 0o600, flag: "wx", flush: true });
   try {
-    // Unlike a rename, this never replaces the key of another process; unlike an exclusive creation, nobody reads half of a key.
+    // Fails when the file exists, and the file is complete from the start: a rename could replace another process's key.
     linkSync(own, file);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
