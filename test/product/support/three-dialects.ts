@@ -1,5 +1,6 @@
 import { startSimulator } from "../../../src/simulator/server.ts";
 import { type Product, runProduct, startProduct } from "../../support/product.ts";
+import { UNLIMITED } from "../../support/unlimited.ts";
 
 /** One model for each dialect, by the name that clients ask for. */
 export const MODELS = { anthropic: "alpha-haiku-4.5", gemini: "beta-3-flash", openai: "local/test" } as const;
@@ -37,6 +38,8 @@ export async function startThreeDialects({ aliases = [] }: ThreeDialectsOptions 
     simulator: { enabled: true, tokens_per_second: 1_000_000, first_token_ms: 0 },
     retries: { base_ms: 0, cap_ms: 0 },
     breaker: { failures: 1000 },
+    // All suites of a client share one key: on a fast machine they send more in a minute than an account may by default.
+    limits: UNLIMITED,
     providers: {
       local: { dialect: "openai", base_url: `${simulator.url}/v1`, allow_private: true, api_keys: ["any"] },
     },
