@@ -4,7 +4,7 @@ import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "./clock.ts";
-import { boundCost, type Capped, costOf, mostTokens, type Sending } from "./cost.ts";
+import { boundCost, type Capped, costOf, dearestCost, mostTokens, type Sending } from "./cost.ts";
 import { Failure, type FailureCode } from "./failure.ts";
 import {
   type CompletionRecord,
@@ -346,7 +346,7 @@ interface UncountedFacts {
  * What a provider may bill for an attempt: its own count if it came in time, nothing if it refused the request. Otherwise an
  * estimate: the prompt by its size (under a budget: its upper bound; with documents or searches: the context window), and as
  * many answer tokens as the model can generate in the elapsed time, at least those received and at most those allowed by the
- * request.
+ * request. The kinds of these tokens are not known: they have the price of the dearest one.
  */
 function bookUncounted(
   { model, sent, progress, ...attempt }: UncountedAttempt,
@@ -364,12 +364,12 @@ function bookUncounted(
   // Only the provider knows how many tokens a document or a search adds to the prompt. A caller with a budget could send text
   // of more tokens than the estimate, and leave each time.
   const isEstimable = !hasBudget && !prompt.unbounded && !sent.searches;
-  const tokens = {
-    ...NO_TOKENS,
+  const booked = {
     prompt: isEstimable ? Math.min(estimateTokens(prompt), most.prompt) : most.prompt,
     completion: Math.min(Math.max(said, generated), most.completion),
   };
-  return book(tokens, { model, sent }, true);
+  const costMicroUsd = dearestCost(booked, { prompt, sent, model }) ?? 0;
+  return { tokens: { ...NO_TOKENS, ...booked }, costMicroUsd, estimated: true };
 }
 
 /** Booking of a complete answer without a count: the received tokens, at most as many as the request allows. */
@@ -377,7 +377,8 @@ function bookSeen(seen: AnswerSize, { request, ...sending }: Sending & { readonl
   const most = mostTokens(request, sending);
   const prompt = Math.min(estimateTokens(sending.prompt), most.prompt);
   const completion = Math.min(estimateAnswerTokens(seen), most.completion);
-  return book({ ...NO_TOKENS, prompt, completion }, sending, true);
+  const image = Math.min(estimateAnswerTokens({ ...seen, textTokens: 0 }), completion);
+  return book({ ...NO_TOKENS, prompt, completion, image }, sending, true);
 }
 
 /** Prices the tokens; 0 for a model without a price. */

@@ -97,19 +97,21 @@ export function mostTokens({ choiceCount }: Capped, { prompt, sent, model }: Sen
 
 /** Upper bound of the cost of an attempt, whatever the kinds of its tokens. Undefined without a price. */
 export function boundCost(request: Capped, sending: Sending): number | undefined {
-  const { price } = sending.model;
+  return dearestCost(mostTokens(request, sending), sending);
+}
+
+/** Cost of tokens whose kinds are not known: all of the dearest kind that the attempt may have. Undefined without a price. */
+export function dearestCost(tokens: AttemptTokens, { prompt, sent, model }: Sending): number | undefined {
+  const { price } = model;
   if (price === undefined) return undefined;
-  const { priceFactor, cacheWrite } = sending.sent;
-  const { mediaBytes, unbounded } = sending.prompt;
-  const most = mostTokens(request, sending);
   const input = Math.max(
     price.input,
     price.cachedInput,
-    cacheWrite === "none" ? 0 : Math.max(price.cacheWrite, price.cacheWriteHour),
-    mediaBytes > 0 || unbounded ? price.audioInput : 0,
+    sent.cacheWrite === "none" ? 0 : Math.max(price.cacheWrite, price.cacheWriteHour),
+    prompt.mediaBytes > 0 || prompt.unbounded ? price.audioInput : 0,
   );
   const output = Math.max(price.output, price.image, price.audioOutput);
-  return toMicroUsd(most.prompt * input + most.completion * output, priceFactor);
+  return toMicroUsd(tokens.prompt * input + tokens.completion * output, sent.priceFactor);
 }
 
 function dearest(costs: readonly (number | undefined)[]): number | undefined {

@@ -1,4 +1,4 @@
-/** Nesting depth of a JSON text, and its keys and values. */
+/** Nesting depth of a JSON text, and its keys and values; arrays and objects count twice. */
 export interface JsonSize {
   readonly depth: number;
   readonly values: number;
@@ -41,6 +41,8 @@ export function measureJson(json: string, max: JsonSize): JsonSize {
         break;
       case 0x5b: // [
       case 0x7b: // {
+        // An array or object costs more than a number, and brackets need no comma between them.
+        values += 1;
         open += 1;
         if (open > depth) depth = open;
         break;

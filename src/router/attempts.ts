@@ -69,7 +69,6 @@ export class AttemptRun {
   readonly #endRequest: () => void;
   /** Index of the next candidate in the plan. */
   #next = 0;
-  #begun = 0;
   #retries = 0;
   /** The failure returned when no candidate answers: the primary's. */
   #primaryFailure: Failure | undefined;
@@ -94,11 +93,11 @@ export class AttemptRun {
       if (waitMs !== undefined) await this.#pause(waitMs);
       const model = this.#plan.candidates[this.#next];
       if (model === undefined) throw this.#noneLeft();
-      const attempt = this.#begun === 0 ? this.#begin(model) : await this.#beginAnother(model);
+      // The reservation is that of the primary.
+      const isFirst = this.#next === 0 && this.#retries === 0;
+      const attempt = isFirst ? this.#begin(model) : await this.#beginAnother(model);
       this.#next += 1;
-      if (attempt === undefined) continue;
-      this.#begun += 1;
-      return attempt;
+      if (attempt !== undefined) return attempt;
     }
   }
 
@@ -173,7 +172,7 @@ export class AttemptRun {
     });
   }
 
-  /** As `#begin`, for an attempt after another one, which may need a larger reservation. */
+  /** As `#begin`, for a fallback or a retry, which may need a larger reservation. */
   async #beginAnother(model: Model): Promise<RunningAttempt | undefined> {
     const translation = this.#translate(model);
     if (translation instanceof Failure) return this.#skip(model, translation);

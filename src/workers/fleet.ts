@@ -88,15 +88,17 @@ export class Fleet {
   }
 
   /**
-   * Applies a changed configuration in all workers that serve. Rejects with the first worker's error, also when a worker
-   * does not answer in time.
+   * Applies a changed configuration in all workers that serve or start: one that starts was given the configuration before. Rejects
+   * with the first worker's error, also when a worker does not answer in time.
    */
   async reload(next: InForce): Promise<void> {
+    const members = this.#places.flatMap(({ member }) => member ?? []);
     await Promise.all(
-      this.serving.map((member) =>
+      members.map((member) =>
         member.ask("reload", next, RELOAD_TIMEOUT_MS).catch((cause: unknown) => {
-          // A worker that has ended meanwhile is replaced, and its successor starts with the new configuration.
-          if (this.#living.has(member)) throw new Error(`${member.name}: ${(cause as Error).message}`, { cause });
+          // A worker that has ended, or could not start, is replaced; its successor starts with the new configuration.
+          if (member.serves === undefined || !this.#living.has(member)) return;
+          throw new Error(`${member.name}: ${(cause as Error).message}`, { cause });
         }),
       ),
     );

@@ -6,13 +6,15 @@ import { Channel, type Handlers } from "./channel.ts";
 import { createWorkerRates } from "./worker-rates.ts";
 
 let gateway: MemberGateway | undefined;
+let starting: Promise<MemberGateway> | undefined;
 let draining: Promise<void> | undefined;
 let simulatorUrl: string | undefined;
 const keyListeners = new Set<(hash: string | undefined) => void>();
 
 const handlers: Handlers<WorkerCalls> = {
   async start(assignment) {
-    gateway = await start(assignment);
+    starting = start(assignment);
+    gateway = await starting;
     const { httpPort, grpcPort, hasPages } = gateway;
     return { httpPort, grpcPort, hasPages };
   },
@@ -21,6 +23,7 @@ const handlers: Handlers<WorkerCalls> = {
   readiness: () => started().readiness(),
   metrics: () => started().metrics.snapshot(),
   async reload(next) {
+    await starting;
     simulatorUrl = next.simulatorUrl ?? undefined;
     await started().reload(next.config);
     return null;

@@ -17,6 +17,7 @@ import type { Emit } from "../../src/core/provider.ts";
 import { collect, createWorld, fails, outcomes, said, say, serves, type WorldOptions } from "../router/routed.ts";
 import { batchesOf } from "../support/batches.ts";
 import { callOf, FACTS, memoryLedger, notingLimiter, somebody } from "../support/core-ports.ts";
+import type { Model } from "../../src/core/model.ts";
 import { toPrice } from "../support/prices.ts";
 import type { Script } from "../support/scripted-provider.ts";
 import { message, requestTo } from "./requests.ts";
@@ -707,6 +708,17 @@ describe("an attempt that ended without the provider's count", () => {
     await core.settling.idle();
     expect(core.entries).toMatchObject([{ estimated: true, tokens: { completion: 500 } }]);
     expect(core.world.clock.pending).toBe(0);
+  });
+
+  it("is billed as the dearest kind of token that it may have generated", async () => {
+    const core = createLeaving({ ending: "hang" });
+    const [model] = core.world.models as [Model];
+    core.world.router.replace([{ ...model, price: { ...price, image: 120_000_000 } }]);
+    await expect(core.create()).rejects.toMatchObject({ code: "cancelled" });
+    core.settling.cut();
+    await core.settling.idle();
+    const [{ tokens, costMicroUsd }] = core.entries as [LedgerEntry];
+    expect(costMicroUsd).toBe(tokens.prompt * 5 + tokens.completion * 120);
   });
 
   it("is billed beside the one that answered after it, and money is reserved for both", async () => {

@@ -10,11 +10,11 @@ function depthOf(value: unknown): number {
   return 1 + Math.max(0, ...Object.values(value).map(depthOf));
 }
 
-/** Values that follow another one, and keys: what costs time one by one. */
+/** Values that follow another one, keys, and brackets: what costs time one by one. */
 function tokensOf(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   const inner = Object.values(value);
-  const own = Math.max(inner.length - 1, 0) + (Array.isArray(value) ? 0 : inner.length);
+  const own = 1 + Math.max(inner.length - 1, 0) + (Array.isArray(value) ? 0 : inner.length);
   return own + inner.reduce((sum: number, each) => sum + tokensOf(each), 0);
 }
 
@@ -45,12 +45,16 @@ describe("the measure of JSON", () => {
     expect(measureJson(json, MAX).depth).toBeLessThanOrEqual(1);
   });
 
+  it("counts brackets, of which a text may have many without a comma", () => {
+    expect(measureJson("[[[[]]]]", MAX).values).toBe(5);
+  });
+
   it("stops soon after either limit", () => {
     expect(measureJson("[".repeat(1_000_000), MAX).depth).toBe(65);
     expect(measureJson("[".repeat(1_000_000), { depth: 3, values: 9 }).depth).toBe(4);
     expect(measureJson("1,".repeat(1_000_000), { depth: 3, values: 9 }).values).toBe(10);
-    expect(exceedsJsonSize("[[1,2]]", { depth: 2, values: 2 })).toBe(false);
-    expect(exceedsJsonSize("[[1,2]]", { depth: 1, values: 2 })).toBe(true);
-    expect(exceedsJsonSize("[[1,2]]", { depth: 2, values: 1 })).toBe(true);
+    expect(exceedsJsonSize("[[1,2]]", { depth: 2, values: 4 })).toBe(false);
+    expect(exceedsJsonSize("[[1,2]]", { depth: 1, values: 4 })).toBe(true);
+    expect(exceedsJsonSize("[[1,2]]", { depth: 2, values: 3 })).toBe(true);
   });
 });

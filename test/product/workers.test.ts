@@ -216,6 +216,34 @@ describe("a gateway of two workers", () => {
       expect(product.output.stderr.split(`"msg":"${once}"`)).toHaveLength(2);
   });
 
+  it("reloads a worker that was starting in place of a killed one", async () => {
+    const product = await open(FAST);
+    const headers = { authorization: `Bearer ${product.firstKey}` };
+    process.kill(childrenOf(product.pid)[0]!, "SIGKILL");
+    await expect.poll(() => product.output.stderr, { interval: 5 }).toContain('"msg":"another worker takes its place"');
+    product.writeConfig({
+      workers: 2,
+      ...FAST,
+      models: { added: { provider: "alpha", upstream_model: "claude-haiku-4-5" } },
+    });
+    // The successor has been given the configuration before; without that it would prove nothing.
+    await expect.poll(() => childrenOf(product.pid).length, { interval: 5 }).toBe(2);
+    product.signal("SIGHUP");
+    await expect.poll(() => product.output.stderr, { timeout: 20_000 }).toContain("configuration reloaded");
+    await expect
+      .poll(() => readinessOf(product), { timeout: 20_000 })
+      .toMatchObject({ workers: { ready: 2, replaced: 1 } });
+    // Connections are handed out in turn, and each of these is a new one.
+    const statuses = Array.from({ length: 8 }, async () => {
+      const agent = new Agent();
+      const { statusCode, body } = await request(`${product.url}/v1/models/added`, { dispatcher: agent, headers });
+      await body.dump();
+      await agent.destroy();
+      return statusCode;
+    });
+    expect(new Set(await Promise.all(statuses))).toEqual(new Set([200]));
+  });
+
   it("finishes calls in flight after a SIGTERM, and ends them after a second one", async () => {
     const product = await open({ simulator: { enabled: true, tokens_per_second: 1, first_token_ms: 0 } });
     const ask = async () =>

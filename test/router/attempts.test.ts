@@ -5,6 +5,7 @@ import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import { OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
+import type { Model } from "../../src/core/model.ts";
 import { omission } from "../../src/core/provider-options.ts";
 import { batchesOf } from "../support/batches.ts";
 import {
@@ -233,6 +234,20 @@ describe("fallbacks", () => {
     await stream(world, call);
     expect(outcomes(call.attempts)).toEqual(["a:upstream_rejected", "b:skipped", "c:served"]);
     expect(call.attempts[1]!.reason).toBe("circuit breaker open");
+  });
+
+  it("are measured and reserved also when the primary was skipped", async () => {
+    const world = createWorld({ scripts: { a: [fails(unavailable)], b: [serves("hi")] }, breaker: { failures: 1 } });
+    await stream(world);
+    const call = newCall();
+    const reserved: string[] = [];
+    const reserveAnother = async ({ id }: Model): Promise<Failure> => {
+      reserved.push(id);
+      return new Failure("budget_spent", "No money.");
+    };
+    await stream(world, { ...call, reserveAnother });
+    expect(reserved).toEqual(["b"]);
+    expect(outcomes(call.attempts)).toEqual(["a:skipped", "b:skipped"]);
   });
 
   it("are tried at once when the primary's breaker is open, and its failure is returned when they fail too", async () => {

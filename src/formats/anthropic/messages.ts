@@ -1,4 +1,4 @@
-import { type Message, type Part, Role } from "../../../gen/parley/v1/message_pb.js";
+import { type CacheMark, type Message, type Part, Role } from "../../../gen/parley/v1/message_pb.js";
 import { toPart } from "../../core/chunks.ts";
 import { MAX_MESSAGES } from "../../core/validate.ts";
 import { type Block, isKnown, KINDS } from "./block-schema.ts";
@@ -36,8 +36,13 @@ export function toConversation(
   messages.slice(0, MAX_MESSAGES + 1).forEach((message, index) => writer.add(message, index));
   const mark = toCacheMark(control, "");
   const last = mark && writer.messages.at(-1)?.parts.findLast(({ kind }) => kind.case !== "reasoning");
-  if (last !== undefined) last.cacheMark ??= mark;
+  if (last !== undefined) last.cacheMark = longerOf(last.cacheMark, mark);
   return writer;
+}
+
+/** The mark with the longer lifetime: it has the higher price. Without one it is five minutes. */
+function longerOf(one: CacheMark | undefined, other: CacheMark | undefined): CacheMark | undefined {
+  return one === undefined || (other?.ttl?.seconds ?? 0n) > (one.ttl?.seconds ?? 0n) ? other : one;
 }
 
 /** Writes the messages of the contract. */

@@ -1,4 +1,5 @@
 import type { z } from "zod";
+import { invalidField } from "../../core/failure.ts";
 
 /** Corrects a value in place; returns what replaces it. */
 type Correct = (value: unknown) => unknown;
@@ -6,7 +7,8 @@ type Correct = (value: unknown) => unknown;
 /**
  * Creates the function that writes the fields of a request as its schema does, in place: the vendor reads `system_instruction` for
  * `systemInstruction`, and one object where a list of objects belongs. Keys of unknown fields and of the caller's own JSON (schemas,
- * arguments, responses) stay.
+ * arguments, responses) stay. A field in both spellings is refused with `invalid_request`: the provider might take the other one, with
+ * another price.
  */
 export function spellingOf(schema: z.core.$ZodType): Correct {
   return toCorrect(schema) ?? ((value) => value);
@@ -44,7 +46,8 @@ function ofObject(shape: z.core.$ZodShape): Correct {
     if (!isObject(value)) return value;
     for (const key of Object.keys(value)) {
       const name = fields.has(key) ? key : names.get(key);
-      if (name === undefined || (name !== key && Object.hasOwn(value, name))) continue;
+      if (name === undefined) continue;
+      if (name !== key && Object.hasOwn(value, name)) throw invalidField(name, `is given twice, also as ${key}`);
       const correct = fields.get(name);
       if (correct !== undefined || name !== key) value[name] = correct === undefined ? value[key] : correct(value[key]);
       if (name !== key) delete value[key];

@@ -20,6 +20,15 @@ export function toCallersBody(callers: CallersBody | undefined, body: MessagesBo
   return own;
 }
 
+/**
+ * Longest lifetime of the cache marks in a body, by its text: a caller's may have some in places that the contract does not know. One
+ * with an unknown lifetime has the dearest price.
+ */
+export function longestMark(json: string): "none" | "minutes" | "hour" {
+  if (!json.includes('"cache_control":')) return "none";
+  return /"ttl":"(?!5m")/.test(json) ? "hour" : "minutes";
+}
+
 const SAMPLING = ["temperature", "top_p", "top_k"] as const;
 
 /** Whether the caller's body says what the translation says, in the dialect's other ways to say it. */

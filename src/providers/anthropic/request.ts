@@ -5,7 +5,7 @@ import { invalidField } from "../../core/failure.ts";
 import type { TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
 import { isObject, parsed } from "../wire/json.ts";
 import { isVerbositySet, TranslationLog } from "../wire/translation.ts";
-import { toCallersBody } from "./callers-body.ts";
+import { longestMark, toCallersBody } from "./callers-body.ts";
 import { CacheMarks, type TranslationContext } from "./cache-marks.ts";
 import { toMessages } from "./messages.ts";
 import { toOtherFields } from "./other-fields.ts";
@@ -71,7 +71,7 @@ export function toAnthropicRequest(
   const own = log.isComplete ? toCallersBody(callers, body) : undefined;
   return own === undefined
     ? log.finish(body, facts)
-    : log.finish(own, { ...facts, headers: callers?.headers, isCallers: true });
+    : log.finish(own, { ...facts, cacheWrite: longestMark, headers: callers?.headers, isCallers: true });
 }
 
 /** The turns, where the last one may be the beginning of the answer: only some models go on from there. */

@@ -29,7 +29,9 @@ export function pathBelow(path: string, key: string): string {
 /** Facts of a finished body that bound its cost. */
 type FinishedFacts = Pick<Translation, "streamed" | "betas" | "headers" | "isCallers"> &
   Pick<SentSize, "maxTokens"> &
-  Partial<Pick<SentSize, "searches" | "cacheWrite">> & {
+  Partial<Pick<SentSize, "searches">> & {
+    /** `SentSize.cacheWrite`, or what finds it in the text of the body. Default: none. */
+    readonly cacheWrite?: SentSize["cacheWrite"] | ((json: string) => SentSize["cacheWrite"]);
     /** The requested service tier. */
     readonly tier?: string | undefined;
     /** `SentSize.textBytes`. Default: the bytes of the body without media. */
@@ -116,10 +118,12 @@ export class TranslationLog {
       ...size
     }: FinishedFacts,
   ): Translation {
-    const body = Buffer.from(JSON.stringify(value));
+    const text = JSON.stringify(value);
+    const body = Buffer.from(text);
     const priceFactor = tier === undefined || ORDINARY_TIERS.has(tier) ? 1 : MAX_TIER_FACTOR;
     const textBytes = size.textBytes ?? body.length - this.#mediaBytes;
-    const sent: SentSize = { textBytes, maxTokens, priceFactor, searches, cacheWrite };
+    const written = typeof cacheWrite === "function" ? cacheWrite(text) : cacheWrite;
+    const sent: SentSize = { textBytes, maxTokens, priceFactor, searches, cacheWrite: written };
     const verbatim = this.#verbatim || isCallers === true;
     return {
       body,

@@ -483,6 +483,22 @@ describe("a mark for the whole conversation", () => {
   });
 });
 
+describe("a mark for the whole conversation beside that of its last part", () => {
+  it.each([
+    ["5m", "1h", 3600n],
+    ["1h", "5m", 3600n],
+    [undefined, "1h", 3600n],
+    ["1h", undefined, 3600n],
+  ])("has the longer of their lifetimes: %s, %s", (own, whole, seconds) => {
+    const mark = (ttl: string | undefined): object => ({ type: "ephemeral", ...(ttl && { ttl }) });
+    const { request } = read({
+      cache_control: mark(whole),
+      messages: [{ role: "user", content: [{ type: "text", text: "Hi", cache_control: mark(own) }] }],
+    });
+    expect(request.messages[0]!.parts[0]!.cacheMark).toMatchObject({ ttl: { seconds } });
+  });
+});
+
 describe("unknown fields", () => {
   it("are listed by the caller's names", () => {
     const { unrecognized } = read({

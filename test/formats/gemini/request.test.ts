@@ -70,10 +70,12 @@ describe("the spelling of a request", () => {
     expect(unrecognized).toEqual([]);
   });
 
-  it("prefers the vendor's own spelling where both are given", () => {
-    const { request, unrecognized } = read({ generationConfig: { topK: 3, top_k: 4 } });
-    expect(request.topK).toBe(3);
-    expect(unrecognized).toEqual(["generationConfig.top_k"]);
+  it.each([
+    [{ generationConfig: { topK: 3, top_k: 4 } }, "topK: is given twice, also as top_k"],
+    [{ serviceTier: null, service_tier: "priority" }, "serviceTier: is given twice, also as service_tier"],
+    [{ generation_config: {}, generationConfig: {} }, "generationConfig: is given twice, also as generation_config"],
+  ])("is one of the two: %j", (fields, message) => {
+    expect(() => read(fields)).toThrow(message);
   });
 
   it("may have one object in place of a list", () => {

@@ -1,6 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
+import { longestMark } from "../../../src/providers/anthropic/callers-body.ts";
 import { clampsOf, omittedOf } from "../omissions.ts";
 import { Role } from "../../../gen/parley/v1/message_pb.js";
 import {
@@ -132,5 +133,18 @@ describe("prompt-cache marks", () => {
       { field: "messages[3].parts[0].cache_mark.ttl", requested: "3600s", sent: "300s" },
       { field: "messages[4].parts[0].cache_mark.ttl", requested: "172800s", sent: "300s" },
     ]);
+  });
+});
+
+describe("the longest mark of a caller's body", () => {
+  it.each([
+    [{ messages: [] }, "none"],
+    [{ system: [{ cache_control: { type: "ephemeral" } }] }, "minutes"],
+    [{ system: [{ cache_control: { type: "ephemeral", ttl: "5m" } }] }, "minutes"],
+    [{ anything: { new: [{ cache_control: { type: "ephemeral", ttl: "1h" } }] } }, "hour"],
+    [{ cache_control: { ttl: "a week" } }, "hour"],
+    [{ messages: [{ content: '"cache_control":{"ttl":"1h"}' }] }, "none"],
+  ])("of %j is %s", (body, longest) => {
+    expect(longestMark(JSON.stringify(body))).toBe(longest);
   });
 });
