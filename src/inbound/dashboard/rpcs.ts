@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type ConnectRouter, createContextValues } from "@connectrpc/connect";
 import type { AccessContext } from "../../access/context.ts";
-import { findSession, type SignedIn } from "../../access/sessions.ts";
+import { findSession, peekSession, type SignedIn } from "../../access/sessions.ts";
 import type { AdmissionControl } from "../../admission/admission-control.ts";
 import type { Slot } from "../../admission/slot.ts";
 import { Failure } from "../../core/failure.ts";
@@ -62,6 +62,8 @@ export interface RpcOptions {
 
 /** Calls in flight per account, without streams: the database runs reports of all accounts one after the other. */
 const MAX_PER_ACCOUNT = 32;
+/** The same per session: who has one session of an account cannot keep the others from ending it. */
+const MAX_PER_SESSION = 16;
 
 /** Expected form of calls to RPCs that do not exist. */
 const UNKNOWN: RpcShape = { streams: false, maxBodyBytes: MAX_BODY_BYTES };
@@ -71,7 +73,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
   const { access, admission, calls, refused } = ports;
   /** Calls that a drain does not wait for. */
   const endless = new Calls(access.clock);
-  const places = new ConcurrencyLimit(MAX_PER_ACCOUNT);
+  const places = new Places();
   let draining = false;
   const handlers = connectHandlers(addRoutes, {
     maxBodyBytes: Math.max(...[...policies.values()].map(({ maxBodyBytes }) => maxBodyBytes)),
@@ -103,8 +105,8 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     const { clock } = access;
     const arrivedMs = clock.monotonic();
     const sessionId = ports.cookies.session.read(request.headers.cookie);
-    const signedIn = sessionId === undefined ? undefined : await lookUp(access, sessionId);
-    admit(policy, signedIn, clock.now());
+    const arrived = await lookUp(access, sessionId, findSession);
+    admit(policy, arrived, clock.now());
     const deadlineMs = timeoutMsOf(request);
     const { open, done } = openCall(endsWithDrain ? endless : calls, exchange, deadlineMs);
     opened(done);
@@ -113,18 +115,16 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     const browser = describeBrowser(request.headers["user-agent"]);
     const browserToken = ports.cookies.browser.read(request.headers.cookie);
     const isForwarded = request.headers["x-forwarded-for"] !== undefined;
-    const caller = { network, browser, browserToken, isForwarded, sessionId, signedIn };
-    const call: ConsoleCall = { requestId, ...caller, arrivedMs, open };
+    const caller = { network, browser, browserToken, isForwarded, sessionId };
     let release: (() => void) | undefined;
     let slot: Slot | undefined;
     try {
-      // `Streams` counts streams.
-      if (signedIn !== undefined && who !== "anybody" && !streams) release = takePlace(places, signedIn.account.id);
       if (isCompletion) {
-        slot = await enter(signedIn!, open, declaredBytes(request));
+        slot = await enter(arrived!, open, declaredBytes(request));
         open.entered(slot);
       }
       const handler = handlers.get(path)!;
+      const contextValues = createContextValues();
       const asked: ConnectExchange = {
         request,
         response,
@@ -132,11 +132,18 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
         call: open,
         clock,
         maxBodyBytes,
-        contextValues: createContextValues().set(CALL, call),
+        contextValues,
         headerList: (header) => [...(streams ? STREAM_HEADERS : []), ...[...header].flat()],
       };
       const read = (): Promise<() => CheckedBody> => readConnect(handler, asked, slot);
       const body = slot === undefined ? (await read())() : await readRequest(ports, { open, read }, slot);
+      // The body may have taken a minute, in which a session can end and a role change.
+      const signedIn = await lookUp(access, sessionId, peekSession);
+      admit(policy, signedIn, clock.now());
+      // `Streams` counts streams.
+      if (signedIn !== undefined && who !== "anybody" && !streams) release = places.take(signedIn);
+      const call: ConsoleCall = { requestId, ...caller, signedIn, arrivedMs, open };
+      contextValues.set(CALL, call);
       await runConnect(handler, asked, body);
     } finally {
       slot?.end();
@@ -171,12 +178,32 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
   };
 }
 
-/** Counts one more call. Throws `rate_limited` at the limit. */
-function takePlace(places: ConcurrencyLimit, accountId: string): () => void {
-  const release = places.take(accountId);
+/** Calls in flight. */
+class Places {
+  readonly #ofAccounts = new ConcurrencyLimit(MAX_PER_ACCOUNT);
+  readonly #ofSessions = new ConcurrencyLimit(MAX_PER_SESSION);
+
+  /** Counts one more call. Throws `rate_limited` at the limit. */
+  take({ account, session }: SignedIn): () => void {
+    const leaveSession = takePlace(this.#ofSessions, session.hash, "session");
+    try {
+      const leaveAccount = takePlace(this.#ofAccounts, account.id, "account");
+      return () => {
+        leaveAccount();
+        leaveSession();
+      };
+    } catch (reason) {
+      leaveSession();
+      throw reason;
+    }
+  }
+}
+
+function takePlace(places: ConcurrencyLimit, holder: string, what: string): () => void {
+  const release = places.take(holder);
   if (release !== undefined) return release;
-  const what = `This account has reached the maximum of ${places.most} concurrent dashboard calls`;
-  throw new Failure("rate_limited", `${what}. Try again when one completes.`, { retryAfterMs: 1_000 });
+  const reached = `This ${what} has reached the maximum of ${places.most} concurrent dashboard calls`;
+  throw new Failure("rate_limited", `${reached}. Try again when one completes.`, { retryAfterMs: 1_000 });
 }
 
 /** Caller of a playground completion at admission: the key that it uses is in the body. */
@@ -192,10 +219,15 @@ function toCaller({ account }: SignedIn): Parameters<AdmissionControl["enter"]>[
 /** nginx and its relatives would buffer messages otherwise. */
 const STREAM_HEADERS = ["x-accel-buffering", "no"] as const;
 
-/** The account of a session. A failing store is `overloaded`: the session may be valid. */
-async function lookUp(access: AccessContext, sessionId: string): Promise<SignedIn | undefined> {
+/** The account of a session; undefined without one. A failing store is `overloaded`: the session may be valid. */
+async function lookUp(
+  access: AccessContext,
+  sessionId: string | undefined,
+  find: typeof findSession,
+): Promise<SignedIn | undefined> {
+  if (sessionId === undefined) return undefined;
   try {
-    return await findSession(access, sessionId);
+    return await find(access, sessionId);
   } catch (cause) {
     throw new Failure("overloaded", "Sessions cannot be verified right now. Try again shortly.", { cause });
   }

@@ -2,6 +2,7 @@ import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { UsageStore } from "../../../src/ledger/usage-store.ts";
 import { errorOf } from "./errors.ts";
+import { PASSWORD } from "../../access/set-up.ts";
 import { type ConsoleUnderTest, startConsole } from "./set-up.ts";
 
 let waiting: (() => void)[];
@@ -17,12 +18,22 @@ beforeEach(async () => {
 });
 afterEach(() => site.close());
 
-it("an account has at most 32 calls under way, and others have theirs", async () => {
+it("an account has at most 32 calls under way, half of them in one session, and others have theirs", async () => {
   const ada = await site.signedUp("ada");
   const bob = await site.signedUp("bob");
-  const reports = Array.from({ length: 32 }, () => ada.usage.summarize({}));
+  const again = site.browser();
+  await again.session.signIn({ email: "ada@example.com", password: PASSWORD });
+  const reports = Array.from({ length: 16 }, () => ada.usage.summarize({}));
+  await expect.poll(() => waiting.length).toBe(16);
+  expect((await errorOf(ada.usage.getLatency({}))).rawMessage).toBe(
+    "This session has reached the maximum of 16 concurrent dashboard calls. Try again when one completes.",
+  );
+  expect(await again.usage.getLatency({})).toBeDefined();
+  reports.push(...Array.from({ length: 16 }, () => again.usage.summarize({})));
   await expect.poll(() => waiting.length).toBe(32);
-  const { code, rawMessage } = await errorOf(ada.usage.getLatency({}));
+  const third = site.browser();
+  await third.session.signIn({ email: "ada@example.com", password: PASSWORD });
+  const { code, rawMessage } = await errorOf(third.usage.getLatency({}));
   expect(code).toBe(Code.ResourceExhausted);
   expect(rawMessage).toBe(
     "This account has reached the maximum of 32 concurrent dashboard calls. Try again when one completes.",

@@ -1,6 +1,9 @@
+import { once } from "node:events";
+import { type IncomingMessage, request as sendRequest } from "node:http";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { AccountRole } from "../../../gen/parley/console/v1/account_pb.js";
 import { describeBrowser } from "../../../src/inbound/dashboard/session-service.ts";
 import { PASSWORD } from "../../access/set-up.ts";
 import { errorOf } from "./errors.ts";
@@ -86,6 +89,65 @@ describe("one's own sessions", () => {
     await site.send("/parley.console.v1.SessionService/SignIn", { headers, body });
     const { sessions } = await ada.session.listSessions({});
     expect(sessions.map(({ browser }) => browser)).toContain("Firefox on Linux");
+  });
+});
+
+describe("a request whose body arrives slowly", () => {
+  /** Creates an invitation with ada's session; the last byte of its body follows when `finish` is called. */
+  async function begin(cookie: string) {
+    const body = Buffer.from(JSON.stringify({ role: "ACCOUNT_ROLE_ADMINISTRATOR" }));
+    const request = sendRequest({
+      port: site.server.port,
+      host: "127.0.0.1",
+      path: "/parley.console.v1.AccountService/CreateInvitation",
+      method: "POST",
+      headers: {
+        cookie,
+        origin: `http://127.0.0.1:${site.server.port}`,
+        "sec-fetch-site": "same-origin",
+        "content-type": "application/json",
+        "connect-protocol-version": "1",
+        "content-length": body.length,
+      },
+    });
+    const answered = once(request, "response") as Promise<[IncomingMessage]>;
+    request.write(body.subarray(0, -1));
+    await expect.poll(() => site.calls.active).toBe(1);
+    return async (): Promise<number> => {
+      request.end(body.subarray(-1));
+      const [response] = await answered;
+      response.resume();
+      return response.statusCode!;
+    };
+  }
+
+  it("is served while its session lives", async () => {
+    const ada = await site.signedUp("ada");
+    expect(await (await begin(ada.cookie()))()).toBe(200);
+  });
+
+  it("is refused when its session has ended meanwhile", async () => {
+    const ada = await site.signedUp("ada");
+    const elsewhere = await signedInElsewhere();
+    const finish = await begin(elsewhere.cookie());
+    await ada.session.signOutElsewhere({});
+    expect(await finish()).toBe(401);
+  });
+
+  it("is refused when its account is no longer an administrator's", async () => {
+    const ada = await site.signedUp("ada");
+    const bob = await site.signedUp("bob");
+    await ada.account.update({ id: bob.id, role: AccountRole.ADMINISTRATOR });
+    const finish = await begin(bob.cookie());
+    await ada.account.update({ id: bob.id, role: AccountRole.MEMBER });
+    expect(await finish()).toBe(403);
+  });
+
+  it("is refused when its password was confirmed too long ago", async () => {
+    const ada = await site.signedUp("ada");
+    const finish = await begin(ada.cookie());
+    site.access.clock.advance(30 * MINUTE_MS);
+    expect(await finish()).toBe(403);
   });
 });
 
