@@ -67,7 +67,7 @@ export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
     context_window: 1_000_000,
     max_output_tokens: 65_536,
     modalities: { input: ["text", "image", "audio"], output: ["text"] },
-    price: { input: 0.5, output: 3, cached_input: 0.05 },
+    price: { input: 0.5, output: 3, cached_input: 0.05, audio_input: 1 },
     capabilities: { reasoning_efforts: ["minimal", "low", "medium", "high"] },
   },
   "beta-3-pro-image-preview": {

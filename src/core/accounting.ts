@@ -275,8 +275,8 @@ export class CompletionAccounting {
   }
 
   #bookSeen(model: Model): Booking {
-    const { prompt } = this.#reserved!;
-    return bookSeen(this.#answer, { prompt, sent: this.#sent!, model, request: this.#request });
+    const { prompt, hasBudget } = this.#reserved!;
+    return bookSeen(this.#answer, { prompt, hasBudget, sent: this.#sent!, model, request: this.#request });
   }
 
   #noteUncounted(attempt: UncountedAttempt): void {
@@ -361,21 +361,32 @@ function bookUncounted(
     pictures: seen.pictures + (later?.pictures ?? 0),
   });
   const generated = Math.ceil((elapsedMs / 1000) * model.maxTokensPerSecond) * (request.choiceCount ?? 1);
-  // Only the provider knows how many tokens a document or a search adds to the prompt. A caller with a budget could send text
-  // of more tokens than the estimate, and leave each time.
-  const isEstimable = !hasBudget && !prompt.unbounded && !sent.searches;
   const booked = {
-    prompt: isEstimable ? Math.min(estimateTokens(prompt), most.prompt) : most.prompt,
+    prompt: promptTokens(most.prompt, { prompt, hasBudget, sent }),
     completion: Math.min(Math.max(said, generated), most.completion),
   };
   const costMicroUsd = dearestCost(booked, { prompt, sent, model }) ?? 0;
   return { tokens: { ...NO_TOKENS, ...booked }, costMicroUsd, estimated: true };
 }
 
+/** Tokens of a prompt that the provider did not count: an estimate, at most `most`. */
+function promptTokens(
+  most: number,
+  { prompt, hasBudget, sent }: Pick<Sending, "prompt" | "sent"> & Pick<UncountedFacts, "hasBudget">,
+): number {
+  // Only the provider knows how many tokens a document or a search adds to the prompt. A caller with a budget could send text
+  // of more tokens than the estimate, again and again.
+  const isEstimable = !hasBudget && !prompt.unbounded && !sent.searches;
+  return isEstimable ? Math.min(estimateTokens(prompt), most) : most;
+}
+
 /** Booking of a complete answer without a count: the received tokens, at most as many as the request allows. */
-function bookSeen(seen: AnswerSize, { request, ...sending }: Sending & { readonly request: Capped }): Booking {
+function bookSeen(
+  seen: AnswerSize,
+  { request, hasBudget, ...sending }: Sending & Pick<UncountedFacts, "request" | "hasBudget">,
+): Booking {
   const most = mostTokens(request, sending);
-  const prompt = Math.min(estimateTokens(sending.prompt), most.prompt);
+  const prompt = promptTokens(most.prompt, { ...sending, hasBudget });
   const completion = Math.min(estimateAnswerTokens(seen), most.completion);
   const image = Math.min(estimateAnswerTokens({ ...seen, textTokens: 0 }), completion);
   return book({ ...NO_TOKENS, prompt, completion, image }, sending, true);

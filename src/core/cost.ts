@@ -111,7 +111,8 @@ export function dearestCost(tokens: AttemptTokens, { prompt, sent, model }: Send
     prompt.mediaBytes > 0 || prompt.unbounded ? price.audioInput : 0,
   );
   const output = Math.max(price.output, price.image, price.audioOutput);
-  return toMicroUsd(tokens.prompt * input + tokens.completion * output, sent.priceFactor);
+  // Rounded up: a hold of nothing would be granted on a spent budget.
+  return Math.ceil(((tokens.prompt * input + tokens.completion * output) * sent.priceFactor) / 1_000_000);
 }
 
 function dearest(costs: readonly (number | undefined)[]): number | undefined {

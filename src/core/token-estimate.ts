@@ -159,7 +159,7 @@ function addPart(size: Mutable<PromptSize>, { kind, signature }: Part): void {
       return;
     case "audio":
       if (kind.value.source.case === "data") size.mediaBytes += kind.value.source.value.length;
-      if (kind.value.id !== "" || kind.value.source.case === "url") size.unbounded = true;
+      if (kind.value.source.case !== "data" || !isDense(kind.value.source.value)) size.unbounded = true;
       return addTexts(size, kind.value.transcript);
     case "video":
     case "file":
@@ -181,6 +181,15 @@ function addPart(size: Mutable<PromptSize>, { kind, signature }: Part): void {
       return addTexts(size, kind.value.json);
     case undefined:
   }
+}
+
+/** Whether a recording is WAV or MP3, of which a second has at least 1,000 bytes. FLAC and Opus have hours of silence in a few kilobytes. */
+function isDense(recording: Uint8Array): boolean {
+  const [first = 0, second = 0] = recording;
+  // The layer of MPEG audio is not zero; that of AAC is.
+  if (first === 0xff && (second & 0xe0) === 0xe0) return (second & 0x06) !== 0;
+  const magic = Buffer.from(recording.subarray(0, 12)).toString("latin1");
+  return magic.startsWith("ID3") || (magic.startsWith("RIFF") && magic.endsWith("WAVE"));
 }
 
 function addTexts(size: { textTokens: number }, ...texts: readonly (string | undefined)[]): void {

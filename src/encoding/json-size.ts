@@ -14,10 +14,13 @@ export const MAX_REQUEST_JSON: JsonSize = { depth: 64, values: 100_000 };
 export const MAX_PARSED_DEPTH = 128;
 
 /**
- * Limits of one parsed response, event or tool argument. 128 levels leave 64 for a tool's arguments. 2,000,000 keys and
+ * Limits of one parsed response or tool argument. 128 levels leave 64 for a tool's arguments. 2,000,000 keys and
  * values hold 6,000 tokens with 20 log probabilities each and take a quarter of a second to parse.
  */
 export const MAX_RESPONSE_JSON: JsonSize = { depth: MAX_PARSED_DEPTH, values: 2_000_000 };
+
+/** Limits of one event of a stream, which has a token, some calls or a picture: what it holds is sent on in one turn of the event loop. */
+export const MAX_EVENT_JSON: JsonSize = { depth: MAX_PARSED_DEPTH, values: 100_000 };
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;

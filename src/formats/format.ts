@@ -64,8 +64,8 @@ export type Operation =
   | { readonly name: "embedding"; readonly read: (input: FormatInput) => ReadEmbedding }
   | { readonly name: "models"; readonly write: (models: readonly Model[], query: URLSearchParams) => object }
   | { readonly name: "model"; readonly id: string; readonly write: (model: Model) => object }
-  /** Works on answers that are kept; not found where none are. */
-  | { readonly name: "kept"; readonly run: (input: KeptInput) => Promise<object> }
+  /** Works on answers that are kept; not found where none are. The returned function is synchronous work of the key. */
+  | { readonly name: "kept"; readonly find: (input: KeptInput) => Promise<() => object> }
   /** An answer that needs no key and no body, such as the refusal of a WebSocket. */
   | { readonly name: "fixed"; readonly status: number; readonly headers: HeaderList };
 

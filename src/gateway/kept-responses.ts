@@ -53,10 +53,13 @@ export function keptResponsesOf(
     async find(accountId, id) {
       const sealed = await store.find(accountId, id, oldestMs()).catch(unavailable);
       if (sealed === undefined) return undefined;
-      const content = cipher.open(sealed, [accountId, id]);
-      if (content === undefined)
-        log.warn({ response_id: id }, "a stored response cannot be decrypted; was the encryption key changed?");
-      return content;
+      const open = (): Buffer | undefined => {
+        const content = cipher.open(sealed, [accountId, id]);
+        if (content === undefined)
+          log.warn({ response_id: id }, "a stored response cannot be decrypted; was the encryption key changed?");
+        return content;
+      };
+      return { bytes: sealed.length, open };
     },
 
     async keep(accountId, { id, content }) {

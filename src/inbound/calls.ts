@@ -17,6 +17,8 @@ export interface OpenCall extends CallerShare {
   end(reason: Failure): void;
   /** Binds the call to its key: it ends when the key stops working. */
   authenticated(principal: KeyPrincipal): void;
+  /** The last confirmed state of its key; undefined for a call without a key. */
+  readonly principal: KeyPrincipal | undefined;
   /** Binds the call to its slot, which counts its work and the bytes of a large answer. */
   entered(slot: CallerShare): void;
   /** Binds the call to permissions of its key, too. Without effect on a call without a key. */

@@ -42,6 +42,8 @@ export async function serveCompletion<R>(services: EdgeServices, inbound: Inboun
     // After the slot: a key whose requests are always refused has to wait for it.
     services.requireRequestRate(principal);
     const request = await readRequest(services, inbound, slot);
+    // The body may have taken a minute, in which limits and permissions can change.
+    principal = open.principal ?? principal;
     hasBegun = true;
     await inbound.run(request, principal);
   } catch (reason) {
@@ -69,19 +71,24 @@ export async function readRequest<R>(
 ): Promise<R> {
   const reading = read(slot);
   const parse = reading instanceof Promise ? await reading : reading;
+  await beforeWork(admission, open, slot);
+  let request = slot.parse(parse);
+  const completing = complete?.(request);
+  if (completing !== undefined) {
+    const join = await completing;
+    await beforeWork(admission, open, slot);
+    request = slot.work(join);
+  }
+  slot.arrived();
+  return request;
+}
+
+/** Waits until the key may work. Throws `rate_limited` when it stays in debt, and the call's reason. */
+async function beforeWork(admission: EdgeServices["admission"], open: OpenCall, slot: Slot): Promise<void> {
   // Requests that arrived together continue together. A disconnected caller may be noticed only now.
   for (let turn: Promise<void> | undefined = afterThisLoopTurn(); turn !== undefined;) {
     await turn;
     open.signal.throwIfAborted();
     turn = admission.beforeWork(slot);
   }
-  let request = slot.parse(parse);
-  const completing = complete?.(request);
-  if (completing !== undefined) {
-    const join = await completing;
-    open.signal.throwIfAborted();
-    request = slot.work(join);
-  }
-  slot.arrived();
-  return request;
 }

@@ -28,6 +28,8 @@ const model = modelOf("a", new ScriptedProvider(new FakeClock(), {}), {
   },
 });
 
+const SENT = { ...PLAINLY_SENT, textBytes: 10, maxTokens: undefined };
+
 const LONG = "x".repeat(2_000);
 
 /** The tokens of the prompt that money is held for. */
@@ -77,12 +79,48 @@ describe("the money that is held for a prompt", () => {
     expect(withPart({ case: "file", value: { source, mediaType: "application/pdf" } })).toBe(contextWindow);
   });
 
+  const header = (...bytes: readonly number[]): Uint8Array => Buffer.concat([Buffer.from(bytes), Buffer.alloc(100)]);
+  it.each([
+    ["WAV", Buffer.from("RIFF\x24\0\0\0WAVEfmt "), 16],
+    ["MP3", header(0xff, 0xfb, 0x90), 103],
+    ["MP3 with a title", header(0x49, 0x44, 0x33), 103],
+  ])("is that of a token for every byte of a recording in %s", (_, value, bytes) => {
+    const audio = { kind: { case: "audio" as const, value: { source: { case: "data" as const, value } } } };
+    const parts = [{ kind: { case: "text" as const, value: "x" } }];
+    const size = (also: readonly (typeof audio)[]): number | undefined => {
+      const request = requestTo({ messages: [create(MessageSchema, { role: Role.USER, parts: [...parts, ...also] })] });
+      return worstCase(request, { prompt: measurePrompt(request), sent: SENT }, [model]).costMicroUsd;
+    };
+    expect(size([audio])! - size([])!).toBe(bytes);
+  });
+
+  it.each([
+    ["FLAC", Buffer.from("fLaC")],
+    ["Opus", Buffer.from("OggS")],
+    ["AAC", header(0xff, 0xf1, 0x50)],
+    ["nothing known", header(0)],
+  ])("is that of the whole context window for a recording in %s, which may have hours of silence", (_, value) => {
+    const parts = [{ kind: { case: "audio" as const, value: { source: { case: "data" as const, value } } } }];
+    const request = requestTo({ messages: [create(MessageSchema, { role: Role.USER, parts })] });
+    expect(worstCase(request, { prompt: measurePrompt(request), sent: SENT }, [model]).costMicroUsd).toBe(
+      contextWindow,
+    );
+  });
+
+  it("is never nothing, which would be granted on a spent budget", () => {
+    const cheap = { ...model, price: toPrice({ input: 20_000, cachedInput: 0, output: 0, image: 0 }) };
+    const request = requestTo({ messages: [message(Role.USER, "x")] });
+    const sent = { ...SENT, textBytes: 1 };
+    expect(worstCase(request, { prompt: measurePrompt(request), sent }, [cheap]).costMicroUsd).toBe(1);
+  });
+
   it("is that of the whole context window for a video, which may be of any length", () => {
     const video = { source: { case: "data" as const, value: new Uint8Array(100) }, mediaType: "video/mp4" };
     const parts = [{ kind: { case: "video" as const, value: video } }];
     const request = requestTo({ messages: [create(MessageSchema, { role: Role.USER, parts })] });
-    const sent = { ...PLAINLY_SENT, textBytes: 10, maxTokens: undefined };
-    expect(worstCase(request, { prompt: measurePrompt(request), sent }, [model]).costMicroUsd).toBe(contextWindow);
+    expect(worstCase(request, { prompt: measurePrompt(request), sent: SENT }, [model]).costMicroUsd).toBe(
+      contextWindow,
+    );
   });
 
   it("is that of the whole context window for what the provider keeps and the request only names", () => {

@@ -57,7 +57,7 @@ describe("stored responses", () => {
     const responses = open({ store_days: 2 })!;
     expect(await keep(responses)).toBe(true);
     clock.advance(2 * DAY_MS - 1);
-    expect(await responses.find(DEFAULT_ACCOUNT_ID, ID)).toEqual(CONTENT);
+    expect((await responses.find(DEFAULT_ACCOUNT_ID, ID))?.open()).toEqual(CONTENT);
     clock.advance(1);
     expect(await responses.find(DEFAULT_ACCOUNT_ID, ID)).toBeUndefined();
     expect(await responses.remove(DEFAULT_ACCOUNT_ID, ID)).toBe(false);
@@ -69,14 +69,16 @@ describe("stored responses", () => {
   it("are not readable with another key, as another response or for another account", async () => {
     const responses = open({ store_days: 1, encryption_key: KEY })!;
     await keep(responses);
-    expect(await open({ store_days: 1, encryption_key: OTHER_KEY })!.find(DEFAULT_ACCOUNT_ID, ID)).toBeUndefined();
-    expect(await open({ store_days: 1 })!.find(DEFAULT_ACCOUNT_ID, ID)).toBeUndefined();
+    const opened = async (by: KeptResponses, accountId = DEFAULT_ACCOUNT_ID, id = ID): Promise<Buffer | undefined> =>
+      (await by.find(accountId, id))!.open();
+    expect(await opened(open({ store_days: 1, encryption_key: OTHER_KEY })!)).toBeUndefined();
+    expect(await opened(open({ store_days: 1 })!)).toBeUndefined();
     const content = (await store.responses.find(DEFAULT_ACCOUNT_ID, ID, 0))!;
     const moved = { ...store.responses, find: () => Promise.resolve(content) };
     const from = open({ store_days: 1, encryption_key: KEY }, moved)!;
-    expect(await from.find(DEFAULT_ACCOUNT_ID, ID)).toEqual(CONTENT);
-    expect(await from.find(DEFAULT_ACCOUNT_ID, "resp_2")).toBeUndefined();
-    expect(await from.find("acct_other", ID)).toBeUndefined();
+    expect(await opened(from)).toEqual(CONTENT);
+    expect(await opened(from, DEFAULT_ACCOUNT_ID, "resp_2")).toBeUndefined();
+    expect(await opened(from, "acct_other")).toBeUndefined();
   });
 
   it("are not kept when they are too large, and when the database fails", async () => {

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type IncomingMessage, request as sendRequest } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Product, runProduct, startProduct } from "../support/product.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
@@ -104,6 +106,26 @@ describe("a request without a budget", () => {
     await ask(key, OPTIONS);
     expect(sent()).toMatchObject(OPTIONS);
     expect(Object.keys(sent())).not.toContain("max_tokens");
+  });
+});
+
+describe("a request whose body is still arriving", () => {
+  it("has the budget that its key has when it has arrived", async () => {
+    const { id, key } = await createKey("--budget 1");
+    const body = Buffer.from(JSON.stringify({ model: "local/test", messages: [{ role: "user", content: "Hi." }] }));
+    const request = sendRequest(`${product.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "content-length": body.length },
+    });
+    const answered = once(request, "response") as Promise<[IncomingMessage]>;
+    request.write(body.subarray(0, 8));
+    await runJson(`keys update ${id} --budget 0`);
+    await expect.poll(async () => (await ask(key, {})).status, { timeout: 10_000, interval: 100 }).toBe(429);
+    const asked = upstream.exchanges.length;
+    request.end(body.subarray(8));
+    const [response] = await answered;
+    expect([response.statusCode, upstream.exchanges.length]).toEqual([429, asked]);
+    response.resume();
   });
 });
 

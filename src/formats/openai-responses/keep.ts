@@ -1,6 +1,7 @@
 import type { Completion, CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { KeptResponse } from "../../core/kept-responses.ts";
+import { exceedsJsonSize, MAX_PARSED_DEPTH, MAX_REQUEST_JSON } from "../../encoding/json-size.ts";
 import type { AnswerStream, FormatRoute, Keeping, KeptInput } from "../format.ts";
 import type { JsonText } from "../held-strings.ts";
 import { responseId } from "./answer.ts";
@@ -96,9 +97,17 @@ export class KeptStream implements AnswerStream {
   }
 }
 
-const readKept = (content: Buffer): Kept => JSON.parse(content.toString("utf8")) as Kept;
+/** Limits of what is kept: a request, and an answer that may be as large. */
+const MAX_KEPT_JSON = { depth: MAX_PARSED_DEPTH, values: 2 * MAX_REQUEST_JSON.values };
 
-/** The items of a kept conversation, the answer included. */
+function readKept(content: Buffer): Kept {
+  const json = content.toString("utf8");
+  if (exceedsJsonSize(json, MAX_KEPT_JSON))
+    throw new Failure("request_too_large", "The stored response has too many values to be read.");
+  return JSON.parse(json) as Kept;
+}
+
+/** The items of a kept conversation, the answer included. Throws `request_too_large`. */
 export function itemsOf(content: Buffer): readonly Item[] {
   const { input, response, state } = readKept(content);
   return [...input, ...(state ?? response).output];
@@ -114,29 +123,39 @@ export function keptRoutes(path: string): readonly FormatRoute[] {
       method: "GET",
       path: `${path}/{id}`,
       isName,
-      operation: (id) => ({ name: "kept", run: async (input) => (await find(id, input)).response }),
+      operation: (id) => ({ name: "kept", find: (input) => find(id, input, ({ response }) => response) }),
     },
-    { method: "DELETE", path: `${path}/{id}`, isName, operation: (id) => ({ name: "kept", run: remove(id) }) },
+    { method: "DELETE", path: `${path}/{id}`, isName, operation: (id) => ({ name: "kept", find: remove(id) }) },
     {
       method: "GET",
       path: `${path}/{id}/input_items`,
       isName,
-      operation: (id) => ({ name: "kept", run: async (input) => toPage(id, await find(id, input), input.query) }),
+      operation: (id) => ({
+        name: "kept",
+        find: (input) => find(id, input, (kept) => toPage(id, kept, input.query)),
+      }),
     },
   ];
 }
 
-async function find(id: string, { responses, accountId, query }: KeptInput): Promise<Kept> {
+async function find(
+  id: string,
+  { responses, accountId, query }: KeptInput,
+  write: (kept: Kept) => object,
+): Promise<() => object> {
   if (query.get("stream") === "true") throw invalidField("stream", "is not supported for stored responses");
-  const content = await responses.find(accountId, id);
-  if (content === undefined) throw notFound(id);
-  return readKept(content);
+  const found = await responses.find(accountId, id);
+  return () => {
+    const content = found?.open();
+    if (content === undefined) throw notFound(id);
+    return write(readKept(content));
+  };
 }
 
-function remove(id: string): (input: KeptInput) => Promise<object> {
+function remove(id: string): (input: KeptInput) => Promise<() => object> {
   return async ({ responses, accountId }) => {
     if (!(await responses.remove(accountId, id))) throw notFound(id);
-    return { id, object: "response", deleted: true };
+    return () => ({ id, object: "response", deleted: true });
   };
 }
 

@@ -8,7 +8,7 @@ import {
 } from "../../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { Failure, invalidField } from "../../core/failure.ts";
-import { MAX_KEPT_BYTES } from "../../core/kept-responses.ts";
+import { exceedsJsonSize, MAX_REQUEST_JSON } from "../../encoding/json-size.ts";
 import { MAX_INT32, MAX_UNRECOGNIZED } from "../../core/validate.ts";
 import type { NameOf } from "../format.ts";
 import { EFFORTS, VERBOSITIES } from "../openai-words.ts";
@@ -76,8 +76,11 @@ export function readResponsesRequest(json: unknown, { keeps = false, before }: K
   if (before === undefined) return toReadRequest(own, { keeps, isKept });
   const asked = readShape({ ...own, input: [...before, ...toItems(own.input)] });
   const conversation = JSON.stringify(asked.input);
-  if (Buffer.byteLength(conversation) > MAX_KEPT_BYTES)
-    throw new Failure("request_too_large", "The conversation of `previous_response_id` has become larger than 32 MiB.");
+  const grown = "The conversation of `previous_response_id` has become";
+  if (Buffer.byteLength(conversation) > MAX_JOINED_BYTES)
+    throw new Failure("request_too_large", `${grown} larger than 32 MiB.`);
+  if (exceedsJsonSize(conversation, MAX_REQUEST_JSON))
+    throw new Failure("request_too_large", `${grown} more than ${MAX_REQUEST_JSON.values} keys and values.`);
   const read = toReadRequest(asked, { keeps, isKept });
   const nameOf = ownNames(own.input, before.length);
   return {
@@ -86,6 +89,9 @@ export function readResponsesRequest(json: unknown, { keeps = false, before }: K
     nameOf: (path) => nameOf(read.nameOf(path)),
   };
 }
+
+/** Limit of a conversation: that of a request. */
+const MAX_JOINED_BYTES = 32 * 1024 * 1024;
 
 const PREVIOUS = "previous_response_id";
 

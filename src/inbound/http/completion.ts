@@ -83,29 +83,31 @@ export function embeddings(
 export function keptAnswers(
   services: EdgeServices,
   exchange: Exchange,
-  { principal, run }: { readonly principal: KeyPrincipal; readonly run: (input: KeptInput) => Promise<object> },
+  { principal, find }: { readonly principal: KeyPrincipal; readonly find: (input: KeptInput) => Promise<() => object> },
 ): Promise<void> {
   const { request, requestId } = exchange;
   const { open, done: close } = openCall(services.calls, exchange, deadlineMs(exchange));
   const responses = services.responses!;
-  const find: KeptResponses["find"] = async (accountId, id) => {
-    const content = await responses.find(accountId, id);
-    if (content !== undefined) open.holdAnswer(content.length);
-    return content;
+  const held: KeptResponses["find"] = async (accountId, id) => {
+    const found = await responses.find(accountId, id);
+    if (found !== undefined) open.holdAnswer(found.bytes);
+    return found;
   };
-  const served = serveCompletion(services, {
+  const served = serveCompletion<string>(services, {
     entrance: "http",
     requestId,
     target: exchange.path,
     open,
     authenticate: () => principal,
     bytes: declaredBytes(request),
-    read: () => () => undefined,
-    async run() {
-      await responses.count(callerOf(exchange, principal));
+    async read() {
       const { accountId } = principal;
-      const body = await run({ responses: { ...responses, find }, accountId, query: exchange.query });
-      await exchange.largeJson(JSON.stringify(body), NO_FACTS, { clock: services.clock, open });
+      const make = await find({ responses: { ...responses, find: held }, accountId, query: exchange.query });
+      return () => JSON.stringify(make());
+    },
+    async run(body) {
+      await responses.count(callerOf(exchange, principal));
+      await exchange.largeJson(body, NO_FACTS, { clock: services.clock, open });
     },
     fail: (failure) => exchange.fail(failure),
   });
@@ -169,10 +171,10 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
         });
     },
     complete: complete && ((read) => complete(read, open)),
-    run(read) {
+    run(read, current) {
       asked = read;
       const call: Call = {
-        principal,
+        principal: current,
         requestId,
         completionId: newCompletionId(),
         entrance: "http",
@@ -207,9 +209,9 @@ async function findPrevious<R>(
     open,
   }: { readonly principal: KeyPrincipal; readonly previous: PreviousAnswer<R>; readonly open: OpenCall },
 ): Promise<() => R> {
-  const content = await responses?.find(principal.accountId, id);
-  if (content !== undefined) open.holdAnswer(content.length);
-  return () => join(content);
+  const found = await responses?.find(principal.accountId, id);
+  if (found !== undefined) open.holdAnswer(found.bytes);
+  return () => join(found?.open());
 }
 
 async function whole(
@@ -221,7 +223,8 @@ async function whole(
   const facts = routingOfCompletion(answer, read.request.model, services.clock.monotonic() - call.arrivedMs);
   const text = read.writeWhole(answer);
   const { keeping } = read;
-  const kept = keeping && services.responses?.keep(call.principal.accountId, keeping.whole(answer, text));
+  const kept =
+    keeping && open.work(() => services.responses?.keep(call.principal.accountId, keeping.whole(answer, text)));
   const end = keeping &&
     kept && { bytes: keeping.endBytes, text: async (as: string) => ((await kept) ? as : keeping.withdraw(as)) };
   await exchange.largeJson(text, facts, { clock: services.clock, open, ...(end !== undefined && { end }) });
@@ -255,9 +258,13 @@ async function streamed(
       facts = NO_FACTS;
       return room;
     });
-    if (chunks.kept !== undefined && services.responses !== undefined) {
+    const keeping = open.work(() => {
+      const { kept } = chunks;
+      return kept && services.responses?.keep(call.principal.accountId, kept);
+    });
+    if (keeping !== undefined) {
       // The caller may disconnect meanwhile.
-      const isKept = await services.responses.keep(call.principal.accountId, chunks.kept);
+      const isKept = await keeping;
       if (exchange.response.destroyed) return writer.close();
       if (!isKept) last = read.keeping?.withdraw(last) ?? last;
     }

@@ -267,7 +267,7 @@ class Front {
     if (operation.name === "embedding")
       return embeddings(this.#services, exchange, { principal, read: operation.read });
     if (operation.name === "count") return tokenCount(this.#services, exchange, { principal, read: operation.read });
-    if (operation.name === "kept") return keptAnswers(this.#services, exchange, { principal, run: operation.run });
+    if (operation.name === "kept") return keptAnswers(this.#services, exchange, { principal, find: operation.find });
     return this.#listModels(exchange, principal, operation);
   }
 

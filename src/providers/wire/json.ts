@@ -162,9 +162,9 @@ function isSurelyExact(text: string, from: number, end: number): boolean {
   return !hasFraction && !(length === 2 && text.charCodeAt(from) === MINUS);
 }
 
-/** Whether a response or event exceeds MAX_RESPONSE_JSON. */
-export function isTooComplex(text: string): boolean {
-  return text.length > SMALL_CHARS && exceedsJsonSize(text, MAX_RESPONSE_JSON);
+/** Whether a response, or an event with its own limits, is too complex to be parsed. */
+export function isTooComplex(text: string, max = MAX_RESPONSE_JSON): boolean {
+  return text.length > SMALL_CHARS && exceedsJsonSize(text, max);
 }
 
 /** Whether a parsed value is a number that kept its characters. */

@@ -1,4 +1,5 @@
 import { Failure } from "../../core/failure.ts";
+import { MAX_EVENT_JSON } from "../../encoding/json-size.ts";
 import { MAX_RESPONSE_BYTES } from "../transport/http.ts";
 import { isTooComplex, parseExactly } from "./json.ts";
 import { tooComplex, unreadable } from "./response-failure.ts";
@@ -10,6 +11,8 @@ export interface SseEvent {
 }
 
 const LF = 10;
+/** Memory of a line beside its characters, counted as if they were more of them. */
+const LINE_BYTES = 32;
 const BYTE_ORDER_MARK = 0xfeff;
 
 /**
@@ -25,7 +28,9 @@ export class SseParser {
   #pieces: string[] = [];
   #size = 0;
   #event = "";
+  /** The first line of data, and further ones, which hardly any provider sends. */
   #data: string | undefined;
+  #more: string[] | undefined;
   #afterCr = false;
 
   /** Returns the events that these bytes complete. Throws `upstream_protocol` for one beyond MAX_RESPONSE_BYTES. */
@@ -90,23 +95,31 @@ export class SseParser {
   }
 
   #line(line: string): void {
-    this.#grow(line.length);
+    this.#grow(line.length + LINE_BYTES);
     if (line.startsWith("data:")) {
-      const value = line.slice(line.charCodeAt(5) === 32 ? 6 : 5);
-      this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
+      this.#add(line.slice(line.charCodeAt(5) === 32 ? 6 : 5));
     } else if (line.startsWith("event:")) {
       this.#event = line.slice(line.charCodeAt(6) === 32 ? 7 : 6);
     } else if (line === "data") {
-      this.#data = this.#data === undefined ? "" : `${this.#data}\n`;
+      this.#add("");
     } else if (line === "event") {
       this.#event = "";
     }
   }
 
+  #add(data: string): void {
+    if (this.#data === undefined) this.#data = data;
+    else (this.#more ??= []).push(data);
+  }
+
   #dispatch(out: SseEvent[]): void {
-    if (this.#data !== undefined) out.push({ event: this.#event, data: this.#data });
+    if (this.#data !== undefined) {
+      const data = this.#more === undefined ? this.#data : [this.#data, ...this.#more].join("\n");
+      out.push({ event: this.#event, data });
+    }
     this.#event = "";
     this.#data = undefined;
+    this.#more = undefined;
     this.#size = 0;
   }
 }
@@ -125,11 +138,11 @@ export class EventJson {
 
   /**
    * Returns the parsed data; undefined if it is empty or not JSON. Throws `upstream_protocol` if an earlier event was
-   * not JSON, or if this one exceeds MAX_RESPONSE_JSON.
+   * not JSON, or if this one exceeds MAX_EVENT_JSON.
    */
   read(data: string): unknown {
     if (this.#broken) throw unreadable();
-    if (isTooComplex(data)) throw tooComplex();
+    if (isTooComplex(data, MAX_EVENT_JSON)) throw tooComplex();
     try {
       return parseExactly(data);
     } catch {

@@ -49,6 +49,6 @@ describe("a body", () => {
   it("of very many tiny fields is refused before it is parsed, and one of a few less is not", () => {
     const fields = (count: number): Buffer => Buffer.from(`{${'"a":1,'.repeat(count - 1)}"a":1}`);
     expect(() => parseBody(fields(2_000_000))).toThrow("more than 100000 keys and values");
-    expect(parseBody(fields(MAX_REQUEST_JSON.values / 2))).toEqual({ a: 1 });
+    expect(parseBody(fields(MAX_REQUEST_JSON.values / 2 - 1))).toEqual({ a: 1 });
   });
 });

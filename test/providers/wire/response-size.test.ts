@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
-import { MAX_RESPONSE_JSON } from "../../../src/encoding/json-size.ts";
+import { MAX_EVENT_JSON, MAX_RESPONSE_JSON } from "../../../src/encoding/json-size.ts";
 import { parsed } from "../../../src/providers/wire/json.ts";
 import { parseResponse } from "../../../src/providers/wire/response.ts";
 import { EventJson } from "../../../src/providers/wire/sse.ts";
@@ -35,6 +35,12 @@ describe("an answer that is too complex", () => {
 
   it.each(COMPLEX)("is refused as an event: %s", (_, text) => {
     expect(failureOf(() => new EventJson().read(text))?.code).toBe("upstream_protocol");
+  });
+
+  it("is refused as an event at fewer values than as a whole answer: an event has a token, and is sent on in one turn", () => {
+    const text = `{"text":[${"0,".repeat(MAX_EVENT_JSON.values)}0]}`;
+    expect(failureOf(() => new EventJson().read(text))?.code).toBe("upstream_protocol");
+    expect(parseResponse([Buffer.from(text)])).toHaveProperty("text");
   });
 
   it.each(COMPLEX)("is no JSON where a text in it is parsed: %s", (_, text) => {

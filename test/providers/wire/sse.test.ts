@@ -179,3 +179,11 @@ describe("a long line", () => {
     for (let count = 0; count < 70; count++) expect(parser.push(event)).toHaveLength(1);
   });
 });
+
+it("an event of millions of short lines is refused: each of them takes memory", () => {
+  const parser = new SseParser();
+  const lines = Buffer.from("data:x\n".repeat(100_000));
+  expect(() => {
+    for (let sent = 0; sent < MAX_RESPONSE_BYTES / 2; sent += lines.length) parser.push(lines);
+  }).toThrow(Failure);
+});
