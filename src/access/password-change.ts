@@ -26,7 +26,9 @@ export async function changePassword(
   const old = toPassword(current, "current_password");
   await checkOwnPassword(context, { signedIn, password: old, field: "current_password" }, origin);
   if (password === old) throw invalidField("new_password", "must differ from the current password");
-  const changed = await setPassword(context, account, password);
+  const changed = await setPassword(context, account, { password, replaces: account.passwordHash });
+  // Changed meanwhile, by an owner who keeps somebody else out.
+  if (changed === undefined) throw invalidField("current_password", "wrong password");
   const { id } = account;
   await context.log.record({ type: "password_changed", actorId: id, accountId: id, network: origin.network });
   return startSession(context, changed, origin);
@@ -41,15 +43,23 @@ export async function resetPassword(context: AccessContext, account: AccountReco
     throw invalidField("id", `account ${account.id} has no e-mail address, so sign-in is not possible`);
   const password = toPassword(text);
   checkPassword(password, account.email);
-  await setPassword(context, account, password);
+  await setPassword(context, account, { password });
   await context.throttle.forget(account.email);
   await context.log.record({ type: "password_reset", accountId: account.id });
 }
 
-/** Removes sessions after the change: a simultaneous sign-in with the old password ends its own session (see `confirm`). */
-async function setPassword(context: AccessContext, account: AccountRecord, password: string): Promise<AccountRecord> {
+/**
+ * Removes sessions after the change: a simultaneous sign-in with the old password ends its own session (see `confirm`). Undefined,
+ * without effect, when `replaces` is given and is no longer the hash of the account's password.
+ */
+async function setPassword(
+  context: AccessContext,
+  account: AccountRecord,
+  { password, replaces }: { readonly password: string; readonly replaces?: string | undefined },
+): Promise<AccountRecord | undefined> {
   const passwordHash = await context.passwords.hash(password, "known");
-  await context.store.update(account.id, { passwordHash });
+  const expected = replaces === undefined ? undefined : { passwordHash: replaces };
+  if (!(await context.store.update(account.id, { passwordHash }, expected))) return undefined;
   await context.store.removeSessions(account.id);
   await context.store.removeBrowsers(account.id);
   return { ...account, passwordHash };

@@ -420,6 +420,16 @@ describe("changing the password", () => {
     expect(await findSession(access, signedIn.id)).toBeDefined();
   });
 
+  it("is refused with a password that was changed meanwhile", async () => {
+    const { access } = await setUp();
+    const [owner, other] = [await signIn(access, ADA, HERE), await signIn(access, ADA, HERE)];
+    await changePassword(access, { signedIn: owner, current: PASSWORD, next: OTHER_PASSWORD }, HERE);
+    // The account as it was when the other request began.
+    const late = changePassword(access, { signedIn: other, current: PASSWORD, next: "a third password" }, HERE);
+    await expect(late).rejects.toMatchObject({ code: "invalid_request", param: "current_password" });
+    await signIn(access, { email: EMAIL, password: OTHER_PASSWORD }, HERE);
+  });
+
   it("lets a session guess the current one ten times before it waits", async () => {
     const { access } = await setUp();
     const signedIn = await signIn(access, ADA, HERE);
