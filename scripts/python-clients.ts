@@ -1,6 +1,6 @@
 // node scripts/run.mjs scripts/python-clients.ts [arguments of pytest]: the tests in test/python, which try the product
-// with the clients that Python programs use. Makes a virtual environment in a temporary folder, installs there what
-// test/python/requirements.txt says, starts the product and runs pytest against it. Needs Python 3.11 or newer with
+// with the clients that Python programs use. Makes virtual environments in a temporary folder, installs there what
+// test/python/requirements.txt and requirements-openai-2.txt say, starts the product and runs pytest against it. Needs Python 3.11 or newer with
 // venv, and PyPI; fails where either cannot be had.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -19,9 +19,11 @@ const systemPython = isWindows ? "python" : "python3";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-python-"));
 try {
-  const python = await step("python -m venv", makeEnvironment);
-  await step("pip install", () => install(python));
-  await step("pytest", () => runTests(python));
+  const python = await step("python -m venv", () => makeEnvironment("venv"));
+  const otherPython = await step("python -m venv", () => makeEnvironment("other-venv"));
+  await step("pip install", () => install(python, "requirements.txt"));
+  await step("pip install", () => install(otherPython, "requirements-openai-2.txt"));
+  await step("pytest", () => runTests(python, otherPython));
 } catch (error) {
   console.error(
     `\nThe Python clients were not tried, or failed: ${error instanceof Error ? error.message : String(error)}`,
@@ -38,22 +40,22 @@ async function step<T>(name: string, action: () => Promise<T>): Promise<T> {
   return result;
 }
 
-/** Creates the environment and returns the path of its Python. */
-async function makeEnvironment(): Promise<string> {
+/** Creates an environment and returns the path of its Python. */
+async function makeEnvironment(name: string): Promise<string> {
   const check = "import sys; sys.exit(None if sys.version_info >= (3, 11) else 'this is Python ' + sys.version)";
   await run(systemPython, ["-c", check]);
-  await run(systemPython, ["-m", "venv", join(folder, "venv")]);
-  return join(folder, "venv", isWindows ? "Scripts/python.exe" : "bin/python");
+  await run(systemPython, ["-m", "venv", join(folder, name)]);
+  return join(folder, name, isWindows ? "Scripts/python.exe" : "bin/python");
 }
 
-async function install(python: string): Promise<void> {
+async function install(python: string, requirements: string): Promise<void> {
   // Only wheels: nothing is compiled, and no package runs code of its own while it is installed. Python compiles what the
   // tests import, a small part of all.
   const options = ["--quiet", "--disable-pip-version-check", "--no-input", "--no-compile", "--only-binary", ":all:"];
-  await run(python, ["-m", "pip", "install", ...options, "--requirement", join(tests, "requirements.txt")]);
+  await run(python, ["-m", "pip", "install", ...options, "--requirement", join(tests, requirements)]);
 }
 
-async function runTests(python: string): Promise<void> {
+async function runTests(python: string, otherPython: string): Promise<void> {
   const protos = join(folder, "parley-protos.tar.gz");
   writeFileSync(protos, (await buildContract()).files.get("parley-protos.tar.gz")!);
   const running = await startThreeDialects();
@@ -64,6 +66,8 @@ async function runTests(python: string): Promise<void> {
       PARLEY_SPENT_KEY: await createSpentKey(running.product),
       PARLEY_GRPC: `127.0.0.1:${running.product.grpcPort}`,
       PARLEY_PROTOS: protos,
+      PARLEY_CLIENTS_PAGE: fileURLToPath(new URL("../docs/clients.md", import.meta.url)),
+      PARLEY_OTHER_PYTHON: otherPython,
       // Otherwise traces are sent to OpenAI.
       OPENAI_AGENTS_DISABLE_TRACING: "1",
       // Otherwise the clients use a proxy even for loopback.

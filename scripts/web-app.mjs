@@ -7,6 +7,7 @@ export const webAppSources = [
   "gen/parley/console",
   "gen/google/rpc",
   "src/inbound/failure-advice.ts",
+  "docs/clients.md",
   // What people download of the contract.
   "proto/parley/v1",
   "gen/parley/v1",

@@ -156,13 +156,13 @@ describe("the architecture", () => {
     expect(found).toEqual([]);
   });
 
-  it("lets the dashboard's app and the server share nothing but the contract, the pages' paths and advice on failures", () => {
+  it("lets the dashboard's app and the server share nothing but the contract, pages' paths, advice and clients' settings", () => {
     const app = readSources(join(root, "web")).flatMap((file) =>
       file.imports
         .filter((name) => name.startsWith("."))
         .map((name) => resolveImport(file, name))
         .filter((target) => target.startsWith("../") && !target.startsWith("../gen/"))
-        .filter((target) => target !== "../src/inbound/failure-advice.ts")
+        .filter((target) => !["../src/inbound/failure-advice.ts", "../docs/clients.md?raw"].includes(target))
         .map((target) => `web/${file.path} imports ${target}`),
     );
     const server = files.flatMap((file) =>

@@ -98,12 +98,12 @@ export const AGENTS: Readonly<Record<string, Agent>> = {
       const { npm, path } = OPENCODE_PROVIDERS[format];
       const settings = codeOf("### opencode", "json")
         .replace("@ai-sdk/openai-compatible", npm)
-        .replace(/http:[^"]*/, url + path);
+        .replace(/http:[^"]*/, url + path)
+        .replace("YOUR_KEY", apiKey);
       return {
         args: ["run", prompt],
         workFiles: { "opencode.json": settings },
         env: {
-          PARLEY_KEY: apiKey,
           OPENCODE_DISABLE_MODELS_FETCH: "1",
           OPENCODE_DISABLE_AUTOUPDATE: "1",
         },
@@ -130,10 +130,10 @@ export const AGENTS: Readonly<Record<string, Agent>> = {
     program: "codex",
     formats: ["responses"],
     call: (command) => `exec_command(cmd='${command}')`,
-    start: ({ url, apiKey, prompt }) => ({
-      args: [...CODEX_FLAGS, prompt],
-      homeFiles: { ".codex/config.toml": codeOf("### Codex", "toml").replace("http://127.0.0.1:8080", url) },
-      env: { PARLEY_KEY: apiKey },
+    start: (task) => ({
+      args: [...CODEX_FLAGS, task.prompt],
+      homeFiles: { ".codex/config.toml": codeOf("### Codex", "toml").replace("http://127.0.0.1:8080", task.url) },
+      env: variablesOf("### Codex", task),
     }),
   },
   claude: {
@@ -178,6 +178,6 @@ function variablesOf(heading: string, { url, apiKey }: Task, word?: string): Rec
     .filter((line) => line.startsWith("export "));
   const pairs = lines.flatMap((line) => line.split(" ").slice(1)).map((pair) => pair.split("=") as [string, string]);
   return Object.fromEntries(
-    pairs.map(([name, value]) => [name, value.replace("http://127.0.0.1:8080", url).replace("$PARLEY_KEY", apiKey)]),
+    pairs.map(([name, value]) => [name, value.replace("http://127.0.0.1:8080", url).replace("YOUR_KEY", apiKey)]),
   );
 }

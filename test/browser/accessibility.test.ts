@@ -208,10 +208,8 @@ describe("keyboard navigation", () => {
     await tabTo(page, "Create key");
     await page.keyboard.press("Enter");
     await page.getByTestId("secret").waitFor();
-    await tabTo(page, "curl");
-    await page.keyboard.press("ArrowRight");
-    await page.keyboard.press("ArrowRight");
-    await page.keyboard.press("Enter");
+    await tabTo(page, "Set up a client");
+    await page.keyboard.type("OpenAI");
     await page.getByText("from openai import OpenAI").waitFor();
     await tabTo(page, "I have saved it");
     await page.keyboard.press("Enter");

@@ -149,8 +149,8 @@ try {
   await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
   const secret = await page.getByTestId("secret").textContent();
   await shoot("key-secret");
-  await page.getByRole("tab", { name: "Node" }).click();
-  await shoot("key-secret-node");
+  await page.getByLabel("Set up a client").selectOption("OpenAI SDK");
+  await shoot("key-secret-sdk");
   await page.getByRole("button", { name: "I have saved it" }).click();
 
   const other = await createKey(

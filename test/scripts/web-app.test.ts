@@ -30,6 +30,7 @@ const FILES: Readonly<Record<string, string>> = {
   "src/main.ts": "console.log('serving');",
   "web/main.tsx": "",
   "src/inbound/failure-advice.ts": "",
+  "docs/clients.md": "",
   "proto/parley/v1/completion.proto": "",
   "scripts/reference/contract.ts":
     "export const buildContract = async () => ({ files: new Map([['parley/v1/a.proto', Buffer.from('a')]]) });",

@@ -1,5 +1,4 @@
 import { useQuery } from "@tanstack/react-query";
-import { Tabs } from "@base-ui/react/tabs";
 import type { Key } from "../../gen/parley/console/v1/key_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { modelsQuery } from "../api/models.ts";
@@ -7,9 +6,8 @@ import { makes } from "../models/abilities.ts";
 import { mayUse } from "../playground/setup.ts";
 import { Button } from "../components/button.tsx";
 import { CopyButton } from "../components/copy-button.tsx";
-import { TabList } from "../components/tab-list.tsx";
 import { Dialog } from "../components/dialog.tsx";
-import { SNIPPETS } from "./snippets.ts";
+import { ClientSettings } from "./client-settings.tsx";
 
 interface SecretOnceProps {
   readonly open: boolean;
@@ -18,7 +16,7 @@ interface SecretOnceProps {
   readonly onDone: () => void;
 }
 
-/** Shows the secret of a key, which the server returns only once, and code examples. */
+/** Shows the secret of a key, which the server returns only once, and the settings of clients. */
 export function SecretOnce({ open, title, made: { key, secret }, onDone }: SecretOnceProps) {
   const { data: models = [] } = useQuery(modelsQuery);
   const usable = models.filter((each) => makes(each, Modality.TEXT) && mayUse(key, each.id));
@@ -38,33 +36,12 @@ export function SecretOnce({ open, title, made: { key, secret }, onDone }: Secre
         </code>
         <CopyButton text={secret} what="the key" look="primary" />
       </div>
-      {model !== undefined && <Snippets use={{ secret, model, origin: location.origin }} />}
+      {model !== undefined && (
+        <ClientSettings use={{ secret, model, models: usable.map(({ id }) => id), origin: location.origin }} />
+      )}
       <div className="mt-6 flex justify-end">
         <Button onClick={onDone}>I have saved it</Button>
       </div>
     </Dialog>
-  );
-}
-
-function Snippets({ use }: { readonly use: Parameters<(typeof SNIPPETS)[number]["write"]>[0] }) {
-  return (
-    <Tabs.Root defaultValue={SNIPPETS[0]!.name} className="mt-6">
-      <h3 className="text-sm font-medium">Try it</h3>
-      <TabList label="Try it" names={SNIPPETS.map(({ name }) => name)} className="mt-2" />
-      {SNIPPETS.map(({ name, needs, write }) => (
-        <Tabs.Panel key={name} value={name} className="mt-2">
-          <div className="flex items-center justify-between gap-4 py-1.5">
-            <p className="text-sm text-muted">{needs}</p>
-            <CopyButton text={write(use)} what={`the ${name} example`} />
-          </div>
-          <pre
-            tabIndex={0}
-            className="max-h-72 overflow-auto rounded-lg border border-line bg-sunken p-4 font-mono text-[0.8125rem] leading-relaxed"
-          >
-            <code>{write(use)}</code>
-          </pre>
-        </Tabs.Panel>
-      ))}
-    </Tabs.Root>
   );
 }

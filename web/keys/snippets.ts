@@ -1,133 +1,66 @@
-/** Values of a code example. None of them contains quotes, backslashes or spaces. */
+/** Values of a key. None of them contains quotes, backslashes or spaces. */
 export interface Use {
   /** Origin of this page, such as `http://127.0.0.1:8080`. */
   readonly origin: string;
   readonly secret: string;
+  /** Models of text that the key may use. */
+  readonly models: readonly string[];
+  /** Replaces models of the page that the key may not use. */
   readonly model: string;
 }
 
-/** A code example that runs as pasted. */
-export interface Snippet {
+/** Settings of a client, from `docs/clients.md`. */
+export interface Client {
   readonly name: string;
-  /** Prerequisites, or where to run it. */
-  readonly needs: string;
-  readonly write: (use: Use) => string;
+  /** Heading above it. */
+  readonly group: string;
+  readonly steps: readonly Step[];
+  readonly notes: readonly string[];
 }
 
-/** One example per common client. */
-export const SNIPPETS: readonly Snippet[] = [
-  {
-    name: "curl",
-    needs: "Shell",
-    write: ({ origin, secret, model }) => `curl ${origin}/v1/chat/completions \\
-  -H 'authorization: Bearer ${secret}' \\
-  -H 'content-type: application/json' \\
-  -d '{"model": "${model}", "messages": [{"role": "user", "content": "Hello!"}]}'`,
-  },
-  {
-    name: "Environment",
-    needs: "For tools that read OpenAI’s environment variables",
-    write: ({ origin, secret }) => `export OPENAI_BASE_URL='${origin}/v1'
-export OPENAI_API_KEY='${secret}'`,
-  },
-  {
-    name: "Python",
-    needs: "pip install openai",
-    write: ({ origin, secret, model }) => `from openai import OpenAI
+interface Step {
+  /** The file or the program that the code is for. */
+  readonly where: string;
+  readonly code: string;
+}
 
-client = OpenAI(
-    base_url="${origin}/v1",
-    api_key="${secret}",
-)
+/** Placeholders of the page. */
+const ORIGIN = "http://127.0.0.1:8080";
+const SECRET = "YOUR_KEY";
+export const MODELS: readonly string[] = ["alpha-sonnet-4.5", "alpha-haiku-4.5", "beta-3-flash"];
 
-completion = client.chat.completions.create(
-    model="${model}",
-    messages=[{"role": "user", "content": "Hello!"}],
-)
-print(completion.choices[0].message.content)`,
-  },
-  {
-    name: "Node",
-    needs: "npm install openai; save as hello.mjs",
-    write: ({ origin, secret, model }) => `import OpenAI from "openai";
+/** Replaces the placeholders of the page. */
+export function fillIn(page: string, { origin, secret, models, model }: Use): string {
+  const unusable = MODELS.filter((id) => !models.includes(id)).map((id) => [id, model] as const);
+  const values = new Map([[ORIGIN, origin], [SECRET, secret], ...unusable]);
+  const placeholder = new RegExp([...values.keys()].map((each) => each.replaceAll(".", "\\.")).join("|"), "g");
+  return page.replace(placeholder, (found) => values.get(found)!);
+}
 
-const client = new OpenAI({
-  baseURL: "${origin}/v1",
-  apiKey: "${secret}",
-});
+/** Reads the sections of the page that contain code. */
+export function readClients(page: string): Client[] {
+  return splitAt("## ", page).flatMap(([group, sections]) =>
+    splitAt("### ", sections)
+      .map(([name, text]) => ({ name, group, ...readParts(text) }))
+      .filter(({ steps }) => steps.length > 0),
+  );
+}
 
-const completion = await client.chat.completions.create({
-  model: "${model}",
-  messages: [{ role: "user", content: "Hello!" }],
-});
-console.log(completion.choices[0].message.content);`,
-  },
-  {
-    name: "AI SDK",
-    needs: "npm install ai @ai-sdk/openai-compatible; save as hello.mjs",
-    write: ({ origin, secret, model }) => `import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { generateText } from "ai";
+/** Returns the text after each heading of a level. */
+function splitAt(prefix: string, text: string): [heading: string, text: string][] {
+  const sections = `\n${text}`.split(`\n${prefix}`).slice(1);
+  return sections.map((section) => [section.split("\n", 1)[0]!, section.slice(section.indexOf("\n") + 1)]);
+}
 
-const parley = createOpenAICompatible({
-  name: "parley",
-  baseURL: "${origin}/v1",
-  apiKey: "${secret}",
-});
-
-const { text } = await generateText({
-  model: parley("${model}"),
-  prompt: "Hello!",
-});
-console.log(text);`,
-  },
-  {
-    name: "LangChain",
-    needs: "npm install @langchain/openai @langchain/core; save as hello.mjs",
-    write: ({ origin, secret, model }) => `import { ChatOpenAI } from "@langchain/openai";
-
-const chat = new ChatOpenAI({
-  model: "${model}",
-  apiKey: "${secret}",
-  configuration: { baseURL: "${origin}/v1" },
-});
-
-const answer = await chat.invoke("Hello!");
-console.log(answer.text);`,
-  },
-  {
-    name: "Go",
-    needs: "go get github.com/openai/openai-go/v3",
-    write: ({ origin, secret, model }) => `package main
-
-import (
-	"context"
-	"fmt"
-
-	"github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-)
-
-func main() {
-	client := openai.NewClient(
-		option.WithBaseURL("${origin}/v1"),
-		option.WithAPIKey("${secret}"),
-	)
-	completion, err := client.Chat.Completions.New(context.Background(), openai.ChatCompletionNewParams{
-		Model:    "${model}",
-		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Hello!")},
-	})
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(completion.Choices[0].Message.Content)
-}`,
-  },
-  {
-    name: "buf curl",
-    needs: "In a checkout of Parley, which has the .proto files",
-    write: ({ origin, secret, model }) => `buf curl --protocol connect --schema proto \\
-  --header 'authorization: Bearer ${secret}' \\
-  --data '{"model": "${model}", "messages": [{"role": "ROLE_USER", "parts": [{"text": "Hello!"}]}]}' \\
-  ${origin}/parley.v1.CompletionService/Create`,
-  },
-];
+/** The paragraph before code says where it goes; other paragraphs are notes. A paragraph is one line. */
+function readParts(text: string): Pick<Client, "steps" | "notes"> {
+  const parts = [...text.matchAll(/^```\w+\n([\s\S]*?)\n```$|^.+$/gm)].map(([line, code]) => ({ line, code }));
+  return {
+    steps: parts.flatMap(({ code }, index) =>
+      code === undefined ? [] : [{ where: parts[index - 1]?.line ?? "", code }],
+    ),
+    notes: parts.flatMap(({ line, code }, index) =>
+      code === undefined && parts[index + 1]?.code === undefined ? [line] : [],
+    ),
+  };
+}
