@@ -4,14 +4,14 @@ import { toUsage } from "../wire/response.ts";
 
 /**
  * Reads the usage; undefined without one. Completion tokens include reasoning: servers that count reasoning separately are
- * detected by their total.
+ * detected by their total. A missing count is the rest of the total.
  */
 export function readUsage(value: unknown): Usage | undefined {
   if (!isObject(value)) return undefined;
-  const prompt = count(value.prompt_tokens);
-  const answered = count(value.completion_tokens);
   const total = count(value.total_tokens);
-  if (prompt === undefined && answered === undefined && total === undefined) return undefined;
+  const prompt = count(value.prompt_tokens) ?? restOf(total, count(value.completion_tokens));
+  const answered = count(value.completion_tokens) ?? restOf(total, prompt);
+  if (prompt === undefined && answered === undefined) return undefined;
   const ofPrompt = object(value.prompt_tokens_details);
   const ofAnswer = object(value.completion_tokens_details);
   const reasoning = count(ofAnswer.reasoning_tokens);
@@ -31,4 +31,8 @@ export function readUsage(value: unknown): Usage | undefined {
     acceptedPredictionTokens: count(ofAnswer.accepted_prediction_tokens),
     rejectedPredictionTokens: count(ofAnswer.rejected_prediction_tokens),
   });
+}
+
+function restOf(total: number | undefined, known: number | undefined): number | undefined {
+  return total === undefined || known === undefined ? undefined : Math.max(total - known, 0);
 }
