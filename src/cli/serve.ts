@@ -27,12 +27,19 @@ export async function serve(config: Config, { stdout, isTerminal, role, reread }
     // A core serves no HTTP.
     if (role.name !== "core" || !setting.startsWith("http.")) log.warn({ setting }, text);
   }
+  // From the beginning: without a listener the signal ends the process.
+  let isReloadAsked = false;
+  let applyReload = (): void => void (isReloadAsked = true);
+  process.on("SIGHUP", () => applyReload());
   const gateway = await start(config, log, role);
   const stopped = Promise.race([stopSignal(), fault(log), giveUp(gateway, log)]);
-  process.on("SIGHUP", () => void reload(config, { gateway, log, reread }));
+  applyReload = () => void reload(config, { gateway, log, reread });
+  if (isReloadAsked) applyReload();
   // Needed without the launcher and its flags: on this signal Node would open its inspector, through which every local user
   // can run code and read every credential.
   process.on("SIGUSR1", () => undefined);
+  // Sent out of habit when logs are rotated; by default it ends the process.
+  process.on("SIGUSR2", () => undefined);
   const { httpPort, grpcPort, operationsPort } = gateway;
   const ports = { http_port: httpPort, grpc_port: grpcPort, operations_port: operationsPort };
   log.info({ role: role.name, version: readVersion(), ...ports }, "ready");

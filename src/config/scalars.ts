@@ -101,6 +101,8 @@ function serverUrl(schemes: readonly string[], example: string) {
   return z.string().refine((text) => {
     const url = URL.parse(text);
     if (url === null || !schemes.includes(url.protocol)) return false;
+    // An unescaped slash in a password makes the rest of it, with the host, the path, which is shown.
+    if (/[/@]/.test(url.pathname.slice(1))) return false;
     // The directory of a Unix socket is the parameter `host`.
     return url.hostname !== "" || url.searchParams.has("host");
   }, `must be an address such as "${example}"`);

@@ -86,10 +86,11 @@ export function connectUpstream({
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason);
         if (progress !== undefined) progress.unsent = true;
-        const exchange = new Exchange({ signal, turns, readScheduler, progress, keyFamilyId }, resolve, reject);
+        const bytes = typeof body === "string" ? Buffer.from(body) : body;
+        const ports = { signal, turns, readScheduler, progress, keyFamilyId, sentBytes: bytes.length };
+        const exchange = new Exchange(ports, resolve, reject);
         try {
           const head = heads.write(path, headers, accept);
-          const bytes = typeof body === "string" ? Buffer.from(body) : body;
           const pool = limits.perAccount ? accountId : "";
           connections.send({ head, body: bytes, idleMs, key: keyFamilyId, pool }, exchange);
         } catch (error) {
@@ -123,6 +124,8 @@ interface ExchangePorts {
   readonly readScheduler: Pick<ReadScheduler, "take">;
   readonly progress: CallProgress | undefined;
   readonly keyFamilyId: string;
+  /** Length of the request's body. */
+  readonly sentBytes: number;
 }
 
 /** One request and its response. */
@@ -135,6 +138,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
   readonly #readScheduler: Pick<ReadScheduler, "take">;
   readonly #progress: CallProgress | undefined;
   readonly #keyFamilyId: string;
+  readonly #sentBytes: number;
   readonly #resolve: (response: UpstreamResponse) => void;
   readonly #reject: (reason: unknown) => void;
   readonly #onAbort = (): void => this.#fail(this.#signal.reason);
@@ -153,7 +157,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
   #turnBytes = 0;
 
   constructor(
-    { signal, turns, readScheduler, progress, keyFamilyId }: ExchangePorts,
+    { signal, turns, readScheduler, progress, keyFamilyId, sentBytes }: ExchangePorts,
     resolve: (response: UpstreamResponse) => void,
     reject: (reason: unknown) => void,
   ) {
@@ -162,6 +166,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
     this.#readScheduler = readScheduler;
     this.#progress = progress;
     this.#keyFamilyId = keyFamilyId;
+    this.#sentBytes = sentBytes;
     this.#resolve = resolve;
     this.#reject = reject;
     signal.addEventListener("abort", this.#onAbort, { once: true });
@@ -205,7 +210,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
 
   onError(error: Error): void {
     this.connection = undefined;
-    const failure = toTransportFailure(error, this.#state !== "waiting");
+    const failure = toTransportFailure(error, { answered: this.#state !== "waiting", sentBytes: this.#sentBytes });
     // Bytes received before the connection broke are still delivered.
     this.#fail(failure, this.#state === "open" ? this.#arrived : undefined);
   }

@@ -22,8 +22,16 @@ export const lookupPublic: LookupFunction = (hostname, options, callback) => {
   });
 };
 
-/** Maps a connection error to a Failure. `answered`: status and headers had arrived. */
-export function toTransportFailure(error: Error, answered: boolean): Failure {
+/** Bodies beyond which a proxy may close the connection instead of answering that they are too large. */
+const LARGE_BODY_BYTES = 256 * 1024;
+/** Codes of a connection that the other side closed. */
+const CLOSED: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "CLOSED"]);
+
+/** Maps a connection error to a Failure. `answered`: status and headers had arrived; `sentBytes`: length of the request's body. */
+export function toTransportFailure(
+  error: Error,
+  { answered, sentBytes }: { readonly answered: boolean; readonly sentBytes: number },
+): Failure {
   const code = "code" in error ? String(error.code) : "";
   if (code === "CONNECT_TIMEOUT") {
     return new Failure("upstream_timeout", "The upstream provider did not accept a connection in time.", {
@@ -63,5 +71,7 @@ export function toTransportFailure(error: Error, answered: boolean): Failure {
   return new Failure("upstream_unavailable", "The upstream provider could not be reached.", {
     cause: error,
     transient,
+    // Otherwise one caller's large requests would open the circuit breaker for all.
+    requestBound: sentBytes > LARGE_BODY_BYTES && CLOSED.has(code),
   });
 }

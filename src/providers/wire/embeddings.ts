@@ -6,6 +6,8 @@ import { unreadable } from "./response-failure.ts";
 /* What the embeddings of all dialects share. */
 
 const BYTES_PER_VALUE = 4;
+/** Limit of a vector's length: it is read and written in one turn of the event loop. Models have at most some thousand. */
+const MAX_DIMENSIONS = 65_536;
 /** Values of the contract are 32 bits wide. Also false for NaN. */
 const isFloat32 = (value: number): boolean => Math.abs(value) <= 3.4028234663852886e38;
 
@@ -29,19 +31,20 @@ export async function readVectors(given: readonly unknown[]): Promise<number[][]
 
 /**
  * Reads a vector: an array of numbers, or base64 of 32-bit numbers in little-endian order. Throws `upstream_protocol` for
- * anything else, such as one with NaN.
+ * anything else, such as one with NaN, and one longer than MAX_DIMENSIONS.
  */
 function readVector(value: unknown): number[] {
   const values = typeof value === "string" ? decode(value) : value;
-  if (!Array.isArray(values) || values.length === 0) throw unreadable();
+  if (!Array.isArray(values) || values.length === 0 || values.length > MAX_DIMENSIONS) throw unreadable();
   for (const one of values) if (typeof one !== "number" || !isFloat32(one)) throw unreadable();
   return values as number[];
 }
 
-/** Empty for a length that is no number of values. */
+/** Empty for a length that is no number of values, and beyond MAX_DIMENSIONS. */
 function decode(base64: string): number[] {
-  const { buffer, byteOffset, byteLength } = Buffer.from(base64, "base64");
   const values: number[] = [];
+  if (base64.length > (MAX_DIMENSIONS * BYTES_PER_VALUE * 4) / 3 + 4) return values;
+  const { buffer, byteOffset, byteLength } = Buffer.from(base64, "base64");
   if (byteLength % BYTES_PER_VALUE !== 0) return values;
   const bytes = new DataView(buffer, byteOffset, byteLength);
   for (let at = 0; at < byteLength; at += BYTES_PER_VALUE) values.push(bytes.getFloat32(at, true));

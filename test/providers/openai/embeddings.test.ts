@@ -78,6 +78,8 @@ describe("an answer with embeddings", () => {
     ["NaN in base64", { data: [one, { index: 1, embedding: "AADAfwAAwH8=" }] }],
     ["a null for NaN", { data: [one, { index: 1, embedding: [1, null] }] }],
     ["a number that 32 bits cannot hold", { data: [one, { index: 1, embedding: [1, 1e39] }] }],
+    ["longer vectors than any model has", { data: [one, { index: 1, embedding: Array<number>(65_537).fill(1) }] }],
+    ["a longer vector in base64", { data: [one, { index: 1, embedding: "AACAPw==".repeat(100_000) }] }],
     ["no object", "vectors"],
   ])("with %s is upstream_protocol", async (_, json) => {
     await expect(toEmbeddingAnswer(json, 2)).rejects.toMatchObject({ code: "upstream_protocol" });

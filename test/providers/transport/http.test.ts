@@ -306,6 +306,15 @@ describe("a failure", () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
+  it.each([
+    [1024, false],
+    [300 * 1024, true],
+  ])("is the request's own where a connection is closed on a body of %i bytes: %s", async (bytes, requestBound) => {
+    const { upstream } = await serve((socket) => socket.resetAndDestroy());
+    const failing = post(upstream, { body: Buffer.alloc(bytes, "a") });
+    await expect(failing).rejects.toMatchObject({ code: "upstream_unavailable", requestBound });
+  });
+
   it.each<[string, (socket: Socket) => void]>([
     ["a reset before the answer", (socket) => socket.resetAndDestroy()],
     ["an end before the answer", (socket) => socket.end()],
