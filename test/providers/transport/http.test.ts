@@ -311,8 +311,8 @@ describe("a failure", () => {
     [300 * 1024, true],
   ])("is the request's own where a connection is closed on a body of %i bytes: %s", async (bytes, requestBound) => {
     const { upstream } = await serve((socket) => socket.resetAndDestroy());
-    const failing = post(upstream, { body: Buffer.alloc(bytes, "a") });
-    await expect(failing).rejects.toMatchObject({ code: "upstream_unavailable", requestBound });
+    const answer = post(upstream, { body: Buffer.alloc(bytes, "a") });
+    await expect(answer).rejects.toMatchObject({ code: "upstream_unavailable", requestBound });
   });
 
   it.each<[string, (socket: Socket) => void]>([
