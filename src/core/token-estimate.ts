@@ -183,13 +183,30 @@ function addPart(size: Mutable<PromptSize>, { kind, signature }: Part): void {
   }
 }
 
-/** Whether a recording is WAV or MP3, of which a second has at least 1,000 bytes. FLAC and Opus have hours of silence in a few kilobytes. */
-function isDense(recording: Uint8Array): boolean {
-  const [first = 0, second = 0] = recording;
+/** Formats of WAV without compression beyond a byte per sample: PCM, floating point, A-law and mu-law. */
+const UNCOMPRESSED: ReadonlySet<number> = new Set([1, 3, 6, 7]);
+
+/**
+ * Whether a second of a recording has at least 1,000 bytes, by its first bytes: uncompressed WAV, and MP3. Others, such as FLAC and
+ * Opus, have hours of silence in some kilobytes.
+ */
+function isDense({ buffer, byteOffset, byteLength }: Uint8Array): boolean {
+  const bytes = Buffer.from(buffer, byteOffset, byteLength);
+  if (bytes.length < 28) return false;
+  if (bytes.toString("latin1", 0, 4) === "RIFF") {
+    const isWave = bytes.toString("latin1", 8, 16) === "WAVEfmt ";
+    return isWave && UNCOMPRESSED.has(bytes.readUInt16LE(20)) && bytes.readUInt32LE(24) >= 1_000;
+  }
+  const begins = bytes.toString("latin1", 0, 3) === "ID3" ? 10 + sizeOfTag(bytes) : 0;
+  if (begins + 1 >= bytes.length || bytes[begins] !== 0xff) return false;
+  const second = bytes[begins + 1]!;
   // The layer of MPEG audio is not zero; that of AAC is.
-  if (first === 0xff && (second & 0xe0) === 0xe0) return (second & 0x06) !== 0;
-  const magic = Buffer.from(recording.subarray(0, 12)).toString("latin1");
-  return magic.startsWith("ID3") || (magic.startsWith("RIFF") && magic.endsWith("WAVE"));
+  return (second & 0xe0) === 0xe0 && (second & 0x06) !== 0;
+}
+
+/** Length of an ID3v2 tag after its header: seven bits of each of four bytes. */
+function sizeOfTag(bytes: Buffer): number {
+  return bytes.subarray(6, 10).reduce((size, byte) => size * 128 + (byte & 0x7f), 0);
 }
 
 function addTexts(size: { textTokens: number }, ...texts: readonly (string | undefined)[]): void {

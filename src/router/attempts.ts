@@ -183,7 +183,7 @@ export class AttemptRun {
 
   #begin(model: Model, translation = this.#translate(model)): RunningAttempt | undefined {
     if (translation instanceof Failure) return this.#skip(model, translation);
-    const permit = this.#ports.breakerOf(model).admit();
+    const permit = this.#ports.breakerOf(model).admit(this.#call.accountId);
     if (permit instanceof Failure) {
       if (model === this.#plan.candidates[0]) this.#primaryFailure ??= permit;
       return this.#skip(model, permit, "circuit breaker open");

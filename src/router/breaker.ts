@@ -17,6 +17,9 @@ const MAX_RATE_LIMIT_OPEN_MS = 10 * 60_000;
 /** The breaker also opens when more than half of the latest attempts, this many, failed. */
 const WINDOW = 20;
 
+/** Time after a success of another account in which failures of one account alone do not open the breaker. */
+const OTHERS_MS = 10_000;
+
 /** Failures that count against the health of the upstream model; invalid requests and disconnected callers do not. */
 const COUNTED: ReadonlySet<FailureCode> = new Set([
   "upstream_unavailable",
@@ -24,6 +27,18 @@ const COUNTED: ReadonlySet<FailureCode> = new Set([
   "upstream_protocol",
   "upstream_refused_us",
 ]);
+
+/** An attempt that counts. */
+interface Outcome {
+  readonly ok: boolean;
+  readonly accountId: string;
+}
+
+/** The last success of an account. */
+interface Success {
+  readonly accountId: string;
+  readonly atMs: number;
+}
 
 /** Permission for one attempt. Exactly one of the methods but `alive` must be called at its end. */
 export interface BreakerPermit {
@@ -40,13 +55,16 @@ export interface BreakerPermit {
 /**
  * The circuit breaker of one upstream model. Closed, it permits all attempts; after too many failures it opens and permits
  * none; after the open time a single probe decides whether it closes. A rate limit opens it for the time that the provider
- * asked for.
+ * asked for. Failures of one account alone do not open it while the model works for others: requests that never succeed would
+ * otherwise keep all callers out.
  */
 export class Breaker {
   readonly #options: BreakerOptions;
   readonly #clock: Clock;
   #inARow = 0;
-  #latest: boolean[] = [];
+  #latest: Outcome[] = [];
+  /** Of two different accounts, the latest one first. */
+  #successes: readonly Success[] = [];
   #openUntilMs: number | undefined;
   /** Wall-clock time. */
   #openSinceMs: number | undefined;
@@ -74,7 +92,7 @@ export class Breaker {
   }
 
   /** A permit for one attempt, or the failure to return while the breaker is open. */
-  admit(): BreakerPermit | Failure {
+  admit(accountId: string): BreakerPermit | Failure {
     const probe = this.state === "half_open" && !this.#probing;
     if (this.state !== "closed" && !probe) return this.#resting();
     this.#probing = probe;
@@ -93,10 +111,12 @@ export class Breaker {
       succeeded: () => {
         if (decide()) this.#close();
         this.#inARow = 0;
-        this.#note(true);
+        this.#note({ ok: true, accountId });
+        const others = this.#successes.filter((one) => one.accountId !== accountId);
+        this.#successes = [{ accountId, atMs: this.#clock.monotonic() }, ...others.slice(0, 1)];
       },
       failed: (failure) => {
-        this.#failed(failure, decide());
+        this.#failed(failure, { probe: decide(), accountId });
         return this.state === "open" ? this.#openUntilMs! - this.#clock.monotonic() : undefined;
       },
       abandoned: () => void decide(),
@@ -111,7 +131,7 @@ export class Breaker {
     this.#inARow = 0;
   }
 
-  #failed(failure: Failure, probe: boolean): void {
+  #failed(failure: Failure, { probe, accountId }: { readonly probe: boolean; readonly accountId: string }): void {
     if (failure.code === "upstream_rate_limited") {
       if (failure.retryAfterMs !== undefined)
         this.#rest(failure, Math.min(failure.retryAfterMs, MAX_RATE_LIMIT_OPEN_MS));
@@ -119,7 +139,7 @@ export class Breaker {
     }
     if (failure.requestBound || !COUNTED.has(failure.code)) return;
     this.#inARow += 1;
-    this.#note(false);
+    this.#note({ ok: false, accountId });
     if (!probe && !this.#isTripped()) return;
     this.#rest(failure, this.#openMs);
     this.#openMs = Math.min(this.#openMs * 2, this.#options.maxOpenMs);
@@ -128,12 +148,21 @@ export class Breaker {
   /** Whether this failure opens the breaker. While it is open, only the probe counts, not attempts from before. */
   #isTripped(): boolean {
     if (this.#openUntilMs !== undefined) return false;
-    const failures = this.#latest.filter((ok) => !ok).length;
-    return this.#inARow >= this.#options.failures || (this.#latest.length >= WINDOW && failures > WINDOW / 2);
+    if (this.#inARow >= this.#options.failures) return !this.#isOfOne(this.#latest.slice(-this.#inARow));
+    const failures = this.#latest.filter(({ ok }) => !ok);
+    return this.#latest.length >= WINDOW && failures.length > WINDOW / 2 && !this.#isOfOne(failures);
   }
 
-  #note(ok: boolean): void {
-    this.#latest.push(ok);
+  /** Whether these failures are all of one account, while the model works for another one. */
+  #isOfOne(failures: readonly Outcome[]): boolean {
+    const [first] = failures;
+    if (failures.some(({ accountId }) => accountId !== first!.accountId)) return false;
+    const sinceMs = this.#clock.monotonic() - OTHERS_MS;
+    return this.#successes.some(({ accountId, atMs }) => accountId !== first!.accountId && atMs >= sinceMs);
+  }
+
+  #note(outcome: Outcome): void {
+    this.#latest.push(outcome);
     if (this.#latest.length > WINDOW) this.#latest.shift();
   }
 

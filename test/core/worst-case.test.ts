@@ -79,11 +79,19 @@ describe("the money that is held for a prompt", () => {
     expect(withPart({ case: "file", value: { source, mediaType: "application/pdf" } })).toBe(contextWindow);
   });
 
+  /** An ID3 tag of two bytes. */
+  const TAG = Buffer.from([0x49, 0x44, 0x33, 4, 0, 0, 0, 0, 0, 2, 0, 0]);
+  const wave = (format: number, samplesPerSecond: number): Buffer => {
+    const bytes = Buffer.concat([Buffer.from("RIFF\x24\0\0\0WAVEfmt \x10\0\0\0"), Buffer.alloc(8)]);
+    bytes.writeUInt16LE(format, 20);
+    bytes.writeUInt32LE(samplesPerSecond, 24);
+    return bytes;
+  };
   const header = (...bytes: readonly number[]): Uint8Array => Buffer.concat([Buffer.from(bytes), Buffer.alloc(100)]);
   it.each([
-    ["WAV", Buffer.from("RIFF\x24\0\0\0WAVEfmt "), 16],
+    ["WAV", wave(1, 8_000), 28],
     ["MP3", header(0xff, 0xfb, 0x90), 103],
-    ["MP3 with a title", header(0x49, 0x44, 0x33), 103],
+    ["MP3 with a title", Buffer.concat([TAG, header(0xff, 0xfb, 0x90)]), 115],
   ])("is that of a token for every byte of a recording in %s", (_, value, bytes) => {
     const audio = { kind: { case: "audio" as const, value: { source: { case: "data" as const, value } } } };
     const parts = [{ kind: { case: "text" as const, value: "x" } }];
@@ -95,8 +103,12 @@ describe("the money that is held for a prompt", () => {
   });
 
   it.each([
-    ["FLAC", Buffer.from("fLaC")],
-    ["Opus", Buffer.from("OggS")],
+    ["FLAC", header(...Buffer.from("fLaC"))],
+    ["FLAC with a title", Buffer.concat([TAG, Buffer.from("fLaC"), Buffer.alloc(100)])],
+    ["FLAC in WAV", wave(0xf1ac, 8_000)],
+    ["WAV with a sample per second", wave(1, 1)],
+    ["an empty tag", TAG],
+    ["Opus", header(...Buffer.from("OggS"))],
     ["AAC", header(0xff, 0xf1, 0x50)],
     ["nothing known", header(0)],
   ])("is that of the whole context window for a recording in %s, which may have hours of silence", (_, value) => {

@@ -15,22 +15,22 @@ beforeEach(() => {
 
 const down = new Failure("upstream_unavailable", "It is down.");
 
-function admitted(): BreakerPermit {
-  const pass = breaker.admit();
+function admitted(accountId = "a"): BreakerPermit {
+  const pass = breaker.admit(accountId);
   if (pass instanceof Failure) throw pass;
   return pass;
 }
 
 function refusal(): Failure {
-  const pass = breaker.admit();
+  const pass = breaker.admit("a");
   if (!(pass instanceof Failure)) throw new Error("it was let through");
   return pass;
 }
 
 /** Runs attempts in sequence: `+` succeeds, `-` fails, `.` is abandoned. */
-function attempt(results: string): void {
+function attempt(results: string, accountId = "a"): void {
   for (const result of results) {
-    const pass = admitted();
+    const pass = admitted(accountId);
     if (result === "+") pass.succeeded();
     else if (result === "-") pass.failed(down);
     else pass.abandoned();
@@ -105,8 +105,8 @@ describe("an open breaker", () => {
   it("makes the model unavailable whatever opened it, and logs the reason", () => {
     const other = new Breaker({ ...OPTIONS, failures: 1 }, clock);
     const refused = new Failure("upstream_refused_us", "Our key is wrong.", { upstreamStatus: 401 });
-    (other.admit() as BreakerPermit).failed(refused);
-    expect(other.admit()).toMatchObject({ code: "upstream_unavailable", cause: refused });
+    (other.admit("a") as BreakerPermit).failed(refused);
+    expect(other.admit("a")).toMatchObject({ code: "upstream_unavailable", cause: refused });
   });
 
   it("ends with a probe's first content; a later failure counts as a new one", () => {
@@ -182,7 +182,49 @@ describe("attempts in flight when it opened", () => {
     clock.advance(1_000);
     admitted();
     late.abandoned();
-    expect(breaker.admit()).toBeInstanceOf(Failure);
+    expect(breaker.admit("a")).toBeInstanceOf(Failure);
+  });
+});
+
+describe("failures of one account", () => {
+  it("do not open the breaker while the model works for another one", () => {
+    for (let round = 0; round < 10; round++) {
+      attempt("+", "b");
+      attempt("-------");
+      clock.advance(5_000);
+    }
+    expect(breaker.state).toBe("closed");
+  });
+
+  it("open it once the model has not worked for another one for a while", () => {
+    attempt("+", "b");
+    attempt("-------");
+    clock.advance(10_001);
+    attempt("-");
+    expect(breaker.state).toBe("open");
+  });
+
+  it("open it when the model worked only for the same account", () => {
+    attempt("+");
+    attempt("-----");
+    expect(breaker.state).toBe("open");
+  });
+
+  it("open it together with those of another account", () => {
+    attempt("+", "c");
+    attempt("---");
+    attempt("-", "b");
+    attempt("-");
+    expect(breaker.state).toBe("open");
+  });
+
+  it("count with those of others in the latest attempts", () => {
+    attempt("+", "c");
+    for (let round = 0; round < 5; round++) {
+      attempt("-", "a");
+      attempt("-+-", "b");
+    }
+    expect(breaker.state).toBe("open");
   });
 });
 

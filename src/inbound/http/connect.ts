@@ -73,6 +73,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       },
     };
     const handler = handlers.get(path)!;
+    const contextValues = createContextValues().set(ADMITTED, { call, open });
     const asked: ConnectExchange = {
       request,
       response,
@@ -80,7 +81,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       call: open,
       clock: services.clock,
       maxBodyBytes: takesSlot ? MAX_BODY_BYTES : MAX_QUESTION_BYTES,
-      contextValues: createContextValues().set(ADMITTED, { call, open }),
+      contextValues,
       headerList: (header) => exchange.headerList(PRIVATE_HEADERS, [...header]),
     };
     const fail = (failure: Failure): void => {
@@ -97,7 +98,10 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
         authenticate: () => principal,
         bytes: declaredBytes(request),
         read: (slot) => readConnect(handler, asked, slot),
-        run: (body) => runConnect(handler, asked, body),
+        run(body, current) {
+          contextValues.set(ADMITTED, { call: { ...call, principal: current }, open });
+          return runConnect(handler, asked, body);
+        },
         fail,
       });
     } else
