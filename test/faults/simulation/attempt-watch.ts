@@ -7,7 +7,10 @@ import type { Watch } from "./watch.ts";
 
 /** Expected state of the circuit breaker of one upstream model. */
 interface Health {
-  inARow: number;
+  /** Accounts of the failures in a row. */
+  failed: string[];
+  /** When each account last succeeded. */
+  readonly succeededMs: Map<string, number>;
   restUntilMs: number;
   /** The running probe of the half-open breaker. */
   probe: UpstreamRecord | undefined;
@@ -64,10 +67,11 @@ export class AttemptWatch implements CallWatch {
     const journey = this.#journeyOf.get(call)!;
     const outlived = this.#isStopped(call);
     this.#journeyOf.delete(call);
+    const { accountId } = journey.key.grant.record;
     const provider = call.model.providerName;
     this.#retries.get(provider)?.delete(call);
     this.#requestsAtFailure.set(journey, this.#ports.requestsOf(provider));
-    this.#learn(call, failure, outlived);
+    this.#learn(call, failure, { outlived, accountId });
   }
 
   /** Expects the primary at most twice, then each fallback once, in order. */
@@ -92,7 +96,7 @@ export class AttemptWatch implements CallWatch {
     const { watch, nowMs, stateOf } = this.#ports;
     const key = upstreamKey(call.model);
     let health = this.#healths.get(key);
-    if (health === undefined) this.#healths.set(key, (health = { inARow: 0, restUntilMs: 0, probe: undefined }));
+    if (health === undefined) this.#healths.set(key, (health = { failed: [], succeededMs: new Map(), restUntilMs: 0, probe: undefined }));
     this.#healthOf.set(call, health);
     const state = stateOf(key);
     if (state === "open" || health.restUntilMs > nowMs())
@@ -130,7 +134,11 @@ export class AttemptWatch implements CallWatch {
     return journey === undefined || journey.isStopped(this.#ports.nowMs());
   }
 
-  #learn(call: UpstreamRecord, failure: unknown, outlived: boolean): void {
+  #learn(
+    call: UpstreamRecord,
+    failure: unknown,
+    { outlived, accountId }: { readonly outlived: boolean; readonly accountId: string },
+  ): void {
     const health = this.#healthOf.get(call);
     this.#healthOf.delete(call);
     if (health === undefined) return;
@@ -140,7 +148,8 @@ export class AttemptWatch implements CallWatch {
     if (outlived || (call.signal.aborted && !isOwnTimeout(call.signal.reason))) return;
     if (failure === undefined) {
       if (isProbe) close(health);
-      health.inARow = 0;
+      health.failed = [];
+      health.succeededMs.set(accountId, this.#ports.nowMs());
       return;
     }
     if (!(failure instanceof Failure)) return;
@@ -148,14 +157,21 @@ export class AttemptWatch implements CallWatch {
     if (failure.code === "upstream_rate_limited" && failure.retryAfterMs !== undefined)
       health.restUntilMs = Math.max(health.restUntilMs, nowMs() + failure.retryAfterMs);
     if (!COUNTED.has(failure.code)) return;
-    health.inARow += 1;
+    health.failed.push(accountId);
     const wasClosed = stateOf(upstreamKey(call.model)) === "closed";
-    if (isProbe || (wasClosed && health.inARow >= breaker.failures)) {
+    const isOfOne = new Set(health.failed).size === 1;
+    const worksForOthers = [...health.succeededMs].some(
+      ([other, atMs]) => other !== accountId && nowMs() - atMs <= OTHERS_MS,
+    );
+    if (isProbe || (wasClosed && health.failed.length >= breaker.failures && !(isOfOne && worksForOthers))) {
       health.restUntilMs = Math.max(health.restUntilMs, nowMs() + breaker.openMs);
       this.#ports.watch.count("circuit breakers opened");
     }
   }
 }
+
+/** Time after another account's success in which failures of one account alone do not open a breaker. */
+const OTHERS_MS = 10_000;
 
 const COUNTED: ReadonlySet<string> = new Set([
   "upstream_unavailable",
@@ -175,5 +191,5 @@ export function isTotalTimeout({ message }: Failure): boolean {
 }
 
 function close(health: Health): void {
-  Object.assign(health, { inARow: 0, restUntilMs: 0, probe: undefined });
+  Object.assign(health, { failed: [], restUntilMs: 0, probe: undefined });
 }

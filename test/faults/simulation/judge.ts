@@ -264,21 +264,28 @@ function expectedOf(call: UpstreamRecord, journey: Journey): Expected {
   const elapsedMs = (call.endedMs ?? 0) - call.startedMs;
   const generated = isServed ? 0 : Math.ceil((elapsedMs / 1000) * call.model.maxTokensPerSecond);
   const completion = Math.min(Math.max(Math.ceil(said), generated), request.maxOutputTokens ?? 0);
-  // Under a budget an uncounted prompt is booked with its upper bound, unless the answer was complete.
+  // Under a budget an uncounted prompt is booked with its upper bound.
   const { record, accountLimits } = journey.key.grant;
   const hasBudget = [record.limits, accountLimits].some((limits) => limits.monthlyBudgetMicroUsd !== undefined);
-  const prompt = hasBudget && !isServed ? SENT_BYTES : promptTokens;
-  return priced({ prompt, completion, cached: 0 }, true);
+  const tokens = { prompt: hasBudget ? SENT_BYTES : promptTokens, completion, cached: 0 };
+  // What was not counted is rounded up, an answer that was received as usual.
+  return isServed
+    ? priced(tokens, true)
+    : { tokens, estimated: true, costMicroUsd: Math.ceil(exactCost(tokens, call.model)) };
 }
 
 const REFUSED: ReadonlySet<string> = new Set(["upstream_rejected", "upstream_rate_limited", "upstream_refused_us"]);
 
-function costOf(tokens: { prompt: number; completion: number; cached: number }, model: Model | undefined): number {
+function costOf(tokens: Expected["tokens"], model: Model | undefined): number {
+  return Math.round(exactCost(tokens, model));
+}
+
+function exactCost(tokens: Expected["tokens"], model: Model | undefined): number {
   const price: Price | undefined = model?.price;
   if (price === undefined) return 0;
   const { prompt, completion, cached } = tokens;
   const millionths = (prompt - cached) * price.input + cached * price.cachedInput + completion * price.output;
-  return Math.round(millionths / 1e6);
+  return millionths / 1e6;
 }
 
 function sameUsage(one: Usage | undefined, other: Usage | undefined): boolean {
