@@ -28,7 +28,7 @@ import type { Answer } from "../../src/simulator/answer.ts";
 import { encodeEvents as encodeAnthropic, encodeMessage } from "../../src/simulator/anthropic/response.ts";
 import type { StreamEvent } from "../../src/simulator/dialect.ts";
 import { encodeEvents as encodeGemini, encodeResponse } from "../../src/simulator/gemini/response.ts";
-import { encodeCompletion, encodeEvents as encodeOpenAi } from "../../src/simulator/openai/response.ts";
+import { encodeCompletion, encodeEvents as encodeOpenAi } from "../../src/simulator/openai/dialect.ts";
 import { checkGrammar } from "../providers/grammar.ts";
 import { fold } from "../support/fold.ts";
 import { toChunks } from "../support/to-chunks.ts";
@@ -66,8 +66,8 @@ const DIALECTS: readonly Dialect[] = [
   {
     name: "openai",
     shape: { pictures: false, redacted: false, textBesideCalls: false },
-    encodeWhole: (answer) => encodeCompletion([answer]),
-    encodeStream: (answer) => encodeOpenAi([answer], "usage"),
+    encodeWhole: (answer) => JSON.parse(encodeCompletion([answer])) as unknown,
+    encodeStream: (answer) => encodeOpenAi([answer], true),
     readWhole: readOpenAiCompletion,
     createReader: () => new OpenAiStreamReader(),
   },

@@ -60,7 +60,7 @@ function readOrder(body: unknown, terms: Terms): Order {
     prompt,
     choices: 1,
     streamType: asked.stream ? "text/event-stream; charset=utf-8" : undefined,
-    encodeWhole: (answers) => pickFirst(answers).map(encodeMessage)[0],
+    encodeWhole: (answers) => JSON.stringify(pickFirst(answers).map(encodeMessage)[0]),
     encodeStream: (answers) => pickFirst(answers).values().flatMap(encodeEvents),
     encodeStreamError: (refusal) => frame(encodeError(refusal)),
   };
@@ -74,7 +74,7 @@ function readCount(body: unknown, terms: Terms): Order {
   }
   const model = "model" in body ? String(body.model) : "";
   const order = readOrder({ ...body, max_tokens: findLimits(model).maxOutputTokens }, terms);
-  return { ...order, encodeWhole: () => ({ input_tokens: countPromptTokens(order.prompt).total }) };
+  return { ...order, encodeWhole: () => JSON.stringify({ input_tokens: countPromptTokens(order.prompt).total }) };
 }
 
 function readVersion(head: Head): string {
