@@ -21,7 +21,7 @@ import {
   AnswerStream as OpenAiStreamReader,
   toAnswer as readOpenAiCompletion,
 } from "../../src/providers/openai/response.ts";
-import { parseExactly } from "../../src/providers/wire/json.ts";
+import { parseExactly } from "../../src/encoding/exact-json.ts";
 import type { StreamReader } from "../../src/providers/wire/response.ts";
 import { SseParser } from "../../src/providers/wire/sse.ts";
 import type { Answer } from "../../src/simulator/answer.ts";
