@@ -8,14 +8,16 @@ import {
   FinishReason,
 } from "../../gen/parley/v1/completion_pb.js";
 import { UsageSchema } from "../../gen/parley/v1/usage_pb.js";
-import { AnswerBuilder, ChoiceWriter, toChunk, usageChunk } from "../core/chunks.ts";
-import type { Answer, Part } from "./answer.ts";
+import { AnswerBuilder, ChoiceWriter, toChunk, toPart, usageChunk } from "../core/chunks.ts";
+import type { Answer, Part, ReasoningPart } from "./answer.ts";
 import type { StreamEvent } from "./dialect.ts";
 
 /** What of an answer depends on its dialect. */
 export interface AnswerForm {
   readonly completionId: (id: string) => string;
   readonly callId: (id: string) => string;
+  /** The signature of reasoning, or what it is redacted to. Default: none. */
+  readonly seal?: (part: ReasoningPart, answer: Answer) => string;
 }
 
 /** A writer of a format. */
@@ -56,9 +58,10 @@ interface Step {
 function* toSteps(answers: readonly Answer[], form: AnswerForm): Generator<Step> {
   const start = create(CompletionStartSchema, toHead(answers, form));
   yield { kind: "frame", chunks: [toChunk({ case: "start", value: start })] };
-  for (const [index, { parts, end }] of answers.entries()) {
+  for (const [index, answer] of answers.entries()) {
     const writer = new ChoiceWriter(index);
-    for (const part of parts) yield* toPartSteps(part, form, writer);
+    for (const part of answer.parts) yield* toPartSteps(part, answer, { form, writer });
+    const { end } = answer;
     const chunks: CompletionChunk[] = [];
     if (end === undefined) writer.endFlow(chunks);
     else {
@@ -82,7 +85,11 @@ function toHead([first]: readonly Answer[], form: AnswerForm) {
 }
 
 /** Each token is a step. Reasoning that is not shown has none. */
-function* toPartSteps(part: Part, form: AnswerForm, writer: ChoiceWriter): Generator<Step> {
+function* toPartSteps(
+  part: Part,
+  answer: Answer,
+  { form, writer }: { readonly form: AnswerForm; readonly writer: ChoiceWriter },
+): Generator<Step> {
   const step = (kind: Step["kind"], write: (out: CompletionChunk[]) => void): Step => {
     const chunks: CompletionChunk[] = [];
     write(chunks);
@@ -92,10 +99,18 @@ function* toPartSteps(part: Part, form: AnswerForm, writer: ChoiceWriter): Gener
     case "text":
       for (const value of part.tokens) yield step("content", (out) => writer.text({ case: "text", value }, out));
       break;
-    case "reasoning":
-      if (part.form !== "shown") break;
-      for (const value of part.tokens) yield step("content", (out) => writer.text({ case: "reasoning", value }, out));
+    case "reasoning": {
+      const seal = form.seal?.(part, answer) ?? "";
+      if (part.form === "redacted") {
+        const value = { $typeName: "parley.v1.Reasoning", text: "", redacted: seal } as const;
+        yield step("frame", (out) => writer.whole(toPart({ case: "reasoning", value }), out));
+        break;
+      }
+      for (const value of part.form === "shown" ? part.tokens : [])
+        yield step("content", (out) => writer.text({ case: "reasoning", value }, out));
+      if (seal !== "") yield step("frame", (out) => writer.sign("reasoning", seal, out));
       break;
+    }
     case "call": {
       let at = 0;
       const call = { id: form.callId(part.id), name: part.name };

@@ -25,7 +25,7 @@ import { parseExactly } from "../../src/encoding/exact-json.ts";
 import type { StreamReader } from "../../src/providers/wire/response.ts";
 import { SseParser } from "../../src/providers/wire/sse.ts";
 import type { Answer } from "../../src/simulator/answer.ts";
-import { encodeEvents as encodeAnthropic, encodeMessage } from "../../src/simulator/anthropic/response.ts";
+import { encodeEvents as encodeAnthropic, encodeMessage } from "../../src/simulator/anthropic/dialect.ts";
 import type { StreamEvent } from "../../src/simulator/dialect.ts";
 import { encodeEvents as encodeGemini, encodeResponse } from "../../src/simulator/gemini/response.ts";
 import { encodeCompletion, encodeEvents as encodeOpenAi } from "../../src/simulator/openai/dialect.ts";
@@ -50,7 +50,7 @@ const DIALECTS: readonly Dialect[] = [
   {
     name: "anthropic",
     shape: { pictures: false, redacted: true, textBesideCalls: true },
-    encodeWhole: encodeMessage,
+    encodeWhole: (answer) => parseExactly(encodeMessage(answer)),
     encodeStream: encodeAnthropic,
     readWhole: readAnthropic,
     createReader: () => new AnswerStream(),

@@ -4,19 +4,21 @@ import { readChatRequest } from "../../formats/openai-chat/request.ts";
 import { toChatCompletion } from "../../formats/openai-chat/response.ts";
 import { ChunkWriter } from "../../formats/openai-chat/stream.ts";
 import { type Answer, isEffort, Refusal } from "../answer.ts";
+import { readBody } from "../body.ts";
 import { encodeChunks, toCompletion } from "../chunks.ts";
 import { type Dialect, type Order, readBearer, type StreamEvent } from "../dialect.ts";
 import { findLimits, findModel, isForEmbeddings, type Model, MODELS } from "../models.ts";
 import { countPromptTokens, type Prompt } from "../prompt.ts";
 import { toPrompt } from "../request.ts";
 import { readEmbeddingOrder } from "./embeddings.ts";
-import { encodeError, encodeStreamError } from "./failure.ts";
-import { checkRules, readBody } from "./rules.ts";
+import { BODY_REFUSALS, encodeError, encodeStreamError } from "./failure.ts";
+import { checkRules, FIELDS } from "./rules.ts";
 
 const IDS = { completionId: (id: string) => `chatcmpl-${id}`, callId: (id: string) => `call_${id}` };
 
 function readOrder(body: unknown): Order {
-  const { request, nameOf, stream, includeUsage } = readBody("chat", readChatRequest, body);
+  const reader = { fields: FIELDS, place: "chat", read: readChatRequest, ...BODY_REFUSALS };
+  const { request, nameOf, stream, includeUsage } = readBody(body, reader);
   checkRules(request, nameOf, body as object);
   if (isForEmbeddings(request.model))
     throw new Refusal(404, "This is not a chat model and thus not supported in the v1/chat/completions endpoint.", {

@@ -2,12 +2,13 @@ import { create } from "@bufbuild/protobuf";
 import { EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
 import { readEmbeddingRequest } from "../../formats/openai-embeddings/request.ts";
 import { Refusal } from "../answer.ts";
+import { readBody } from "../body.ts";
 import type { Order } from "../dialect.ts";
 import { countTextTokens, toOrder } from "../embedding.ts";
 import { findDimensions, findLimits } from "../models.ts";
 import { estimateTokens } from "../text.ts";
-import { encodeStreamError } from "./failure.ts";
-import { readBody } from "./rules.ts";
+import { BODY_REFUSALS, encodeStreamError } from "./failure.ts";
+import { FIELDS } from "./rules.ts";
 
 const MAX_INPUTS = 2_048;
 
@@ -17,7 +18,8 @@ function refuseInput(message: string): Refusal {
 
 /** Reads an embedding request. Throws `Refusal`. */
 export function readEmbeddingOrder(body: unknown): Order {
-  const { request, write } = readBody("embeddings", (json) => readEmbeddingRequest({ json }), body);
+  const read = (json: unknown) => readEmbeddingRequest({ json });
+  const { request, write } = readBody(body, { fields: FIELDS, place: "embeddings", read, ...BODY_REFUSALS });
   const { model, inputs, dimensions } = request;
   const longest = findDimensions(model);
   if (longest === undefined)

@@ -1,5 +1,5 @@
-import type { Failure } from "../../core/failure.ts";
 import { Refusal } from "../answer.ts";
+import type { BodyReader, Path } from "../body.ts";
 
 function nameType(status: number): string {
   if (status === 429) return "requests";
@@ -20,23 +20,22 @@ export function encodeStreamError(refusal: Refusal): string {
   return `data: ${JSON.stringify(encodeError(refusal))}\n\n`;
 }
 
-/** Converts the failure of the format's reader to OpenAI's wording, with the field in `param` and the kind in `code`. */
-export function refuseFailure({ violations: [first], message }: Failure, body: unknown): Refusal {
-  if (first === undefined) return new Refusal(400, message);
-  const { field, description } = first;
-  const value = valueAt(body, field);
-  if (value === undefined) {
-    const missing = `Missing required parameter: '${field}'.`;
-    return new Refusal(400, missing, { field, code: "missing_required_parameter" });
-  }
-  const kind = typeof value === "string" ? "value" : "type";
-  return new Refusal(400, `Invalid ${kind} for '${field}': ${description}.`, { field, code: `invalid_${kind}` });
+/** Formats a path, such as `messages[0].content`. */
+function writePath(path: Path): string {
+  const steps = path.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`));
+  return steps.join("").replace(/^\./u, "");
 }
 
-/** The value at a path such as `messages[0].content`. */
-function valueAt(body: unknown, path: string): unknown {
-  return path
-    .split(/[.[\]]+/u)
-    .filter(Boolean)
-    .reduce<unknown>((value, step) => (value as Record<string, unknown> | null | undefined)?.[step], body);
-}
+/** How OpenAI refuses bodies, with the field in `param` and the kind in `code`. */
+export const BODY_REFUSALS: Pick<BodyReader<unknown>, "refuseUnknown" | "refuseFlaw"> = {
+  refuseUnknown(path) {
+    const field = writePath(path);
+    return new Refusal(400, `Unknown parameter: '${field}'.`, { field, code: "unknown_parameter" });
+  },
+  refuseFlaw({ field, description, value }) {
+    if (value === undefined)
+      return new Refusal(400, `Missing required parameter: '${field}'.`, { field, code: "missing_required_parameter" });
+    const kind = typeof value === "string" ? "value" : "type";
+    return new Refusal(400, `Invalid ${kind} for '${field}': ${description}.`, { field, code: `invalid_${kind}` });
+  },
+};

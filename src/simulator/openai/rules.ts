@@ -2,12 +2,10 @@ import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js"
 import { type Message, type Part, Role } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { ToolMode } from "../../../gen/parley/v1/tool_pb.js";
-import { Failure } from "../../core/failure.ts";
 import { NAME, RANGES } from "../../core/validate.ts";
 import type { NameOf } from "../../formats/format.ts";
 import { Refusal } from "../answer.ts";
 import { measureImage } from "../image-input.ts";
-import { refuseFailure } from "./failure.ts";
 
 /*
  * What OpenAI refuses and the format reads: the fields of other servers, of which the contract shows no trace, and values.
@@ -24,37 +22,12 @@ export const FIELDS = {
   embeddings: "model input encoding_format dimensions user",
 } as const;
 
-const KNOWN = new Map(Object.entries(FIELDS).map(([place, names]) => [place, new Set(names.split(" "))]));
 const MAX_STOPS = 4;
 const MAX_TOOLS = 128;
 const MAX_CALL_ID_CHARS = 40;
 
 function refuseUnless(isRight: boolean, message: string, field: string): void {
   if (!isRight) throw new Refusal(400, message, { field, code: "invalid_value" });
-}
-
-/** Checks the names of fields. Throws `Refusal` (400) for the first unknown one. `place`: a key of FIELDS, `path`: in the body. */
-function checkFields(value: unknown, place: string, path = ""): void {
-  if (Array.isArray(value)) return value.forEach((each, at) => checkFields(each, `${place}[]`, `${path}[${at}]`));
-  const known = KNOWN.get(place);
-  if (known === undefined || typeof value !== "object" || value === null) return;
-  for (const [name, inner] of Object.entries(value)) {
-    const field = path === "" ? name : `${path}.${name}`;
-    if (!known.has(name))
-      throw new Refusal(400, `Unknown parameter: '${field}'.`, { field, code: "unknown_parameter" });
-    checkFields(inner, `${place}.${name}`, field);
-  }
-}
-
-/** Reads a body with a format's reader. Throws `Refusal`. `place`: a key of FIELDS. */
-export function readBody<T>(place: keyof typeof FIELDS, read: (json: unknown) => T, body: unknown): T {
-  if (typeof body !== "object" || body === null) throw new Refusal(400, "The request body is not a JSON object.");
-  checkFields(body, place);
-  try {
-    return read(body);
-  } catch (error) {
-    throw error instanceof Failure ? refuseFailure(error, body) : error;
-  }
 }
 
 /** The fields of a body that the contract does not show. */

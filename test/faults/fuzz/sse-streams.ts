@@ -11,7 +11,7 @@ import {
 } from "../../../src/providers/openai/response.ts";
 import type { StreamReader } from "../../../src/providers/wire/response.ts";
 import type { Answer } from "../../../src/simulator/answer.ts";
-import { encodeEvents as encodeAnthropic } from "../../../src/simulator/anthropic/response.ts";
+import { encodeEvents as encodeAnthropic } from "../../../src/simulator/anthropic/dialect.ts";
 import { encodeEvents as encodeGemini } from "../../../src/simulator/gemini/response.ts";
 import { encodeEvents as encodeOpenAi } from "../../../src/simulator/openai/dialect.ts";
 import { readScenarios } from "../../product/support/fixtures.ts";
