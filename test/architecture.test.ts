@@ -38,7 +38,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     "web",
     "gen",
   ],
-  simulator: [],
+  simulator: ["formats", "core", "gen"],
   telemetry: [],
   config: ["encoding", "net"],
   // The composition root: joins all parts into a running gateway.

@@ -10,7 +10,7 @@ export interface EmbeddingOrder {
   readonly dimensions: number;
   readonly encodeStreamError: (refusal: Refusal) => string;
   /** Encodes the vectors as the JSON body. */
-  readonly encode: (vectors: readonly (readonly number[])[]) => unknown;
+  readonly encode: (vectors: readonly (readonly number[])[]) => string;
 }
 
 /** Positions of a vector to which a word adds. */

@@ -76,7 +76,7 @@ async function sendAtOnce(stage: Stage, form: "gzip" | "wrong-length"): Promise<
   const { order, sender } = stage;
   const answers = await composeAnswers(stage);
   const events = (): string[] => Array.from(order.encodeStream(answers), ({ text }) => text);
-  const body = order.streamType === undefined ? JSON.stringify(order.encodeWhole(answers)) : events().join("");
+  const body = order.streamType === undefined ? order.encodeWhole(answers) : events().join("");
   const type = order.streamType ?? JSON_TYPE;
   if (form === "gzip") {
     const compressed = gzipSync(body);
@@ -111,7 +111,7 @@ async function sendWhole(stage: Stage): Promise<void> {
   const answers = await composeAnswers(stage);
   await pace.waitFor(Math.max(1, countContent(answers)));
   const broken = readBreak(fault);
-  const body = Buffer.from(JSON.stringify(order.encodeWhole(answers)));
+  const body = Buffer.from(order.encodeWhole(answers));
   if (broken?.how === "error") return sendBody(sender, JSON_TYPE, readErrorBody(order));
   sender.start(200, { "content-type": JSON_TYPE, "content-length": body.length });
   if (!broken) {

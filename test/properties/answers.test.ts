@@ -21,14 +21,14 @@ import {
   AnswerStream as OpenAiStreamReader,
   toAnswer as readOpenAiCompletion,
 } from "../../src/providers/openai/response.ts";
-import { parseExactly } from "../../src/providers/wire/json.ts";
+import { parseExactly } from "../../src/encoding/exact-json.ts";
 import type { StreamReader } from "../../src/providers/wire/response.ts";
 import { SseParser } from "../../src/providers/wire/sse.ts";
 import type { Answer } from "../../src/simulator/answer.ts";
-import { encodeEvents as encodeAnthropic, encodeMessage } from "../../src/simulator/anthropic/response.ts";
+import { encodeEvents as encodeAnthropic, encodeMessage } from "../../src/simulator/anthropic/dialect.ts";
 import type { StreamEvent } from "../../src/simulator/dialect.ts";
 import { encodeEvents as encodeGemini, encodeResponse } from "../../src/simulator/gemini/response.ts";
-import { encodeCompletion, encodeEvents as encodeOpenAi } from "../../src/simulator/openai/response.ts";
+import { encodeCompletion, encodeEvents as encodeOpenAi } from "../../src/simulator/openai/dialect.ts";
 import { checkGrammar } from "../providers/grammar.ts";
 import { fold } from "../support/fold.ts";
 import { toChunks } from "../support/to-chunks.ts";
@@ -50,7 +50,7 @@ const DIALECTS: readonly Dialect[] = [
   {
     name: "anthropic",
     shape: { pictures: false, redacted: true, textBesideCalls: true },
-    encodeWhole: encodeMessage,
+    encodeWhole: (answer) => parseExactly(encodeMessage(answer)),
     encodeStream: encodeAnthropic,
     readWhole: readAnthropic,
     createReader: () => new AnswerStream(),
@@ -66,8 +66,8 @@ const DIALECTS: readonly Dialect[] = [
   {
     name: "openai",
     shape: { pictures: false, redacted: false, textBesideCalls: false },
-    encodeWhole: (answer) => encodeCompletion([answer]),
-    encodeStream: (answer) => encodeOpenAi([answer], "usage"),
+    encodeWhole: (answer) => JSON.parse(encodeCompletion([answer])) as unknown,
+    encodeStream: (answer) => encodeOpenAi([answer], true),
     readWhole: readOpenAiCompletion,
     createReader: () => new OpenAiStreamReader(),
   },

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { parseExactly } from "../../src/providers/wire/json.ts";
+import { parseExactly } from "../../src/encoding/exact-json.ts";
 import {
   type Answer,
   type CallPart,

@@ -4,7 +4,7 @@ import type { Provider, UpstreamModel } from "../../src/core/provider.ts";
 import { toAnthropicRequest } from "../../src/providers/anthropic/request.ts";
 import { toGeminiRequest } from "../../src/providers/gemini/request.ts";
 import { toOpenAiRequest } from "../../src/providers/openai/request.ts";
-import { parseExactly } from "../../src/providers/wire/json.ts";
+import { parseExactly } from "../../src/encoding/exact-json.ts";
 import { anthropic } from "../../src/simulator/anthropic/dialect.ts";
 import { sealBlock } from "../../src/simulator/anthropic/thinking.ts";
 import type { Order, Dialect as SimulatedDialect } from "../../src/simulator/dialect.ts";

@@ -47,7 +47,7 @@ describe("validation in the Anthropic dialect", () => {
     [
       "a wrong role",
       { messages: [{ role: "tool", content: "a" }] },
-      "messages.0.role: Input should be 'user', 'assistant'",
+      "messages.0.role: Input should be user, assistant",
     ],
     ["no messages", { messages: [] }, "at least one message is required"],
     ["an empty message", { messages: [user("")] }, "non-empty content"],

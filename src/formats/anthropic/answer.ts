@@ -1,6 +1,7 @@
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { type Citation, DocumentUnit, type NativeBlock } from "../../../gen/parley/v1/message_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import { isExactNumber, parseExactly } from "../../encoding/exact-json.ts";
 import { exceedsJsonSize, MAX_RESPONSE_JSON } from "../../encoding/json-size.ts";
 import { DIALECT } from "./blocks.ts";
 import { writeState } from "./state.ts";
@@ -120,12 +121,12 @@ export function toInput(argumentsJson: string): object {
 function parsed(json: string): unknown {
   if (exceedsJsonSize(json, MAX_RESPONSE_JSON)) return undefined;
   try {
-    return JSON.parse(json) as unknown;
+    return parseExactly(json);
   } catch {
     return undefined;
   }
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isExactNumber(value);
 }

@@ -84,7 +84,7 @@ export class MessageWriter implements AnswerStream {
           this.#usage = said.value;
           break;
         case "report":
-          out += this.#end(said.value);
+          out += this.end(said.value);
           break;
         case undefined:
       }
@@ -251,14 +251,16 @@ export class MessageWriter implements AnswerStream {
     );
   }
 
-  #end(report: Report): string {
+  /** The end of the stream; without a report, it has none of the fields that are Parley's own. */
+  end(report?: Report): string {
     const { nameOf, inputTokens } = this.#form;
     const usage = this.#usage === undefined ? write.estimatedUsage(inputTokens, 0) : write.usage(this.#usage);
     const delta = JSON.stringify(write.stop(this.#ending, this.#refusal));
+    const routing = report === undefined ? "" : `,"parley":${JSON.stringify(writeReport(report, nameOf))}`;
     this.#ended = true;
     return (
       event("message_delta", `{"type":"message_delta","delta":${delta},"usage":${JSON.stringify(usage)}}`) +
-      event("message_stop", `{"type":"message_stop","parley":${JSON.stringify(writeReport(report, nameOf))}}`)
+      event("message_stop", `{"type":"message_stop"${routing}}`)
     );
   }
 }

@@ -20,7 +20,11 @@ export function toChatCompletion(completion: Completion, nameOf: NameOf, held?: 
     object: "chat.completion",
     created: Number(completion.createTime?.seconds ?? 0n),
     model: completion.model,
-    choices: completion.choices.map((choice) => toChoice(choice, held)),
+    choices: completion.choices.map((choice) => ({
+      ...toChoice(choice, held),
+      // Without a report, an answer has none of the fields that are Parley's own.
+      ...(completion.report !== undefined && { native_finish_reason: choice.nativeFinishReason }),
+    })),
     ...(completion.usage !== undefined && { usage: write.usage(completion.usage) }),
     ...(completion.report !== undefined && { parley: writeReport(completion.report, nameOf) }),
   };
@@ -32,7 +36,6 @@ function toChoice(choice: Choice, held: HeldStrings | undefined): object {
     message: toMessage(choice.message!.parts, held),
     logprobs: writeLogprobs(logprobsOf(choice.message!.parts)),
     finish_reason: write.finishReason(choice.finishReason),
-    native_finish_reason: choice.nativeFinishReason,
   };
 }
 

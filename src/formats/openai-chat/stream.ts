@@ -57,7 +57,7 @@ export class ChunkWriter implements AnswerStream {
       else if (event.case === "start") this.#start(event.value);
       else if (event.case === "choiceFinish") this.#finishes.push(event.value);
       else if (event.case === "usage") this.#usage = event.value;
-      else if (event.case === "report") out += this.#end(event.value);
+      else if (event.case === "report") out += this.end(event.value);
     }
     return out;
   }
@@ -117,9 +117,10 @@ export class ChunkWriter implements AnswerStream {
     );
   }
 
-  #end(report: Report): string {
+  /** The end of the stream; without a report, it has none of the fields that are Parley's own. */
+  end(report?: Report): string {
     let out = "";
-    const routing = JSON.stringify(writeReport(report, this.#nameOf));
+    const routing = report === undefined ? "" : `,"parley":${JSON.stringify(writeReport(report, this.#nameOf))}`;
     for (const { choiceIndex: index, finishReason, nativeFinishReason } of this.#finishes) {
       const choice = this.#choice(index);
       out += this.#role(choice);
@@ -129,8 +130,9 @@ export class ChunkWriter implements AnswerStream {
       const blocks = [...choice.reasoning.values()].filter((one) => one.signature !== "" || one.redacted !== "");
       if (blocks.length > 0)
         out += this.#piece(choice, JSON.stringify({ thinking_blocks: blocks.map(write.thinkingBlock) }));
-      const reason = `"finish_reason":"${write.finishReason(finishReason)}","native_finish_reason":${JSON.stringify(nativeFinishReason)}`;
-      out += `${this.#head}{"index":${index},"delta":{},"logprobs":null,${reason}}],"parley":${routing}${this.#tail.slice(1)}`;
+      const native = report === undefined ? "" : `,"native_finish_reason":${JSON.stringify(nativeFinishReason)}`;
+      const reason = `"finish_reason":"${write.finishReason(finishReason)}"${native}`;
+      out += `${this.#head}{"index":${index},"delta":{},"logprobs":null,${reason}}]${routing}${this.#tail.slice(1)}`;
     }
     if (this.#includeUsage && this.#usage !== undefined) {
       out += `${this.#head}],"usage":${JSON.stringify(write.usage(this.#usage))}}\n\n`;

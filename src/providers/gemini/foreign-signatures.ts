@@ -1,5 +1,5 @@
 import type { Emit, UpstreamCall } from "../../core/provider.ts";
-import { parseExactly } from "../wire/json.ts";
+import { parseExactly } from "../../encoding/exact-json.ts";
 import { isRefusedSignature } from "./failure.ts";
 import { SENTINEL } from "./signature.ts";
 import type { GenerateContentRequest } from "./wire.ts";

@@ -6,7 +6,8 @@ import { Failure } from "../../core/failure.ts";
 import type { Emit } from "../../core/provider.ts";
 import { Base64 } from "../../encoding/base64.ts";
 import { MAX_RESPONSE_BYTES, type Upstream, type UpstreamRequest, type UpstreamResponse } from "../transport/http.ts";
-import { count, object, isTooComplex, parseExactly } from "./json.ts";
+import { parseExactly } from "../../encoding/exact-json.ts";
+import { count, object, isTooComplex } from "./json.ts";
 import { tooComplex } from "./response-failure.ts";
 import { type SseEvent, SseParser } from "./sse.ts";
 

@@ -1,7 +1,8 @@
 import { Failure } from "../../core/failure.ts";
 import { MAX_EVENT_JSON } from "../../encoding/json-size.ts";
 import { MAX_RESPONSE_BYTES } from "../transport/http.ts";
-import { isTooComplex, parseExactly } from "./json.ts";
+import { parseExactly } from "../../encoding/exact-json.ts";
+import { isTooComplex } from "./json.ts";
 import { tooComplex, unreadable } from "./response-failure.ts";
 
 /** One server-sent event: its type (empty if absent) and its data, lines joined by a line feed. */

@@ -1,13 +1,18 @@
+import { readMessagesRequest } from "../../formats/anthropic/request.ts";
+import { toMessage } from "../../formats/anthropic/response.ts";
+import { MessageWriter } from "../../formats/anthropic/stream.ts";
+import { EVENT_STREAM } from "../../formats/format.ts";
 import { type Answer, Refusal } from "../answer.ts";
-import { type Dialect, type Head, type Order, readBearer, readHeader } from "../dialect.ts";
+import { readBody } from "../body.ts";
+import { type AnswerForm, encodeChunks, toCompletion } from "../chunks.ts";
+import { type Dialect, type Head, type Order, readBearer, readHeader, type StreamEvent } from "../dialect.ts";
 import { findLimits, listModels, type Model } from "../models.ts";
 import { countPromptTokens } from "../prompt.ts";
-import { readShape } from "../shape.ts";
-import { encodeError, refuseFlaw } from "./failure.ts";
-import { toPrompt } from "./request.ts";
-import { encodeEvents, encodeMessage, frame } from "./response.ts";
+import { toPrompt } from "../request.ts";
+import { FIELDS, type MessagesBody } from "./body.ts";
+import { BODY_REFUSALS, encodeError, encodeStreamError } from "./failure.ts";
 import { checkRules, type Terms } from "./rules.ts";
-import { messagesSchema } from "./schema.ts";
+import { sealPart, toReasoning } from "./thinking.ts";
 
 const YES = { supported: true };
 const NO = { supported: false };
@@ -49,21 +54,56 @@ function encodeOneModel(id: string): unknown {
 const VERSIONS = new Set(["2023-01-01", "2023-06-01", "2026-10-21"]);
 
 function readOrder(body: unknown, terms: Terms): Order {
-  const asked = readShape(messagesSchema, body, refuseFlaw);
-  checkRules(asked, terms);
-  const prompt = toPrompt(asked);
+  const messages = (body as { messages?: unknown } | null)?.messages;
+  if (Array.isArray(messages) && messages.length === 0)
+    throw new Refusal(400, "messages: at least one message is required");
+  const { request, unrecognized, stream } = readBody(body, {
+    fields: FIELDS,
+    place: "messages",
+    read: (json) => readMessagesRequest({ json, headers: {} }),
+    ...BODY_REFUSALS,
+  });
+  const asked = body as MessagesBody;
+  checkRules(asked, unrecognized, terms);
+  const prompt = toPrompt(request);
   const { total } = countPromptTokens(prompt);
   const { contextTokens } = findLimits(prompt.model);
   if (total > contextTokens) throw new Refusal(400, `prompt is too long: ${total} tokens > ${contextTokens} maximum`);
-  const pickFirst = ([answer]: readonly Answer[]): Answer[] => (answer ? [answer] : []);
   return {
-    prompt,
+    prompt: { ...prompt, reasoning: toReasoning(asked, prompt) },
     choices: 1,
-    streamType: asked.stream ? "text/event-stream; charset=utf-8" : undefined,
-    encodeWhole: (answers) => pickFirst(answers).map(encodeMessage)[0],
-    encodeStream: (answers) => pickFirst(answers).values().flatMap(encodeEvents),
-    encodeStreamError: (refusal) => frame(encodeError(refusal)),
+    streamType: stream ? EVENT_STREAM : undefined,
+    encodeWhole: ([answer]) => encodeMessage(answer!),
+    encodeStream: ([answer]) => encodeEvents(answer!),
+    encodeStreamError,
   };
+}
+
+const FORM: AnswerForm = {
+  completionId: (id) => `msg_01${id.slice(0, 22)}`,
+  callId: (id) => `toolu_01${id}`,
+  seal: sealPart,
+};
+
+/** What the writers of the format know of a request and the simulator has in its answers. */
+function toWriterForm({ usage }: Answer) {
+  return { nameOf: (path: string) => path, hidesThinking: false, inputTokens: usage.promptTokens, requestId: "" };
+}
+
+export function encodeMessage(answer: Answer): string {
+  const message = toMessage(toCompletion([answer], FORM), toWriterForm(answer));
+  // The format has a stop reason for every answer.
+  const isCut = answer.end === undefined;
+  return JSON.stringify(message, (key, value: unknown) => (isCut && key === "stop_reason" ? null : value));
+}
+
+/** A ping follows the start, as in the real API. */
+export function* encodeEvents(answer: Answer): Generator<StreamEvent> {
+  const writer = new MessageWriter(toWriterForm(answer));
+  for (const event of encodeChunks([answer], FORM, writer)) {
+    yield event;
+    if (event.text.startsWith("event: message_start")) yield { kind: "frame", text: writer.keepAlive };
+  }
 }
 
 /** A count: a request without the fields that belong to its answer. */
@@ -74,7 +114,7 @@ function readCount(body: unknown, terms: Terms): Order {
   }
   const model = "model" in body ? String(body.model) : "";
   const order = readOrder({ ...body, max_tokens: findLimits(model).maxOutputTokens }, terms);
-  return { ...order, encodeWhole: () => ({ input_tokens: countPromptTokens(order.prompt).total }) };
+  return { ...order, encodeWhole: () => JSON.stringify({ input_tokens: countPromptTokens(order.prompt).total }) };
 }
 
 function readVersion(head: Head): string {

@@ -1,5 +1,5 @@
 import { Refusal } from "../answer.ts";
-import type { Flaw } from "../shape.ts";
+import type { BodyReader } from "../body.ts";
 
 const TYPES: Readonly<Record<number, string>> = {
   400: "invalid_request_error",
@@ -15,22 +15,11 @@ const TYPES: Readonly<Record<number, string>> = {
   529: "overloaded_error",
 };
 
-/** Pydantic's type names by zod's. */
-const EXPECTED: Readonly<Record<string, string>> = {
-  string: "string",
-  number: "number",
-  int: "integer",
-  boolean: "boolean",
-  array: "list",
-  object: "dictionary",
-  record: "dictionary",
-};
-
-/** The error body. An error during a stream has the same. */
-export function encodeError(refusal: Refusal, requestId?: string) {
+/** The error body. An error during a stream has the same, without the ID of the request. */
+export function encodeError(refusal: Refusal, requestId?: string): unknown {
   const { code } = refusal.detail;
   return {
-    type: "error" as const,
+    type: "error",
     error: {
       type: TYPES[refusal.status] ?? (refusal.status < 500 ? "invalid_request_error" : "api_error"),
       message: refusal.message,
@@ -40,28 +29,19 @@ export function encodeError(refusal: Refusal, requestId?: string) {
   };
 }
 
-function describe(flaw: Flaw): string {
-  switch (flaw.kind) {
-    case "unknown":
-      return "Extra inputs are not permitted";
-    case "missing":
-      return "Field required";
-    case "type":
-      return `Input should be a valid ${EXPECTED[flaw.expected] ?? flaw.expected}`;
-    case "choice":
-      return `Input should be ${flaw.expected}`;
-    case "too_small":
-      return `Input should be greater than or equal to ${flaw.expected}`;
-    case "too_big":
-      return `Input should be less than or equal to ${flaw.expected}`;
-    case "rule":
-    default:
-      return flaw.expected;
-  }
+/** An error during a stream. */
+export function encodeStreamError(refusal: Refusal): string {
+  return `event: error\ndata: ${JSON.stringify(encodeError(refusal))}\n\n`;
 }
 
-/** Converts a validation error to Anthropic's wording: `messages.0.content: Field required`. */
-export function refuseFlaw(flaw: Flaw): Refusal {
-  const field = flaw.path.join(".");
-  return new Refusal(400, field === "" ? describe(flaw) : `${field}: ${describe(flaw)}`, { field });
-}
+/** How Anthropic refuses bodies: `messages.0.content: Field required`. */
+export const BODY_REFUSALS: Pick<BodyReader<unknown>, "refuseUnknown" | "refuseFlaw"> = {
+  refuseUnknown(path) {
+    const field = path.join(".");
+    return new Refusal(400, `${field}: Extra inputs are not permitted`, { field });
+  },
+  refuseFlaw({ field, description, value }) {
+    const wrong = description.replace(/^must be /u, "Input should be ");
+    return new Refusal(400, `${field}: ${value === undefined ? "Field required" : wrong}`, { field });
+  },
+};

@@ -1,7 +1,9 @@
+import { NAME } from "../../core/validate.ts";
+import { KINDS, type Kinds } from "../../formats/anthropic/block-schema.ts";
 import { Refusal } from "../answer.ts";
 import { decodeBase64, measureImage } from "../image-input.ts";
 import { findLimits, findModel } from "../models.ts";
-import type { Block, MessageBody, MessagesBody } from "./schema.ts";
+import type { Block, MessageBody, MessagesBody } from "./body.ts";
 import { checkReplay, checkThinking } from "./thinking.ts";
 
 /** First API version without sampling parameters. */
@@ -39,10 +41,22 @@ function checkSampling(body: MessagesBody, version: string): void {
   refuseUnless(!isDoubled, "`temperature` and `top_p` cannot both be specified for this model. Please use only one.");
 }
 
+function checkRange(field: string, value: number | null | undefined, [least, most]: readonly [number, number]): void {
+  if (value == null) return;
+  refuseUnless(value >= least, `${field}: Input should be greater than or equal to ${least}`);
+  refuseUnless(value <= most, `${field}: Input should be less than or equal to ${most}`);
+}
+
 function checkLimits(body: MessagesBody): void {
   const { maxOutputTokens } = findLimits(body.model);
+  checkRange("temperature", body.temperature, [0, 1]);
+  checkRange("top_p", body.top_p, [0, 1]);
+  checkRange("top_k", body.top_k, [0, Infinity]);
+  checkRange("max_tokens", body.max_tokens, [0, Infinity]);
+  checkRange("thinking.enabled.budget_tokens", body.thinking?.budget_tokens, [1024, Infinity]);
+  refuseUnless(body.max_tokens != null, "max_tokens: Field required");
   refuseUnless(
-    body.max_tokens <= maxOutputTokens,
+    (body.max_tokens ?? 0) <= maxOutputTokens,
     `max_tokens: ${body.max_tokens} > ${maxOutputTokens}, which is the maximum allowed number of output tokens for ${body.model}`,
   );
   for (const stop of body.stop_sequences ?? []) {
@@ -62,6 +76,24 @@ function checkImage(data: string, mediaType: string, path: string): void {
   );
 }
 
+/** Fields of blocks that the format reports as unknown. */
+const UNREAD_FIELDS = /\.(?:context|caller|citations)$/u;
+
+function checkFields(unrecognized: readonly string[]): void {
+  const field = unrecognized.find((name) => /\.content\.|^system\./u.test(name) && !UNREAD_FIELDS.test(name));
+  refuseUnless(field === undefined, `${field}: Extra inputs are not permitted`);
+}
+
+function checkType({ type }: Block, kinds: Kinds, path: string): void {
+  const known = [...kinds].map((kind) => `'${kind}'`).join(", ");
+  refuseUnless(kinds.has(type), `${path}: Input tag '${type}' does not match any of the expected tags: ${known}`);
+}
+
+function checkCacheControl(control: MessagesBody["cache_control"], path: string): void {
+  const ttl = control?.ttl ?? "5m";
+  refuseUnless(ttl === "5m" || ttl === "1h", `${path}cache_control.ephemeral.ttl: Input should be '5m' or '1h'`);
+}
+
 function checkBlocks(message: MessageBody, path: string): void {
   refuseUnless(
     message.role === "assistant" || message.content.length > 0,
@@ -69,6 +101,14 @@ function checkBlocks(message: MessageBody, path: string): void {
   );
   for (const [index, block] of toBlocks(message).entries()) {
     const where = `${path}.content.${index}`;
+    checkType(block, KINDS.message, where);
+    checkCacheControl(block["cache_control"] as MessagesBody["cache_control"], `${where}.`);
+    if (block.type === "tool_use")
+      refuseUnless(ID.test(block.id), `${where}.id: String should match pattern '${ID.source}'`);
+    if (block.type === "tool_result" && Array.isArray(block.content))
+      block.content.forEach((inner, at) =>
+        checkType(inner as Block, KINDS.result, `${where}.tool_result.content.${at}`),
+      );
     if (block.type === "text" && (typeof message.content !== "string" || message.role !== "assistant")) {
       refuseUnless(block.text !== "", "messages: text content blocks must be non-empty");
       refuseUnless(block.text.trim() !== "", "messages: text content blocks must contain non-whitespace text");
@@ -141,11 +181,13 @@ function checkToolTurns(messages: readonly MessageBody[]): void {
   );
 }
 
+const ID = /^[a-zA-Z0-9_-]+$/u;
+
 function checkPrefill({ messages, thinking }: MessagesBody): void {
   const last = messages.at(-1);
   if (last?.role !== "assistant") return;
   refuseUnless(
-    thinking === undefined || thinking?.type === "disabled",
+    thinking == null || thinking.type === "disabled",
     "messages: the final message must not be an assistant message when thinking is enabled",
   );
   const block = toBlocks(last).at(-1);
@@ -153,21 +195,35 @@ function checkPrefill({ messages, thinking }: MessagesBody): void {
   refuseUnless(isTrimmed, "messages: final assistant content cannot end with trailing whitespace");
 }
 
-function checkTools({ tools = [], tool_choice: choice }: MessagesBody): void {
+function checkTools({ tools: given, tool_choice: choice }: MessagesBody): void {
+  const tools = given ?? [];
   const names = tools.map((tool) => tool.name);
+  for (const [index, { type, name, input_schema: schema, cache_control: control }] of tools.entries()) {
+    const path = `tools.${index}`;
+    refuseUnless(
+      type == null || type === "custom",
+      `${path}: Input tag '${type}' does not match any of the expected tags`,
+    );
+    refuseUnless(NAME.test(name), `${path}.name: String should match pattern '${NAME.source}'`);
+    refuseUnless(schema["type"] === "object", `${path}.input_schema.type: Input should be 'object'`);
+    checkCacheControl(control, `${path}.`);
+  }
   refuseUnless(new Set(names).size === names.length, "tools: Tool names must be unique.");
   refuseUnless(
-    choice === undefined || tools.length > 0,
+    choice == null || tools.length > 0,
     "tool_choice: tool_choice may only be specified while providing tools",
   );
   if (choice?.type !== "tool") return;
   refuseUnless(names.includes(choice.name), `tool_choice: Tool '${choice.name}' not found in provided tools`);
 }
 
-/** Checks the rules that the schema does not express. Throws `Refusal` (400) for the first violation. */
-export function checkRules(body: MessagesBody, { version, betas }: Terms): void {
-  refuseUnless(body.messages.length > 0, "messages: at least one message is required");
+/** Checks the rules that the format does not have. Throws `Refusal` (400) for the first violation. */
+export function checkRules(body: MessagesBody, unrecognized: readonly string[], { version, betas }: Terms): void {
+  checkFields(unrecognized);
   checkBetas(body, betas);
+  checkCacheControl(body.cache_control, "");
+  const isTier = body.service_tier == null || ["auto", "standard_only"].includes(body.service_tier);
+  refuseUnless(isTier, "service_tier: Input should be 'auto' or 'standard_only'");
   checkSampling(body, version);
   checkThinking(body, betas);
   checkLimits(body);

@@ -1,8 +1,8 @@
-import { isEffort, Refusal } from "../answer.ts";
+import { type Answer, isEffort, type ReasoningPart, Refusal } from "../answer.ts";
 import { fingerprint } from "../dice.ts";
 import { findModel } from "../models.ts";
 import { findLastUserText, findToolResults, type Prompt, type ReasoningOrder } from "../prompt.ts";
-import type { Block, MessageBody, MessagesBody } from "./schema.ts";
+import type { Block, MessageBody, MessagesBody } from "./body.ts";
 
 /** Identity of a reasoning block: the answer, the index of the block, and the number of blocks. */
 interface Place {
@@ -21,6 +21,13 @@ function stamp({ answer, index, count }: Place, text: string): string {
 export function sealBlock(place: Place, text: string): string {
   const { answer, index, count } = place;
   return Buffer.from(JSON.stringify({ answer, index, count, stamp: stamp(place, text) })).toString("base64");
+}
+
+/** Returns the signature of a reasoning part of an answer, or what it is redacted to. */
+export function sealPart(part: ReasoningPart, { id, parts }: Answer): string {
+  const blocks = parts.filter((other) => other.kind === "reasoning");
+  const place = { answer: id, index: blocks.indexOf(part), count: blocks.length };
+  return sealBlock(place, part.form === "shown" ? part.tokens.join("") : "");
 }
 
 /** Returns the place in a signature. Undefined for a foreign signature or a changed text. */
@@ -65,7 +72,7 @@ export function toReasoning(
   const display = thinking.display ?? (thinking.type === "enabled" ? "summarized" : "omitted");
   return {
     effort: readEffort(config),
-    maxTokens: thinking.type === "enabled" ? thinking.budget_tokens : undefined,
+    maxTokens: thinking.budget_tokens ?? undefined,
     shown: display === "summarized",
     redacted: REDACTING.test(findLastUserText(prompt)) ? true : undefined,
   };
@@ -80,7 +87,7 @@ function readEffort(config: MessagesBody["output_config"]): ReasoningOrder["effo
 export function checkThinking(body: MessagesBody, betas: ReadonlySet<string>): void {
   const { thinking } = body;
   if (!thinking || thinking.type === "disabled") return;
-  const isBound = thinking.type !== "between_tools" && thinking.block_binding !== undefined;
+  const isBound = thinking["block_binding"] !== undefined;
   refuseUnless(
     !isBound || betas.has(BINDING_BETA),
     `thinking.${thinking.type}.block_binding: Extra inputs are not permitted`,
@@ -93,13 +100,19 @@ export function checkThinking(body: MessagesBody, betas: ReadonlySet<string>): v
     (body.top_p ?? 1) >= 0.95,
     "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled or in adaptive mode.",
   );
-  refuseUnless(typeof body.top_k !== "number", "`top_k` must be unset when thinking is enabled or in adaptive mode.");
+  refuseUnless(body.top_k == null, "`top_k` must be unset when thinking is enabled or in adaptive mode.");
   if (thinking.type !== "enabled") {
+    const field = `thinking.${thinking.type}.budget_tokens`;
+    refuseUnless(thinking.budget_tokens == null, `${field}: Extra inputs are not permitted`);
     // Listed models belong to the 4.5 family, which supports only manual thinking.
     refuseUnless(findModel(body.model) === undefined, `${thinking.type} thinking is not supported on this model`);
     return;
   }
-  refuseUnless(thinking.budget_tokens < body.max_tokens, "`max_tokens` must be greater than `thinking.budget_tokens`.");
+  refuseUnless(Number.isInteger(thinking.budget_tokens), "thinking.enabled.budget_tokens: Field required");
+  refuseUnless(
+    thinking.budget_tokens! < body.max_tokens!,
+    "`max_tokens` must be greater than `thinking.budget_tokens`.",
+  );
   const isForced = body.tool_choice?.type === "any" || body.tool_choice?.type === "tool";
   refuseUnless(!isForced, "Thinking may not be enabled when tool_choice forces tool use.");
 }
@@ -130,7 +143,8 @@ function checkSeals(message: MessageBody, path: string): Place[] {
   const places: Place[] = [];
   for (const [index, block] of listBlocks(message).entries()) {
     if (!isThinking(block)) continue;
-    const place = block.type === "thinking" ? readSeal(block.signature, block.thinking) : readSeal(block.data, "");
+    const place =
+      block.type === "thinking" ? readSeal(block.signature ?? "", block.thinking) : readSeal(block.data, "");
     if (!place) {
       const [field, type] = block.type === "thinking" ? ["signature", "thinking"] : ["data", "redacted_thinking"];
       throw new Refusal(400, `${path}.content.${index}: Invalid \`${field}\` in \`${type}\` block`);

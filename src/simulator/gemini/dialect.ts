@@ -35,7 +35,7 @@ function readOrder(body: unknown, model: string, delivery: Delivery): Order {
     prompt,
     choices: 1,
     streamType: STREAM_TYPES[delivery],
-    encodeWhole: (answers) => pickFirst(answers).map(encodeResponse)[0],
+    encodeWhole: (answers) => JSON.stringify(pickFirst(answers).map(encodeResponse)[0]),
     encodeStream: (answers) => pickFirst(answers).values().flatMap(encode),
     encodeStreamError: (refusal) => frame(encodeError(refusal)),
   };
@@ -48,7 +48,7 @@ function readCount(body: unknown, model: string): Order {
   if (named !== undefined && named !== `models/${model}`)
     throw new Refusal(400, "* CountTokensRequest.generate_content_request.model: must be the same as in the path\n");
   const order = readOrder(asked, model, "whole");
-  return { ...order, encodeWhole: () => ({ totalTokens: countPromptTokens(order.prompt).total }) };
+  return { ...order, encodeWhole: () => JSON.stringify({ totalTokens: countPromptTokens(order.prompt).total }) };
 }
 
 function decodeName(encoded: string): string {

@@ -63,7 +63,7 @@ export function readEmbeddingOrder(body: unknown, model: string, method: "embedC
     dimensions,
     encode(vectors) {
       const embeddings = vectors.map((values) => ({ values }));
-      return isBatch ? { embeddings } : { embedding: embeddings[0] };
+      return JSON.stringify(isBatch ? { embeddings } : { embedding: embeddings[0] });
     },
     encodeStreamError: (refusal) => frame(encodeError(refusal)),
   });

@@ -1,38 +1,60 @@
-import { Refusal } from "../answer.ts";
-import { type Dialect, type Order, readBearer } from "../dialect.ts";
+import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
+import { EVENT_STREAM } from "../../formats/format.ts";
+import { readChatRequest } from "../../formats/openai-chat/request.ts";
+import { toChatCompletion } from "../../formats/openai-chat/response.ts";
+import { ChunkWriter } from "../../formats/openai-chat/stream.ts";
+import { type Answer, isEffort, Refusal } from "../answer.ts";
+import { readBody } from "../body.ts";
+import { encodeChunks, toCompletion } from "../chunks.ts";
+import { type Dialect, type Order, readBearer, type StreamEvent } from "../dialect.ts";
 import { findLimits, findModel, isForEmbeddings, type Model, MODELS } from "../models.ts";
-import { countPromptTokens } from "../prompt.ts";
-import { readShape } from "../shape.ts";
+import { countPromptTokens, type Prompt } from "../prompt.ts";
+import { toPrompt } from "../request.ts";
 import { readEmbeddingOrder } from "./embeddings.ts";
-import { encodeError, refuseFlaw } from "./failure.ts";
-import { toPrompt } from "./request.ts";
-import { encodeCompletion, encodeEvents, frame } from "./response.ts";
-import { checkRules } from "./rules.ts";
-import { chatSchema } from "./schema.ts";
+import { BODY_REFUSALS, encodeError, encodeStreamError } from "./failure.ts";
+import { checkRules, FIELDS } from "./rules.ts";
+
+const IDS = { completionId: (id: string) => `chatcmpl-${id}`, callId: (id: string) => `call_${id}` };
 
 function readOrder(body: unknown): Order {
-  const asked = readShape(chatSchema, body, refuseFlaw);
-  checkRules(asked);
-  if (isForEmbeddings(asked.model))
+  const reader = { fields: FIELDS, place: "chat", read: readChatRequest, ...BODY_REFUSALS };
+  const { request, nameOf, stream, includeUsage } = readBody(body, reader);
+  checkRules(request, nameOf, body as object);
+  if (isForEmbeddings(request.model))
     throw new Refusal(404, "This is not a chat model and thus not supported in the v1/chat/completions endpoint.", {
       field: "model",
     });
-  const prompt = toPrompt(asked);
+  // Readable, as with most servers of this dialect; none without an effort.
+  const effort = ReasoningEffort[request.reasoning?.effort ?? ReasoningEffort.UNSPECIFIED].toLowerCase();
+  const prompt: Prompt = {
+    ...toPrompt(request),
+    reasoning: isEffort(effort) ? { effort, shown: true } : undefined,
+  };
   const { total } = countPromptTokens(prompt);
   const { contextTokens } = findLimits(prompt.model);
   if (total > contextTokens) {
     const message = `This model's maximum context length is ${contextTokens} tokens. However, your messages resulted in ${total} tokens.`;
     throw new Refusal(400, message, { field: "messages", code: "context_length_exceeded" });
   }
-  const withUsage = asked.stream_options?.include_usage ? "usage" : "no usage";
   return {
     prompt,
-    choices: asked.n ?? 1,
-    streamType: asked.stream ? "text/event-stream; charset=utf-8" : undefined,
+    choices: request.choiceCount ?? 1,
+    streamType: stream ? EVENT_STREAM : undefined,
     encodeWhole: encodeCompletion,
-    encodeStream: (answers) => encodeEvents(answers, withUsage),
-    encodeStreamError: (refusal) => frame(encodeError(refusal)),
+    encodeStream: (answers) => encodeEvents(answers, includeUsage),
+    encodeStreamError,
   };
+}
+
+export function encodeCompletion(answers: readonly Answer[]): string {
+  const completion = toChatCompletion(toCompletion(answers, IDS), (path) => path);
+  // The format has a finish reason for every answer.
+  const isCut = answers.some(({ end }) => end === undefined);
+  return JSON.stringify(completion, (key, value: unknown) => (isCut && key === "finish_reason" ? null : value));
+}
+
+export function encodeEvents(answers: readonly Answer[], includeUsage: boolean): Iterable<StreamEvent> {
+  return encodeChunks(answers, IDS, new ChunkWriter({ includeUsage, nameOf: (path) => path }));
 }
 
 /** Decodes a model ID, which may contain slashes, encoded or not. */

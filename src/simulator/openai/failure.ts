@@ -1,5 +1,5 @@
 import { Refusal } from "../answer.ts";
-import type { Flaw } from "../shape.ts";
+import type { BodyReader, Path } from "../body.ts";
 
 function nameType(status: number): string {
   if (status === 429) return "requests";
@@ -15,40 +15,27 @@ export function encodeError({ status, message, detail }: Refusal): unknown {
   return { error: { message, type, param: detail.field ?? null, code } };
 }
 
+/** An error during a stream. */
+export function encodeStreamError(refusal: Refusal): string {
+  return `data: ${JSON.stringify(encodeError(refusal))}\n\n`;
+}
+
 /** Formats a path, such as `messages[0].content`. */
-function writePath(path: Flaw["path"]): string {
+function writePath(path: Path): string {
   const steps = path.map((step) => (typeof step === "number" ? `[${step}]` : `.${step}`));
   return steps.join("").replace(/^\./u, "");
 }
 
-/** Converts a validation error to OpenAI's wording, with the field in `param` and the kind in `code`. */
-export function refuseFlaw(flaw: Flaw): Refusal {
-  const field = writePath(flaw.path);
-  switch (flaw.kind) {
-    case "unknown":
-      return new Refusal(400, `Unknown parameter: '${field}'.`, { field, code: "unknown_parameter" });
-    case "missing": {
-      const message = `Missing required parameter: '${field}'.`;
-      return new Refusal(400, message, { field, code: "missing_required_parameter" });
-    }
-    case "type": {
-      const message = `Invalid type for '${field}': expected ${flaw.expected}, but got ${typeof flaw.received} instead.`;
-      return new Refusal(400, message, { field, code: "invalid_type" });
-    }
-    case "choice": {
-      const message = `Invalid value for '${field}'. Supported values are: ${flaw.expected}.`;
-      return new Refusal(400, message, { field, code: "invalid_value" });
-    }
-    case "too_small": {
-      const message = `Invalid '${field}': expected a value >= ${flaw.expected}.`;
-      return new Refusal(400, message, { field, code: "integer_below_min_value" });
-    }
-    case "too_big": {
-      const message = `Invalid '${field}': expected a value <= ${flaw.expected}.`;
-      return new Refusal(400, message, { field, code: "integer_above_max_value" });
-    }
-    case "rule":
-    default:
-      return new Refusal(400, `Invalid '${field}': ${flaw.expected}`, { field, code: "invalid_value" });
-  }
-}
+/** How OpenAI refuses bodies, with the field in `param` and the kind in `code`. */
+export const BODY_REFUSALS: Pick<BodyReader<unknown>, "refuseUnknown" | "refuseFlaw"> = {
+  refuseUnknown(path) {
+    const field = writePath(path);
+    return new Refusal(400, `Unknown parameter: '${field}'.`, { field, code: "unknown_parameter" });
+  },
+  refuseFlaw({ field, description, value }) {
+    if (value === undefined)
+      return new Refusal(400, `Missing required parameter: '${field}'.`, { field, code: "missing_required_parameter" });
+    const kind = typeof value === "string" ? "value" : "type";
+    return new Refusal(400, `Invalid ${kind} for '${field}': ${description}.`, { field, code: `invalid_${kind}` });
+  },
+};

@@ -11,9 +11,9 @@ import {
 } from "../../../src/providers/openai/response.ts";
 import type { StreamReader } from "../../../src/providers/wire/response.ts";
 import type { Answer } from "../../../src/simulator/answer.ts";
-import { encodeEvents as encodeAnthropic } from "../../../src/simulator/anthropic/response.ts";
+import { encodeEvents as encodeAnthropic } from "../../../src/simulator/anthropic/dialect.ts";
 import { encodeEvents as encodeGemini } from "../../../src/simulator/gemini/response.ts";
-import { encodeEvents as encodeOpenAi } from "../../../src/simulator/openai/response.ts";
+import { encodeEvents as encodeOpenAi } from "../../../src/simulator/openai/dialect.ts";
 import { readScenarios } from "../../product/support/fixtures.ts";
 import { answers, type AnswerShape } from "../../properties/answers.ts";
 import { seed } from "../support/scale.ts";
@@ -63,7 +63,7 @@ const SPOKEN: Readonly<
   gemini: { shape: { pictures: true, redacted: false, textBesideCalls: true }, encode: encodeGemini },
   openai: {
     shape: { pictures: false, redacted: false, textBesideCalls: false },
-    encode: (answer) => encodeOpenAi([answer], "usage"),
+    encode: (answer) => encodeOpenAi([answer], true),
   },
 };
 

@@ -29,6 +29,32 @@ const TEXT = chunksOf((writer, out) => {
 
 const types = (stream: string): unknown[] => eventsOf(stream).map(({ type }) => type);
 
+describe("the input of a call", () => {
+  const chunksWith = (text: string): CompletionChunk[] =>
+    chunksOf((writer, out) => {
+      writer.arguments(writer.beginCall({ id: "t1", name: "f" }, "", out), text, out);
+    });
+
+  it.each(['{"id":12345678901234567890,"price":1.50}', '{"a":[1e400,-0]}'])(
+    "has the numbers of %s as the model wrote them, whole and streamed",
+    (text) => {
+      expect(JSON.stringify(wholeOf(chunksWith(text)))).toContain(`"input":${text}`);
+      expect(inputOf(streamOf(chunksWith(text)))).toBe(text);
+    },
+  );
+
+  it("is an object also for a large number", () => {
+    const { content } = wholeOf(chunksWith("12345678901234567890"));
+    expect(content).toMatchObject([{ input: { arguments: "12345678901234567890" } }]);
+  });
+});
+
+/** The input of the call in a stream. */
+function inputOf(stream: string): string {
+  const deltas = eventsOf(stream).map(({ delta }) => delta as { readonly partial_json?: string } | undefined);
+  return deltas.map((delta) => delta?.partial_json ?? "").join("");
+}
+
 describe("a stream", () => {
   it("has the vendor's events in their order", () => {
     expect(types(streamOf(TEXT))).toEqual([

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { readTokens } from "../../../src/providers/openai/choice-reader.ts";
-import { count, isObject, MAX_KEPT_NUMBERS, number, parseExactly } from "../../../src/providers/wire/json.ts";
-import { compareCpuMs } from "../../support/cpu-time.ts";
+import { readTokens } from "../../src/providers/openai/choice-reader.ts";
+import { MAX_KEPT_NUMBERS, parseExactly } from "../../src/encoding/exact-json.ts";
+import { count, isObject, number } from "../../src/providers/wire/json.ts";
+import { compareCpuMs } from "../support/cpu-time.ts";
 
 describe("JSON that is parsed exactly", () => {
   it.each([
