@@ -20,22 +20,20 @@ export function toChatCompletion(completion: Completion, nameOf: NameOf, held?: 
     object: "chat.completion",
     created: Number(completion.createTime?.seconds ?? 0n),
     model: completion.model,
-    choices: completion.choices.map((choice) => ({
-      ...toChoice(choice, held),
-      // Without a report, an answer has none of the fields that are Parley's own.
-      ...(completion.report !== undefined && { native_finish_reason: choice.nativeFinishReason }),
-    })),
+    // Without a report, an answer has none of the fields that are Parley's own.
+    choices: completion.choices.map((choice) => toChoice(choice, held, completion.report !== undefined)),
     ...(completion.usage !== undefined && { usage: write.usage(completion.usage) }),
     ...(completion.report !== undefined && { parley: writeReport(completion.report, nameOf) }),
   };
 }
 
-function toChoice(choice: Choice, held: HeldStrings | undefined): object {
+function toChoice(choice: Choice, held: HeldStrings | undefined, isReported: boolean): object {
   return {
     index: choice.index,
     message: toMessage(choice.message!.parts, held),
     logprobs: writeLogprobs(logprobsOf(choice.message!.parts)),
     finish_reason: write.finishReason(choice.finishReason),
+    native_finish_reason: isReported ? choice.nativeFinishReason : undefined,
   };
 }
 
