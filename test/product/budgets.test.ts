@@ -110,10 +110,13 @@ describe("a request without a budget", () => {
 });
 
 describe("a request whose body is still arriving", () => {
-  it("has the budget that its key has when it has arrived", async () => {
+  it.each([
+    ["/v1/chat/completions", { role: "user", content: "Hi." }],
+    ["/parley.v1.CompletionService/Create", { role: "ROLE_USER", parts: [{ text: "Hi." }] }],
+  ])("has the budget that its key has when it has arrived: %s", async (path, message) => {
     const { id, key } = await createKey("--budget 1");
-    const body = Buffer.from(JSON.stringify({ model: "local/test", messages: [{ role: "user", content: "Hi." }] }));
-    const request = sendRequest(`${product.url}/v1/chat/completions`, {
+    const body = Buffer.from(JSON.stringify({ model: "local/test", messages: [message] }));
+    const request = sendRequest(product.url + path, {
       method: "POST",
       headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "content-length": body.length },
     });
