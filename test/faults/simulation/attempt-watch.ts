@@ -96,7 +96,8 @@ export class AttemptWatch implements CallWatch {
     const { watch, nowMs, stateOf } = this.#ports;
     const key = upstreamKey(call.model);
     let health = this.#healths.get(key);
-    if (health === undefined) this.#healths.set(key, (health = { failed: [], succeededMs: new Map(), restUntilMs: 0, probe: undefined }));
+    if (health === undefined)
+      this.#healths.set(key, (health = { failed: [], succeededMs: new Map(), restUntilMs: 0, probe: undefined }));
     this.#healthOf.set(call, health);
     const state = stateOf(key);
     if (state === "open" || health.restUntilMs > nowMs())
