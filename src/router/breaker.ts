@@ -28,16 +28,10 @@ const COUNTED: ReadonlySet<FailureCode> = new Set([
   "upstream_refused_us",
 ]);
 
-/** An attempt that counts. */
-interface Outcome {
-  readonly ok: boolean;
-  readonly accountId: string;
-}
-
 /** The last success of an account. */
 interface Success {
   readonly accountId: string;
-  readonly atMs: number;
+  atMs: number;
 }
 
 /** Permission for one attempt. Exactly one of the methods but `alive` must be called at its end. */
@@ -62,9 +56,11 @@ export class Breaker {
   readonly #options: BreakerOptions;
   readonly #clock: Clock;
   #inARow = 0;
-  #latest: Outcome[] = [];
-  /** Of two different accounts, the latest one first. */
-  #successes: readonly Success[] = [];
+  /** Of the latest attempts: undefined for a success, else the account. */
+  #latest: (string | undefined)[] = [];
+  /** The last success, and that of another account before it. */
+  #success: Success | undefined;
+  #othersSuccess: Success | undefined;
   #openUntilMs: number | undefined;
   /** Wall-clock time. */
   #openSinceMs: number | undefined;
@@ -111,9 +107,8 @@ export class Breaker {
       succeeded: () => {
         if (decide()) this.#close();
         this.#inARow = 0;
-        this.#note({ ok: true, accountId });
-        const others = this.#successes.filter((one) => one.accountId !== accountId);
-        this.#successes = [{ accountId, atMs: this.#clock.monotonic() }, ...others.slice(0, 1)];
+        this.#note(undefined);
+        this.#noteSuccess(accountId);
       },
       failed: (failure) => {
         this.#failed(failure, { probe: decide(), accountId });
@@ -139,7 +134,7 @@ export class Breaker {
     }
     if (failure.requestBound || !COUNTED.has(failure.code)) return;
     this.#inARow += 1;
-    this.#note({ ok: false, accountId });
+    this.#note(accountId);
     if (!probe && !this.#isTripped()) return;
     this.#rest(failure, this.#openMs);
     this.#openMs = Math.min(this.#openMs * 2, this.#options.maxOpenMs);
@@ -149,20 +144,31 @@ export class Breaker {
   #isTripped(): boolean {
     if (this.#openUntilMs !== undefined) return false;
     if (this.#inARow >= this.#options.failures) return !this.#isOfOne(this.#latest.slice(-this.#inARow));
-    const failures = this.#latest.filter(({ ok }) => !ok);
+    const failures = this.#latest.filter((accountId) => accountId !== undefined);
     return this.#latest.length >= WINDOW && failures.length > WINDOW / 2 && !this.#isOfOne(failures);
   }
 
   /** Whether these failures are all of one account, while the model works for another one. */
-  #isOfOne(failures: readonly Outcome[]): boolean {
-    const [first] = failures;
-    if (failures.some(({ accountId }) => accountId !== first!.accountId)) return false;
-    const sinceMs = this.#clock.monotonic() - OTHERS_MS;
-    return this.#successes.some(({ accountId, atMs }) => accountId !== first!.accountId && atMs >= sinceMs);
+  #isOfOne(failures: readonly (string | undefined)[]): boolean {
+    const [accountId] = failures;
+    if (failures.some((other) => other !== accountId)) return false;
+    const success = this.#success?.accountId === accountId ? this.#othersSuccess : this.#success;
+    return success !== undefined && success.atMs >= this.#clock.monotonic() - OTHERS_MS;
   }
 
-  #note(outcome: Outcome): void {
-    this.#latest.push(outcome);
+  #noteSuccess(accountId: string): void {
+    const atMs = this.#clock.monotonic();
+    if (this.#success?.accountId === accountId) {
+      this.#success.atMs = atMs;
+      return;
+    }
+    this.#othersSuccess = this.#success;
+    this.#success = { accountId, atMs };
+  }
+
+  /** Notes an attempt: the account of a failure, undefined for a success. */
+  #note(failed: string | undefined): void {
+    this.#latest.push(failed);
     if (this.#latest.length > WINDOW) this.#latest.shift();
   }
 
