@@ -126,7 +126,7 @@ export class CompletionAccounting {
     this.#mode = mode;
     this.#startedAtMs = ports.clock.now();
     const created = Math.floor(this.#startedAtMs / 1000);
-    const { completionId, arrivedMs, signal, hops, principal } = call;
+    const { completionId, arrivedMs, signal, hops, share, principal } = call;
     const { keyFamilyId, accountId } = principal;
     this.routerCall = {
       completionId,
@@ -136,6 +136,7 @@ export class CompletionAccounting {
       keyFamilyId,
       accountId,
       hops,
+      share,
       attempts: this.#attempts,
       sending: (sent) => void (this.#sent = sent),
       uncounted: (attempt) => this.#noteUncounted(attempt),

@@ -129,6 +129,7 @@ export class ChoiceWriter {
   readonly #index: number;
   readonly #budget: PartBudget;
   #parts = 0;
+  #citations = 0;
   /** Kind of the last part, while pieces may be added to it. */
   #flowing: Flowing | undefined;
   /** Unfinished tool calls: the kind of their input, by part index. Created with the first call. */
@@ -167,8 +168,10 @@ export class ChoiceWriter {
     out.push(deltaChunk(this.#last, { case: "audio", value: piece }));
   }
 
-  /** Adds a source to the last text. */
+  /** Adds a source to the last text; not beyond MAX_CITATIONS. */
   cite(citation: Citation, out: CompletionChunk[]): void {
+    if (this.#citations === MAX_CITATIONS) return;
+    this.#citations += 1;
     this.#flow("text", out);
     out.push(deltaChunk(this.#last, { case: "citation", value: citation }));
   }
@@ -275,6 +278,9 @@ function emptyKind(kind: Flowing): Part["kind"] {
 /** Limit of a joined answer, and of a provider's stream, in bytes: twice that of a response that a provider sends as a whole. */
 export const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
 /** Memory of a chunk and of a token's log probability beside their texts. */
+/** Limit of the sources that a choice cites: each may repeat a long address. */
+export const MAX_CITATIONS = 1_000;
+
 const CHUNK_BYTES = 64;
 const LOGPROB_BYTES = 128;
 

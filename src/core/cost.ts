@@ -91,7 +91,8 @@ export function mostTokens({ choiceCount }: Capped, { prompt, sent, model }: Sen
     prompt: sent.searches
       ? contextWindow
       : Math.min(boundTokens(prompt, sent.textBytes), contextWindow * prompt.windows),
-    completion: Math.min(sent.maxTokens ?? maxOutputTokens, maxOutputTokens) * (choiceCount ?? 1),
+    completion:
+      (Math.min(sent.maxTokens ?? maxOutputTokens, maxOutputTokens) + prompt.predictedBytes) * (choiceCount ?? 1),
   };
 }
 

@@ -1,3 +1,4 @@
+import type { CallerShare } from "./call.ts";
 import type { Choice, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
 import type { Modality } from "../../gen/parley/v1/modality_pb.js";
@@ -152,6 +153,8 @@ export interface UpstreamCall {
   readonly accountId?: string | undefined;
   /** Number of gateways before this one. Default: 0. */
   readonly hops?: number | undefined;
+  /** Counts the work of reading a whole answer. Default: nobody does. */
+  readonly share?: Pick<CallerShare, "work"> | undefined;
 }
 
 /**

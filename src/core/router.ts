@@ -96,6 +96,8 @@ export interface RouterCall {
   readonly accountId: string;
   /** Number of gateways before this one. Default: 0. */
   readonly hops?: number | undefined;
+  /** Counts work for the call. Default: nobody does. */
+  readonly share?: CallerShare | undefined;
   /** The router appends each attempt when it ends, so that none is lost however the call ends. */
   readonly attempts: Attempt[];
   /** Called at the start of each attempt. */

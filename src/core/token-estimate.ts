@@ -16,6 +16,8 @@ export interface PromptSize {
   readonly windows: number;
   /** Whether tools or a schema are given: providers add instructions for them. */
   readonly instructed: boolean;
+  /** Bytes of a predicted answer: tokens of it that the model rejects are billed as the answer's. */
+  readonly predictedBytes: number;
   /**
    * Whether only the context window bounds the tokens: a small document may have many pages, and the size of files that are
    * stored at the provider is unknown.
@@ -61,6 +63,7 @@ export function measurePrompt(request: CompletionRequest): PromptSize {
     messages: request.messages.length,
     windows: 1,
     instructed: request.tools.length > 0 || format?.case === "jsonSchema",
+    predictedBytes: request.prediction === undefined ? 0 : Buffer.byteLength(request.prediction),
     unbounded: false,
   };
   for (const message of request.messages) addMessage(size, message);
@@ -85,7 +88,8 @@ export function measureInputs(inputs: readonly string[]): PromptSize {
   let textTokens = 0;
   for (const input of inputs) textTokens += Math.ceil(estimateTextTokens(input));
   const windows = inputs.length;
-  return { textTokens, pictures: 0, mediaBytes: 0, messages: 0, windows, instructed: false, unbounded: false };
+  const none = { pictures: 0, mediaBytes: 0, messages: 0, predictedBytes: 0 };
+  return { ...none, textTokens, windows, instructed: false, unbounded: false };
 }
 
 /** Bytes of the inputs of an embedding request with those of tokens that a model adds: `SentSize.textBytes`. */
@@ -187,26 +191,14 @@ function addPart(size: Mutable<PromptSize>, { kind, signature }: Part): void {
 const UNCOMPRESSED: ReadonlySet<number> = new Set([1, 3, 6, 7]);
 
 /**
- * Whether a second of a recording has at least 1,000 bytes, by its first bytes: uncompressed WAV, and MP3. Others, such as FLAC and
- * Opus, have hours of silence in some kilobytes.
+ * Whether a recording is WAV with at least 1,000 bytes per second, by its first bytes. Compressed ones may have hours of silence in
+ * some kilobytes, also behind a tag or a frame of MP3.
  */
 function isDense({ buffer, byteOffset, byteLength }: Uint8Array): boolean {
-  const bytes = Buffer.from(buffer, byteOffset, byteLength);
-  if (bytes.length < 28) return false;
-  if (bytes.toString("latin1", 0, 4) === "RIFF") {
-    const isWave = bytes.toString("latin1", 8, 16) === "WAVEfmt ";
-    return isWave && UNCOMPRESSED.has(bytes.readUInt16LE(20)) && bytes.readUInt32LE(24) >= 1_000;
-  }
-  const begins = bytes.toString("latin1", 0, 3) === "ID3" ? 10 + sizeOfTag(bytes) : 0;
-  if (begins + 1 >= bytes.length || bytes[begins] !== 0xff) return false;
-  const second = bytes[begins + 1]!;
-  // The layer of MPEG audio is not zero; that of AAC is.
-  return (second & 0xe0) === 0xe0 && (second & 0x06) !== 0;
-}
-
-/** Length of an ID3v2 tag after its header: seven bits of each of four bytes. */
-function sizeOfTag(bytes: Buffer): number {
-  return bytes.subarray(6, 10).reduce((size, byte) => size * 128 + (byte & 0x7f), 0);
+  const head = Buffer.from(buffer, byteOffset, Math.min(byteLength, 28));
+  if (head.length < 28 || head.toString("latin1", 0, 4) !== "RIFF" || head.toString("latin1", 8, 16) !== "WAVEfmt ")
+    return false;
+  return UNCOMPRESSED.has(head.readUInt16LE(20)) && head.readUInt32LE(24) >= 1_000;
 }
 
 function addTexts(size: { textTokens: number }, ...texts: readonly (string | undefined)[]): void {

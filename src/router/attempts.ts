@@ -192,12 +192,22 @@ export class AttemptRun {
     const limit = new TimeLimit(this.#overall, this.#ports.clock, settleMs);
     const limitMs = this.#plan.mode === "whole" && !translation.streamed ? firstContentMs + idleMs : firstContentMs;
     limit.start(limitMs, "The upstream provider did not answer in time.");
-    const { hops, keyFamilyId, accountId } = this.#call;
+    const { hops, share, keyFamilyId, accountId } = this.#call;
     const { upstream } = model;
     this.#call.sending(translation.sent);
     const { signal } = limit;
     const progress = { unsent: false };
-    const call: UpstreamCall = { model: upstream, translation, signal, idleMs, progress, keyFamilyId, accountId, hops };
+    const call: UpstreamCall = {
+      model: upstream,
+      translation,
+      signal,
+      idleMs,
+      progress,
+      keyFamilyId,
+      accountId,
+      hops,
+      share,
+    };
     return {
       model,
       call,

@@ -28,8 +28,11 @@ const COUNTED: ReadonlySet<FailureCode> = new Set([
   "upstream_refused_us",
 ]);
 
-/** The last success of an account. */
-interface Success {
+/** Time that a probe of one account has before one of another account is permitted beside it. */
+const PROBE_MS = 5_000;
+
+/** What an account met last: a success, a rate limit, or the beginning of a probe. */
+interface Met {
   readonly accountId: string;
   atMs: number;
 }
@@ -49,8 +52,8 @@ export interface BreakerPermit {
 /**
  * The circuit breaker of one upstream model. Closed, it permits all attempts; after too many failures it opens and permits
  * none; after the open time a single probe decides whether it closes. A rate limit opens it for the time that the provider
- * asked for. Failures of one account alone do not open it while the model works for others: requests that never succeed would
- * otherwise keep all callers out.
+ * asked for. Failures and rate limits of one account alone do not open it while the model works for others: requests that never
+ * succeed would otherwise keep all callers out.
  */
 export class Breaker {
   readonly #options: BreakerOptions;
@@ -59,13 +62,15 @@ export class Breaker {
   /** Of the latest attempts: undefined for a success, else the account. */
   #latest: (string | undefined)[] = [];
   /** The last success, and that of another account before it. */
-  #success: Success | undefined;
-  #othersSuccess: Success | undefined;
+  #success: Met | undefined;
+  #othersSuccess: Met | undefined;
+  #limited: Met | undefined;
   #openUntilMs: number | undefined;
   /** Wall-clock time. */
   #openSinceMs: number | undefined;
   #openMs: number;
-  #probing = false;
+  /** The undecided probe; one that was replaced counts like any other attempt. */
+  #probe: Met | undefined;
   #last: Failure | undefined;
 
   constructor(options: BreakerOptions, clock: Clock) {
@@ -84,20 +89,19 @@ export class Breaker {
   get rest(): Opening | undefined {
     if (this.#openUntilMs === undefined) return undefined;
     const remainingMs = Math.max(this.#openUntilMs - this.#clock.monotonic(), 0);
-    return { sinceMs: this.#openSinceMs!, remainingMs, isProbed: remainingMs === 0 && this.#probing };
+    return { sinceMs: this.#openSinceMs!, remainingMs, isProbed: remainingMs === 0 && this.#probe !== undefined };
   }
 
   /** A permit for one attempt, or the failure to return while the breaker is open. */
   admit(accountId: string): BreakerPermit | Failure {
-    const probe = this.state === "half_open" && !this.#probing;
-    if (this.state !== "closed" && !probe) return this.#resting();
-    this.#probing = probe;
-    let undecided = probe;
-    /** Ends the probe if this permit is an undecided one; returns whether it was. */
+    const { state } = this;
+    if (state === "open" || (state === "half_open" && !this.#mayProbe(accountId))) return this.#resting();
+    const probe = state === "closed" ? undefined : { accountId, atMs: this.#clock.monotonic() };
+    if (probe !== undefined) this.#probe = probe;
+    /** Ends the probe if this permit is the undecided one; returns whether it was. */
     const decide = (): boolean => {
-      if (!undecided) return false;
-      undecided = false;
-      this.#probing = false;
+      if (probe === undefined || this.#probe !== probe) return false;
+      this.#probe = undefined;
       return true;
     };
     return {
@@ -118,6 +122,12 @@ export class Breaker {
     };
   }
 
+  /** Whether a probe of this account may begin: without another one, or beside one of another account that takes long. */
+  #mayProbe(accountId: string): boolean {
+    if (this.#probe === undefined) return true;
+    return this.#probe.accountId !== accountId && this.#clock.monotonic() - this.#probe.atMs >= PROBE_MS;
+  }
+
   #close(): void {
     this.#openUntilMs = undefined;
     this.#openSinceMs = undefined;
@@ -128,7 +138,7 @@ export class Breaker {
 
   #failed(failure: Failure, { probe, accountId }: { readonly probe: boolean; readonly accountId: string }): void {
     if (failure.code === "upstream_rate_limited") {
-      if (failure.retryAfterMs !== undefined)
+      if (failure.retryAfterMs !== undefined && this.#limitsAll(accountId))
         this.#rest(failure, Math.min(failure.retryAfterMs, MAX_RATE_LIMIT_OPEN_MS));
       return;
     }
@@ -151,7 +161,19 @@ export class Breaker {
   /** Whether these failures are all of one account, while the model works for another one. */
   #isOfOne(failures: readonly (string | undefined)[]): boolean {
     const [accountId] = failures;
-    if (failures.some((other) => other !== accountId)) return false;
+    return failures.every((other) => other === accountId) && this.#worksForOthers(accountId);
+  }
+
+  /** Whether a rate limit holds for all: the model does not work for others, or limits another one too. */
+  #limitsAll(accountId: string): boolean {
+    const others = this.#limited;
+    const atMs = this.#clock.monotonic();
+    this.#limited = { accountId, atMs };
+    const limitsOthers = others !== undefined && others.accountId !== accountId && others.atMs >= atMs - OTHERS_MS;
+    return limitsOthers || !this.#worksForOthers(accountId);
+  }
+
+  #worksForOthers(accountId: string | undefined): boolean {
     const success = this.#success?.accountId === accountId ? this.#othersSuccess : this.#success;
     return success !== undefined && success.atMs >= this.#clock.monotonic() - OTHERS_MS;
   }

@@ -90,8 +90,7 @@ describe("the money that is held for a prompt", () => {
   const header = (...bytes: readonly number[]): Uint8Array => Buffer.concat([Buffer.from(bytes), Buffer.alloc(100)]);
   it.each([
     ["WAV", wave(1, 8_000), 28],
-    ["MP3", header(0xff, 0xfb, 0x90), 103],
-    ["MP3 with a title", Buffer.concat([TAG, header(0xff, 0xfb, 0x90)]), 115],
+    ["WAV with mu-law", wave(7, 8_000), 28],
   ])("is that of a token for every byte of a recording in %s", (_, value, bytes) => {
     const audio = { kind: { case: "audio" as const, value: { source: { case: "data" as const, value } } } };
     const parts = [{ kind: { case: "text" as const, value: "x" } }];
@@ -107,7 +106,9 @@ describe("the money that is held for a prompt", () => {
     ["FLAC with a title", Buffer.concat([TAG, Buffer.from("fLaC"), Buffer.alloc(100)])],
     ["FLAC in WAV", wave(0xf1ac, 8_000)],
     ["WAV with a sample per second", wave(1, 1)],
-    ["an empty tag", TAG],
+    ["MP3", header(0xff, 0xfb, 0x90)],
+    ["MP3 with a title", Buffer.concat([TAG, header(0xff, 0xfb, 0x90)])],
+    ["nothing but a tag", TAG],
     ["Opus", header(...Buffer.from("OggS"))],
     ["AAC", header(0xff, 0xf1, 0x50)],
     ["nothing known", header(0)],

@@ -159,7 +159,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "one probe at a time",
     file: "src/router/breaker.ts",
-    text: 'const probe = this.state === "half_open" && !this.#probing;',
+    text: 'if (state === "open" || (state === "half_open" && !this.#mayProbe(accountId))) return this.#resting();',
     by: 'const probe = this.state === "half_open";',
   },
   {

@@ -186,6 +186,35 @@ describe("attempts in flight when it opened", () => {
   });
 });
 
+describe("a probe that takes long", () => {
+  beforeEach(() => {
+    attempt("-----");
+    clock.advance(1_000);
+  });
+
+  it("has one of another account beside it, whose success closes the breaker", () => {
+    const slow = admitted();
+    clock.advance(4_999);
+    expect(breaker.admit("b")).toBeInstanceOf(Failure);
+    clock.advance(1);
+    expect(breaker.admit("a")).toBeInstanceOf(Failure);
+    admitted("b").succeeded();
+    expect(breaker.state).toBe("closed");
+    slow.failed(down);
+    expect(breaker.state).toBe("closed");
+  });
+
+  it("has no say any more when another one was permitted", () => {
+    const slow = admitted();
+    clock.advance(5_000);
+    const other = admitted("b");
+    slow.failed(down);
+    expect(breaker.rest).toMatchObject({ isProbed: true });
+    other.failed(down);
+    expect(breaker.state).toBe("open");
+  });
+});
+
 describe("failures of one account", () => {
   it("do not open the breaker while the model works for another one", () => {
     for (let round = 0; round < 10; round++) {
@@ -245,6 +274,15 @@ describe("a rate limit", () => {
     admitted().failed(limited(30_000));
     late.failed(limited(5_000));
     expect(refusal().retryAfterMs).toBe(30_000);
+  });
+
+  it("of one account does not open the breaker while the model works for another one", () => {
+    attempt("+", "b");
+    admitted().failed(limited(30_000));
+    admitted().failed(limited(30_000));
+    expect(breaker.state).toBe("closed");
+    admitted("c").failed(limited(30_000));
+    expect(breaker.state).toBe("open");
   });
 
   it("does not count as a failure", () => {

@@ -8,7 +8,7 @@ import type {
 import type { NativeBlock, Part } from "../../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import type { Failure } from "../../core/failure.ts";
+import { Failure } from "../../core/failure.ts";
 import { type AnswerStream, EVENT_STREAM } from "../format.ts";
 import { writeReport } from "../report.ts";
 import * as write from "./answer.ts";
@@ -38,6 +38,16 @@ interface OpenPart {
   json: string;
 }
 
+/** Limit of the events that wait for the end of an earlier part: as many pieces of calls have 100,000 tokens. */
+const MAX_HELD_EVENTS = 100_000;
+
+function tooInterleaved(): Failure {
+  return new Failure(
+    "upstream_protocol",
+    "The upstream provider's answer interleaves more pieces than this gateway holds.",
+  );
+}
+
 const NO_END: write.Ended = { finishReason: 0, nativeFinishReason: "", stopSequence: "" };
 
 /**
@@ -52,6 +62,8 @@ export class MessageWriter implements AnswerStream {
   #open: OpenPart | undefined;
   /** By part index, in the order of their start. */
   readonly #held = new Map<number, PartEvent[]>();
+  /** Number of events that were held so far. */
+  #heldEvents = 0;
   #refusal = "";
   #ending = NO_END;
   #usage: Usage | undefined;
@@ -113,6 +125,8 @@ export class MessageWriter implements AnswerStream {
   #part(said: PartEvent): string {
     const { partIndex } = said.value;
     if (this.#open === undefined || this.#open.partIndex === partIndex) return this.#write(said) + this.#writeHeld();
+    this.#heldEvents += 1;
+    if (this.#heldEvents > MAX_HELD_EVENTS) throw tooInterleaved();
     const held = this.#held.get(partIndex);
     if (held === undefined) this.#held.set(partIndex, [said]);
     else held.push(said);

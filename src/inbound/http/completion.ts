@@ -221,7 +221,7 @@ async function whole(
 ): Promise<void> {
   const answer = await services.completions.create(read.request, call);
   const facts = routingOfCompletion(answer, read.request.model, services.clock.monotonic() - call.arrivedMs);
-  const text = read.writeWhole(answer);
+  const text = open.work(() => read.writeWhole(answer));
   const { keeping } = read;
   const kept =
     keeping && open.work(() => services.responses?.keep(call.principal.accountId, keeping.whole(answer, text)));

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import { ChoiceWriter, tooManyParts, toPart } from "../../core/chunks.ts";
+import { ChoiceWriter, MAX_CITATIONS, tooManyParts, toPart } from "../../core/chunks.ts";
 import { MAX_PARTS } from "../../core/validate.ts";
 import { array, type Json, object, parsed, string } from "../wire/json.ts";
 import { brokenCall } from "../wire/response-failure.ts";
@@ -81,7 +81,8 @@ export class AnswerContent {
         return this.#addText(index, string(delta["text"]), out);
       case "citations_delta": {
         const block = this.#open.get(index);
-        if (block?.kind === "text") block.citations.push(object(delta["citation"]));
+        if (block?.kind === "text" && block.citations.length < MAX_CITATIONS)
+          block.citations.push(object(delta["citation"]));
         return;
       }
       case "thinking_delta":

@@ -45,7 +45,7 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
   const toWhole = (json: unknown): Answer => toAnswer(json, redact);
 
   const toDialectCall = (call: UpstreamCall): DialectCall => {
-    const { translation, signal, idleMs, progress, keyFamilyId, accountId } = call;
+    const { translation, signal, idleMs, progress, keyFamilyId, accountId, share } = call;
     return {
       path: "/v1/messages",
       headers: toHeaders(call),
@@ -55,6 +55,7 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
       progress,
       keyFamilyId,
       accountId,
+      share,
       toFailure: (refusal) => toFailure(refusal, redact, translation),
     };
   };

@@ -1,8 +1,6 @@
 import type { Citation, TextRange } from "../../../gen/parley/v1/message_pb.js";
+import { MAX_CITATIONS } from "../../core/chunks.ts";
 import { array, count, type Json, object, string } from "../wire/json.ts";
-
-/** Most citations of one answer: each may repeat a long address. */
-const MAX_CITATIONS = 1000;
 
 /** Most UTF-16 units of a text that are kept. Citations of what comes after them are not converted. */
 const MAX_TEXT_UNITS = 256 * 1024;

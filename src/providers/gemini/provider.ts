@@ -37,7 +37,7 @@ export function gemini({ upstream, apiKeys, headers: extra }: GeminiOptions): Pr
   });
 
   const toCall = (
-    { model, translation, signal, idleMs, progress, keyFamilyId, accountId }: UpstreamCall,
+    { model, translation, signal, idleMs, progress, keyFamilyId, accountId, share }: UpstreamCall,
     method: string,
   ): DialectCall => ({
     path: `/v1beta/${toModelPath(model.name)}:${method}`,
@@ -48,6 +48,7 @@ export function gemini({ upstream, apiKeys, headers: extra }: GeminiOptions): Pr
     progress,
     keyFamilyId,
     accountId,
+    share,
     toFailure: (refusal) => toFailure(refusal, redact, translation),
   });
 

@@ -1,11 +1,14 @@
 import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import type { Citation, TokenLogprob, TopLogprob } from "../../../gen/parley/v1/message_pb.js";
-import { ChoiceWriter, type PartBudget, toPart } from "../../core/chunks.ts";
+import { ChoiceWriter, MAX_CITATIONS, type PartBudget, toPart } from "../../core/chunks.ts";
 import { countCodePoints } from "../../encoding/code-points.ts";
 import { array, isObject, type Json, number, object, string } from "../wire/json.ts";
 import { type Content, readContents, toTextRange } from "./answer-content.ts";
 import { isKnown, toFinishReason } from "./finish-reason.ts";
 import { ToolCallReader } from "./tool-call-reader.ts";
+
+/** Limit of the log probabilities that wait for their content: those of a whole answer come before it. */
+const MAX_HELD_LOGPROBS = 200_000;
 
 /** Reads one choice of a whole answer or a stream. */
 export class ChoiceReader {
@@ -88,7 +91,7 @@ export class ChoiceReader {
         if (content.value !== this.#written) this.#signature = content.value;
         return;
       case "citation":
-        this.#held.push(content.value);
+        if (this.#held.length < MAX_CITATIONS) this.#held.push(content.value);
         return;
       case "image":
         this.#settleText(out);
@@ -137,8 +140,14 @@ export class ChoiceReader {
   }
 
   #addLogprobs({ content, refusal }: Json): void {
-    for (const token of readTokens(content)) this.#logprobs.content.push(token);
-    for (const token of readTokens(refusal)) this.#logprobs.refusal.push(token);
+    this.#keepLogprobs("content", content);
+    this.#keepLogprobs("refusal", refusal);
+  }
+
+  /** Keeps them until their content arrives, at most MAX_HELD_LOGPROBS. */
+  #keepLogprobs(of: "content" | "refusal", given: unknown): void {
+    const kept = this.#logprobs[of];
+    for (const token of readTokens(given)) if (kept.length < MAX_HELD_LOGPROBS) kept.push(token);
   }
 
   /** Removes and returns the log probabilities of the content in hand; undefined without any. */

@@ -36,7 +36,7 @@ export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Pr
   });
 
   const toCall = (
-    { translation, signal, idleMs, progress, keyFamilyId, accountId, hops = 0 }: UpstreamCall,
+    { translation, signal, idleMs, progress, keyFamilyId, accountId, share, hops = 0 }: UpstreamCall,
     path = "/chat/completions",
   ): DialectCall => ({
     path,
@@ -47,6 +47,7 @@ export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Pr
     progress,
     keyFamilyId,
     accountId,
+    share,
     toFailure: (refusal) => toFailure(refusal, redact, translation),
   });
 

@@ -11,6 +11,7 @@ interface Health {
   failed: string[];
   /** When each account last succeeded. */
   readonly succeededMs: Map<string, number>;
+  limited: { readonly accountId: string; readonly atMs: number } | undefined;
   restUntilMs: number;
   /** The running probe of the half-open breaker. */
   probe: UpstreamRecord | undefined;
@@ -92,24 +93,31 @@ export class AttemptWatch implements CallWatch {
     if (open > 1) this.#ports.watch.breach("attempts", `${open} calls are open at once`, number);
   }
 
-  #expectAwake(call: UpstreamRecord, { number }: Journey): void {
+  #accountOf(call: UpstreamRecord): string | undefined {
+    return this.#journeyOf.get(call)?.key.grant.record.accountId;
+  }
+
+  #expectAwake(call: UpstreamRecord, { number, key: { grant } }: Journey): void {
+    const { accountId } = grant.record;
     const { watch, nowMs, stateOf } = this.#ports;
     const key = upstreamKey(call.model);
     let health = this.#healths.get(key);
     if (health === undefined)
-      this.#healths.set(key, (health = { failed: [], succeededMs: new Map(), restUntilMs: 0, probe: undefined }));
+      this.#healths.set(
+        key,
+        (health = { failed: [], succeededMs: new Map(), limited: undefined, restUntilMs: 0, probe: undefined }),
+      );
     this.#healthOf.set(call, health);
     const state = stateOf(key);
     if (state === "open" || health.restUntilMs > nowMs())
       watch.breach("attempts", `${key} was called, but its breaker is open until ${health.restUntilMs}`, number);
     if (state === "closed") return;
     watch.count("probes");
-    if (health.probe !== undefined && !this.#isStopped(health.probe))
-      watch.breach(
-        "attempts",
-        `${key} has two probes at once, calls ${health.probe.number} and ${call.number}`,
-        number,
-      );
+    const { probe } = health;
+    const isBesideAnother =
+      probe !== undefined && this.#accountOf(probe) !== accountId && nowMs() - probe.startedMs >= PROBE_MS;
+    if (probe !== undefined && !this.#isStopped(probe) && !isBesideAnother)
+      watch.breach("attempts", `${key} has two probes at once, calls ${probe.number} and ${call.number}`, number);
     health.probe = call;
   }
 
@@ -155,15 +163,19 @@ export class AttemptWatch implements CallWatch {
     }
     if (!(failure instanceof Failure)) return;
     const { breaker, nowMs, stateOf } = this.#ports;
-    if (failure.code === "upstream_rate_limited" && failure.retryAfterMs !== undefined)
-      health.restUntilMs = Math.max(health.restUntilMs, nowMs() + failure.retryAfterMs);
+    const worksForOthers = [...health.succeededMs].some(
+      ([other, atMs]) => other !== accountId && nowMs() - atMs <= OTHERS_MS,
+    );
+    if (failure.code === "upstream_rate_limited" && failure.retryAfterMs !== undefined) {
+      const { limited } = health;
+      const isOther = limited !== undefined && limited.accountId !== accountId && nowMs() - limited.atMs <= OTHERS_MS;
+      health.limited = { accountId, atMs: nowMs() };
+      if (isOther || !worksForOthers) health.restUntilMs = Math.max(health.restUntilMs, nowMs() + failure.retryAfterMs);
+    }
     if (!COUNTED.has(failure.code)) return;
     health.failed.push(accountId);
     const wasClosed = stateOf(upstreamKey(call.model)) === "closed";
     const isOfOne = new Set(health.failed).size === 1;
-    const worksForOthers = [...health.succeededMs].some(
-      ([other, atMs]) => other !== accountId && nowMs() - atMs <= OTHERS_MS,
-    );
     if (isProbe || (wasClosed && health.failed.length >= breaker.failures && !(isOfOne && worksForOthers))) {
       health.restUntilMs = Math.max(health.restUntilMs, nowMs() + breaker.openMs);
       this.#ports.watch.count("circuit breakers opened");
@@ -171,6 +183,8 @@ export class AttemptWatch implements CallWatch {
   }
 }
 
+/** Time that a probe of one account has before one of another account may begin. */
+const PROBE_MS = 5_000;
 /** Time after another account's success in which failures of one account alone do not open a breaker. */
 const OTHERS_MS = 10_000;
 
