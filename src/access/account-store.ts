@@ -86,6 +86,14 @@ export interface RecordedEvent extends SecurityEvent {
   readonly id: string;
 }
 
+/** What has to hold when an account is changed. */
+export interface Expected {
+  /** Its password hash: one derived from an old password must not replace a new one. */
+  readonly passwordHash?: AccountRecord["passwordHash"];
+  /** An account that is an enabled administrator: one that ceases to be one must not restore itself in the same moment. */
+  readonly administrator?: string;
+}
+
 /** Counts of password attempts, which throttle the next ones. */
 export interface ThrottleStore {
   /** Returns the state of a subject; undefined when none is stored. */
@@ -121,11 +129,8 @@ export interface AccountStore {
   list(page?: Page): Promise<readonly AccountRecord[]>;
   /** Whether any account, also a disabled one, has a password, so that there is an owner. It never becomes false again. */
   isClaimed(): Promise<boolean>;
-  /**
-   * False for an unknown account, and, when `expected` is given, for one with another password hash: a hash derived from an
-   * old password must not replace a new one.
-   */
-  update(id: string, changes: AccountChanges, expected?: Pick<AccountRecord, "passwordHash">): Promise<boolean>;
+  /** False for an unknown account, and when something is not as expected. */
+  update(id: string, changes: AccountChanges, expected?: Expected): Promise<boolean>;
   /**
    * Gives the default account to the first person who signs up: e-mail address, name, password, and the role of
    * administrator. False when any account, also a disabled one, has a password: of two simultaneous claims one succeeds.

@@ -37,7 +37,10 @@ export async function updateAccount(
   const before = await findAccount(store, id);
   const { changes, happened } = toChanges(before, update, clock.now());
   if (happened.length === 0) return before;
-  await store.update(id, changes);
+  const concernsRights = changes.role !== undefined || "disabledAtMs" in changes || changes.limits !== undefined;
+  const expected = concernsRights && actor.actorId !== undefined ? { administrator: actor.actorId } : undefined;
+  if (!(await store.update(id, changes, expected)))
+    throw new Failure("permission_denied", "Only administrators can change this account.");
   const weakens = happened.some(({ type }) => type === "account_disabled" || type === "role_changed");
   if (weakens && isAdministrator(before) && !(await store.list()).some(isAdministrator)) {
     // Checked after the change, not before: of two administrators who demote each other, at least one is refused.

@@ -55,6 +55,12 @@ export async function createInvitation(
     usedAtMs: undefined,
   };
   await store.insertInvitation(record);
+  // Whoever ceased to be an administrator meanwhile had their invitations withdrawn before this one.
+  const inviter = request.actorId === undefined ? undefined : await store.find(request.actorId);
+  if (request.actorId !== undefined && (inviter?.role !== "administrator" || inviter.disabledAtMs !== undefined)) {
+    await store.removeInvitation(record.id);
+    throw new Failure("permission_denied", "Only administrators can invite others.");
+  }
   const details = {
     invitation_id: record.id,
     role: record.role,

@@ -122,6 +122,21 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await store.update("acct_none", { name: "x" })).toBe(false);
     });
 
+    it("are changed only while the expected account is an enabled administrator", async () => {
+      await store.insert(account("acct_a", { role: "administrator" }));
+      await store.insert(account("acct_b"));
+      const byAda = { administrator: "acct_a" };
+      expect(await store.update("acct_b", { role: "administrator" }, { administrator: "acct_b" })).toBe(false);
+      expect(await store.update("acct_b", { role: "administrator" }, { administrator: "acct_none" })).toBe(false);
+      expect(await store.update("acct_b", { name: "Bob" }, byAda)).toBe(true);
+      expect(await store.update("acct_a", { role: "member" }, byAda)).toBe(true);
+      expect(await store.update("acct_a", { role: "administrator" }, byAda)).toBe(false);
+      expect(await store.update("acct_b", { name: "Eve" }, byAda)).toBe(false);
+      await store.update("acct_a", { role: "administrator", disabledAtMs: 1 });
+      expect(await store.update("acct_a", { disabledAtMs: undefined }, byAda)).toBe(false);
+      expect(await store.find("acct_b")).toMatchObject({ name: "Bob", role: "member" });
+    });
+
     it("are changed only while they have the expected password hash, if one is given", async () => {
       await store.insert(account("acct_a"));
       expect(await store.update("acct_a", { passwordHash: "2" }, { passwordHash: "other" })).toBe(false);

@@ -67,7 +67,11 @@ export function memoryAccountStore(): MemoryAccounts {
     async update(id, changes, expected) {
       const account = accounts.get(id);
       if (account === undefined) return false;
-      if (expected !== undefined && account.passwordHash !== expected.passwordHash) return false;
+      if (expected !== undefined && "passwordHash" in expected && account.passwordHash !== expected.passwordHash)
+        return false;
+      const administrator = expected?.administrator === undefined ? undefined : accounts.get(expected.administrator);
+      const isEnabled = administrator?.role === "administrator" && administrator.disabledAtMs === undefined;
+      if (expected?.administrator !== undefined && !isEnabled) return false;
       accounts.set(id, { ...account, ...changes });
       return true;
     },

@@ -193,6 +193,8 @@ describe("an invitation", () => {
     const fromEve = await createInvitation(access, given);
     await updateAccount(access, { id: eve.id, update: { disabled: true }, actor: CLI });
     await expect(use(fromEve.token)).rejects.toThrow("not valid");
+    // A request of hers that was admitted before.
+    await expect(createInvitation(access, given)).rejects.toThrow("Only administrators");
     const late = await invite();
     access.clock.advance(7 * DAY_MS);
     await expect(use(late.token)).rejects.toThrow("not valid");

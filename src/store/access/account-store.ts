@@ -69,9 +69,22 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
           // Sets the ID as well, because SQL has no update without columns.
           .set({ id, ...toChangedAccountColumns(wanted) })
           .where("id", "=", id);
-        if (expected !== undefined) {
+        if (expected !== undefined && "passwordHash" in expected) {
           const { passwordHash } = expected;
           update = update.where("password_hash", passwordHash === undefined ? "is" : "=", passwordHash ?? null);
+        }
+        const administrator = expected?.administrator;
+        if (administrator === id) {
+          // Of its own row: PostgreSQL looks at it again when it has waited for another change.
+          update = update.where("role", "=", "administrator").where("disabled_at_ms", "is", null);
+        } else if (administrator !== undefined) {
+          const enabled = connection
+            .selectFrom("accounts as administrators")
+            .select("administrators.id")
+            .where("administrators.id", "=", administrator)
+            .where("administrators.role", "=", "administrator")
+            .where("administrators.disabled_at_ms", "is", null);
+          update = update.where((is) => is.exists(enabled));
         }
         return (await update.executeTakeFirst()).numUpdatedRows === 1n;
       };
