@@ -55,16 +55,12 @@ describe("what a stream announces and does not complete", () => {
 });
 
 describe("a stream of content without an end", () => {
-  const EVENT = `data: ${"x".repeat(MIB - "data: \n\n".length)}\n\n`;
-  it.each([
-    ["text", { case: "text", value: EVENT } as const, 16],
-    ["pictures", { case: "imageData", value: new Uint8Array(MIB) } as const, MAX_ANSWER_BYTES / MIB],
-  ])("fails beyond the largest answer, after what was read of it: %s", async (_, content, most) => {
-    const { upstream, sent } = endless(EVENT);
+  it("fails beyond the largest answer, after what was read of it", async () => {
+    const { upstream, sent } = endless(`data: ${"x".repeat(MIB - "data: \n\n".length)}\n\n`);
     let emitted = 0;
     const talking: StreamReader = {
       complete: false,
-      read: (_event, out) => void out.push(deltaChunk(PLACE, content)),
+      read: ({ data }, out) => void out.push(deltaChunk(PLACE, { case: "text", value: data })),
       end: () => undefined,
     };
     const emit: Emit = (batch) => {
@@ -73,8 +69,8 @@ describe("a stream of content without an end", () => {
     };
     const reading = fetchStream(upstream, call(), { reader: talking, whole: () => [], emit });
     await expect(reading).rejects.toMatchObject({ code: "upstream_protocol" });
-    expect(sent()).toBe(most + 1);
-    expect(emitted).toBeGreaterThanOrEqual(most);
+    expect(sent()).toBe(MAX_ANSWER_BYTES / MIB + 1);
+    expect(emitted).toBe(MAX_ANSWER_BYTES / MIB);
   });
 });
 

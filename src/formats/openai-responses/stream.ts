@@ -9,7 +9,7 @@ import type {
 import type { Citation } from "../../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import type { Failure } from "../../core/failure.ts";
+import { Failure } from "../../core/failure.ts";
 import { type AnswerStream, EVENT_STREAM } from "../format.ts";
 import { fillImage, newText, type OutputItem, OutputItems } from "./answer.ts";
 import { type State, writeState } from "./envelope.ts";
@@ -18,6 +18,11 @@ import { EventWriter } from "./events.ts";
 import { OpenItem } from "./open-item.ts";
 import type { ReadRequest } from "./request.ts";
 import { endOf, reasoningState, ResponseWriter } from "./response.ts";
+
+/** Limit of an answer, which the last events repeat: the text of four million tokens, or 32,000 with 20 log probabilities each. */
+const MAX_CHARS = 16 * 1024 * 1024;
+/** Characters that one log probability counts as. */
+const LOGPROB_CHARS = 16;
 
 type StreamedRequest = Pick<ReadRequest, "echo" | "isKept" | "names" | "nameOf" | "withState">;
 
@@ -42,6 +47,8 @@ export class EventStream implements AnswerStream {
   #ending: ReturnType<typeof endOf> = { status: "completed" };
   #usage: Usage | undefined;
   #isDone = false;
+  /** Characters of the answer, with log probabilities as if they were some. */
+  #chars = 0;
   /** The response object of the last event as JSON; empty before it. */
   response = "";
 
@@ -64,8 +71,10 @@ export class EventStream implements AnswerStream {
   write(chunks: readonly CompletionChunk[]): string {
     let out = "";
     for (const { event } of chunks) {
-      if (event.case === "partDelta") out += this.#delta(event.value);
-      else if (event.case === "partStart") out += this.#startPart(event.value);
+      if (event.case === "partDelta") {
+        this.#count(event.value);
+        out += this.#delta(event.value);
+      } else if (event.case === "partStart") out += this.#startPart(event.value);
       else if (event.case === "partFinish") out += this.#finishPart(event.value);
       else if (event.case === "start") out += this.#start(event.value);
       else if (event.case === "choiceFinish") out += this.#finishChoice(event.value);
@@ -136,6 +145,14 @@ export class EventStream implements AnswerStream {
       default:
         return "";
     }
+  }
+
+  /** Throws `upstream_protocol` beyond MAX_CHARS. */
+  #count({ content, logprobs }: PartDelta): void {
+    if (typeof content.value === "string") this.#chars += content.value.length;
+    for (const { top } of logprobs) this.#chars += LOGPROB_CHARS * (1 + top.length);
+    if (this.#chars > MAX_CHARS)
+      throw new Failure("upstream_protocol", "The upstream provider's answer is longer than this format writes.");
   }
 
   #delta({ partIndex, content, logprobs }: PartDelta): string {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { CompletionChunk, PartDelta } from "../../../gen/parley/v1/completion_pb.js";
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { MAX_ANSWER_BYTES } from "../../core/chunks.ts";
 import { Failure } from "../../core/failure.ts";
@@ -236,22 +236,10 @@ function readChunks(
   try {
     if (bytes !== undefined) for (const piece of bytes) events.push(piece, chunks);
     else events.end(chunks);
-    events.count(chunks);
   } catch (reason) {
     return { chunks, failure: { reason } };
   }
   return { chunks };
-}
-
-/** Limit of a streamed answer: the text of four million tokens, or 32,000 with 20 log probabilities each. */
-const MAX_STREAM_CHARS = 16 * 1024 * 1024;
-/** Characters that one log probability counts as. */
-const LOGPROB_CHARS = 16;
-
-function charsOf({ content, logprobs }: PartDelta): number {
-  let chars = typeof content.value === "string" ? content.value.length : 0;
-  for (const { top } of logprobs) chars += LOGPROB_CHARS * (1 + top.length);
-  return chars;
 }
 
 /** The events of one stream and their reader. */
@@ -262,8 +250,6 @@ class Events {
   #bytes = 0;
   /** Characters of events without chunks: the reader may keep what is in them. */
   #heldChars = 0;
-  /** Characters of content, with log probabilities as if they were some. */
-  #chars = 0;
 
   constructor(reader: StreamReader) {
     this.#reader = reader;
@@ -289,13 +275,6 @@ class Events {
       this.#reader.read(event, out);
       if (out.length === before) this.#hold(event);
     }
-  }
-
-  /** Throws `upstream_protocol` when what writers may repeat at the end of a stream exceeds MAX_STREAM_CHARS. */
-  count(chunks: readonly CompletionChunk[]): void {
-    for (const { event } of chunks) if (event.case === "partDelta") this.#chars += charsOf(event.value);
-    if (this.#chars > MAX_STREAM_CHARS)
-      throw new Failure("upstream_protocol", "The upstream provider's answer is longer than this gateway reads.");
   }
 
   /** Throws `upstream_protocol` when a provider sends more without content than a whole response may have. */

@@ -1,0 +1,23 @@
+import { expect, it } from "vitest";
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import { ChoiceWriter } from "../../../src/core/chunks.ts";
+import { readResponsesRequest } from "../../../src/formats/openai-responses/request.ts";
+import { EventStream } from "../../../src/formats/openai-responses/stream.ts";
+import { ASKED } from "./support.ts";
+
+const MI_CHARS = 1024 * 1024;
+
+it.each(["text", "reasoning"] as const)(
+  "a stream is cut after 16 Mi characters of %s, which its last events repeat",
+  (kind) => {
+    const stream = new EventStream(readResponsesRequest(ASKED), "req_1");
+    const writer = new ChoiceWriter(0);
+    const write = (): void => {
+      const chunks: CompletionChunk[] = [];
+      writer.text({ case: kind, value: "x".repeat(MI_CHARS) }, chunks);
+      stream.write(chunks);
+    };
+    for (let written = 0; written < 16; written++) write();
+    expect(write).toThrow(expect.objectContaining({ code: "upstream_protocol" }));
+  },
+);
