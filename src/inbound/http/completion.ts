@@ -214,6 +214,9 @@ async function findPrevious<R>(
   return () => join(found?.open());
 }
 
+/** Tokens of an answer whose writing is not counted as the key's work: counting would cost more than the work. */
+const SHORT_TOKENS = 1_000;
+
 async function whole(
   services: EdgeServices,
   exchange: Exchange,
@@ -221,7 +224,9 @@ async function whole(
 ): Promise<void> {
   const answer = await services.completions.create(read.request, call);
   const facts = routingOfCompletion(answer, read.request.model, services.clock.monotonic() - call.arrivedMs);
-  const text = open.work(() => read.writeWhole(answer));
+  const write = () => read.writeWhole(answer);
+  const isLong = (answer.usage?.outputTokens ?? Infinity) > SHORT_TOKENS;
+  const text = isLong ? open.work(write) : write();
   const { keeping } = read;
   const kept =
     keeping && open.work(() => services.responses?.keep(call.principal.accountId, keeping.whole(answer, text)));

@@ -141,6 +141,9 @@ const MAX_REFUSAL_BYTES = 64 * 1024;
 
 const NOTHING = Buffer.alloc(0);
 
+/** Length of a whole response whose reading is not counted. */
+const SHORT_BYTES = 32 * 1024;
+
 /** Time in ms to wait for more events once every choice has finished: the end marker, usage, or another choice. */
 const FINISHED_WAIT_MS = 10_000;
 
@@ -172,7 +175,9 @@ async function fetchBody<T>(
   try {
     if (!isReadable(response)) throw await toUnreadableFailure(response, call);
     const pieces = await response.body();
-    return await (call.share === undefined ? read(pieces) : call.share.work(() => read(pieces)));
+    // Of others, counting would cost more than the work.
+    const isLong = pieces.length > 1 || (pieces[0]?.length ?? 0) > SHORT_BYTES;
+    return await (isLong && call.share !== undefined ? call.share.work(() => read(pieces)) : read(pieces));
   } catch (reason) {
     response.abandon();
     throw call.signal.aborted ? reason : toFailure(reason, response);
