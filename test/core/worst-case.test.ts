@@ -120,6 +120,15 @@ describe("the money that is held for a prompt", () => {
     );
   });
 
+  it("counts a predicted answer as the answer's too: what the model rejects of it is billed", () => {
+    const dear = { ...model, price: toPrice({ input: 0, cachedInput: 0, output: 1_000_000, image: 0 }) };
+    const hold = (prediction: string): number | undefined => {
+      const request = requestTo({ messages: [message(Role.USER, "x")], prediction });
+      return worstCase(request, { prompt: measurePrompt(request), sent: SENT }, [dear]).costMicroUsd;
+    };
+    expect(hold("y".repeat(500))).toBe(hold("")! + 500);
+  });
+
   it("is never nothing, which would be granted on a spent budget", () => {
     const cheap = { ...model, price: toPrice({ input: 20_000, cachedInput: 0, output: 0, image: 0 }) };
     const request = requestTo({ messages: [message(Role.USER, "x")] });
