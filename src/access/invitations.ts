@@ -55,7 +55,7 @@ export async function createInvitation(
     usedAtMs: undefined,
   };
   await store.insertInvitation(record);
-  // Whoever ceased to be an administrator meanwhile had their invitations withdrawn before this one.
+  // The inviter may have lost the role since the check: its other invitations were withdrawn before this one existed.
   const inviter = request.actorId === undefined ? undefined : await store.find(request.actorId);
   if (request.actorId !== undefined && (inviter?.role !== "administrator" || inviter.disabledAtMs !== undefined)) {
     await store.removeInvitation(record.id);

@@ -153,7 +153,7 @@ export interface UpstreamCall {
   readonly accountId?: string | undefined;
   /** Number of gateways before this one. Default: 0. */
   readonly hops?: number | undefined;
-  /** Counts the work of reading a whole answer. Default: nobody does. */
+  /** Counts the work of reading a whole answer. Default: it is not counted. */
   readonly share?: Pick<CallerShare, "work"> | undefined;
 }
 

@@ -96,7 +96,7 @@ export interface RouterCall {
   readonly accountId: string;
   /** Number of gateways before this one. Default: 0. */
   readonly hops?: number | undefined;
-  /** Counts work for the call. Default: nobody does. */
+  /** Counts work for the call. Default: it is not counted. */
   readonly share?: CallerShare | undefined;
   /** The router appends each attempt when it ends, so that none is lost however the call ends. */
   readonly attempts: Attempt[];

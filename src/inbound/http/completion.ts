@@ -263,10 +263,12 @@ async function streamed(
       facts = NO_FACTS;
       return room;
     });
-    const keeping = open.work(() => {
+    const { responses } = services;
+    const keep = (): Promise<boolean> | undefined => {
       const { kept } = chunks;
-      return kept && services.responses?.keep(call.principal.accountId, kept);
-    });
+      return kept && responses?.keep(call.principal.accountId, kept);
+    };
+    const keeping = responses === undefined ? undefined : open.work(keep);
     if (keeping !== undefined) {
       // The caller may disconnect meanwhile.
       const isKept = await keeping;

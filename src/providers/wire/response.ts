@@ -111,7 +111,7 @@ export interface Refusal {
 
 /** A dialect's request, and its mapping of a refusal. */
 export interface DialectCall extends UpstreamRequest {
-  /** Counts the work of reading a whole answer. Default: nobody does. */
+  /** Counts the work of reading a whole answer. Default: it is not counted. */
   readonly share?: UpstreamCall["share"];
   readonly toFailure: (refusal: Refusal) => Failure;
 }
