@@ -128,7 +128,9 @@ const IN_WORDS: Readonly<Record<number, string>> = {
 function checkMessage({ role, parts }: Message, at: number, wrong: Violations): void {
   if (Role[role] === undefined || role === Role.UNSPECIFIED)
     return wrong.add(`messages[${at}].role`, "must be one of system, developer, user, assistant, tool");
-  if (countParts(parts) > MAX_PARTS) return wrong.add(`messages[${at}].parts`, `must hold at most ${MAX_PARTS} parts`);
+  // Tool results in other messages are refused below.
+  const count = role === Role.TOOL ? countParts(parts) : parts.length;
+  if (count > MAX_PARTS) return wrong.add(`messages[${at}].parts`, `must hold at most ${MAX_PARTS} parts`);
   for (let index = 0; index < parts.length && !wrong.full; index++) {
     const part = parts[index]!;
     if (part.kind.case !== "text" || role === Role.TOOL)

@@ -61,6 +61,7 @@ export function measureJson(json: string, max: JsonSize): JsonSize {
 
 /** Whether a JSON text exceeds `max`. */
 export function exceedsJsonSize(json: string, max: JsonSize): boolean {
+  if (json.length < Math.min(max.depth, max.values)) return false;
   const { depth, values } = measureJson(json, max);
   return depth > max.depth || values > max.values;
 }

@@ -226,6 +226,5 @@ function toShownImages(
 
 /** Whether only part of a message's reasoning can be verified. Then no reasoning of the conversation may be sent. */
 function isPartlyReplayable({ parts }: Message): boolean {
-  const reasoning = parts.filter(({ kind }) => kind.case === "reasoning");
-  return reasoning.some(isReplayable) && !reasoning.every(isReplayable);
+  return parts.some(isReplayable) && parts.some((part) => part.kind.case === "reasoning" && !isReplayable(part));
 }

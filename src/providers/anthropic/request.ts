@@ -3,7 +3,7 @@ import type { CompletionRequest, JsonSchemaFormat } from "../../../gen/parley/v1
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
-import { isObject, parsed } from "../wire/json.ts";
+import { isObject, parseMeasured } from "../wire/json.ts";
 import { isVerbositySet, TranslationLog } from "../wire/translation.ts";
 import { longestMark, toCallersBody } from "./callers-body.ts";
 import { CacheMarks, type TranslationContext } from "./cache-marks.ts";
@@ -199,7 +199,7 @@ function toResponseFormat({ request, model, log }: TranslationContext): Response
 /** Undefined without a schema: any JSON is valid. */
 function readSchema({ schemaJson, description }: JsonSchemaFormat): Record<string, unknown> | undefined {
   if (schemaJson === "") return undefined;
-  const schema = parsed(schemaJson);
+  const schema = parseMeasured(schemaJson);
   if (!isObject(schema)) throw invalidField(SCHEMA_FIELD, "must be a JSON schema");
   return description === "" || schema["description"] !== undefined ? schema : { ...schema, description };
 }

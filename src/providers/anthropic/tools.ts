@@ -1,6 +1,6 @@
 import { type Tool, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import { isObject, parsed } from "../wire/json.ts";
+import { isObject, parseMeasured } from "../wire/json.ts";
 import { toNative } from "../wire/native.ts";
 import { forcesCall, omitToolFields } from "../wire/translation.ts";
 import type { TranslationContext } from "./cache-marks.ts";
@@ -73,7 +73,7 @@ function toDefinition(context: TranslationContext, tool: Tool, field: string): T
 
 function toInputSchema(text: string, field: string): Record<string, unknown> {
   if (text === "") return NO_ARGUMENTS;
-  const schema = parsed(text);
+  const schema = parseMeasured(text);
   if (!isObject(schema)) throw invalidField(field, "must be a JSON schema");
   if (Object.keys(schema).length === 0) return NO_ARGUMENTS;
   if (schema["type"] === undefined) return { type: "object", ...schema };

@@ -3,7 +3,7 @@ import { ImageDetail, type Part } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
-import { array, isObject, parsed } from "../wire/json.ts";
+import { array, isObject, parseMeasured } from "../wire/json.ts";
 import { isVerbositySet, TranslationLog } from "../wire/translation.ts";
 import { toCallersBody } from "./callers-body.ts";
 import { toMessages } from "./messages.ts";
@@ -264,7 +264,7 @@ function toResponseFormat(request: CompletionRequest, model: UpstreamModel, log:
 /** Parses the schema. Undefined for an empty schema, which accepts any JSON. */
 function readSchema({ schemaJson, description }: JsonSchemaFormat): JsonObject | undefined {
   if (schemaJson === "") return undefined;
-  const schema = parsed(schemaJson);
+  const schema = parseMeasured(schemaJson);
   if (!isObject(schema)) throw invalidField(SCHEMA_FIELD, "must be a JSON Schema object");
   if (Object.keys(schema).length === 0) return undefined;
   return description === "" || schema["description"] !== undefined ? schema : { ...schema, description };

@@ -2,7 +2,7 @@ import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js"
 import { type Tool, type ToolChoice, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
-import { isObject, parsed } from "../wire/json.ts";
+import { isObject, parseMeasured } from "../wire/json.ts";
 import { toNative } from "../wire/native.ts";
 import { omitToolFields, type TranslationLog } from "../wire/translation.ts";
 import type { FunctionCallingConfig, FunctionDeclaration, GenerateContentRequest, JsonObject } from "./wire.ts";
@@ -59,7 +59,7 @@ function toDeclaration({ kind }: Tool, index: number): FunctionDeclaration | und
 /** Parses the parameter schema. Undefined for a function without arguments, which must have no schema. */
 function toParameters(text: string, field: string): JsonObject | undefined {
   if (text === "") return undefined;
-  const schema = parsed(text);
+  const schema = parseMeasured(text);
   if (!isObject(schema)) throw invalidField(field, "must be a JSON Schema object");
   return Object.keys(schema).length === 0 ? undefined : schema;
 }

@@ -51,7 +51,11 @@ export function count(value: unknown): number | undefined {
 
 /** Text parsed as JSON, numbers as they are written; undefined when it is none, or larger than MAX_RESPONSE_JSON. */
 export function parsed(text: string): unknown {
-  if (exceedsJsonSize(text, MAX_RESPONSE_JSON)) return undefined;
+  return exceedsJsonSize(text, MAX_RESPONSE_JSON) ? undefined : parseMeasured(text);
+}
+
+/** As `parsed`, for a text whose size was checked before: a schema of a valid request. */
+export function parseMeasured(text: string): unknown {
   try {
     return parseExactly(text);
   } catch {

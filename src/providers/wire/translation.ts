@@ -5,7 +5,7 @@ import { type ToolChoice, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import type { SentSize, Translation } from "../../core/provider.ts";
 import { MAX_PARSED_DEPTH, MAX_REQUEST_JSON, measureJson } from "../../encoding/json-size.ts";
 import { omission } from "../../core/provider-options.ts";
-import { parsed } from "./json.ts";
+import { parsed, parseMeasured } from "./json.ts";
 
 /** Service tiers at or below list price, of all dialects. */
 const ORDINARY_TIERS: ReadonlySet<string> = new Set(["auto", "default", "standard", "standard_only", "flex"]);
@@ -82,7 +82,7 @@ export class TranslationLog {
     const { depth, values } = measureJson(text, { depth: MAX_PARSED_DEPTH, values: this.#jsonValues });
     if (depth > MAX_PARSED_DEPTH || values > this.#jsonValues) return undefined;
     this.#jsonValues -= values;
-    return parsed(text);
+    return parseMeasured(text);
   }
 
   /** Parses JSON that the caller wrote for this dialect, to be sent as it is. Undefined when it is not JSON. */
