@@ -15,6 +15,8 @@ export class ResponseError extends Error {}
 const MAX_HEAD = 16 * 1024;
 /** Limit in bytes of a chunk size with its extensions. */
 const MAX_SIZE_LINE = 1024;
+/** Hexadecimal digits of a size within the safe integers. */
+const MAX_SIZE_DIGITS = 13;
 const MAX_INFORMATIONAL = 16;
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
@@ -188,15 +190,25 @@ export class ResponseParser {
     return end;
   }
 
+  /** A size alone is read from its bytes: most servers write nothing else, and a stream has one for each event. */
   #readChunkSize(input: Buffer, at: number): number {
+    let size = 0;
+    let end = at;
+    for (let digit; end - at < MAX_SIZE_DIGITS && (digit = hexDigit(input[end])) >= 0; end++) size = size * 16 + digit;
+    if (end > at && input[end] === CR && input[end + 1] === LF) return this.#beginChunk(size, end + 2);
     const line = readLine(input, at, MAX_SIZE_LINE);
     if (line === undefined) return -1;
-    const size = SIZE_LINE.exec(line)?.[1];
-    if (size === undefined) throw new ResponseError("The size of a chunk is not a number.");
-    this.#left = Number.parseInt(size, 16);
-    this.#phase = this.#left === 0 ? "trailer" : "chunk";
+    const digits = SIZE_LINE.exec(line)?.[1];
+    if (digits === undefined) throw new ResponseError("The size of a chunk is not a number.");
+    return this.#beginChunk(Number.parseInt(digits, 16), at + line.length + 2);
+  }
+
+  /** Returns `at`, where the chunk's data begin. */
+  #beginChunk(size: number, at: number): number {
+    this.#left = size;
+    this.#phase = size === 0 ? "trailer" : "chunk";
     this.#trailerBytes = 0;
-    return at + line.length + 2;
+    return at;
   }
 
   #readTrailer(input: Buffer, at: number): number {
@@ -217,6 +229,13 @@ export class ResponseParser {
     this.#bodyBytes = 0;
     this.#sink.onData(body);
   }
+}
+
+/** Value of a hexadecimal digit; -1 for another byte, or none. */
+function hexDigit(byte = 0): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  const lower = byte | 0x20;
+  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1;
 }
 
 /** Returns one line without CRLF; undefined if it is incomplete. */
