@@ -18,7 +18,7 @@ export type Modality = "text" | "image" | "audio" | "file" | "video" | "embeddin
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
 
 /** Prices in micro-USD per million tokens, as integers: 5 USD per million tokens is 5,000,000. */
-export interface Price {
+export interface TokenPrices {
   readonly input: number;
   readonly output: number;
   /** Input that was read from the provider's prompt cache. */
@@ -31,6 +31,17 @@ export interface Price {
   readonly audioOutput: number;
   /** Image tokens in the answer. */
   readonly image: number;
+}
+
+/** Prices of a completion whose prompt has more than `abovePromptTokens`. */
+export interface PriceTier extends TokenPrices {
+  readonly abovePromptTokens: number;
+}
+
+/** What a model costs. */
+export interface Price extends TokenPrices {
+  /** The shortest prompts first. */
+  readonly tiers: readonly PriceTier[];
 }
 
 interface ProviderBase {

@@ -9,6 +9,7 @@ import {
   type ModelConfig,
   type Price,
   type ProviderConfig,
+  type TokenPrices,
 } from "./config.ts";
 import { DIALECT_DEFAULTS, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
 import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./models.ts";
@@ -263,9 +264,30 @@ interface PriceParts {
   readonly report: Report;
 }
 
+type TokenPricesInput = Omit<PriceParts["price"], "tiers">;
+
 function resolvePrice({ id, price: given, provider, isCompletion, report }: PriceParts): Price {
-  const [minutes, hour] = DIALECT_DEFAULTS[provider.dialect].cacheWrite;
-  if (isCompletion && given.output === undefined) report(["models", id, "price", "output"], "is required");
+  const { tiers = [], ...first } = given;
+  const path = ["models", id, "price"];
+  const kinds = Object.keys(first);
+  let above = 0;
+  tiers.forEach((tier, index) => {
+    const missing = kinds.find((kind) => !(kind in tier));
+    if (missing !== undefined)
+      report([...path, "tiers", index, missing], "is required, because the price for shorter prompts has it");
+    if (tier.above <= above) report([...path, "tiers", index, "above"], "must be more than in the tier before it");
+    above = tier.above;
+  });
+  if (isCompletion && given.output === undefined) report([...path, "output"], "is required");
+  const toPrices = (prices: TokenPricesInput): TokenPrices => resolveTokenPrices(prices, provider);
+  return {
+    ...toPrices(first),
+    tiers: tiers.map(({ above: abovePromptTokens, ...prices }) => ({ ...toPrices(prices), abovePromptTokens })),
+  };
+}
+
+function resolveTokenPrices(given: TokenPricesInput, { dialect }: ProviderConfig): TokenPrices {
+  const [minutes, hour] = DIALECT_DEFAULTS[dialect].cacheWrite;
   const price = { ...given, output: given.output ?? 0 };
   const toMicroUsd = (usd: number): number => Math.round(usd * MICRO_USD);
   return {

@@ -86,6 +86,21 @@ const capabilities = {
 const inputModalities = z.array(z.enum(["text", "image", "audio", "file", "video"])).min(1);
 const outputModalities = z.array(z.enum(["text", "image", "audio", "embedding"])).min(1);
 
+/** In US dollars per million tokens. */
+const tokenPrices = {
+  input: usd,
+  output: z.exactOptional(usd),
+  cached_input: z.exactOptional(usd),
+  cache_write: z.exactOptional(usd),
+  cache_write_1h: z.exactOptional(usd),
+  audio_input: z.exactOptional(usd),
+  audio_output: z.exactOptional(usd),
+  image: z.exactOptional(usd),
+};
+
+/** Providers have one or two. */
+const MAX_PRICE_TIERS = 8;
+
 const model = overrides({
   provider: providerName,
   upstream_model: z.string().min(1).max(256),
@@ -99,14 +114,8 @@ const model = overrides({
   stage: z.enum(["preview", "stable", "deprecated"]),
   shutdown: isoDate,
   price: section({
-    input: usd,
-    output: z.exactOptional(usd),
-    cached_input: z.exactOptional(usd),
-    cache_write: z.exactOptional(usd),
-    cache_write_1h: z.exactOptional(usd),
-    audio_input: z.exactOptional(usd),
-    audio_output: z.exactOptional(usd),
-    image: z.exactOptional(usd),
+    ...tokenPrices,
+    tiers: z.exactOptional(z.array(section({ above: tokens, ...tokenPrices })).max(MAX_PRICE_TIERS)),
   }),
   timeouts: overrides(timeouts),
   capabilities: overrides(capabilities),

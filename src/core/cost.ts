@@ -1,6 +1,6 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { TokenCounts } from "./ledger.ts";
-import type { Model, Price } from "./model.ts";
+import type { Model, Price, TokenPrices } from "./model.ts";
 import type { SentSize } from "./provider.ts";
 import { boundTokens, estimateTokens, type PromptSize } from "./token-estimate.ts";
 
@@ -13,7 +13,7 @@ export const PLAIN: Pricing = { priceFactor: 1, cacheWrite: "none" };
 /**
  * Cost of a completion in micro-USD, rounded half up. Prompt tokens that were read from a cache or written to one, speech
  * and generated pictures have prices of their own; of writes that were asked for with different times, all have the price of
- * the longest. Whole numbers throughout for whole factors, and exact below 2^53: that is nine million tokens at 1,000 USD per
+ * the longest. The length of the prompt decides the tier of all its prices. Whole numbers throughout for whole factors, and exact below 2^53: that is nine million tokens at 1,000 USD per
  * million.
  */
 export function costOf(tokens: TokenCounts, price: Price, { priceFactor, cacheWrite }: Pricing = PLAIN): number {
@@ -22,15 +22,21 @@ export function costOf(tokens: TokenCounts, price: Price, { priceFactor, cacheWr
   const heard = Math.min(tokens.promptAudio ?? 0, tokens.prompt - cached - written);
   const images = Math.min(tokens.image, tokens.completion);
   const spoken = Math.min(tokens.completionAudio ?? 0, tokens.completion - images);
+  const prices = pricesFor(tokens.prompt, price);
   const millionths =
-    (tokens.prompt - cached - written - heard) * price.input +
-    cached * price.cachedInput +
-    written * (cacheWrite === "hour" ? price.cacheWriteHour : price.cacheWrite) +
-    heard * price.audioInput +
-    (tokens.completion - images - spoken) * price.output +
-    images * price.image +
-    spoken * price.audioOutput;
+    (tokens.prompt - cached - written - heard) * prices.input +
+    cached * prices.cachedInput +
+    written * (cacheWrite === "hour" ? prices.cacheWriteHour : prices.cacheWrite) +
+    heard * prices.audioInput +
+    (tokens.completion - images - spoken) * prices.output +
+    images * prices.image +
+    spoken * prices.audioOutput;
   return toMicroUsd(millionths, priceFactor);
+}
+
+/** The prices of all tokens of a completion, by the length of its prompt. */
+function pricesFor(promptTokens: number, price: Price): TokenPrices {
+  return price.tiers?.findLast(({ abovePromptTokens }) => promptTokens > abovePromptTokens) ?? price;
 }
 
 /** Converts tokens × price × `factor` (millionths of a micro-USD) into micro-USD, rounded half up. */
@@ -105,15 +111,19 @@ export function boundCost(request: Capped, sending: Sending): number | undefined
 export function dearestCost(tokens: AttemptTokens, { prompt, sent, model }: Sending): number | undefined {
   const { price } = model;
   if (price === undefined) return undefined;
-  const input = Math.max(
-    price.input,
-    price.cachedInput,
-    sent.cacheWrite === "none" ? 0 : Math.max(price.cacheWrite, price.cacheWriteHour),
-    prompt.mediaBytes > 0 || prompt.unbounded ? price.audioInput : 0,
-  );
-  const output = Math.max(price.output, price.image, price.audioOutput);
+  const reached = (price.tiers ?? []).filter(({ abovePromptTokens }) => tokens.prompt > abovePromptTokens);
+  const costs = [price, ...reached].map((prices) => {
+    const input = Math.max(
+      prices.input,
+      prices.cachedInput,
+      sent.cacheWrite === "none" ? 0 : Math.max(prices.cacheWrite, prices.cacheWriteHour),
+      prompt.mediaBytes > 0 || prompt.unbounded ? prices.audioInput : 0,
+    );
+    const output = Math.max(prices.output, prices.image, prices.audioOutput);
+    return tokens.prompt * input + tokens.completion * output;
+  });
   // Rounded up: a hold of nothing would be granted on a spent budget.
-  return Math.ceil(((tokens.prompt * input + tokens.completion * output) * sent.priceFactor) / 1_000_000);
+  return Math.ceil((Math.max(...costs) * sent.priceFactor) / 1_000_000);
 }
 
 function dearest(costs: readonly (number | undefined)[]): number | undefined {

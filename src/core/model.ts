@@ -17,7 +17,7 @@ export interface Timeouts {
 }
 
 /** Prices in millionths of a micro-USD per token, which is US dollars per million tokens × 1,000,000. */
-export interface Price {
+export interface TokenPrices {
   readonly input: number;
   readonly output: number;
   readonly cachedInput: number;
@@ -27,6 +27,17 @@ export interface Price {
   readonly audioInput: number;
   readonly image: number;
   readonly audioOutput: number;
+}
+
+/** Prices of a completion whose prompt has more than `abovePromptTokens`. */
+export interface PriceTier extends TokenPrices {
+  readonly abovePromptTokens: number;
+}
+
+/** What a model costs. */
+export interface Price extends TokenPrices {
+  /** Prices for longer prompts, the shortest first. Default: none. */
+  readonly tiers?: readonly PriceTier[];
 }
 
 /** A configured model: its public facts and its upstream. Immutable. */

@@ -2,16 +2,19 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Caller } from "./call.ts";
 import type { Limiter } from "./limiter.ts";
-import { type Model, modelNotFound, type Price } from "./model.ts";
+import { type Model, modelNotFound, type Price, type TokenPrices } from "./model.ts";
 import { mayUse } from "./principal.ts";
 import type { Capabilities } from "./provider.ts";
 import type { Router } from "./router.ts";
 import {
   type Model as ModelMessage,
   ModelCapabilitiesSchema,
+  type ModelPrice,
   ModelPriceSchema,
   ModelSchema,
   ModelStage,
+  type PriceTier,
+  PriceTierSchema,
 } from "../../gen/parley/v1/model_pb.js";
 import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 
@@ -71,13 +74,22 @@ function toMessage(model: Model): ModelMessage {
     inputModalities: [...upstream.inputModalities],
     outputModalities: [...upstream.outputModalities],
     capabilities: create(ModelCapabilitiesSchema, toCapabilitiesMessage(upstream.capabilities)),
-    ...(price !== undefined && { price: create(ModelPriceSchema, toPriceMessage(price)) }),
+    ...(price !== undefined && toPriceFields(price)),
   });
 }
 
-/** Prices in the contract. */
-export function toPriceMessage(price: Price): MessageInitShape<typeof ModelPriceSchema> {
+/** The fields `price` and `price_tiers` of a model in the contract. */
+export function toPriceFields(price: Price): { price: ModelPrice; priceTiers: PriceTier[] } {
   return {
+    price: toPriceMessage(price),
+    priceTiers: (price.tiers ?? []).map(({ abovePromptTokens, ...prices }) =>
+      create(PriceTierSchema, { abovePromptTokens, price: toPriceMessage(prices) }),
+    ),
+  };
+}
+
+function toPriceMessage(price: TokenPrices): ModelPrice {
+  return create(ModelPriceSchema, {
     inputMicroUsdPerMtok: BigInt(price.input),
     outputMicroUsdPerMtok: BigInt(price.output),
     cachedInputMicroUsdPerMtok: BigInt(price.cachedInput),
@@ -86,7 +98,7 @@ export function toPriceMessage(price: Price): MessageInitShape<typeof ModelPrice
     cacheWriteHourMicroUsdPerMtok: BigInt(price.cacheWriteHour),
     audioInputMicroUsdPerMtok: BigInt(price.audioInput),
     audioOutputMicroUsdPerMtok: BigInt(price.audioOutput),
-  };
+  });
 }
 
 /** Capabilities in the contract: details of what a model cannot do at all are left out. */

@@ -191,6 +191,14 @@ describe("errors in the file", () => {
     ["simulator: { enabled: false }\nmodels: { beta-3-flash: {} }", "2:11: models.beta-3-flash.provider: there is no"],
     ["models: { beta-3-flash: { price: { input: -1, output: 1 } } }", "price.input: must be at least 0"],
     ["models: { beta-3-flash: { price: { input: 1 } } }", "price.output: is required"],
+    [
+      "models: { beta-3-flash: { price: { input: 1, output: 2, tiers: [{ above: 10, input: 2 }] } } }",
+      "price.tiers[0].output: is required, because the price for shorter prompts has it",
+    ],
+    [
+      "models: { beta-3-flash: { price: { input: 1, output: 2, tiers: [{ above: 9, input: 2, output: 2 }, { above: 9, input: 3, output: 3 }] } } }",
+      "price.tiers[1].above: must be more than in the tier before it",
+    ],
     ["models: { beta-3-flash: { created: yesterday } }", "must be a date, such as 2025-11-24"],
     ["models: { beta-3-flash: { default_max_tokens: 99999 } }", "must be at most max_output_tokens"],
     ["models: { beta-3-flash: { capabilities: { toools: true } } }", "unknown key; did you mean tools?"],
@@ -335,6 +343,15 @@ describe("models", () => {
       cacheWriteHour: 7_000_000,
       audioInput: 8_000_000,
       audioOutput: 10_000_000,
+    });
+  });
+
+  it("may have other prices for long prompts", () => {
+    const tiers = "tiers: [{ above: 200000, input: 8, output: 12 }]";
+    const config = parse(`models: { alpha-opus-4.5: { price: { input: 4, output: 9, ${tiers} } } }`);
+    expect(config.models[0]?.price).toMatchObject({
+      input: 4_000_000,
+      tiers: [{ abovePromptTokens: 200000, input: 8_000_000, cacheWriteHour: 16_000_000, image: 12_000_000 }],
     });
   });
 

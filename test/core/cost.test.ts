@@ -51,6 +51,25 @@ describe("a completion costs", () => {
     expect(costOf(tokens, PRICE, { cacheWrite: "minutes", priceFactor: 2 })).toBe(2 * (20 * 5 + 500 + 250));
   });
 
+  describe("with prices for prompts above 100 and 1,000 tokens", () => {
+    const times = (factor: number): Price =>
+      Object.fromEntries(Object.entries(PRICE).map(([kind, price]) => [kind, factor * price])) as unknown as Price;
+    const tiers = [
+      { ...times(2), abovePromptTokens: 100 },
+      { ...times(3), abovePromptTokens: 1_000 },
+    ];
+    it.each([
+      [100, 1],
+      [101, 2],
+      [1_000, 2],
+      [1_001, 3],
+    ])("for a prompt of %i tokens, cached ones included, %i times as much", (inputTokens, factor) => {
+      const usage = create(UsageSchema, { inputTokens, cachedInputTokens: 60, outputTokens: 10 });
+      const cost = costOf(toTokenCounts(usage), PRICE);
+      expect(costOf(toTokenCounts(usage), { ...PRICE, tiers })).toBe(factor * cost);
+    });
+  });
+
   it("exactly what whole numbers say, for four million tokens each way at the highest price", () => {
     const tokens = fc.integer({ min: 0, max: 4_000_000 });
     const price = fc.integer({ min: 0, max: usd(1_000) });

@@ -18,9 +18,10 @@ const price = {
   image: 120_000_000,
   audioOutput: 80_000_000,
 };
+const tiers = [{ ...price, input: 10_000_000, abovePromptTokens: 200_000 }];
 const { router } = createWorld({
   scripts: { b: [], a: [], "family/c": [] },
-  facts: { dialect: "gemini", stage: "deprecated", shutdown: 1_800_000_000, price },
+  facts: { dialect: "gemini", stage: "deprecated", shutdown: 1_800_000_000, price: { ...price, tiers } },
 });
 const { limiter, demands, releases } = notingLimiter();
 const models = createModels(router, limiter);
@@ -70,6 +71,12 @@ describe("the models", () => {
         audioOutputMicroUsdPerMtok: 80_000_000n,
         imageOutputMicroUsdPerMtok: 120_000_000n,
       },
+      priceTiers: [
+        {
+          abovePromptTokens: 200_000,
+          price: { inputMicroUsdPerMtok: 10_000_000n, outputMicroUsdPerMtok: 25_000_000n },
+        },
+      ],
     });
   });
 

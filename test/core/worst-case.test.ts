@@ -129,6 +129,18 @@ describe("the money that is held for a prompt", () => {
     expect(hold("y".repeat(500))).toBe(hold("")! + 500);
   });
 
+  it.each([
+    ["prices that the prompt may reach", 5_000_000, 3, 4, 20],
+    ["no prices that it cannot reach", 5_000_000, 4, 4, 4],
+    ["the first price when that of a longer prompt is lower", 500_000, 3, 4, 4],
+  ])("has %s", (_, input, abovePromptTokens, textBytes, expected) => {
+    const tier = { ...toPrice({ input, cachedInput: 0, output: 0, image: 0 }), abovePromptTokens };
+    const tiered = { ...model, price: { ...price, tiers: [tier] } };
+    const request = requestTo({ messages: [message(Role.USER, "x")] });
+    const cost = worstCase(request, { prompt: measurePrompt(request), sent: { ...SENT, textBytes } }, [tiered]);
+    expect(cost.costMicroUsd).toBe(expected);
+  });
+
   it("is never nothing, which would be granted on a spent budget", () => {
     const cheap = { ...model, price: toPrice({ input: 20_000, cachedInput: 0, output: 0, image: 0 }) };
     const request = requestTo({ messages: [message(Role.USER, "x")] });

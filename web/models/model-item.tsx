@@ -37,6 +37,15 @@ export function ModelItem({ model }: { readonly model: Model }) {
         {!isEmbedding && <Fact name="Max output">{formatShort(model.maxOutputTokens)} tokens</Fact>}
         <Fact name="Price per 1M tokens">
           {price === undefined ? "Not configured" : <Price price={price} model={model} />}
+          {model.priceTiers.map(
+            ({ abovePromptTokens, price: dearer }) =>
+              dearer !== undefined && (
+                <span key={abovePromptTokens} className="mt-1 block">
+                  Prompts above {formatShort(abovePromptTokens)} tokens:
+                  <Price price={dearer} model={model} />
+                </span>
+              ),
+          )}
         </Fact>
         <Fact name="Time to first token">{formatLatency(firstContent, attempts)}</Fact>
         <Fact name="Error rate">{formatShare(failures, attempts)}</Fact>

@@ -194,6 +194,13 @@ export declare type Model = Message<"parley.v1.Model"> & {
    * @generated from field: parley.v1.ModelPrice price = 13;
    */
   price?: ModelPrice | undefined;
+
+  /**
+   * What it costs in place of `price` when the prompt is long, the shortest prompts first.
+   *
+   * @generated from field: repeated parley.v1.PriceTier price_tiers = 14;
+   */
+  priceTiers: PriceTier[];
 };
 
 /**
@@ -271,6 +278,33 @@ export declare type ModelPrice = Message<"parley.v1.ModelPrice"> & {
  * Use `create(ModelPriceSchema)` to create a new message.
  */
 export declare const ModelPriceSchema: GenMessage<ModelPrice>;
+
+/**
+ * What a model costs for prompts beyond a length.
+ *
+ * @generated from message parley.v1.PriceTier
+ */
+export declare type PriceTier = Message<"parley.v1.PriceTier"> & {
+  /**
+   * Tokens of the prompt, cached ones included. With more of them all tokens of prompt and answer have this price.
+   *
+   * @generated from field: int32 above_prompt_tokens = 1;
+   */
+  abovePromptTokens: number;
+
+  /**
+   * The price.
+   *
+   * @generated from field: parley.v1.ModelPrice price = 2;
+   */
+  price?: ModelPrice | undefined;
+};
+
+/**
+ * Describes the message parley.v1.PriceTier.
+ * Use `create(PriceTierSchema)` to create a new message.
+ */
+export declare const PriceTierSchema: GenMessage<PriceTier>;
 
 /**
  * What a model can do, as the configuration says.

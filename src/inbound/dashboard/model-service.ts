@@ -11,7 +11,7 @@ import {
 } from "../../../gen/parley/console/v1/model_pb.js";
 import type { Clock } from "../../core/clock.ts";
 import { type Model, upstreamKey } from "../../core/model.ts";
-import { MODEL_STAGES, toCapabilitiesMessage, toPriceMessage } from "../../core/models.ts";
+import { MODEL_STAGES, toCapabilitiesMessage, toPriceFields } from "../../core/models.ts";
 import type {
   HealthRecorder,
   Latency,
@@ -81,7 +81,7 @@ function toModelMessage(model: Model, condition: Condition): MessageInitShape<ty
     capabilities: toCapabilitiesMessage(upstream.capabilities),
     contextWindow: upstream.contextWindow,
     maxOutputTokens: upstream.maxOutputTokens,
-    ...(price !== undefined && { price: toPriceMessage(price) }),
+    ...(price !== undefined && toPriceFields(price)),
     breaker: toBreakerMessage(condition),
     firstContent: toLatencyMessage(firstContent),
     attempts: BigInt(attempts),

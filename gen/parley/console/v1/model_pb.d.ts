@@ -5,7 +5,7 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { ModelCapabilities, ModelPrice, ModelStage } from "../../v1/model_pb.js";
+import type { ModelCapabilities, ModelPrice, ModelStage, PriceTier } from "../../v1/model_pb.js";
 import type { Modality } from "../../v1/modality_pb.js";
 
 /**
@@ -170,6 +170,13 @@ export declare type Model = Message<"parley.console.v1.Model"> & {
    * @generated from field: parley.v1.ModelPrice price = 10;
    */
   price?: ModelPrice | undefined;
+
+  /**
+   * What it costs in place of `price` when the prompt is long, the shortest prompts first.
+   *
+   * @generated from field: repeated parley.v1.PriceTier price_tiers = 16;
+   */
+  priceTiers: PriceTier[];
 
   /**
    * Whether its upstream model is called now.
