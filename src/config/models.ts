@@ -14,8 +14,7 @@ type Required = "provider" | "upstream_model" | "description" | "created" | "mod
 export type CompleteModelInput = ModelInput & globalThis.Required<Pick<ModelInput, Required | "context_window">>;
 
 /**
- * The built-in models, under the names that clients know. Prices are list prices in USD per million tokens at the time of
- * writing, not checked against an invoice: a file overrides them.
+ * The built-in models, under the names that clients know.
  */
 export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
   "alpha-opus-4.5": {
@@ -26,7 +25,6 @@ export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
     context_window: 200_000,
     max_output_tokens: 64_000,
     modalities: { input: ["text", "image"], output: ["text"] },
-    price: { input: 5, output: 25, cached_input: 0.5 },
   },
   "alpha-sonnet-4.5": {
     provider: "alpha",
@@ -36,7 +34,6 @@ export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
     context_window: 200_000,
     max_output_tokens: 64_000,
     modalities: { input: ["text", "image"], output: ["text"] },
-    price: { input: 3, output: 15, cached_input: 0.3 },
   },
   "alpha-haiku-4.5": {
     provider: "alpha",
@@ -46,7 +43,6 @@ export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
     context_window: 200_000,
     max_output_tokens: 64_000,
     modalities: { input: ["text", "image"], output: ["text"] },
-    price: { input: 1, output: 5, cached_input: 0.1 },
   },
   "beta-3-pro-preview": {
     provider: "beta",
@@ -57,7 +53,6 @@ export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
     max_output_tokens: 65_536,
     modalities: { input: ["text", "image", "audio"], output: ["text"] },
     stage: "preview",
-    price: { input: 2, output: 12, cached_input: 0.2 },
   },
   "beta-3-flash": {
     provider: "beta",
@@ -67,7 +62,6 @@ export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
     context_window: 1_000_000,
     max_output_tokens: 65_536,
     modalities: { input: ["text", "image", "audio"], output: ["text"] },
-    price: { input: 0.5, output: 3, cached_input: 0.05, audio_input: 1 },
     capabilities: { reasoning_efforts: ["minimal", "low", "medium", "high"] },
   },
   "beta-3-pro-image-preview": {
@@ -79,7 +73,6 @@ export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
     max_output_tokens: 32_768,
     modalities: { input: ["text", "image"], output: ["text", "image"] },
     stage: "preview",
-    price: { input: 2, output: 12, image: 120 },
     // An image arrives in one piece, long after a text answer would have begun.
     timeouts: { first_content_ms: 300_000 },
     capabilities: {
@@ -97,7 +90,6 @@ export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
     created: "2025-07-14",
     context_window: 2_048,
     modalities: { input: ["text"], output: ["embedding"] },
-    price: { input: 0.15 },
   },
   "gamma-embedding-3-small": {
     provider: "gamma",
@@ -106,6 +98,5 @@ export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
     created: "2024-01-25",
     context_window: 8_192,
     modalities: { input: ["text"], output: ["embedding"] },
-    price: { input: 0.02 },
   },
 };

@@ -12,6 +12,7 @@ import {
   type TokenPrices,
 } from "./config.ts";
 import { DIALECT_DEFAULTS, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
+import { knownPrice } from "./known-prices.ts";
 import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./models.ts";
 import { sampleProblem } from "./scalars.ts";
 import type { CapabilitiesInput, FileInput, ModelInput, ProviderInput } from "./schema.ts";
@@ -212,6 +213,8 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
   if (capabilities.reasoning_budget[0] > capabilities.reasoning_budget[1]) {
     report(["models", id, "capabilities", "reasoning_budget"], "must be [smallest, largest]");
   }
+  const known = knownPrice(sellerOf({ id, model, provider }), model.upstream_model);
+  const price = model.price ?? (isCompletion && known?.output === undefined ? undefined : known);
   return {
     id,
     provider: provider.name,
@@ -225,10 +228,18 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
     modalities: model.modalities,
     stage: model.stage ?? "stable",
     shutdown: model.shutdown === undefined ? undefined : Date.parse(model.shutdown) / 1000,
-    price: model.price && resolvePrice({ id, price: model.price, provider, isCompletion, report }),
+    price: price && resolvePrice({ id, price, provider, isCompletion, report }),
     timeouts: camelKeys({ ...input.timeouts, ...input.providers[provider.name]?.timeouts, ...model.timeouts }),
     capabilities: camelKeys(capabilities),
   };
+}
+
+/**
+ * Address of the service that sells the model: of a built-in one that of its maker, also behind a proxy or in the simulator.
+ */
+function sellerOf({ id, model, provider }: Pick<ModelParts, "id" | "model" | "provider">): string {
+  const isBuiltIn = BUILT_IN_MODELS[id]?.upstream_model === model.upstream_model;
+  return provider.simulated || isBuiltIn ? DIALECT_DEFAULTS[provider.dialect].baseUrl : provider.baseUrl;
 }
 
 /** Whether the model makes embeddings. */

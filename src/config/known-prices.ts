@@ -1,0 +1,62 @@
+import { calcPrice, findProvider, type ModelPrice } from "@pydantic/genai-prices";
+import type { ModelInput } from "./schema.ts";
+
+type PriceInput = NonNullable<ModelInput["price"]>;
+type TokenKind = Exclude<keyof PriceInput, "tiers">;
+
+/** Kinds of tokens by the names of the package, in US dollars per million tokens. */
+const KINDS: Readonly<Record<string, TokenKind>> = {
+  input_mtok: "input",
+  output_mtok: "output",
+  cache_read_mtok: "cached_input",
+  cache_write_mtok: "cache_write",
+  cache_write_1h_mtok: "cache_write_1h",
+  input_audio_mtok: "audio_input",
+  output_audio_mtok: "audio_output",
+  output_image_mtok: "image",
+};
+
+/** Units that are billed for ordinary completions, and that Parley does not count. */
+const UNCOUNTED = ["requests_kcount", "output_reasoning_mtok", "output_citation_mtok", "input_text_messages_kcount"];
+
+/**
+ * The list price of a model of a host, as `@pydantic/genai-prices` has it today. Undefined for unknown hosts and models, for
+ * prices that depend on the time of day, and for those with units that Parley does not count.
+ */
+export function knownPrice(baseUrl: string, upstreamModel: string): PriceInput | undefined {
+  const provider = findProvider({ providerApiUrl: baseUrl });
+  if (provider === undefined) return undefined;
+  // Google's API has its own models below this path.
+  const name = upstreamModel.replace(/^models\//, "");
+  const found = calcPrice({ input_tokens: 1 }, name, { provider });
+  if (found === null) return undefined;
+  const { prices } = found.model;
+  if (Array.isArray(prices) && prices.some(({ constraint }) => constraint?.type === "time_of_date")) return undefined;
+  if (UNCOUNTED.some((unit) => found.model_price[unit] !== undefined)) return undefined;
+  return toPriceInput(found.model_price);
+}
+
+function toPriceInput(given: ModelPrice): PriceInput | undefined {
+  const starts = new Set(Object.values(given).flatMap((price) => tiersOf(price).map(({ start }) => start)));
+  const first = pricesAbove(0, given);
+  if (first === undefined) return undefined;
+  const tiers = [...starts].toSorted((a, b) => a - b).map((above) => ({ above, ...pricesAbove(above, given)! }));
+  return { ...first, ...(tiers.length > 0 && { tiers }) };
+}
+
+/** The prices of a prompt with more tokens than `above`. */
+function pricesAbove(above: number, given: ModelPrice): Omit<PriceInput, "tiers"> | undefined {
+  const prices: Partial<Record<TokenKind, number>> = {};
+  for (const [name, kind] of Object.entries(KINDS)) {
+    const price = given[name];
+    if (price === undefined) continue;
+    const tier = tiersOf(price).findLast(({ start }) => start <= above);
+    prices[kind] = tier?.price ?? (typeof price === "number" ? price : price.base);
+  }
+  const { input } = prices;
+  return input === undefined ? undefined : { ...prices, input };
+}
+
+function tiersOf(price: ModelPrice[string]): readonly { readonly start: number; readonly price: number }[] {
+  return typeof price === "object" ? price.tiers : [];
+}

@@ -1,0 +1,107 @@
+import { calcPrice, findProvider, type Provider } from "@pydantic/genai-prices";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { parseConfig } from "../../src/config/parse.ts";
+import type { Price } from "../../src/config/config.ts";
+import { costOf } from "../../src/core/cost.ts";
+
+const HOSTS = [
+  { id: "anthropic", dialect: "anthropic", baseUrl: "https://api.anthropic.com" },
+  { id: "google", dialect: "gemini", baseUrl: "https://generativelanguage.googleapis.com" },
+  { id: "openai", dialect: "openai", baseUrl: "https://api.openai.com/v1" },
+  { id: "openrouter", dialect: "openai", baseUrl: "https://openrouter.ai/api/v1" },
+  { id: "groq", dialect: "openai", baseUrl: "https://api.groq.com/openai/v1" },
+  { id: "mistral", dialect: "openai", baseUrl: "https://api.mistral.ai/v1" },
+] as const;
+
+interface Host {
+  readonly dialect: string;
+  readonly baseUrl: string;
+}
+
+/** The price of a model without one in the file. */
+function priceOf({ dialect, baseUrl }: Host, model: string): Price | undefined {
+  const text = JSON.stringify({
+    providers: { p: { dialect, base_url: baseUrl, api_keys: ["${P_KEY}"] } },
+    models: { m: { provider: "p", upstream_model: model } },
+  });
+  const config = parseConfig({ file: "parley.yaml", text, env: { P_KEY: "k".repeat(40) } });
+  return config.models.find(({ id }) => id === "m")!.price;
+}
+
+/** Names of a host's models that are sold by the token, at prices that do not depend on the hour. */
+function namesOf(provider: Provider): string[] {
+  return provider.models.flatMap(({ id, prices }) => {
+    const isHourly = Array.isArray(prices) && prices.some(({ constraint }) => constraint?.type === "time_of_date");
+    const price = isHourly ? undefined : calcPrice({ input_tokens: 1 }, id, { provider })?.model_price;
+    return price?.["input_mtok"] === undefined || price["output_mtok"] === undefined ? [] : [id];
+  });
+}
+
+/** Whether its prices are whole micro-USD per million tokens. Parley rounds others, such as a twelfth of a dollar. */
+function isWhole(name: string, provider: Provider): boolean {
+  const prices = Object.values(calcPrice({ input_tokens: 1 }, name, { provider })!.model_price);
+  return prices.every((price) => typeof price !== "number" || Math.abs((price * 1e6) % 1) < 1e-6);
+}
+
+describe("a model without a price in the file", () => {
+  const sold = HOSTS.flatMap((host) => {
+    const provider = findProvider({ providerId: host.id })!;
+    return namesOf(provider).flatMap((name) => {
+      const price = priceOf(host, name);
+      return price === undefined || !isWhole(name, provider) ? [] : [{ name, provider, price }];
+    });
+  });
+
+  it("has the list price at every host and for every length of its prompt, to the micro-dollar", () => {
+    expect(sold.length).toBeGreaterThan(700);
+    // Long prompts are as likely as short ones.
+    const tokens = fc.oneof(fc.nat({ max: 1_000 }), fc.nat({ max: 1_000_000 }));
+    const usage = fc.record({ text: tokens, cached: tokens, written: tokens, output: tokens, isHour: fc.boolean() });
+    fc.assert(
+      fc.property(fc.nat({ max: sold.length - 1 }), usage, (index, { text, cached, written, output, isHour }) => {
+        const { name, provider, price } = sold[index]!;
+        const listed = calcPrice({ input_tokens: 1 }, name, { provider })!.model_price;
+        // Without a price for a write, Parley assumes that of its dialect.
+        const isListed = listed[isHour ? "cache_write_1h_mtok" : "cache_write_mtok"] !== undefined;
+        const cacheWrite = isListed ? written : 0;
+        const prompt = text + cached + cacheWrite;
+        const { total_price: usd } = calcPrice(
+          {
+            input_tokens: prompt,
+            cache_read_tokens: cached,
+            cache_write_tokens: cacheWrite,
+            ...(isHour && { cache_write_1h_tokens: cacheWrite }),
+            output_tokens: output,
+          },
+          name,
+          { provider },
+        )!;
+        const counted = { prompt, completion: output, cached, cacheWrite, reasoning: 0, image: 0 };
+        const cost = costOf(counted, price, { cacheWrite: isHour ? "hour" : "minutes", priceFactor: 1 });
+        // Rounded from the same amount.
+        expect(Math.abs(cost - usd * 1_000_000), `${name} for ${usd} USD`).toBeLessThan(0.5001);
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  it("has the prices of pictures and speech where they differ", () => {
+    expect(priceOf(HOSTS[1], "gemini-3-pro-image-preview")).toMatchObject({ input: 2_000_000, image: 120_000_000 });
+    expect(priceOf(HOSTS[1], "models/gemini-3-flash-preview")).toMatchObject({ audioInput: 1_000_000 });
+    expect(priceOf(HOSTS[2], "gpt-audio")).toMatchObject({ audioInput: 32_000_000, audioOutput: 64_000_000 });
+  });
+
+  it.each([
+    ["of an unknown name", HOSTS[2], "no-such-model"],
+    ["with units that are not counted", HOSTS[3], "perplexity/sonar-deep-research"],
+    ["at an unknown host", { dialect: "openai", baseUrl: "https://llm.example/v1" }, "gpt-5"],
+    [
+      "at a host with prices by the hour",
+      { dialect: "openai", baseUrl: "https://api.deepseek.com/v1" },
+      "deepseek-v4-pro",
+    ],
+  ])("has none %s", (_, host, name) => {
+    expect(priceOf(host, name)).toBeUndefined();
+  });
+});
