@@ -174,6 +174,8 @@ export interface Config {
   };
   readonly providers: readonly ProviderConfig[];
   readonly models: readonly ModelConfig[];
+  /** IDs of models by other names, in the order in which they are tried. A name that ends with `*` is the beginning of names. */
+  readonly aliases: ReadonlyArray<readonly [name: string, model: string]>;
 }
 
 type Camel<S extends string> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : S;

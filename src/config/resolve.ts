@@ -82,7 +82,27 @@ export function resolve(input: FileInput, { file, secretsInFile }: FileFacts, re
     overload: camelKeys(input.overload),
     providers,
     models,
+    aliases: resolveAliases(input.aliases, models, report),
   };
+}
+
+/** An alias that is the ID of a model would never be used. */
+function resolveAliases(
+  aliases: FileInput["aliases"],
+  models: readonly ModelConfig[],
+  report: Report,
+): Config["aliases"] {
+  const ids = new Set(models.map(({ id }) => id));
+  for (const [name, model] of Object.entries(aliases)) {
+    if (ids.has(name)) report(["aliases", name], "is the ID of a model already");
+    if (ids.has(model)) continue;
+    const meant = nearest(model, ids);
+    report(
+      ["aliases", name],
+      `there is no model ${model}; ${meant === undefined ? "parley models lists them" : `did you mean ${meant}?`}`,
+    );
+  }
+  return Object.entries(aliases);
 }
 
 function resolveLimits(input: FileInput["limits"]): Config["limits"] {

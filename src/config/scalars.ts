@@ -50,6 +50,10 @@ export const modelId = z
   .string()
   .regex(/^[A-Za-z0-9._:/@-]{1,256}$/, "a model's ID is 1 to 256 of letters, digits and . _ : / @ -");
 
+export const modelAlias = z
+  .string()
+  .regex(/^(?:[A-Za-z0-9._:/@-]{1,256}\*?|\*)$/, "an alias is the ID of a model, or the beginning of one and *");
+
 export const headerName = z
   .string()
   .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/, "this is not the name of an HTTP header")

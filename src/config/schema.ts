@@ -7,6 +7,7 @@ import {
   headerName,
   headerValue,
   isoDate,
+  modelAlias,
   modelId,
   network,
   origin,
@@ -209,6 +210,7 @@ export const fileSchema = section({
   }).prefault({}),
   providers: z.record(providerName, provider).default({}),
   models: z.record(modelId, model).default({}),
+  aliases: z.record(modelAlias, modelId).default({}),
 });
 
 export type FileInput = z.output<typeof fileSchema>;

@@ -58,6 +58,7 @@ export function listSettings(config: Config): Setting[] {
     "overload.max_wait_ms": overload.maxWaitMs,
     "overload.max_connections": overload.maxConnections ?? AUTOMATIC,
     "overload.max_connections_per_address": overload.maxConnectionsPerAddress ?? AUTOMATIC,
+    aliases: others.aliases.map(([name, model]) => `${name}: ${model}`),
     "simulator.tokens_per_second": simulator.tokensPerSecond,
     "simulator.first_token_ms": simulator.firstTokenMs,
   };

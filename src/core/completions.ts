@@ -172,10 +172,13 @@ function admit(
   const { principal } = call;
   if (request.model === "") throw invalidField("model", "is required");
   const primary = findModel(router, request.model, { field: "model", principal });
+  // An alias is replaced, so that it does not look like a fallback.
+  request.model = primary.id;
   const candidates = [primary];
   // A request with more fallbacks is refused anyway.
   request.fallbackModels.slice(0, MAX_FALLBACKS).forEach((id, index) => {
     const model = findModel(router, id, { field: `fallback_models[${index}]`, principal });
+    request.fallbackModels[index] = model.id;
     if (!candidates.includes(model)) candidates.push(model);
   });
   const capability = request.modalities.includes(Modality.IMAGE) ? "images" : "chat";

@@ -44,6 +44,8 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
       const meter = new CompletionAccounting(ports, { request: metered, call, mode: "whole" });
       try {
         const plan = admitOrCount(ports, call, () => admit(ports, request, call));
+        // Without its alias.
+        metered.model = plan.candidates[0]!.id;
         meter.planned(plan);
         call.share?.holdAnswer(request.inputs.length * dimensionsOf(request, plan.candidates[0]!) * NUMBER_BYTES);
         const reserving = reserve(

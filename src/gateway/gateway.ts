@@ -163,7 +163,14 @@ async function assemble(
   undo.push(() => catalogue.close());
 
   const { retries, breaker } = config;
-  const router = createRouter({ models: catalogue.models, clock, random: Math.random, backoff: retries, breaker });
+  const router = createRouter({
+    models: catalogue.models,
+    aliases: config.aliases,
+    clock,
+    random: Math.random,
+    backoff: retries,
+    breaker,
+  });
   const metrics = createMetrics({
     activeCalls: () => calls.active,
     breakers: () => router.health(),
@@ -276,8 +283,8 @@ async function assemble(
       // No await from here on, so that two reloads cannot replace the same catalogue.
       const before = catalogue;
       catalogue = buildCatalogue(next, { simulatorUrl, readScheduler });
-      router.replace(catalogue.models);
-      inForce = { ...config, providers: next.providers, models: next.models };
+      router.replace(catalogue.models, next.aliases);
+      inForce = { ...config, providers: next.providers, models: next.models, aliases: next.aliases };
       // Calls that began with the old catalogue may still retry or fall back; its connections close when the last one ends.
       void calls
         .passed()

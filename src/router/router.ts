@@ -14,16 +14,28 @@ import { type CompletionAttempts, type EmbeddingAttempts, planAttempts, planEmbe
 import { type BackoffOptions, RetryBudget } from "./retry-budget.ts";
 import type { Opening } from "./upstream-health.ts";
 
-/** The models of one configuration, by ID. Immutable: a reload creates a new registry. */
+/** As `Config.aliases`. */
+export type Aliases = ReadonlyArray<readonly [name: string, model: string]>;
+
+/** Models by ID and alias. Immutable: a reload creates a new registry. */
 class Registry {
   readonly #models: ReadonlyMap<string, Model>;
+  readonly #aliases: Aliases;
 
-  constructor(models: readonly Model[]) {
+  constructor(models: readonly Model[], aliases: Aliases = []) {
     this.#models = new Map(models.map((model) => [model.id, model]));
+    this.#aliases = aliases;
   }
 
-  find(id: string): Model | undefined {
-    return this.#models.get(id);
+  find(name: string): Model | undefined {
+    return this.#models.get(name) ?? this.#findByAlias(name);
+  }
+
+  #findByAlias(name: string): Model | undefined {
+    const isAlias = (alias: string): boolean =>
+      alias.endsWith("*") ? name.startsWith(alias.slice(0, -1)) : name === alias;
+    const found = this.#aliases.find(([alias]) => isAlias(alias));
+    return found && this.#models.get(found[1]);
   }
 
   /** In the order of the configuration. */
@@ -34,6 +46,8 @@ class Registry {
 
 export interface RouterOptions {
   readonly models: readonly Model[];
+  /** Default: none. */
+  readonly aliases?: Aliases;
   readonly clock: Clock;
   /** Random number from 0 to 1. */
   readonly random: () => number;
@@ -44,7 +58,7 @@ export interface RouterOptions {
 /** Core's router, with the operations of its owner. */
 export interface OwnedRouter extends Router {
   /** Replaces the models. Requests in flight keep theirs. Health starts anew, because the cause of failures may be fixed. */
-  replace(models: readonly Model[]): void;
+  replace(models: readonly Model[], aliases?: Aliases): void;
   /** Breaker state of each upstream model, by `provider/upstream model`. */
   health(): ReadonlyMap<string, Breaker["state"]>;
   /** The outage of the upstream model of a model; undefined while its breaker is closed. */
@@ -52,8 +66,8 @@ export interface OwnedRouter extends Router {
 }
 
 /** Routes by a registry of models, with a breaker per upstream model and a retry budget per provider. */
-export function createRouter({ models, clock, random, backoff, breaker }: RouterOptions): OwnedRouter {
-  let registry = new Registry(models);
+export function createRouter({ models, aliases, clock, random, backoff, breaker }: RouterOptions): OwnedRouter {
+  let registry = new Registry(models, aliases);
   const breakers = new Map<string, Breaker>();
   const budgets = new Map<string, RetryBudget>();
   const ports: AttemptPorts = {
@@ -69,8 +83,8 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
     plan: (request, candidates, asked) => new RunnablePlan(planAttempts(request, candidates, asked), ports),
     planEmbeddings: (request, model) => toRunnable(planEmbeddings(request, model), ports),
 
-    replace(next) {
-      registry = new Registry(next);
+    replace(nextModels, nextAliases) {
+      registry = new Registry(nextModels, nextAliases);
       breakers.clear();
     },
     health: () => new Map([...breakers].map(([key, { state }]) => [key, state])),

@@ -191,6 +191,9 @@ describe("errors in the file", () => {
     ["simulator: { enabled: false }\nmodels: { beta-3-flash: {} }", "2:11: models.beta-3-flash.provider: there is no"],
     ["models: { beta-3-flash: { price: { input: -1, output: 1 } } }", "price.input: must be at least 0"],
     ["models: { beta-3-flash: { price: { input: 1 } } }", "price.output: is required"],
+    ['aliases: { "claude-*": beta-3-flush }', "there is no model beta-3-flush; did you mean beta-3-flash?"],
+    ["aliases: { beta-3-flash: alpha-opus-4.5 }", "aliases.beta-3-flash: is the ID of a model already"],
+    ['aliases: { "*-mini": beta-3-flash }', "an alias is the ID of a model, or the beginning of one and *"],
     [
       "models: { beta-3-flash: { price: { input: 1, output: 2, tiers: [{ above: 10, input: 2 }] } } }",
       "price.tiers[0].output: is required, because the price for shorter prompts has it",

@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { Failure } from "../../src/core/failure.ts";
 import { modelOf } from "../support/scripted-provider.ts";
 import { createWorld, fails, serves, stream } from "./routed.ts";
@@ -41,4 +41,31 @@ it("serves a request in flight with the models from its start", async () => {
   world.clock.after(500, () => world.router.replace([]));
   const { batches } = await stream(world);
   expect(batches[0]![0]!.event.value).toMatchObject({ model: "b" });
+});
+
+describe("an alias", () => {
+  const world = createWorld({ scripts: { "a-1": [], "b-1": [] } });
+  world.router.replace(world.models, [
+    ["small", "a-1"],
+    ["a-*", "b-1"],
+    ["a-2", "a-1"],
+    ["gone", "c"],
+  ]);
+
+  it.each([
+    ["small", "a-1"],
+    ["a-3", "b-1"],
+    ["a-", "b-1"],
+    ["a-2", "b-1"],
+    ["a-1", "a-1"],
+    ["smaller", undefined],
+    ["A-3", undefined],
+    ["gone", undefined],
+  ])("%s is the model %s", (name, id) => {
+    expect(world.router.find(name)?.id).toBe(id);
+  });
+
+  it("is not listed", () => {
+    expect(world.router.list().map(({ id }) => id)).toEqual(["a-1", "b-1"]);
+  });
 });
