@@ -26,11 +26,15 @@ export interface TokenPrices {
   /** Input that is written to a prompt cache, for minutes and for an hour. */
   readonly cacheWrite: number;
   readonly cacheWriteHour: number;
-  /** Audio in the prompt and in the answer. */
+  /** Audio and images in the prompt, also read from the provider's prompt cache, and in the answer. */
   readonly audioInput: number;
+  readonly imageInput: number;
+  readonly cachedAudioInput: number;
+  readonly cachedImageInput: number;
   readonly audioOutput: number;
-  /** Image tokens in the answer. */
-  readonly image: number;
+  readonly imageOutput: number;
+  /** For a million searches of the web. */
+  readonly webSearch: number;
 }
 
 /** Prices of a completion whose prompt has more than `abovePromptTokens`. */

@@ -4,7 +4,7 @@ import type { ModelInput } from "./schema.ts";
 type PriceInput = NonNullable<ModelInput["price"]>;
 type TokenKind = Exclude<keyof PriceInput, "tiers">;
 
-/** Kinds of tokens by the names of the package, in US dollars per million tokens. */
+/** Kinds of tokens by the names of the package, in US dollars per million. */
 const KINDS: Readonly<Record<string, TokenKind>> = {
   input_mtok: "input",
   output_mtok: "output",
@@ -13,7 +13,12 @@ const KINDS: Readonly<Record<string, TokenKind>> = {
   cache_write_1h_mtok: "cache_write_1h",
   input_audio_mtok: "audio_input",
   output_audio_mtok: "audio_output",
-  output_image_mtok: "image",
+  output_image_mtok: "image_output",
+  input_image_mtok: "image_input",
+  cache_audio_read_mtok: "cached_audio_input",
+  cache_image_read_mtok: "cached_image_input",
+  // Per thousand searches.
+  web_searches_kcount: "web_search",
 };
 
 /** Units that are billed for ordinary completions, and that Parley does not count. */

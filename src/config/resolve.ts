@@ -320,6 +320,7 @@ function resolvePrice({ id, price: given, provider, isCompletion, report }: Pric
 function resolveTokenPrices(given: TokenPricesInput, { dialect }: ProviderConfig): TokenPrices {
   const [minutes, hour] = DIALECT_DEFAULTS[dialect].cacheWrite;
   const price = { ...given, output: given.output ?? 0 };
+  const { audio_input: audioInput = price.input, image_input: imageInput = price.input } = price;
   const toMicroUsd = (usd: number): number => Math.round(usd * MICRO_USD);
   return {
     input: toMicroUsd(price.input),
@@ -327,9 +328,13 @@ function resolveTokenPrices(given: TokenPricesInput, { dialect }: ProviderConfig
     cachedInput: toMicroUsd(price.cached_input ?? price.input),
     cacheWrite: toMicroUsd(price.cache_write ?? minutes * price.input),
     cacheWriteHour: toMicroUsd(price.cache_write_1h ?? Math.max(price.cache_write ?? 0, hour * price.input)),
-    audioInput: toMicroUsd(price.audio_input ?? price.input),
-    image: toMicroUsd(price.image ?? price.output),
+    audioInput: toMicroUsd(audioInput),
+    imageInput: toMicroUsd(imageInput),
+    cachedAudioInput: toMicroUsd(price.cached_audio_input ?? price.cached_input ?? audioInput),
+    cachedImageInput: toMicroUsd(price.cached_image_input ?? price.cached_input ?? imageInput),
+    imageOutput: toMicroUsd(price.image_output ?? price.output),
     audioOutput: toMicroUsd(price.audio_output ?? price.output),
+    webSearch: toMicroUsd((price.web_search ?? 0) * 1_000),
   };
 }
 

@@ -95,8 +95,13 @@ const tokenPrices = {
   cache_write: z.exactOptional(usd),
   cache_write_1h: z.exactOptional(usd),
   audio_input: z.exactOptional(usd),
+  image_input: z.exactOptional(usd),
+  cached_audio_input: z.exactOptional(usd),
+  cached_image_input: z.exactOptional(usd),
   audio_output: z.exactOptional(usd),
-  image: z.exactOptional(usd),
+  image_output: z.exactOptional(usd),
+  /** For a thousand. */
+  web_search: z.exactOptional(usd),
 };
 
 /** Providers have one or two. */

@@ -11,27 +11,43 @@ export type Pricing = Pick<SentSize, "priceFactor" | "cacheWrite">;
 export const PLAIN: Pricing = { priceFactor: 1, cacheWrite: "none" };
 
 /**
- * Cost of a completion in micro-USD, rounded half up. Prompt tokens that were read from a cache or written to one, speech
- * and generated pictures have prices of their own; of writes that were asked for with different times, all have the price of
- * the longest. The length of the prompt decides the tier of all its prices. Whole numbers throughout for whole factors, and exact below 2^53: that is nine million tokens at 1,000 USD per
- * million.
+ * Cost of a completion in micro-USD, rounded half up: each kind of token, and each search of the web, at its price. Writes to a
+ * cache without their lifetimes all have the price of the longest that was asked for. The length of the prompt decides the
+ * tier of all prices. Whole numbers throughout for whole factors, and exact below 2^53: that is nine million tokens at 1,000
+ * USD per million.
  */
-export function costOf(tokens: TokenCounts, price: Price, { priceFactor, cacheWrite }: Pricing = PLAIN): number {
-  const cached = Math.min(tokens.cached, tokens.prompt);
-  const written = Math.min(tokens.cacheWrite ?? 0, tokens.prompt - cached);
-  const heard = Math.min(tokens.promptAudio ?? 0, tokens.prompt - cached - written);
+export function costOf(tokens: TokenCounts, price: Price, pricing: Pricing = PLAIN): number {
+  const prices = pricesFor(tokens.prompt, price);
   const images = Math.min(tokens.image, tokens.completion);
   const spoken = Math.min(tokens.completionAudio ?? 0, tokens.completion - images);
-  const prices = pricesFor(tokens.prompt, price);
   const millionths =
-    (tokens.prompt - cached - written - heard) * prices.input +
-    cached * prices.cachedInput +
-    written * (cacheWrite === "hour" ? prices.cacheWriteHour : prices.cacheWrite) +
-    heard * prices.audioInput +
+    costOfPrompt(tokens, prices, pricing) +
     (tokens.completion - images - spoken) * prices.output +
-    images * prices.image +
+    images * prices.imageOutput +
     spoken * prices.audioOutput;
-  return toMicroUsd(millionths, priceFactor);
+  return toMicroUsd(millionths * pricing.priceFactor + (tokens.webSearches ?? 0) * prices.webSearch);
+}
+
+/** In millionths of a micro-USD. Counts that contradict each other are cut in this order, so that each token is charged once. */
+function costOfPrompt(tokens: TokenCounts, prices: TokenPrices, { cacheWrite }: Pricing): number {
+  const { prompt } = tokens;
+  const cached = Math.min(tokens.cached, prompt);
+  const cachedAudio = Math.min(tokens.cachedAudio ?? 0, cached);
+  const cachedImages = Math.min(tokens.cachedImage ?? 0, cached - cachedAudio);
+  const written = Math.min(tokens.cacheWrite ?? 0, prompt - cached);
+  const writtenForAnHour = Math.min(tokens.cacheWriteHour ?? (cacheWrite === "hour" ? written : 0), written);
+  const heard = Math.min(Math.max((tokens.promptAudio ?? 0) - cachedAudio, 0), prompt - cached - written);
+  const seen = Math.min(Math.max((tokens.promptImage ?? 0) - cachedImages, 0), prompt - cached - written - heard);
+  return (
+    (prompt - cached - written - heard - seen) * prices.input +
+    (cached - cachedAudio - cachedImages) * prices.cachedInput +
+    cachedAudio * prices.cachedAudioInput +
+    cachedImages * prices.cachedImageInput +
+    (written - writtenForAnHour) * prices.cacheWrite +
+    writtenForAnHour * prices.cacheWriteHour +
+    heard * prices.audioInput +
+    seen * prices.imageInput
+  );
 }
 
 /** The prices of all tokens of a completion, by the length of its prompt. */
@@ -39,9 +55,9 @@ function pricesFor(promptTokens: number, price: Price): TokenPrices {
   return price.tiers?.findLast(({ abovePromptTokens }) => promptTokens > abovePromptTokens) ?? price;
 }
 
-/** Converts tokens × price × `factor` (millionths of a micro-USD) into micro-USD, rounded half up. */
-export function toMicroUsd(millionths: number, factor: number): number {
-  return Math.round((millionths * factor) / 1_000_000);
+/** Converts tokens × price (millionths of a micro-USD) into micro-USD, rounded half up. */
+function toMicroUsd(millionths: number): number {
+  return Math.round(millionths / 1_000_000);
 }
 
 /** The reservation of a request, made before it is sent. */
@@ -117,9 +133,10 @@ export function dearestCost(tokens: AttemptTokens, { prompt, sent, model }: Send
       prices.input,
       prices.cachedInput,
       sent.cacheWrite === "none" ? 0 : Math.max(prices.cacheWrite, prices.cacheWriteHour),
-      prompt.mediaBytes > 0 || prompt.unbounded ? prices.audioInput : 0,
+      prompt.mediaBytes > 0 || prompt.unbounded ? Math.max(prices.audioInput, prices.cachedAudioInput) : 0,
+      prompt.pictures > 0 || prompt.unbounded ? Math.max(prices.imageInput, prices.cachedImageInput) : 0,
     );
-    const output = Math.max(prices.output, prices.image, prices.audioOutput);
+    const output = Math.max(prices.output, prices.imageOutput, prices.audioOutput);
     return tokens.prompt * input + tokens.completion * output;
   });
   // Rounded up: a hold of nothing would be granted on a spent budget.

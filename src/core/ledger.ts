@@ -65,12 +65,20 @@ export interface TokenCounts {
   readonly completion: number;
   readonly reasoning: number;
   readonly image: number;
-  /** Part of the prompt: written to the provider's cache. This and the next two are priced, but not stored. Default: 0. */
+  /** Part of the prompt: written to the provider's cache. This and all that follow are priced, but not stored. Default: 0. */
   readonly cacheWrite?: number | undefined;
-  /** Part of the prompt: speech. Default: 0. */
+  /** Part of what was written: for an hour. Default: as the request says. */
+  readonly cacheWriteHour?: number | undefined;
+  /** Part of the prompt: speech and pictures. Default: 0. */
   readonly promptAudio?: number | undefined;
+  readonly promptImage?: number | undefined;
+  /** Part of what was read from a cache: speech and pictures. Default: 0. */
+  readonly cachedAudio?: number | undefined;
+  readonly cachedImage?: number | undefined;
   /** Part of the answer: speech. Default: 0. */
   readonly completionAudio?: number | undefined;
+  /** Searches of the web. Default: 0. */
+  readonly webSearches?: number | undefined;
 }
 
 /** Zero tokens. */
@@ -85,8 +93,13 @@ export function toTokenCounts(usage: Usage): TokenCounts {
     reasoning: usage.reasoningOutputTokens ?? 0,
     image: usage.imageOutputTokens ?? 0,
     cacheWrite: usage.cacheWriteInputTokens,
+    cacheWriteHour: usage.cacheWriteHourInputTokens,
     promptAudio: usage.audioInputTokens,
+    promptImage: usage.imageInputTokens,
+    cachedAudio: usage.cachedAudioInputTokens,
+    cachedImage: usage.cachedImageInputTokens,
     completionAudio: usage.audioOutputTokens,
+    webSearches: usage.webSearches,
   };
 }
 

@@ -25,8 +25,14 @@ export interface TokenPrices {
   readonly cacheWrite: number;
   readonly cacheWriteHour: number;
   readonly audioInput: number;
-  readonly image: number;
+  readonly imageInput: number;
+  /** Speech and pictures that were read from the provider's cache. */
+  readonly cachedAudioInput: number;
+  readonly cachedImageInput: number;
+  readonly imageOutput: number;
   readonly audioOutput: number;
+  /** Millionths of a micro-USD for each search of the web. */
+  readonly webSearch: number;
 }
 
 /** Prices of a completion whose prompt has more than `abovePromptTokens`. */

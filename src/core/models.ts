@@ -93,11 +93,15 @@ function toPriceMessage(price: TokenPrices): ModelPrice {
     inputMicroUsdPerMtok: BigInt(price.input),
     outputMicroUsdPerMtok: BigInt(price.output),
     cachedInputMicroUsdPerMtok: BigInt(price.cachedInput),
-    imageOutputMicroUsdPerMtok: BigInt(price.image),
+    imageOutputMicroUsdPerMtok: BigInt(price.imageOutput),
     cacheWriteMicroUsdPerMtok: BigInt(price.cacheWrite),
     cacheWriteHourMicroUsdPerMtok: BigInt(price.cacheWriteHour),
     audioInputMicroUsdPerMtok: BigInt(price.audioInput),
     audioOutputMicroUsdPerMtok: BigInt(price.audioOutput),
+    imageInputMicroUsdPerMtok: BigInt(price.imageInput),
+    cachedAudioInputMicroUsdPerMtok: BigInt(price.cachedAudioInput),
+    cachedImageInputMicroUsdPerMtok: BigInt(price.cachedImageInput),
+    ...(price.webSearch > 0 && { webSearchMicroUsd: BigInt(Math.round(price.webSearch / 1_000_000)) }),
   });
 }
 

@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { parseConfig } from "../../src/config/parse.ts";
 import type { Price } from "../../src/config/config.ts";
 import { costOf } from "../../src/core/cost.ts";
+import type { TokenCounts } from "../../src/core/ledger.ts";
 
 const HOSTS = [
   { id: "anthropic", dialect: "anthropic", baseUrl: "https://api.anthropic.com" },
@@ -57,28 +58,56 @@ describe("a model without a price in the file", () => {
     expect(sold.length).toBeGreaterThan(700);
     // Long prompts are as likely as short ones.
     const tokens = fc.oneof(fc.nat({ max: 1_000 }), fc.nat({ max: 1_000_000 }));
-    const usage = fc.record({ text: tokens, cached: tokens, written: tokens, output: tokens, isHour: fc.boolean() });
+    const usage = fc.record({
+      text: tokens,
+      cached: tokens,
+      written: tokens,
+      output: tokens,
+      other: tokens,
+      isHour: fc.boolean(),
+    });
     fc.assert(
-      fc.property(fc.nat({ max: sold.length - 1 }), usage, (index, { text, cached, written, output, isHour }) => {
+      fc.property(fc.nat({ max: sold.length - 1 }), usage, (index, counted) => {
+        const { text, cached, written, output, other, isHour } = counted;
         const { name, provider, price } = sold[index]!;
         const listed = calcPrice({ input_tokens: 1 }, name, { provider })!.model_price;
         // Without a price for a write, Parley assumes that of its dialect.
         const isListed = listed[isHour ? "cache_write_1h_mtok" : "cache_write_mtok"] !== undefined;
         const cacheWrite = isListed ? written : 0;
-        const prompt = text + cached + cacheWrite;
+        const prompt = text + cached + cacheWrite + 2 * other;
+        const media = { audio: Math.min(other, cached), image: Math.min(other, Math.max(cached - other, 0)) };
+        const images = Math.min(other, output);
         const { total_price: usd } = calcPrice(
           {
             input_tokens: prompt,
             cache_read_tokens: cached,
             cache_write_tokens: cacheWrite,
             ...(isHour && { cache_write_1h_tokens: cacheWrite }),
+            input_audio_tokens: other + media.audio,
+            cache_audio_read_tokens: media.audio,
+            input_image_tokens: other + media.image,
+            cache_image_read_tokens: media.image,
             output_tokens: output,
+            output_image_tokens: images,
+            web_searches: other,
           },
           name,
           { provider },
         )!;
-        const counted = { prompt, completion: output, cached, cacheWrite, reasoning: 0, image: 0 };
-        const cost = costOf(counted, price, { cacheWrite: isHour ? "hour" : "minutes", priceFactor: 1 });
+        const ledger: TokenCounts = {
+          prompt,
+          promptAudio: other + media.audio,
+          promptImage: other + media.image,
+          cached,
+          cachedAudio: media.audio,
+          cachedImage: media.image,
+          cacheWrite,
+          completion: output,
+          reasoning: 0,
+          image: images,
+          webSearches: other,
+        };
+        const cost = costOf(ledger, price, { cacheWrite: isHour ? "hour" : "minutes", priceFactor: 1 });
         // Rounded from the same amount.
         expect(Math.abs(cost - usd * 1_000_000), `${name} for ${usd} USD`).toBeLessThan(0.5001);
       }),
@@ -87,7 +116,10 @@ describe("a model without a price in the file", () => {
   });
 
   it("has the prices of pictures and speech where they differ", () => {
-    expect(priceOf(HOSTS[1], "gemini-3-pro-image-preview")).toMatchObject({ input: 2_000_000, image: 120_000_000 });
+    expect(priceOf(HOSTS[1], "gemini-3-pro-image-preview")).toMatchObject({
+      input: 2_000_000,
+      imageOutput: 120_000_000,
+    });
     expect(priceOf(HOSTS[1], "models/gemini-3-flash-preview")).toMatchObject({ audioInput: 1_000_000 });
     expect(priceOf(HOSTS[2], "gpt-audio")).toMatchObject({ audioInput: 32_000_000, audioOutput: 64_000_000 });
   });

@@ -57,7 +57,7 @@ describe("a configuration without a file", () => {
       modalities: { output: ["text", "image"] },
       stage: "preview",
       shutdown: undefined,
-      price: { input: 2_000_000, output: 12_000_000, image: 120_000_000 },
+      price: { input: 2_000_000, output: 12_000_000, imageOutput: 120_000_000 },
       timeouts: { firstContentMs: 300_000, connectMs: 5_000 },
     });
     expect(config.models.filter(({ modalities }) => modalities.output.includes("image"))).toEqual([image]);
@@ -329,7 +329,7 @@ describe("models", () => {
     const config = parse(`models: { alpha-opus-4.5: { ${entry} } }`);
     expect(config.models[0]).toMatchObject({
       upstreamModel: "claude-opus-4-5-20251101",
-      price: { input: 4_200_000, cachedInput: 4_200_000, image: 9_000_000 },
+      price: { input: 4_200_000, cachedInput: 4_200_000, imageOutput: 9_000_000 },
       capabilities: { seed: true, maxTemperature: 1 },
     });
   });
@@ -354,7 +354,7 @@ describe("models", () => {
     const config = parse(`models: { alpha-opus-4.5: { price: { input: 4, output: 9, ${tiers} } } }`);
     expect(config.models[0]?.price).toMatchObject({
       input: 4_000_000,
-      tiers: [{ abovePromptTokens: 200000, input: 8_000_000, cacheWriteHour: 16_000_000, image: 12_000_000 }],
+      tiers: [{ abovePromptTokens: 200000, input: 8_000_000, cacheWriteHour: 16_000_000, imageOutput: 12_000_000 }],
     });
   });
 

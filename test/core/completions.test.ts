@@ -33,7 +33,7 @@ const counted: Script = {
   ending: "end",
   pauseMs: 100,
 };
-const price = toPrice({ input: 5_000_000, output: 25_000_000, cachedInput: 500_000, image: 0 });
+const price = toPrice({ input: 5_000_000, output: 25_000_000, cachedInput: 500_000, imageOutput: 0 });
 /** 60 × 5 + 40 × 0.5 + 10 × 25. */
 const COST_MICRO_USD = 570;
 
@@ -713,7 +713,7 @@ describe("an attempt that ended without the provider's count", () => {
   it("is billed as the dearest kind of token that it may have generated", async () => {
     const core = createLeaving({ ending: "hang" });
     const [model] = core.world.models as [Model];
-    core.world.router.replace([{ ...model, price: { ...price, image: 120_000_000 } }]);
+    core.world.router.replace([{ ...model, price: { ...price, imageOutput: 120_000_000 } }]);
     await expect(core.create()).rejects.toMatchObject({ code: "cancelled" });
     core.settling.cut();
     await core.settling.idle();

@@ -16,8 +16,12 @@ const PRICE: Price = {
   cacheWrite: usd(6.25),
   cacheWriteHour: usd(10),
   audioInput: usd(40),
-  image: usd(120),
+  imageInput: usd(7),
+  cachedAudioInput: usd(4),
+  cachedImageInput: usd(0.7),
+  imageOutput: usd(120),
   audioOutput: usd(80),
+  webSearch: usd(10_000),
 };
 
 describe("a completion costs", () => {
@@ -35,6 +39,37 @@ describe("a completion costs", () => {
     ],
     ["more for speech that is heard", { inputTokens: 100, audioInputTokens: 80 }, 20 * 5 + 80 * 40],
     ["more for speech that is made", { outputTokens: 100, audioOutputTokens: 80 }, 20 * 25 + 80 * 80],
+    [
+      "more for an hour in a cache",
+      { inputTokens: 100, cacheWriteInputTokens: 80, cacheWriteHourInputTokens: 40 },
+      20 * 5 + 40 * 6.25 + 40 * 10,
+    ],
+    ["more for pictures that are seen", { inputTokens: 100, imageInputTokens: 80 }, 20 * 5 + 80 * 7],
+    [
+      "cached speech once, and the rest of the speech at its own price",
+      { inputTokens: 100, cachedInputTokens: 60, audioInputTokens: 70, cachedAudioInputTokens: 50 },
+      20 * 5 + 10 * 0.5 + 50 * 4 + 20 * 40,
+    ],
+    [
+      "cached pictures once, and the rest of the pictures at their own price",
+      { inputTokens: 100, cachedInputTokens: 60, imageInputTokens: 70, cachedImageInputTokens: 50 },
+      20 * 5 + 10 * 0.5 + 50 * 0.7 + 20 * 7,
+    ],
+    ["a fee for each search", { inputTokens: 100, webSearches: 3 }, 500 + 30_000],
+    [
+      "each token once when counts contradict each other",
+      {
+        inputTokens: 10,
+        cachedInputTokens: 8,
+        cachedAudioInputTokens: 9,
+        cachedImageInputTokens: 9,
+        cacheWriteInputTokens: 9,
+        cacheWriteHourInputTokens: 9,
+        audioInputTokens: 99,
+        imageInputTokens: 99,
+      },
+      8 * 4 + 2 * 10,
+    ],
     ["no less than nothing when more is written than read", { inputTokens: 10, cacheWriteInputTokens: 99 }, 63],
     ["no less than nothing when more is cached than read", { inputTokens: 10, cachedInputTokens: 99 }, 5],
     ["no less than nothing when more is pictures than all", { outputTokens: 1, imageOutputTokens: 9 }, 120],
@@ -49,6 +84,9 @@ describe("a completion costs", () => {
     );
     expect(costOf(tokens, PRICE, { cacheWrite: "hour", priceFactor: 1 })).toBe(20 * 5 + 80 * 10 + 250);
     expect(costOf(tokens, PRICE, { cacheWrite: "minutes", priceFactor: 2 })).toBe(2 * (20 * 5 + 500 + 250));
+    // What the provider counted goes before what was asked for. A fee is the same in every tier.
+    const counted = { ...tokens, cacheWriteHour: 0, webSearches: 1 };
+    expect(costOf(counted, PRICE, { cacheWrite: "hour", priceFactor: 2 })).toBe(2 * (20 * 5 + 500 + 250) + 10_000);
   });
 
   describe("with prices for prompts above 100 and 1,000 tokens", () => {
@@ -86,7 +124,7 @@ describe("a completion costs", () => {
           (BigInt(outputTokens) - pictures) * BigInt(output) +
           pictures * BigInt(image);
         const exact = Number((millionths + 500_000n) / 1_000_000n);
-        expect(costOf(toTokenCounts(usage), toPrice({ input, output, cachedInput, image }))).toBe(exact);
+        expect(costOf(toTokenCounts(usage), toPrice({ input, output, cachedInput, imageOutput: image }))).toBe(exact);
       }),
       { numRuns: 2_000 },
     );

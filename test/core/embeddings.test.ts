@@ -24,7 +24,7 @@ type Asked = MessageInitShape<typeof EmbeddingRequestSchema>;
 const usage = create(UsageSchema, { inputTokens: 100, totalTokens: 100 });
 const counted: Script = { ending: "end", usage, pauseMs: 100 };
 const uncounted: Script = { ending: "end" };
-const price = toPrice({ input: 20_000, output: 0, cachedInput: 20_000, image: 0 });
+const price = toPrice({ input: 20_000, output: 0, cachedInput: 20_000, imageOutput: 0 });
 const INPUTS = ["the cat sat", "on the mat"];
 /** Estimated tokens of INPUTS: a quarter of the characters, rounded up for each. */
 const ESTIMATE = 3 + 3;

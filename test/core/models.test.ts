@@ -15,8 +15,12 @@ const price = {
   cacheWrite: 6_250_000,
   cacheWriteHour: 10_000_000,
   audioInput: 40_000_000,
-  image: 120_000_000,
+  imageInput: 7_000_000,
+  cachedAudioInput: 4_000_000,
+  cachedImageInput: 700_000,
+  imageOutput: 120_000_000,
   audioOutput: 80_000_000,
+  webSearch: 10_000_000_000,
 };
 const tiers = [{ ...price, input: 10_000_000, abovePromptTokens: 200_000 }];
 const { router } = createWorld({
@@ -70,6 +74,10 @@ describe("the models", () => {
         audioInputMicroUsdPerMtok: 40_000_000n,
         audioOutputMicroUsdPerMtok: 80_000_000n,
         imageOutputMicroUsdPerMtok: 120_000_000n,
+        imageInputMicroUsdPerMtok: 7_000_000n,
+        cachedAudioInputMicroUsdPerMtok: 4_000_000n,
+        cachedImageInputMicroUsdPerMtok: 700_000n,
+        webSearchMicroUsd: 10_000n,
       },
       priceTiers: [
         {

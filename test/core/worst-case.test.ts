@@ -14,7 +14,7 @@ import { modelOf, PLAINLY_SENT, ScriptedProvider } from "../support/scripted-pro
 import { callMessage, message, requestTo, resultMessage } from "./requests.ts";
 
 /** One micro-USD for each token of the prompt, and nothing for the answer. */
-const price = toPrice({ input: 1_000_000, cachedInput: 1_000_000, output: 0, image: 0 });
+const price = toPrice({ input: 1_000_000, cachedInput: 1_000_000, output: 0, imageOutput: 0 });
 const contextWindow = 100_000;
 const inputModalities = new Set([Modality.TEXT, Modality.AUDIO, Modality.IMAGE]);
 const model = modelOf("a", new ScriptedProvider(new FakeClock(), {}), {
@@ -121,7 +121,7 @@ describe("the money that is held for a prompt", () => {
   });
 
   it("counts a predicted answer as the answer's too: what the model rejects of it is billed", () => {
-    const dear = { ...model, price: toPrice({ input: 0, cachedInput: 0, output: 1_000_000, image: 0 }) };
+    const dear = { ...model, price: toPrice({ input: 0, cachedInput: 0, output: 1_000_000, imageOutput: 0 }) };
     const hold = (prediction: string): number | undefined => {
       const request = requestTo({ messages: [message(Role.USER, "x")], prediction });
       return worstCase(request, { prompt: measurePrompt(request), sent: SENT }, [dear]).costMicroUsd;
@@ -134,7 +134,7 @@ describe("the money that is held for a prompt", () => {
     ["no prices that it cannot reach", 5_000_000, 4, 4, 4],
     ["the first price when that of a longer prompt is lower", 500_000, 3, 4, 4],
   ])("has %s", (_, input, abovePromptTokens, textBytes, expected) => {
-    const tier = { ...toPrice({ input, cachedInput: 0, output: 0, image: 0 }), abovePromptTokens };
+    const tier = { ...toPrice({ input, cachedInput: 0, output: 0, imageOutput: 0 }), abovePromptTokens };
     const tiered = { ...model, price: { ...price, tiers: [tier] } };
     const request = requestTo({ messages: [message(Role.USER, "x")] });
     const cost = worstCase(request, { prompt: measurePrompt(request), sent: { ...SENT, textBytes } }, [tiered]);
@@ -142,7 +142,7 @@ describe("the money that is held for a prompt", () => {
   });
 
   it("is never nothing, which would be granted on a spent budget", () => {
-    const cheap = { ...model, price: toPrice({ input: 20_000, cachedInput: 0, output: 0, image: 0 }) };
+    const cheap = { ...model, price: toPrice({ input: 20_000, cachedInput: 0, output: 0, imageOutput: 0 }) };
     const request = requestTo({ messages: [message(Role.USER, "x")] });
     const sent = { ...SENT, textBytes: 1 };
     expect(worstCase(request, { prompt: measurePrompt(request), sent }, [cheap]).costMicroUsd).toBe(1);

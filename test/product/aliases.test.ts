@@ -16,7 +16,7 @@ beforeAll(async () => {
   product = await startProduct({ config: { simulator, aliases } });
   const argv = ["keys", "create", "--name", "limited", "--models", "alpha-haiku-4.5", "--json"];
   const { output, ending } = runProduct([...argv, "--config", join(product.home, "parley.yaml")], product);
-  expect((await ending).code, output.stderr).toBe(0);
+  if ((await ending).code !== 0) throw new Error(output.stderr);
   limitedKey = (JSON.parse(output.stdout) as { readonly key: string }).key;
 });
 afterAll(() => product?.stop());

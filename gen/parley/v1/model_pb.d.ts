@@ -271,6 +271,34 @@ export declare type ModelPrice = Message<"parley.v1.ModelPrice"> & {
    * @generated from field: optional int64 image_output_micro_usd_per_mtok = 8;
    */
   imageOutputMicroUsdPerMtok?: bigint | undefined;
+
+  /**
+   * Of images in the input.
+   *
+   * @generated from field: optional int64 image_input_micro_usd_per_mtok = 9;
+   */
+  imageInputMicroUsdPerMtok?: bigint | undefined;
+
+  /**
+   * Of speech in the input that was read from the provider's cache. Absent: as other cached input.
+   *
+   * @generated from field: optional int64 cached_audio_input_micro_usd_per_mtok = 10;
+   */
+  cachedAudioInputMicroUsdPerMtok?: bigint | undefined;
+
+  /**
+   * Of images in the input that were read from the provider's cache. Absent: as other cached input.
+   *
+   * @generated from field: optional int64 cached_image_input_micro_usd_per_mtok = 11;
+   */
+  cachedImageInputMicroUsdPerMtok?: bigint | undefined;
+
+  /**
+   * Of a search of the web by the provider, in millionths of a US dollar for each. Absent: none, or not known.
+   *
+   * @generated from field: optional int64 web_search_micro_usd = 12;
+   */
+  webSearchMicroUsd?: bigint | undefined;
 };
 
 /**

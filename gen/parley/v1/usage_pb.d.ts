@@ -99,6 +99,34 @@ export declare type Usage = Message<"parley.v1.Usage"> & {
    * @generated from field: optional int32 rejected_prediction_tokens = 12;
    */
   rejectedPredictionTokens?: number | undefined;
+
+  /**
+   * Of `cache_write_input_tokens`: kept for an hour. Absent where the provider does not tell lifetimes apart.
+   *
+   * @generated from field: optional int32 cache_write_hour_input_tokens = 13;
+   */
+  cacheWriteHourInputTokens?: number | undefined;
+
+  /**
+   * Of `cached_input_tokens`: audio.
+   *
+   * @generated from field: optional int32 cached_audio_input_tokens = 14;
+   */
+  cachedAudioInputTokens?: number | undefined;
+
+  /**
+   * Of `cached_input_tokens`: images.
+   *
+   * @generated from field: optional int32 cached_image_input_tokens = 15;
+   */
+  cachedImageInputTokens?: number | undefined;
+
+  /**
+   * Searches of the web by the provider, which it bills apart.
+   *
+   * @generated from field: optional int32 web_searches = 16;
+   */
+  webSearches?: number | undefined;
 };
 
 /**

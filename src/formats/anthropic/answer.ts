@@ -61,9 +61,16 @@ export function usage(of: Usage): object {
   return {
     input_tokens: Math.max(of.inputTokens - cached - written, 0),
     cache_creation_input_tokens: written,
+    ...(of.cacheWriteHourInputTokens !== undefined && {
+      cache_creation: {
+        ephemeral_5m_input_tokens: Math.max(written - of.cacheWriteHourInputTokens, 0),
+        ephemeral_1h_input_tokens: of.cacheWriteHourInputTokens,
+      },
+    }),
     cache_read_input_tokens: cached,
     output_tokens: of.outputTokens,
     ...(reasoning > 0 && { output_tokens_details: { thinking_tokens: reasoning } }),
+    ...(of.webSearches !== undefined && { server_tool_use: { web_search_requests: of.webSearches } }),
   };
 }
 

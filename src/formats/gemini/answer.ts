@@ -53,6 +53,7 @@ export function usage(of: Usage): object {
   const answer = Math.max(of.outputTokens - thoughts, 0);
   const prompt = { AUDIO: of.audioInputTokens, IMAGE: of.imageInputTokens };
   const candidates = { AUDIO: of.audioOutputTokens, IMAGE: of.imageOutputTokens };
+  const cached = { AUDIO: of.cachedAudioInputTokens, IMAGE: of.cachedImageInputTokens };
   return {
     promptTokenCount: of.inputTokens,
     candidatesTokenCount: answer,
@@ -60,6 +61,7 @@ export function usage(of: Usage): object {
     ...(thoughts > 0 && { thoughtsTokenCount: thoughts }),
     ...(of.cachedInputTokens ? { cachedContentTokenCount: of.cachedInputTokens } : {}),
     ...details("promptTokensDetails", of.inputTokens, prompt),
+    ...details("cacheTokensDetails", of.cachedInputTokens ?? 0, cached),
     ...details("candidatesTokensDetails", answer, candidates),
   };
 }

@@ -6,18 +6,22 @@ import { toUsage } from "../wire/response.ts";
 export class UsageCount {
   #input: number | undefined;
   #cacheWrite: number | undefined;
+  #cacheWriteHour: number | undefined;
   #cacheRead: number | undefined;
   #output: number | undefined;
   #reasoning: number | undefined;
+  #webSearches: number | undefined;
 
   /** Applies a `usage` object. */
   update(value: unknown): void {
     const usage = object(value);
     this.#input = count(usage["input_tokens"]) ?? this.#input;
     this.#cacheWrite = count(usage["cache_creation_input_tokens"]) ?? this.#cacheWrite;
+    this.#cacheWriteHour = count(object(usage["cache_creation"])["ephemeral_1h_input_tokens"]) ?? this.#cacheWriteHour;
     this.#cacheRead = count(usage["cache_read_input_tokens"]) ?? this.#cacheRead;
     this.#output = count(usage["output_tokens"]) ?? this.#output;
     this.#reasoning = count(object(usage["output_tokens_details"])["thinking_tokens"]) ?? this.#reasoning;
+    this.#webSearches = count(object(usage["server_tool_use"])["web_search_requests"]) ?? this.#webSearches;
   }
 
   /** Returns the latest counts; undefined if there are none. The provider's input excludes cached tokens, ours includes them. */
@@ -30,6 +34,8 @@ export class UsageCount {
       outputTokens: this.#output ?? 0,
       cachedInputTokens,
       cacheWriteInputTokens,
+      cacheWriteHourInputTokens: this.#cacheWriteHour,
+      webSearches: this.#webSearches,
       reasoningOutputTokens: this.#reasoning ?? 0,
     });
   }

@@ -19,6 +19,8 @@ export function readUsage(metadata: unknown): Usage | undefined {
     reasoningOutputTokens: thoughts ?? 0,
     audioInputTokens: ofModality(counted["promptTokensDetails"], "AUDIO"),
     imageInputTokens: ofModality(counted["promptTokensDetails"], "IMAGE"),
+    cachedAudioInputTokens: ofModality(counted["cacheTokensDetails"], "AUDIO"),
+    cachedImageInputTokens: ofModality(counted["cacheTokensDetails"], "IMAGE"),
     audioOutputTokens: ofModality(counted["candidatesTokensDetails"], "AUDIO"),
     imageOutputTokens: ofModality(counted["candidatesTokensDetails"], "IMAGE"),
   });

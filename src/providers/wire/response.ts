@@ -365,6 +365,10 @@ const DETAILS = [
   "imageOutputTokens",
   "acceptedPredictionTokens",
   "rejectedPredictionTokens",
+  "cacheWriteHourInputTokens",
+  "cachedAudioInputTokens",
+  "cachedImageInputTokens",
+  "webSearches",
 ] as const satisfies readonly Detail[];
 
 /** Converts the counts to usage: adds the total and caps each count at MAX_TOKENS. */

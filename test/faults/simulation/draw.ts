@@ -41,7 +41,12 @@ export function drawModels(chance: Chance): ModelSpec[] {
       },
       maxTokensPerSecond: chance.between(10, 400),
       price: chance.percent(99.7)
-        ? toPrice({ input: price.input * million, output: price.output * million, cachedInput: million, image: 0 })
+        ? toPrice({
+            input: price.input * million,
+            output: price.output * million,
+            cachedInput: million,
+            imageOutput: 0,
+          })
         : undefined,
     };
   });

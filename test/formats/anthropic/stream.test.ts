@@ -88,6 +88,19 @@ describe("a stream", () => {
     });
   });
 
+  it("tells the lifetimes of cache writes and searches where the provider does", () => {
+    const counts = { inputTokens: 16, outputTokens: 3, cacheWriteInputTokens: 5, cacheWriteHourInputTokens: 2 };
+    const counted = create(UsageSchema, { ...counts, webSearches: 1 });
+    expect(eventsOf(streamOf([...TEXT, usageChunk(counted)])).at(-2)).toMatchObject({
+      usage: {
+        input_tokens: 11,
+        cache_creation_input_tokens: 5,
+        cache_creation: { ephemeral_5m_input_tokens: 3, ephemeral_1h_input_tokens: 2 },
+        server_tool_use: { web_search_requests: 1 },
+      },
+    });
+  });
+
   it("keeps the estimate where the provider does not count", () => {
     expect(eventsOf(streamOf(TEXT)).at(-2)).toMatchObject({ usage: { input_tokens: 25, output_tokens: 0 } });
   });

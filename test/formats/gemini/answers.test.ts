@@ -112,6 +112,7 @@ describe("an answer in the Gemini format", () => {
       totalTokens: 19,
       reasoningOutputTokens: 4,
       cachedInputTokens: 3,
+      cachedAudioInputTokens: 1,
       imageOutputTokens: 2,
     });
     const chunks = chunksOf((writer, out) => writer.text({ case: "text", value: "a" }, out), STOP, usage);
@@ -121,6 +122,10 @@ describe("an answer in the Gemini format", () => {
       thoughtsTokenCount: 4,
       cachedContentTokenCount: 3,
       totalTokenCount: 19,
+      cacheTokensDetails: [
+        { modality: "TEXT", tokenCount: 2 },
+        { modality: "AUDIO", tokenCount: 1 },
+      ],
       candidatesTokensDetails: [
         { modality: "TEXT", tokenCount: 3 },
         { modality: "IMAGE", tokenCount: 2 },

@@ -46,7 +46,7 @@ describe("models", () => {
   it("are told to members in the order of the registry, with what they can do and what they cost", async () => {
     await site.signedUp("ada");
     const bob = await site.signedUp("bob");
-    const price = toPrice({ input: 5_000_000, output: 25_000_000, cachedInput: 500_000, image: 120_000_000 });
+    const price = toPrice({ input: 5_000_000, output: 25_000_000, cachedInput: 500_000, imageOutput: 120_000_000 });
     site.models[0] = { ...site.models[0]!, price, stage: "deprecated", shutdown: 1_800_000_000 };
     const { models } = await bob.model.list({});
     expect(models.map(({ id }) => id)).toEqual(["words", "pictures"]);

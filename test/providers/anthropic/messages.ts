@@ -40,6 +40,8 @@ export const anyMessage: fc.Arbitrary<WireAnswer> = fc.record({
     output_tokens: tokens,
     cache_read_input_tokens: fc.option(tokens),
     cache_creation_input_tokens: fc.option(tokens),
+    cache_creation: fc.option(fc.record({ ephemeral_5m_input_tokens: tokens, ephemeral_1h_input_tokens: tokens })),
+    server_tool_use: fc.option(fc.record({ web_search_requests: tokens })),
     output_tokens_details: fc.option(fc.record({ thinking_tokens: tokens })),
   }),
 });

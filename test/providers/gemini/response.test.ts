@@ -261,9 +261,20 @@ describe("usage (trap 81)", () => {
           { modality: "IMAGE", tokenCount: 3 },
           { modality: "AUDIO", tokenCount: 2 },
         ],
+        cachedContentTokenCount: 4,
+        cacheTokensDetails: [
+          { modality: "AUDIO", tokenCount: 1 },
+          { modality: "IMAGE", tokenCount: 2 },
+        ],
         candidatesTokensDetails: [{ modality: "IMAGE", tokenCount: 1 }],
       },
-      { imageInputTokens: 3, audioInputTokens: 2, imageOutputTokens: 1 },
+      {
+        imageInputTokens: 3,
+        audioInputTokens: 2,
+        imageOutputTokens: 1,
+        cachedAudioInputTokens: 1,
+        cachedImageInputTokens: 2,
+      },
     ],
   ])("of %s", (_, metadata, usage) => {
     expect(readUsage(metadata)).toMatchObject(usage);

@@ -14,11 +14,22 @@ const usage = z
   .looseObject({
     input_tokens: count("Tokens of the request without those of the provider’s cache."),
     cache_creation_input_tokens: count("Tokens written to the provider’s cache."),
+    cache_creation: z
+      .looseObject({
+        ephemeral_5m_input_tokens: count("For five minutes."),
+        ephemeral_1h_input_tokens: count("For an hour."),
+      })
+      .describe("The same by lifetime, where the provider tells them apart.")
+      .optional(),
     cache_read_input_tokens: count("Tokens read from the provider’s cache."),
     output_tokens: count("Tokens of the answer, reasoning included."),
     output_tokens_details: z
       .looseObject({ thinking_tokens: count("Tokens of reasoning.") })
       .describe("Of the output.")
+      .optional(),
+    server_tool_use: z
+      .looseObject({ web_search_requests: count("Searches of the web.") })
+      .describe("What the provider’s own tools did, and is billed apart.")
       .optional(),
   })
   .describe("What the provider counted.");
