@@ -68,7 +68,7 @@ export async function createKey({ store, clock }: KeyContext, request: KeyReques
   await requireRoom({ store, clock }, accountId);
   const made = makeKey({
     ...choices,
-    limitedByAdministrator: by === "administrator" && isRestricted(choices),
+    limitedByAdministrator: by === "administrator" && (lifetimeMs !== undefined || isRestricted(choices)),
     accountId,
     createdAtMs: now,
     expiresAtMs: lifetimeMs === undefined ? undefined : now + lifetimeMs,
@@ -95,10 +95,15 @@ export async function createFirstKey({ store, clock }: KeyContext): Promise<Crea
 
 /**
  * Makes a key with the same name, permissions, lifetime and limits (usage counts on, by the key family), and lets the old
- * one expire after the grace period, if it does not expire earlier. Throws an `invalid_request` Failure for an unknown,
+ * one expire after the grace period, if it does not expire earlier. Of a key that an administrator has limited, a member
+ * keeps the end. Throws an `invalid_request` Failure for an unknown,
  * expired, revoked or already rotated key and, with a grace period, for an account with `MAX_WORKING_KEYS` keys.
  */
-export async function rotateKey({ store, clock }: KeyContext, id: string, grace: Grace): Promise<CreatedKey> {
+export async function rotateKey(
+  { store, clock }: KeyContext,
+  id: string,
+  { grace, by = "member" }: { readonly grace: Grace; readonly by?: KeyActor },
+): Promise<CreatedKey> {
   const old = await findKey(store, id);
   const now = clock.now();
   if (old.replacedBy !== undefined)
@@ -106,7 +111,9 @@ export async function rotateKey({ store, clock }: KeyContext, id: string, grace:
   if (keyState(old, now) !== "active") throw invalidField("id", `${id} is ${keyState(old, now)}; create a new key`);
   if (GRACES[grace] > 0) await requireRoom({ store, clock }, old.accountId);
   const { accountId, keyFamilyId, name, models, capabilities, limits, options, limitedByAdministrator } = old;
-  const expiresAtMs = old.expiresAtMs === undefined ? undefined : now + (old.expiresAtMs - old.createdAtMs);
+  const isRenewed = by === "administrator" || !limitedByAdministrator;
+  const expiresAtMs =
+    old.expiresAtMs === undefined || !isRenewed ? old.expiresAtMs : now + (old.expiresAtMs - old.createdAtMs);
   const kept = { accountId, keyFamilyId, name, models, capabilities, limits, options, limitedByAdministrator };
   const made = makeKey({ ...kept, createdAtMs: now, expiresAtMs });
   const oldExpiresAtMs = Math.min(old.expiresAtMs ?? Infinity, now + GRACES[grace]);
@@ -165,7 +172,8 @@ export async function updateKey(
   const key = await findKey(store, id);
   const { models, capabilities, limits } = choices;
   const isPermission = (models ?? capabilities ?? limits) !== undefined;
-  const isLimited = by === "administrator" ? isRestricted({ ...key, ...choices }) : false;
+  const hasLimitedLife = key.limitedByAdministrator && key.expiresAtMs !== undefined;
+  const isLimited = by === "administrator" && (hasLimitedLife || isRestricted({ ...key, ...choices }));
   const changes: KeyChanges = { ...choices, ...(isPermission && { limitedByAdministrator: isLimited }) };
   // Checked by the store in the same statement, so that it holds against a simultaneous change by an administrator.
   const expected = isPermission && by === "member" ? { limitedByAdministrator: false } : {};

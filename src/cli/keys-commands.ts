@@ -109,7 +109,7 @@ export const keysRotate: Command = {
     withKeys(invocation, context, async (keys, { record }) => {
       const id = invocation.positionals[0] ?? "";
       const grace = readGrace(invocation.flags["grace"] ?? DEFAULT_GRACE);
-      const created = await rotateKey(keys, id, grace);
+      const created = await rotateKey(keys, id, { grace, by: "administrator" });
       await record("key_rotated", { ...created.record, id });
       if (invocation.switches.has("json"))
         writeJson(context.stdout, { ...toCreatedJson(created), replaces: id, grace });

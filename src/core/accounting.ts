@@ -377,7 +377,7 @@ function promptTokens(
 ): number {
   // Only the provider knows how many tokens a document or a search adds to the prompt. A caller with a budget could send text
   // of more tokens than the estimate, again and again.
-  const isEstimable = !hasBudget && !prompt.unbounded && !sent.searches;
+  const isEstimable = !hasBudget && !prompt.unbounded && sent.unbounded !== "search";
   return isEstimable ? Math.min(estimateTokens(prompt), most) : most;
 }
 

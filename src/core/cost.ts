@@ -55,9 +55,12 @@ function pricesFor(promptTokens: number, price: Price): TokenPrices {
   return price.tiers?.findLast(({ abovePromptTokens }) => promptTokens > abovePromptTokens) ?? price;
 }
 
-/** Converts tokens × price (millionths of a micro-USD) into micro-USD, rounded half up. */
+/**
+ * Converts tokens × price (millionths of a micro-USD) into micro-USD, rounded half up, but to one at least: any number of calls
+ * below half of one would cost nothing.
+ */
 function toMicroUsd(millionths: number): number {
-  return Math.round(millionths / 1_000_000);
+  return millionths > 0 ? Math.max(Math.round(millionths / 1_000_000), 1) : 0;
 }
 
 /** The reservation of a request, made before it is sent. */
@@ -110,9 +113,10 @@ export function mostTokens({ choiceCount }: Capped, { prompt, sent, model }: Sen
   const { contextWindow, maxOutputTokens } = model.upstream;
   return {
     // A provider refuses a prompt larger than the context window, at no cost, and cuts or refuses such an input of embeddings.
-    prompt: sent.searches
-      ? contextWindow
-      : Math.min(boundTokens(prompt, sent.textBytes), contextWindow * prompt.windows),
+    prompt:
+      sent.unbounded !== "no"
+        ? contextWindow
+        : Math.min(boundTokens(prompt, sent.textBytes), contextWindow * prompt.windows),
     completion:
       (Math.min(sent.maxTokens ?? maxOutputTokens, maxOutputTokens) + prompt.predictedBytes) * (choiceCount ?? 1),
   };

@@ -76,8 +76,8 @@ export interface SentSize {
   readonly maxTokens: number | undefined;
   /** Largest price factor of the requested service tier. Usually 1. */
   readonly priceFactor: number;
-  /** Whether the provider may search the web and add any number of tokens to the prompt. */
-  readonly searches: boolean;
+  /** Why the provider may add any number of tokens to the prompt: it searches the web, or reads an address of a picture. */
+  readonly unbounded: "no" | "search" | "address";
   /** Requested lifetime of cached prefixes. */
   readonly cacheWrite: "none" | "minutes" | "hour";
 }

@@ -1,5 +1,5 @@
 import type { Choice, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
-import type { Message, Part } from "../../gen/parley/v1/message_pb.js";
+import type { Audio, Message, Part } from "../../gen/parley/v1/message_pb.js";
 
 /**
  * Size of a prompt, for estimating its tokens: only the provider knows its tokenizer. Budgets need an upper bound; rates and
@@ -36,8 +36,11 @@ export interface AnswerSize {
 const MESSAGE_TOKENS = 4;
 /** Upper bound of tokens that a model adds to an input of embeddings, such as its beginning and end. */
 const INPUT_TOKENS = 4;
-/** Tokens of an image: the highest documented count of the three dialects, and a usual one. */
-const PICTURE_TOKENS = { bound: 5_000, estimate: 1_500 } as const;
+/**
+ * Tokens of an image: the highest documented count of the three dialects, which is that of eight tiles for gpt-4o-mini (2,833 and
+ * 5,667 for each, OpenAI's guide to images and vision), and a usual one.
+ */
+const PICTURE_TOKENS = { bound: 48_169, estimate: 1_500 } as const;
 /** Instructions for tools or a schema: providers document a few hundred tokens. */
 const MAX_INSTRUCTION_TOKENS = 1_000;
 /** Audio and documents: the highest documented density is 32 tokens per second of speech at 8 kbit/s. */
@@ -160,10 +163,11 @@ function addPart(size: Mutable<PromptSize>, { kind, signature }: Part): void {
       return addTexts(size, kind.value);
     case "image":
       size.pictures += 1;
+      if (kind.value.source.case === "data" && !isPicture(kind.value.source.value)) size.unbounded = true;
       return;
     case "audio":
       if (kind.value.source.case === "data") size.mediaBytes += kind.value.source.value.length;
-      if (kind.value.source.case !== "data" || !isDense(kind.value.source.value)) size.unbounded = true;
+      if (!isDense(kind.value)) size.unbounded = true;
       return addTexts(size, kind.value.transcript);
     case "video":
     case "file":
@@ -191,14 +195,27 @@ function addPart(size: Mutable<PromptSize>, { kind, signature }: Part): void {
 const UNCOMPRESSED: ReadonlySet<number> = new Set([1, 3, 6, 7]);
 
 /**
- * Whether a recording is WAV with at least 1,000 bytes per second, by its first bytes. Compressed ones may have hours of silence in
- * some kilobytes, also behind a tag or a frame of MP3.
+ * Whether an audio part is WAV with at least 1,000 bytes per second, by its type and first bytes. Compressed ones may have hours of
+ * silence in some kilobytes, also behind a tag, a frame of MP3 or a head of WAV. A part with an ID stands for an earlier answer.
  */
-function isDense({ buffer, byteOffset, byteLength }: Uint8Array): boolean {
-  const head = Buffer.from(buffer, byteOffset, Math.min(byteLength, 28));
+function isDense({ id, source, mediaType }: Audio): boolean {
+  if (id !== "" || source.case !== "data" || !/^audio\/(?:x-|vnd\.)?wave?\b/i.test(mediaType)) return false;
+  const head = headOf(source.value, 28);
   if (head.length < 28 || head.toString("latin1", 0, 4) !== "RIFF" || head.toString("latin1", 8, 16) !== "WAVEfmt ")
     return false;
   return UNCOMPRESSED.has(head.readUInt16LE(20)) && head.readUInt32LE(24) >= 1_000;
+}
+
+/** First bytes of PNG, JPEG, GIF and WebP. */
+const PICTURE = /^(?:\x89PNG|\xff\xd8\xff|GIF8|RIFF.{4}WEBP)/s;
+
+/** Whether the bytes begin like a picture. Some servers read documents and videos in place of one. */
+function isPicture(data: Uint8Array): boolean {
+  return PICTURE.test(headOf(data, 12).toString("latin1"));
+}
+
+function headOf({ buffer, byteOffset, byteLength }: Uint8Array, bytes: number): Buffer {
+  return Buffer.from(buffer, byteOffset, Math.min(byteLength, bytes));
 }
 
 function addTexts(size: { textTokens: number }, ...texts: readonly (string | undefined)[]): void {

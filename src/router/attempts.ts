@@ -324,6 +324,9 @@ function isUpstreamFailure(failure: Failure): boolean {
   return failure.code.startsWith("upstream_");
 }
 
+/** Time in which a caller may still read the batch that was being written when a limit ended; shorter than `SETTLING_MS`. */
+const READ_GRACE_MS = 20_000;
+
 /**
  * A time limit: ends with its parent (a signal or another limit), or with `upstream_timeout`. `signal` aborts at the end; after
  * the parent's end only `settleMs` later, so that the provider can still send its token count.
@@ -340,6 +343,7 @@ export class TimeLimit {
   readonly #follow = (): void => this.#end(this.#parent.reason, this.#settleMs);
   #cancelTimer: (() => void) | undefined;
   #cancelSettling: (() => void) | undefined;
+  #cancelGrace: (() => void) | undefined;
   #isOver = false;
   #settles = false;
   #reason: unknown;
@@ -391,7 +395,7 @@ export class TimeLimit {
 
   /**
    * Settles as `work` does, or rejects with the reason when the limit ends first; `work` may continue then. The rejection waits
-   * for the batch that is being emitted.
+   * up to READ_GRACE_MS for the batch that is being emitted.
    */
   race<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -427,6 +431,7 @@ export class TimeLimit {
   /** Cancels all timers but that of `settleMs`. */
   close(): void {
     this.#cancelTimer?.();
+    this.#cancelGrace?.();
     if (!(this.#parent instanceof TimeLimit)) this.#parent.removeEventListener("abort", this.#follow);
     else if (this.#parent.#child === this) this.#parent.#child = undefined;
   }
@@ -452,7 +457,13 @@ export class TimeLimit {
     if (this.#child !== undefined) this.#child.#follow();
     this.#release?.();
     const reject = (): void => this.#reject?.(reason);
-    if (this.#room === undefined) reject();
-    else this.#room.then(reject, reject);
+    if (this.#room === undefined) return reject();
+    // A caller that hardly reads must not outlast the hold of its budget.
+    this.#cancelGrace = this.#clock.after(READ_GRACE_MS, reject);
+    const settled = (): void => {
+      this.#cancelGrace?.();
+      reject();
+    };
+    this.#room.then(settled, settled);
   }
 }

@@ -208,7 +208,7 @@ describe("authentication", () => {
     clock.advance(1_000);
     await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
     const old = await createKey(keys, { name: "b" });
-    const next = await rotateKey(keys, old.record.id, "1h");
+    const next = await rotateKey(keys, old.record.id, { grace: "1h" });
     await expect(authenticator.authenticate(old.secret)).resolves.toMatchObject({ keyId: old.record.id });
     clock.advance(60 * 60 * 1000);
     await expect(authenticator.authenticate(old.secret)).rejects.toThrow(invalid);

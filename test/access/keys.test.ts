@@ -81,7 +81,7 @@ describe("keys", () => {
     const { keys, store, clock } = setUp();
     const old = await createKey(keys, { name: "ci", models: ["m"], lifetimeMs: 30 * DAY_MS });
     clock.advance(DAY_MS);
-    const next = await rotateKey(keys, old.record.id, grace);
+    const next = await rotateKey(keys, old.record.id, { grace });
     expect(next.record).toMatchObject({ name: "ci", models: ["m"], expiresAtMs: clock.now() + 30 * DAY_MS });
     const rotated = (await store.find(old.record.id))!;
     expect(rotated.replacedBy).toBe(next.record.id);
@@ -92,8 +92,8 @@ describe("keys", () => {
   it("keep their family through rotations, so that limits and budgets continue", async () => {
     const { keys } = setUp();
     const first = await createKey(keys, { name: "a" });
-    const second = await rotateKey(keys, first.record.id, "0");
-    const third = await rotateKey(keys, second.record.id, "24h");
+    const second = await rotateKey(keys, first.record.id, { grace: "0" });
+    const third = await rotateKey(keys, second.record.id, { grace: "24h" });
     const families = [first, second, third].map(({ record }) => record.keyFamilyId);
     expect(new Set(families)).toEqual(new Set([first.record.id]));
   });
@@ -101,19 +101,30 @@ describe("keys", () => {
   it("that expire soon keep their expiry in a rotation", async () => {
     const { keys, store, clock } = setUp();
     const { record } = await createKey(keys, { name: "ci", lifetimeMs: 1000 });
-    await rotateKey(keys, record.id, "7d");
+    await rotateKey(keys, record.id, { grace: "7d" });
     expect((await store.find(record.id))?.expiresAtMs).toBe(clock.now() + 1000);
+  });
+
+  it("that an administrator has limited keep their end when a member rotates them", async () => {
+    const { keys, clock } = setUp();
+    const { record } = await createKey(keys, { name: "ci", lifetimeMs: DAY_MS, by: "administrator" });
+    expect(record.limitedByAdministrator).toBe(true);
+    clock.advance(1_000);
+    const second = await rotateKey(keys, record.id, { grace: "0", by: "member" });
+    expect(second.record).toMatchObject({ expiresAtMs: record.expiresAtMs, limitedByAdministrator: true });
+    const third = await rotateKey(keys, second.record.id, { grace: "0", by: "administrator" });
+    expect(third.record.expiresAtMs).toBe(clock.now() + DAY_MS - 1_000);
   });
 
   it("cannot be rotated twice, or after their expiry", async () => {
     const { keys, clock } = setUp();
     const rotated = await createKey(keys, { name: "a" });
-    await rotateKey(keys, rotated.record.id, "24h");
-    await expect(rotateKey(keys, rotated.record.id, "24h")).rejects.toThrow(/its successor is key_/);
+    await rotateKey(keys, rotated.record.id, { grace: "24h" });
+    await expect(rotateKey(keys, rotated.record.id, { grace: "24h" })).rejects.toThrow(/its successor is key_/);
     const expired = await createKey(keys, { name: "b", lifetimeMs: 1 });
     clock.advance(1);
-    await expect(rotateKey(keys, expired.record.id, "0")).rejects.toThrow("is expired");
-    await expect(rotateKey(keys, "key_none", "0")).rejects.toThrow("there is no key key_none");
+    await expect(rotateKey(keys, expired.record.id, { grace: "0" })).rejects.toThrow("is expired");
+    await expect(rotateKey(keys, "key_none", { grace: "0" })).rejects.toThrow("there is no key key_none");
   });
 
   it("are revoked once, for good", async () => {
@@ -128,9 +139,9 @@ describe("keys", () => {
   it("are revoked with the keys that they have replaced and that still work", async () => {
     const { keys, store, clock } = setUp();
     const first = await createKey(keys, { name: "a" });
-    const second = await rotateKey(keys, first.record.id, "0");
-    const third = await rotateKey(keys, second.record.id, "7d");
-    const fourth = await rotateKey(keys, third.record.id, "24h");
+    const second = await rotateKey(keys, first.record.id, { grace: "0" });
+    const third = await rotateKey(keys, second.record.id, { grace: "7d" });
+    const fourth = await rotateKey(keys, third.record.id, { grace: "24h" });
     clock.advance(1);
     const revoked = await revokeKey(keys, third.record.id);
     expect(revoked).toEqual([third, second].map(({ record }) => record.id));
@@ -147,7 +158,7 @@ describe("keys", () => {
   it("can be revoked alone", async () => {
     const { keys, store, clock } = setUp();
     const first = await createKey(keys, { name: "a" });
-    const second = await rotateKey(keys, first.record.id, "24h");
+    const second = await rotateKey(keys, first.record.id, { grace: "24h" });
     expect(await revokeKey(keys, second.record.id, "key only")).toEqual([second.record.id]);
     expect(keyState((await store.find(first.record.id))!, clock.now())).toBe("active");
   });
@@ -161,7 +172,7 @@ describe("keys", () => {
     const made = await createKey(keys, { name: "a", ...choices, by: "administrator" });
     const changed = await createKey(keys, { name: "b" });
     await updateKey(keys, changed.record.id, { ...choices, by: "administrator" });
-    const rotated = await rotateKey(keys, made.record.id, "0");
+    const rotated = await rotateKey(keys, made.record.id, { grace: "0" });
     for (const { record } of [rotated, changed]) {
       await expect(updateKey(keys, record.id, lifting)).rejects.toMatchObject({ code: "permission_denied" });
       await expect(updateKey(keys, record.id, choices)).rejects.toMatchObject({ code: "permission_denied" });

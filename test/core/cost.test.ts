@@ -78,6 +78,12 @@ describe("a completion costs", () => {
     expect(costOf(toTokenCounts(create(UsageSchema, usage)), PRICE)).toBe(costMicroUsd);
   });
 
+  it("a micro-dollar at least when it is not free, so that no number of calls is", () => {
+    const cheap = toPrice({ input: 20_000, output: 0, cachedInput: 0, imageOutput: 0 });
+    const tokens = (prompt: number) => ({ prompt, completion: 9, cached: 0, reasoning: 0, image: 0 });
+    expect([0, 1, 24, 75].map((prompt) => costOf(tokens(prompt), cheap))).toEqual([0, 1, 1, 2]);
+  });
+
   it("more for a cache that lasts an hour, and for a dearer tier of service", () => {
     const tokens = toTokenCounts(
       create(UsageSchema, { inputTokens: 100, cacheWriteInputTokens: 80, outputTokens: 10 }),
@@ -123,7 +129,9 @@ describe("a completion costs", () => {
           cached * BigInt(cachedInput) +
           (BigInt(outputTokens) - pictures) * BigInt(output) +
           pictures * BigInt(image);
-        const exact = Number((millionths + 500_000n) / 1_000_000n);
+        const rounded = Number((millionths + 500_000n) / 1_000_000n);
+        // What is not free is never rounded to nothing.
+        const exact = millionths > 0n ? Math.max(rounded, 1) : 0;
         expect(costOf(toTokenCounts(usage), toPrice({ input, output, cachedInput, imageOutput: image }))).toBe(exact);
       }),
       { numRuns: 2_000 },

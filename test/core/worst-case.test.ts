@@ -32,6 +32,8 @@ const SENT = { ...PLAINLY_SENT, textBytes: 10, maxTokens: undefined };
 
 const LONG = "x".repeat(2_000);
 
+const PNG = Buffer.from("\x89PNG\r\n\x1a\n", "latin1");
+
 /** The tokens of the prompt that money is held for. */
 function held(asked: MessageInitShape<typeof CompletionRequestSchema>): number | undefined {
   const request = requestTo(asked);
@@ -70,8 +72,22 @@ describe("the money that is held for a prompt", () => {
   });
 
   it("counts the bytes of a picture once, as a picture", () => {
-    const source = { case: "data" as const, value: new Uint8Array(50_000) };
-    expect(withPart({ case: "image", value: { source, mediaType: "image/png" } })).toBeLessThan(5_500);
+    const source = { case: "data" as const, value: Buffer.concat([PNG, new Uint8Array(50_000)]) };
+    expect(withPart({ case: "image", value: { source, mediaType: "image/png" } })).toBeLessThan(49_000);
+  });
+
+  it.each([
+    ["a document", Buffer.from("%PDF-1.7")],
+    ["a video", Buffer.from("\0\0\0\x18ftypmp42")],
+    ["a recording in RIFF", Buffer.from("RIFF\x24\0\0\0WAVE")],
+  ])("is that of the whole context window for %s that is called a picture", (_, value) => {
+    const source = { case: "data" as const, value };
+    expect(withPart({ case: "image", value: { source, mediaType: "image/png" } })).toBe(contextWindow);
+  });
+
+  it("is that of the whole context window for a picture by address, where the provider may read anything", () => {
+    const source = { case: "url" as const, value: "https://pictures.example/1.png" };
+    expect(withPart({ case: "image", value: { source } })).toBe(contextWindow);
   });
 
   it("is that of the whole context window for a document, which may have any number of pages", () => {
@@ -89,19 +105,19 @@ describe("the money that is held for a prompt", () => {
   };
   const header = (...bytes: readonly number[]): Uint8Array => Buffer.concat([Buffer.from(bytes), Buffer.alloc(100)]);
   it.each([
-    ["WAV", wave(1, 8_000), 28],
-    ["WAV with mu-law", wave(7, 8_000), 28],
-  ])("is that of a token for every byte of a recording in %s", (_, value, bytes) => {
-    const audio = { kind: { case: "audio" as const, value: { source: { case: "data" as const, value } } } };
+    ["WAV", wave(1, 8_000), "audio/wav"],
+    ["WAV with mu-law", wave(7, 8_000), "audio/x-wav"],
+  ])("is that of a token for every byte of a recording in %s", (_, value, mediaType) => {
+    const audio = { kind: { case: "audio" as const, value: { source: { case: "data" as const, value }, mediaType } } };
     const parts = [{ kind: { case: "text" as const, value: "x" } }];
     const size = (also: readonly (typeof audio)[]): number | undefined => {
       const request = requestTo({ messages: [create(MessageSchema, { role: Role.USER, parts: [...parts, ...also] })] });
       return worstCase(request, { prompt: measurePrompt(request), sent: SENT }, [model]).costMicroUsd;
     };
-    expect(size([audio])! - size([])!).toBe(bytes);
+    expect(size([audio])! - size([])!).toBe(28);
   });
 
-  it.each([
+  it.each<[string, Uint8Array, object?]>([
     ["FLAC", header(...Buffer.from("fLaC"))],
     ["FLAC with a title", Buffer.concat([TAG, Buffer.from("fLaC"), Buffer.alloc(100)])],
     ["FLAC in WAV", wave(0xf1ac, 8_000)],
@@ -112,13 +128,19 @@ describe("the money that is held for a prompt", () => {
     ["Opus", header(...Buffer.from("OggS"))],
     ["AAC", header(0xff, 0xf1, 0x50)],
     ["nothing known", header(0)],
-  ])("is that of the whole context window for a recording in %s, which may have hours of silence", (_, value) => {
-    const parts = [{ kind: { case: "audio" as const, value: { source: { case: "data" as const, value } } } }];
-    const request = requestTo({ messages: [create(MessageSchema, { role: Role.USER, parts })] });
-    expect(worstCase(request, { prompt: measurePrompt(request), sent: SENT }, [model]).costMicroUsd).toBe(
-      contextWindow,
-    );
-  });
+    ["a type that its head contradicts", wave(1, 8_000), { mediaType: "audio/mpeg" }],
+    ["an earlier answer, beside other data", wave(1, 8_000), { id: "audio_1" }],
+  ])(
+    "is that of the whole context window for a recording in %s, which may have hours of silence",
+    (_, value, also = {}) => {
+      const source = { case: "data" as const, value };
+      const parts = [{ kind: { case: "audio" as const, value: { source, mediaType: "audio/wav", ...also } } }];
+      const request = requestTo({ messages: [create(MessageSchema, { role: Role.USER, parts })] });
+      expect(worstCase(request, { prompt: measurePrompt(request), sent: SENT }, [model]).costMicroUsd).toBe(
+        contextWindow,
+      );
+    },
+  );
 
   it("counts a predicted answer as the answer's too: what the model rejects of it is billed", () => {
     const dear = { ...model, price: toPrice({ input: 0, cachedInput: 0, output: 1_000_000, imageOutput: 0 }) };

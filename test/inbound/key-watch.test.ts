@@ -103,7 +103,7 @@ describe("a call in flight", () => {
     const short = await createKey(keys, { name: "a", lifetimeMs: 60_000 });
     const rotated = await createKey(keys, { name: "b" });
     const calls = [await open(short), await open(rotated)];
-    const next = await open(await rotateKey(keys, rotated.record.id, "1h"));
+    const next = await open(await rotateKey(keys, rotated.record.id, { grace: "1h" }));
     await clock.pass(59_750);
     expect(calls.map(({ signal }) => signal.aborted)).toEqual([false, false]);
     await clock.pass(500);

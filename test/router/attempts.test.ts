@@ -356,6 +356,17 @@ describe("timing of attempts", () => {
     });
   });
 
+  it("does not wait longer than 20 s for a caller that hardly reads: the hold of its budget ends a minute after the total timeout", async () => {
+    const facts = { timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: 100_000, settleMs: 0 } };
+    const { router, models, clock } = createWorld({ scripts: { a: [serves("one")] }, facts });
+    const plan = router.plan(create(CompletionRequestSchema), models, { mode: "stream", rules: NO_RULES });
+    const beganMs = clock.monotonic();
+    const streaming = plan.stream(newCall(), () => new Promise(() => {}));
+    await expect(clock.drive(streaming)).rejects.toMatchObject({ code: "upstream_timeout" });
+    expect(clock.monotonic() - beganMs).toBe(120_000);
+    expect(clock.pending).toBe(0);
+  });
+
   it("starts no fallback after the total timeout", async () => {
     const facts = { timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: 60_000, settleMs: 0 } };
     const world = createWorld({ scripts: { a: [hangs()], b: [serves("hi")] }, facts });

@@ -176,6 +176,8 @@ async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Prom
 
   const chunks: CompletionChunk[] = [];
   let failure: Failure | undefined;
+  // Of a caller that reads longer than the gateway waits.
+  let cancelReading: (() => void) | undefined;
   const read = async (): Promise<void> => {
     if (mode === "whole") {
       const { choices, usage, report } = await completions.create(request, call);
@@ -189,7 +191,8 @@ async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Prom
       chunks.push(...batch);
       taken += 1;
       if (taken >= caller.takes) controller.abort(new Failure("cancelled", "Left."));
-      else if (caller.readsMs > 0) return new Promise((resolve) => void clock.after(caller.readsMs, resolve));
+      else if (caller.readsMs > 0)
+        return new Promise((resolve) => void (cancelReading = clock.after(caller.readsMs, resolve)));
       return undefined;
     });
   };
@@ -200,6 +203,7 @@ async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Prom
     failure = reason;
   }
   cancelTimer?.();
+  cancelReading?.();
   const ledgered = { demands, releases, entries };
   return { world, calls: provider.calls.slice(before), chunks, failure, records, ledgered, signal };
 }

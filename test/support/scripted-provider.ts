@@ -63,7 +63,7 @@ export interface ScriptedCall {
 const NOTHING_LOST = { body: Buffer.from("{}"), omitted: [], clamped: [], streamed: false, verbatim: false } as const;
 
 /** Without options that change the price. */
-export const PLAINLY_SENT = { priceFactor: 1, searches: false, cacheWrite: "none" } as const;
+export const PLAINLY_SENT = { priceFactor: 1, unbounded: "no", cacheWrite: "none" } as const;
 
 /**
  * An in-memory provider. Each upstream model has scripts, one per call, with the last one repeated; every call is

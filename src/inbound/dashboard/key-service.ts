@@ -124,7 +124,7 @@ export function createKeyService({
 
     async rotate({ id, grace }, context) {
       const before = await find(id, context);
-      const made = await rotateKey(keys, id, fromRotationGrace(grace));
+      const made = await rotateKey(keys, id, { grace: fromRotationGrace(grace), by: actorFor(context) });
       await record(before, "key_rotated", context);
       return { key: toMessage(made.record), secret: made.secret };
     },

@@ -280,7 +280,8 @@ async function streamed(
     writer.close();
     if (!writer.begun) throw reason;
     const failure = renameFields(Failure.from(reason), read.nameOf);
-    if (failure.code === "cancelled") exchange.response.destroy();
+    // Within a text that the caller hardly reads, an error would not be an event.
+    if (failure.code === "cancelled" || writer.isWriting) exchange.response.destroy();
     else writer.abort(chunks.fail(failure));
   }
 }

@@ -18,6 +18,7 @@ export class StreamWriter {
   readonly #keepAliveText: () => string;
   #cancelTimer: () => void;
   #wroteMs: number;
+  #isWriting = false;
 
   /** `head` returns the response headers at the first write; `keepAlive` returns what is sent during a pause, empty for nothing. */
   constructor(
@@ -38,6 +39,11 @@ export class StreamWriter {
     return this.#response.headersSent;
   }
 
+  /** Whether a large text is being written in slices. */
+  get isWriting(): boolean {
+    return this.#isWriting;
+  }
+
   /** Writes; resolves when the caller has read enough. Throws the call's reason when it disconnects or reads nothing. */
   write(text: string): Promise<void> | undefined {
     this.#wroteMs = this.#clock.monotonic();
@@ -47,7 +53,8 @@ export class StreamWriter {
       return sink && drained(sink, { ...pace, bytes: text.length });
     }
     if (!this.begun) this.#response.writeHead(200, this.#head());
-    return writeSlices(this.#response, [Buffer.from(text)], pace);
+    this.#isWriting = true;
+    return writeSlices(this.#response, [Buffer.from(text)], pace).finally(() => (this.#isWriting = false));
   }
 
   /** Writes the last events and ends the stream. */

@@ -73,6 +73,7 @@ function toImagePart({ source, mediaType, detail }: Image, { model, log, path }:
     if (!model.capabilities.imageUrls) {
       throw invalidField(path, "this model's provider does not read image addresses; send the image as a data: URL");
     }
+    log.readsAddress();
     return value;
   }
 }

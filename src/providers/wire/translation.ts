@@ -28,8 +28,9 @@ export function pathBelow(path: string, key: string): string {
 
 /** Facts of a finished body that bound its cost. */
 type FinishedFacts = Pick<Translation, "streamed" | "betas" | "headers" | "isCallers"> &
-  Pick<SentSize, "maxTokens"> &
-  Partial<Pick<SentSize, "searches">> & {
+  Pick<SentSize, "maxTokens"> & {
+    /** Whether the provider may search the web. Default: no. */
+    readonly searches?: boolean;
     /** `SentSize.cacheWrite`, or what finds it in the text of the body. Default: none. */
     readonly cacheWrite?: SentSize["cacheWrite"] | ((json: string) => SentSize["cacheWrite"]);
     /** The requested service tier. */
@@ -47,6 +48,7 @@ export class TranslationLog {
   readonly #clamped: Clamp[] = [];
   #mediaBytes = 0;
   #verbatim = false;
+  #readsAddresses = false;
   /** Keys and values that texts of the conversation may still be parsed into. */
   #jsonValues: number = MAX_REQUEST_JSON.values;
 
@@ -98,6 +100,11 @@ export class TranslationLog {
     return text;
   }
 
+  /** Notes that the provider reads an address without checking that a picture is there: it may be a document of any length. */
+  readsAddress(): void {
+    this.#readsAddresses = true;
+  }
+
   /** Whether nothing was omitted or clamped so far. */
   get isComplete(): boolean {
     return this.#omitted.length === 0 && this.#clamped.length === 0;
@@ -123,7 +130,8 @@ export class TranslationLog {
     const priceFactor = tier === undefined || ORDINARY_TIERS.has(tier) ? 1 : MAX_TIER_FACTOR;
     const textBytes = size.textBytes ?? body.length - this.#mediaBytes;
     const written = typeof cacheWrite === "function" ? cacheWrite(text) : cacheWrite;
-    const sent: SentSize = { textBytes, maxTokens, priceFactor, searches, cacheWrite: written };
+    const unbounded = searches ? "search" : this.#readsAddresses ? "address" : "no";
+    const sent: SentSize = { textBytes, maxTokens, priceFactor, unbounded, cacheWrite: written };
     const verbatim = this.#verbatim || isCallers === true;
     return {
       body,

@@ -5,6 +5,7 @@ import { CompletionRequestSchema, Verbosity } from "../../../gen/parley/v1/compl
 import {
   CacheMarkSchema,
   ImageDetail,
+  type ImageSchema,
   type MessageSchema,
   Role,
   type ToolCallSchema,
@@ -44,6 +45,7 @@ function translate(request: RequestInit, model: UpstreamModel = modelThat(), mod
     omitted: omittedOf(translation),
     clamped: clampsOf(translation),
     streamed: translation.streamed,
+    sent: translation.sent,
   };
 }
 
@@ -152,6 +154,17 @@ describe("an OpenAI request", () => {
       prompt_cache_retention: "24h",
     });
     expect({ omitted, clamped, streamed }).toEqual({ omitted: [], clamped: [], streamed: false });
+  });
+
+  it("may be read as prompts of any length where the provider searches, or reads the address of a picture", () => {
+    const withPicture = (source: NonNullable<MessageInitShape<typeof ImageSchema>["source"]>) => {
+      const parts = [{ kind: { case: "image" as const, value: { source, mediaType: "image/png" } } }];
+      return translate({ messages: [{ role: Role.USER, parts }] }).sent.unbounded;
+    };
+    expect(withPicture({ case: "data", value: PNG })).toBe("no");
+    expect(withPicture({ case: "url", value: "https://pictures.example/1" })).toBe("address");
+    const options = { providerOptionsJson: { "openai.web_search_options": "{}" } };
+    expect(translate(options).sent.unbounded).toBe("search");
   });
 
   it("groups the requests of a session in the cache, where they have no key of their own", () => {

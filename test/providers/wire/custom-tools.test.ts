@@ -23,7 +23,7 @@ function provider(chunks: readonly CompletionChunk[]): { provider: Provider; ask
     clamped: [],
     streamed: false,
     verbatim: false,
-    sent: { textBytes: 0, maxTokens: undefined, priceFactor: 1, searches: false, cacheWrite: "none" },
+    sent: { textBytes: 0, maxTokens: undefined, priceFactor: 1, unbounded: "no", cacheWrite: "none" },
   };
   const whole = (): Answer => {
     const builder = new AnswerBuilder();

@@ -78,7 +78,7 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       const context = await openContext();
       const { store } = context;
       const { record } = await createKey(context, { name: "a" });
-      const next = await rotateKey(context, record.id, "1h");
+      const next = await rotateKey(context, record.id, { grace: "1h" });
       expect(await store.find(record.id)).toMatchObject({ replacedBy: next.record.id });
       const again = { id: record.id, expiresAtMs: 1, successor: { record: { ...record, id: "key_2" }, hash: "h" } };
       expect(await store.replace(again)).toBe(false);
