@@ -61,11 +61,24 @@ function countFields(desc: DescMessage, bytes: Uint8Array, counts: Counts): void
       continue;
     }
     const content = reader.bytes();
-    const inner = field.fieldKind === "map" ? undefined : field.message;
     // An entry of a map costs as much as a message.
-    if (inner !== undefined || field.fieldKind === "map") countMessage(counts);
-    if (inner !== undefined) countFields(inner, content, counts);
+    if (field.fieldKind === "map" || field.message !== undefined) countMessage(counts);
+    if (field.fieldKind === "map") countEntry(field, content, counts);
+    else if (field.message !== undefined) countFields(field.message, content, counts);
     else if (field.fieldKind === "list" && !isText(field.scalar)) countField(counts, content.length); // packed: a value per byte
+  }
+}
+
+/** Counts the fields of a map's entry: a key, a value, and unknown ones. */
+function countEntry({ message }: DescField & { readonly fieldKind: "map" }, bytes: Uint8Array, counts: Counts): void {
+  const reader = new BinaryReader(bytes);
+  while (reader.pos < reader.len) {
+    const [number, wireType] = reader.tag();
+    countField(counts, 1);
+    if (wireType === WireType.StartGroup) skipGroup(reader, counts);
+    else if (number === 2 && message !== undefined && wireType === WireType.LengthDelimited)
+      countFields(message, reader.bytes(), counts);
+    else reader.skip(wireType, number);
   }
 }
 

@@ -98,6 +98,8 @@ export interface SharedRatesOptions {
 const COUNT_MS = 2_000;
 /** Time before a smaller number of replicas is used: one may be late, and the store may have been emptied. */
 const KEPT_MS = 2 * LEASE_MS;
+/** Time in which a probe must be answered: decisions of a slower store would come too late. */
+const PROBE_LIMIT_MS = 500;
 /** Pause between attempts to join. */
 const JOIN_AGAIN_MS = 200;
 
@@ -152,18 +154,24 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
     replicas = seen;
     keptUntilMs = nowMs + KEPT_MS;
   };
+  /** End of the last outage. */
+  let sharedSinceMs = -Infinity;
   let cause: unknown;
   const breaker = new StoreBreaker({
     clock,
     async probe() {
+      const askedMs = clock.monotonic();
       const seen = await remote.renew({ replica, held: [] });
+      if (clock.monotonic() - askedMs > PROBE_LIMIT_MS) throw new Error("the shared store is too slow");
       // Others may not have reconnected yet.
       keptUntilMs = clock.monotonic() + KEPT_MS;
       noteReplicas(seen);
     },
     onChange(open) {
-      // The next outage starts with the levels known then.
-      if (!open) local = createLocal();
+      const nowMs = clock.monotonic();
+      // The next outage starts with the levels known then; after several in a row with what they have left of the share.
+      if (!open && nowMs - sharedSinceMs > KEPT_MS) local = createLocal();
+      if (!open) sharedSinceMs = nowMs;
       onChange?.(open ? "local" : "shared", { replicas, cause: open ? cause : undefined });
     },
   });

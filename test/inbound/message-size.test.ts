@@ -74,6 +74,19 @@ describe("the size of a protobuf message", () => {
     );
   });
 
+  it("is that of the fields in an entry of a map", () => {
+    const bytes = (fields: number): Uint8Array => {
+      const entry = new BinaryWriter();
+      for (let count = 0; count < fields; count++) entry.tag(3, WireType.Varint).int32(1);
+      return new BinaryWriter().tag(numberOf("metadata"), WireType.LengthDelimited).bytes(entry.finish()).finish();
+    };
+    const most = MAX_MESSAGE_FIELDS - 1;
+    expect(failureOf(() => requireDecodable(CompletionRequestSchema, bytes(most)))).toBeUndefined();
+    expect(failureOf(() => requireDecodable(CompletionRequestSchema, bytes(most + 1)))?.message).toBe(
+      "The request has more than 100000 fields.",
+    );
+  });
+
   it("is that of groups, which are read as one unknown field", () => {
     const bytes = (fields: number): Uint8Array => {
       const writer = new BinaryWriter().tag(100, WireType.StartGroup).tag(1, WireType.StartGroup);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { sleep } from "../../src/core/clock.ts";
 import { createMemoryRates } from "../../src/limits/memory.ts";
 import { LEASE_MS, type RateStore, RateStoreError } from "../../src/limits/rates.ts";
 import { createSharedRates, type RatesState, type SharedRatesOptions } from "../../src/limits/shared-rates.ts";
@@ -12,10 +13,11 @@ const BURST_MS = 60_000;
 function createWorld(replicas = 3) {
   const clock = new FakeClock();
   const shared = createMemoryRates({ clock, burstMs: BURST_MS });
-  const world = { away: false, replicas, asked: 0, changes: [] as [RatesState, number][] };
+  const world = { away: false, answersAfterMs: 0, replicas, asked: 0, changes: [] as [RatesState, number][] };
   const whenThere = async <T>(work: () => Promise<T>): Promise<T> => {
     world.asked += 1;
     if (world.away) throw new RateStoreError("away");
+    if (world.answersAfterMs > 0) await sleep(clock, world.answersAfterMs);
     return await work();
   };
   const remote: RateStore = {
@@ -84,6 +86,35 @@ describe("rates whose shared store is unavailable", () => {
       ["local", 3],
       ["shared", 3],
     ]);
+  });
+
+  it("are not asked of a store that answers later than decisions wait", async () => {
+    const { world, rates, clock } = createWorld(3);
+    await rates.renew({ replica: "one", held: [] });
+    world.away = true;
+    await admittedOf(rates, 5, { requestsPerMinute: 10 });
+    world.away = false;
+    world.answersAfterMs = 600;
+    await clock.pass(10_000);
+    expect(rates.state()).toBe("local");
+    world.answersAfterMs = 400;
+    await clock.pass(2_000);
+    expect(rates.state()).toBe("shared");
+  });
+
+  it("are not this replica's share again in each of several outages in a row", async () => {
+    const { world, rates, clock } = createWorld(3);
+    await rates.renew({ replica: "one", held: [] });
+    let admitted = 0;
+    for (let outage = 0; outage < 10; outage++) {
+      world.away = true;
+      admitted += await admittedOf(rates, 200, { requestsPerMinute: 60 });
+      world.away = false;
+      await clock.pass(1300);
+      expect(rates.state()).toBe("shared");
+    }
+    // The share of 20 at first and after the first outage, and a third of a request per second.
+    expect(admitted).toBeLessThanOrEqual(20 + 20 + 13 / 3);
   });
 
   it("do not open the circuit breaker when failures are not in a row", async () => {

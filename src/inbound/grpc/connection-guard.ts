@@ -20,8 +20,11 @@ const FAREWELL_MS = 5000;
  */
 const OVERHEAD = { atOnce: 512 * 1024, perMs: 256, perStream: 1024, perByteSent: 0.5, perByteOfBody: 1 / 64 } as const;
 
-/** Allowance for calls that are reset right after their start: a burst, and a rate per second. */
-const QUICK_RESETS = { atOnce: 200, perMs: 0.05 } as const;
+/**
+ * Allowance for calls that are reset right after their start: a burst, a rate, and one for each other call with a valid key, up to
+ * `earned`: a front has many callers, whose resets look quick when the event loop was late.
+ */
+const QUICK_RESETS = { atOnce: 200, perMs: 0.05, earned: 1_000 } as const;
 
 /**
  * Limits of streams of a connection (SETTINGS_MAX_CONCURRENT_STREAMS): at its start, and when IN_USE calls with a valid key are in
@@ -50,8 +53,8 @@ export interface GuardOptions {
 }
 
 /**
- * Closes abusive connections. nghttp2 ends most floods of frames; it has no limit for WINDOW_UPDATE, ends a flood of resets after
- * a thousand calls, and has no time limits.
+ * Closes abusive connections. nghttp2 ends most floods of frames; it has no limit for WINDOW_UPDATE and no time limits. Its limit of
+ * resets is lifted (`RESETS`), because it counts those of calls that have run for minutes, too.
  */
 export class ConnectionGuard {
   readonly #services: GuardServices;
@@ -184,6 +187,7 @@ class Connection {
       this.#streams.delete(guard);
       guard.closed();
       if (guard.isQuickReset) this.#quickResets += 1;
+      else if (guard.hasKey) this.#quickResets = Math.max(this.#quickResets - 1, -QUICK_RESETS.earned);
       // Checked at once: each may cost as much as a call.
       if (this.#quickResets > QUICK_RESETS.atOnce) this.socket.destroy();
       if (this.#leaving && this.#streams.size === 0) this.#goAway();
@@ -203,6 +207,12 @@ class Connection {
 
   get isIdle(): boolean {
     return this.#streams.size === 0;
+  }
+
+  /** Whether it has a call in flight with a valid key. */
+  get isServing(): boolean {
+    for (const { isInFlight } of this.#streams) if (isInFlight) return true;
+    return false;
   }
 
   /**
@@ -257,7 +267,8 @@ class Connection {
       (bytesWritten - this.#written) * OVERHEAD.perByteSent +
       this.#bodyBytes * OVERHEAD.perByteOfBody;
     const spent = bytesRead - this.#read - this.#bodyBytes;
-    this.#quickResets = Math.max(0, this.#quickResets - (nowMs - this.#lookedMs) * QUICK_RESETS.perMs);
+    if (this.#quickResets > 0)
+      this.#quickResets = Math.max(0, this.#quickResets - (nowMs - this.#lookedMs) * QUICK_RESETS.perMs);
     this.#credit = Math.min(OVERHEAD.atOnce, this.#credit + earned) - spent;
     [this.#lookedMs, this.#read, this.#written] = [nowMs, bytesRead, bytesWritten];
     this.#bodyBytes = this.#newStreams = 0;

@@ -54,6 +54,19 @@ const MAX_WATCHES = 4_096;
 const MAX_REFLECTIONS = 256;
 
 /**
+ * Resets of a connection that nghttp2 allows. By default it closes a connection after a burst of 1,000 and more than 33 a second
+ * (`streamResetBurst`, `streamResetRate` of Node's `http2.createServer`): a few callers of a front that leave ended the calls of
+ * all others. The guard limits resets that cost something.
+ */
+const RESETS = { streamResetBurst: 1_000_000, streamResetRate: 1_000_000 } as const;
+
+/** The library has no public option for options of its HTTP/2 server. */
+function allowResets(server: Server): void {
+  const { commonServerOptions } = server as unknown as { readonly commonServerOptions: object };
+  Object.assign(commonServerOptions, RESETS);
+}
+
+/**
  * Starts the gRPC server: CompletionService, EmbeddingService, ModelService, KeyService, health and reflection. Rejects when it
  * cannot listen.
  */
@@ -72,6 +85,7 @@ export async function startGrpcServer(
     // The guard limits age and detects dead connections: the library would end streams that may finish after GOAWAY.
     "grpc.max_connection_idle_ms": 30 * MINUTE_MS,
   });
+  allowResets(server);
   const served = [CompletionService, EmbeddingService, ModelService, KeyService];
   const handlers = [completionHandlers, embeddingHandlers, modelHandlers, keyHandlers].map((make) => make(services));
   served.forEach((service, index) => {

@@ -184,6 +184,11 @@ export class StreamGuard {
     return this.#hasKey && !this.stream.writableFinished;
   }
 
+  /** Whether the call has a valid key. */
+  get hasKey(): boolean {
+    return this.#hasKey;
+  }
+
   /** Whether the closed stream was reset within QUICK_MS. */
   get isQuickReset(): boolean {
     if (this.stream.rstCode === constants.NGHTTP2_NO_ERROR) return false;

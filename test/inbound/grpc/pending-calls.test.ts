@@ -7,6 +7,7 @@ const MOST = 4096;
 
 class Connection {
   isEnded = false;
+  isServing = false;
   end(): void {
     this.isEnded = true;
   }
@@ -30,6 +31,22 @@ describe("pending calls", () => {
     expect(endedOf(all)).toEqual([false, false, false, false]);
     addAll(pending, hostile[2]!, 1);
     expect(endedOf(all)).toEqual([false, true, false, false]);
+  });
+
+  it("end a connection that serves a caller only when there is no other", () => {
+    const pending = new PendingCalls<Connection>();
+    const [serving, ...hostile] = connections(MOST);
+    serving!.isServing = true;
+    for (const connection of hostile) addAll(pending, connection, 1);
+    addAll(pending, serving!, 2);
+    expect(endedOf([serving!, hostile[0]!, hostile[1]!])).toEqual([false, true, false]);
+
+    const full = new PendingCalls<Connection>();
+    const [first, second] = connections(2);
+    first!.isServing = second!.isServing = true;
+    addAll(full, first!, MOST);
+    addAll(full, second!, 1);
+    expect(endedOf([first!, second!])).toEqual([true, false]);
   });
 
   it("make room when they are not pending any more, once each", () => {
