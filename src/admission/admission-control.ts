@@ -13,8 +13,16 @@ export interface OverloadOptions {
   readonly maxWaitMs: number;
   /** Concurrency limit of accounts without their own; undefined: none. */
   readonly accountConcurrency: number | undefined;
-  /** Limits of bytes of request bodies on their way: per key family, per account, in the process. */
-  readonly arrivingBytes: { readonly key: number; readonly account: number; readonly process: number };
+  /**
+   * Limits of bytes of request bodies on their way: per key family, per account, in the process; `held`: of those of all calls in
+   * flight, beyond which keys that hold the average or more begin none.
+   */
+  readonly arrivingBytes: {
+    readonly key: number;
+    readonly account: number;
+    readonly process: number;
+    readonly held: number;
+  };
 }
 
 export interface AdmissionPorts {
@@ -230,7 +238,9 @@ export class AdmissionControl {
     if (account.calls >= ofAccount) throw noRoom("account", atATime(ofAccount));
     // Completions in flight release memory. Until then keys that hold the average or more are refused.
     const isHolder = key.heldBytes * this.#keys.size >= this.#process.heldBytes;
-    if (this.#memoryIsShort && this.#inFlight > 0 && isHolder) throw this.#shed("memory");
+    // Measured memory is late: bodies of hundreds of megabytes can arrive between two measurements.
+    const isShort = this.#memoryIsShort || this.#process.heldBytes > this.#options.arrivingBytes.held;
+    if (isShort && this.#inFlight > 0 && isHolder) throw this.#shed("memory");
   }
 
   /** The failure of a key in debt, or of a body that exceeds a byte limit. */

@@ -112,14 +112,36 @@ export function tooManyParts(): Failure {
   return new Failure("upstream_protocol", `The provider's answer has more than ${MAX_PARTS} parts.`);
 }
 
+/**
+ * Limit of keys and values in the arguments and native blocks of an answer, which formats parse: a model that writes 100,000 tokens of
+ * arguments stays below it.
+ */
+const MAX_ANSWER_VALUES = 200_000;
+
 /** Limits the parts of an answer: each holds some hundred bytes, and a message with more could not be sent back. */
 export class PartBudget {
   #taken = 0;
+  #values = 0;
 
   take(): void {
     if (++this.#taken > MAX_PARTS) throw tooManyParts();
   }
+
+  /** Counts JSON, also in pieces; those in strings count too. Throws `upstream_protocol` beyond MAX_ANSWER_VALUES. */
+  takeJson(json: string): void {
+    for (let at = 0; at < json.length; at++) {
+      const char = json.charCodeAt(at);
+      if (char === COMMA || char === COLON || char === BRACKET || char === BRACE) this.#values += 1;
+    }
+    if (this.#values > MAX_ANSWER_VALUES)
+      throw new Failure("upstream_protocol", "The arguments in the provider's answer are too complex.");
+  }
 }
+
+const COMMA = 0x2c;
+const COLON = 0x3a;
+const BRACKET = 0x5b;
+const BRACE = 0x7b;
 
 /**
  * Appends the chunks of one choice: starts, numbers and finishes its parts. Used by all dialects, so that every stream follows the
@@ -190,6 +212,7 @@ export class ChoiceWriter {
 
   /** Appends a native block that arrived whole, in deltas that each fit into a message of a stream. */
   native(dialect: string, json: string, out: CompletionChunk[]): void {
+    this.#budget.takeJson(json);
     this.endFlow(out);
     const value = { $typeName: "parley.v1.NativeBlock", dialect, json: "" } as const;
     const partIndex = this.#start(toPart({ case: "native", value }), out);
@@ -211,8 +234,9 @@ export class ChoiceWriter {
   /** Appends arguments or custom input to an unfinished tool call. Ignores empty ones. */
   arguments(partIndex: number, text: string, out: CompletionChunk[]): void {
     const input = this.#calls?.get(partIndex);
-    if (text !== "" && input !== undefined)
-      out.push(deltaChunk({ choiceIndex: this.#index, partIndex }, { case: input, value: text }));
+    if (text === "" || input === undefined) return;
+    if (input === "argumentsJson") this.#budget.takeJson(text);
+    out.push(deltaChunk({ choiceIndex: this.#index, partIndex }, { case: input, value: text }));
   }
 
   /** Finishes a tool call; `signature` if it was not known at its start. */
@@ -277,10 +301,10 @@ function emptyKind(kind: Flowing): Part["kind"] {
 
 /** Limit of a joined answer, and of a provider's stream, in bytes: twice that of a response that a provider sends as a whole. */
 export const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
-/** Memory of a chunk and of a token's log probability beside their texts. */
 /** Limit of the sources that a choice cites: each may repeat a long address. */
 export const MAX_CITATIONS = 1_000;
 
+/** Memory of a chunk and of a token's log probability beside their texts. */
 const CHUNK_BYTES = 64;
 const LOGPROB_BYTES = 128;
 

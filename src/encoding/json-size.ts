@@ -66,18 +66,20 @@ export function exceedsJsonSize(json: string, max: JsonSize): boolean {
   return depth > max.depth || values > max.values;
 }
 
-/** Characters of a string that are checked one by one: a call of `indexOf` costs as much, and most strings are shorter. */
+/** Characters that are checked one by one: a call of `indexOf` costs as much, and most strings and pauses between escapes are shorter. */
 const SHORT_STRING = 40;
 
 /** Position of the quote that closes the string opened at `from`, or of the end. */
 export function endOfString(json: string, from: number): number {
-  const near = Math.min(from + SHORT_STRING, json.length);
-  for (let at = from + 1; at < near; at++) {
-    const char = json.charCodeAt(at);
-    if (char === BACKSLASH) at += 1;
-    else if (char === QUOTE) return at;
-  }
-  for (let at = json.indexOf('"', from + 1); at >= 0; at = json.indexOf('"', at + 1)) {
+  for (let at = from + 1; at < json.length; at++) {
+    const near = Math.min(at + SHORT_STRING, json.length);
+    for (; at < near; at++) {
+      const char = json.charCodeAt(at);
+      if (char === BACKSLASH) at += 1;
+      else if (char === QUOTE) return at;
+    }
+    at = json.indexOf('"', at);
+    if (at < 0) break;
     let escapes = 0;
     while (json.charCodeAt(at - 1 - escapes) === BACKSLASH) escapes += 1;
     if (escapes % 2 === 0) return at;

@@ -45,10 +45,14 @@ export function createAdmission(
   );
 }
 
-/** Limits for request bodies that arrive at the same time: an eighth of the memory, at most 512 MiB. */
-function arrivingBytesOf(memoryBytes: number): { key: number; account: number; process: number } {
+/**
+ * Limits for request bodies that arrive at the same time (an eighth of the memory, at most 512 MiB), and for those of all calls in
+ * flight: a quarter, because each is in memory up to three times, as it came, as its parts and translated.
+ */
+function arrivingBytesOf(memoryBytes: number): { key: number; account: number; process: number; held: number } {
   const process = Math.min(memoryBytes / 8, 512 * MIB);
-  return { process, account: Math.min(process / 2, 96 * MIB), key: Math.min(process / 4, 40 * MIB) };
+  const held = memoryBytes / 4;
+  return { process, account: Math.min(process / 2, 96 * MIB), key: Math.min(process / 4, 40 * MIB), held };
 }
 
 /** Share of one process in its container's memory; Infinity outside of containers. */

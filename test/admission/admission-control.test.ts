@@ -224,7 +224,7 @@ describe("admission", () => {
   });
 
   describe("bytes of bodies that are arriving", () => {
-    const arrivingBytes = { key: 48 * MIB, account: 96 * MIB, process: 160 * MIB };
+    const arrivingBytes = { key: 48 * MIB, account: 96 * MIB, process: 160 * MIB, held: 1e12 };
     beforeEach(() => {
       admission = create({ arrivingBytes });
     });
@@ -238,6 +238,13 @@ describe("admission", () => {
       first.arrived();
       await turns(2, 100);
       expect(await outcome(second.entered)).toBe("slot");
+    });
+
+    it("are refused of a key that holds most, while bodies in flight hold more than the process may, also when they have arrived", () => {
+      admission = create({ arrivingBytes: { ...arrivingBytes, held: 100 * MIB } });
+      for (let count = 0; count < 4; count++) slot({ bytes: 31 * MIB }).arrived();
+      expect(reasonOf(() => enter({ bytes: 1 }))).toBe("memory");
+      slot({ key: "other", bytes: 31 * MIB });
     });
 
     it("refuse the key with 429 when it has waited for as long as may be", async () => {

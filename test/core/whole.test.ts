@@ -307,6 +307,20 @@ describe("chunks put together", () => {
     expect(() => say(4001)).toThrow("more than 4000 parts");
   });
 
+  it("are not too complex for what parses their arguments and native blocks", () => {
+    const say = (pieces: readonly string[], native = "") =>
+      write((writer, out) => {
+        const call = writer.beginCall({ id: "c", name: "f" }, "", out);
+        for (const piece of pieces) writer.arguments(call, piece, out);
+        writer.endCall(call, out);
+        if (native !== "") writer.native("anthropic", native, out);
+      });
+    const half = "[{},".repeat(33_333);
+    expect(() => say([half, half])).not.toThrow();
+    expect(() => say([half, half, ",,,"])).toThrow("too complex");
+    expect(() => say([half], `[[[${half}]]]`)).toThrow("too complex");
+  });
+
   it("join the arguments of each tool call, whatever comes between them", () => {
     const { choices } = fold(
       write((writer, out) => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { exceedsJsonSize, measureJson } from "../../src/encoding/json-size.ts";
+import { endOfString, exceedsJsonSize, measureJson } from "../../src/encoding/json-size.ts";
 
 const MAX = { depth: 64, values: 100_000 };
 
@@ -39,6 +39,26 @@ describe("the measure of JSON", () => {
     ['{"[[[":1}', 1],
   ])("does not count what stands in strings: %s", (json, depth) => {
     expect(measureJson(json, MAX).depth).toBe(depth);
+  });
+
+  it("finds the end of every string, wherever its escapes are", () => {
+    const piece = fc.constantFrom(
+      '"',
+      "\\",
+      '\\"',
+      "é",
+      "a".repeat(39),
+      "b".repeat(40),
+      "c".repeat(41),
+      "d".repeat(90),
+    );
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
+        const json = JSON.stringify(pieces.join(""));
+        expect(endOfString(`${json},"x"`, 0)).toBe(json.length - 1);
+      }),
+      { numRuns: 2_000 },
+    );
   });
 
   it.each(['"', '"\\', '{"a', "]]]]", "", '"\\"'])("of broken JSON comes to an end: %j", (json) => {

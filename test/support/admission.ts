@@ -3,7 +3,7 @@ import { Connections } from "../../src/inbound/connections.ts";
 import { AdmissionControl } from "../../src/admission/admission-control.ts";
 
 /** Memory for the bodies of a test. */
-export const ROOMY_BYTES = { key: 1e9, account: 1e9, process: 1e9 };
+export const ROOMY_BYTES = { key: 1e9, account: 1e9, process: 1e9, held: 1e12 };
 
 /** An admission control with high limits, or for this number of calls. */
 export function roomyAdmission(clock: Clock, maxCalls = 10_000): AdmissionControl {

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import { ChoiceWriter, MAX_CITATIONS, tooManyParts, toPart } from "../../core/chunks.ts";
+import { ChoiceWriter, MAX_CITATIONS, PartBudget, tooManyParts, toPart } from "../../core/chunks.ts";
 import { MAX_PARTS } from "../../core/validate.ts";
 import { array, type Json, object, parsed, string } from "../wire/json.ts";
 import { brokenCall } from "../wire/response-failure.ts";
@@ -41,7 +41,8 @@ interface OpenText {
  * with all of its content. Blocks of other types become native blocks.
  */
 export class AnswerContent {
-  readonly #writer = new ChoiceWriter(0);
+  readonly #budget = new PartBudget();
+  readonly #writer = new ChoiceWriter(0, this.#budget);
   readonly #open = new Map<unknown, OpenText | OpenReasoning | OpenCall | OpenNative>();
   #calls = 0;
 
@@ -148,7 +149,10 @@ export class AnswerContent {
 
   #addArguments(index: unknown, text: string, out: CompletionChunk[]): void {
     const block = this.#open.get(index);
-    if (block?.kind === "native") block.input += text;
+    if (block?.kind === "native") {
+      this.#budget.takeJson(text);
+      block.input += text;
+    }
     if (text === "" || block?.kind !== "call") return;
     block.written = true;
     this.#writer.arguments(block.partIndex, text, out);

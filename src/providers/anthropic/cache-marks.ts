@@ -43,6 +43,7 @@ export class CacheMarks {
   /** Assumes the longest lifetime for marks that a native block has of its own. */
   noteNative({ json }: NativeBlock): void {
     // Written anew, because the text may have the name with escapes.
+    if (!json.includes("cache_control") && !json.includes("\\u")) return;
     if (JSON.stringify(parsed(json)).includes("cache_control")) this.#hasHour = true;
   }
 

@@ -18,7 +18,7 @@ export class CitedText {
   }
 
   append(text: string): void {
-    if (this.#text.length < MAX_TEXT_UNITS) this.#text += text;
+    if (this.#text.length < MAX_TEXT_UNITS) this.#text += text.slice(0, MAX_TEXT_UNITS - this.#text.length);
   }
 
   /** Converts `groundingMetadata`: a citation for each web source of each segment of the text. */

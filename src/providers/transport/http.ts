@@ -47,6 +47,8 @@ export const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 /** Unread bytes of one response above which its socket is paused. */
 const HIGH_WATER_BYTES = 64 * 1024;
+/** Limit of pieces of a whole body, which may come in single bytes: each takes more memory than that. */
+const MAX_PIECES = 256 * 1024;
 
 /** No connection limits; connections are shared by all accounts. */
 export const UNLIMITED = { max: Infinity, maxAgeMs: Infinity, maxRequests: Infinity, perAccount: false };
@@ -193,7 +195,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
     this.#arrivedBytes += chunk.length;
     if (this.#collecting) {
       this.#turnBytes += chunk.length;
-      if (this.#arrivedBytes > MAX_RESPONSE_BYTES) this.#fail(tooLarge());
+      if (this.#arrivedBytes > MAX_RESPONSE_BYTES || this.#arrived.length > MAX_PIECES) this.#fail(tooLarge());
       else if (this.#turnBytes > TURN_BYTES) this.#waitForTurn();
       return;
     }

@@ -7,6 +7,7 @@ import type { Emit, UpstreamCall } from "../../core/provider.ts";
 import { Base64 } from "../../encoding/base64.ts";
 import { MAX_RESPONSE_BYTES, type Upstream, type UpstreamRequest, type UpstreamResponse } from "../transport/http.ts";
 import { parseExactly } from "../../encoding/exact-json.ts";
+import { type JsonSize, MAX_EVENT_JSON } from "../../encoding/json-size.ts";
 import { count, object, isTooComplex } from "./json.ts";
 import { tooComplex } from "./response-failure.ts";
 import { type SseEvent, SseParser } from "./sse.ts";
@@ -24,11 +25,11 @@ const BYTE_ORDER_MARK = "\ufeff";
 /**
  * Parses a whole response as JSON and keeps the digits of numbers. A long base64 string named `data` becomes a `Base64`
  * of the same bytes, so that megabytes of a picture are neither joined, decoded nor parsed. Throws what `JSON.parse`
- * throws, and `upstream_protocol` beyond MAX_RESPONSE_JSON.
+ * throws, and `upstream_protocol` beyond `max` (default: MAX_RESPONSE_JSON).
  */
-export function parseResponse(pieces: readonly Buffer[]): unknown {
+export function parseResponse(pieces: readonly Buffer[], max?: JsonSize): unknown {
   const { text, held } = holdLongStrings(pieces);
-  if (isTooComplex(text)) throw tooComplex();
+  if (isTooComplex(text, max)) throw tooComplex();
   if (held.size === 0) return parseExactly(text);
   let found = 0;
   const json = parseExactly(text, (key, value) => {
@@ -201,7 +202,9 @@ export async function fetchStream(
     if (!isReadable(response)) throw await toUnreadableFailure(response, call);
     const type = String(response.headers["content-type"] ?? "");
     if (/^application\/json\b/i.test(type)) {
-      await emit(whole(parseResponse(await response.body())));
+      const pieces = await response.body();
+      const read = () => whole(parseResponse(pieces, MAX_EVENT_JSON));
+      await emit(call.share === undefined ? read() : call.share.work(read));
       return;
     }
     if (!/^text\/event-stream\b/i.test(type))

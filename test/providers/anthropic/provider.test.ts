@@ -161,6 +161,14 @@ describe("the provider", () => {
     expect(summarize(await collect(provider))).toMatchObject({ text: "It is 18C.", reasoning: "Done." });
   });
 
+  it("trap 11: refuses a whole answer in place of a stream with more than an event may hold", async () => {
+    const content = Array.from({ length: 30_000 }, () => ({ type: "text", text: "x" }));
+    const { provider } = await connect(
+      answer(JSON_TYPE, JSON.stringify({ type: "message", content, stop_reason: "end_turn" })),
+    );
+    await expect(collect(provider)).rejects.toMatchObject({ code: "upstream_protocol" });
+  });
+
   it.each<[string, Reply, object]>([
     ["traps 11 and 29: HTML with 200", answer("text/html", "<html>"), { code: "upstream_protocol" }],
     [
