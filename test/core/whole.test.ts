@@ -311,7 +311,7 @@ describe("chunks put together", () => {
     const say = (pieces: readonly string[], native = "") =>
       write((writer, out) => {
         const call = writer.beginCall({ id: "c", name: "f" }, "", out);
-        for (const piece of pieces) writer.arguments(call, piece, out);
+        for (const json of pieces) writer.arguments(call, json, out);
         writer.endCall(call, out);
         if (native !== "") writer.native("anthropic", native, out);
       });
