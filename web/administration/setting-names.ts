@@ -8,6 +8,7 @@ export const SETTING_GROUPS: readonly (readonly [title: string, prefixes: readon
   ["Data", ["data_dir", "database", "redis", "ledger", "responses"]],
   ["Network", ["http.listen", "http.cors_origins", "http.trusted_proxies", "grpc", "operations"]],
   ["Timeouts, retries and overload", ["timeouts", "retries", "breaker", "overload"]],
+  ["Models", ["aliases"]],
   ["Process", ["workers", "log", "shutdown", "simulator"]],
 ];
 
@@ -51,6 +52,7 @@ const NAMES: Readonly<Record<string, string>> = {
   "overload.max_calls": "Max concurrent calls per process",
   "overload.max_connections": "Max connections per process",
   "overload.max_connections_per_address": "Max connections per address",
+  aliases: "Aliases",
   "simulator.tokens_per_second": "Simulator: tokens per second",
   "simulator.first_token_ms": "Simulator: time to first token",
 };
