@@ -3,6 +3,7 @@ import type { Config } from "./config.ts";
 import { describeIssue, toProblems } from "./describe.ts";
 import { type ConfigDocument, interpolate, pathKey, readDocument } from "./document.ts";
 import { type Environment, type Override, readOverrides } from "./environment.ts";
+import { withPresets } from "./presets.ts";
 import { resolve } from "./resolve.ts";
 import { fileSchema } from "./schema.ts";
 
@@ -20,7 +21,7 @@ export interface ConfigSource {
 /** Builds the complete, frozen configuration from a text and an environment. Throws ConfigError. Does no I/O. */
 export function parseConfig({ file, text, env, unused }: ConfigSource): Config {
   const document = file === undefined ? undefined : readDocument(text, file);
-  const filled = interpolate(document?.value ?? {}, env, unused);
+  const filled = interpolate(withPresets(document?.value ?? {}), env, unused);
   const problems: Problem[] = [...filled.problems];
   const report: Report = (path, problem) => problems.push({ path, text: problem });
 

@@ -14,6 +14,7 @@ import {
 import { DIALECT_DEFAULTS, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
 import { knownPrice } from "./known-prices.ts";
 import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./models.ts";
+import { type Preset, PRESETS } from "./presets.ts";
 import { sampleProblem } from "./scalars.ts";
 import type { CapabilitiesInput, FileInput, ModelInput, ProviderInput } from "./schema.ts";
 
@@ -212,9 +213,10 @@ interface ModelParts {
 
 function resolveModel({ id, model, provider, input, report }: ModelParts): ModelConfig {
   const isCompletion = !isEmbedding(model);
-  const defaults = DIALECT_DEFAULTS[provider.dialect].capabilities;
+  const preset = input.providers[provider.name]?.preset;
   const capabilities: CapabilitiesInput = {
-    ...defaults,
+    ...DIALECT_DEFAULTS[provider.dialect].capabilities,
+    ...(preset !== undefined && (PRESETS[preset] as Preset).capabilities),
     ...(isCompletion ? { embedding_dimensions: false } : WITHOUT_COMPLETIONS),
     ...model.capabilities,
   };

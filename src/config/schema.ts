@@ -16,6 +16,7 @@ import {
   redisUrl,
 } from "./scalars.ts";
 import { describeUnknownKey } from "./describe.ts";
+import { PRESET_NAMES } from "./presets.ts";
 
 /** A map with exactly these keys. The error has one line for each unknown key, in the order of the issue's `keys`. */
 function section<Shape extends z.ZodRawShape>(shape: Shape) {
@@ -128,6 +129,7 @@ const model = overrides({
 });
 
 const provider = section({
+  preset: z.exactOptional(z.enum(PRESET_NAMES)),
   dialect: z.exactOptional(z.enum(DIALECTS)),
   base_url: z.exactOptional(z.string()),
   api_keys: z.array(credential).default([]),

@@ -1,0 +1,97 @@
+import type { Dialect } from "./dialects.ts";
+import type { CapabilitiesInput } from "./schema.ts";
+
+/** What Parley knows of a host. */
+export interface Preset {
+  readonly dialect: Dialect;
+  readonly baseUrl: string;
+  /** Environment variable with the credential, under the name that the host's own documents use; undefined for none. */
+  readonly credential?: string;
+  /** Whether it is a server on this machine. */
+  readonly isLocal?: boolean;
+  /** What its models cannot do, other than those of the dialect. */
+  readonly capabilities?: Partial<CapabilitiesInput>;
+}
+
+const openai = (baseUrl: string, credential: string, capabilities: Preset["capabilities"] = {}): Preset => ({
+  dialect: "openai",
+  baseUrl,
+  credential,
+  capabilities,
+});
+
+const local = (port: number): Preset => ({ dialect: "openai", baseUrl: `http://127.0.0.1:${port}/v1`, isLocal: true });
+
+/** Hosts by name. Read in November 2026, in the documents that are named. */
+export const PRESETS = {
+  anthropic: { dialect: "anthropic", baseUrl: "https://api.anthropic.com", credential: "ANTHROPIC_API_KEY" },
+  gemini: {
+    dialect: "gemini",
+    baseUrl: "https://generativelanguage.googleapis.com",
+    credential: "GEMINI_API_KEY",
+  },
+  openai: openai("https://api.openai.com/v1", "OPENAI_API_KEY", { max_tokens_field: "max_completion_tokens" }),
+  openrouter: openai("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+  // console.groq.com/docs/openai: 400 for logprobs, and for any n but 1.
+  groq: openai("https://api.groq.com/openai/v1", "GROQ_API_KEY", { logprobs: false, multiple_choices: false }),
+  // 422 for stream_options and other unknown fields; its name for seed is random_seed (mistralai/platform-docs-public#7, docs.mistral.ai/api).
+  mistral: openai("https://api.mistral.ai/v1", "MISTRAL_API_KEY", {
+    stream_usage: false,
+    seed: false,
+    logprobs: false,
+  }),
+  // api-docs.deepseek.com: neither n nor seed, and of response formats json_object alone.
+  deepseek: openai("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", {
+    multiple_choices: false,
+    seed: false,
+    json_schema: false,
+  }),
+  xai: openai("https://api.x.ai/v1", "XAI_API_KEY"),
+  together: openai("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+  fireworks: openai("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
+  // inference-docs.cerebras.ai/resources/openai: 400 for penalties.
+  cerebras: openai("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", { penalties: false }),
+  // docs.perplexity.ai/docs/sonar/openai-compatibility.
+  perplexity: openai("https://api.perplexity.ai", "PERPLEXITY_API_KEY", { tools: false, forced_tools: false }),
+  // docs.cohere.com/docs/compatibility-api: n is not supported.
+  cohere: openai("https://api.cohere.ai/compatibility/v1", "COHERE_API_KEY", { multiple_choices: false }),
+  nvidia: openai("https://integrate.api.nvidia.com/v1", "NVIDIA_API_KEY"),
+  huggingface: openai("https://router.huggingface.co/v1", "HF_TOKEN"),
+  // Ports are those of the servers' own documents.
+  ollama: local(11_434),
+  vllm: local(8_000),
+  lmstudio: local(1_234),
+  llamacpp: local(8_080),
+  sglang: local(30_000),
+} as const satisfies Readonly<Record<string, Preset>>;
+
+/** The name of a preset. */
+export type PresetName = keyof typeof PRESETS;
+
+/** Names of all presets. */
+export const PRESET_NAMES = Object.keys(PRESETS) as [PresetName, ...PresetName[]];
+
+/** The file's value with the settings of presets below those of the providers that name one. Anything else is left for the schema. */
+export function withPresets(value: unknown): unknown {
+  const providers = isRecord(value) ? value["providers"] : undefined;
+  if (!isRecord(value) || !isRecord(providers)) return value;
+  const filled = Object.entries(providers).map(([name, entry]) => [name, isRecord(entry) ? withPreset(entry) : entry]);
+  return { ...value, providers: Object.fromEntries(filled) };
+}
+
+function withPreset(entry: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const name = entry["preset"];
+  if (typeof name !== "string" || !Object.hasOwn(PRESETS, name)) return entry;
+  const { dialect, baseUrl, credential, isLocal }: Preset = PRESETS[name as PresetName];
+  return {
+    dialect,
+    base_url: baseUrl,
+    ...(credential !== undefined && { api_keys: [`\${${credential}}`] }),
+    ...(isLocal === true && { allow_private: true }),
+    ...entry,
+  };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

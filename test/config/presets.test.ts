@@ -1,0 +1,71 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { Config } from "../../src/config/config.ts";
+import { parseConfig } from "../../src/config/parse.ts";
+import { type Preset, PRESET_NAMES, PRESETS } from "../../src/config/presets.ts";
+
+const KEY = "k".repeat(40);
+
+function load(providers: object, models: object, env: Readonly<Record<string, string>> = {}): Config {
+  return parseConfig({ file: "parley.yaml", text: JSON.stringify({ providers, models }), env });
+}
+
+function refusalOf(work: () => unknown): string {
+  try {
+    work();
+  } catch (reason) {
+    return (reason as Error).message;
+  }
+  return "accepted";
+}
+
+const documented = readFileSync(join(import.meta.dirname, "../../docs/configuration.md"), "utf8");
+
+describe.each(PRESET_NAMES)("the preset %s", (name) => {
+  const { dialect, baseUrl, credential, isLocal = false, capabilities = {} }: Preset = PRESETS[name];
+  const model = { m: { provider: "p", upstream_model: "m-1" } };
+
+  it("is a complete provider", () => {
+    const config = load({ p: { preset: name } }, model, credential === undefined ? {} : { [credential]: KEY });
+    expect(config.providers).toMatchObject([
+      { name: "p", dialect, baseUrl, apiKeys: credential === undefined ? [] : [KEY], allowPrivate: isLocal },
+    ]);
+    const camel = Object.fromEntries(
+      Object.entries(capabilities).map(([key, value]) => [
+        key.replace(/_(.)/g, (_, next: string) => next.toUpperCase()),
+        value,
+      ]),
+    );
+    expect(config.models.find(({ id }) => id === "m")!.capabilities).toMatchObject(camel);
+  });
+
+  it("is documented with its address and credential", () => {
+    const shown = credential === undefined ? "none" : `\`${credential}\``;
+    expect(documented).toContain(`| \`${name}\` | \`${dialect}\` | \`${baseUrl}\` | ${shown} |`);
+  });
+});
+
+describe("a provider with a preset", () => {
+  it("may set anything beside it", () => {
+    const own = { preset: "groq", base_url: "https://relay.example/v1", api_keys: [KEY] };
+    const capabilities = { logprobs: true };
+    const config = load({ p: own }, { m: { provider: "p", upstream_model: "m-1", capabilities } });
+    expect(config.providers).toMatchObject([{ baseUrl: "https://relay.example/v1", apiKeys: [KEY] }]);
+    expect(config.models.at(-1)!.capabilities).toMatchObject({ logprobs: true, multipleChoices: false });
+  });
+
+  it("has the list prices of its host", () => {
+    const model = { provider: "p", upstream_model: "llama-3.3-70b-versatile" };
+    const { models } = load({ p: { preset: "groq" } }, { m: model }, { GROQ_API_KEY: KEY });
+    expect(models.at(-1)!.price).toMatchObject({ input: 590_000, output: 790_000 });
+  });
+
+  it.each([
+    ["groq", "the environment variable GROQ_API_KEY is not set; set it, or write the value here"],
+    ["grok", "must be one of anthropic, gemini, openai"],
+    [7, "must be one of anthropic, gemini, openai"],
+  ])("that cannot be used says why: %s", (preset, problem) => {
+    expect(refusalOf(() => load({ p: { preset } }, {}))).toContain(problem);
+  });
+});
