@@ -75,7 +75,10 @@ export const PRESET_NAMES = Object.keys(PRESETS) as [PresetName, ...PresetName[]
 export function withPresets(value: unknown): unknown {
   const providers = isRecord(value) ? value["providers"] : undefined;
   if (!isRecord(value) || !isRecord(providers)) return value;
-  const filled = Object.entries(providers).map(([name, entry]) => [name, isRecord(entry) ? withPreset(entry) : entry]);
+  const filled = Object.entries(providers).map(([name, entry]): [string, unknown] => [
+    name,
+    isRecord(entry) ? withPreset(entry) : entry,
+  ]);
   return { ...value, providers: Object.fromEntries(filled) };
 }
 
