@@ -14,6 +14,7 @@ import { type CliContext, type Command, EXIT, type Invocation, UsageError } from
 import { configCheck, models } from "./config-commands.ts";
 import { keysCreate, keysList, keysRevoke, keysRotate, keysUpdate } from "./keys-commands.ts";
 import { formatTable } from "./output.ts";
+import { providersTest } from "./providers-commands.ts";
 import { serve } from "./serve-command.ts";
 import { simulate } from "./simulate-command.ts";
 import { backup, migrate } from "./store-commands.ts";
@@ -46,6 +47,7 @@ const COMMANDS: readonly Command[] = [
   simulate,
   configCheck,
   models,
+  providersTest,
   keysCreate,
   keysList,
   keysUpdate,

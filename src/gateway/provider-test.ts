@@ -1,0 +1,83 @@
+import { create } from "@bufbuild/protobuf";
+import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { Role } from "../../gen/parley/v1/message_pb.js";
+import type { Config } from "../config/config.ts";
+import { Failure, type FailureCode } from "../core/failure.ts";
+import type { Model } from "../core/model.ts";
+import type { UpstreamCall } from "../core/provider.ts";
+import { ReadScheduler } from "../scheduling/read-scheduler.ts";
+import { buildCatalogue } from "./catalogue.ts";
+
+/** Time in which the provider must answer. */
+const LIMIT_MS = 30_000;
+
+/** What a provider answered. */
+export interface ProviderTest {
+  /** The provider's own name of the model. */
+  readonly upstreamModel: string;
+  readonly durationMs: number;
+  /** Undefined when the provider counted none. */
+  readonly tokens: { readonly input: number; readonly output: number } | undefined;
+}
+
+/**
+ * Asks the provider of a model for one token of a completion. Throws a Failure with what it or the network said.
+ * Costs what the provider charges for that.
+ */
+export async function testProvider(config: Config, modelId: string): Promise<ProviderTest> {
+  const catalogue = buildCatalogue(config, { simulatorUrl: undefined, readScheduler: new ReadScheduler() });
+  const timer = new AbortController();
+  const timeout = setTimeout(
+    () => timer.abort(new Failure("upstream_timeout", `There was no answer in ${LIMIT_MS / 1000} s.`)),
+    LIMIT_MS,
+  );
+  try {
+    const model = catalogue.models.find(({ id }) => id === modelId)!;
+    const beganMs = performance.now();
+    const usage = await ask(model, timer.signal);
+    return {
+      upstreamModel: model.upstream.name,
+      durationMs: Math.round(performance.now() - beganMs),
+      tokens: usage && { input: usage.inputTokens, output: usage.outputTokens },
+    };
+  } finally {
+    clearTimeout(timeout);
+    await catalogue.close();
+  }
+}
+
+async function ask(model: Model, signal: AbortSignal) {
+  const { provider, upstream, timeouts } = model;
+  const request = create(CompletionRequestSchema, {
+    model: model.id,
+    messages: [{ role: Role.USER, parts: [{ kind: { case: "text", value: "Say hi." } }] }],
+    maxOutputTokens: 1,
+  });
+  const translation = provider.translate(request, upstream, { mode: "whole" });
+  const call: UpstreamCall = { model: upstream, translation, signal, idleMs: timeouts.firstContentMs };
+  if (!translation.streamed) return (await provider.create(call)).usage;
+  let usage: Awaited<ReturnType<typeof provider.create>>["usage"];
+  await provider.stream(call, (batch) => {
+    for (const { event } of batch) if (event.case === "usage") usage = event.value;
+    return undefined;
+  });
+  return usage;
+}
+
+/** What to look at after a failed test, by the failure's code. */
+const ADVICE: Partial<Record<FailureCode, string>> = {
+  upstream_refused_us: "Check api_keys: the key may be wrong, expired, or not allowed to use this model.",
+  upstream_unavailable: "Check base_url, the network, and whether the server runs.",
+  upstream_timeout: "Check base_url and the network.",
+  upstream_protocol:
+    "Check dialect and base_url: an address of the dialect openai usually ends in /v1, those of the others do not.",
+  upstream_rejected: "Check upstream_model, and base_url: an address of the dialect openai usually ends in /v1.",
+  upstream_rate_limited: "The key works; its limit or quota at the provider is used up.",
+  invalid_request: "Check the model's capabilities.",
+};
+
+/** A sentence that says what to do about a failed test; undefined for a failure that is none of the provider's. */
+export function adviceOn({ code, upstreamStatus }: Failure): string | undefined {
+  // Servers say so of a wrong path and of an unknown model.
+  return ADVICE[upstreamStatus === 404 ? "upstream_rejected" : code];
+}
