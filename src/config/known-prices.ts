@@ -59,7 +59,10 @@ function pricesAbove(above: number, given: ModelPrice): Omit<PriceInput, "tiers"
     prices[kind] = tier?.price ?? (typeof price === "number" ? price : price.base);
   }
   const { input } = prices;
-  return input === undefined ? undefined : { ...prices, input };
+  if (input === undefined) return undefined;
+  // Some hosts list the fee for a write beside the price of the token.
+  if (prices.cache_write !== undefined && prices.cache_write < input) prices.cache_write += input;
+  return { ...prices, input };
 }
 
 function tiersOf(price: ModelPrice[string]): readonly { readonly start: number; readonly price: number }[] {

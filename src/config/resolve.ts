@@ -236,7 +236,7 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
     report(["models", id, "capabilities", "reasoning_budget"], "must be [smallest, largest]");
   }
   const known = knownPrice(sellerOf({ id, model, provider }), model.upstream_model);
-  const price = model.price ?? (isCompletion && known?.output === undefined ? undefined : known);
+  const price = model.price ?? (known !== undefined && isComplete(known, model) ? known : undefined);
   return {
     id,
     provider: provider.name,
@@ -254,6 +254,21 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
     timeouts: camelKeys({ ...input.timeouts, ...input.providers[provider.name]?.timeouts, ...model.timeouts }),
     capabilities: camelKeys(capabilities),
   };
+}
+
+/**
+ * Whether a list price has all kinds of tokens that the model may have. Speech and pictures cost several times as much as text, but
+ * for speech to Google's models, which have a price for it where it differs.
+ */
+function isComplete(
+  known: PriceInput,
+  { modalities: { input, output }, upstream_model: name }: CompleteModelInput,
+): boolean {
+  if (output.includes("embedding")) return true;
+  if (known.output === undefined) return false;
+  if (output.includes("image") && known.image_output === undefined) return false;
+  if (output.includes("audio") && known.audio_output === undefined) return false;
+  return !input.includes("audio") || known.audio_input !== undefined || name.includes("gemini");
 }
 
 /**
@@ -297,7 +312,8 @@ interface PriceParts {
   readonly report: Report;
 }
 
-type TokenPricesInput = Omit<PriceParts["price"], "tiers">;
+type PriceInput = PriceParts["price"];
+type TokenPricesInput = Omit<PriceInput, "tiers">;
 
 function resolvePrice({ id, price: given, provider, isCompletion, report }: PriceParts): Price {
   const { tiers = [], ...first } = given;
@@ -322,14 +338,17 @@ function resolvePrice({ id, price: given, provider, isCompletion, report }: Pric
 function resolveTokenPrices(given: TokenPricesInput, { dialect }: ProviderConfig): TokenPrices {
   const [minutes, hour] = DIALECT_DEFAULTS[dialect].cacheWrite;
   const price = { ...given, output: given.output ?? 0 };
+  const cacheWrite = price.cache_write ?? minutes * price.input;
+  // Hosts that charge for writes at all charge twice the input for an hour.
+  const hourFactor = cacheWrite > price.input ? 2 : hour;
   const { audio_input: audioInput = price.input, image_input: imageInput = price.input } = price;
   const toMicroUsd = (usd: number): number => Math.round(usd * MICRO_USD);
   return {
     input: toMicroUsd(price.input),
     output: toMicroUsd(price.output),
     cachedInput: toMicroUsd(price.cached_input ?? price.input),
-    cacheWrite: toMicroUsd(price.cache_write ?? minutes * price.input),
-    cacheWriteHour: toMicroUsd(price.cache_write_1h ?? Math.max(price.cache_write ?? 0, hour * price.input)),
+    cacheWrite: toMicroUsd(cacheWrite),
+    cacheWriteHour: toMicroUsd(price.cache_write_1h ?? Math.max(cacheWrite, hourFactor * price.input)),
     audioInput: toMicroUsd(audioInput),
     imageInput: toMicroUsd(imageInput),
     cachedAudioInput: toMicroUsd(price.cached_audio_input ?? price.cached_input ?? audioInput),

@@ -40,12 +40,16 @@ const NUMBER_BYTES = 8;
 export function createEmbedder(ports: PipelinePorts): Embedder {
   return {
     async create(request, call) {
-      const metered = { ...NO_OUTPUT, model: request.model };
+      const metered = {
+        ...NO_OUTPUT,
+        // Without its alias from `admit` on.
+        get model() {
+          return request.model;
+        },
+      };
       const meter = new CompletionAccounting(ports, { request: metered, call, mode: "whole" });
       try {
         const plan = admitOrCount(ports, call, () => admit(ports, request, call));
-        // Without its alias.
-        metered.model = plan.candidates[0]!.id;
         meter.planned(plan);
         call.share?.holdAnswer(request.inputs.length * dimensionsOf(request, plan.candidates[0]!) * NUMBER_BYTES);
         const reserving = reserve(
@@ -101,6 +105,7 @@ function admit(
   const { principal } = call;
   if (request.model === "") throw invalidField("model", "is required");
   const model = findModel(router, request.model, { field: "model", principal });
+  request.model = model.id;
   requirePermission(permit, call, { models: [model.id], capability: "embeddings" });
   if (!makesEmbeddings(model))
     throw wrongModel(router, { field: "model", model, principal }, { makes: "embeddings", isAble: makesEmbeddings });

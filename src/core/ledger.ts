@@ -88,10 +88,10 @@ export const NO_TOKENS = { prompt: 0, cached: 0, completion: 0, reasoning: 0, im
 export function toTokenCounts(usage: Usage): TokenCounts {
   return {
     prompt: usage.inputTokens,
-    cached: usage.cachedInputTokens ?? 0,
+    cached: Math.min(usage.cachedInputTokens ?? 0, usage.inputTokens),
     completion: usage.outputTokens,
     reasoning: usage.reasoningOutputTokens ?? 0,
-    image: usage.imageOutputTokens ?? 0,
+    image: Math.min(usage.imageOutputTokens ?? 0, usage.outputTokens),
     cacheWrite: usage.cacheWriteInputTokens,
     cacheWriteHour: usage.cacheWriteHourInputTokens,
     promptAudio: usage.audioInputTokens,

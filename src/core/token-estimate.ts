@@ -1,5 +1,5 @@
 import type { Choice, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
-import type { Audio, Message, Part } from "../../gen/parley/v1/message_pb.js";
+import type { Audio, Image, Message, Part } from "../../gen/parley/v1/message_pb.js";
 
 /**
  * Size of a prompt, for estimating its tokens: only the provider knows its tokenizer. Budgets need an upper bound; rates and
@@ -163,7 +163,7 @@ function addPart(size: Mutable<PromptSize>, { kind, signature }: Part): void {
       return addTexts(size, kind.value);
     case "image":
       size.pictures += 1;
-      if (kind.value.source.case === "data" && !isPicture(kind.value.source.value)) size.unbounded = true;
+      if (!isPicture(kind.value)) size.unbounded = true;
       return;
     case "audio":
       if (kind.value.source.case === "data") size.mediaBytes += kind.value.source.value.length;
@@ -207,11 +207,16 @@ function isDense({ id, source, mediaType }: Audio): boolean {
 }
 
 /** First bytes of PNG, JPEG, GIF and WebP. */
-const PICTURE = /^(?:\x89PNG|\xff\xd8\xff|GIF8|RIFF.{4}WEBP)/s;
+const PICTURE = /^(?:\x89PNG\r\n|\xff\xd8\xff|GIF8[79]a|RIFF.{4}WEBP)/s;
 
-/** Whether the bytes begin like a picture. Some servers read documents and videos in place of one. */
-function isPicture(data: Uint8Array): boolean {
-  return PICTURE.test(headOf(data, 12).toString("latin1"));
+/**
+ * Whether an image part is a picture, by its type and first bytes. Some servers read documents and videos in place of one, also behind
+ * the head of a picture. What an address leads to is judged by the dialect.
+ */
+function isPicture({ source, mediaType }: Image): boolean {
+  if (source.case !== "data") return true;
+  if (!/^(?:image\/(?:png|jpe?g|gif|webp))?$/i.test(mediaType)) return false;
+  return PICTURE.test(headOf(source.value, 12).toString("latin1"));
 }
 
 function headOf({ buffer, byteOffset, byteLength }: Uint8Array, bytes: number): Buffer {

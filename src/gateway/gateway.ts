@@ -188,7 +188,7 @@ async function assemble(
   const health = createHealthRecorder(router, clock);
   const healthObserver: Observer = { record: (entry) => health.record(entry), refused: () => undefined };
   const observer = joinObservers([
-    createObserver({ log, metrics, clock, isModel: (id) => router.find(id) !== undefined }),
+    createObserver({ log, metrics, clock, isModel: (id) => router.find(id)?.id === id }),
     ...(role === "core" ? [] : [feed, healthObserver]),
   ]);
   const authenticator = createAuthenticator({ store: store.keys, clock });

@@ -1,4 +1,4 @@
-import { calcPrice, findProvider, type Provider } from "@pydantic/genai-prices";
+import { calcPrice, findProvider, type ModelPrice, type Provider } from "@pydantic/genai-prices";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { parseConfig } from "../../src/config/parse.ts";
@@ -20,11 +20,13 @@ interface Host {
   readonly baseUrl: string;
 }
 
+const TEXT = { input: ["text"], output: ["text"] };
+
 /** The price of a model without one in the file. */
-function priceOf({ dialect, baseUrl }: Host, model: string): Price | undefined {
+function priceOf({ dialect, baseUrl }: Host, model: string, modalities = TEXT): Price | undefined {
   const text = JSON.stringify({
     providers: { p: { dialect, base_url: baseUrl, api_keys: ["${P_KEY}"] } },
-    models: { m: { provider: "p", upstream_model: model } },
+    models: { m: { provider: "p", upstream_model: model, modalities } },
   });
   const config = parseConfig({ file: "parley.yaml", text, env: { P_KEY: "k".repeat(40) } });
   return config.models.find(({ id }) => id === "m")!.price;
@@ -37,6 +39,11 @@ function namesOf(provider: Provider): string[] {
     const price = isHourly ? undefined : calcPrice({ input_tokens: 1 }, id, { provider })?.model_price;
     return price?.["input_mtok"] === undefined || price["output_mtok"] === undefined ? [] : [id];
   });
+}
+
+/** The base price in micro-USD. */
+function usdOf(price: ModelPrice[string]): number {
+  return Math.round((typeof price === "object" ? price.base : (price ?? 0)) * 1e6);
 }
 
 /** Whether its prices are whole micro-USD per million tokens. Parley rounds others, such as a twelfth of a dollar. */
@@ -72,7 +79,9 @@ describe("a model without a price in the file", () => {
         const { name, provider, price } = sold[index]!;
         const listed = calcPrice({ input_tokens: 1 }, name, { provider })!.model_price;
         // Without a price for a write, Parley assumes that of its dialect.
-        const isListed = listed[isHour ? "cache_write_1h_mtok" : "cache_write_mtok"] !== undefined;
+        const listedWrite = listed[isHour ? "cache_write_1h_mtok" : "cache_write_mtok"];
+        // Where the write costs less than the token, it is a fee beside the price of the token.
+        const isListed = listedWrite !== undefined && price.cacheWrite === usdOf(listed["cache_write_mtok"]);
         const cacheWrite = isListed ? written : 0;
         const prompt = text + cached + cacheWrite + 2 * other;
         const media = { audio: Math.min(other, cached), image: Math.min(other, Math.max(cached - other, 0)) };
@@ -123,6 +132,20 @@ describe("a model without a price in the file", () => {
     });
     expect(priceOf(HOSTS[1], "models/gemini-3-flash-preview")).toMatchObject({ audioInput: 1_000_000 });
     expect(priceOf(HOSTS[2], "gpt-audio")).toMatchObject({ audioInput: 32_000_000, audioOutput: 64_000_000 });
+  });
+
+  it("pays for a token that is written to a cache also where only the fee for the write is listed", () => {
+    const price = priceOf(HOSTS[3], "google/gemini-3-pro-image-preview")!;
+    expect(price.cacheWrite).toBeGreaterThan(price.input);
+  });
+
+  it.each([
+    ["pictures", "google/gemini-2.5-flash-image", { input: ["text"], output: ["text", "image"] }],
+    ["speech", "openai/gpt-audio", { input: ["text"], output: ["text", "audio"] }],
+    ["recordings", "openai/gpt-audio", { input: ["text", "audio"], output: ["text"] }],
+  ])("has none when the host lists no price for %s, which cost more than text", (_, name, modalities) => {
+    expect(priceOf(HOSTS[3], name)).toBeDefined();
+    expect(priceOf(HOSTS[3], name, modalities)).toBeUndefined();
   });
 
   it.each([

@@ -78,6 +78,11 @@ describe("a completion costs", () => {
     expect(costOf(toTokenCounts(create(UsageSchema, usage)), PRICE)).toBe(costMicroUsd);
   });
 
+  it("what the ledger stores: no more of a kind than of all", () => {
+    const counts = { inputTokens: 10, cachedInputTokens: 50, outputTokens: 5, imageOutputTokens: 99 };
+    expect(toTokenCounts(create(UsageSchema, counts))).toMatchObject({ cached: 10, image: 5 });
+  });
+
   it("a micro-dollar at least when it is not free, so that no number of calls is", () => {
     const cheap = toPrice({ input: 20_000, output: 0, cachedInput: 0, imageOutput: 0 });
     const tokens = (prompt: number) => ({ prompt, completion: 9, cached: 0, reasoning: 0, image: 0 });

@@ -85,6 +85,24 @@ describe("the money that is held for a prompt", () => {
     expect(withPart({ case: "image", value: { source, mediaType: "image/png" } })).toBe(contextWindow);
   });
 
+  it.each(["application/pdf", "audio/mpeg", "image/svg+xml"])(
+    "is that of the whole context window for what has the head of a picture and the type %s",
+    (mediaType) => {
+      const source = { case: "data" as const, value: Buffer.concat([PNG, Buffer.from("%PDF-1.7")]) };
+      expect(withPart({ case: "image", value: { source, mediaType } })).toBe(contextWindow);
+    },
+  );
+
+  it("is that of a cache write where the host charges for it, whether or not it was asked for", () => {
+    const dear = { ...model, price: { ...price, cacheWrite: 2_000_000, cacheWriteHour: 3_000_000 } };
+    const hold = (text: string): number => {
+      const request = requestTo({ messages: [message(Role.USER, text)] });
+      const { sent } = toOpenAiRequest(request, model.upstream, { mode: "whole" });
+      return worstCase(request, { prompt: measurePrompt(request), sent }, [dear]).costMicroUsd!;
+    };
+    expect(hold("x".repeat(500)) - hold("x")).toBe(499 * 3);
+  });
+
   it("is that of the whole context window for a picture by address, where the provider may read anything", () => {
     const source = { case: "url" as const, value: "https://pictures.example/1.png" };
     expect(withPart({ case: "image", value: { source } })).toBe(contextWindow);

@@ -77,9 +77,12 @@ describe("an alias", () => {
     expect(text).toContain('may not use the model \\"alpha-sonnet-4.5\\"');
   });
 
-  it("is the model in metrics", async () => {
+  it("is the model in metrics, also of requests that are refused", async () => {
+    for (const key of [limitedKey, product.firstKey])
+      expect((await post("/v1/embeddings", { model: "claude-haiku-9", input: "hi" }, key)).status).toBe(400);
+    expect((await post("/v1/embeddings", { model: "embedding-9", input: "hi" }, limitedKey)).status).toBe(403);
     const metrics = await (await fetch(`${product.operationsUrl}/metrics`)).text();
     expect(metrics).toMatch(/parley_completions_total\{[^}]*model="alpha-haiku-4\.5"/);
-    expect(metrics).not.toMatch(/claude-haiku-9|model="unknown"/);
+    expect(metrics).not.toMatch(/claude-haiku-9|embedding-9|model="unknown"/);
   });
 });

@@ -48,6 +48,8 @@ export function toOpenAiRequest(
     maxTokens,
     tier: body.service_tier,
     searches: body.web_search_options !== undefined,
+    // Some servers write caches unasked, and native parts may have marks.
+    cacheWrite: (json) => (json.includes("cache_control") ? "hour" : "minutes"),
   });
 }
 
