@@ -72,6 +72,8 @@ const WORK_PER_TURN_MS = 10;
 const REFUSAL_MS = 1;
 /** Bytes of a body in the buffers of the kernel and Node while its request waits. */
 const UNREAD_BYTES = 64 * 1024;
+/** Share of the limit of held bytes that a key may hold while the limit is exceeded. */
+const SMALL_SHARE = 1 / 8;
 /** Memory is short from SHORT on, until it falls below ENOUGH. */
 const SHORT = 0.95;
 const ENOUGH = 0.92;
@@ -238,9 +240,10 @@ export class AdmissionControl {
     if (account.calls >= ofAccount) throw noRoom("account", atATime(ofAccount));
     // Completions in flight release memory. Until then keys that hold the average or more are refused.
     const isHolder = key.heldBytes * this.#keys.size >= this.#process.heldBytes;
-    // Measured memory is late: bodies of hundreds of megabytes can arrive between two measurements.
-    const isShort = this.#memoryIsShort || this.#process.heldBytes > this.#options.arrivingBytes.held;
-    if (isShort && this.#inFlight > 0 && isHolder) throw this.#shed("memory");
+    // Measured memory is late: bodies of hundreds of megabytes can arrive between two measurements. Keys with a small share go on.
+    const { held } = this.#options.arrivingBytes;
+    const isOver = this.#process.heldBytes > held && key.heldBytes > SMALL_SHARE * held;
+    if ((this.#memoryIsShort || isOver) && this.#inFlight > 0 && isHolder) throw this.#shed("memory");
   }
 
   /** The failure of a key in debt, or of a body that exceeds a byte limit. */

@@ -20,7 +20,11 @@ export async function* toAsyncIterable(
     return room.promise;
   }).then(
     () => arrival.resolve(undefined),
-    (reason: unknown) => arrival.reject(reason),
+    (reason: unknown) => {
+      // A consumer that is slow does not wait for it yet, and a rejection that nobody waits for ends the process.
+      arrival.promise.catch(() => undefined);
+      arrival.reject(reason);
+    },
   );
   try {
     for (;;) {

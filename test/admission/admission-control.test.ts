@@ -244,6 +244,9 @@ describe("admission", () => {
       admission = create({ arrivingBytes: { ...arrivingBytes, held: 100 * MIB } });
       for (let count = 0; count < 4; count++) slot({ bytes: 31 * MIB }).arrived();
       expect(reasonOf(() => enter({ bytes: 1 }))).toBe("memory");
+      // Of many keys with nothing, one with little holds more than the average.
+      for (let count = 0; count < 20; count++) slot({ key: `small ${count}` }).arrived();
+      for (let count = 0; count < 2; count++) slot({ key: "other", bytes: 6 * MIB }).arrived();
       slot({ key: "other", bytes: 31 * MIB });
     });
 

@@ -51,6 +51,26 @@ it("throws what the stream throws, after what it emitted", async () => {
   await expect(batches.next()).rejects.toBe(reason);
 });
 
+it("throws what the stream throws while nobody asks for more, once somebody does", async () => {
+  const reason = new Error("too slow");
+  const unhandled: unknown[] = [];
+  const note = (rejection: unknown): void => void unhandled.push(rejection);
+  process.on("unhandledRejection", note);
+  try {
+    const batches = toAsyncIterable(async (emit) => {
+      void emit(say("a"));
+      await settled();
+      throw reason;
+    }, openCall());
+    expect(await batches.next()).toMatchObject({ value: say("a") });
+    for (let turn = 0; turn < 3; turn++) await settled();
+    expect(unhandled).toEqual([]);
+    await expect(batches.next()).rejects.toBe(reason);
+  } finally {
+    process.off("unhandledRejection", note);
+  }
+});
+
 it("ends a stream that nobody asks further, even one that would only have to say its last words, and waits for it", async () => {
   const call = openCall();
   let end: unknown;

@@ -34,6 +34,12 @@ const QUICK_RESETS = { atOnce: 200, perMs: 0.05, earned: 1_000 } as const;
 export const MAX_STREAMS = { first: 100, inUse: 1000 } as const;
 const IN_USE = MAX_STREAMS.first / 2;
 
+/**
+ * Streams that a connection may begin in one event loop turn, as a multiple of its limit: a client that resets streams in the write
+ * that begins them, without an error, exceeds it without ever having more than one open.
+ */
+const BEGUN_IN_TURN = 3;
+
 /** A vanished client is detected within 2.5 minutes. */
 const KEEPALIVE = { everyMs: 120_000, answerMs: 20_000 };
 
@@ -152,6 +158,7 @@ class Connection {
   /** Bytes of request bodies, and streams, since the last check. */
   #bodyBytes = 0;
   #newStreams = 0;
+  #begunInTurn = 0;
   #quickResets = 0;
   #isRaised = false;
   #endedMs: number | undefined;
@@ -183,6 +190,9 @@ class Connection {
     });
     this.#streams.add(guard);
     this.#newStreams += 1;
+    if (this.#begunInTurn === 0) setImmediate(() => (this.#begunInTurn = 0));
+    this.#begunInTurn += 1;
+    if (this.#begunInTurn > BEGUN_IN_TURN * (this.#isRaised ? MAX_STREAMS.inUse : MAX_STREAMS.first)) this.end();
     stream.on("close", () => {
       this.#streams.delete(guard);
       guard.closed();

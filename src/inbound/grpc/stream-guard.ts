@@ -191,7 +191,8 @@ export class StreamGuard {
 
   /** Whether the closed stream was reset within QUICK_MS. */
   get isQuickReset(): boolean {
-    if (this.stream.rstCode === constants.NGHTTP2_NO_ERROR) return false;
+    // Also a reset without an error, before the answer was complete.
+    if (this.stream.rstCode === constants.NGHTTP2_NO_ERROR && !this.stream.aborted) return false;
     return this.#services.clock.monotonic() - this.#sinceMs < QUICK_MS;
   }
 
