@@ -99,7 +99,9 @@ function flawsOfProvider(provider: ProviderConfig): string[] {
 function flawsOfModel(model: ModelConfig, providers: readonly ProviderConfig[]): string[] {
   const { id, provider, contextWindow, maxOutputTokens, defaultMaxTokens, price, created, capabilities, modalities } =
     model;
-  const whole = [contextWindow, maxOutputTokens, defaultMaxTokens, created, ...Object.values(price ?? {})];
+  const { tiers = [], ...prices } = price ?? {};
+  const whole = [contextWindow, maxOutputTokens, defaultMaxTokens, created, ...Object.values(prices)];
+  for (const tier of tiers) whole.push(...Object.values(tier));
   const flaws: string[] = [];
   if (!providers.some(({ name }) => name === provider)) flaws.push(`${id} of ${provider}`);
   if (whole.some((number) => !Number.isSafeInteger(number))) flaws.push(`${id} with ${whole.join("/")}`);

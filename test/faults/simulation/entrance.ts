@@ -58,6 +58,8 @@ export async function answer(process: SimulatedProcess, journey: Journey, ports:
     else receiveWhole(await process.completions.create(request, call), journey, watch);
   } catch (reason) {
     journey.failure = Failure.from(reason);
+    // As over HTTP: the rest of what the caller does not read is dropped with its connection.
+    if (journey.isWriting) open.leave();
   } finally {
     callOff();
     finished();
@@ -85,7 +87,8 @@ function reading(journey: Journey, { clock, chance, watch, open, process }: Stre
     if (pauses === 0 || !chance.percent(pauses)) return undefined;
     const reader = new SlowReader(clock, pauseMs);
     journey.hangUp = () => reader.close();
-    return drained(reader, { clock: process.clock, call: open, bytes: 16 });
+    journey.isWriting = true;
+    return drained(reader, { clock: process.clock, call: open, bytes: 16 }).finally(() => (journey.isWriting = false));
   };
 }
 

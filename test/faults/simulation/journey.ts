@@ -60,6 +60,8 @@ export class Journey {
   recordedMs: number | undefined;
   endedMs: number | undefined;
   signal: AbortSignal | undefined;
+  /** Whether a batch waits for the caller to read. */
+  isWriting = false;
   /** Whether authentication succeeded. */
   isAsked = false;
   /** The primary model, as configured at the start. */
