@@ -192,7 +192,7 @@ class Connection {
     this.#newStreams += 1;
     if (this.#begunInTurn === 0) setImmediate(() => (this.#begunInTurn = 0));
     this.#begunInTurn += 1;
-    if (this.#begunInTurn > BEGUN_IN_TURN * (this.#isRaised ? MAX_STREAMS.inUse : MAX_STREAMS.first)) this.end();
+    if (this.#begunInTurn > BEGUN_IN_TURN * (this.#isRaised ? MAX_STREAMS.inUse : MAX_STREAMS.first)) pending.end(this);
     stream.on("close", () => {
       this.#streams.delete(guard);
       guard.closed();

@@ -37,6 +37,13 @@ export class PendingCalls<Connection extends { end(): void; readonly isServing: 
     if (calls.size === 0) this.#ofConnections.delete(connection);
   }
 
+  /** Ends a connection, whose pending calls count as ended in this event loop turn. */
+  end(connection: Connection): void {
+    const calls = this.#ofConnections.get(connection);
+    if (calls === undefined) connection.end();
+    else this.#end(connection, calls);
+  }
+
   #endOldest(): void {
     const share = Math.floor(this.#size / this.#ofConnections.size);
     for (const isServing of [false, true])
