@@ -1,6 +1,6 @@
-import { nearest } from "../encoding/nearest.ts";
 import type { Config, ModelConfig } from "../config/config.ts";
 import { loadConfig } from "../config/load.ts";
+import { unknownProvider } from "../config/resolve.ts";
 import { Failure } from "../core/failure.ts";
 import { adviceOn, testProvider } from "../gateway/provider-test.ts";
 import { type Command, CONFIG_FLAG, EXIT, UsageError } from "./command.ts";
@@ -37,13 +37,7 @@ export const providersTest: Command = {
 /** The model to ask for. Throws UsageError. */
 function findModel({ providers, models }: Config, name: string, id: string | undefined): ModelConfig {
   const provider = providers.find((one) => one.name === name);
-  if (provider === undefined) {
-    const names = providers.map((one) => one.name);
-    const meant = nearest(name, names);
-    throw new UsageError(
-      `there is no provider ${name}; ${meant === undefined ? `there are: ${names.join(", ")}` : `did you mean ${meant}?`}`,
-    );
-  }
+  if (provider === undefined) throw new UsageError(`${name}: ${unknownProvider(name, providers)}`);
   if (provider.simulated) throw new UsageError(`${name} is simulated: it has no credential`);
   const own = models.filter((model) => model.provider === name && !model.modalities.output.includes("embedding"));
   const found = id === undefined ? own[0] : own.find((model) => model.id === id);

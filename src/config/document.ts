@@ -148,3 +148,8 @@ export function interpolate(value: unknown, env: Environment, unused: readonly s
 
   return { value: walk(value, []), problems, variables };
 }
+
+/** Whether a value of the file is a map. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

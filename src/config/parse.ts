@@ -1,7 +1,7 @@
 import { ConfigError, type ConfigPath, formatPath, type Problem, type Report } from "./config-error.ts";
 import type { Config } from "./config.ts";
 import { describeIssue, toProblems } from "./describe.ts";
-import { type ConfigDocument, interpolate, pathKey, readDocument } from "./document.ts";
+import { type ConfigDocument, interpolate, isRecord, pathKey, readDocument } from "./document.ts";
 import { type Environment, type Override, readOverrides } from "./environment.ts";
 import { withPresets } from "./presets.ts";
 import { resolve } from "./resolve.ts";
@@ -102,10 +102,6 @@ function createPlaces({ document, overrides, variables }: PlaceParts): (problem:
 
 function startsWith(path: ConfigPath, prefix: ConfigPath): boolean {
   return prefix.every((step, index) => path[index] === step);
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function deepFreeze<T>(value: T): T {

@@ -1,4 +1,5 @@
 import type { Dialect } from "./dialects.ts";
+import { isRecord } from "./document.ts";
 import type { CapabilitiesInput } from "./schema.ts";
 
 /** What Parley knows of a host. */
@@ -22,7 +23,7 @@ const openai = (baseUrl: string, credential: string, capabilities: Preset["capab
 
 const local = (port: number): Preset => ({ dialect: "openai", baseUrl: `http://127.0.0.1:${port}/v1`, isLocal: true });
 
-/** Hosts by name. Read in November 2026, in the documents that are named. */
+/** Hosts by name. Differing capabilities were read in November 2026 in the documents that are named; others may differ too. */
 export const PRESETS = {
   anthropic: { dialect: "anthropic", baseUrl: "https://api.anthropic.com", credential: "ANTHROPIC_API_KEY" },
   gemini: {
@@ -34,27 +35,17 @@ export const PRESETS = {
   openrouter: openai("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
   // console.groq.com/docs/openai: 400 for logprobs, and for any n but 1.
   groq: openai("https://api.groq.com/openai/v1", "GROQ_API_KEY", { logprobs: false, multiple_choices: false }),
-  // 422 for stream_options and other unknown fields; its name for seed is random_seed (mistralai/platform-docs-public#7, docs.mistral.ai/api).
-  mistral: openai("https://api.mistral.ai/v1", "MISTRAL_API_KEY", {
-    stream_usage: false,
-    seed: false,
-    logprobs: false,
-  }),
-  // api-docs.deepseek.com: neither n nor seed, and of response formats json_object alone.
-  deepseek: openai("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", {
-    multiple_choices: false,
-    seed: false,
-    json_schema: false,
-  }),
+  // 422 for stream_options and other unknown fields; its name for seed is random_seed (mistralai/platform-docs-public#7,
+  // avante-corp/avante.nvim#2347, posit-dev/chatlas#145).
+  mistral: openai("https://api.mistral.ai/v1", "MISTRAL_API_KEY", { stream_usage: false, seed: false }),
+  deepseek: openai("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
   xai: openai("https://api.x.ai/v1", "XAI_API_KEY"),
   together: openai("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
   fireworks: openai("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
-  // inference-docs.cerebras.ai/resources/openai: 400 for penalties.
+  // hexdocs.pm/req_llm/cerebras.html: 400 for penalties.
   cerebras: openai("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY", { penalties: false }),
-  // docs.perplexity.ai/docs/sonar/openai-compatibility.
-  perplexity: openai("https://api.perplexity.ai", "PERPLEXITY_API_KEY", { tools: false, forced_tools: false }),
-  // docs.cohere.com/docs/compatibility-api: n is not supported.
-  cohere: openai("https://api.cohere.ai/compatibility/v1", "COHERE_API_KEY", { multiple_choices: false }),
+  perplexity: openai("https://api.perplexity.ai", "PERPLEXITY_API_KEY"),
+  cohere: openai("https://api.cohere.ai/compatibility/v1", "COHERE_API_KEY"),
   nvidia: openai("https://integrate.api.nvidia.com/v1", "NVIDIA_API_KEY"),
   huggingface: openai("https://router.huggingface.co/v1", "HF_TOKEN"),
   // Ports are those of the servers' own documents.
@@ -93,8 +84,4 @@ function withPreset(entry: Readonly<Record<string, unknown>>): Readonly<Record<s
     ...(isLocal === true && { allow_private: true }),
     ...entry,
   };
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

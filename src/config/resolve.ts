@@ -11,7 +11,7 @@ import {
   type ProviderConfig,
   type TokenPrices,
 } from "./config.ts";
-import { DIALECT_DEFAULTS, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
+import { DIALECT_DEFAULTS, type Dialect, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
 import { knownPrice } from "./known-prices.ts";
 import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./models.ts";
 import { type Preset, PRESETS } from "./presets.ts";
@@ -236,7 +236,7 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
     report(["models", id, "capabilities", "reasoning_budget"], "must be [smallest, largest]");
   }
   const known = knownPrice(sellerOf({ id, model, provider }), model.upstream_model);
-  const price = model.price ?? (known !== undefined && isComplete(known, model) ? known : undefined);
+  const price = model.price ?? (known !== undefined && isComplete(known, model, provider.dialect) ? known : undefined);
   return {
     id,
     provider: provider.name,
@@ -257,18 +257,19 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
 }
 
 /**
- * Whether a list price has all kinds of tokens that the model may have. Speech and pictures cost several times as much as text, but
- * for speech to Google's models, which have a price for it where it differs.
+ * Whether a list price has all kinds of tokens that the model may have: speech and pictures cost several times as much as text. Google
+ * lists speech in the prompt only where its price differs.
  */
 function isComplete(
   known: PriceInput,
-  { modalities: { input, output }, upstream_model: name }: CompleteModelInput,
+  { modalities: { input, output } }: CompleteModelInput,
+  dialect: Dialect,
 ): boolean {
   if (output.includes("embedding")) return true;
   if (known.output === undefined) return false;
   if (output.includes("image") && known.image_output === undefined) return false;
   if (output.includes("audio") && known.audio_output === undefined) return false;
-  return !input.includes("audio") || known.audio_input !== undefined || name.includes("gemini");
+  return !input.includes("audio") || known.audio_input !== undefined || dialect === "gemini";
 }
 
 /**
@@ -359,7 +360,8 @@ function resolveTokenPrices(given: TokenPricesInput, { dialect }: ProviderConfig
   };
 }
 
-function unknownProvider(name: string, providers: readonly ProviderConfig[]): string {
+/** Says that there is no provider of this name, and which there are. */
+export function unknownProvider(name: string, providers: readonly ProviderConfig[]): string {
   const names = providers.map((provider) => provider.name);
   const meant = nearest(name, names);
   return `there is no such provider; ${meant === undefined ? `there are: ${names.join(", ")}` : `did you mean ${meant}?`}`;

@@ -21,7 +21,7 @@ export async function* toAsyncIterable(
   }).then(
     () => arrival.resolve(undefined),
     (reason: unknown) => {
-      // A consumer that is slow does not wait for it yet, and a rejection that nobody waits for ends the process.
+      // The consumer may still be reading the last batch. An unhandled rejection would end the process.
       arrival.promise.catch(() => undefined);
       arrival.reject(reason);
     },

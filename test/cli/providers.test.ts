@@ -77,7 +77,7 @@ describe("providers test", () => {
   });
 
   it.each([
-    [["nobody"], "there is no provider nobody; there are: right, short, stranger, away, silent"],
+    [["nobody"], "nobody: there is no such provider; there are: right, short, stranger, away, silent"],
     [["righ"], "did you mean right?"],
     [["silent"], "no model of silent makes completions; add one to models"],
     [["right", "--model", "away/m"], "right has no model away/m; it has: right/m"],
