@@ -5,6 +5,7 @@ import { type ConfigDocument, interpolate, isRecord, pathKey, readDocument } fro
 import { type Environment, type Override, readOverrides } from "./environment.ts";
 import { withPresets } from "./presets.ts";
 import { resolve } from "./resolve.ts";
+import { KEY_FILE } from "./scalars.ts";
 import { fileSchema } from "./schema.ts";
 
 /** Sources of a configuration. */
@@ -57,7 +58,8 @@ function holdsSecrets(value: unknown): boolean {
   const isSecretive = (provider: unknown): boolean => {
     const [keys, headers] = [at(provider, "api_keys"), at(provider, "headers")];
     const secretHeaders = isRecord(headers) ? Object.entries(headers).filter(([name]) => SECRET_HEADER.test(name)) : [];
-    return (Array.isArray(keys) && keys.some(isLiteral)) || secretHeaders.some(([, text]) => isLiteral(text));
+    const isSecret = (key: unknown): boolean => isLiteral(key) && !(key as string).startsWith(KEY_FILE);
+    return (Array.isArray(keys) && keys.some(isSecret)) || secretHeaders.some(([, text]) => isLiteral(text));
   };
   return (
     (isRecord(providers) && Object.values(providers).some(isSecretive)) ||

@@ -15,7 +15,7 @@ import { DIALECT_DEFAULTS, type Dialect, DIALECTS, WITHOUT_COMPLETIONS } from ".
 import { knownPrice } from "./known-prices.ts";
 import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./models.ts";
 import { type Preset, PRESETS } from "./presets.ts";
-import { sampleProblem } from "./scalars.ts";
+import { KEY_FILE, sampleProblem } from "./scalars.ts";
 import type { CapabilitiesInput, FileInput, ModelInput, ProviderInput } from "./schema.ts";
 
 const LISTENERS = ["http", "grpc", "operations"] as const;
@@ -411,7 +411,7 @@ function resolveRemote(
   // A private server may accept any key.
   const samples = entry.allow_private ? [] : entry.api_keys;
   samples.forEach((key, index) => {
-    const weakness = sampleProblem(key);
+    const weakness = key.startsWith(KEY_FILE) ? undefined : sampleProblem(key);
     if (weakness !== undefined) report([...path, "api_keys", index], weakness);
   });
   const baseUrl = entry.base_url ?? defaults.baseUrl;

@@ -24,7 +24,10 @@ const OUR_HEADERS = new Set([
   "x-parley-hops",
 ]);
 
-/** Parley's secret at a provider. */
+/** Beginning of a credential that is in a file, before its absolute path. */
+export const KEY_FILE = "file:";
+
+/** Parley's secret at a provider, or KEY_FILE and the path of the file that has it. */
 export const credential = z.string().superRefine((text, context) => {
   const problem = credentialProblem(text);
   if (problem !== undefined) context.addIssue(problem);
@@ -33,6 +36,8 @@ export const credential = z.string().superRefine((text, context) => {
 function credentialProblem(text: string): string | undefined {
   if (/[\r\n]/.test(text)) return "the credential contains a line break; write it without (printf, not echo)";
   if (!/^[\x21-\x7e]*$/.test(text)) return "the credential contains a space or a character that is not ASCII";
+  if (text === KEY_FILE || /^file:[^/]/.test(text))
+    return "the path of a file with the key is absolute: file:/run/secrets/NAME";
   return text === "" ? "the credential is empty" : undefined;
 }
 
