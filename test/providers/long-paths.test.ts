@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { toStrictSchema } from "../../src/providers/anthropic/schema.ts";
+import { toStrictSchema } from "../../src/providers/wire/strict-schema.ts";
 import { toAnswerSchema } from "../../src/providers/gemini/schema.ts";
 import { MAX_OMISSIONS, TranslationLog } from "../../src/providers/wire/translation.ts";
 

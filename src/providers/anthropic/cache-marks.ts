@@ -3,8 +3,8 @@ import type { CacheMark, NativeBlock } from "../../../gen/parley/v1/message_pb.j
 import type { UpstreamModel } from "../../core/provider.ts";
 import { toDurationText } from "../wire/duration.ts";
 import { parsed } from "../wire/json.ts";
+import type { ToolCallIds } from "../wire/tool-call-ids.ts";
 import type { TranslationLog } from "../wire/translation.ts";
-import type { ToolCallIds } from "./turns.ts";
 import type { Block, CacheControl, Markable, MessagesBody } from "./wire.ts";
 
 /** The provider refuses requests with more marks than this. */

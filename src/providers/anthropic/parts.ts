@@ -2,8 +2,9 @@ import { type File, type Image, ImageDetail, type NativeBlock, type Part } from 
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { TranslationContext } from "./cache-marks.ts";
+import { beginsWith, sniffImage, toPlainText } from "../wire/media.ts";
 import { toNative } from "../wire/native.ts";
-import type { ContentBlock, DocumentBlock, ImageBlock, ImageType, TextBlock } from "./wire.ts";
+import type { ContentBlock, DocumentBlock, ImageBlock, TextBlock } from "./wire.ts";
 
 /**
  * Converts the parts of a user message or a tool result to blocks; `list` is the path of their list. Drops blank text, which the
@@ -79,15 +80,6 @@ export function toImageBlock({ model, log }: TranslationContext, { source, detai
   return { type: "image", source: { type: "base64", media_type: mediaType, data: log.base64(source.value) } };
 }
 
-/** Detects the type from the bytes: the provider refuses a picture whose declared type differs from them. */
-function sniffImage(bytes: Uint8Array): ImageType | undefined {
-  if (beginsWith(bytes, "\x89PNG")) return "image/png";
-  if (beginsWith(bytes, "\xff\xd8\xff")) return "image/jpeg";
-  if (beginsWith(bytes, "GIF8")) return "image/gif";
-  if (beginsWith(bytes, "RIFF") && beginsWith(bytes.subarray(8), "WEBP")) return "image/webp";
-  return undefined;
-}
-
 function toDocumentBlock(
   { model, log }: TranslationContext,
   { source, mediaType, name, citations }: File,
@@ -105,19 +97,7 @@ function toDocumentBlock(
     const data = log.base64(source.value);
     return { type: "document", source: { type: "base64", media_type: "application/pdf", data }, ...more };
   }
-  const text = /^text\//i.test(mediaType) ? toText(source.value) : undefined;
+  const text = /^text\//i.test(mediaType) ? toPlainText(source.value) : undefined;
   if (text === undefined || isBlank(text)) throw invalidField(field, "must be a PDF document or plain text");
   return { type: "document", source: { type: "text", media_type: "text/plain", data: text }, ...more };
-}
-
-function beginsWith(bytes: Uint8Array, magic: string): boolean {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(magic.length, bytes.length)).toString("latin1") === magic;
-}
-
-function toText(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-  } catch {
-    return undefined;
-  }
 }

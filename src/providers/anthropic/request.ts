@@ -4,6 +4,8 @@ import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
 import { isObject, parseMeasured } from "../wire/json.ts";
+import { toStrictSchema } from "../wire/strict-schema.ts";
+import { ToolCallIds } from "../wire/tool-call-ids.ts";
 import { isVerbositySet, TranslationLog } from "../wire/translation.ts";
 import { longestMark, toCallersBody } from "./callers-body.ts";
 import { CacheMarks, type TranslationContext } from "./cache-marks.ts";
@@ -11,9 +13,8 @@ import { toMessages } from "./messages.ts";
 import { toOtherFields } from "./other-fields.ts";
 import { isBlank } from "./parts.ts";
 import { isReasoning, toReasoning } from "./reasoning.ts";
-import { toStrictSchema } from "./schema.ts";
 import { toTools } from "./tools.ts";
-import { endsWithAssistant, hasReasoning, lacksReasoningInToolLoop, ToolCallIds, trimPrefill } from "./turns.ts";
+import { endsWithAssistant, hasReasoning, lacksReasoningInToolLoop, trimPrefill } from "./turns.ts";
 import type { MessagesBody, TextBlock, Turn } from "./wire.ts";
 
 /**

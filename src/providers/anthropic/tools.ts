@@ -2,9 +2,9 @@ import { type Tool, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isObject, parseMeasured } from "../wire/json.ts";
 import { toNative } from "../wire/native.ts";
+import { isStrictSchema } from "../wire/strict-schema.ts";
 import { forcesCall, omitToolFields } from "../wire/translation.ts";
 import type { TranslationContext } from "./cache-marks.ts";
-import { toStrictSchema } from "./schema.ts";
 import type { ToolChoice, ToolDefinition, Turn } from "./wire.ts";
 
 const NO_ARGUMENTS = { type: "object", properties: {} };
@@ -59,7 +59,7 @@ function toDefinition(context: TranslationContext, tool: Tool, field: string): T
   if (tool.kind.case !== "function") throw invalidField(field, "this model only takes tools of type function");
   const { name, description, parametersJson, strict } = tool.kind.value;
   const input_schema = toInputSchema(parametersJson, `${field}.function.parameters_json`);
-  const enforced = strict === true && context.model.capabilities.jsonSchema && isStrict(input_schema);
+  const enforced = strict === true && context.model.capabilities.jsonSchema && isStrictSchema(input_schema);
   context.log.omitWhen(strict === true && !enforced, `${field}.function.strict`);
   const definition: ToolDefinition = {
     name,
@@ -79,11 +79,6 @@ function toInputSchema(text: string, field: string): Record<string, unknown> {
   if (schema["type"] === undefined) return { type: "object", ...schema };
   if (schema["type"] !== "object") throw invalidField(`${field}.type`, 'must be "object"');
   return schema;
-}
-
-/** Whether the provider enforces the schema unchanged, that is `toStrictSchema` returns an equal one. */
-function isStrict(schema: Record<string, unknown>): boolean {
-  return JSON.stringify(toStrictSchema(schema, "").schema) === JSON.stringify(schema);
 }
 
 function toChoice({ request, model, log }: TranslationContext): ToolChoice | undefined {

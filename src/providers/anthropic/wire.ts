@@ -1,3 +1,5 @@
+import type { ImageType } from "../wire/media.ts";
+
 /*
  * The request as the provider takes it: the part of its schema that we write. It refuses unknown fields, so nothing
  * else may be in a body. Absent (undefined) fields are left out when the body is written.
@@ -18,9 +20,6 @@ export interface TextBlock extends Markable {
   readonly type: "text";
   text: string;
 }
-
-/** The kinds of pictures that the provider reads. */
-export type ImageType = "image/png" | "image/jpeg" | "image/gif" | "image/webp";
 
 export interface ImageBlock extends Markable {
   readonly type: "image";

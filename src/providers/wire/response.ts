@@ -117,10 +117,33 @@ export interface DialectCall extends UpstreamRequest {
   readonly toFailure: (refusal: Refusal) => Failure;
 }
 
+/** An event of a stream: its data, whatever else its framing tells of it. */
+interface StreamEvent {
+  readonly data: string;
+}
+
+/** Splits the bytes of one stream into events. Bytes may be split anywhere. */
+export interface StreamParser<Event extends StreamEvent> {
+  /** Returns the events that these bytes complete. It or their iterator throws a Failure for bytes that cannot be read. */
+  push(bytes: Buffer): Iterable<Event>;
+  /** At the end of the stream: returns what it lacked an end for, or throws a Failure. */
+  end(): Iterable<Event>;
+}
+
+/** How the events of a stream are written. */
+export interface Framing<Event extends StreamEvent> {
+  /** Asked for, and required of the response. */
+  readonly mediaType: string;
+  readonly createParser: () => StreamParser<Event> | Promise<StreamParser<Event>>;
+}
+
+/** Server-sent events. */
+const SSE: Framing<SseEvent> = { mediaType: "text/event-stream", createParser: () => new SseParser() };
+
 /** A dialect's reader of one event stream. Create one per stream. */
-export interface StreamReader {
+export interface StreamReader<Event extends StreamEvent = SseEvent> {
   /** Appends the event's chunks. Throws a Failure if the event reports an error or cannot be read. */
-  read(event: SseEvent, out: CompletionChunk[]): void;
+  read(event: Event, out: CompletionChunk[]): void;
   /** Whether the answer is complete. Nothing more is read then. */
   readonly complete: boolean;
   /** Whether every choice has a finish reason. The end of the connection then ends the answer. */
@@ -130,8 +153,9 @@ export interface StreamReader {
 }
 
 /** The reader and the consumer of a stream. */
-export interface StreamHandling {
-  readonly reader: StreamReader;
+export interface StreamHandling<Event extends StreamEvent> {
+  readonly framing: Framing<Event>;
+  readonly reader: StreamReader<Event>;
   /** Maps a whole JSON answer that the provider sent in place of a stream. */
   readonly whole: (json: unknown) => readonly CompletionChunk[];
   readonly emit: Emit;
@@ -190,26 +214,35 @@ async function fetchBody<T>(
  * `whole`: it is an error, or a completion that the provider did not stream. The request body is released once it is
  * posted.
  */
-export async function fetchStream(
+export function fetchStream(
   upstream: Upstream,
   call: DialectCall,
-  { reader, whole, emit }: StreamHandling,
+  handling: Omit<StreamHandling<SseEvent>, "framing">,
 ): Promise<void> {
-  const response = await upstream.post(call, "text/event-stream");
+  return fetchFramedStream(upstream, call, { framing: SSE, ...handling });
+}
+
+/** As `fetchStream`, for a stream of any framing. */
+export async function fetchFramedStream<Event extends StreamEvent>(
+  upstream: Upstream,
+  call: DialectCall,
+  { framing, reader, whole, emit }: StreamHandling<Event>,
+): Promise<void> {
+  const response = await upstream.post(call, framing.mediaType);
   call.body = NOTHING;
   let over = false;
   try {
     if (!isReadable(response)) throw await toUnreadableFailure(response, call);
     const type = String(response.headers["content-type"] ?? "");
-    if (/^application\/json\b/i.test(type)) {
+    if (isOfType(type, "application/json")) {
       const pieces = await response.body();
       const read = () => whole(parseResponse(pieces, MAX_EVENT_JSON));
       await emit(call.share === undefined ? read() : call.share.work(read));
       return;
     }
-    if (!/^text\/event-stream\b/i.test(type))
+    if (!isOfType(type, framing.mediaType))
       throw new Failure("upstream_protocol", "The upstream provider answered with something that is not a stream.");
-    const events = new Events(reader);
+    const events = new Events(await framing.createParser(), reader);
     while (!over) {
       const bytes = await readMore(response, reader);
       const { chunks, failure } = readChunks(bytes, events);
@@ -227,8 +260,15 @@ export async function fetchStream(
   }
 }
 
+function isOfType(type: string, mediaType: string): boolean {
+  return type.split(";", 1)[0]!.trim().toLowerCase() === mediaType;
+}
+
 /** Reads the next bytes. Once every choice has finished, a cut or silent connection counts as the end of the body. */
-function readMore(response: UpstreamResponse, reader: StreamReader): Promise<readonly Buffer[] | undefined> {
+function readMore(
+  response: UpstreamResponse,
+  reader: Pick<StreamReader, "finished">,
+): Promise<readonly Buffer[] | undefined> {
   return reader.finished === true ? response.read(FINISHED_WAIT_MS).catch(() => undefined) : response.read();
 }
 
@@ -238,7 +278,7 @@ function readMore(response: UpstreamResponse, reader: StreamReader): Promise<rea
  */
 function readChunks(
   bytes: readonly Buffer[] | undefined,
-  events: Events,
+  events: Pick<Events<never>, "push" | "end">,
 ): { readonly chunks: readonly CompletionChunk[]; readonly failure?: { readonly reason: unknown } } {
   const chunks: CompletionChunk[] = [];
   try {
@@ -251,15 +291,16 @@ function readChunks(
 }
 
 /** The events of one stream and their reader. */
-class Events {
-  readonly #parser = new SseParser();
-  readonly #reader: StreamReader;
+class Events<Event extends StreamEvent> {
+  readonly #parser: StreamParser<Event>;
+  readonly #reader: StreamReader<Event>;
   /** Bytes of the whole stream: readers, writers and accounting may keep content until the end. */
   #bytes = 0;
   /** Characters of events without chunks: the reader may keep what is in them. */
   #heldChars = 0;
 
-  constructor(reader: StreamReader) {
+  constructor(parser: StreamParser<Event>, reader: StreamReader<Event>) {
+    this.#parser = parser;
     this.#reader = reader;
   }
 
@@ -276,7 +317,7 @@ class Events {
     if (!this.#reader.complete) this.#reader.end(out);
   }
 
-  #readAll(events: readonly SseEvent[], out: CompletionChunk[]): void {
+  #readAll(events: Iterable<Event>, out: CompletionChunk[]): void {
     for (const event of events) {
       if (this.#reader.complete) return;
       const before = out.length;
@@ -286,7 +327,7 @@ class Events {
   }
 
   /** Throws `upstream_protocol` when a provider sends more without content than a whole response may have. */
-  #hold({ data }: SseEvent): void {
+  #hold({ data }: Event): void {
     this.#heldChars += data.length;
     if (this.#heldChars > MAX_RESPONSE_BYTES)
       throw new Failure("upstream_protocol", "The upstream provider's stream is too long without content.");

@@ -1,6 +1,6 @@
 import { createHash, Hash } from "node:crypto";
 import { describe, expect, it, vi } from "vitest";
-import { ToolCallIds } from "../../../src/providers/anthropic/turns.ts";
+import { ToolCallIds } from "../../../src/providers/wire/tool-call-ids.ts";
 
 vi.mock("node:crypto", async (original) => {
   const crypto = await original<typeof import("node:crypto")>();

@@ -1,5 +1,5 @@
-import { isObject, type Json } from "../wire/json.ts";
-import { pathBelow } from "../wire/translation.ts";
+import { isObject, type Json } from "./json.ts";
+import { pathBelow } from "./translation.ts";
 
 /** Formats of strings that the provider enforces. */
 const FORMATS: ReadonlySet<unknown> = new Set([
@@ -41,6 +41,11 @@ export interface StrictSchema {
 export function toStrictSchema(schema: Json, path: string): StrictSchema {
   const unenforced: string[] = [];
   return { schema: toStrict(schema, { path, unenforced }), unenforced };
+}
+
+/** Whether a schema is enforced unchanged. */
+export function isStrictSchema(schema: Json): boolean {
+  return JSON.stringify(toStrictSchema(schema, "").schema) === JSON.stringify(schema);
 }
 
 /** Path of a subschema, and the collected paths of unenforced rules. */
