@@ -1,7 +1,10 @@
 import { z } from "zod";
 import { DIALECTS, PROVIDER_OPTIONS } from "./dialects.ts";
+import { HOSTS } from "./hosts.ts";
 import {
+  apiVersion,
   credential,
+  credentialFile,
   databaseUrl,
   encryptionKey,
   headerName,
@@ -12,8 +15,10 @@ import {
   network,
   origin,
   providerName,
+  project,
   publicUrl,
   redisUrl,
+  region,
 } from "./scalars.ts";
 import { describeUnknownKey } from "./describe.ts";
 import { PRESET_NAMES } from "./presets.ts";
@@ -131,6 +136,11 @@ const model = overrides({
 const provider = section({
   preset: z.exactOptional(z.enum(PRESET_NAMES)),
   dialect: z.exactOptional(z.enum(DIALECTS)),
+  host: z.exactOptional(z.enum(HOSTS)),
+  region: z.exactOptional(region),
+  project: z.exactOptional(project),
+  api_version: z.exactOptional(apiVersion),
+  credential_file: z.exactOptional(credentialFile),
   base_url: z.exactOptional(z.string()),
   api_keys: z.array(credential).default([]),
   allow_private: z.boolean().default(false),

@@ -1,10 +1,11 @@
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { Config, ModelConfig, RemoteProvider } from "../config/config.ts";
 import { ConfigError, formatPath } from "../config/config-error.ts";
-import { DIALECT_DEFAULTS } from "../config/dialects.ts";
+import { type Host, keyHeaderOf } from "../config/hosts.ts";
 import type { Model } from "../core/model.ts";
 import type { Provider } from "../core/provider.ts";
 import { anthropic } from "../providers/anthropic/provider.ts";
+import { vertexSite } from "../providers/anthropic/site.ts";
 import { isKeyFile, toApiKey } from "../providers/credentials/api-key.ts";
 import { type KeyRest, withKeyPool } from "../providers/credentials/key-pool.ts";
 import { gemini } from "../providers/gemini/provider.ts";
@@ -17,7 +18,8 @@ import type { ReadScheduler } from "../scheduling/read-scheduler.ts";
 
 /** The dialects. Adding one takes a folder under `providers/`, a line here and one in the configuration. */
 const DIALECTS = {
-  anthropic: (service: Service) => withCustomTools(anthropic(service)),
+  anthropic: (service: Service, host: Host | undefined) =>
+    withCustomTools(anthropic(service, host?.kind === "vertex" ? vertexSite(host) : undefined)),
   gemini: (service: Service) => withCustomTools(gemini(service)),
   openai,
 } as const;
@@ -60,11 +62,11 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler, ke
     const key = `${name} ${connectMs}`;
     let provider = connected.get(key);
     if (provider === undefined) {
-      const { dialect, baseUrl, allowPrivate, connections, ...rest } = remote.get(name)!;
+      const { dialect, host, baseUrl, allowPrivate, connections, ...rest } = remote.get(name)!;
       const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs, connections, readScheduler });
-      const header = DIALECT_DEFAULTS[dialect].credentialHeader;
+      const header = keyHeaderOf(dialect, host);
       const onRest = (rested: KeyRest): void => keyRests?.({ provider: name, ...rested });
-      connected.set(key, (provider = DIALECTS[dialect](toService(upstream, { ...rest, header, onRest }))));
+      connected.set(key, (provider = DIALECTS[dialect](toService(upstream, { ...rest, header, onRest }), host)));
     }
     return provider;
   };
