@@ -3,12 +3,14 @@ import { camelKeys } from "../../src/config/config.ts";
 import { type Dialect, DIALECT_DEFAULTS } from "../../src/config/dialects.ts";
 import type { Provider, UpstreamModel } from "../../src/core/provider.ts";
 import { toAnthropicRequest } from "../../src/providers/anthropic/request.ts";
+import { toConverseRequest } from "../../src/providers/bedrock-converse/request.ts";
 import { toGeminiRequest } from "../../src/providers/gemini/request.ts";
 import { toOpenAiRequest } from "../../src/providers/openai/request.ts";
 
 /** Each dialect's translation of a request. */
 export const TRANSLATIONS: Readonly<Record<Dialect, Provider["translate"]>> = {
   anthropic: toAnthropicRequest,
+  "bedrock-converse": toConverseRequest,
   gemini: toGeminiRequest,
   openai: toOpenAiRequest,
 };

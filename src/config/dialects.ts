@@ -1,7 +1,7 @@
 import type { CapabilitiesInput } from "./schema.ts";
 
 /** The wire formats that Parley speaks to providers. */
-export const DIALECTS = ["anthropic", "gemini", "openai"] as const;
+export const DIALECTS = ["anthropic", "bedrock-converse", "gemini", "openai"] as const;
 
 export type Dialect = (typeof DIALECTS)[number];
 
@@ -71,8 +71,45 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
       max_tokens_field: "max_tokens",
       content_parts: true,
       stream_usage: true,
+      cache_points: false,
       // Anthropic's own client refuses to wait for a whole answer that may be longer.
       stream_above: 21_333,
+    },
+  },
+  // Models of many makers: what hardly any of them lacks.
+  "bedrock-converse": {
+    baseUrl: "https://bedrock-runtime.us-east-1.amazonaws.com",
+    needsCredential: true,
+    credentialHeader: "authorization",
+    embeddings: false,
+    cacheWrite: [1, 1],
+    capabilities: {
+      sampling: true,
+      temperature_with_top_p: true,
+      max_temperature: 1,
+      penalties: false,
+      seed: false,
+      logprobs: false,
+      multiple_choices: false,
+      reasoning: "none",
+      reasoning_by_default: false,
+      reasoning_can_be_disabled: true,
+      reasoning_efforts: ["low", "medium", "high"],
+      reasoning_budget: [1024, 64_000],
+      preserved_reasoning: false,
+      tools: true,
+      forced_tools: true,
+      json_schema: false,
+      prefill: false,
+      mid_conversation_system: false,
+      image_urls: false,
+      image_options: false,
+      embedding_dimensions: false,
+      max_tokens_field: "max_tokens",
+      content_parts: true,
+      stream_usage: true,
+      cache_points: false,
+      stream_above: STREAM_ABOVE,
     },
   },
   gemini: {
@@ -106,6 +143,7 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
       max_tokens_field: "max_tokens",
       content_parts: true,
       stream_usage: true,
+      cache_points: false,
       stream_above: STREAM_ABOVE,
     },
   },
@@ -140,6 +178,7 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
       max_tokens_field: "max_tokens",
       content_parts: true,
       stream_usage: true,
+      cache_points: false,
       stream_above: STREAM_ABOVE,
     },
   },

@@ -3,7 +3,7 @@ import { DIALECT_DEFAULTS, type Dialect } from "./dialects.ts";
 import type { ProviderInput } from "./schema.ts";
 
 /** Clouds that serve the models of others under addresses, and with credentials, of their own. */
-export const HOSTS = ["azure", "vertex"] as const;
+export const HOSTS = ["azure", "bedrock", "vertex"] as const;
 
 export type HostKind = (typeof HOSTS)[number];
 
@@ -11,6 +11,7 @@ export type HostKind = (typeof HOSTS)[number];
 export type Host =
   /** `apiVersion`: of the addresses of deployments; undefined for the v1 API. */
   | { readonly kind: "azure"; readonly apiVersion: string | undefined }
+  | { readonly kind: "bedrock"; readonly region: string }
   /** `credentialFile`: a service account's; undefined for Google's application default credentials. */
   | {
       readonly kind: "vertex";
@@ -22,12 +23,13 @@ export type Host =
 /** Dialects by host. */
 const DIALECTS_OF: Readonly<Record<HostKind, readonly Dialect[]>> = {
   azure: ["openai"],
+  bedrock: ["anthropic", "bedrock-converse"],
   vertex: ["gemini", "anthropic"],
 };
 
 /** Hosts by the settings that are only for them. */
 const SETTINGS = {
-  region: ["vertex"],
+  region: ["bedrock", "vertex"],
   project: ["vertex"],
   credential_file: ["vertex"],
   api_version: ["azure"],
@@ -53,6 +55,8 @@ export function resolveHost({ entry, dialect, path, report }: HostParts): Host |
   switch (kind) {
     case "azure":
       return resolveAzure(entry, path, report);
+    case "bedrock":
+      return resolveBedrock(entry, path, report);
     case "vertex":
       return resolveVertex(entry, path, report);
   }
@@ -78,6 +82,12 @@ function resolveAzure(entry: ProviderInput, path: ConfigPath, report: Report): H
   return { kind: "azure", apiVersion };
 }
 
+function resolveBedrock({ region }: ProviderInput, path: ConfigPath, report: Report): Host | undefined {
+  if (region !== undefined) return { kind: "bedrock", region };
+  report([...path, "region"], 'is required for the host bedrock, such as "eu-central-1"');
+  return undefined;
+}
+
 function resolveVertex(entry: ProviderInput, path: ConfigPath, report: Report): Host | undefined {
   const { project, region, credential_file: credentialFile, api_keys } = entry;
   if (project === undefined) report([...path, "project"], 'is required for the host vertex, such as "my-project-123"');
@@ -94,6 +104,7 @@ function resolveVertex(entry: ProviderInput, path: ConfigPath, report: Report): 
 
 /** Address of a host's service; undefined for one that is in the configuration. */
 export function addressOf(host: Host | undefined): string | undefined {
+  if (host?.kind === "bedrock") return `https://bedrock-runtime.${host.region}.amazonaws.com`;
   return host?.kind === "vertex" ? vertexAddress(host.region) : undefined;
 }
 
@@ -106,5 +117,6 @@ function vertexAddress(region: string): string {
 
 /** The header that carries a key of `api_keys`; in lower case. */
 export function keyHeaderOf(dialect: Dialect, host: Host | undefined): string {
-  return host?.kind === "azure" ? "api-key" : DIALECT_DEFAULTS[dialect].credentialHeader;
+  if (host?.kind === "azure") return "api-key";
+  return host?.kind === "bedrock" ? "authorization" : DIALECT_DEFAULTS[dialect].credentialHeader;
 }

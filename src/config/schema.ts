@@ -87,6 +87,7 @@ const capabilities = {
   max_tokens_field: z.enum(["max_tokens", "max_completion_tokens"]),
   content_parts: z.boolean(),
   stream_usage: z.boolean(),
+  cache_points: z.boolean(),
   stream_above: z.int().min(0),
 };
 

@@ -51,6 +51,8 @@ export interface Capabilities {
   readonly contentParts: boolean;
   /** OpenAI dialect: supports `stream_options.include_usage`. */
   readonly streamUsage: boolean;
+  /** Dialect of Converse: takes cache points. */
+  readonly cachePoints: boolean;
   /** `max_tokens` above which a whole answer is fetched as a stream and joined; 0: always. */
   readonly streamAbove: number;
 }

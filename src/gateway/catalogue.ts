@@ -4,9 +4,13 @@ import { ConfigError, formatPath } from "../config/config-error.ts";
 import { type Host, keyHeaderOf } from "../config/hosts.ts";
 import type { Model } from "../core/model.ts";
 import type { Provider } from "../core/provider.ts";
+import { BEDROCK } from "../providers/anthropic/bedrock-site.ts";
 import { anthropic } from "../providers/anthropic/provider.ts";
-import { vertexSite } from "../providers/anthropic/site.ts";
+import { type AnthropicSite, vertexSite } from "../providers/anthropic/site.ts";
+import { bedrockConverse } from "../providers/bedrock-converse/provider.ts";
 import { isKeyFile, toApiKey } from "../providers/credentials/api-key.ts";
+import { awsCredential } from "../providers/credentials/aws.ts";
+import { authorized, type Credential } from "../providers/credentials/credential.ts";
 import { type KeyRest, withKeyPool } from "../providers/credentials/key-pool.ts";
 import { gemini } from "../providers/gemini/provider.ts";
 import { connectUpstream, UNLIMITED, type Upstream } from "../providers/transport/http.ts";
@@ -18,11 +22,16 @@ import type { ReadScheduler } from "../scheduling/read-scheduler.ts";
 
 /** The dialects. Adding one takes a folder under `providers/`, a line here and one in the configuration. */
 const DIALECTS = {
-  anthropic: (service: Service, host: Host | undefined) =>
-    withCustomTools(anthropic(service, host?.kind === "vertex" ? vertexSite(host) : undefined)),
+  anthropic: (service: Service, host: Host | undefined) => withCustomTools(anthropic(service, toSite(host))),
+  "bedrock-converse": (service: Service) => withCustomTools(bedrockConverse(service)),
   gemini: (service: Service) => withCustomTools(gemini(service)),
   openai,
 } as const;
+
+function toSite(host: Host | undefined): AnthropicSite | undefined {
+  if (host?.kind === "bedrock") return BEDROCK;
+  return host?.kind === "vertex" ? vertexSite(host) : undefined;
+}
 
 const MODALITIES = {
   text: Modality.TEXT,
@@ -66,7 +75,9 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler, ke
       const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs, connections, readScheduler });
       const header = keyHeaderOf(dialect, host);
       const onRest = (rested: KeyRest): void => keyRests?.({ provider: name, ...rested });
-      connected.set(key, (provider = DIALECTS[dialect](toService(upstream, { ...rest, header, onRest }), host)));
+      const credential = toCredential(remote.get(name)!);
+      const service = toService(upstream, { ...rest, header, onRest, credential });
+      connected.set(key, (provider = DIALECTS[dialect](service, host)));
     }
     return provider;
   };
@@ -82,10 +93,18 @@ interface ServiceParts extends Pick<RemoteProvider, "name" | "apiKeys" | "header
   /** The header with the key; in lower case. */
   readonly header: string;
   readonly onRest: (rest: KeyRest) => void;
+  /** What authenticates in place of keys. */
+  readonly credential: Credential | undefined;
+}
+
+/** The credential of a cloud, for a provider without keys. */
+function toCredential({ host, baseUrl, apiKeys }: RemoteProvider): Credential | undefined {
+  if (apiKeys.length > 0) return undefined;
+  return host?.kind === "bedrock" ? awsCredential({ region: host.region, baseUrl }) : undefined;
 }
 
 /** Adds the credential: as a header of each request, or one of several or changing keys. Throws ConfigError for a key file. */
-function toService(upstream: Upstream, { name, apiKeys, headers, header, onRest }: ServiceParts): Service {
+function toService(upstream: Upstream, { name, apiKeys, headers, header, onRest, credential }: ServiceParts): Service {
   const keys = apiKeys.map((configured, index) => {
     try {
       return toApiKey(configured, header);
@@ -95,7 +114,9 @@ function toService(upstream: Upstream, { name, apiKeys, headers, header, onRest 
     }
   });
   const others = Object.values(headers);
-  const redact = redactionOfChanging(() => [...keys.map((key) => key.secret()), ...others]);
+  const secrets = (): string[] => [...keys.map((key) => key.secret()), ...others, ...(credential?.secrets() ?? [])];
+  const redact = redactionOfChanging(secrets);
+  if (credential !== undefined) return { upstream: authorized(upstream, credential), headers, redact };
   const [key] = apiKeys;
   if (keys.length < 2 && (key === undefined || !isKeyFile(key)))
     return { upstream, headers: { ...keys[0]?.headers(), ...headers }, redact };

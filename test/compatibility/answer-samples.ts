@@ -66,6 +66,14 @@ const candidate = (parts: object[], finishReason: string): object => ({
   },
 });
 
+const WEB_CITATION = { title: "a", sourceContent: [{ text: "b" }], location: { web: { url: "https://example.com" } } };
+
+const converse = (content: object[], stopReason: string): object => ({
+  output: { message: { role: "assistant", content } },
+  stopReason,
+  usage: { inputTokens: 1, outputTokens: 5, totalTokens: 6, cacheReadInputTokens: 1, cacheWriteInputTokens: 1 },
+});
+
 const completion = (said: object, finish_reason: string): object => ({
   object: "chat.completion",
   choices: [
@@ -104,6 +112,16 @@ export const ANSWER_SAMPLES: Readonly<Record<Dialect, readonly object[]>> = {
     ),
     message([{ type: "text", text: "Hi" }], "refusal"),
     message([{ type: "text", text: "Hi", citations: [SEARCH_RESULT] }], "end_turn"),
+  ],
+  "bedrock-converse": [
+    converse(
+      [
+        { reasoningContent: { reasoningText: { text: "Hm.", signature: "c2ln" } } },
+        { citationsContent: { content: [{ text: "Hi" }], citations: [WEB_CITATION] } },
+        { toolUse: { toolUseId: "tooluse_1", name: "f", input: {} } },
+      ],
+      "tool_use",
+    ),
   ],
   gemini: [
     candidate(
@@ -145,12 +163,14 @@ export const ANSWER_SAMPLES: Readonly<Record<Dialect, readonly object[]>> = {
 
 const CALLS: Readonly<Record<Dialect, object>> = {
   anthropic: { type: "tool_use", id: "toolu_1", name: "f", input: {} },
+  "bedrock-converse": { toolUse: { toolUseId: "tooluse_1", name: "f", input: {} } },
   gemini: { functionCall: { name: "f", args: {} } },
   openai: { id: "call_1", type: "function", function: { name: "f", arguments: "{}" } },
 };
 
 const ENDINGS: Readonly<Record<Dialect, Ending>> = {
   anthropic: (word, calls) => message([{ type: "text", text: "Hi" }, ...calls], word),
+  "bedrock-converse": (word, calls) => converse([{ text: "Hi" }, ...calls], word),
   gemini: (word, calls) => candidate([{ text: "Hi" }, ...calls], word),
   openai: (word, calls) => completion({ content: "Hi", tool_calls: calls }, word),
 };

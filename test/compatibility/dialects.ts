@@ -8,6 +8,11 @@ import {
   toAnswer as readMessage,
   toAnswerChunks as readMessageChunks,
 } from "../../src/providers/anthropic/response.ts";
+import { toConverseRequest } from "../../src/providers/bedrock-converse/request.ts";
+import {
+  toAnswer as readConverse,
+  toAnswerChunks as readConverseChunks,
+} from "../../src/providers/bedrock-converse/response.ts";
 import { toGeminiRequest } from "../../src/providers/gemini/request.ts";
 import { toAnswer as readContent, toAnswerChunks as readContentChunks } from "../../src/providers/gemini/response.ts";
 import { toOpenAiRequest } from "../../src/providers/openai/request.ts";
@@ -33,6 +38,11 @@ function withCustom(translate: Provider["translate"]): Provider["translate"] {
 
 export const TRANSLATORS: Readonly<Record<Dialect, Translator>> = {
   anthropic: { translate: withCustom(toAnthropicRequest), read: readMessage, readChunks: readMessageChunks },
+  "bedrock-converse": {
+    translate: withCustom(toConverseRequest),
+    read: readConverse,
+    readChunks: readConverseChunks,
+  },
   gemini: { translate: withCustom(toGeminiRequest), read: readContent, readChunks: readContentChunks },
   openai: { translate: toOpenAiRequest, read: readOpenAiCompletion, readChunks: readOpenAiChunks },
 };

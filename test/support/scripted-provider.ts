@@ -232,5 +232,6 @@ export const ABLE: Capabilities = {
   maxTokensField: "max_tokens",
   contentParts: true,
   streamUsage: true,
+  cachePoints: false,
   streamAbove: 1_000_000,
 };

@@ -1,5 +1,5 @@
 import type { Answer, Provider, UpstreamCall } from "../../core/provider.ts";
-import { type DialectCall, fetchCount, fetchStream, fetchWhole } from "../wire/response.ts";
+import { type DialectCall, fetchCount, fetchFramedStream, fetchWhole, SSE } from "../wire/response.ts";
 import type { Service } from "../wire/service.ts";
 import { toFailure } from "./failure.ts";
 import { toAnthropicRequest, toCountBody } from "./request.ts";
@@ -38,7 +38,7 @@ export function anthropic({ upstream, headers, redact }: Service, site: Anthropi
       keyFamilyId,
       accountId,
       share,
-      toFailure: (refusal) => toFailure(refusal, redact, translation),
+      toFailure: (refusal) => (site.toFailure ?? toFailure)(refusal, redact, translation),
     };
   };
 
@@ -46,7 +46,8 @@ export function anthropic({ upstream, headers, redact }: Service, site: Anthropi
     translate: (request, model, options) => toAnthropicRequest(request, model, { ...options, site }),
     create: (call) => fetchWhole(upstream, toDialectCall(call), toWhole),
     stream: (call, emit) =>
-      fetchStream(upstream, toDialectCall(call), {
+      fetchFramedStream(upstream, toDialectCall(call), {
+        framing: site.framing ?? SSE,
         reader: new AnswerStream(redact),
         whole: (json) => toAnswerChunks(json, redact),
         emit,
@@ -55,10 +56,10 @@ export function anthropic({ upstream, headers, redact }: Service, site: Anthropi
       const asked = {
         // Counting knows fewer betas, and none of their fields is counted.
         ...toDialectCall({ ...call, translation: { ...call.translation, betas: undefined } }),
-        path: site.countPath,
+        path: site.toCountPath(call.model.name),
         body: toCountBody(call, site),
       };
-      return fetchCount(upstream, asked, "input_tokens");
+      return fetchCount(upstream, asked, site.countField);
     },
     close: () => upstream.close(),
   };

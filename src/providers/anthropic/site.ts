@@ -1,5 +1,8 @@
 import type { UpstreamModel } from "../../core/provider.ts";
 import type { Json } from "../wire/json.ts";
+import type { Framing } from "../wire/response.ts";
+import type { SseEvent } from "../wire/sse.ts";
+import type { toFailure } from "./failure.ts";
 
 /** What a host of Anthropic's models does in its own way: paths, some fields of bodies, and the place of betas. */
 export interface AnthropicSite {
@@ -8,20 +11,27 @@ export interface AnthropicSite {
   /** Path of a request for messages, below the base URL. `streamed`: whether the body asks for a stream. */
   toPath(model: string, streamed: boolean): string;
   /** Path that counts input tokens. */
-  readonly countPath: string;
+  toCountPath(model: string): string;
+  /** Field of a count's response with the number. */
+  readonly countField: string;
   /** The body of a request for messages. `betas`: those of the request and the model, for a host that takes them in the body. */
   toBody(body: object, betas: readonly string[]): object;
   /** The body of a count. */
   toCountBody(body: object): object;
   /** Whether betas are sent in the header `anthropic-beta`. */
   readonly hasBetaHeader: boolean;
+  /** How streams are written. Default: server-sent events. */
+  readonly framing?: Framing<SseEvent>;
+  /** Maps a refusal. Default: as of Anthropic's own service. */
+  readonly toFailure?: typeof toFailure;
 }
 
 /** Anthropic's own service, and servers with the same interface. */
 export const DIRECT: AnthropicSite = {
   headers: { "anthropic-version": "2023-06-01" },
   toPath: () => "/v1/messages",
-  countPath: "/v1/messages/count_tokens",
+  toCountPath: () => "/v1/messages/count_tokens",
+  countField: "input_tokens",
   toBody: (body) => body,
   toCountBody: (body) => body,
   hasBetaHeader: true,
@@ -40,7 +50,8 @@ export function vertexSite({ project, region }: { readonly project: string; read
   return {
     headers: {},
     toPath: (model, streamed) => `${models}/${toSegment(model)}:${streamed ? "streamRawPredict" : "rawPredict"}`,
-    countPath: `${models}/count-tokens:rawPredict`,
+    toCountPath: () => `${models}/count-tokens:rawPredict`,
+    countField: "input_tokens",
     toBody(body) {
       const { model: _, ...fields } = body as Json;
       return { ...fields, ...VERTEX_VERSION };

@@ -138,7 +138,7 @@ export interface Framing<Event extends StreamEvent> {
 }
 
 /** Server-sent events. */
-const SSE: Framing<SseEvent> = { mediaType: "text/event-stream", createParser: () => new SseParser() };
+export const SSE: Framing<SseEvent> = { mediaType: "text/event-stream", createParser: () => new SseParser() };
 
 /** A dialect's reader of one event stream. Create one per stream. */
 export interface StreamReader<Event extends StreamEvent = SseEvent> {

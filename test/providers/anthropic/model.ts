@@ -26,6 +26,7 @@ const BUDGET: Capabilities = {
   maxTokensField: "max_tokens",
   contentParts: true,
   streamUsage: false,
+  cachePoints: false,
   streamAbove: 21_333,
 };
 

@@ -20,7 +20,7 @@ describe("Vertex AI", () => {
     expect(vertex.toPath(model.name, false)).toBe(`${models}/claude-sonnet-4-5@20250929:rawPredict`);
     expect(vertex.toPath(model.name, true)).toBe(`${models}/claude-sonnet-4-5@20250929:streamRawPredict`);
     expect(vertex.toPath("a/../b?c#d", false)).toBe(`${models}/a%2F..%2Fb%3Fc%23d:rawPredict`);
-    expect(vertex.countPath).toBe(`${models}/count-tokens:rawPredict`);
+    expect(vertex.toCountPath(model.name)).toBe(`${models}/count-tokens:rawPredict`);
   });
 
   it("names the version in the body in place of the model", () => {

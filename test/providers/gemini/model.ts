@@ -26,6 +26,7 @@ const CAPABILITIES: Capabilities = {
   maxTokensField: "max_tokens",
   contentParts: true,
   streamUsage: true,
+  cachePoints: false,
   streamAbove: Number.MAX_SAFE_INTEGER,
 };
 

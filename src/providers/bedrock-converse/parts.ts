@@ -1,0 +1,147 @@
+import {
+  type Audio,
+  type File,
+  type Image,
+  ImageDetail,
+  type Part,
+  type Video,
+} from "../../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import { beginsWith, sniffImage } from "../wire/media.ts";
+import type { TranslationContext } from "./cache-marks.ts";
+import { toDocumentFormat } from "./documents.ts";
+import type { AudioBlock, DocumentBlock, ImageBlock, ImageFormat, TextBlock, UserBlock, VideoBlock } from "./wire.ts";
+
+/** Converts the parts of a user message; `list` is the path of their list. Drops blank text, which the provider refuses. */
+export function toUserBlocks(context: TranslationContext, parts: readonly Part[], list: string): UserBlock[] {
+  return parts.flatMap((part, index) => {
+    const field = `${list}[${index}]`;
+    const block = toUserBlock(context, part, field);
+    context.marks.put(block, part.cacheMark, field);
+    return block ?? [];
+  });
+}
+
+/** Converts the parts of a message that may only hold text. */
+export function toTextBlocks(context: TranslationContext, parts: readonly Part[], list: string): TextBlock[] {
+  parts.forEach(({ kind }, index) => {
+    if (kind.case !== "text" && kind.case !== undefined) throw invalidField(`${list}[${index}]`, "must be text");
+  });
+  return toUserBlocks(context, parts, list).filter((block) => "text" in block);
+}
+
+/** Converts the parts of a tool's result, in which no recording and no cache mark can stand. */
+export function toResultBlocks(context: TranslationContext, parts: readonly Part[], list: string): UserBlock[] {
+  return parts.flatMap((part, index) => {
+    const field = `${list}[${index}]`;
+    if (part.kind.case === "audio") throw invalidField(field, "this model does not take audio in a tool's result");
+    context.marks.put(undefined, part.cacheMark, field);
+    return toUserBlock(context, part, field) ?? [];
+  });
+}
+
+function toUserBlock(context: TranslationContext, { kind }: Part, field: string): UserBlock | undefined {
+  switch (kind.case) {
+    case "text":
+      return isBlank(kind.value) ? undefined : { text: kind.value };
+    case "image":
+      return toImageBlock(context, kind.value, field);
+    case "file":
+      return toDocumentBlock(context, kind.value, field);
+    case "video":
+      return toVideoBlock(context, kind.value, field);
+    case "audio":
+      return toAudioBlock(context, kind.value, field);
+    case "native":
+      context.log.omit(field);
+      return undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** Whether the provider refuses the text as blank. */
+export function isBlank(text: string): boolean {
+  return text.trim() === "";
+}
+
+/** Converts a picture to a block. Throws `invalid_request` if the model or the provider does not take it. */
+export function toImageBlock({ model, log }: TranslationContext, { source, detail }: Image, field: string): ImageBlock {
+  if (!model.inputModalities.has(Modality.IMAGE)) throw invalidField(field, "this model does not take images");
+  log.omitWhen(detail > ImageDetail.AUTO, `${field}.image.detail`);
+  const type = source.case === "data" ? sniffImage(source.value) : undefined;
+  if (source.case !== "data" || type === undefined)
+    throw invalidField(field, "must be a PNG, JPEG, GIF or WebP image itself, not its address");
+  return { image: { format: type.slice("image/".length) as ImageFormat, source: { bytes: log.base64(source.value) } } };
+}
+
+function toDocumentBlock(
+  { log, documents }: TranslationContext,
+  { source, mediaType, name, citations }: File,
+  field: string,
+): DocumentBlock {
+  if (source.case !== "data")
+    throw invalidField(field, "must hold the document itself, not the address or the ID of an upload");
+  const format = beginsWith(source.value, "%PDF-") ? "pdf" : toDocumentFormat(mediaType, name);
+  if (format === undefined) throw invalidField(field, "must be PDF, Word, Excel, CSV, HTML, Markdown or plain text");
+  const bytes = log.base64(source.value);
+  return {
+    document: {
+      format,
+      name: documents.take(name),
+      source: { bytes },
+      citations: citations ? { enabled: true } : undefined,
+    },
+  };
+}
+
+/** Formats of recordings by their media type. Source: `VideoFormat` and `AudioFormat` of the API reference. */
+const VIDEO_FORMATS: Readonly<Record<string, string>> = {
+  "video/mp4": "mp4",
+  "video/quicktime": "mov",
+  "video/x-matroska": "mkv",
+  "video/webm": "webm",
+  "video/x-flv": "flv",
+  "video/mpeg": "mpeg",
+  "video/x-ms-wmv": "wmv",
+  "video/3gpp": "three_gp",
+};
+
+const AUDIO_FORMATS: Readonly<Record<string, string>> = {
+  "audio/mpeg": "mp3",
+  "audio/mp3": "mp3",
+  "audio/wav": "wav",
+  "audio/x-wav": "wav",
+  "audio/flac": "flac",
+  "audio/ogg": "ogg",
+  "audio/opus": "opus",
+  "audio/aac": "aac",
+  "audio/mp4": "m4a",
+  "audio/webm": "webm",
+};
+
+function toVideoBlock({ model, log }: TranslationContext, video: Video, field: string): VideoBlock {
+  const { source, mediaType, startOffset, endOffset, framesPerSecond } = video;
+  if (!model.inputModalities.has(Modality.VIDEO)) throw invalidField(field, "this model does not take video");
+  const format = formatOf(VIDEO_FORMATS, mediaType);
+  if (source.case !== "data" || format === undefined)
+    throw invalidField(field, "must be an MP4, MOV, MKV, WebM, FLV, MPEG, WMV or 3GP video itself, not its address");
+  log.omitWhen(startOffset !== undefined, `${field}.video.start_offset`);
+  log.omitWhen(endOffset !== undefined, `${field}.video.end_offset`);
+  log.omitWhen(framesPerSecond !== undefined, `${field}.video.frames_per_second`);
+  return { video: { format, source: { bytes: log.base64(source.value) } } };
+}
+
+function toAudioBlock({ model, log }: TranslationContext, { source, mediaType }: Audio, field: string): AudioBlock {
+  if (!model.inputModalities.has(Modality.AUDIO)) throw invalidField(field, "this model does not take audio");
+  const format = formatOf(AUDIO_FORMATS, mediaType);
+  if (source.case !== "data" || format === undefined)
+    throw invalidField(field, "must be an MP3, WAV, FLAC, Ogg, Opus, AAC, M4A or WebM recording itself");
+  return { audio: { format, source: { bytes: log.base64(source.value) } } };
+}
+
+function formatOf(formats: Readonly<Record<string, string>>, mediaType: string): string | undefined {
+  const type = mediaType.split(";", 1)[0]!.trim().toLowerCase();
+  return Object.hasOwn(formats, type) ? formats[type] : undefined;
+}

@@ -1,0 +1,23 @@
+import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import { array, count, object } from "../wire/json.ts";
+import { toUsage } from "../wire/response.ts";
+
+/** Converts `usage`; undefined if it counts nothing. The provider's input excludes cached tokens, ours includes them. */
+export function readUsage(value: unknown): Usage | undefined {
+  const usage = object(value);
+  const input = count(usage["inputTokens"]);
+  const output = count(usage["outputTokens"]);
+  if (input === undefined && output === undefined) return undefined;
+  const cachedInputTokens = count(usage["cacheReadInputTokens"]) ?? 0;
+  const cacheWriteInputTokens = count(usage["cacheWriteInputTokens"]) ?? 0;
+  const hour = array(usage["cacheDetails"])
+    .map(object)
+    .find(({ ttl }) => ttl === "1h");
+  return toUsage({
+    inputTokens: (input ?? 0) + cachedInputTokens + cacheWriteInputTokens,
+    outputTokens: output ?? 0,
+    cachedInputTokens,
+    cacheWriteInputTokens,
+    cacheWriteHourInputTokens: hour && count(hour["inputTokens"]),
+  });
+}
