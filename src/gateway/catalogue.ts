@@ -7,10 +7,15 @@ import type { Provider } from "../core/provider.ts";
 import { anthropic } from "../providers/anthropic/provider.ts";
 import { vertexSite } from "../providers/anthropic/site.ts";
 import { isKeyFile, toApiKey } from "../providers/credentials/api-key.ts";
+import { authorized } from "../providers/credentials/credential.ts";
+import { entraTokens } from "../providers/credentials/entra.ts";
+import { googleTokens } from "../providers/credentials/google.ts";
 import { type KeyRest, withKeyPool } from "../providers/credentials/key-pool.ts";
+import { TokenCredential } from "../providers/credentials/token.ts";
 import { gemini } from "../providers/gemini/provider.ts";
+import { vertexSite as vertexGemini } from "../providers/gemini/site.ts";
 import { connectUpstream, UNLIMITED, type Upstream } from "../providers/transport/http.ts";
-import { openai } from "../providers/openai/provider.ts";
+import { azureDeployments, openai } from "../providers/openai/provider.ts";
 import { redactionOfChanging } from "../providers/wire/redaction.ts";
 import type { Service } from "../providers/wire/service.ts";
 import { withCustomTools } from "../providers/wire/custom-tools.ts";
@@ -20,8 +25,12 @@ import type { ReadScheduler } from "../scheduling/read-scheduler.ts";
 const DIALECTS = {
   anthropic: (service: Service, host: Host | undefined) =>
     withCustomTools(anthropic(service, host?.kind === "vertex" ? vertexSite(host) : undefined)),
-  gemini: (service: Service) => withCustomTools(gemini(service)),
-  openai,
+  gemini: (service: Service, host: Host | undefined) =>
+    withCustomTools(gemini(service, host?.kind === "vertex" ? vertexGemini(host) : undefined)),
+  openai: (service: Service, host: Host | undefined) => {
+    const version = host?.kind === "azure" ? host.apiVersion : undefined;
+    return openai(service, version === undefined ? undefined : azureDeployments(version));
+  },
 } as const;
 
 const MODALITIES = {
@@ -65,8 +74,13 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler, ke
       const { dialect, host, baseUrl, allowPrivate, connections, ...rest } = remote.get(name)!;
       const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs, connections, readScheduler });
       const header = keyHeaderOf(dialect, host);
+      const fetch = tokensOf(host, rest.apiKeys.length > 0);
+      const credential = fetch && new TokenCredential({ fetch, limitMs: connectMs });
       const onRest = (rested: KeyRest): void => keyRests?.({ provider: name, ...rested });
-      connected.set(key, (provider = DIALECTS[dialect](toService(upstream, { ...rest, header, onRest }), host)));
+      connected.set(
+        key,
+        (provider = DIALECTS[dialect](toService(upstream, { ...rest, header, credential, onRest }), host)),
+      );
     }
     return provider;
   };
@@ -81,11 +95,19 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler, ke
 interface ServiceParts extends Pick<RemoteProvider, "name" | "apiKeys" | "headers"> {
   /** The header with the key; in lower case. */
   readonly header: string;
+  /** In place of keys. */
+  readonly credential: TokenCredential | undefined;
   readonly onRest: (rest: KeyRest) => void;
 }
 
+/** Where a host's tokens come from; undefined for providers with keys. */
+function tokensOf(host: Host | undefined, hasKeys: boolean) {
+  if (host?.kind === "vertex") return googleTokens({ file: host.credentialFile });
+  return host?.kind === "azure" && !hasKeys ? entraTokens() : undefined;
+}
+
 /** Adds the credential: as a header of each request, or one of several or changing keys. Throws ConfigError for a key file. */
-function toService(upstream: Upstream, { name, apiKeys, headers, header, onRest }: ServiceParts): Service {
+function toService(upstream: Upstream, { name, apiKeys, headers, header, credential, onRest }: ServiceParts): Service {
   const keys = apiKeys.map((configured, index) => {
     try {
       return toApiKey(configured, header);
@@ -95,7 +117,12 @@ function toService(upstream: Upstream, { name, apiKeys, headers, header, onRest 
     }
   });
   const others = Object.values(headers);
-  const redact = redactionOfChanging(() => [...keys.map((key) => key.secret()), ...others]);
+  const redact = redactionOfChanging(() => [
+    ...keys.map((key) => key.secret()),
+    ...(credential?.secrets() ?? []),
+    ...others,
+  ]);
+  if (credential !== undefined) return { upstream: authorized(upstream, credential), headers, redact };
   const [key] = apiKeys;
   if (keys.length < 2 && (key === undefined || !isKeyFile(key)))
     return { upstream, headers: { ...keys[0]?.headers(), ...headers }, redact };
