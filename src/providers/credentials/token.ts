@@ -47,7 +47,7 @@ export class TokenCredential implements Credential {
   #pending: Promise<Held> | undefined;
   #pausedUntilMs = 0;
 
-  constructor({ fetch, limitMs, now = Date.now }: TokenOptions) {
+  constructor({ fetch, limitMs, now = () => Date.now() }: TokenOptions) {
     this.#fetch = fetch;
     this.#limitMs = limitMs;
     this.#now = now;

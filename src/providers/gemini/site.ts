@@ -13,8 +13,8 @@ export interface GeminiSite {
   toCountBody(model: string, body: GenerateContentRequest): object;
   readonly embeddings: {
     readonly method: string;
-    translate(request: EmbeddingRequest, model: UpstreamModel): Translation;
-    toAnswer(json: unknown, inputs: number, redact?: Redact): Promise<EmbeddingAnswer>;
+    readonly translate: (request: EmbeddingRequest, model: UpstreamModel) => Translation;
+    readonly toAnswer: (json: unknown, inputs: number, redact?: Redact) => Promise<EmbeddingAnswer>;
   };
 }
 

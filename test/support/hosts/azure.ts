@@ -11,7 +11,7 @@ import type { IssuedTokens } from "./tokens.ts";
 export const AZURE_KEY = "azure-key-0123456789abcdef0123456789";
 export const DEPLOYMENT = "gpt-5-in-sweden";
 export const EMBEDDINGS = "embeddings-in-sweden";
-const VERSIONS = ["2024-10-21"];
+const VERSION = "2024-10-21";
 
 export interface Azure {
   /** Without a path. */
@@ -38,7 +38,7 @@ function serve(request: Received, response: ServerResponse, tokens: IssuedTokens
   const v1 = /^\/openai\/v1\/(chat\/completions|embeddings)$/.exec(pathname);
   const classic = /^\/openai\/deployments\/([^/]+)\/(chat\/completions|embeddings)$/.exec(pathname);
   const version = searchParams.get("api-version");
-  const isKnown = v1 !== null ? version === null : classic !== null && VERSIONS.includes(version ?? "");
+  const isKnown = v1 !== null ? version === null : classic !== null && version === VERSION;
   if (!isKnown) return sendJson(response, 404, { error: { code: "404", message: "Resource not found" } });
   const { "api-key": key, authorization } = request.headers;
   if (key !== AZURE_KEY && tokens?.accepts(authorization) !== true)
