@@ -115,6 +115,11 @@ function vertexAddress(region: string): string {
   return `https://${region}-aiplatform.googleapis.com`;
 }
 
+/** An address of the host's own, also for a provider with another `base_url`: list prices are known by it. */
+export function sellerAddressOf(host: Host): string {
+  return addressOf(host) ?? "https://azure.openai.azure.com";
+}
+
 /** The header that carries a key of `api_keys`; in lower case. */
 export function keyHeaderOf(dialect: Dialect, host: Host | undefined): string {
   if (host?.kind === "azure") return "api-key";

@@ -12,7 +12,7 @@ import {
   type TokenPrices,
 } from "./config.ts";
 import { DIALECT_DEFAULTS, type Dialect, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
-import { addressOf, keyHeaderOf, resolveHost } from "./hosts.ts";
+import { addressOf, keyHeaderOf, resolveHost, sellerAddressOf } from "./hosts.ts";
 import { knownPrice } from "./known-prices.ts";
 import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./models.ts";
 import { type Preset, PRESETS } from "./presets.ts";
@@ -278,7 +278,8 @@ function isComplete(
  */
 function sellerOf({ id, model, provider }: Pick<ModelParts, "id" | "model" | "provider">): string {
   const isBuiltIn = BUILT_IN_MODELS[id]?.upstream_model === model.upstream_model;
-  return provider.simulated || isBuiltIn ? DIALECT_DEFAULTS[provider.dialect].baseUrl : provider.baseUrl;
+  if (provider.simulated || isBuiltIn) return DIALECT_DEFAULTS[provider.dialect].baseUrl;
+  return provider.host === undefined ? provider.baseUrl : sellerAddressOf(provider.host);
 }
 
 /** Whether the model makes embeddings. */

@@ -11,10 +11,14 @@ import { bedrockConverse } from "../providers/bedrock-converse/provider.ts";
 import { isKeyFile, toApiKey } from "../providers/credentials/api-key.ts";
 import { awsCredential } from "../providers/credentials/aws.ts";
 import { authorized, type Credential } from "../providers/credentials/credential.ts";
+import { entraTokens } from "../providers/credentials/entra.ts";
+import { googleTokens } from "../providers/credentials/google.ts";
 import { type KeyRest, withKeyPool } from "../providers/credentials/key-pool.ts";
+import { TokenCredential } from "../providers/credentials/token.ts";
 import { gemini } from "../providers/gemini/provider.ts";
+import { vertexSite as vertexGemini } from "../providers/gemini/site.ts";
 import { connectUpstream, UNLIMITED, type Upstream } from "../providers/transport/http.ts";
-import { openai } from "../providers/openai/provider.ts";
+import { azureDeployments, openai } from "../providers/openai/provider.ts";
 import { redactionOfChanging } from "../providers/wire/redaction.ts";
 import type { Service } from "../providers/wire/service.ts";
 import { withCustomTools } from "../providers/wire/custom-tools.ts";
@@ -24,8 +28,12 @@ import type { ReadScheduler } from "../scheduling/read-scheduler.ts";
 const DIALECTS = {
   anthropic: (service: Service, host: Host | undefined) => withCustomTools(anthropic(service, toSite(host))),
   "bedrock-converse": (service: Service) => withCustomTools(bedrockConverse(service)),
-  gemini: (service: Service) => withCustomTools(gemini(service)),
-  openai,
+  gemini: (service: Service, host: Host | undefined) =>
+    withCustomTools(gemini(service, host?.kind === "vertex" ? vertexGemini(host) : undefined)),
+  openai: (service: Service, host: Host | undefined) => {
+    const version = host?.kind === "azure" ? host.apiVersion : undefined;
+    return openai(service, version === undefined ? undefined : azureDeployments(version));
+  },
 } as const;
 
 function toSite(host: Host | undefined): AnthropicSite | undefined {
@@ -74,10 +82,12 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler, ke
       const { dialect, host, baseUrl, allowPrivate, connections, ...rest } = remote.get(name)!;
       const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs, connections, readScheduler });
       const header = keyHeaderOf(dialect, host);
+      const credential = toCredential(remote.get(name)!, connectMs);
       const onRest = (rested: KeyRest): void => keyRests?.({ provider: name, ...rested });
-      const credential = toCredential(remote.get(name)!);
-      const service = toService(upstream, { ...rest, header, onRest, credential });
-      connected.set(key, (provider = DIALECTS[dialect](service, host)));
+      connected.set(
+        key,
+        (provider = DIALECTS[dialect](toService(upstream, { ...rest, header, credential, onRest }), host)),
+      );
     }
     return provider;
   };
@@ -92,19 +102,28 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler, ke
 interface ServiceParts extends Pick<RemoteProvider, "name" | "apiKeys" | "headers"> {
   /** The header with the key; in lower case. */
   readonly header: string;
-  readonly onRest: (rest: KeyRest) => void;
-  /** What authenticates in place of keys. */
+  /** In place of keys. */
   readonly credential: Credential | undefined;
+  readonly onRest: (rest: KeyRest) => void;
 }
 
-/** The credential of a cloud, for a provider without keys. */
-function toCredential({ host, baseUrl, apiKeys }: RemoteProvider): Credential | undefined {
+/** What a host takes in place of keys; undefined for providers with keys. `limitMs`: for a token to come. */
+function toCredential({ host, baseUrl, apiKeys }: RemoteProvider, limitMs: number): Credential | undefined {
   if (apiKeys.length > 0) return undefined;
-  return host?.kind === "bedrock" ? awsCredential({ region: host.region, baseUrl }) : undefined;
+  switch (host?.kind) {
+    case "azure":
+      return new TokenCredential({ fetch: entraTokens(), limitMs });
+    case "bedrock":
+      return awsCredential({ region: host.region, baseUrl });
+    case "vertex":
+      return new TokenCredential({ fetch: googleTokens({ file: host.credentialFile }), limitMs });
+    case undefined:
+      return undefined;
+  }
 }
 
 /** Adds the credential: as a header of each request, or one of several or changing keys. Throws ConfigError for a key file. */
-function toService(upstream: Upstream, { name, apiKeys, headers, header, onRest, credential }: ServiceParts): Service {
+function toService(upstream: Upstream, { name, apiKeys, headers, header, credential, onRest }: ServiceParts): Service {
   const keys = apiKeys.map((configured, index) => {
     try {
       return toApiKey(configured, header);
@@ -114,8 +133,11 @@ function toService(upstream: Upstream, { name, apiKeys, headers, header, onRest,
     }
   });
   const others = Object.values(headers);
-  const secrets = (): string[] => [...keys.map((key) => key.secret()), ...others, ...(credential?.secrets() ?? [])];
-  const redact = redactionOfChanging(secrets);
+  const redact = redactionOfChanging(() => [
+    ...keys.map((key) => key.secret()),
+    ...(credential?.secrets() ?? []),
+    ...others,
+  ]);
   if (credential !== undefined) return { upstream: authorized(upstream, credential), headers, redact };
   const [key] = apiKeys;
   if (keys.length < 2 && (key === undefined || !isKeyFile(key)))

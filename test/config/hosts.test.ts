@@ -28,6 +28,24 @@ function problemsOf(provider: object): string[] {
   return [];
 }
 
+function priceOf(provider: object, upstream_model: string) {
+  const text = JSON.stringify({ providers: { p: provider }, models: { m: { provider: "p", upstream_model } } });
+  const { models } = parseConfig({ file: "f", text, env: {} });
+  return models.find(({ id }) => id === "m")!.price;
+}
+
+describe("the list price at a host", () => {
+  it("is known by the host, also behind another address", () => {
+    const vertex = { preset: "vertex", project: "acme-1", region: "global" };
+    const claude = { ...vertex, dialect: "anthropic", base_url: "https://private.example" };
+    expect(priceOf(vertex, "gemini-2.5-flash")).toMatchObject({ input: 300_000, output: 2_500_000 });
+    expect(priceOf(claude, "claude-sonnet-4-5@20250929")).toMatchObject({ input: 3_000_000, output: 15_000_000 });
+    const azure = { preset: "azure", base_url: "https://private.example/openai/v1" };
+    expect(priceOf(azure, "gpt-5")).toMatchObject({ input: 1_250_000, output: 10_000_000 });
+    expect(priceOf(azure, "gpt-5-in-sweden")).toBeUndefined();
+  });
+});
+
 describe("the host azure", () => {
   it("has the v1 API, and the addresses of deployments", () => {
     expect(load({ preset: "azure", base_url: `${AZURE}/openai/v1/`, api_keys: [KEY] })).toMatchObject({

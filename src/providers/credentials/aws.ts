@@ -121,7 +121,9 @@ function tooSlow(): Failure {
 /** The chain's words name profiles and files, so they are for the log. */
 function notFound(error: unknown): Failure {
   const words = error instanceof Error ? error.message : "";
-  const cause = new Error(`AWS credentials: ${words || "the default chain found none"}`);
+  const cause = new Error(
+    `AWS's default credential chain: ${words || "nothing found"}. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give this machine or container a role; or set api_keys to a Bedrock API key.`,
+  );
   return new Failure("upstream_refused_us", NO_CREDENTIALS, { cause });
 }
 
