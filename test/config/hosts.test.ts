@@ -68,7 +68,7 @@ describe("the host azure", () => {
     [{ base_url: AZURE, api_version: "latest" }, "providers.p.api_version: must be a version of the API"],
     [
       { base_url: `${AZURE}/openai/v1`, region: "eastus" },
-      "providers.p.region: is only for providers with host: vertex",
+      "providers.p.region: is only for providers with host: bedrock or vertex",
     ],
     [{ base_url: `${AZURE}/openai/v1`, dialect: "gemini" }, "providers.p.dialect: the host azure has only: openai"],
     [

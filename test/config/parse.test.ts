@@ -67,7 +67,7 @@ describe("a configuration without a file", () => {
     for (const model of config.models) {
       const capabilities: Capabilities = model.capabilities;
       expect(Object.values(capabilities)).not.toContain(undefined);
-      expect(Object.keys(capabilities)).toHaveLength(25);
+      expect(Object.keys(capabilities)).toHaveLength(26);
     }
   });
 
