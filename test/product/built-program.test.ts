@@ -82,6 +82,20 @@ describe("the built program", () => {
     expect(files.filter((name) => /[^\0-\x7f]/.test(readFileSync(join(folder, name), "utf8")))).toEqual([]);
   });
 
+  it("starts without the packages of clouds, which a provider there loads", () => {
+    const folder = join(checkout, "dist/program");
+    const read = (name: string): string => readFileSync(join(folder, name), "utf8");
+    const started = new Set(["main.cjs"]);
+    // The set grows while it is walked. What is loaded later is required within a function.
+    for (const name of started)
+      for (const [, next] of read(name).matchAll(/^(?:\w.* = )?require\("\.\/([\w-]+\.cjs)"\);$/gm)) started.add(next!);
+    const ofAws = /AWS4-HMAC-SHA256|accommodate event stream message|Could not load credentials from any providers/;
+    const holding = readdirSync(folder).filter((name) => name.endsWith(".cjs") && ofAws.test(read(name)));
+    expect(started.size).toBeGreaterThan(3);
+    expect(holding.length).toBeGreaterThan(0);
+    expect(holding.filter((name) => started.has(name))).toEqual([]);
+  });
+
   it("serves completions, pages, documents and metrics", async () => {
     mkdirSync(join(checkout, "dist/console"), { recursive: true });
     writeFileSync(join(checkout, "dist/console/index.html"), "<title>a page</title>");

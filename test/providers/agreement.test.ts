@@ -4,6 +4,7 @@ import { Failure } from "../../src/core/failure.ts";
 import type { Translation } from "../../src/core/provider.ts";
 import { readChatRequest } from "../../src/formats/openai-chat/request.ts";
 import { anthropic } from "../../src/providers/anthropic/provider.ts";
+import { bedrockConverse } from "../../src/providers/bedrock-converse/provider.ts";
 import { gemini } from "../../src/providers/gemini/provider.ts";
 import { connectUpstream, type Upstream, type UpstreamRequest } from "../../src/providers/transport/http.ts";
 import { openai } from "../../src/providers/openai/provider.ts";
@@ -151,43 +152,46 @@ it("what an answer's JSON is for reaches the model in both dialects that take on
     );
 });
 
-describe.each(Object.entries({ anthropic, gemini, openai }))("a call in the dialect %s", (name, connect) => {
-  const call = { translation: translate(name as Dialect, {}), model: modelOf(name as Dialect, {}), idleMs: 1_234 };
+describe.each(Object.entries({ anthropic, "bedrock-converse": bedrockConverse, gemini, openai }))(
+  "a call in the dialect %s",
+  (name, connect) => {
+    const call = { translation: translate(name as Dialect, {}), model: modelOf(name as Dialect, {}), idleMs: 1_234 };
 
-  it.each(["create", "stream"] as const)(
-    "takes its time limits and whose turn it is to the wire: %s",
-    async (method) => {
-      const posted: UpstreamRequest[] = [];
-      const upstream: Upstream = {
-        async post(request) {
-          posted.push(request);
-          throw new Failure("upstream_unavailable", "Nobody is there.");
-        },
-        close: async () => undefined,
-      };
-      const provider = connect({ upstream });
+    it.each(["create", "stream"] as const)(
+      "takes its time limits and whose turn it is to the wire: %s",
+      async (method) => {
+        const posted: UpstreamRequest[] = [];
+        const upstream: Upstream = {
+          async post(request) {
+            posted.push(request);
+            throw new Failure("upstream_unavailable", "Nobody is there.");
+          },
+          close: async () => undefined,
+        };
+        const provider = connect({ upstream });
+        const { signal } = new AbortController();
+        const asked = { ...call, signal, keyFamilyId: "line" };
+        const answered = method === "create" ? provider.create(asked) : provider.stream(asked, () => undefined);
+        await expect(answered).rejects.toThrow("Nobody is there.");
+        expect(posted).toMatchObject([{ signal, idleMs: 1_234, keyFamilyId: "line" }]);
+      },
+    );
+
+    it("sends configured headers once, in place of its own of the same name", async () => {
+      const server = await startRawServer((socket) => void socket.end("HTTP/1.1 418 x\r\ncontent-length: 0\r\n\r\n"));
+      const baseUrl = `http://127.0.0.1:${server.port}`;
+      const headers = { "content-type": "application/other+json", "x-team": "a" };
+      const upstream = connectUpstream({ baseUrl, allowPrivate: true, connectMs: 1_000 });
+      const provider = connect({ upstream, headers });
       const { signal } = new AbortController();
-      const asked = { ...call, signal, keyFamilyId: "line" };
-      const answered = method === "create" ? provider.create(asked) : provider.stream(asked, () => undefined);
-      await expect(answered).rejects.toThrow("Nobody is there.");
-      expect(posted).toMatchObject([{ signal, idleMs: 1_234, keyFamilyId: "line" }]);
-    },
-  );
-
-  it("sends configured headers once, in place of its own of the same name", async () => {
-    const server = await startRawServer((socket) => void socket.end("HTTP/1.1 418 x\r\ncontent-length: 0\r\n\r\n"));
-    const baseUrl = `http://127.0.0.1:${server.port}`;
-    const headers = { "content-type": "application/other+json", "x-team": "a" };
-    const upstream = connectUpstream({ baseUrl, allowPrivate: true, connectMs: 1_000 });
-    const provider = connect({ upstream, headers });
-    const { signal } = new AbortController();
-    await expect(provider.create({ ...call, signal })).rejects.toMatchObject({ upstreamStatus: 418 });
-    const lines = server.requests[0]!.split("\r\n\r\n")[0]!.split("\r\n");
-    expect(lines.filter((line) => /^(content-type|x-team):/i.test(line))).toEqual([
-      "content-type: application/other+json",
-      "x-team: a",
-    ]);
-    await provider.close();
-    await server.stop();
-  });
-});
+      await expect(provider.create({ ...call, signal })).rejects.toMatchObject({ upstreamStatus: 418 });
+      const lines = server.requests[0]!.split("\r\n\r\n")[0]!.split("\r\n");
+      expect(lines.filter((line) => /^(content-type|x-team):/i.test(line))).toEqual([
+        "content-type: application/other+json",
+        "x-team: a",
+      ]);
+      await provider.close();
+      await server.stop();
+    });
+  },
+);

@@ -40,7 +40,7 @@ export function toMessages(context: TranslationContext): Conversation {
 
 function toTurns(context: TranslationContext, from: number): Turn[] {
   const { messages } = context.request;
-  const replays = context.model.capabilities.reasoning !== "none";
+  const replays = context.model.capabilities.reasoning !== "none" && !messages.some(isPartlyReplayable);
   const lastAnswerable = messages.findLastIndex(({ role }) => role === Role.USER || role === Role.TOOL);
   const turns: Turn[] = [];
   const add = (role: Turn["role"], content: Turn["content"]): void => {
@@ -102,6 +102,12 @@ function toReasoningBlock({ kind, signature }: Part): ReasoningBlock | undefined
   const { text, redacted } = kind.value;
   if (redacted !== "") return { reasoningContent: { redactedContent: redacted } };
   return signature === "" ? undefined : { reasoningContent: { reasoningText: { text, signature } } };
+}
+
+/** Whether only part of a message's reasoning can be verified. Then none may be sent: it would count as changed. */
+function isPartlyReplayable({ parts }: Message): boolean {
+  const reasoning = parts.filter(({ kind }) => kind.case === "reasoning").map(toReasoningBlock);
+  return reasoning.includes(undefined) && reasoning.some((block) => block !== undefined);
 }
 
 function toAssistantBlock({ ids, log }: TranslationContext, { kind }: Part, field: string): Block | undefined {
