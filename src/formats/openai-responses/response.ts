@@ -146,7 +146,10 @@ function toItems(parts: readonly Part[], { completionId, read, held }: ItemConte
     open = undefined;
     if (read.withState) items.reasoning().encrypted_content = writeState(state);
   };
+  let chars = 0;
   for (const { kind, signature, citations, logprobs } of parts) {
+    chars += write.countLogprobs(logprobs);
+    if (chars > write.MAX_CHARS) throw write.tooLong();
     if (kind.case === "reasoning" || kind.case === "toolCall" || kind.case === "image") open = undefined;
     switch (kind.case) {
       case "text": {
