@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { z } from "zod";
+import { proxyProblem } from "./proxies.ts";
 
 /** Values of samples and tutorials, which protect nothing. */
 const SAMPLE_SECRETS =
@@ -82,6 +83,21 @@ function isOrigin(text: string): boolean {
 
 /** Origin under which people reach the dashboard. */
 export const publicUrl = z.string().refine(isOrigin, 'must be an origin, such as "https://parley.example.com"');
+
+/** Address of an HTTP proxy, which may hold a password; `none` for no proxy. */
+export const proxy = z.string().superRefine((text, context) => {
+  const problem = text === NO_PROXY ? undefined : proxyProblem(text);
+  if (problem !== undefined) context.addIssue(`${problem}, or "${NO_PROXY}"`);
+});
+
+/** In place of a proxy: connect directly. */
+export const NO_PROXY = "none";
+
+export const ipAddress = z.string().refine((text) => isIP(text) !== 0, 'must be an IP address, such as "10.0.0.7"');
+
+export const absolutePath = z
+  .string()
+  .refine((text) => text.startsWith("/"), "must be an absolute path, such as /etc/parley/ca.pem");
 
 /** A network of proxies: an address, with or without a prefix length. */
 export const network = z
