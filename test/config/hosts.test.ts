@@ -133,10 +133,7 @@ describe("the host vertex", () => {
     [{ ...complete, region: "evil.example/" }, ["providers.p.region: must be the name of a region"]],
     [{ ...complete, project: "a/../b" }, ["providers.p.project: must be the ID or the number of a project"]],
     [{ ...complete, api_version: "2024-10-21" }, ["providers.p.api_version: is only for providers with host: azure"]],
-    [
-      { ...complete, credential_file: "key.json" },
-      ["providers.p.credential_file: must be the absolute path of a file"],
-    ],
+    [{ ...complete, credential_file: "key.json" }, ["providers.p.credential_file: must be an absolute path"]],
     [
       { dialect: "gemini", project: "acme-1", api_keys: [KEY] },
       ["providers.p.project: is only for providers with host: vertex"],
