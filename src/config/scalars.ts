@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { z } from "zod";
+import { proxyProblem } from "./proxies.ts";
 
 /** Values of samples and tutorials, which protect nothing. */
 const SAMPLE_SECRETS =
@@ -56,11 +57,6 @@ export const apiVersion = z
   .string()
   .regex(/^\d{4}-\d{2}-\d{2}(-preview)?$/, 'must be a version of the API, such as "2024-10-21"');
 
-/** Absolute path of a file with a credential. */
-export const credentialFile = z
-  .string()
-  .regex(/^\/[^\0]+$/, 'must be the absolute path of a file, such as "/run/secrets/service-account.json"');
-
 /** Why a text cannot be a credential issued by a public service; undefined when it can. */
 export function sampleProblem(text: string): string | undefined {
   if (SAMPLE_SECRETS.test(text)) return "this is a sample, not a credential; write the real one, best as ${NAME}";
@@ -102,6 +98,21 @@ function isOrigin(text: string): boolean {
 
 /** Origin under which people reach the dashboard. */
 export const publicUrl = z.string().refine(isOrigin, 'must be an origin, such as "https://parley.example.com"');
+
+/** Address of an HTTP proxy, which may hold a password; `none` for no proxy. */
+export const proxy = z.string().superRefine((text, context) => {
+  const problem = text === NO_PROXY ? undefined : proxyProblem(text);
+  if (problem !== undefined) context.addIssue(`${problem}, or "${NO_PROXY}"`);
+});
+
+/** In place of a proxy: connect directly. */
+export const NO_PROXY = "none";
+
+export const ipAddress = z.string().refine((text) => isIP(text) !== 0, 'must be an IP address, such as "10.0.0.7"');
+
+export const absolutePath = z
+  .string()
+  .refine((text) => text.startsWith("/"), "must be an absolute path, such as /etc/parley/ca.pem");
 
 /** A network of proxies: an address, with or without a prefix length. */
 export const network = z

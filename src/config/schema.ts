@@ -2,13 +2,14 @@ import { z } from "zod";
 import { DIALECTS, PROVIDER_OPTIONS } from "./dialects.ts";
 import { HOSTS } from "./hosts.ts";
 import {
+  absolutePath,
   apiVersion,
   credential,
-  credentialFile,
   databaseUrl,
   encryptionKey,
   headerName,
   headerValue,
+  ipAddress,
   isoDate,
   modelAlias,
   modelId,
@@ -16,6 +17,7 @@ import {
   origin,
   providerName,
   project,
+  proxy,
   publicUrl,
   redisUrl,
   region,
@@ -141,7 +143,7 @@ const provider = section({
   region: z.exactOptional(region),
   project: z.exactOptional(project),
   api_version: z.exactOptional(apiVersion),
-  credential_file: z.exactOptional(credentialFile),
+  credential_file: z.exactOptional(absolutePath),
   base_url: z.exactOptional(z.string()),
   api_keys: z.array(credential).default([]),
   allow_private: z.boolean().default(false),
@@ -153,6 +155,13 @@ const provider = section({
     per_account: z.boolean().default(false),
   }).prefault({}),
   options: z.exactOptional(z.array(z.enum(PROVIDER_OPTIONS))),
+  proxy: z.exactOptional(proxy),
+  address: z.exactOptional(ipAddress),
+  tls: section({
+    ca_file: z.exactOptional(absolutePath),
+    cert_file: z.exactOptional(absolutePath),
+    key_file: z.exactOptional(absolutePath),
+  }).prefault({}),
   timeouts: overrides(timeouts).prefault({}),
 });
 

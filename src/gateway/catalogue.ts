@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { Config, ModelConfig, RemoteProvider } from "../config/config.ts";
 import { ConfigError, formatPath } from "../config/config-error.ts";
@@ -18,6 +20,7 @@ import { TokenCredential } from "../providers/credentials/token.ts";
 import { gemini } from "../providers/gemini/provider.ts";
 import { vertexSite as vertexGemini } from "../providers/gemini/site.ts";
 import { connectUpstream, UNLIMITED, type Upstream } from "../providers/transport/http.ts";
+import type { Egress } from "../providers/transport/dialer.ts";
 import { azureDeployments, openai } from "../providers/openai/provider.ts";
 import { redactionOfChanging } from "../providers/wire/redaction.ts";
 import type { Service } from "../providers/wire/service.ts";
@@ -80,7 +83,8 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler, ke
     let provider = connected.get(key);
     if (provider === undefined) {
       const { dialect, host, baseUrl, allowPrivate, connections, ...rest } = remote.get(name)!;
-      const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs, connections, readScheduler });
+      const egress = toEgress(rest);
+      const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs, connections, egress, readScheduler });
       const header = keyHeaderOf(dialect, host);
       const credential = toCredential(remote.get(name)!, connectMs);
       const onRest = (rested: KeyRest): void => keyRests?.({ provider: name, ...rested });
@@ -145,6 +149,29 @@ function toService(upstream: Upstream, { name, apiKeys, headers, header, credent
   return { upstream: withKeyPool(upstream, { keys, onRest }), headers, redact };
 }
 
+/** The way to a provider. Throws ConfigError for files of `tls` that cannot be used. */
+function toEgress({ name, egress: { proxy, address, tls } }: Pick<RemoteProvider, "name" | "egress">): Egress {
+  return {
+    proxy: proxy === undefined ? undefined : new URL(proxy),
+    address,
+    secureContext: toSecureContext(name, tls),
+  };
+}
+
+function toSecureContext(name: string, tls: RemoteProvider["egress"]["tls"]): SecureContext | undefined {
+  const { caFile, certFile, keyFile } = tls;
+  if ((caFile ?? certFile) === undefined) return undefined;
+  try {
+    return createSecureContext({
+      ...(caFile !== undefined && { ca: [...getCACertificates("default"), readFileSync(caFile, "utf8")] }),
+      ...(certFile !== undefined && { cert: readFileSync(certFile), key: readFileSync(keyFile!) }),
+    });
+  } catch (error) {
+    const place = formatPath(["providers", name, "tls"]);
+    throw new ConfigError("A certificate cannot be used:", [`${place}: ${(error as Error).message}`]);
+  }
+}
+
 function simulate(provider: Config["providers"][number], simulatorUrl: string | undefined): RemoteProvider {
   const { name, dialect } = provider;
   if (simulatorUrl === undefined) throw new RangeError(`provider ${name} is simulated, but no simulator runs`);
@@ -159,6 +186,7 @@ function simulate(provider: Config["providers"][number], simulatorUrl: string | 
     headers: {},
     connections: UNLIMITED,
     options: undefined,
+    egress: { proxy: undefined, address: undefined, tls: {} },
   };
 }
 

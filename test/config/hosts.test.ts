@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { RemoteProvider } from "../../src/config/config.ts";
 import { parseConfig } from "../../src/config/parse.ts";
@@ -33,6 +35,24 @@ function priceOf(provider: object, upstream_model: string) {
   const { models } = parseConfig({ file: "f", text, env: {} });
   return models.find(({ id }) => id === "m")!.price;
 }
+
+describe("the pages of hosts", () => {
+  const folder = join(import.meta.dirname, "../../docs/providers");
+  const examples = readdirSync(folder).flatMap((page) => {
+    const blocks = readFileSync(join(folder, page), "utf8").matchAll(/^```yaml\n([\s\S]*?)^```/gm);
+    return [...blocks].map(([, text = ""], index) => ({ page, index, text }));
+  });
+
+  it.each(examples)("have files that can be used: $page, $index", ({ text }) => {
+    const own = /^models:/m.test(text) ? text : `${text}\nmodels: { m: { provider: azure, upstream_model: m } }\n`;
+    const { providers } = parseConfig({ file: "f", text: own, env: { AZURE_OPENAI_API_KEY: KEY } });
+    expect(providers.map((provider) => provider.simulated)).not.toContain(true);
+  });
+
+  it("have some", () => {
+    expect(examples.length).toBeGreaterThanOrEqual(4);
+  });
+});
 
 describe("the list price at a host", () => {
   it("is known by the host, also behind another address", () => {
@@ -113,10 +133,7 @@ describe("the host vertex", () => {
     [{ ...complete, region: "evil.example/" }, ["providers.p.region: must be the name of a region"]],
     [{ ...complete, project: "a/../b" }, ["providers.p.project: must be the ID or the number of a project"]],
     [{ ...complete, api_version: "2024-10-21" }, ["providers.p.api_version: is only for providers with host: azure"]],
-    [
-      { ...complete, credential_file: "key.json" },
-      ["providers.p.credential_file: must be the absolute path of a file"],
-    ],
+    [{ ...complete, credential_file: "key.json" }, ["providers.p.credential_file: must be an absolute path"]],
     [
       { dialect: "gemini", project: "acme-1", api_keys: [KEY] },
       ["providers.p.project: is only for providers with host: vertex"],

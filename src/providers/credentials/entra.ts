@@ -37,6 +37,10 @@ function toFailure(error: unknown) {
     return refusedToken(
       "There is no credential for Microsoft Entra ID: set api_keys, or AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, or run with a managed or workload identity.",
     );
-  if (isNetworkText(message)) return unavailableToken("Microsoft Entra ID could not be reached.");
+  // The library says the same of both.
+  if (isNetworkText(message))
+    return unavailableToken(
+      "Microsoft Entra ID could not be reached, or has no such tenant. Check the network, AZURE_TENANT_ID and AZURE_AUTHORITY_HOST.",
+    );
   return refusedToken(`Microsoft Entra ID gave no token (${string(name)}). Check the identity and its settings.`);
 }

@@ -57,7 +57,7 @@ async function clientOfFile(path: string) {
 
 /** Uses only the structured fields of an answer: other texts may repeat a request. */
 function toFailure(error: unknown) {
-  const { response, code, message } = object(error);
+  const { response, code, name, message } = object(error);
   const { status, data } = object(response);
   if (typeof status === "number") {
     const { error: word, error_description: description } = object(data);
@@ -70,7 +70,10 @@ function toFailure(error: unknown) {
         );
   }
   const words = `${string(code)} ${string(message)}`;
-  if (isNetworkText(words)) return unavailableToken(`Google's token service could not be reached (${string(code)}).`);
+  if (isNetworkText(words))
+    return unavailableToken(`Google's token service could not be reached (${string(code) || string(name)}).`);
+  // Its message repeats a piece of the file.
+  if (name === "SyntaxError") return refusedToken("The file that GOOGLE_APPLICATION_CREDENTIALS names is not JSON.");
   if (words.includes("Could not load the default credentials"))
     return refusedToken(
       "There is no credential of Google Cloud: set credential_file or GOOGLE_APPLICATION_CREDENTIALS, or run where a metadata server has one.",

@@ -54,6 +54,17 @@ describe("a token of Microsoft Entra ID", () => {
     expect(JSON.stringify(reason) + String((reason as Error).cause)).not.toContain("wrong-secret");
   });
 
+  it("does not come for an unknown tenant", async () => {
+    vi.stubEnv("AZURE_CLIENT_SECRET", SECRET);
+    vi.stubEnv("AZURE_TENANT_ID", CLIENT);
+    await expect(get()).rejects.toMatchObject({
+      code: "upstream_unavailable",
+      cause: {
+        message: expect.stringContaining("or has no such tenant. Check the network, AZURE_TENANT_ID") as string,
+      },
+    });
+  });
+
   it("does not come without a credential", async () => {
     vi.stubEnv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential");
     vi.stubEnv("AZURE_TENANT_ID", "");

@@ -66,6 +66,13 @@ describe("a token of Google", () => {
       code: "upstream_refused_us",
       ...causeOf("no such file"),
     });
+    const noJson = join(folder, "no-json");
+    writeFileSync(noJson, "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC");
+    vi.stubEnv("GOOGLE_APPLICATION_CREDENTIALS", noJson);
+    await expect(get()).rejects.toMatchObject({
+      code: "upstream_refused_us",
+      ...causeOf("The file that GOOGLE_APPLICATION_CREDENTIALS names is not JSON."),
+    });
     const broken = write("broken.json", { ...serviceAccount, private_key: "-----BEGIN PRIVATE KEY-----\nsecret\n" });
     const reason = await get(broken).catch((error: unknown) => error);
     expect(reason).toMatchObject({ code: "upstream_refused_us" });
