@@ -104,6 +104,42 @@ describe("the host azure", () => {
   });
 });
 
+describe("the host bedrock", () => {
+  const complete = { preset: "bedrock", region: "eu-central-1" };
+
+  it("has an address by its region, and needs no keys", () => {
+    expect(load(complete)).toMatchObject({
+      dialect: "anthropic",
+      baseUrl: "https://bedrock-runtime.eu-central-1.amazonaws.com",
+      host: { kind: "bedrock", region: "eu-central-1" },
+      apiKeys: [],
+    });
+    expect(load({ ...complete, dialect: "bedrock-converse", api_keys: [KEY] }).dialect).toBe("bedrock-converse");
+    expect(load({ ...complete, base_url: "https://private.example" }).baseUrl).toBe("https://private.example");
+  });
+
+  it.each([
+    [{ preset: "bedrock" }, 'providers.p.region: is required for the host bedrock, such as "eu-central-1"'],
+    [{ ...complete, dialect: "gemini" }, "providers.p.dialect: the host bedrock has only: anthropic, bedrock-converse"],
+    [{ ...complete, project: "acme-1" }, "providers.p.project: is only for providers with host: vertex"],
+    [
+      { ...complete, headers: { authorization: `Bearer ${KEY}` } },
+      "providers.p.headers.authorization: this header carries a token that Parley gets for the host bedrock",
+    ],
+  ])("says what is wrong with %j", (settings, problem) => {
+    expect(problemsOf(settings)).toEqual([expect.stringContaining(problem)]);
+  });
+
+  it.each([
+    ["eu.anthropic.claude-haiku-4-5-20251001-v1:0", "anthropic"],
+    ["global.anthropic.claude-haiku-4-5-20251001-v1:0", "anthropic"],
+    ["eu.amazon.nova-lite-v1:0", "bedrock-converse"],
+  ])("knows a list price of %s, also behind another address", (upstream_model, dialect) => {
+    const price = priceOf({ ...complete, dialect, base_url: "https://private.example" }, upstream_model);
+    expect(price?.input).toBeGreaterThan(0);
+  });
+});
+
 describe("the host vertex", () => {
   const complete = { preset: "vertex", project: "acme-1", region: "europe-west4" };
 

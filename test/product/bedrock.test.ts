@@ -7,8 +7,11 @@ import {
   InvokeModelCommand,
   ThrottlingException,
 } from "@aws-sdk/client-bedrock-runtime";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { NodeHttpHandler } from "@smithy/node-http-handler";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { parse } from "yaml";
 import { type BedrockServer, startBedrock } from "../support/bedrock/server.ts";
 import { type Product, runProduct, startProduct } from "../support/product.ts";
 
@@ -26,24 +29,23 @@ const ENV = {
 let bedrock: BedrockServer;
 let product: Product;
 
-const configOf = (region = REGION) => {
-  const at = { preset: "bedrock", region, base_url: bedrock.url, allow_private: true };
-  const models = (provider: string, upstream_model: string) => ({ provider, upstream_model, max_output_tokens: 4096 });
+/** The configuration of the page for operators, at this server, with further models. */
+function configOf(): { providers: object; models: object } {
+  const page = readFileSync(join(import.meta.dirname, "../../docs/providers/bedrock.md"), "utf8");
+  const { providers, models } = parse(/```yaml\n([^]*?)```/.exec(page)![1]!) as Record<string, Record<string, object>>;
+  const at = { base_url: bedrock.url, allow_private: true };
+  const documented = Object.entries(providers!).map(([name, provider]) => [name, { ...provider, ...at }]);
+  const { bedrock: converse } = Object.fromEntries(documented) as Record<string, object>;
   return {
-    providers: {
-      claude: at,
-      converse: { ...at, dialect: "bedrock-converse" },
-      keyed: { ...at, dialect: "bedrock-converse", api_keys: [API_KEY] },
-    },
+    providers: { ...Object.fromEntries(documented), keyed: { ...converse, api_keys: [API_KEY] } },
     models: {
-      claude: models("claude", CLAUDE),
-      nova: models("converse", "eu.amazon.nova-lite-v1:0"),
-      profile: models("converse", PROFILE),
-      keyed: models("keyed", "openai.gpt-oss-120b-1:0"),
-      unknown: models("converse", "amazon.unknown-v1:0"),
+      ...models,
+      profile: { provider: "bedrock", upstream_model: PROFILE, max_output_tokens: 4096 },
+      keyed: { provider: "keyed", upstream_model: "qwen.qwen3-32b-v1:0" },
+      unknown: { provider: "bedrock", upstream_model: "amazon.unknown-v1:0" },
     },
   };
-};
+}
 
 beforeAll(async () => {
   bedrock = await startBedrock({ keys: [KEYS], region: REGION, apiKeys: [API_KEY] });
@@ -64,25 +66,41 @@ async function post(path: string, body: object): Promise<Response> {
   });
 }
 
+/** Of a chat completion, or of a chunk of one, what the tests look at. */
+interface Answer {
+  readonly choices: readonly {
+    readonly message: Said;
+    readonly delta?: Partial<Said>;
+    readonly finish_reason: string;
+  }[];
+  readonly parley: { readonly attempts: readonly { readonly model: string }[] };
+}
+
+interface Said {
+  readonly content: string;
+  readonly tool_calls: readonly { readonly id: string; readonly function?: { readonly arguments?: string } }[];
+}
+
 async function chat(model: string, content: string, more: object = {}) {
   const response = await post("/v1/chat/completions", { model, messages: [{ role: "user", content }], ...more });
-  return { status: response.status, json: (await response.json()) as Record<string, any> };
+  return { status: response.status, json: (await response.json()) as Answer };
 }
 
 /** The chunks of a chat stream. */
-async function chatStream(model: string, content: string, more: object = {}): Promise<Record<string, any>[]> {
+async function chatStream(model: string, content: string, more: object = {}): Promise<Answer[]> {
   const stream_options = { include_usage: true };
   const body = { model, messages: [{ role: "user", content }], stream: true, stream_options, ...more };
   const text = await (await post("/v1/chat/completions", body)).text();
   const events = text.split("\n\n").filter((event) => event.startsWith("data: {"));
-  return events.map((event) => JSON.parse(event.slice("data: ".length)) as Record<string, any>);
+  return events.map((event) => JSON.parse(event.slice("data: ".length)) as Answer);
 }
 
 describe.each([
-  ["InvokeModel", "claude", ["invoke", "invoke-with-response-stream"], CLAUDE],
+  ["InvokeModel", "haiku", ["invoke", "invoke-with-response-stream"], CLAUDE],
   ["Converse", "nova", ["converse", "converse-stream"], "eu.amazon.nova-lite-v1:0"],
   ["Converse on an ARN", "profile", ["converse", "converse-stream"], PROFILE],
-  ["Converse with an API key", "keyed", ["converse", "converse-stream"], "openai.gpt-oss-120b-1:0"],
+  ["Converse with an API key", "keyed", ["converse", "converse-stream"], "qwen.qwen3-32b-v1:0"],
+  ["Converse on a model that reasons", "oss", ["converse", "converse-stream"], "openai.gpt-oss-120b-1:0"],
 ])("a model of Bedrock by %s", (_, model, operations, upstreamModel) => {
   it("answers a chat completion, whole and streamed", async () => {
     const { status, json } = await chat(model, "hello");
@@ -101,13 +119,13 @@ describe.each([
   it("calls a tool, whole and streamed, and takes its result", async () => {
     const tools = [{ type: "function", function: TOOL }];
     const { json } = await chat(model, "call", { tools });
-    const [{ message, finish_reason }] = json["choices"];
+    const { message, finish_reason } = json.choices[0]!;
     expect(finish_reason).toBe("tool_calls");
     expect(message.tool_calls).toMatchObject([{ function: { name: "weather", arguments: '{"city":"Bern"}' } }]);
     const chunks = await chatStream(model, "call", { tools });
     const calls = chunks.flatMap(({ choices }) => choices[0]?.delta?.tool_calls ?? []);
     expect(calls.map((call) => call.function?.arguments ?? "").join("")).toBe('{"city":"Bern"}');
-    const result = { role: "tool", tool_call_id: message.tool_calls[0].id, content: "sunny" };
+    const result = { role: "tool", tool_call_id: message.tool_calls[0]!.id, content: "sunny" };
     const messages = [{ role: "user", content: "call" }, message, result];
     const response = await post("/v1/chat/completions", { model, tools, messages });
     expect(await response.json()).toMatchObject({ choices: [{ message: { content: "You said result: sunny" } }] });
@@ -127,10 +145,10 @@ describe.each([
   });
 
   it("falls back when it is throttled", async () => {
-    const other = model === "nova" ? "claude" : "nova";
+    const other = model === "nova" ? "haiku" : "nova";
     const { json } = await chat(model, `throttle ${upstreamModel}`, { fallback_models: [other] });
-    expect(json["choices"][0].message.content).toBe(`You said throttle ${upstreamModel}`);
-    const attempts = json["parley"].attempts as { model: string; outcome: string }[];
+    expect(json.choices[0]!.message.content).toBe(`You said throttle ${upstreamModel}`);
+    const { attempts } = json.parley;
     expect(attempts[0]).toMatchObject({ model, outcome: "upstream_rate_limited", upstream_status: 429 });
     expect(attempts.at(-1)).toMatchObject({ model: other, outcome: "served" });
   });
@@ -151,7 +169,7 @@ describe("what Bedrock is asked with", () => {
         "content-type": "application/json",
       },
       body: JSON.stringify({
-        model: "claude",
+        model: "haiku",
         max_tokens: 9,
         metadata: { user_id: "u" },
         messages: [{ role: "user", content: "hello" }],
@@ -168,7 +186,7 @@ describe("what Bedrock is asked with", () => {
   });
 
   it("counts tokens of the foundation model", async () => {
-    const body = { model: "claude", messages: [{ role: "user", content: "hello" }] };
+    const body = { model: "haiku", messages: [{ role: "user", content: "hello" }] };
     expect(await (await post("/v1/messages/count_tokens", body)).json()).toEqual({ input_tokens: 42 });
     const asked = bedrock.requests.at(-1)!;
     expect(asked.model).toBe("anthropic.claude-haiku-4-5-20251001-v1:0");
@@ -225,7 +243,7 @@ describe("the makers' clients, at the same server", () => {
   });
 
   it("agree with Parley about InvokeModel, whole and streamed", async () => {
-    await chat("claude", "hello", { max_tokens: 100 });
+    await chat("haiku", "hello", { max_tokens: 100 });
     const ours = bedrock.requests.at(-1)!;
     const sdk = new AnthropicBedrock({
       awsRegion: REGION,
@@ -261,16 +279,16 @@ describe("parley providers test", () => {
   };
 
   it("says that it works", async () => {
-    expect(await test("converse", "nova")).toMatchObject({ code: 0 });
+    expect(await test("bedrock", "nova")).toMatchObject({ code: 0 });
   });
 
   it("says what is wrong: no credentials, wrong ones, an unknown model", async () => {
-    const without = await test("converse", "nova", { AWS_EC2_METADATA_DISABLED: "true" });
+    const without = await test("bedrock", "nova", { AWS_EC2_METADATA_DISABLED: "true" });
     expect(without.text).toMatch(/no AWS credentials.*Could not load credentials.*AWS_PROFILE/);
-    const wrong = await test("converse", "nova", { ...ENV, AWS_SECRET_ACCESS_KEY: "another-secret-of-someone" });
+    const wrong = await test("bedrock", "nova", { ...ENV, AWS_SECRET_ACCESS_KEY: "another-secret-of-someone" });
     expect(wrong.text).toMatch(/HTTP 403[^]*its region and this machine's clock/);
     expect(wrong.text).not.toContain("another-secret-of-someone");
-    const unknown = await test("converse", "unknown");
+    const unknown = await test("bedrock", "unknown");
     expect(unknown.text).toMatch(/HTTP 400[^]*inference profile/);
   });
 });

@@ -75,7 +75,7 @@ export function refuseSignature(request: RawRequest, { keys, region, nowMs }: Si
   const text = ["AWS4-HMAC-SHA256", date, `${day}/${scopeRegion}/${service}/aws4_request`, sha256(canonical)].join(
     "\n",
   );
-  const key = [day!, scopeRegion!, service!, "aws4_request"].reduce<Buffer | string>(
+  const key = [day!, scopeRegion, service, "aws4_request"].reduce<Buffer | string>(
     hmac,
     `AWS4${known.secretAccessKey}`,
   );
