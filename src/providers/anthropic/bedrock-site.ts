@@ -1,6 +1,6 @@
 import { toBedrockFailure, toCountPath, toModelPath } from "../wire/bedrock.ts";
 import { EVENT_STREAM, type EventStreamMessage } from "../wire/event-stream.ts";
-import { type Json, object, parsed, string } from "../wire/json.ts";
+import { isObject, type Json, object, parsed, string } from "../wire/json.ts";
 import type { Framing } from "../wire/response.ts";
 import type { SseEvent } from "../wire/sse.ts";
 import type { AnthropicSite } from "./site.ts";
@@ -39,16 +39,21 @@ export const BEDROCK: AnthropicSite = {
   countField: "inputTokens",
   toBody(body, betas) {
     // Metadata and tier are refused; a tier would be a header.
-    const { model: _, stream: __, metadata: ___, service_tier: ____, ...fields } = body as Json;
+    const { model: _, stream: __, metadata: ___, service_tier: ____, thinking, ...fields } = body as Json;
     const taken = betas.filter((name) => BETAS.has(name));
-    return { anthropic_version: VERSION, ...(taken.length > 0 && { anthropic_beta: taken }), ...fields };
+    return {
+      ...fields,
+      thinking: isObject(thinking) ? withoutBinding(thinking) : undefined,
+      anthropic_version: VERSION,
+      ...(taken.length > 0 && { anthropic_beta: taken }),
+    };
   },
   toCountBody(body) {
     const { model: _, ...fields } = body as Json;
     const { budget_tokens: budget } = object(fields["thinking"]);
     // A body of InvokeModel needs a limit, above that of thinking.
     const max_tokens = (typeof budget === "number" ? budget : 0) + 1;
-    const counted = JSON.stringify({ anthropic_version: VERSION, max_tokens, ...fields });
+    const counted = JSON.stringify({ ...fields, anthropic_version: VERSION, max_tokens });
     return { input: { invokeModel: { body: Buffer.from(counted).toString("base64") } } };
   },
   hasBetaHeader: false,
@@ -68,6 +73,11 @@ export const BEDROCK: AnthropicSite = {
   } satisfies Framing<SseEvent>,
   toFailure: toBedrockFailure,
 };
+
+/** Binding has a beta that Bedrock does not document. */
+function withoutBinding({ block_binding: _, ...thinking }: Json): Json {
+  return thinking;
+}
 
 /** Types of errors by the exceptions of a stream; any other is an error of the service. */
 const ERROR_TYPES: Readonly<Record<string, string>> = {

@@ -35,15 +35,18 @@ export function toConverseRequest(
   };
   refuseImpossible(request);
 
-  const maxTokens =
+  const asked =
     request.maxOutputTokens === undefined
-      ? Math.min(model.defaultMaxTokens, model.maxOutputTokens)
+      ? undefined
       : log.clampToRange("max_output_tokens", request.maxOutputTokens, [1, model.maxOutputTokens]);
+  const limit = asked ?? Math.min(model.defaultMaxTokens, model.maxOutputTokens);
   const { system, turns } = toMessages(context);
   const { tools, toolChoice } = toTools(context, turns);
   const { textFormat, instruction } = toResponseFormat(context);
   const manualRefused = toolChoice !== undefined || lacksReasoningInToolLoop(turns);
-  const reasoning = toReasoning(context, { maxTokens, manualRefused });
+  const reasoning = toReasoning(context, { maxTokens: limit, manualRefused });
+  // Models have limits of their own, which most need no request to repeat; a budget of thinking has to be below one.
+  const maxTokens = asked ?? (reasoning.fields.thinking?.type === "enabled" ? limit : undefined);
   if (instruction !== undefined) system.push({ text: instruction });
   const { temperature, topP, topK } = toSampling(context, reasoning);
   const messages = toFinalTurns(turns, capabilities.prefill && !reasoning.thinks);
@@ -53,20 +56,24 @@ export function toConverseRequest(
 
   const { marks } = context;
   marks.settle([...tools, ...system, ...messages.flatMap(({ content }) => content)]);
-  const fields = { ...reasoning.fields, top_k: topK };
   const body: ConverseBody = {
     system: system.length > 0 ? marks.withPoints(system) : undefined,
     messages: messages.map(({ role, content }) => ({ role, content: marks.withPoints(content) })),
-    inferenceConfig: { maxTokens, temperature, topP, stopSequences },
+    inferenceConfig: given({ maxTokens, temperature, topP, stopSequences }),
     toolConfig: tools.length > 0 ? { tools: marks.withPoints(tools), toolChoice } : undefined,
-    outputConfig: textFormat || reasoning.effort ? { textFormat, effort: reasoning.effort } : undefined,
-    additionalModelRequestFields: Object.values(fields).some((value) => value !== undefined) ? fields : undefined,
+    outputConfig: given({ textFormat, effort: reasoning.effort }),
+    additionalModelRequestFields: given({ ...reasoning.fields, top_k: topK }),
     // Ignored by models that do not say which one was met.
     additionalModelResponseFieldPaths: stopSequences && ["/stop_sequence"],
     serviceTier: tier === undefined ? undefined : { type: tier },
   };
-  const streamed = mode === "stream" || maxTokens > capabilities.streamAbove;
+  const streamed = mode === "stream" || limit > capabilities.streamAbove;
   return log.finish(body, { streamed, maxTokens, tier, cacheWrite: marks.longest });
+}
+
+/** The fields, if any of them is set. */
+function given<T extends object>(fields: T): T | undefined {
+  return Object.values(fields).some((value) => value !== undefined) ? fields : undefined;
 }
 
 /** The turns, where the last one may be the beginning of the answer: only some models go on from there. */

@@ -1,6 +1,18 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { array, count, object } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
+import { unknownUnits } from "../wire/unknown-units.ts";
+
+/** Counts that are read, and those that say the same under other names. */
+const KNOWN: ReadonlySet<string> = new Set([
+  "inputTokens",
+  "outputTokens",
+  "totalTokens",
+  "cacheReadInputTokens",
+  "cacheReadInputTokenCount",
+  "cacheWriteInputTokens",
+  "cacheWriteInputTokenCount",
+]);
 
 /** Converts `usage`; undefined if it counts nothing. The provider's input excludes cached tokens, ours includes them. */
 export function readUsage(value: unknown): Usage | undefined {
@@ -13,11 +25,12 @@ export function readUsage(value: unknown): Usage | undefined {
   const hour = array(usage["cacheDetails"])
     .map(object)
     .find(({ ttl }) => ttl === "1h");
-  return toUsage({
+  const counts = {
     inputTokens: (input ?? 0) + cachedInputTokens + cacheWriteInputTokens,
     outputTokens: output ?? 0,
     cachedInputTokens,
     cacheWriteInputTokens,
     cacheWriteHourInputTokens: hour && count(hour["inputTokens"]),
-  });
+  };
+  return toUsage(counts, unknownUnits(usage, KNOWN));
 }

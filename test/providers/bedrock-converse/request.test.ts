@@ -201,6 +201,13 @@ describe("a request of Converse", () => {
   });
 });
 
+it("has no limit of tokens unless one is asked for, or a budget of thinking needs one", () => {
+  expect(bodyOf(request({}))["inferenceConfig"]).toBeUndefined();
+  expect(translate(request({})).sent.maxTokens).toBeUndefined();
+  const thinking = request({ reasoning: budget(2000) });
+  expect(bodyOf(thinking, { reasoning: "budget" })["inferenceConfig"]).toEqual({ maxTokens: 8192 });
+});
+
 describe("cache marks", () => {
   const marked = request({
     tools: [cached(WEATHER, HOUR)],

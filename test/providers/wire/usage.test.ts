@@ -2,6 +2,7 @@ import { toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { type Usage, UsageSchema } from "../../../gen/parley/v1/usage_pb.js";
 import { UsageCount } from "../../../src/providers/anthropic/usage.ts";
+import { readUsage as readConverse } from "../../../src/providers/bedrock-converse/usage.ts";
 import { readUsage as readGemini } from "../../../src/providers/gemini/usage.ts";
 import { readUsage as readOpenAi } from "../../../src/providers/openai/usage.ts";
 
@@ -16,6 +17,7 @@ function readAnthropic(usage: object): Usage | undefined {
 describe("the usage of an answer", () => {
   it.each([
     ["anthropic", readAnthropic({ input_tokens: MOST, cache_read_input_tokens: MOST, output_tokens: 1e12 })],
+    ["bedrock-converse", readConverse({ inputTokens: MOST, cacheReadInputTokens: MOST, outputTokens: 1e12 })],
     [
       "gemini",
       readGemini({
@@ -51,6 +53,18 @@ describe("the usage of an answer", () => {
         nothing: 0,
       }),
       ["cache_creation.ephemeral_24h_input_tokens", "server_tool_use.code_execution_seconds"],
+    ],
+    [
+      "bedrock-converse",
+      readConverse({
+        inputTokens: 1,
+        outputTokens: 2,
+        totalTokens: 3,
+        cacheReadInputTokenCount: 1,
+        cacheDetails: [{ ttl: "5m", inputTokens: 1 }],
+        serverToolUsage: { webSearchRequests: 2 },
+      }),
+      ["serverToolUsage.webSearchRequests"],
     ],
     [
       "gemini",
