@@ -175,7 +175,7 @@ describe("Azure OpenAI", () => {
     const model = open({ ...v1(), api_keys: [] }, DEPLOYMENT);
     expect(await ask(model)).toBe('"Hej från Azure"');
     expect(last(azure!.received).headers).toMatchObject({
-      authorization: expect.stringMatching(/^Bearer token-/) as string,
+      authorization: expect.stringMatching(/^Bearer issued-/) as string,
     });
     expect(last(azure!.received).headers["api-key"]).toBeUndefined();
     const issued = entra!.tokens.issued;
@@ -190,6 +190,13 @@ describe("Azure OpenAI", () => {
     } finally {
       vi.useRealTimers();
     }
+  });
+
+  it("shows no token that the service repeats in an error", async () => {
+    const failure = await failureOf(ask(open({ ...v1(), api_keys: [] }, DEPLOYMENT), "repeat"));
+    const sent = last(azure!.received).headers.authorization!;
+    expect(failure).toMatchObject({ code: "upstream_rejected", message: expect.stringContaining("wrong: ") as string });
+    expect(failure.message).not.toContain(sent.slice("Bearer ".length));
   });
 
   it("tells the operator what is wrong", async () => {

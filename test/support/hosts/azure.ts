@@ -49,6 +49,9 @@ function serve(request: Received, response: ServerResponse, tokens: IssuedTokens
   if (method === "embeddings") return sendJson(response, 200, toEmbeddings(request.json!));
   const text = JSON.stringify(request.json?.["messages"]);
   if (text.includes("something violent")) return sendJson(response, 400, FILTERED);
+  // No service is known to do this: the gateway must not rely on it.
+  if (text.includes("repeat"))
+    return sendJson(response, 400, { error: { message: `wrong: ${authorization?.slice("Bearer ".length)}` } });
   if (text.includes("busy")) return sendJson(response, 429, BUSY, { "retry-after-ms": "1500", "retry-after": "2" });
   if (request.json?.["stream"] === true) return sendEvents(response, [...CHUNKS, "[DONE]"]);
   sendJson(response, 200, ANSWER);

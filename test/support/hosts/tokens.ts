@@ -10,7 +10,11 @@ export class IssuedTokens {
   }
 
   issue(seconds: number): string {
-    const token = `token-${this.issued + 1}-${randomBytes(12).toString("hex")}`;
+    // Words: nothing that looks like a credential, so that only who knows it can take it out of a text.
+    const letters = randomBytes(5)
+      .toString("hex")
+      .replace(/\d/g, (digit) => "ghijklmnop"[Number(digit)]!);
+    const token = `issued-${letters}`;
     this.#expiries.set(token, Date.now() + seconds * 1000);
     return token;
   }
