@@ -276,9 +276,9 @@ function readMore(
  * Maps these bytes, or the end of the body. Chunks before a failure in the same read are still delivered, so that the
  * result does not depend on how the bytes are split.
  */
-function readChunks(
+function readChunks<Event extends StreamEvent>(
   bytes: readonly Buffer[] | undefined,
-  events: Pick<Events<never>, "push" | "end">,
+  events: Events<Event>,
 ): { readonly chunks: readonly CompletionChunk[]; readonly failure?: { readonly reason: unknown } } {
   const chunks: CompletionChunk[] = [];
   try {

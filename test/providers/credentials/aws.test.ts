@@ -1,4 +1,7 @@
-import { describe, expect, it, vi } from "vitest";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
 import { awsCredential, type AwsKeys } from "../../../src/providers/credentials/aws.ts";
 import type { Credential } from "../../../src/providers/credentials/credential.ts";
@@ -116,16 +119,47 @@ describe("keys of AWS that are not found", () => {
 });
 
 describe("the AWS SDK's default chain", () => {
+  beforeEach(() => {
+    for (const name of Object.keys(process.env)) if (name.startsWith("AWS_")) vi.stubEnv(name, undefined);
+    // Not the profiles of this machine.
+    for (const name of ["AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"]) vi.stubEnv(name, "/nowhere/aws");
+  });
+  afterEach(() => void vi.unstubAllEnvs());
+
+  const chained = () => awsCredential({ region: "eu-west-1", baseUrl: BASE, now: () => NOW_MS });
+
   it("takes keys of the environment", async () => {
     vi.stubEnv("AWS_ACCESS_KEY_ID", KEYS.accessKeyId);
     vi.stubEnv("AWS_SECRET_ACCESS_KEY", KEYS.secretAccessKey);
-    vi.stubEnv("AWS_PROFILE", undefined);
-    vi.stubEnv("AWS_SESSION_TOKEN", undefined);
+    expect(refuseSignature(await signed(chained(), "/model/a/converse"), rules)).toBeUndefined();
+  });
+
+  it("asks a container's role once until its keys are about to expire, and then again", async () => {
+    let asked = 0;
+    const lifetimesMs = [60_000, 3_600_000];
+    const server = createServer((_, response) => {
+      const Expiration = new Date(Date.now() + lifetimesMs[asked++]!).toISOString();
+      const keys = {
+        AccessKeyId: `ASIAEXAMPLE0000${asked}`,
+        SecretAccessKey: `secret-${asked}`,
+        Token: `token-${asked}`,
+      };
+      response.end(JSON.stringify({ ...keys, Expiration }));
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    const { port } = server.address() as AddressInfo;
+    vi.stubEnv("AWS_CONTAINER_CREDENTIALS_FULL_URI", `http://127.0.0.1:${port}/role`);
     try {
-      const credential = awsCredential({ region: "eu-west-1", baseUrl: BASE, now: () => NOW_MS });
-      expect(refuseSignature(await signed(credential, "/model/a/converse"), rules)).toBeUndefined();
+      const credential = chained();
+      const tokenOf = async () => (await signed(credential, "/a")).headers["x-amz-security-token"];
+      // The first keys expire within five minutes: they serve while the next ones come.
+      expect(await tokenOf()).toBe("token-1");
+      await expect.poll(tokenOf).toBe("token-2");
+      await tokenOf();
+      expect(asked).toBe(2);
+      expect(credential.secrets()).toEqual(["secret-2", "ASIAEXAMPLE00002", "token-2"]);
     } finally {
-      vi.unstubAllEnvs();
+      server.close();
     }
   });
 });
