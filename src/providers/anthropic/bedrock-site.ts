@@ -75,8 +75,8 @@ export const BEDROCK: AnthropicSite = {
 };
 
 /** Binding has a beta that Bedrock does not document. */
-function withoutBinding({ block_binding: _, ...thinking }: Json): Json {
-  return thinking;
+function withoutBinding(thinking: Json): Json {
+  return { ...thinking, block_binding: undefined };
 }
 
 /** Types of errors by the exceptions of a stream; any other is an error of the service. */

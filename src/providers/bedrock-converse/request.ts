@@ -59,10 +59,10 @@ export function toConverseRequest(
   const body: ConverseBody = {
     system: system.length > 0 ? marks.withPoints(system) : undefined,
     messages: messages.map(({ role, content }) => ({ role, content: marks.withPoints(content) })),
-    inferenceConfig: given({ maxTokens, temperature, topP, stopSequences }),
+    inferenceConfig: ifAny({ maxTokens, temperature, topP, stopSequences }),
     toolConfig: tools.length > 0 ? { tools: marks.withPoints(tools), toolChoice } : undefined,
-    outputConfig: given({ textFormat, effort: reasoning.effort }),
-    additionalModelRequestFields: given({ ...reasoning.fields, top_k: topK }),
+    outputConfig: ifAny({ textFormat, effort: reasoning.effort }),
+    additionalModelRequestFields: ifAny({ ...reasoning.fields, top_k: topK }),
     // Ignored by models that do not say which one was met.
     additionalModelResponseFieldPaths: stopSequences && ["/stop_sequence"],
     serviceTier: tier === undefined ? undefined : { type: tier },
@@ -72,7 +72,7 @@ export function toConverseRequest(
 }
 
 /** The fields, if any of them is set. */
-function given<T extends object>(fields: T): T | undefined {
+function ifAny<T extends object>(fields: T): T | undefined {
   return Object.values(fields).some((value) => value !== undefined) ? fields : undefined;
 }
 
