@@ -1,7 +1,8 @@
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
-import type { Config, ModelConfig, RemoteProvider } from "../config/config.ts";
+import type { Config, ModelConfig, RemoteProvider, RouteConfig } from "../config/config.ts";
 import type { Model } from "../core/model.ts";
 import type { Provider } from "../core/provider.ts";
+import { createRoute, type Route } from "../core/route.ts";
 import { anthropic } from "../providers/anthropic/provider.ts";
 import { gemini } from "../providers/gemini/provider.ts";
 import { connectUpstream, UNLIMITED } from "../providers/transport/http.ts";
@@ -28,6 +29,7 @@ const MODALITIES = {
 /** The models of one configuration, connected to their providers. */
 export interface Catalogue {
   readonly models: readonly Model[];
+  readonly routes: readonly Route[];
   /** Closes the providers' connections as calls in flight end. */
   close(): Promise<void>;
 }
@@ -58,12 +60,28 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler }: 
     }
     return provider;
   };
+  const models = config.models.map((model) => toModel(model, connect(model), remote.get(model.provider)!));
   return {
-    models: config.models.map((model) => toModel(model, connect(model), remote.get(model.provider)!)),
+    models,
+    routes: config.routes.map((route) => toRoute(route, models)),
     async close() {
       await Promise.all([...connected.values()].map((provider) => provider.close()));
     },
   };
+}
+
+function toRoute({ targets, ...route }: RouteConfig, models: readonly Model[]): Route {
+  return createRoute({
+    ...route,
+    targets: targets.map(({ model, weight, when }) => ({
+      model: models.find(({ id }) => id === model)!,
+      weight,
+      when: when && {
+        ...when,
+        modalities: when.modalities && new Set(when.modalities.map((name) => MODALITIES[name])),
+      },
+    })),
+  });
 }
 
 function simulate(provider: Config["providers"][number], simulatorUrl: string | undefined): RemoteProvider {

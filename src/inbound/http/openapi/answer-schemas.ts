@@ -159,6 +159,12 @@ export const parley = z
         }),
       )
       .describe("Request fields whose value was changed into one that the provider has."),
+    targets: z
+      .array(z.string())
+      .optional()
+      .describe(
+        "The models behind the requested name, in the order in which they would serve this request. Absent when it names one model.",
+      ),
     cost_usd: z.number().min(0).optional().describe("What it cost, in US dollars. Absent without prices or usage."),
   })
   .describe("Attempts, omitted fields and cost: what no field of the OpenAI format can say.");

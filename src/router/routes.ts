@@ -1,0 +1,108 @@
+import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import { invalidField } from "../core/failure.ts";
+import type { Model } from "../core/model.ts";
+import { isRoute, type Route, type Target } from "../core/route.ts";
+import type { Asked } from "../core/router.ts";
+import type { Breaker } from "./breaker.ts";
+import { type Member, POLICIES } from "./policies.ts";
+import { hashOf } from "./rendezvous.ts";
+import { meets, RequestFacts } from "./request-facts.ts";
+import type { UpstreamLoad } from "./upstream-load.ts";
+
+/** The models of a plan. */
+export interface Ranked {
+  /** In the order in which they are tried, without duplicates. */
+  readonly models: readonly Model[];
+  /** Those of the first candidate, of which any may be the primary; undefined when it is a model. */
+  readonly targets: readonly Target[] | undefined;
+}
+
+interface RankPorts {
+  /** Random number from 0 to 1. */
+  readonly random: () => number;
+  readonly breakerOf: (model: Model) => Breaker;
+  readonly loadOf: (model: Model) => UpstreamLoad;
+}
+
+/** A route with what this process knows of its targets. */
+interface LiveRoute {
+  readonly members: readonly LiveMember[];
+  /** Choices by latency so far. */
+  choices: number;
+}
+
+interface LiveMember extends Member {
+  readonly breaker: Breaker;
+}
+
+const NOBODY = { keyFamilyId: "", accountId: "" };
+
+/** Replaces routes by their targets. */
+export class Routes {
+  readonly #ports: RankPorts;
+  /** A reload makes new routes. */
+  readonly #live = new WeakMap<Route, LiveRoute>();
+
+  constructor(ports: RankPorts) {
+    this.#ports = ports;
+  }
+
+  /**
+   * The models of the candidates, a route's in the order of its policy. Throws `invalid_request` when the first one is a route and no
+   * target of it is for such a request; another one is left out then.
+   */
+  rank(
+    request: CompletionRequest,
+    candidates: readonly (Model | Route)[],
+    asked: Pick<Asked, "mode" | "caller">,
+  ): Ranked {
+    if (candidates.every((candidate): candidate is Model => !isRoute(candidate)))
+      return { models: candidates, targets: undefined };
+    const facts = new RequestFacts(request, (asked.caller ?? NOBODY).keyFamilyId);
+    const targetsOf = (route: Route): Target[] => this.#order(route, facts, asked).map(({ target }) => target);
+    const [first, ...others] = candidates as readonly [Model | Route, ...(Model | Route)[]];
+    const targets = isRoute(first) ? targetsOf(first) : undefined;
+    if (targets?.length === 0)
+      throw invalidField(
+        "model",
+        `has no target for this request: ${first.id} has only targets with conditions, of which none is met`,
+      );
+    const toModels = (candidate: Model | Route): Model[] =>
+      isRoute(candidate) ? targetsOf(candidate).map(({ model }) => model) : [candidate];
+    const before = targets?.map(({ model }) => model) ?? [first as Model];
+    return { models: [...new Set([...before, ...others.flatMap(toModels)])], targets };
+  }
+
+  #order(
+    route: Route,
+    facts: RequestFacts,
+    { mode, caller = NOBODY }: Pick<Asked, "mode" | "caller">,
+  ): readonly Member[] {
+    const live = this.#liveOf(route);
+    const able = live.members.filter(({ target: { when } }) => when === undefined || meets(facts, when));
+    const up = able.filter(({ breaker }) => breaker.mayAdmit(caller.accountId));
+    const isAllUp = up.length === 0 || up.length === able.length;
+    const ranked = isAllUp ? able : up;
+    if (ranked.length === 0) return ranked;
+    const { policy, affinity } = route;
+    const number = (live.choices += 1);
+    const order = POLICIES[policy](ranked, { facts, mode, affinity, random: this.#ports.random, number });
+    return isAllUp ? order : [...order, ...able.filter((member) => !up.includes(member))];
+  }
+
+  #liveOf(route: Route): LiveRoute {
+    let live = this.#live.get(route);
+    if (live !== undefined) return live;
+    const { breakerOf, loadOf } = this.#ports;
+    const members = route.targets.map((target): LiveMember => ({
+      target,
+      weight: target.weight,
+      seed: hashOf(target.model.id),
+      load: loadOf(target.model),
+      breaker: breakerOf(target.model),
+      chosenAt: 0,
+    }));
+    this.#live.set(route, (live = { members, choices: 0 }));
+    return live;
+  }
+}
