@@ -1,9 +1,8 @@
 import { costOf } from "../core/cost.ts";
 import { NO_TOKENS } from "../core/ledger.ts";
-import type { Price } from "../core/model.ts";
 import type { RoutePolicy, Target } from "../core/route.ts";
 import type { Mode } from "../core/router.ts";
-import { byRendezvous, byWeight, type Weighted } from "./rendezvous.ts";
+import { byRendezvous, byWeight, sortBy, type Weighted } from "./rendezvous.ts";
 import type { RequestFacts } from "./request-facts.ts";
 import type { UpstreamLoad } from "./upstream-load.ts";
 
@@ -56,7 +55,8 @@ function byAffinity(members: readonly Member[], { facts }: Choice): readonly Mem
   }
   const isFull = ({ load, weight }: Member): boolean =>
     load.inFlight >= Math.max(ALWAYS_IN_FLIGHT, Math.ceil((MOST_OF_SHARE * inFlight * weight) / weights));
-  return order.some(isFull) ? [...order.filter((member) => !isFull(member)), ...order.filter(isFull)] : order;
+  if (!isFull(order[0]!)) return order;
+  return [...order.filter((member) => !isFull(member)), ...order.filter(isFull)];
 }
 
 /** Members whose expected time is at most this much longer than the shortest one are as good. */
@@ -64,7 +64,7 @@ const AS_FAST = 1.05;
 /** The same for a conversation, whose prompt cache at its target usually saves more. */
 const AS_FAST_WITH_CACHE = 1.5;
 /** Choices, for each target of the route, after which the expected time of one that was not chosen counts half. */
-const HALF_AFTER = 100;
+const HALF_AFTER = 200;
 
 /**
  * Two random ones of the fastest members, the faster of the two first; or, with affinity, the conversation's. A member that is
@@ -75,33 +75,20 @@ const HALF_AFTER = 100;
 function leastLatency(members: readonly Member[], choice: Choice): readonly Member[] {
   const { affinity, mode, number } = choice;
   const halfAfter = HALF_AFTER * members.length;
-  const timed = members
-    .map((member) => {
-      const unchosen = number - member.chosenAt;
-      return { member, unchosen, ms: member.load.expectedMs(mode) * 2 ** (-unchosen / halfAfter) };
-    })
-    .toSorted((one, other) => one.ms - other.ms);
-  const longestMs = timed[0]!.ms * (affinity ? AS_FAST_WITH_CACHE : AS_FAST);
-  let fast = timed.findIndex(({ ms }) => ms > longestMs);
-  if (fast < 0) fast = timed.length;
-  const chosen = affinity
-    ? indexByAffinity(timed, { fast, choice })
-    : Math.min(indexBelow(fast, choice), indexBelow(fast, choice));
-  const [first] = timed.splice(chosen, 1);
-  const { member, unchosen } = first!;
+  const { order, values } = sortBy(
+    members,
+    ({ load, chosenAt }) => load.expectedMs(mode) * 2 ** ((chosenAt - number) / halfAfter),
+  );
+  const longestMs = values[0]! * (affinity ? AS_FAST_WITH_CACHE : AS_FAST);
+  let fast = 1;
+  while (fast < order.length && values[fast]! <= longestMs) fast++;
+  const first = affinity
+    ? byAffinity(order.slice(0, fast), choice)[0]!
+    : order[Math.min(indexBelow(fast, choice), indexBelow(fast, choice))]!;
   // What was measured so long ago does not slow down what is measured now.
-  if (unchosen > halfAfter) member.load.forget(mode);
-  member.chosenAt = number;
-  return [member, ...timed.map((other) => other.member)];
-}
-
-/** Of the first `fast` members the one of the conversation. */
-function indexByAffinity(
-  timed: readonly { readonly member: Member }[],
-  { fast, choice }: { readonly fast: number; readonly choice: Choice },
-): number {
-  const near = timed.slice(0, fast).map(({ member }) => member);
-  return near.indexOf(byAffinity(near, choice)[0]!);
+  if (number - first.chosenAt > halfAfter) first.load.forget(mode);
+  first.chosenAt = number;
+  return first === order[0] ? order : [first, ...order.filter((member) => member !== first)];
 }
 
 function indexBelow(end: number, { random }: Choice): number {
@@ -113,12 +100,9 @@ const USUAL_ANSWER_TOKENS = 1_000;
 
 /** By the price of the request with a usual answer, the cheapest first and those without a price last. */
 function cheapest(members: readonly Member[], { facts }: Choice): readonly Member[] {
-  if (members.length === 1) return members;
   const { promptTokens: prompt, maxOutputTokens = USUAL_ANSWER_TOKENS } = facts;
   const tokens = { ...NO_TOKENS, prompt, completion: Math.min(maxOutputTokens, USUAL_ANSWER_TOKENS) };
-  const costBy = (price: Price | undefined): number => (price === undefined ? Infinity : costOf(tokens, price));
-  return members
-    .map((member) => ({ member, cost: costBy(member.target.model.price) }))
-    .toSorted((one, other) => (one.cost === other.cost ? 0 : one.cost - other.cost))
-    .map(({ member }) => member);
+  return sortBy(members, ({ target: { model } }) =>
+    model.price === undefined ? Infinity : costOf(tokens, model.price),
+  ).order;
 }

@@ -35,6 +35,11 @@ interface LiveMember extends Member {
   readonly breaker: Breaker;
 }
 
+/** As `filter`, but the same list when all pass, as they mostly do. */
+function filtered<T>(list: readonly T[], passes: (each: T) => boolean): readonly T[] {
+  return list.every(passes) ? list : list.filter(passes);
+}
+
 const NOBODY = { keyFamilyId: "", accountId: "" };
 
 /** Replaces routes by their targets. */
@@ -70,7 +75,8 @@ export class Routes {
     const toModels = (candidate: Model | Route): Model[] =>
       isRoute(candidate) ? targetsOf(candidate).map(({ model }) => model) : [candidate];
     const before = targets?.map(({ model }) => model) ?? [first as Model];
-    return { models: [...new Set([...before, ...others.flatMap(toModels)])], targets };
+    const models = others.length === 0 ? before : [...new Set([...before, ...others.flatMap(toModels)])];
+    return { models, targets };
   }
 
   #order(
@@ -79,15 +85,14 @@ export class Routes {
     { mode, caller = NOBODY }: Pick<Asked, "mode" | "caller">,
   ): readonly Member[] {
     const live = this.#liveOf(route);
-    const able = live.members.filter(({ target: { when } }) => when === undefined || meets(facts, when));
-    const up = able.filter(({ breaker }) => breaker.mayAdmit(caller.accountId));
-    const isAllUp = up.length === 0 || up.length === able.length;
-    const ranked = isAllUp ? able : up;
-    if (ranked.length === 0) return ranked;
+    const able = filtered(live.members, ({ target: { when } }) => when === undefined || meets(facts, when));
+    const up = filtered(able, ({ breaker }) => breaker.mayAdmit(caller.accountId));
+    const ranked = up.length === 0 ? able : up;
     const { policy, affinity } = route;
     const number = (live.choices += 1);
-    const order = POLICIES[policy](ranked, { facts, mode, affinity, random: this.#ports.random, number });
-    return isAllUp ? order : [...order, ...able.filter((member) => !up.includes(member))];
+    const { random } = this.#ports;
+    const order = ranked.length <= 1 ? ranked : POLICIES[policy](ranked, { facts, mode, affinity, random, number });
+    return ranked === able ? order : [...order, ...able.filter((member) => !up.includes(member))];
   }
 
   #liveOf(route: Route): LiveRoute {

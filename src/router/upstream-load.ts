@@ -13,8 +13,8 @@ class Latency {
   #silentSinceMs = 0;
 
   /** Milliseconds to expect; 0 without samples. Calls that wait longer than usual raise it before they are answered. */
-  expectedMs(nowMs: number): number {
-    return this.#waiting === 0 ? this.#averageMs : Math.max(this.#averageMs, nowMs - this.#silentSinceMs);
+  expectedMs(clock: Pick<Clock, "monotonic">): number {
+    return this.#waiting === 0 ? this.#averageMs : Math.max(this.#averageMs, clock.monotonic() - this.#silentSinceMs);
   }
 
   /** Lets the next sample replace all before it. */
@@ -54,7 +54,7 @@ export class UpstreamLoad {
 
   /** Milliseconds to expect until the first content of a stream, or the end of a whole answer; 0 when it is not known. */
   expectedMs(mode: Mode): number {
-    return this.#latencies[mode].expectedMs(this.#clock.monotonic());
+    return this.#latencies[mode].expectedMs(this.#clock);
   }
 
   /** Lets the next call's time replace what is known. */
