@@ -161,7 +161,10 @@ describe("models", () => {
     expect(stdout).toMatch(
       /\n\nNAME +POLICY +TARGETS\nchat +weighted, affinity +alpha-haiku-4\.5 \(3\), beta-3-flash \(1\)\n$/,
     );
-    expect(await runJson<object[]>(`models --config ${file}`)).toMatchObject([...Array(8).fill({}), { id: "chat" }]);
+    expect((await runJson<object[]>(`models --config ${file}`)).at(8)).toMatchObject({
+      id: "chat",
+      policy: "weighted",
+    });
     const { stdout: checked } = await run(`config check ${file}`);
     expect(checked).toBe(`${file} is valid. Models: 8, names with targets: 1, providers: 0, simulated: 3.\n`);
     const made = await runJson<{ readonly models: readonly string[] }>(
