@@ -23,7 +23,13 @@ export function resolveRoutes(input: FileInput, models: readonly ModelConfig[], 
     const spreads = SPREADING.has(policy);
     if (!spreads && entry.affinity === true)
       report(["models", id, "affinity"], `has no effect with the policy ${policy}, which spreads no conversations`);
+    const affinity = spreads && (entry.affinity ?? true);
     const resolved = targets.map((target, index) => {
+      if (target.weight !== undefined && policy !== "weighted" && !affinity)
+        report(
+          ["models", id, "targets", index, "weight"],
+          `has no effect with the policy ${policy}; write policy: weighted`,
+        );
       checkTarget(target.model, { path: ["models", id, "targets", index, "model"], input, models, report });
       if (targets.findIndex(({ model }) => model === target.model) < index)
         report(["models", id, "targets", index, "model"], `${target.model} is a target of this name already`);
@@ -35,7 +41,7 @@ export function resolveRoutes(input: FileInput, models: readonly ModelConfig[], 
         description,
         created: Date.parse(created) / 1000,
         policy,
-        affinity: spreads && (entry.affinity ?? true),
+        affinity,
         targets: resolved,
       },
     ];
@@ -71,7 +77,7 @@ function checkTarget(name: string, { path, input, models, report }: TargetParts)
 }
 
 function resolveTarget(
-  { model, weight, when }: TargetInput,
+  { model, weight = 1, when }: TargetInput,
   path: readonly (string | number)[],
   report: Report,
 ): TargetConfig {

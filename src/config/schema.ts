@@ -113,7 +113,7 @@ const MAX_TARGETS = 64;
 
 const target = section({
   model: modelId,
-  weight: z.number().min(0.001).max(1_000_000).default(1),
+  weight: z.exactOptional(z.number().min(0.001).max(1_000_000)),
   when: z.exactOptional(
     overrides({
       prompt_tokens: overrides({ min: z.int().min(0), max: tokens }),

@@ -42,24 +42,27 @@ export interface EmbeddingAttempts extends AttemptPlan {
 export interface AskedOfRanked extends Asked {
   /** Default: the first candidate is the primary. */
   readonly targets?: readonly Target[];
+  /** Number of targets at the beginning that are not known to be down. Default: 0. */
+  readonly up?: number;
 }
 
 /**
  * Plans the attempts of a request: the primary (and its own retries) first, then each other candidate once, as listed. Of
- * `targets` the primary is the first that loses nothing of the request, else the first that supports it.
+ * `targets` the primary is the first that loses nothing of the request, else the first that supports it, of those that are up if there
+ * is one among them.
  * A pure function. Throws `invalid_request` when the primary does not support the request, or, when it is strict,
  * when a field would be omitted or clamped.
  */
 export function planAttempts(
   request: CompletionRequest,
   ranked: readonly Model[],
-  { targets = [], ...asked }: AskedOfRanked,
+  { targets = [], up = 0, ...asked }: AskedOfRanked,
 ): CompletionAttempts {
   const [first] = ranked;
   if (first === undefined) throw new RangeError("a plan needs at least one candidate");
   const { model, primary } =
     targets.length > 1
-      ? choosePrimary(request, targets, asked)
+      ? choosePrimary(request, { targets, up }, asked)
       : { model: first, primary: translate(request, first, asked) };
   const candidates = model === first ? ranked : [model, ...ranked.filter((other) => other !== model)];
   return {
@@ -104,12 +107,17 @@ interface Primary {
 }
 
 /** Translates for one model after the other until one loses nothing. */
-function choosePrimary(request: CompletionRequest, targets: readonly Target[], asked: Asked): Primary {
+function choosePrimary(
+  request: CompletionRequest,
+  { targets, up }: Required<Pick<AskedOfRanked, "targets" | "up">>,
+  asked: Asked,
+): Primary {
   let lossy: Primary | undefined;
   let refusal: Failure | undefined;
   /** Of targets that lose something or refuse the request. */
   const unfit = new Set<string>();
-  for (const { model, kind } of targets) {
+  for (const [index, { model, kind }] of targets.entries()) {
+    if (index === up && lossy !== undefined) break;
     if (unfit.has(kind)) continue;
     try {
       const primary = translate(request, model, asked);

@@ -94,8 +94,8 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
     find: (id) => registry.find(id),
     list: () => registry.list(),
     plan(request, candidates, asked) {
-      const { models, targets = [] } = routes.rank(request, candidates, asked);
-      return new RunnablePlan(planAttempts(request, models, { ...asked, targets }), ports);
+      const { models, targets, up } = routes.rank(request, candidates, asked);
+      return new RunnablePlan(planAttempts(request, models, { ...asked, targets, up }), ports);
     },
     planEmbeddings: (request, model) => toRunnable(planEmbeddings(request, model), ports),
 

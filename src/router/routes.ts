@@ -13,8 +13,10 @@ import type { UpstreamLoad } from "./upstream-load.ts";
 export interface Ranked {
   /** In the order in which they are tried, without duplicates. */
   readonly models: readonly Model[];
-  /** Those of the first candidate, of which any may be the primary; undefined when it is a model. */
-  readonly targets: readonly Target[] | undefined;
+  /** Those of the first candidate, of which any may be the primary; empty when it is a model. */
+  readonly targets: readonly Target[];
+  /** Number of `targets` at the beginning that are not known to be down. */
+  readonly up: number;
 }
 
 interface RankPorts {
@@ -62,28 +64,27 @@ export class Routes {
     asked: Pick<Asked, "mode" | "caller">,
   ): Ranked {
     if (candidates.every((candidate): candidate is Model => !isRoute(candidate)))
-      return { models: candidates, targets: undefined };
+      return { models: candidates, targets: [], up: 0 };
     const facts = new RequestFacts(request, (asked.caller ?? NOBODY).keyFamilyId);
-    const targetsOf = (route: Route): Target[] => this.#order(route, facts, asked).map(({ target }) => target);
     const [first, ...others] = candidates as readonly [Model | Route, ...(Model | Route)[]];
-    const targets = isRoute(first) ? targetsOf(first) : undefined;
-    if (targets?.length === 0)
+    const { targets, up } = isRoute(first) ? this.#order(first, facts, asked) : { targets: [], up: 0 };
+    if (isRoute(first) && targets.length === 0)
       throw invalidField(
         "model",
         `has no target for this request: ${first.id} has only targets with conditions, of which none is met`,
       );
     const toModels = (candidate: Model | Route): Model[] =>
-      isRoute(candidate) ? targetsOf(candidate).map(({ model }) => model) : [candidate];
-    const before = targets?.map(({ model }) => model) ?? [first as Model];
+      isRoute(candidate) ? this.#order(candidate, facts, asked).targets.map(({ model }) => model) : [candidate];
+    const before = isRoute(first) ? targets.map(({ model }) => model) : [first];
     const models = others.length === 0 ? before : [...new Set([...before, ...others.flatMap(toModels)])];
-    return { models, targets };
+    return { models, targets, up };
   }
 
   #order(
     route: Route,
     facts: RequestFacts,
     { mode, caller = NOBODY }: Pick<Asked, "mode" | "caller">,
-  ): readonly Member[] {
+  ): Pick<Ranked, "targets" | "up"> {
     const live = this.#liveOf(route);
     const able = filtered(live.members, ({ target: { when } }) => when === undefined || meets(facts, when));
     const up = filtered(able, ({ breaker }) => breaker.mayAdmit(caller.accountId));
@@ -92,7 +93,8 @@ export class Routes {
     const number = (live.choices += 1);
     const { random } = this.#ports;
     const order = ranked.length <= 1 ? ranked : POLICIES[policy](ranked, { facts, mode, affinity, random, number });
-    return ranked === able ? order : [...order, ...able.filter((member) => !up.includes(member))];
+    const all = ranked === able ? order : [...order, ...able.filter((member) => !up.includes(member))];
+    return { targets: all.map(({ target }) => target), up: up.length };
   }
 
   #liveOf(route: Route): LiveRoute {

@@ -79,6 +79,10 @@ describe("a name with targets", () => {
       "{ targets: [{ model: beta-3-flash }, { model: beta-3-flash }] }",
       "models.chat.targets[1].model: beta-3-flash is a target of this name already",
     ],
+    [
+      "{ targets: [{ model: beta-3-flash, weight: 3 }] }",
+      "models.chat.targets[0].weight: has no effect with the policy ordered; write policy: weighted",
+    ],
     ["{ targets: [{ model: beta-3-flash, weight: 0 }] }", "models.chat.targets[0].weight: must be"],
     [
       "{ targets: [{ model: beta-3-flash, when: { prompt_tokens: { min: 2, max: 1 } } }] }",

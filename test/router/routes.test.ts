@@ -14,7 +14,7 @@ import { FakeClock } from "../support/fake-clock.ts";
 import { toPrice } from "../support/prices.ts";
 import { type ModelFacts, modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
 import { asking, Pool, seeded } from "./route-simulation.ts";
-import { collect, createWorld, newCall, NO_RULES, outcomes, serves, type World } from "./routed.ts";
+import { collect, createWorld, newCall, NO_RULES, outcomes, serves, stream, type World } from "./routed.ts";
 
 describe("rendezvous", () => {
   const members = ["a", "b", "c", "d", "e"].map((name) => ({ name, weight: 1, seed: hashOf(name) }));
@@ -289,6 +289,24 @@ describe("a plan for a route", () => {
     expect(translate).toHaveBeenCalledTimes(1);
     expect(candidates.map(({ id }) => id)).toEqual(TARGETS);
     expect(omitted).toHaveLength(1);
+  });
+
+  it("prefers a target that is up and loses something to one that is down, unless the request is strict", async () => {
+    const down = new Failure("upstream_unavailable", "Down.");
+    const world = createWorld({
+      scripts: { a: [{ ending: down }], b: [serves("b")] },
+      translations: { b: omitting },
+      breaker: { failures: 1 },
+    });
+    await stream({ ...world, models: world.models.slice(0, 1) });
+    const models = world.models.map((model, index) => ({
+      ...model,
+      upstream: { ...model.upstream, contextWindow: 100_000 + index },
+    }));
+    const firstFor = (request: CompletionRequest): string =>
+      planOf(world, [poolOf(world, {}, models)], request).candidates[0]!.id;
+    expect(firstFor(requestOf({}))).toBe("b");
+    expect(firstFor(requestOf({ strict: true }))).toBe("a");
   });
 
   it("has fields that nobody knows in no target's disfavour", () => {

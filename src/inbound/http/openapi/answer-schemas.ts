@@ -261,7 +261,7 @@ export const model = z
     id: text("What to write into `model`."),
     object: z.literal("model"),
     created: integer.describe("When it became available, in Unix seconds."),
-    owned_by: text("The configured provider that serves it."),
+    owned_by: text("The configured provider that serves it. Empty for a name that models of several providers serve."),
     description: text("What it is good for, in one line."),
     context_window: count("The most tokens that request and answer may have together."),
     max_output_tokens: count("The upper bound of `max_tokens`."),
