@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { z } from "zod";
+import { proxyProblem } from "./proxies.ts";
 
 /** Values of samples and tutorials, which protect nothing. */
 const SAMPLE_SECRETS =
@@ -24,7 +25,10 @@ const OUR_HEADERS = new Set([
   "x-parley-hops",
 ]);
 
-/** Parley's secret at a provider. */
+/** Beginning of a credential that is in a file, before its absolute path. */
+export const KEY_FILE = "file:";
+
+/** Parley's secret at a provider, or KEY_FILE and the path of the file that has it. */
 export const credential = z.string().superRefine((text, context) => {
   const problem = credentialProblem(text);
   if (problem !== undefined) context.addIssue(problem);
@@ -33,8 +37,25 @@ export const credential = z.string().superRefine((text, context) => {
 function credentialProblem(text: string): string | undefined {
   if (/[\r\n]/.test(text)) return "the credential contains a line break; write it without (printf, not echo)";
   if (!/^[\x21-\x7e]*$/.test(text)) return "the credential contains a space or a character that is not ASCII";
+  if (text === KEY_FILE || /^file:[^/]/.test(text))
+    return "the path of a file with the key is absolute: file:/run/secrets/NAME";
   return text === "" ? "the credential is empty" : undefined;
 }
+
+/** A region of a cloud: part of host names. */
+export const region = z
+  .string()
+  .regex(/^[a-z][a-z0-9-]{0,62}$/, 'must be the name of a region, such as "europe-west4"');
+
+/** ID or number of a project of Google Cloud; part of paths. */
+export const project = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9.:-]{0,127}$/, 'must be the ID or the number of a project, such as "my-project-123"');
+
+/** Version of Azure's addresses of deployments. */
+export const apiVersion = z
+  .string()
+  .regex(/^\d{4}-\d{2}-\d{2}(-preview)?$/, 'must be a version of the API, such as "2024-10-21"');
 
 /** Why a text cannot be a credential issued by a public service; undefined when it can. */
 export function sampleProblem(text: string): string | undefined {
@@ -77,6 +98,21 @@ function isOrigin(text: string): boolean {
 
 /** Origin under which people reach the dashboard. */
 export const publicUrl = z.string().refine(isOrigin, 'must be an origin, such as "https://parley.example.com"');
+
+/** Address of an HTTP proxy, which may hold a password; `none` for no proxy. */
+export const proxy = z.string().superRefine((text, context) => {
+  const problem = text === NO_PROXY ? undefined : proxyProblem(text);
+  if (problem !== undefined) context.addIssue(`${problem}, or "${NO_PROXY}"`);
+});
+
+/** In place of a proxy: connect directly. */
+export const NO_PROXY = "none";
+
+export const ipAddress = z.string().refine((text) => isIP(text) !== 0, 'must be an IP address, such as "10.0.0.7"');
+
+export const absolutePath = z
+  .string()
+  .refine((text) => text.startsWith("/"), "must be an absolute path, such as /etc/parley/ca.pem");
 
 /** A network of proxies: an address, with or without a prefix length. */
 export const network = z

@@ -1,19 +1,26 @@
 import { z } from "zod";
 import { DIALECTS, PROVIDER_OPTIONS } from "./dialects.ts";
+import { HOSTS } from "./hosts.ts";
 import {
+  absolutePath,
+  apiVersion,
   credential,
   databaseUrl,
   encryptionKey,
   headerName,
   headerValue,
+  ipAddress,
   isoDate,
   modelAlias,
   modelId,
   network,
   origin,
   providerName,
+  project,
+  proxy,
   publicUrl,
   redisUrl,
+  region,
 } from "./scalars.ts";
 import { describeUnknownKey } from "./describe.ts";
 import { PRESET_NAMES } from "./presets.ts";
@@ -149,6 +156,11 @@ const model = overrides({
 const provider = section({
   preset: z.exactOptional(z.enum(PRESET_NAMES)),
   dialect: z.exactOptional(z.enum(DIALECTS)),
+  host: z.exactOptional(z.enum(HOSTS)),
+  region: z.exactOptional(region),
+  project: z.exactOptional(project),
+  api_version: z.exactOptional(apiVersion),
+  credential_file: z.exactOptional(absolutePath),
   base_url: z.exactOptional(z.string()),
   api_keys: z.array(credential).default([]),
   allow_private: z.boolean().default(false),
@@ -160,6 +172,13 @@ const provider = section({
     per_account: z.boolean().default(false),
   }).prefault({}),
   options: z.exactOptional(z.array(z.enum(PROVIDER_OPTIONS))),
+  proxy: z.exactOptional(proxy),
+  address: z.exactOptional(ipAddress),
+  tls: section({
+    ca_file: z.exactOptional(absolutePath),
+    cert_file: z.exactOptional(absolutePath),
+    key_file: z.exactOptional(absolutePath),
+  }).prefault({}),
   timeouts: overrides(timeouts).prefault({}),
 });
 

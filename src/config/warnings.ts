@@ -1,6 +1,8 @@
-import { statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { isLoopback } from "./addresses.ts";
-import type { Config } from "./config.ts";
+import { type ConfigPath, formatPath } from "./config-error.ts";
+import type { Config, RemoteProvider } from "./config.ts";
+import { KEY_FILE } from "./scalars.ts";
 
 /** An allowed but unsafe setting, for the operator to change. */
 export interface ConfigWarning {
@@ -16,9 +18,9 @@ export function isExposed({ http }: Pick<Config, "http">): boolean {
   return allowPublic || publicUrl !== undefined || trustedProxies.length > 0 || !isLoopback(listen.host);
 }
 
-/** Lists allowed but unsafe settings. Checks the modes of the file and of the data directory without reading either. */
+/** Lists allowed but unsafe settings. Looks at files and the data directory, and reads none of them. */
 export function listWarnings(config: Config): ConfigWarning[] {
-  return [...httpWarnings(config), ...connectionWarnings(config), ...fileWarnings(config)];
+  return [...httpWarnings(config), ...connectionWarnings(config), ...fileWarnings(config), ...keyFileWarnings(config)];
 }
 
 function httpWarnings({ http: { listen, publicUrl } }: Config): ConfigWarning[] {
@@ -83,6 +85,31 @@ function fileWarnings({ file, dataDir, secretsInFile }: Config): ConfigWarning[]
       text: `other users of this machine may enter ${dataDir} (${octal(dataMode)}); run: chmod 700 ${dataDir}`,
     });
   return warnings;
+}
+
+function keyFileWarnings({ providers }: Config): ConfigWarning[] {
+  return providers
+    .flatMap((provider) => (provider.simulated ? [] : filesOf(provider)))
+    .filter(({ file }) => !existsSync(file))
+    .map(({ path, file, who }) => ({ setting: formatPath(path), text: `there is no file ${file}; ${who} needs it` }));
+}
+
+interface CredentialFile {
+  /** The setting that names it. */
+  readonly path: ConfigPath;
+  readonly file: string;
+  readonly who: "a start" | "each request";
+}
+
+/** The files with a provider's credentials. */
+function filesOf({ name, apiKeys, host }: RemoteProvider): CredentialFile[] {
+  const path = ["providers", name];
+  const keys = apiKeys
+    .map((key, index) => ({ path: [...path, "api_keys", index], file: key }))
+    .filter(({ file }) => file.startsWith(KEY_FILE))
+    .map((key) => ({ ...key, file: key.file.slice(KEY_FILE.length), who: "a start" as const }));
+  const file = host?.kind === "vertex" ? host.credentialFile : undefined;
+  return file === undefined ? keys : [...keys, { path: [...path, "credential_file"], file, who: "each request" }];
 }
 
 /** Permission bits; undefined for a missing path, and on Windows, which has none. */

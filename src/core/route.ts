@@ -22,7 +22,7 @@ export interface Target {
   readonly weight: number;
   /** Undefined: it is used for all requests. */
   readonly when: TargetCondition | undefined;
-  /** The same for targets whose translations of a request lose the same: most pools are deployments of one model. */
+  /** The same for targets whose translations of a request lose the same: models with the same facts at one provider. */
   readonly kind: string;
 }
 
@@ -66,9 +66,9 @@ export function isRoute(found: ListedModel): found is Route {
   return "targets" in found;
 }
 
-function kindOf({ dialect, options, upstream }: Model): string {
+function kindOf({ providerName, options, upstream }: Model): string {
   const modalities = [[...upstream.inputModalities], [...upstream.outputModalities]];
-  return JSON.stringify([dialect, options && [...options], modalities, { ...upstream, name: "" }]);
+  return JSON.stringify([providerName, options && [...options], modalities, { ...upstream, name: "" }]);
 }
 
 function common(names: readonly string[]): string {

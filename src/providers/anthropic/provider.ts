@@ -1,41 +1,23 @@
 import type { Answer, Provider, UpstreamCall } from "../../core/provider.ts";
-import type { Upstream } from "../transport/http.ts";
-import { redactionOf } from "../wire/redaction.ts";
 import { type DialectCall, fetchCount, fetchStream, fetchWhole } from "../wire/response.ts";
+import type { Service } from "../wire/service.ts";
 import { toFailure } from "./failure.ts";
 import { toAnthropicRequest, toCountBody } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
+import { type AnthropicSite, betasOf, DIRECT } from "./site.ts";
 
-export interface AnthropicOptions {
-  /** Its base URL is the origin and the prefix, if any, before `/v1/messages`. */
-  readonly upstream: Upstream;
-  /**
-   * Credentials. The first one is used for every call: prompt caches, and on some models the reasoning that comes back
-   * in a conversation, belong to the account that made them. None: the header is left out.
-   */
-  readonly apiKeys: readonly string[];
-  /** Sent with every call. Wins over the dialect's own headers; names in lower case. */
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-/** Allows `block_binding` in the body, which is only sent to models that bind reasoning to its conversation. */
-const BINDING = "thinking-binding-controls-2026-08-01";
-
-/** A provider that speaks Anthropic's Messages API. */
-export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Provider {
-  const [apiKey] = apiKeys;
-  const redact = redactionOf([...apiKeys, ...Object.values(headers ?? {})]);
+/** A provider that speaks Anthropic's Messages API: the base URL is what comes before the paths of `site`. */
+export function anthropic({ upstream, headers, redact }: Service, site: AnthropicSite = DIRECT): Provider {
   const plain = {
     "content-type": "application/json",
     "accept-encoding": "identity",
-    "anthropic-version": "2023-06-01",
-    ...(apiKey !== undefined && { "x-api-key": apiKey }),
+    ...site.headers,
     ...headers,
   };
   const configured = headers?.["anthropic-beta"];
   const toHeaders = ({ model, translation }: UpstreamCall): Readonly<Record<string, string>> => {
-    const { betas = [], headers: callers } = translation;
-    const names = model.capabilities.preservedReasoning ? [BINDING, ...betas] : betas;
+    const { betas, headers: callers } = translation;
+    const names = site.hasBetaHeader ? betasOf(model, betas) : [];
     if (names.length === 0 && callers === undefined) return plain;
     const all = { ...callers, ...plain };
     if (names.length === 0) return all;
@@ -45,9 +27,9 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
   const toWhole = (json: unknown): Answer => toAnswer(json, redact);
 
   const toDialectCall = (call: UpstreamCall): DialectCall => {
-    const { translation, signal, idleMs, progress, keyFamilyId, accountId, share } = call;
+    const { model, translation, signal, idleMs, progress, keyFamilyId, accountId, share } = call;
     return {
-      path: "/v1/messages",
+      path: site.toPath(model.name, translation.streamed),
       headers: toHeaders(call),
       body: translation.body,
       signal,
@@ -61,7 +43,7 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
   };
 
   return {
-    translate: toAnthropicRequest,
+    translate: (request, model, options) => toAnthropicRequest(request, model, { ...options, site }),
     create: (call) => fetchWhole(upstream, toDialectCall(call), toWhole),
     stream: (call, emit) =>
       fetchStream(upstream, toDialectCall(call), {
@@ -70,12 +52,11 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
         emit,
       }),
     count: (call) => {
-      const { body } = call.translation;
       const asked = {
         // Counting knows fewer betas, and none of their fields is counted.
         ...toDialectCall({ ...call, translation: { ...call.translation, betas: undefined } }),
-        path: "/v1/messages/count_tokens",
-        body: toCountBody(body),
+        path: site.countPath,
+        body: toCountBody(call, site),
       };
       return fetchCount(upstream, asked, "input_tokens");
     },

@@ -2,7 +2,7 @@ import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/compl
 import type { Citation, TokenLogprob, TopLogprob } from "../../../gen/parley/v1/message_pb.js";
 import { ChoiceWriter, MAX_CITATIONS, type PartBudget, toPart } from "../../core/chunks.ts";
 import { countCodePoints } from "../../encoding/code-points.ts";
-import { array, isObject, type Json, number, object, string } from "../wire/json.ts";
+import { array, isObject, type Json, MAX_TOKEN_CHARS, number, object, string } from "../wire/json.ts";
 import { type Content, readContents, toTextRange } from "./answer-content.ts";
 import { isKnown, toFinishReason } from "./finish-reason.ts";
 import { ToolCallReader } from "./tool-call-reader.ts";
@@ -182,10 +182,10 @@ export function readTokens(value: unknown): TokenLogprob[] {
   });
 }
 
-/** Undefined without a text or a probability. */
+/** Undefined without a text or a probability, and for a text that is no token. */
 function readToken(value: unknown): Omit<TopLogprob, "$typeName"> | undefined {
   const { token, logprob: given, bytes } = object(value);
   const logprob = number(given);
-  if (typeof token !== "string" || logprob === undefined) return undefined;
+  if (typeof token !== "string" || token.length > MAX_TOKEN_CHARS || logprob === undefined) return undefined;
   return { token, logprob, ...(Array.isArray(bytes) && { bytes: Uint8Array.from(bytes.map(Number)) }) };
 }

@@ -1,45 +1,46 @@
 import { HOPS_HEADER } from "../../core/hops.ts";
 import type { Provider, UpstreamCall } from "../../core/provider.ts";
-import type { Upstream } from "../transport/http.ts";
-import { redactionOf } from "../wire/redaction.ts";
 import { ofInputs } from "../wire/embeddings.ts";
 import { type DialectCall, fetchNumbers, fetchStream, fetchWhole, type Refusal } from "../wire/response.ts";
+import type { Service } from "../wire/service.ts";
 import { toEmbeddingAnswer, toEmbeddingRequest } from "./embeddings.ts";
 import { toFailure } from "./failure.ts";
 import { toOpenAiRequest } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 
-export interface OpenAiOptions {
-  /** Base URL, to which `/chat/completions` or `/embeddings` is appended; usually ends in `/v1`. */
-  readonly upstream: Upstream;
-  /**
-   * Only the first one is used: cached prefixes and stored files belong to its account. Empty for servers without
-   * authentication, such as local models: then no credential is sent.
-   */
-  readonly apiKeys: readonly string[];
-  /** Sent with every request; names in lower case. Overrides the dialect's own headers except HOPS_HEADER. */
-  readonly headers?: Readonly<Record<string, string>>;
+/** Path of a method for a model, below the base URL. */
+export type OpenAiPaths = (method: "/chat/completions" | "/embeddings", model: string) => string;
+
+/**
+ * Addresses of deployments of Azure OpenAI, in which a model has the name of its deployment. Source: "Azure OpenAI in Azure AI Foundry
+ * Models REST API reference", and the client `AzureOpenAI` of `openai` 7.55.0, November 2026.
+ */
+export function azureDeployments(apiVersion: string): OpenAiPaths {
+  return (method, model) => `/openai/deployments/${encodeURIComponent(model)}${method}?api-version=${apiVersion}`;
 }
 
-/** A provider that speaks OpenAI's chat completions and embeddings. */
-export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Provider {
-  const [apiKey] = apiKeys;
-  const redact = redactionOf([...apiKeys, ...Object.values(extra ?? {})]);
+/**
+ * A provider that speaks OpenAI's chat completions and embeddings. By default `/chat/completions` and `/embeddings` are appended to
+ * the base URL, which usually ends in `/v1`. HOPS_HEADER is not replaced by the service's headers.
+ */
+export function openai(
+  { upstream, headers: extra, redact }: Service,
+  toPath: OpenAiPaths = (method) => method,
+): Provider {
   const headers = Object.freeze({
     "content-type": "application/json",
     // Compression would delay a stream until a block is full.
     "accept-encoding": "identity",
-    ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
     ...extra,
     // Not configurable: a wrong value could let requests loop between gateways.
     [HOPS_HEADER]: "1",
   });
 
   const toCall = (
-    { translation, signal, idleMs, progress, keyFamilyId, accountId, share, hops = 0 }: UpstreamCall,
-    path = "/chat/completions",
+    { model, translation, signal, idleMs, progress, keyFamilyId, accountId, share, hops = 0 }: UpstreamCall,
+    method: Parameters<OpenAiPaths>[0] = "/chat/completions",
   ): DialectCall => ({
-    path,
+    path: toPath(method, model.name),
     headers: hops === 0 ? headers : { ...headers, [HOPS_HEADER]: String(hops + 1) },
     body: translation.body,
     signal,
