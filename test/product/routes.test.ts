@@ -120,6 +120,39 @@ describe("a name with targets", () => {
     expect(await response.text()).toMatch(/"content":"from [ab]"/);
   });
 
+  it.each([
+    ["/v1/messages", { model: "first", max_tokens: 9, ...says("hi") }],
+    ["/v1/responses", { model: "first", input: "hi" }],
+    ["/v1beta/models/first:generateContent", { contents: [{ role: "user", parts: [{ text: "hi" }] }] }],
+    [
+      "/parley.v1.CompletionService/Create",
+      { model: "first", messages: [{ role: "ROLE_USER", parts: [{ text: "hi" }] }] },
+    ],
+    [
+      "/parley.v1.CompletionService/Count",
+      { model: "first", messages: [{ role: "ROLE_USER", parts: [{ text: "hi" }] }] },
+    ],
+  ])("serves %s", async (path, body) => {
+    const response = await fetch(product.url + path, {
+      method: "POST",
+      headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    const text = await response.text();
+    expect(response.status, text).toBe(200);
+    expect(text).toMatch(/"(?:model|modelVersion)":"a"/);
+  });
+
+  it("makes no embeddings", async () => {
+    const response = await fetch(`${product.url}/v1/embeddings`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "first", input: "hi" }),
+    });
+    expect(response.status).toBe(400);
+    expect(await response.text()).toContain("first does not make embeddings");
+  });
+
   it("spreads conversations by the weights, and keeps each at its target", async () => {
     const served: string[] = [];
     const converse = async (number: number): Promise<void> => {
