@@ -9,8 +9,11 @@ const PASSED_PIECES = 16;
 const JOINED_BELOW_BYTES = 1024;
 /** Later pieces below this size are counted. Encoded lines, of 76 bytes, are above it. */
 const TINY_BYTES = 64;
-/** Limit of counted pieces of a connection in a second: some 5 ms of work. Fewer are a client that writes word by word. */
-const TINY_PER_SECOND = 16 * 1024;
+/**
+ * Limit of counted pieces of a connection in a second, which one read of 64 KiB may exceed: some 5 ms of work. A client that writes
+ * word by word stays far below it.
+ */
+const TINY_PER_SECOND = 8 * 1024;
 
 interface RequestClassOptions {
   readonly clock: Pick<Clock, "monotonic">;

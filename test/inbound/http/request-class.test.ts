@@ -10,7 +10,7 @@ const END = "0\r\n\r\n";
 /** The first of a body are not counted. */
 const PASSED = 16;
 /** Limit of a connection in a second. */
-const TINY = 16 * 1024;
+const TINY = 8 * 1024;
 
 /** `count` chunks of `text` each. */
 const chunks = (count: number, text = "x"): string => `${text.length.toString(16)}\r\n${text}\r\n`.repeat(count);
