@@ -4,7 +4,15 @@ import { RawConnection, rawRequest } from "../product/support/raw-http.ts";
 import { answerText } from "../product/support/upstream.ts";
 import { REQUEST } from "./hostile/floods.ts";
 import { call } from "./hostile/grpc-session.ts";
-import { grpcHeaders, grpcMessage, headerBlock, headersFrame, RawHttp2 } from "./hostile/raw-http2.ts";
+import {
+  dataFrame,
+  grpcHeaders,
+  grpcMessage,
+  headerBlock,
+  headersFrame,
+  INITIAL_WINDOW_SIZE,
+  RawHttp2,
+} from "./hostile/raw-http2.ts";
 import { BODY, CHAT, CREATE, MIB, startTarget, type Target } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
 import { scale } from "./support/scale.ts";
@@ -132,6 +140,41 @@ describe("decompression bombs", () => {
     const memory = await mostMib(Promise.all(Array.from({ length: AT_ONCE }, (_, index) => ask(index % 2 === 0))));
     figure({ name: `a provider's bombs in ${encoding}: memory`, value: memory, unit: "MiB", atMost: 64 });
     expect([...seenEncodings]).toEqual(["identity"]);
+  });
+});
+
+/** As many empty messages as fit into the bytes that are read without a key. */
+const EMPTY_MESSAGES = Buffer.alloc(16_380);
+const CHECK = "/grpc.health.v1.Health/Check";
+const REFLECT = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+
+describe("empty messages without a key", () => {
+  it.each([
+    ["calls that take one message", CREATE, 100, 4, EMPTY_MESSAGES],
+    ["reflection streams whose answers are not read", REFLECT, 8, 32, EMPTY_MESSAGES],
+    ["reflection streams with as many questions as one may have", REFLECT, 8, 32, EMPTY_MESSAGES.subarray(0, 256 * 5)],
+  ])("hold little memory in %s", async (what, path, connections, streams, body) => {
+    const block = headerBlock(grpcHeaders(path));
+    const frames = Array.from({ length: streams }, (_, index) =>
+      Buffer.concat([
+        headersFrame(2 * index + 1, block, "body follows"),
+        dataFrame(2 * index + 1, body, "more follows"),
+      ]),
+    );
+    const attackers = Array.from({ length: connections }, () =>
+      new RawHttp2(target.product.grpcPort).hello([[INITIAL_WINDOW_SIZE, 0]]),
+    );
+    const memory = await mostMib(
+      (async () => {
+        // A connection may send 64 KB until the server has read them.
+        for (const frame of frames) {
+          for (const attacker of attackers) attacker.write(frame);
+          expect((await call(target, grpc(CHECK), { body: grpcMessage(Buffer.alloc(0)) })).grpcStatus).toBe(GRPC.OK);
+        }
+      })(),
+    );
+    for (const attacker of attackers) attacker.close();
+    figure({ name: `${what}, with empty messages: memory`, value: memory, unit: "MiB", atMost: 96 });
   });
 });
 
