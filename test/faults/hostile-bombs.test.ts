@@ -1,5 +1,5 @@
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { RawConnection, rawRequest } from "../product/support/raw-http.ts";
 import { answerText } from "../product/support/upstream.ts";
 import { REQUEST } from "./hostile/floods.ts";
@@ -12,6 +12,7 @@ import {
   headersFrame,
   INITIAL_WINDOW_SIZE,
   RawHttp2,
+  TYPE,
 } from "./hostile/raw-http2.ts";
 import { BODY, CHAT, CREATE, MIB, startTarget, type Target } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
@@ -176,6 +177,35 @@ describe("empty messages without a key", () => {
     for (const attacker of attackers) attacker.close();
     figure({ name: `${what}, with empty messages: memory`, value: memory, unit: "MiB", atMost: 96 });
   });
+});
+
+/** Sends a byte of a message with every read of the socket, whose other bytes belong to refused calls. */
+async function sendBytesWithOthers(pieces: number): Promise<void> {
+  const block = headerBlock(grpcHeaders(CREATE));
+  const attacker = new RawHttp2(target.product.grpcPort).hello();
+  const begun = dataFrame(1, grpcMessage(Buffer.alloc(0), { length: 16_000 }), "more follows");
+  attacker.write(Buffer.concat([headersFrame(1, block, "body follows"), begun]));
+  const oneByte = dataFrame(1, Buffer.alloc(1), "more follows");
+  const more = Buffer.alloc(16_000);
+  /** Bytes that the connection's window has room for. */
+  const room = (sent: number): number =>
+    attacker.arrived
+      .filter(({ type, stream }) => type === TYPE.windowUpdate && stream === 0)
+      .reduce((sum, { payload }) => sum + payload.readUInt32BE(0), 65_535 - sent * 3 * more.length);
+  for (let sent = 0; sent < pieces; sent++) {
+    // A refused call is closed after a second, and there may be a hundred.
+    const stream = 2 * Math.floor(sent / 20) + 3;
+    const begin = sent % 20 === 0 ? [headersFrame(stream, block, "body follows")] : [];
+    const others = Array<Buffer>(3).fill(dataFrame(stream, more, "more follows"));
+    await vi.waitUntil(() => room(sent) > 3 * more.length + 1000, { timeout: 5000, interval: 1 });
+    attacker.write(Buffer.concat([oneByte, ...begin, ...others]));
+  }
+  attacker.close();
+}
+
+it("bytes of a message without a key keep no others that arrive with them", { timeout: 60_000 }, async () => {
+  const memory = await mostMib(sendBytesWithOthers(900));
+  figure({ name: "900 bytes of a message between others: memory", value: memory, unit: "MiB", atMost: 24 });
 });
 
 describe("a message of gRPC", () => {

@@ -30,8 +30,8 @@ export class MessageFrames {
   }
 
   /**
-   * Returns the positions in the next piece at which messages end. Throws `invalid_request` for a message too many and
-   * `request_too_large`. The library refuses a large message too, but without details and without advice to retry policies. After
+   * Returns the positions in the next piece at which messages end. Throws `request_too_large`, and for a message too
+   * many `invalid_request` or, where there may be more than one, `rate_limited`. The library refuses a large message too, but without details and without advice to retry policies. After
    * some second messages it calls the handler of a call that it has ended: such a call never ends.
    */
   endsIn(piece: Buffer): readonly number[] {
@@ -66,7 +66,7 @@ export class MessageFrames {
     const { messages } = this.#limits;
     this.#messages += 1;
     if (this.#messages <= messages) return;
-    const most = messages === 1 ? "one request message" : `at most ${messages} request messages on a stream`;
-    throw new Failure("invalid_request", `This method takes ${most}.`);
+    if (messages === 1) throw new Failure("invalid_request", "This method takes one request message.");
+    throw new Failure("rate_limited", `At most ${messages} messages may be sent on one stream of this method.`);
   }
 }

@@ -153,10 +153,12 @@ export class StreamGuard {
     }
     if (before <= UNCHARGED_BYTES && this.#bytes > UNCHARGED_BYTES) void this.#charge();
     else if (this.#slot !== undefined) this.#received(this.#slot);
+    // A copy of a small part: it would keep all bytes that were read from the socket with it.
+    const own = piece.length * 4 < piece.buffer.byteLength ? Buffer.from(piece) : piece;
     let hasRoom = true;
     let from = 0;
     for (const end of [...ends, piece.length]) {
-      if (end > from && !this.#isDropped) hasRoom = this.#push(piece.subarray(from, end));
+      if (end > from && !this.#isDropped) hasRoom = this.#push(own.subarray(from, end));
       from = end;
     }
     return hasRoom;
