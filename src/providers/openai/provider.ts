@@ -5,7 +5,7 @@ import { redactionOf } from "../wire/redaction.ts";
 import { ofInputs } from "../wire/embeddings.ts";
 import { type DialectCall, fetchNumbers, fetchStream, fetchWhole, type Refusal } from "../wire/response.ts";
 import { toEmbeddingAnswer, toEmbeddingRequest } from "./embeddings.ts";
-import { toFailure } from "./failure.ts";
+import { toFailure } from "../wire/openai-failure.ts";
 import { toOpenAiRequest } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 
