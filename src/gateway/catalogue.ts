@@ -6,6 +6,7 @@ import { anthropic } from "../providers/anthropic/provider.ts";
 import { gemini } from "../providers/gemini/provider.ts";
 import { connectUpstream, UNLIMITED } from "../providers/transport/http.ts";
 import { openai } from "../providers/openai/provider.ts";
+import { openaiResponses } from "../providers/openai-responses/provider.ts";
 import { withCustomTools } from "../providers/wire/custom-tools.ts";
 import type { ReadScheduler } from "../scheduling/read-scheduler.ts";
 
@@ -14,6 +15,7 @@ const DIALECTS = {
   anthropic: (options: Parameters<typeof anthropic>[0]) => withCustomTools(anthropic(options)),
   gemini: (options: Parameters<typeof gemini>[0]) => withCustomTools(gemini(options)),
   openai,
+  "openai-responses": openaiResponses,
 } as const;
 
 const MODALITIES = {
