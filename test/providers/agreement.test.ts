@@ -7,6 +7,7 @@ import { anthropic } from "../../src/providers/anthropic/provider.ts";
 import { gemini } from "../../src/providers/gemini/provider.ts";
 import { connectUpstream, type Upstream, type UpstreamRequest } from "../../src/providers/transport/http.ts";
 import { openai } from "../../src/providers/openai/provider.ts";
+import { openaiResponses } from "../../src/providers/openai-responses/provider.ts";
 import { modelOf, TRANSLATORS } from "../compatibility/dialects.ts";
 import type { Condition } from "../compatibility/table.ts";
 import { omittedOf } from "./omissions.ts";
@@ -151,7 +152,12 @@ it("what an answer's JSON is for reaches the model in both dialects that take on
     );
 });
 
-describe.each(Object.entries({ anthropic, gemini, openai }))("a call in the dialect %s", (name, connect) => {
+const CONNECTORS = { anthropic, gemini, openai, "openai-responses": openaiResponses } satisfies Record<
+  Dialect,
+  unknown
+>;
+
+describe.each(Object.entries(CONNECTORS))("a call in the dialect %s", (name, connect) => {
   const call = { translation: translate(name as Dialect, {}), model: modelOf(name as Dialect, {}), idleMs: 1_234 };
 
   it.each(["create", "stream"] as const)(

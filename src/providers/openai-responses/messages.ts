@@ -6,7 +6,7 @@ import { toCallId } from "../wire/openai-content.ts";
 import type { TranslationLog } from "../wire/translation.ts";
 import { DIALECT, type PartContext, toContent } from "./parts.ts";
 import { readState } from "./state.ts";
-import type { AnswerMessage, InputItem, InputMessage } from "./wire.ts";
+import type { AnswerMessage, InputContent, InputItem, InputMessage } from "./wire.ts";
 
 /** Limit of characters of call IDs at OpenAI. */
 const MAX_CALL_ID_CHARS = 64;
@@ -168,10 +168,12 @@ function gatherSystemItems(items: readonly InputItem[], model: UpstreamModel): I
   if (system.length === 0) return others;
   const [first] = system;
   if (system.length === 1 && first !== undefined) return [first, ...others];
-  const content = system.flatMap(({ content: said }) =>
-    typeof said === "string" ? [{ type: "input_text" as const, text: said }] : said,
-  );
-  return [{ type: "message", role: "system", content }, ...others];
+  return [{ type: "message", role: "system", content: system.flatMap(toContents) }, ...others];
+}
+
+/** The content of a message as a list. */
+export function toContents({ content }: InputMessage): readonly InputContent[] {
+  return typeof content === "string" ? [{ type: "input_text", text: content }] : content;
 }
 
 /** Whether an item is a system message. */

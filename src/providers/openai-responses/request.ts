@@ -4,7 +4,7 @@ import { invalidField } from "../../core/failure.ts";
 import type { Capabilities, TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
 import { toEffort } from "../wire/reasoning.ts";
 import { enumWord, readObject, TranslationLog } from "../wire/translation.ts";
-import { isSystem, toItems } from "./messages.ts";
+import { isSystem, toContents, toItems } from "./messages.ts";
 import { toTools } from "./tools.ts";
 import type { InputItem, ResponsesBody, TextFormat } from "./wire.ts";
 
@@ -70,19 +70,20 @@ function toConversation(
   items: readonly InputItem[],
   { instruction, isJsonObject }: { readonly instruction: string | undefined; readonly isJsonObject: boolean },
 ): Fields<"instructions" | "input"> {
+  if (isJsonObject) return { input: instruction === undefined ? items : instruct(items, instruction) };
   const [first, ...rest] = items;
-  const system =
-    first !== undefined && isSystem(first) && typeof first.content === "string" ? first.content : undefined;
-  if (isJsonObject) {
-    if (instruction === undefined) return { input: items };
-    return system === undefined
-      ? { input: [{ type: "message", role: "system", content: instruction }, ...items] }
-      : { input: [{ type: "message", role: "system", content: `${system}\n\n${instruction}` }, ...rest] };
-  }
+  const content = first !== undefined && isSystem(first) ? first.content : undefined;
   // The service needs an item to answer.
-  return system === undefined || system === "" || rest.length === 0
-    ? { input: items }
-    : { instructions: system, input: rest };
+  const isAlone = typeof content !== "string" || content === "" || rest.length === 0;
+  return isAlone ? { input: items } : { instructions: content, input: rest };
+}
+
+/** Appends `instruction` to the leading system message; adds one if there is none. */
+function instruct(items: readonly InputItem[], instruction: string): readonly InputItem[] {
+  const [first, ...rest] = items;
+  if (first === undefined || !isSystem(first))
+    return [{ type: "message", role: "system", content: instruction }, ...items];
+  return [{ ...first, content: [...toContents(first), { type: "input_text", text: instruction }] }, ...rest];
 }
 
 function toIncluded({ logprobs }: CompletionRequest, can: Capabilities): ResponsesBody["include"] {

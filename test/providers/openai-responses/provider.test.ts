@@ -1,0 +1,154 @@
+import { createServer, type RequestListener, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { create } from "@bufbuild/protobuf";
+import { afterEach, describe, expect, it } from "vitest";
+import { type CompletionChunk, CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
+import { Role } from "../../../gen/parley/v1/message_pb.js";
+import type { Provider, UpstreamCall } from "../../../src/core/provider.ts";
+import { openaiResponses } from "../../../src/providers/openai-responses/provider.ts";
+import { connectUpstream } from "../../../src/providers/transport/http.ts";
+import { batchesOf } from "../../support/batches.ts";
+import { readFixture } from "../openai/fixture.ts";
+import { modelThat } from "../openai/model.ts";
+import { folded, plainAnswer } from "../openai/reading.ts";
+
+interface Received {
+  readonly path: string | undefined;
+  readonly headers: Readonly<Record<string, unknown>>;
+  readonly body: unknown;
+}
+
+const opened: { provider: Provider; server: Server }[] = [];
+afterEach(async () => {
+  for (const { provider, server } of opened.splice(0)) {
+    await provider.close();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+});
+
+/** A provider in front of a server that answers as told, and what the server received. */
+async function serve(respond: RequestListener, apiKeys: readonly string[] = ["secret-key-1", "secret-key-2"]) {
+  const received: Received[] = [];
+  const server = createServer((request, response) => {
+    const pieces: Buffer[] = [];
+    request.on("data", (piece: Buffer) => pieces.push(piece));
+    request.on("end", () => {
+      const body: unknown = JSON.parse(Buffer.concat(pieces).toString());
+      received.push({ path: request.url, headers: request.headers, body });
+      respond(request, response);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  const provider = openaiResponses({
+    upstream: connectUpstream({ baseUrl, allowPrivate: true, connectMs: 1000 }),
+    apiKeys,
+  });
+  opened.push({ provider, server });
+  return { provider, received };
+}
+
+function callOf(provider: Provider, mode: "whole" | "stream"): UpstreamCall {
+  const messages = [{ role: Role.USER, parts: [{ kind: { case: "text", value: "hi" } as const }] }];
+  const model = modelThat();
+  const translation = provider.translate(create(CompletionRequestSchema, { messages }), model, { mode });
+  return { model, translation, signal: new AbortController().signal, idleMs: 2000 };
+}
+
+async function chunksOf(provider: Provider): Promise<CompletionChunk[]> {
+  const chunks: CompletionChunk[] = [];
+  for await (const batch of batchesOf((emit) => provider.stream(callOf(provider, "stream"), emit)))
+    chunks.push(...batch);
+  return chunks;
+}
+
+const WHOLE = readFixture("formats/r01-text").json("expected-reply.json");
+const STREAM = readFixture("formats/r02-text-stream").bytes("expected-reply.sse");
+
+const answer =
+  (status: number, json: unknown, headers: Record<string, string> = {}): RequestListener =>
+  (_, response) => {
+    response.writeHead(status, { "content-type": "application/json", ...headers });
+    response.end(JSON.stringify(json));
+  };
+
+describe("a whole answer", () => {
+  it("is asked for at /responses, with the first credential and one hop", async () => {
+    const { provider, received } = await serve(answer(200, WHOLE));
+    const { choices } = await provider.create(callOf(provider, "whole"));
+    expect(choices[0]!.message!.parts[0]!.kind).toMatchObject({ case: "text" });
+    expect(received).toMatchObject([
+      {
+        path: "/v1/responses",
+        headers: { authorization: "Bearer secret-key-1", "accept-encoding": "identity", "x-parley-hops": "1" },
+        body: { model: "llama-x", store: false },
+      },
+    ]);
+  });
+
+  it("counts the gateways before it, and needs no credential", async () => {
+    const { provider, received } = await serve(answer(200, WHOLE), []);
+    await provider.create({ ...callOf(provider, "whole"), hops: 1 });
+    expect(received[0]!.headers).toMatchObject({ "x-parley-hops": "2" });
+    expect(received[0]!.headers).not.toHaveProperty("authorization");
+  });
+
+  it("is refused by status and body, without the credential", async () => {
+    const error = { message: "Incorrect API key provided: secret-key-1", code: "invalid_api_key" };
+    const { provider } = await serve(answer(401, { error }));
+    await expect(provider.create(callOf(provider, "whole"))).rejects.toMatchObject({ code: "upstream_refused_us" });
+    const bad = { message: "secret-key-1 is bad", code: "invalid_value", param: "input[0]" };
+    const other = await serve(answer(400, { error: bad }));
+    await expect(other.provider.create(callOf(other.provider, "whole"))).rejects.toMatchObject({
+      code: "upstream_rejected",
+      message: "[key] is bad",
+      param: "input[0]",
+    });
+    const limited = await serve(
+      answer(429, { error: { message: "x", code: "rate_limit_exceeded" } }, { "retry-after": "3" }),
+    );
+    await expect(limited.provider.create(callOf(limited.provider, "whole"))).rejects.toMatchObject({
+      code: "upstream_rate_limited",
+      retryAfterMs: 3000,
+    });
+  });
+});
+
+describe("a streamed answer", () => {
+  it.each([Infinity, 7, 1])("is read in writes of %s bytes", async (size) => {
+    const { provider, received } = await serve((_, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
+      for (let at = 0; at < STREAM.length; at += size) response.write(STREAM.subarray(at, at + size));
+      response.end();
+    });
+    expect(folded(await chunksOf(provider))).toMatchObject({
+      choices: [{ finishReason: "FINISH_REASON_STOP", nativeFinishReason: "completed" }],
+    });
+    expect(received).toMatchObject([{ body: { stream: true } }]);
+  });
+
+  it("ends with its last event, though the upstream keeps the connection open", async () => {
+    const { provider } = await serve((_, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write(STREAM);
+    });
+    expect(folded(await chunksOf(provider))).toMatchObject({ choices: [{ finishReason: "FINISH_REASON_STOP" }] });
+  });
+
+  it("may be a whole one", async () => {
+    const { provider } = await serve(answer(200, WHOLE));
+    const other = await serve(answer(200, WHOLE));
+    const whole = await other.provider.create(callOf(other.provider, "whole"));
+    expect(folded(await chunksOf(provider))).toEqual(plainAnswer(whole));
+  });
+});
+
+describe("a count", () => {
+  it("is asked for at /responses/input_tokens", async () => {
+    const { provider, received } = await serve(answer(200, { object: "response.input_tokens", input_tokens: 7 }));
+    expect(await provider.count!(callOf(provider, "whole"))).toBe(7);
+    expect(received).toMatchObject([{ path: "/v1/responses/input_tokens", body: { model: "llama-x" } }]);
+    expect(received[0]!.body).not.toHaveProperty("store");
+  });
+});
