@@ -1,9 +1,10 @@
 import { HOPS_HEADER } from "../../core/hops.ts";
-import type { Provider, UpstreamCall } from "../../core/provider.ts";
+import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.ts";
 import type { Upstream } from "../transport/http.ts";
 import { toFailure } from "../wire/openai-failure.ts";
 import { redactionOf } from "../wire/redaction.ts";
 import { type DialectCall, fetchCount, fetchStream, fetchWhole } from "../wire/response.ts";
+import { askForgiving, hasReasoning, streamForgiving } from "./foreign-reasoning.ts";
 import { toCountBody, toResponsesRequest } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 
@@ -55,15 +56,19 @@ export function openaiResponses({ upstream, apiKeys, headers: extra }: OpenAiRes
     toFailure: (refusal) => toFailure(refusal, redact, translation),
   });
 
+  const createOnce = (call: UpstreamCall): Promise<Answer> =>
+    fetchWhole(upstream, toCall(call), (json) => toAnswer(json, redact));
+  const streamOnce = (call: UpstreamCall, emit: Emit): Promise<void> =>
+    fetchStream(upstream, toCall(call), {
+      reader: new AnswerStream(redact),
+      whole: (json) => toAnswerChunks(json, redact),
+      emit,
+    });
+
   return {
     translate: toResponsesRequest,
-    create: (call) => fetchWhole(upstream, toCall(call), (json) => toAnswer(json, redact)),
-    stream: (call, emit) =>
-      fetchStream(upstream, toCall(call), {
-        reader: new AnswerStream(redact),
-        whole: (json) => toAnswerChunks(json, redact),
-        emit,
-      }),
+    create: (call) => askForgiving(call, createOnce),
+    stream: (call, emit) => (hasReasoning(call) ? streamForgiving(call, streamOnce, emit) : streamOnce(call, emit)),
     count: (call) => {
       const body = toCountBody(call.translation.body);
       return fetchCount(upstream, { ...toCall(call), path: "/responses/input_tokens", body }, "input_tokens");

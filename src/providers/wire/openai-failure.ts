@@ -90,7 +90,7 @@ const STATUS_BY_NAME: readonly (readonly [status: number, names: readonly string
   [403, ["permission_error", "permission_denied"]],
   [404, ["not_found_error", "model_not_found"]],
   [504, ["timeout", "timeout_error", "deadline_exceeded", "vector_store_timeout"]],
-  [400, ["invalid_request_error", "invalid_request", "bad_request", "badrequesterror"]],
+  [400, ["invalid_request_error", "invalid_request", "bad_request", "badrequesterror", "invalid_encrypted_content"]],
   // Of a picture in the request; `ResponseError` in the official SDK has them.
   [
     400,

@@ -6,6 +6,7 @@ import { type CompletionChunk, CompletionRequestSchema } from "../../../gen/parl
 import { Role } from "../../../gen/parley/v1/message_pb.js";
 import type { Provider, UpstreamCall } from "../../../src/core/provider.ts";
 import { openaiResponses } from "../../../src/providers/openai-responses/provider.ts";
+import { writeState } from "../../../src/providers/openai-responses/state.ts";
 import { connectUpstream } from "../../../src/providers/transport/http.ts";
 import { batchesOf } from "../../support/batches.ts";
 import { readFixture } from "../openai/fixture.ts";
@@ -49,16 +50,25 @@ async function serve(respond: RequestListener, apiKeys: readonly string[] = ["se
   return { provider, received };
 }
 
-function callOf(provider: Provider, mode: "whole" | "stream"): UpstreamCall {
-  const messages = [{ role: Role.USER, parts: [{ kind: { case: "text", value: "hi" } as const }] }];
+const SEALED = writeState({ reasoning: { id: "rs_1", summary: [], encrypted_content: "of another organization" } });
+
+/** `signature`: of reasoning in the conversation. */
+function callOf(provider: Provider, mode: "whole" | "stream", signature = ""): UpstreamCall {
+  const said = (value: string) => ({ kind: { case: "text", value } }) as const;
+  const reasoning = { kind: { case: "reasoning", value: {} }, signature } as const;
+  const messages = [
+    { role: Role.USER, parts: [said("hi")] },
+    { role: Role.ASSISTANT, parts: [reasoning, said("Yes?")] },
+    { role: Role.USER, parts: [said("hi")] },
+  ];
   const model = modelThat();
   const translation = provider.translate(create(CompletionRequestSchema, { messages }), model, { mode });
   return { model, translation, signal: new AbortController().signal, idleMs: 2000 };
 }
 
-async function chunksOf(provider: Provider): Promise<CompletionChunk[]> {
+async function chunksOf(provider: Provider, signature?: string): Promise<CompletionChunk[]> {
   const chunks: CompletionChunk[] = [];
-  for await (const batch of batchesOf((emit) => provider.stream(callOf(provider, "stream"), emit)))
+  for await (const batch of batchesOf((emit) => provider.stream(callOf(provider, "stream", signature), emit)))
     chunks.push(...batch);
   return chunks;
 }
@@ -141,6 +151,63 @@ describe("a streamed answer", () => {
     const other = await serve(answer(200, WHOLE));
     const whole = await other.provider.create(callOf(other.provider, "whole"));
     expect(folded(await chunksOf(provider))).toEqual(plainAnswer(whole));
+  });
+});
+
+describe("reasoning that another organization encrypted", () => {
+  const error = {
+    message: "The encrypted content gAAA...DQ== could not be verified. Reason: the organization did not match.",
+    type: "invalid_request_error",
+    code: "invalid_encrypted_content",
+  };
+  const inputsOf = (received: readonly Received[]): unknown[] =>
+    received.map(({ body }) => (body as { input: { type: string }[] }).input.map(({ type }) => type));
+  const BOTH = [
+    ["message", "reasoning", "message", "message"],
+    ["message", "message", "message"],
+  ];
+
+  /** Answers the first calls in one way, and further ones in another. */
+  const first = (times: number, refusal: RequestListener, then: RequestListener): RequestListener => {
+    let calls = 0;
+    return (request, response) => (calls++ < times ? refusal : then)(request, response);
+  };
+  const events =
+    (text: string | Buffer): RequestListener =>
+    (_, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.end(text);
+    };
+
+  it("is left out, and the answer asked for once more", async () => {
+    const { provider, received } = await serve(first(1, answer(400, { error }), answer(200, WHOLE)));
+    await provider.create(callOf(provider, "whole", SEALED));
+    expect(inputsOf(received)).toEqual(BOTH);
+    expect((received[1]!.body as { store: unknown }).store).toBe(false);
+  });
+
+  it.each<[string, RequestListener]>([
+    ["with a status", answer(400, { error })],
+    [
+      "in the stream",
+      events(`data: ${JSON.stringify({ type: "response.failed", response: { status: "failed", error } })}\n\n`),
+    ],
+  ])("is left out of a stream that is refused %s", async (_, refusal) => {
+    const { provider, received } = await serve(first(1, refusal, events(STREAM)));
+    await chunksOf(provider, SEALED);
+    expect(inputsOf(received)).toEqual(BOTH);
+  });
+
+  it.each<[string, string, number, object, number]>([
+    ["a second time", SEALED, 2, { error }, 2],
+    ["when there is none", "", 1, { error }, 1],
+    ["for another reason", SEALED, 1, { error: { message: "Bad value." } }, 1],
+  ])("is not blamed %s", async (_, signature, times, refusal, calls) => {
+    const { provider, received } = await serve(first(times, answer(400, refusal), answer(200, WHOLE)));
+    await expect(provider.create(callOf(provider, "whole", signature))).rejects.toMatchObject({
+      code: "upstream_rejected",
+    });
+    expect(received).toHaveLength(calls);
   });
 });
 
