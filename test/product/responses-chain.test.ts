@@ -214,12 +214,13 @@ describe.each<[string, Conversation]>([
     expect(reasoning).toMatchObject({ id: ANY, encrypted_content: ANY, summary: [{ text: ANY }] });
     const { status: _status, ...asItCame } = reasoning;
     const { call_id: callId, name, arguments: written } = call;
-    expect(second.sent.input).toEqual([
-      { type: "message", role: "user", content: QUESTION },
-      asItCame,
+    expect(second.sent.input).toMatchObject([
+      { role: "user", content: QUESTION },
+      { type: "reasoning" },
       { type: "function_call", call_id: callId, name, arguments: written },
       { type: "function_call_output", call_id: callId, output: RESULT },
     ]);
+    expect(second.sent.input[1]).toEqual(asItCame);
   });
 });
 

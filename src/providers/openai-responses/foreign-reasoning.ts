@@ -50,7 +50,9 @@ function withoutReasoningOrThrow(call: UpstreamCall, reason: unknown): UpstreamC
   const isRefused = reason instanceof Failure && reason.code === "upstream_rejected";
   if (!isRefused || !REFUSED_REASONING.test(reason.message)) throw reason;
   const request = parseExactly(call.translation.body.toString()) as ResponsesBody;
-  const input = request.input.filter(({ type }) => type !== "reasoning");
-  if (input.length === request.input.length) throw reason;
+  // A caller's own may be a text.
+  const items = Array.isArray(request.input) ? (request.input as ResponsesBody["input"]) : [];
+  const input = items.filter(({ type }) => type !== "reasoning");
+  if (input.length === items.length) throw reason;
   return { ...call, translation: { ...call.translation, body: Buffer.from(JSON.stringify({ ...request, input })) } };
 }

@@ -4,6 +4,7 @@ import { invalidField } from "../../core/failure.ts";
 import type { Capabilities, TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
 import { toEffort } from "../wire/reasoning.ts";
 import { enumWord, readObject, TranslationLog } from "../wire/translation.ts";
+import { toCallersBody } from "./callers-body.ts";
 import { isSystem, toContents, toItems } from "./messages.ts";
 import { toTools } from "./tools.ts";
 import type { InputItem, ResponsesBody, TextFormat } from "./wire.ts";
@@ -19,7 +20,7 @@ const MIN_OUTPUT_TOKENS = 16;
 export function toResponsesRequest(
   request: CompletionRequest,
   model: UpstreamModel,
-  { mode }: TranslateOptions,
+  { mode, callers }: TranslateOptions,
 ): Translation {
   const { capabilities } = model;
   const log = new TranslationLog();
@@ -51,14 +52,13 @@ export function toResponsesRequest(
     ...toPassedFields(request, log),
   };
   omitForeign(request, log);
-  return log.finish(body, {
-    streamed,
-    maxTokens,
-    tier: body.service_tier,
-    // The service writes its cache unasked, for longer only where it is told.
-    cacheWrite: body.prompt_cache_options === undefined ? "minutes" : "hour",
-  });
+  const facts = { streamed, maxTokens, tier: body.service_tier, cacheWrite };
+  const own = log.isComplete ? toCallersBody(callers, body) : undefined;
+  return own === undefined ? log.finish(body, facts) : log.finish(own, { ...facts, isCallers: true });
 }
+
+/** The service writes its cache unasked, for longer only where it is told. */
+const cacheWrite = (json: string): "minutes" | "hour" => (json.includes('"prompt_cache_options"') ? "hour" : "minutes");
 
 type Fields<K extends keyof ResponsesBody> = Pick<ResponsesBody, K>;
 
