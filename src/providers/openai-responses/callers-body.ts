@@ -54,7 +54,8 @@ function toOwnInput(given: unknown): string | readonly Json[] | undefined {
 }
 
 /** An item without what the service refuses: what official clients add to what they parsed, and facts of a picture. */
-function toOwnItem({ id, parsed_arguments: _, ...item }: Json): Json {
+function toOwnItem(given: Json): Json {
+  const { id, parsed_arguments: _, ...item } = given;
   const { type, status, result, content } = item;
   if (type === "image_generation_call") return { id, type, status, result };
   if (!Array.isArray(content)) return item;

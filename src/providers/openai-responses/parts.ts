@@ -81,7 +81,7 @@ function toInputFile({ source, name, mediaType, citations }: File, { model, log,
       // The service takes no data without a name.
       return {
         type: "input_file",
-        filename: filename ?? "document.pdf",
+        filename: filename ?? (mediaType.startsWith("text/") ? "document.txt" : "document.pdf"),
         file_data: toDataUrl(log, source.value, mediaType || "application/pdf"),
       };
     case "url":

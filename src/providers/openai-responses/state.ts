@@ -1,10 +1,11 @@
 import { exceedsJsonSize } from "../../encoding/json-size.ts";
 import { isObject, type Json, parseMeasured } from "../wire/json.ts";
+import { isResponsesState, writeResponsesState } from "../wire/responses-state.ts";
 import type { ReasoningItem } from "./wire.ts";
 
 /*
- * State of this dialect in the signature of a part: base64 of a JSON object, because callers' formats and their clients take nothing
- * else. Other servers' signatures are not such objects, and are left out.
+ * State of this dialect in the signature of a part: JSON in base64, because some clients take nothing else. Signatures of other dialects
+ * are left out.
  */
 
 /** State of one part of an answer. */
@@ -16,22 +17,20 @@ export type State =
   /** Of a picture: the ID of its item. */
   | { readonly image: string };
 
-const MARK = '{"responses":1,';
-
 /** Limit of characters: reasoning of some 500,000 tokens with its summary. */
 const MAX_CHARS = 4 * 1024 * 1024;
 /** An item with a summary in some thousand parts. */
 const MAX_STATE_JSON = { depth: 5, values: 16_384 } as const;
 
 export function writeState(state: State): string {
-  return Buffer.from(JSON.stringify({ responses: 1, ...state })).toString("base64");
+  return writeResponsesState(state);
 }
 
 /** Reads a state; undefined for one of another provider, or a changed one. */
 export function readState(signature: string): State | undefined {
-  if (signature === "" || signature.length > MAX_CHARS) return undefined;
+  if (!isResponsesState(signature) || signature.length > MAX_CHARS) return undefined;
   const json = Buffer.from(signature, "base64").toString();
-  if (!json.startsWith(MARK) || exceedsJsonSize(json, MAX_STATE_JSON)) return undefined;
+  if (exceedsJsonSize(json, MAX_STATE_JSON)) return undefined;
   const value = parseMeasured(json);
   if (!isObject(value)) return undefined;
   const { reasoning, phase, image } = value;

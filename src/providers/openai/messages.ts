@@ -3,6 +3,7 @@ import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
 import { toCallId } from "../wire/openai-content.ts";
+import { isResponsesState } from "../wire/responses-state.ts";
 import type { TranslationLog } from "../wire/translation.ts";
 import { type PartContext, packParts, toContent } from "./parts.ts";
 import type {
@@ -182,7 +183,8 @@ function toToolCall({ id: callId, name, input }: ToolCall, signature: string): O
 }
 
 function toExtraContent(signature: string | undefined): OpenAiExtraContent | undefined {
-  return signature ? { google: { thought_signature: signature } } : undefined;
+  if (!signature || isResponsesState(signature)) return undefined;
+  return { google: { thought_signature: signature } };
 }
 
 function splitToolResult(content: OpenAiContent): { text: OpenAiPart[]; images: OpenAiPart[] } {
