@@ -288,7 +288,8 @@ export class AnswerContent {
   #addImage({ id, result, output_format: format }: Json, out: CompletionChunk[]): void {
     const value = Buffer.from(string(result), "base64");
     if (value.length === 0) return;
-    const image = create(ImageSchema, { mediaType: `image/${string(format) || "png"}` });
+    const subtype = /^[a-z]{1,16}$/.test(string(format)) ? string(format) : "png";
+    const image = create(ImageSchema, { mediaType: `image/${subtype}` });
     image.source = { case: "data", value };
     const state = string(id) === "" ? "" : writeState({ image: string(id) });
     this.#writer.whole(toPart({ case: "image", value: image }, state), out);
