@@ -37,7 +37,6 @@ export interface NewKey {
 
 /** A rotation: the new expiry of the old key, and its successor. */
 export interface Replacement {
-  readonly id: string;
   readonly expiresAtMs: number;
   readonly successor: NewKey;
 }
@@ -93,13 +92,19 @@ export interface KeyStore {
   findByHash(hash: string): Promise<FoundKey | undefined>;
   /** The same for any number of hashes; omits unknown ones. */
   findByHashes(hashes: readonly string[]): Promise<ReadonlyMap<string, FoundKey>>;
-  /** Atomic; false when the key is revoked or has been replaced already. */
-  replace(replacement: Replacement): Promise<boolean>;
+  /**
+   * Rotates a key as it is at that moment, so that no simultaneous change is lost. False when it is revoked or has been replaced
+   * already. Throws what `rotate` throws.
+   */
+  replace(id: string, rotate: (old: KeyRecord) => Replacement): Promise<boolean>;
   /** The keys of a family, by the ID of its first key. */
   family(keyFamilyId: string): Promise<readonly KeyRecord[]>;
   /** Atomic. Answers which of them were not revoked before. */
   revoke(ids: readonly string[], atMs: number): Promise<readonly string[]>;
-  /** False for an unknown or revoked key, and for one that does not match `expected`. */
+  /**
+   * Changes a key and all keys of its family that are not revoked: a predecessor in its grace period, or a successor. Changes
+   * no key that does not match `expected`. False when the key itself is not changed, and no other is then.
+   */
   update(
     id: string,
     changes: KeyChanges,

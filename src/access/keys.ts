@@ -110,17 +110,25 @@ export async function rotateKey(
     throw invalidField("id", `${id} has been rotated already; its successor is ${old.replacedBy}`);
   if (keyState(old, now) !== "active") throw invalidField("id", `${id} is ${keyState(old, now)}; create a new key`);
   if (GRACES[grace] > 0) await requireRoom({ store, clock }, old.accountId);
-  const { accountId, keyFamilyId, name, models, capabilities, limits, options, limitedByAdministrator } = old;
-  const isRenewed = by === "administrator" || !limitedByAdministrator;
-  const expiresAtMs =
-    old.expiresAtMs === undefined || !isRenewed ? old.expiresAtMs : now + (old.expiresAtMs - old.createdAtMs);
-  const kept = { accountId, keyFamilyId, name, models, capabilities, limits, options, limitedByAdministrator };
-  const made = makeKey({ ...kept, createdAtMs: now, expiresAtMs });
-  const oldExpiresAtMs = Math.min(old.expiresAtMs ?? Infinity, now + GRACES[grace]);
-  const replaced = await store.replace({ id, expiresAtMs: oldExpiresAtMs, successor: made.key });
+  let made: ReturnType<typeof makeKey> | undefined;
+  await store.replace(id, (current) => {
+    made = makeSuccessor(current, { now, by });
+    return { expiresAtMs: Math.min(current.expiresAtMs ?? Infinity, now + GRACES[grace]), successor: made.key };
+  });
   // Another rotation or revocation came between the two queries.
-  if (!replaced) throw invalidField("id", `${id} has just been rotated or revoked`);
+  if (made === undefined) throw invalidField("id", `${id} has just been rotated or revoked`);
   return { secret: made.secret, record: made.key.record };
+}
+
+function makeSuccessor(
+  { createdAtMs, expiresAtMs, ...old }: KeyRecord,
+  { now, by }: { readonly now: number; readonly by: KeyActor },
+): ReturnType<typeof makeKey> {
+  const { accountId, keyFamilyId, name, models, capabilities, limits, options, limitedByAdministrator } = old;
+  const kept = { accountId, keyFamilyId, name, models, capabilities, limits, options, limitedByAdministrator };
+  const isRenewed = by === "administrator" || !limitedByAdministrator;
+  const endMs = expiresAtMs === undefined || !isRenewed ? expiresAtMs : now + (expiresAtMs - createdAtMs);
+  return makeKey({ ...kept, createdAtMs: now, expiresAtMs: endMs });
 }
 
 /**
@@ -159,7 +167,8 @@ function predecessorsOf(id: string, family: readonly KeyRecord[]): KeyRecord[] {
 export type KeyUpdate = Omit<KeyChanges, "limitedByAdministrator">;
 
 /**
- * Changes a key's name, permissions or limits; absent fields stay. Throws an `invalid_request` Failure for an unknown or
+ * Changes the name, permissions or limits of a key, of its predecessors that still work and of its successors; absent fields stay.
+ * Throws an `invalid_request` Failure for an unknown or
  * revoked key and for invalid values, and a `permission_denied` one for a member who changes more than the name of a key
  * that an administrator has limited.
  */

@@ -75,6 +75,13 @@ export interface RemoteProvider extends ProviderBase {
   readonly connections: Readonly<CamelKeys<ConnectionsInput>>;
   /** Provider options that requests may use (`PROVIDER_OPTIONS`); undefined: all. */
   readonly options: readonly ProviderOption[] | undefined;
+  readonly egress: {
+    /** Address of an HTTP proxy, a secret; undefined for none. */
+    readonly proxy: string | undefined;
+    /** IP address that is connected to in place of the host's. */
+    readonly address: string | undefined;
+    readonly tls: { readonly caFile?: string; readonly certFile?: string; readonly keyFile?: string };
+  };
 }
 
 export type ProviderConfig = SimulatedProvider | RemoteProvider;

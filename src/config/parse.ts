@@ -3,8 +3,10 @@ import type { Config } from "./config.ts";
 import { describeIssue, toProblems } from "./describe.ts";
 import { type ConfigDocument, interpolate, isRecord, pathKey, readDocument } from "./document.ts";
 import { type Environment, type Override, readOverrides } from "./environment.ts";
+import { proxyProblem, proxyVariable } from "./proxies.ts";
 import { withPresets } from "./presets.ts";
 import { resolve } from "./resolve.ts";
+import { KEY_FILE } from "./scalars.ts";
 import { fileSchema } from "./schema.ts";
 
 /** Sources of a configuration. */
@@ -28,10 +30,14 @@ export function parseConfig({ file, text, env, unused }: ConfigSource): Config {
   const overrides = readOverrides(env, providersOf(filled.value), (variable, problem) =>
     problems.push({ path: [], text: problem, variable }),
   );
+  const proxy = proxyVariable(env);
+  const flaw = proxy && proxyProblem(proxy.value);
+  if (flaw !== undefined) problems.push({ path: [], text: flaw, variable: proxy!.variable });
   const value = overrides.reduce(override, filled.value);
   const checked = fileSchema.safeParse(value, { error: describeIssue });
   if (checked.error !== undefined) problems.push(...checked.error.issues.flatMap(toProblems));
-  const config = checked.data && resolve(checked.data, { file, secretsInFile: holdsSecrets(document?.value) }, report);
+  const config =
+    checked.data && resolve(checked.data, { file, secretsInFile: holdsSecrets(document?.value), env }, report);
 
   if (config === undefined || problems.length > 0) {
     const place = createPlaces({ document, overrides, variables: filled.variables });
@@ -57,7 +63,12 @@ function holdsSecrets(value: unknown): boolean {
   const isSecretive = (provider: unknown): boolean => {
     const [keys, headers] = [at(provider, "api_keys"), at(provider, "headers")];
     const secretHeaders = isRecord(headers) ? Object.entries(headers).filter(([name]) => SECRET_HEADER.test(name)) : [];
-    return (Array.isArray(keys) && keys.some(isLiteral)) || secretHeaders.some(([, text]) => isLiteral(text));
+    const isSecret = (key: unknown): boolean => isLiteral(key) && !(key as string).startsWith(KEY_FILE);
+    return (
+      (Array.isArray(keys) && keys.some(isSecret)) ||
+      secretHeaders.some(([, text]) => isLiteral(text)) ||
+      hasPassword(at(provider, "proxy"))
+    );
   };
   return (
     (isRecord(providers) && Object.values(providers).some(isSecretive)) ||

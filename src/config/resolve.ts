@@ -1,7 +1,7 @@
 import { resolve as resolvePath } from "node:path";
 import { nearest } from "../encoding/nearest.ts";
 import { isLoopback, parseListenAddress, privateReason } from "./addresses.ts";
-import type { Report } from "./config-error.ts";
+import type { ConfigPath, Report } from "./config-error.ts";
 import {
   camelKeys,
   type Config,
@@ -9,13 +9,16 @@ import {
   type ModelConfig,
   type Price,
   type ProviderConfig,
+  type RemoteProvider,
   type TokenPrices,
 } from "./config.ts";
 import { DIALECT_DEFAULTS, type Dialect, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
 import { knownPrice } from "./known-prices.ts";
 import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./models.ts";
 import { type Preset, PRESETS } from "./presets.ts";
-import { sampleProblem } from "./scalars.ts";
+import type { Environment } from "./environment.ts";
+import { isWithoutProxy, proxyVariable } from "./proxies.ts";
+import { KEY_FILE, NO_PROXY, sampleProblem } from "./scalars.ts";
 import type { CapabilitiesInput, FileInput, ModelInput, ProviderInput } from "./schema.ts";
 
 const LISTENERS = ["http", "grpc", "operations"] as const;
@@ -24,12 +27,12 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const MICRO_USD = 1_000_000;
 
 /** Facts of the file that are not settings. */
-export type FileFacts = Pick<Config, "file" | "secretsInFile">;
+export type FileFacts = Pick<Config, "file" | "secretsInFile"> & { readonly env: Environment };
 
 /** Completes the checked input, and reports mistakes across settings. The result is meaningless after a report. */
-export function resolve(input: FileInput, { file, secretsInFile }: FileFacts, report: Report): Config {
+export function resolve(input: FileInput, { file, secretsInFile, env }: FileFacts, report: Report): Config {
   const [http, grpc, operations] = resolveListeners(input, report);
-  const providers = resolveProviders(input, report);
+  const providers = resolveProviders(input, env, report);
   if (input.breaker.open_ms > input.breaker.max_open_ms) report(["breaker", "open_ms"], "must be at most max_open_ms");
   if (input.retries.base_ms > input.retries.cap_ms) report(["retries", "base_ms"], "must be at most cap_ms");
   if (
@@ -372,7 +375,7 @@ export function unknownProvider(name: string, providers: readonly ProviderConfig
  * configured or when `simulator.enabled` is true: simulated answers must not replace a provider whose configuration was
  * forgotten.
  */
-function resolveProviders(input: FileInput, report: Report): ProviderConfig[] {
+function resolveProviders(input: FileInput, env: Environment, report: Report): ProviderConfig[] {
   const configured = Object.keys(input.providers);
   const simulate = input.simulator.enabled ?? configured.length === 0;
   const names = new Set([...(simulate ? Object.keys(BUILT_IN_PROVIDERS) : []), ...configured]);
@@ -387,14 +390,14 @@ function resolveProviders(input: FileInput, report: Report): ProviderConfig[] {
     } else if (entry === undefined) {
       providers.push({ name, dialect, simulated: true });
     } else {
-      providers.push(resolveRemote({ name, dialect, simulated: false }, entry, report));
+      providers.push(resolveRemote({ name, dialect, simulated: false, env }, entry, report));
     }
   }
   return providers;
 }
 
 function resolveRemote(
-  base: Pick<Extract<ProviderConfig, { simulated: false }>, "name" | "dialect" | "simulated">,
+  { env, ...base }: Pick<RemoteProvider, "name" | "dialect" | "simulated"> & { readonly env: Environment },
   entry: ProviderInput,
   report: Report,
 ): ProviderConfig {
@@ -411,7 +414,7 @@ function resolveRemote(
   // A private server may accept any key.
   const samples = entry.allow_private ? [] : entry.api_keys;
   samples.forEach((key, index) => {
-    const weakness = sampleProblem(key);
+    const weakness = key.startsWith(KEY_FILE) ? undefined : sampleProblem(key);
     if (weakness !== undefined) report([...path, "api_keys", index], weakness);
   });
   const baseUrl = entry.base_url ?? defaults.baseUrl;
@@ -425,7 +428,39 @@ function resolveRemote(
     headers: Object.fromEntries(headers),
     connections: camelKeys(entry.connections),
     options: entry.options,
+    egress: resolveEgress({ path, entry, baseUrl: URL.parse(baseUrl), env, report }),
   };
+}
+
+interface EgressParts {
+  readonly path: ConfigPath;
+  readonly entry: ProviderInput;
+  /** Null for one that is refused. */
+  readonly baseUrl: URL | null;
+  readonly env: Environment;
+  readonly report: Report;
+}
+
+/** The way to a provider: its own proxy, else the environment's, if the provider is neither private nor exempt. */
+function resolveEgress({ path, entry, baseUrl, env, report }: EgressParts): RemoteProvider["egress"] {
+  const tls = camelKeys(entry.tls);
+  for (const [one, other] of [
+    ["cert_file", "key_file"],
+    ["key_file", "cert_file"],
+  ] as const)
+    if (entry.tls[one] !== undefined && entry.tls[other] === undefined)
+      report([...path, "tls", other], `is required with ${one}`);
+  const isPlain = baseUrl?.protocol === "http:";
+  for (const key of ["proxy", "tls"] as const) {
+    const isSet = key === "proxy" ? entry.proxy !== undefined && entry.proxy !== NO_PROXY : Object.keys(tls).length > 0;
+    if (isPlain && isSet) report([...path, key], "is for https only, and base_url is plain http");
+  }
+  if (entry.proxy !== undefined && entry.proxy !== NO_PROXY && entry.address !== undefined)
+    report([...path, "address"], "has no effect with a proxy, which finds the address itself");
+  const isExempt = isPlain || baseUrl === null || entry.address !== undefined || isWithoutProxy(baseUrl, env);
+  const general = isExempt || privateReason(baseUrl) !== undefined ? undefined : proxyVariable(env)?.value;
+  const proxy = entry.proxy === NO_PROXY ? undefined : (entry.proxy ?? general);
+  return { proxy, address: entry.address, tls };
 }
 
 /** Why this header must not be set; undefined when it may, such as for a service with another kind of credential. */

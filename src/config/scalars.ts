@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { z } from "zod";
+import { proxyProblem } from "./proxies.ts";
 
 /** Values of samples and tutorials, which protect nothing. */
 const SAMPLE_SECRETS =
@@ -24,7 +25,10 @@ const OUR_HEADERS = new Set([
   "x-parley-hops",
 ]);
 
-/** Parley's secret at a provider. */
+/** Beginning of a credential that is in a file, before its absolute path. */
+export const KEY_FILE = "file:";
+
+/** Parley's secret at a provider, or KEY_FILE and the path of the file that has it. */
 export const credential = z.string().superRefine((text, context) => {
   const problem = credentialProblem(text);
   if (problem !== undefined) context.addIssue(problem);
@@ -33,6 +37,8 @@ export const credential = z.string().superRefine((text, context) => {
 function credentialProblem(text: string): string | undefined {
   if (/[\r\n]/.test(text)) return "the credential contains a line break; write it without (printf, not echo)";
   if (!/^[\x21-\x7e]*$/.test(text)) return "the credential contains a space or a character that is not ASCII";
+  if (text === KEY_FILE || /^file:[^/]/.test(text))
+    return "the path of a file with the key is absolute: file:/run/secrets/NAME";
   return text === "" ? "the credential is empty" : undefined;
 }
 
@@ -77,6 +83,21 @@ function isOrigin(text: string): boolean {
 
 /** Origin under which people reach the dashboard. */
 export const publicUrl = z.string().refine(isOrigin, 'must be an origin, such as "https://parley.example.com"');
+
+/** Address of an HTTP proxy, which may hold a password; `none` for no proxy. */
+export const proxy = z.string().superRefine((text, context) => {
+  const problem = text === NO_PROXY ? undefined : proxyProblem(text);
+  if (problem !== undefined) context.addIssue(`${problem}, or "${NO_PROXY}"`);
+});
+
+/** In place of a proxy: connect directly. */
+export const NO_PROXY = "none";
+
+export const ipAddress = z.string().refine((text) => isIP(text) !== 0, 'must be an IP address, such as "10.0.0.7"');
+
+export const absolutePath = z
+  .string()
+  .refine((text) => text.startsWith("/"), "must be an absolute path, such as /etc/parley/ca.pem");
 
 /** A network of proxies: an address, with or without a prefix length. */
 export const network = z

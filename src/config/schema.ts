@@ -1,17 +1,20 @@
 import { z } from "zod";
 import { DIALECTS, PROVIDER_OPTIONS } from "./dialects.ts";
 import {
+  absolutePath,
   credential,
   databaseUrl,
   encryptionKey,
   headerName,
   headerValue,
+  ipAddress,
   isoDate,
   modelAlias,
   modelId,
   network,
   origin,
   providerName,
+  proxy,
   publicUrl,
   redisUrl,
 } from "./scalars.ts";
@@ -142,6 +145,13 @@ const provider = section({
     per_account: z.boolean().default(false),
   }).prefault({}),
   options: z.exactOptional(z.array(z.enum(PROVIDER_OPTIONS))),
+  proxy: z.exactOptional(proxy),
+  address: z.exactOptional(ipAddress),
+  tls: section({
+    ca_file: z.exactOptional(absolutePath),
+    cert_file: z.exactOptional(absolutePath),
+    key_file: z.exactOptional(absolutePath),
+  }).prefault({}),
   timeouts: overrides(timeouts).prefault({}),
 });
 

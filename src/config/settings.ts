@@ -92,6 +92,7 @@ export function redactConfig(config: Config): Config {
             ...provider,
             apiKeys: provider.apiKeys.map(() => HIDDEN),
             headers: Object.fromEntries(Object.keys(provider.headers).map((name) => [name, HIDDEN])),
+            egress: { ...provider.egress, proxy: provider.egress.proxy && HIDDEN },
           },
     ),
   };

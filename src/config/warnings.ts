@@ -1,6 +1,8 @@
-import { statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { isLoopback } from "./addresses.ts";
+import { formatPath } from "./config-error.ts";
 import type { Config } from "./config.ts";
+import { KEY_FILE } from "./scalars.ts";
 
 /** An allowed but unsafe setting, for the operator to change. */
 export interface ConfigWarning {
@@ -16,9 +18,9 @@ export function isExposed({ http }: Pick<Config, "http">): boolean {
   return allowPublic || publicUrl !== undefined || trustedProxies.length > 0 || !isLoopback(listen.host);
 }
 
-/** Lists allowed but unsafe settings. Checks the modes of the file and of the data directory without reading either. */
+/** Lists allowed but unsafe settings. Looks at files and the data directory, and reads none of them. */
 export function listWarnings(config: Config): ConfigWarning[] {
-  return [...httpWarnings(config), ...connectionWarnings(config), ...fileWarnings(config)];
+  return [...httpWarnings(config), ...connectionWarnings(config), ...fileWarnings(config), ...keyFileWarnings(config)];
 }
 
 function httpWarnings({ http: { listen, publicUrl } }: Config): ConfigWarning[] {
@@ -83,6 +85,16 @@ function fileWarnings({ file, dataDir, secretsInFile }: Config): ConfigWarning[]
       text: `other users of this machine may enter ${dataDir} (${octal(dataMode)}); run: chmod 700 ${dataDir}`,
     });
   return warnings;
+}
+
+function keyFileWarnings({ providers }: Config): ConfigWarning[] {
+  return providers
+    .flatMap((provider) => (provider.simulated ? [] : provider.apiKeys.map((key, index) => ({ provider, key, index }))))
+    .filter(({ key }) => key.startsWith(KEY_FILE) && !existsSync(key.slice(KEY_FILE.length)))
+    .map(({ provider, key, index }) => ({
+      setting: formatPath(["providers", provider.name, "api_keys", index]),
+      text: `there is no file ${key.slice(KEY_FILE.length)}; a start needs it`,
+    }));
 }
 
 /** Permission bits; undefined for a missing path, and on Windows, which has none. */

@@ -398,17 +398,18 @@ function book(tokens: TokenCounts, { model, sent }: Omit<Sending, "prompt">, est
   return { tokens, costMicroUsd: model.price === undefined ? 0 : costOf(tokens, model.price, sent), estimated };
 }
 
-const KEPT = Object.keys(NO_TOKENS) as (keyof typeof NO_TOKENS)[];
-
 /** Sum of bookings. */
 function sumOf(bookings: readonly Booking[]): Booking {
   const [only] = bookings;
   if (only !== undefined && bookings.length === 1) return only;
-  const tokens = { ...NO_TOKENS };
+  const tokens: { -readonly [K in keyof TokenCounts]: TokenCounts[K] } = { ...NO_TOKENS };
   let costMicroUsd = 0;
   let estimated = false;
   for (const booking of bookings) {
-    for (const kind of KEPT) tokens[kind] += booking.tokens[kind];
+    const { unknown, ...counts } = booking.tokens;
+    for (const [kind, count = 0] of Object.entries(counts) as [keyof typeof counts, number?][])
+      tokens[kind] = (tokens[kind] ?? 0) + count;
+    if (unknown !== undefined) tokens.unknown = [...new Set([...(tokens.unknown ?? []), ...unknown])];
     costMicroUsd += booking.costMicroUsd;
     estimated ||= booking.estimated;
   }

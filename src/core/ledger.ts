@@ -65,7 +65,7 @@ export interface TokenCounts {
   readonly completion: number;
   readonly reasoning: number;
   readonly image: number;
-  /** Part of the prompt: written to the provider's cache. This and all that follow are priced, but not stored. Default: 0. */
+  /** Part of the prompt: written to the provider's cache. Default: 0. */
   readonly cacheWrite?: number | undefined;
   /** Part of what was written: for an hour. Default: as the request says. */
   readonly cacheWriteHour?: number | undefined;
@@ -79,6 +79,8 @@ export interface TokenCounts {
   readonly completionAudio?: number | undefined;
   /** Searches of the web. Default: 0. */
   readonly webSearches?: number | undefined;
+  /** Names of the provider's counts that have no price here. Default: none. */
+  readonly unknown?: readonly string[] | undefined;
 }
 
 /** Zero tokens. */
@@ -100,6 +102,7 @@ export function toTokenCounts(usage: Usage): TokenCounts {
     cachedImage: usage.cachedImageInputTokens,
     completionAudio: usage.audioOutputTokens,
     webSearches: usage.webSearches,
+    ...(usage.unknownUnits.length > 0 && { unknown: usage.unknownUnits }),
   };
 }
 

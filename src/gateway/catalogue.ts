@@ -1,19 +1,28 @@
+import { readFileSync } from "node:fs";
+import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { Config, ModelConfig, RemoteProvider } from "../config/config.ts";
+import { ConfigError, formatPath } from "../config/config-error.ts";
+import { DIALECT_DEFAULTS } from "../config/dialects.ts";
 import type { Model } from "../core/model.ts";
 import type { Provider } from "../core/provider.ts";
 import { anthropic } from "../providers/anthropic/provider.ts";
+import { isKeyFile, toApiKey } from "../providers/credentials/api-key.ts";
+import { type KeyRest, withKeyPool } from "../providers/credentials/key-pool.ts";
 import { gemini } from "../providers/gemini/provider.ts";
-import { connectUpstream, UNLIMITED } from "../providers/transport/http.ts";
+import { connectUpstream, UNLIMITED, type Upstream } from "../providers/transport/http.ts";
+import type { Egress } from "../providers/transport/dialer.ts";
 import { openai } from "../providers/openai/provider.ts";
 import { openaiResponses } from "../providers/openai-responses/provider.ts";
+import { redactionOfChanging } from "../providers/wire/redaction.ts";
+import type { Service } from "../providers/wire/service.ts";
 import { withCustomTools } from "../providers/wire/custom-tools.ts";
 import type { ReadScheduler } from "../scheduling/read-scheduler.ts";
 
 /** The dialects. Adding one takes a folder under `providers/`, a line here and one in the configuration. */
 const DIALECTS = {
-  anthropic: (options: Parameters<typeof anthropic>[0]) => withCustomTools(anthropic(options)),
-  gemini: (options: Parameters<typeof gemini>[0]) => withCustomTools(gemini(options)),
+  anthropic: (service: Service) => withCustomTools(anthropic(service)),
+  gemini: (service: Service) => withCustomTools(gemini(service)),
   openai,
   "openai-responses": openaiResponses,
 } as const;
@@ -38,10 +47,12 @@ export interface CatalogueOptions {
   /** Base URL used in place of providers without a credential. */
   readonly simulatorUrl: string | undefined;
   readonly readScheduler: ReadScheduler;
+  /** Told when a provider limits or refuses one of several keys. Default: nobody. */
+  readonly keyRests?: (rest: KeyRest & { readonly provider: string }) => void;
 }
 
 /** Builds the models of a configuration. */
-export function buildCatalogue(config: Config, { simulatorUrl, readScheduler }: CatalogueOptions): Catalogue {
+export function buildCatalogue(config: Config, { simulatorUrl, readScheduler, keyRests }: CatalogueOptions): Catalogue {
   const remote = new Map(
     config.providers.map((provider) => [
       provider.name,
@@ -54,9 +65,12 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler }: 
     const key = `${name} ${connectMs}`;
     let provider = connected.get(key);
     if (provider === undefined) {
-      const { dialect, baseUrl, allowPrivate, apiKeys, headers, connections } = remote.get(name)!;
-      const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs, connections, readScheduler });
-      connected.set(key, (provider = DIALECTS[dialect]({ upstream, apiKeys, headers })));
+      const { dialect, baseUrl, allowPrivate, connections, ...rest } = remote.get(name)!;
+      const egress = toEgress(rest);
+      const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs, connections, egress, readScheduler });
+      const header = DIALECT_DEFAULTS[dialect].credentialHeader;
+      const onRest = (rested: KeyRest): void => keyRests?.({ provider: name, ...rested });
+      connected.set(key, (provider = DIALECTS[dialect](toService(upstream, { ...rest, header, onRest }))));
     }
     return provider;
   };
@@ -66,6 +80,53 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler }: 
       await Promise.all([...connected.values()].map((provider) => provider.close()));
     },
   };
+}
+
+interface ServiceParts extends Pick<RemoteProvider, "name" | "apiKeys" | "headers"> {
+  /** The header with the key; in lower case. */
+  readonly header: string;
+  readonly onRest: (rest: KeyRest) => void;
+}
+
+/** Adds the credential: as a header of each request, or one of several or changing keys. Throws ConfigError for a key file. */
+function toService(upstream: Upstream, { name, apiKeys, headers, header, onRest }: ServiceParts): Service {
+  const keys = apiKeys.map((configured, index) => {
+    try {
+      return toApiKey(configured, header);
+    } catch (error) {
+      const place = formatPath(["providers", name, "api_keys", index]);
+      throw new ConfigError("A file with a key cannot be read:", [`${place}: ${(error as Error).message}`]);
+    }
+  });
+  const others = Object.values(headers);
+  const redact = redactionOfChanging(() => [...keys.map((key) => key.secret()), ...others]);
+  const [key] = apiKeys;
+  if (keys.length < 2 && (key === undefined || !isKeyFile(key)))
+    return { upstream, headers: { ...keys[0]?.headers(), ...headers }, redact };
+  return { upstream: withKeyPool(upstream, { keys, onRest }), headers, redact };
+}
+
+/** The way to a provider. Throws ConfigError for files of `tls` that cannot be used. */
+function toEgress({ name, egress: { proxy, address, tls } }: Pick<RemoteProvider, "name" | "egress">): Egress {
+  return {
+    proxy: proxy === undefined ? undefined : new URL(proxy),
+    address,
+    secureContext: toSecureContext(name, tls),
+  };
+}
+
+function toSecureContext(name: string, tls: RemoteProvider["egress"]["tls"]): SecureContext | undefined {
+  const { caFile, certFile, keyFile } = tls;
+  if ((caFile ?? certFile) === undefined) return undefined;
+  try {
+    return createSecureContext({
+      ...(caFile !== undefined && { ca: [...getCACertificates("default"), readFileSync(caFile, "utf8")] }),
+      ...(certFile !== undefined && { cert: readFileSync(certFile), key: readFileSync(keyFile!) }),
+    });
+  } catch (error) {
+    const place = formatPath(["providers", name, "tls"]);
+    throw new ConfigError("A certificate cannot be used:", [`${place}: ${(error as Error).message}`]);
+  }
 }
 
 function simulate(provider: Config["providers"][number], simulatorUrl: string | undefined): RemoteProvider {
@@ -82,6 +143,7 @@ function simulate(provider: Config["providers"][number], simulatorUrl: string | 
     headers: {},
     connections: UNLIMITED,
     options: undefined,
+    egress: { proxy: undefined, address: undefined, tls: {} },
   };
 }
 

@@ -25,7 +25,7 @@ import { openStore } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { type Readiness, startOperationsServer } from "../telemetry/operations.ts";
-import { buildCatalogue } from "./catalogue.ts";
+import { buildCatalogue, type CatalogueOptions } from "./catalogue.ts";
 import { createConnections } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
 import { jobsOf, startJobs } from "./jobs.ts";
@@ -158,7 +158,9 @@ async function assemble(
   const own = new SimulatorOnDemand(config);
   undo.push(() => own.close());
   const simulator = shared?.simulator ?? own;
-  let catalogue = buildCatalogue(config, { simulatorUrl: await simulator.url(config), readScheduler });
+  const keyRests: CatalogueOptions["keyRests"] = ({ provider, key, status, restMs }) =>
+    log.warn({ provider, key, status, rest_ms: restMs }, "a provider's key rests");
+  let catalogue = buildCatalogue(config, { simulatorUrl: await simulator.url(config), readScheduler, keyRests });
   let inForce = config;
   undo.push(() => catalogue.close());
 
@@ -282,7 +284,7 @@ async function assemble(
       const simulatorUrl = await simulator.url(next);
       // No await from here on, so that two reloads cannot replace the same catalogue.
       const before = catalogue;
-      catalogue = buildCatalogue(next, { simulatorUrl, readScheduler });
+      catalogue = buildCatalogue(next, { simulatorUrl, readScheduler, keyRests });
       router.replace(catalogue.models, next.aliases);
       inForce = { ...config, providers: next.providers, models: next.models, aliases: next.aliases };
       // Calls that began with the old catalogue may still retry or fall back; its connections close when the last one ends.

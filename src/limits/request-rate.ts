@@ -95,6 +95,7 @@ const WRONG: ReadonlySet<FailureCode> = new Set([
   "invalid_request",
   "request_too_large",
   "model_not_found",
+  "not_found",
   "permission_denied",
 ]);
 

@@ -17,6 +17,8 @@ export interface BodyReader<T> {
   readonly fields: Readonly<Record<string, string>>;
   /** The place of the body. */
   readonly place: string;
+  /** The name of a field that may also be spelt otherwise. Default: as it is. */
+  readonly spell?: (name: string) => string;
   /** The reader of a format. */
   readonly read: (json: unknown) => T;
   readonly refuseUnknown: (path: Path) => Refusal;
@@ -24,9 +26,10 @@ export interface BodyReader<T> {
 }
 
 /** Reads a body with the reader of a format, which is lenient about unknown fields. Throws `Refusal`. */
-export function readBody<T>(body: unknown, { fields, place, read, refuseUnknown, refuseFlaw }: BodyReader<T>): T {
+export function readBody<T>(body: unknown, reader: BodyReader<T>): T {
+  const { place, read, refuseUnknown, refuseFlaw } = reader;
   if (typeof body !== "object" || body === null) throw new Refusal(400, "The request body is not a JSON object.");
-  const unknown = findUnknown(body, place, fields);
+  const unknown = findUnknown(body, place, reader);
   if (unknown !== undefined) throw refuseUnknown(unknown);
   try {
     return read(body);
@@ -40,15 +43,27 @@ export function readBody<T>(body: unknown, { fields, place, read, refuseUnknown,
 }
 
 /** The path of the first unknown field. */
-function findUnknown(value: unknown, place: string, fields: BodyReader<unknown>["fields"]): Path | undefined {
+function findUnknown(
+  value: unknown,
+  place: string,
+  reader: Pick<BodyReader<unknown>, "fields" | "spell">,
+): Path | undefined {
   if (typeof value !== "object" || value === null) return undefined;
+  const { fields, spell = (name) => name } = reader;
+  if (Array.isArray(value)) {
+    for (const [index, inner] of value.entries()) {
+      const rest = findUnknown(inner, `${place}[]`, reader);
+      if (rest !== undefined) return [index, ...rest];
+    }
+    return undefined;
+  }
   const known = fields[place]?.split(" ");
-  if (!Array.isArray(value) && known === undefined) return undefined;
+  if (known === undefined) return undefined;
   for (const [key, inner] of Object.entries(value)) {
-    const step = Array.isArray(value) ? Number(key) : key;
-    if (known !== undefined && !known.includes(key)) return [step];
-    const rest = findUnknown(inner, place + (Array.isArray(value) ? "[]" : `.${key}`), fields);
-    if (rest !== undefined) return [step, ...rest];
+    const name = spell(key);
+    if (!known.includes(name)) return [key];
+    const rest = findUnknown(inner, `${place}.${name}`, reader);
+    if (rest !== undefined) return [key, ...rest];
   }
   return undefined;
 }

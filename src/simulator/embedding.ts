@@ -1,3 +1,6 @@
+import { create } from "@bufbuild/protobuf";
+import { EmbeddingsSchema } from "../../gen/parley/v1/embedding_pb.js";
+import type { ReadEmbedding } from "../formats/format.ts";
 import type { Refusal } from "./answer.ts";
 import { createDice } from "./dice.ts";
 import type { Order } from "./dialect.ts";
@@ -8,9 +11,11 @@ export interface EmbeddingOrder {
   readonly model: string;
   readonly texts: readonly string[];
   readonly dimensions: number;
+  /** Undefined where the provider counts none. */
+  readonly inputTokens?: number;
   readonly encodeStreamError: (refusal: Refusal) => string;
-  /** Encodes the vectors as the JSON body. */
-  readonly encode: (vectors: readonly (readonly number[])[]) => string;
+  /** The writer of the format. */
+  readonly write: ReadEmbedding["write"];
 }
 
 /** Positions of a vector to which a word adds. */
@@ -40,7 +45,8 @@ export function countTextTokens(texts: readonly string[]): number {
  * Converts the request to an order without generated answers, so that faults and the delay before the answer apply. The fault
  * directive is that of the last text.
  */
-export function toOrder({ model, texts, dimensions, encode, encodeStreamError }: EmbeddingOrder): Order {
+export function toOrder(order: EmbeddingOrder): Order {
+  const { model, texts, dimensions, inputTokens, encodeStreamError } = order;
   return {
     prompt: {
       model,
@@ -51,7 +57,11 @@ export function toOrder({ model, texts, dimensions, encode, encodeStreamError }:
     },
     choices: 0,
     streamType: undefined,
-    encodeWhole: () => encode(texts.map((text) => embed(text, dimensions))),
+    encodeWhole() {
+      const embeddings = texts.map((text) => ({ values: embed(text, dimensions) }));
+      const usage = inputTokens === undefined ? {} : { usage: { inputTokens } };
+      return Buffer.concat([...order.write(create(EmbeddingsSchema, { model, embeddings, ...usage }))]).toString();
+    },
     encodeStream: () => [],
     encodeStreamError,
   };

@@ -58,15 +58,6 @@ export function decodeBase64(data: string): Buffer | undefined {
   return data.length % 4 === 0 && BASE64.test(data) ? Buffer.from(data, "base64") : undefined;
 }
 
-/**
- * Decodes bytes in the JSON of a protobuf message: base64 of either alphabet, with or without padding; undefined if invalid. Source:
- * protobuf's JSON mapping; Google's Python SDK sends the URL-safe one.
- */
-export function decodeBytes(data: string): Buffer | undefined {
-  const plain = data.replaceAll("-", "+").replaceAll("_", "/");
-  return decodeBase64(plain.padEnd(Math.ceil(plain.length / 4) * 4, "="));
-}
-
 /** Returns media type and size detected from the bytes; undefined for an unknown format. */
 export function measureImage(bytes: Buffer): Measured | undefined {
   return measurePng(bytes) ?? measureJpeg(bytes) ?? measureGif(bytes) ?? measureWebp(bytes);

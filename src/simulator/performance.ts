@@ -65,7 +65,7 @@ async function composeAnswers({ order, fault }: Stage): Promise<Answer[]> {
     return answers.map((answer) => ({
       ...answer,
       parts: [],
-      usage: { ...answer.usage, completionTokens: 0, reasoningTokens: 0 },
+      usage: { ...answer.usage, completionTokens: 0, reasoningTokens: 0, completionImageTokens: 0 },
     }));
   }
   return answers;

@@ -4,15 +4,20 @@ import { ToolMode } from "../../gen/parley/v1/tool_pb.js";
 import { type ImageInput, readImage, referToImage } from "./image-input.ts";
 import type { Prompt, Tool, ToolChoice, Turn } from "./prompt.ts";
 
+/** The caller's name of a function, by that of the contract. */
+type FunctionName = (name: string) => string;
+
 /** Converts a request that a format has read to a prompt, without what only some dialects have: pictures and reasoning. */
-export function toPrompt(request: CompletionRequest): Prompt {
+export function toPrompt(request: CompletionRequest, toGiven: FunctionName = (name) => name): Prompt {
   return {
     model: request.model,
     turns: request.messages.flatMap(toTurns),
     tools: request.tools.flatMap(({ kind }): Tool[] =>
-      kind.case === "function" ? [{ name: kind.value.name, parameters: parsed(kind.value.parametersJson) }] : [],
+      kind.case === "function"
+        ? [{ name: toGiven(kind.value.name), parameters: parsed(kind.value.parametersJson) }]
+        : [],
     ),
-    toolChoice: toToolChoice(request),
+    toolChoice: toToolChoice(request, toGiven),
     json: toJson(request),
     maxTokens: request.maxOutputTokens,
     stop: request.stopSequences,
@@ -59,17 +64,17 @@ const MODES = {
   [ToolMode.NONE]: "none",
 } as const;
 
-function toToolChoice({ toolChoice, parallelToolCalls }: CompletionRequest): ToolChoice {
+function toToolChoice({ toolChoice, parallelToolCalls }: CompletionRequest, toGiven: FunctionName): ToolChoice {
   const parallel = parallelToolCalls !== false;
   const { choice } = toolChoice ?? {};
   switch (choice?.case) {
     case "mode":
       return { mode: MODES[choice.value], parallel };
     case "allowed":
-      return { mode: MODES[choice.value.mode], names: choice.value.names, parallel };
+      return { mode: MODES[choice.value.mode], names: choice.value.names.map(toGiven), parallel };
     case "function":
     case "custom":
-      return { mode: "required", names: [choice.value], parallel: false };
+      return { mode: "required", names: [toGiven(choice.value)], parallel: false };
     default:
       return { mode: "auto", parallel };
   }

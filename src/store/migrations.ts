@@ -354,6 +354,13 @@ const keptResponses: Migration = {
   },
 };
 
+const otherCounts: Migration = {
+  name: "all that providers count",
+  async up(database) {
+    await addColumn(database, "completions", ["other_counts", "text"]);
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -370,4 +377,5 @@ export const MIGRATIONS: readonly Migration[] = [
   options,
   embeddings,
   keptResponses,
+  otherCounts,
 ];

@@ -144,6 +144,8 @@ export interface CompletionRow {
   readonly token_limit: number | null;
   readonly token_limit_remaining: number | null;
   readonly token_limit_reset_ms: number | null;
+  /** The other counts of `TokenCounts` as a JSON object; null without any, and in rows older than this column. */
+  readonly other_counts: string | null;
 }
 
 /** Durable entries that are not in the tables yet, as JSON, because they are never queried one by one. */

@@ -80,23 +80,26 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
       const found = await Promise.all(hashes.map(async (hash) => [hash, await this.findByHash(hash)] as const));
       return new Map(found.filter((each): each is [string, FoundKey] => each[1] !== undefined));
     },
-    async replace({ id, expiresAtMs, successor }) {
-      const isFree = (record: KeyRecord): boolean => (record.revokedAtMs ?? record.replacedBy) === undefined;
-      const changed = change(id, isFree, { expiresAtMs, replacedBy: successor.record.id });
-      if (changed) rows.set(successor.record.id, successor);
-      return changed;
+    async replace(id, rotate) {
+      const old = rows.get(id)?.record;
+      if (old === undefined || (old.revokedAtMs ?? old.replacedBy) !== undefined) return false;
+      const { expiresAtMs, successor } = rotate(old);
+      rows.set(successor.record.id, successor);
+      return change(id, () => true, { expiresAtMs, replacedBy: successor.record.id });
     },
     family: async (keyFamilyId) =>
       [...rows.values()].map(({ record }) => record).filter((each) => each.keyFamilyId === keyFamilyId),
     revoke: async (ids, atMs) =>
       ids.filter((id) => change(id, (record) => record.revokedAtMs === undefined, { revokedAtMs: atMs })),
-    update: async (id, changes, { limitedByAdministrator: expected } = {}) =>
-      change(
-        id,
-        (record) =>
-          record.revokedAtMs === undefined &&
-          (expected ?? record.limitedByAdministrator) === record.limitedByAdministrator,
-        changes,
-      ),
+    async update(id, changes, { limitedByAdministrator: expected } = {}) {
+      const isFree = (record: KeyRecord): boolean =>
+        record.revokedAtMs === undefined &&
+        (expected ?? record.limitedByAdministrator) === record.limitedByAdministrator;
+      const key = rows.get(id)?.record;
+      if (key === undefined || !isFree(key)) return false;
+      for (const { record } of rows.values())
+        if (record.keyFamilyId === key.keyFamilyId) change(record.id, isFree, changes);
+      return true;
+    },
   };
 }

@@ -183,6 +183,22 @@ describe("errors in the file", () => {
     ["http: { cors_origins: ['https://a.example/'] }", "http.cors_origins[0]: must be an origin"],
     ["providers: { local: { api_keys: [] } }", "providers.local.dialect: is required: one of anthropic"],
     ["providers: { alpha: {} }", 'providers.alpha.api_keys: is required for the dialect anthropic, such as ["${ALPHA'],
+    ["providers: { alpha: { api_keys: ['file:key'] } }", "the path of a file with the key is absolute: file:/run"],
+    [
+      "providers: { alpha: { api_keys: [x], proxy: proxy.example } }",
+      "providers.alpha.proxy: must be the address of an HTTP",
+    ],
+    ["providers: { alpha: { api_keys: [x], address: a.example } }", "providers.alpha.address: must be an IP address"],
+    ["providers: { alpha: { api_keys: [x], tls: { ca_file: ca.pem } } }", "tls.ca_file: must be an absolute path"],
+    ["providers: { alpha: { api_keys: [x], tls: { key_file: /k } } }", "tls.cert_file: is required with key_file"],
+    [
+      "providers: { alpha: { api_keys: [x], base_url: 'http://a', allow_private: true, proxy: 'http://p' } }",
+      "providers.alpha.proxy: is for https only, and base_url is plain http",
+    ],
+    [
+      "providers: { alpha: { api_keys: [x], proxy: 'http://p', address: 10.0.0.7 } }",
+      "providers.alpha.address: has no effect with a proxy",
+    ],
     ["providers: { Alpha: {} }", "1:14: providers.Alpha: a provider's name is"],
     ["providers: { __proto__: {} }", "1:14: providers.__proto__: this cannot be a name"],
     ["models: { beta-3-flash: { provider: bta } }", "there is no such provider; did you mean beta?"],
@@ -294,6 +310,12 @@ describe("providers", () => {
     expect(errorOf(`providers: { local: { ${entry}, connections: { max: 0 } } }`)).toContain(
       "providers.local.connections.max: must be at least 1",
     );
+  });
+
+  it("may have their keys in files, which are no secrets of the configuration", () => {
+    const config = parse("providers: { alpha: { api_keys: ['file:/run/x'] } }");
+    expect(config.providers[0]).toMatchObject({ apiKeys: ["file:/run/x"] });
+    expect(config.secretsInFile).toBe(false);
   });
 
   it("may have another kind of credential in a header in place of api_keys", () => {

@@ -37,6 +37,12 @@ describe("JSON that is parsed exactly", () => {
     expect(tokens.map(({ logprob }) => logprob)).toEqual([-0.12345678901234568, -0]);
   });
 
+  it("has no tokens that are longer than those of any vocabulary", () => {
+    const long = { token: "x".repeat(1025), logprob: -1 };
+    const tokens = readTokens([long, { token: "x".repeat(1024), logprob: -1, top_logprobs: [long] }]);
+    expect(tokens).toMatchObject([{ logprob: -1, top: [] }]);
+  });
+
   it("is JSON however deep it is nested", () => {
     const depth = 20_000;
     const text = `{"id":12345678901234567890,"deep":${"[".repeat(depth)}${"]".repeat(depth)}}`;

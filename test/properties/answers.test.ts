@@ -63,7 +63,7 @@ const DIALECTS: readonly Dialect[] = [
   {
     name: "gemini",
     shape: { pictures: true, redacted: false, textBesideCalls: true },
-    encodeWhole: encodeResponse,
+    encodeWhole: (answer) => parseExactly(encodeResponse(answer)),
     encodeStream: encodeGemini,
     readWhole: readGemini,
     createReader: () => new GeminiStream(),

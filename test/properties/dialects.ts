@@ -106,9 +106,7 @@ const geminiDialect: Dialect = {
   signatures: {
     sealAll: unsealed,
     signPart: (number) => (number % 3 === 0 ? sign(`part ${number}`) : ""),
-    // The simulator's reader of JSON shapes loses this one name, and would find the call changed.
-    signCall: (name, argumentsJson) =>
-      argumentsJson.includes('"__proto__":') ? "" : sign(describeCall(name, JSON.parse(argumentsJson))),
+    signCall: (name, argumentsJson) => sign(describeCall(name, JSON.parse(argumentsJson))),
   },
   media: {
     user: ["recording", "document", "video", "linked video"],

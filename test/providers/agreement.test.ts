@@ -202,7 +202,7 @@ describe.each(Object.entries(CONNECTORS))("a call in the dialect %s", (name, con
         },
         close: async () => undefined,
       };
-      const provider = connect({ upstream, apiKeys: ["any"], headers: {} });
+      const provider = connect({ upstream });
       const { signal } = new AbortController();
       const asked = { ...call, signal, keyFamilyId: "line" };
       const answered = method === "create" ? provider.create(asked) : provider.stream(asked, () => undefined);
@@ -216,7 +216,7 @@ describe.each(Object.entries(CONNECTORS))("a call in the dialect %s", (name, con
     const baseUrl = `http://127.0.0.1:${server.port}`;
     const headers = { "content-type": "application/other+json", "x-team": "a" };
     const upstream = connectUpstream({ baseUrl, allowPrivate: true, connectMs: 1_000 });
-    const provider = connect({ upstream, apiKeys: ["any"], headers });
+    const provider = connect({ upstream, headers });
     const { signal } = new AbortController();
     await expect(provider.create({ ...call, signal })).rejects.toMatchObject({ upstreamStatus: 418 });
     const lines = server.requests[0]!.split("\r\n\r\n")[0]!.split("\r\n");

@@ -36,8 +36,12 @@ export async function migrateOldEntries(
 ): Promise<readonly (readonly [model: string, completions: number])[]> {
   const old = await connect(location);
   await migrate(old, () => connectUnlimited(location), MIGRATIONS.slice(0, MIGRATIONS.indexOf(usage)));
-  const rows = entries.map((entry) => sql`(${sql.join(Object.values(toCompletionRow(entry)))})`);
-  const columns = sql.join(Object.keys(toCompletionRow(entries[0]!)).map((column) => sql.ref(column)));
+  const toOldRow = (entry: LedgerEntry): object => {
+    const { other_counts: _, ...row } = toCompletionRow(entry);
+    return row;
+  };
+  const rows = entries.map((entry) => sql`(${sql.join(Object.values(toOldRow(entry)))})`);
+  const columns = sql.join(Object.keys(toOldRow(entries[0]!)).map((column) => sql.ref(column)));
   await sql`insert into completions (${columns}) values ${sql.join(rows)}`.execute(old.query);
   await old.close();
   const store = await openStore(location);

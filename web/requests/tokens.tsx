@@ -6,19 +6,33 @@ import { formatCount } from "../format/number.ts";
 export function Tokens({ request }: { readonly request: LoggedRequest }) {
   const { promptTokens, cachedTokens, completionTokens, reasoningTokens, imageTokens, costMicroUsd, estimated } =
     request;
+  const { unknownUnits } = request;
   return (
     <>
       <dl className="space-y-2 text-sm tabular-nums">
         <Count name="Prompt tokens" count={promptTokens} />
         <Count name="cached" count={cachedTokens} isPart />
+        <Count name="cached speech" count={request.cachedAudioTokens} isPart />
+        <Count name="cached images" count={request.cachedImageTokens} isPart />
+        <Count name="written to cache" count={request.cacheWriteTokens} isPart />
+        <Count name="written for an hour" count={request.cacheWriteHourTokens} isPart />
+        <Count name="speech" count={request.promptAudioTokens} isPart />
+        <Count name="images" count={request.promptImageTokens} isPart />
         <Count name="Completion tokens" count={completionTokens} />
         <Count name="reasoning" count={reasoningTokens} isPart />
+        <Count name="speech" count={request.completionAudioTokens} isPart />
         <Count name="images" count={imageTokens} isPart />
+        {request.webSearches > 0n && <Count name="Web searches" count={request.webSearches} />}
         <div className="flex justify-between gap-4 border-t border-line pt-2 font-semibold">
           <dt>Cost</dt>
           <dd>{formatMicroUsd(costMicroUsd)}</dd>
         </div>
       </dl>
+      {unknownUnits.length > 0 && (
+        <p className="mt-3 text-sm text-muted">
+          The provider also counted {unknownUnits.join(", ")}, which Parley has no price for: the cost may be too low.
+        </p>
+      )}
       {estimated && (
         <p className="mt-3 text-sm text-muted">Estimated from text length: the provider reported no token usage.</p>
       )}

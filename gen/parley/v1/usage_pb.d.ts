@@ -127,6 +127,14 @@ export declare type Usage = Message<"parley.v1.Usage"> & {
    * @generated from field: optional int32 web_searches = 16;
    */
   webSearches?: number | undefined;
+
+  /**
+   * Names of other counts in the provider's usage, such as `usage.agent_steps`, that this gateway does not know: where they are
+   * billed, the cost lacks them. At most 16.
+   *
+   * @generated from field: repeated string unknown_units = 17;
+   */
+  unknownUnits: string[];
 };
 
 /**

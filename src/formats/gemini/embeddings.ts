@@ -55,7 +55,7 @@ const TASKS: Readonly<Record<string, EmbeddingTask>> = {
 };
 
 /** Reads a request for one vector. */
-export function readEmbedContent({ json }: FormatInput, model: string): ReadEmbedding {
+export function readEmbedContent({ json }: Pick<FormatInput, "json">, model: string): ReadEmbedding {
   const read = toRead([readOne(spellOne(json))], model, () => "");
   return {
     ...read,
@@ -66,7 +66,7 @@ export function readEmbedContent({ json }: FormatInput, model: string): ReadEmbe
 const vectorOf = ({ embeddings }: Embeddings): object => ({ values: embeddings[0]?.values ?? [] });
 
 /** Reads a request for several vectors. */
-export function readBatchEmbedContents({ json }: FormatInput, model: string): ReadEmbedding {
+export function readBatchEmbedContents({ json }: Pick<FormatInput, "json">, model: string): ReadEmbedding {
   const read = toRead(readBatch(spellBatch(json)).requests, model, (index) => `requests[${index}].`);
   return {
     ...read,

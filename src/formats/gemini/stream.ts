@@ -28,7 +28,7 @@ interface StreamFacts extends AnswerFacts {
 /**
  * Writes chunks as `GenerateContentResponse` objects, each with a part: clients drop the turn otherwise. One writer per stream. Calls
  * and native blocks are held until they are whole, reasoning that must be sent back until the part after it, and the finishes until
- * the report.
+ * the report. Usage is in each object from the one on before which it came.
  */
 export class GeminiStream implements AnswerStream {
   readonly contentType: string;
@@ -36,7 +36,7 @@ export class GeminiStream implements AnswerStream {
   readonly #facts: StreamFacts;
   readonly #before: string;
   readonly #after: string;
-  /** The end of each object: model and ID. */
+  /** The end of each object but its last brace: model and ID. */
   #tail = "";
   readonly #candidates = new Map<number, Candidate>();
   readonly #finishes: ChoiceFinish[] = [];
@@ -68,7 +68,7 @@ export class GeminiStream implements AnswerStream {
       else if (event.case === "start") this.#start(event.value);
       else if (event.case === "choiceFinish") this.#finishes.push(event.value);
       else if (event.case === "usage") this.#usage = event.value;
-      else if (event.case === "report") out += this.#end(event.value);
+      else if (event.case === "report") out += this.end(event.value);
     }
     return out;
   }
@@ -80,7 +80,7 @@ export class GeminiStream implements AnswerStream {
   }
 
   #start({ id, model }: CompletionStart): void {
-    this.#tail = `],"modelVersion":${JSON.stringify(model)},"responseId":${JSON.stringify(id)}}`;
+    this.#tail = `,"modelVersion":${JSON.stringify(model)},"responseId":${JSON.stringify(id)}`;
   }
 
   #startPart({ choiceIndex, partIndex, part }: PartStart): string {
@@ -161,24 +161,25 @@ export class GeminiStream implements AnswerStream {
 
   /** An object with one part. */
   #piece({ index }: Candidate, part: string, fields = ""): string {
-    return `${this.#open()}{"candidates":[{"content":{"role":"model","parts":[${part}]},"index":${index}${fields}}${this.#tail}${this.#after}`;
+    const candidate = `{"content":{"role":"model","parts":[${part}]},"index":${index}${fields}}`;
+    return `${this.#open()}{"candidates":[${candidate}]${this.#counted}${this.#tail}}${this.#after}`;
   }
 
-  /** The last object: all candidates with their finishes. */
-  #end(report: Report): string {
+  /** The last object: all candidates with their finishes; without a report, it has none of the fields that are Parley's own. */
+  end(report?: Report): string {
     const candidates = this.#finishes.map((finish) => {
       const candidate = this.#candidate(finish.choiceIndex);
       const content = `{"role":"model","parts":[${write.textPart("", candidate.sign(""))}]}`;
       return `{"content":${content},"index":${candidate.index},${write.finishFields(finish, candidate.cited)}}`;
     });
-    const rest = {
-      ...(this.#usage !== undefined && { usageMetadata: write.usage(this.#usage) }),
-      parley: writeReport(report, this.#facts.nameOf),
-    };
-    const tail = `${this.#tail.slice(0, -1)},${JSON.stringify(rest).slice(1)}`;
+    const routing = report === undefined ? "" : `,"parley":${JSON.stringify(writeReport(report, this.#facts.nameOf))}`;
     this.#ended = true;
     const close = this.#facts.form === "events" ? this.#after : "]\n";
-    return `${this.#open()}{"candidates":[${candidates.join(",")}${tail}${close}`;
+    return `${this.#open()}{"candidates":[${candidates.join(",")}]${this.#counted}${this.#tail}${routing}}${close}`;
+  }
+
+  get #counted(): string {
+    return this.#usage === undefined ? "" : `,"usageMetadata":${JSON.stringify(write.usage(this.#usage))}`;
   }
 
   /** What is before an object. */

@@ -68,6 +68,8 @@ function toMessage(parts: readonly Part[], held: HeldStrings | undefined): objec
 /** The parts of an answer by their fields in the OpenAI format. */
 interface Pieces {
   text: string;
+  /** Code points of the text up to the last citation, and how much of it that is in UTF-16 units: counted once each. */
+  counted: { codePoints: number; units: number };
   /** Texts and images. */
   readonly content: object[];
   hasImage: boolean;
@@ -82,6 +84,7 @@ interface Pieces {
 function sort(parts: readonly Part[], held: HeldStrings | undefined): Pieces {
   const out: Pieces = {
     text: "",
+    counted: { codePoints: 0, units: 0 },
     content: [],
     hasImage: false,
     refusal: undefined,
@@ -95,7 +98,7 @@ function sort(parts: readonly Part[], held: HeldStrings | undefined): Pieces {
     switch (kind.case) {
       case "text":
         if (citations.length > 0) {
-          const place = { before: countCodePoints(out.text), length: countCodePoints(kind.value) };
+          const place = { before: countText(out), length: countCodePoints(kind.value) };
           out.annotations.push(...write.annotations(citations, place));
         }
         out.text += kind.value;
@@ -125,6 +128,14 @@ function sort(parts: readonly Part[], held: HeldStrings | undefined): Pieces {
     }
   }
   return out;
+}
+
+/** Code points of the text so far. */
+function countText(pieces: Pieces): number {
+  const { text, counted } = pieces;
+  counted.codePoints += countCodePoints(text.slice(counted.units));
+  counted.units = text.length;
+  return counted.codePoints;
 }
 
 function toToolCall(call: ToolCall, signature: string): object {

@@ -1,6 +1,7 @@
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import type { Citation, Image, TokenLogprob } from "../../../gen/parley/v1/message_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import { Failure } from "../../core/failure.ts";
 import type { HeldStrings } from "../held-strings.ts";
 import { tokenLogprob } from "../logprobs.ts";
 import { base64Of } from "../media.ts";
@@ -147,6 +148,24 @@ export function annotation({ source, title, textRange }: Citation, length: numbe
 /** A token's probability; clients need the bytes. */
 export function logprob(token: TokenLogprob): object {
   return { ...tokenLogprob(token), bytes: [...(token.bytes ?? Buffer.from(token.token))] };
+}
+
+/** Limit of a stream, whose last events repeat it, and of the log probabilities of any answer: 25,000 tokens with 20 others each. */
+export const MAX_CHARS = 16 * 1024 * 1024;
+/** Characters that a log probability counts as, without its token. */
+const LOGPROB_CHARS = 16;
+
+/** Characters that log probabilities count as: a token is written as text and as bytes. */
+export function countLogprobs(tokens: readonly TokenLogprob[]): number {
+  let chars = 0;
+  for (const token of tokens)
+    for (const { token: text } of [token, ...token.top]) chars += LOGPROB_CHARS + text.length * 5;
+  return chars;
+}
+
+/** The failure of an answer beyond MAX_CHARS. */
+export function tooLong(): Failure {
+  return new Failure("upstream_protocol", "The upstream provider's answer is longer than this format writes.");
 }
 
 /** Why an answer is not complete; undefined for one that is. A refusal in words is a whole answer. */

@@ -1,4 +1,5 @@
-import type { Completion, CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import { AnswerBuilder } from "../../core/chunks.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { KeptResponse } from "../../core/kept-responses.ts";
 import { exceedsJsonSize, MAX_PARSED_DEPTH, MAX_REQUEST_JSON } from "../../encoding/json-size.ts";
@@ -6,7 +7,7 @@ import type { AnswerStream, FormatRoute, Keeping, KeptInput } from "../format.ts
 import type { JsonText } from "../held-strings.ts";
 import { responseId } from "./answer.ts";
 import type { ReadRequest } from "./request.ts";
-import { KEPT, NOT_KEPT, writeResponse } from "./response.ts";
+import { type Answered, KEPT, NOT_KEPT, writeStatefulItems } from "./response.ts";
 import { EventStream } from "./stream.ts";
 
 type Item = Readonly<Record<string, unknown>>;
@@ -17,7 +18,7 @@ interface Kept {
   readonly input: readonly Item[];
   /** The response object, as it was sent. */
   readonly response: { readonly output: readonly Item[] };
-  /** The same with state of the provider, where the caller did not ask for that; null when there is none. */
+  /** The items with state of the provider, where the caller did not ask for that; null when there is none. */
   readonly state: { readonly output: readonly Item[] } | null;
 }
 
@@ -27,7 +28,7 @@ export function keepingOf(read: ReadRequest): Keeping | undefined {
   return {
     whole: (completion, text) => ({
       id: responseId(completion.id),
-      content: toContent(read, text, wholeWithState(completion, read)),
+      content: toContent(read, text, read.withState ? undefined : completion),
     }),
     endBytes: KEPT.length,
     // In the last event of a stream its number follows.
@@ -35,20 +36,15 @@ export function keepingOf(read: ReadRequest): Keeping | undefined {
   };
 }
 
-/** The answer with state of the provider; undefined when its own text has it. */
-function wholeWithState(completion: Completion, read: ReadRequest): JsonText | undefined {
-  return read.withState ? undefined : writeResponse(completion, { ...read, withState: true });
-}
-
-function toContent({ conversation }: ReadRequest, text: JsonText, withState: JsonText | undefined): Buffer {
-  const state = withState === undefined ? undefined : toBuffer(withState);
-  const hasState = state?.includes('"encrypted_content"') === true;
+/** `answer`: undefined where `text` has the state of the provider. */
+function toContent(read: ReadRequest, text: JsonText, answer: Answered | undefined): Buffer {
+  const items = answer && writeStatefulItems(answer, read);
   return Buffer.concat([
-    Buffer.from(`{"input":${conversation},"response":`),
+    Buffer.from(`{"input":${read.conversation},"response":`),
     toBuffer(text),
-    Buffer.from(',"state":'),
-    hasState ? state : Buffer.from("null"),
-    Buffer.from("}"),
+    ...(items === undefined
+      ? [Buffer.from(',"state":null}')]
+      : [Buffer.from(',"state":{"output":'), toBuffer(items), Buffer.from("}}")]),
   ]);
 }
 
@@ -61,14 +57,15 @@ export class KeptStream implements AnswerStream {
   readonly contentType: string;
   readonly #read: ReadRequest;
   readonly #events: EventStream;
-  /** Writes the answer with state of the provider; undefined when the stream has it. */
-  readonly #withState: EventStream | undefined;
+  /** The answer so far; undefined where the events have the state of the provider. */
+  readonly #answer: AnswerBuilder | undefined;
+  /** Of the completion. */
   #id = "";
 
   constructor(read: ReadRequest, requestId: string) {
     this.#read = read;
     this.#events = new EventStream(read, requestId);
-    this.#withState = read.withState ? undefined : new EventStream({ ...read, withState: true }, requestId);
+    this.#answer = read.withState ? undefined : new AnswerBuilder();
     this.contentType = this.#events.contentType;
   }
 
@@ -82,13 +79,14 @@ export class KeptStream implements AnswerStream {
 
   get kept(): KeptResponse | undefined {
     if (!this.ended) return undefined;
-    return { id: this.#id, content: toContent(this.#read, this.#events.response, this.#withState?.response) };
+    const answer = this.#answer && { id: this.#id, choices: this.#answer.build().choices };
+    return { id: responseId(this.#id), content: toContent(this.#read, this.#events.response, answer) };
   }
 
   write(chunks: readonly CompletionChunk[]): string {
     const [first] = chunks;
-    if (first?.event.case === "start") this.#id = responseId(first.event.value.id);
-    this.#withState?.write(chunks);
+    if (first?.event.case === "start") this.#id = first.event.value.id;
+    if (this.#answer !== undefined) for (const chunk of chunks) this.#answer.add(chunk);
     return this.#events.write(chunks);
   }
 

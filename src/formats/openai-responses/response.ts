@@ -13,17 +13,35 @@ import type { Echo, ReadRequest } from "./request.ts";
 /** Writes a completion as a response object. */
 export function writeResponse(completion: Completion, read: ReadRequest): JsonText {
   const held = new HeldStrings();
-  const { id, model, createTime, choices, usage, report } = completion;
-  const [choice] = choices;
-  const parts = choice?.message?.parts ?? [];
-  const output = toItems(parts, { completionId: id, read, held });
+  const { id, model, createTime, usage, report } = completion;
+  const { output, ending } = toOutput(completion, read, held);
+  const facts = { id, model, createdSeconds: Number(createTime?.seconds ?? 0n) };
+  const text = new ResponseWriter(facts, read).write(JSON.stringify(output), { ...ending, usage, report });
+  return held.putBack(text);
+}
+
+/** What the items of an answer are made of. */
+export type Answered = Pick<Completion, "id" | "choices">;
+
+/** Writes the items of a response with state of the provider, as a JSON list; undefined for an answer without any. */
+export function writeStatefulItems(answer: Answered, read: Pick<ReadRequest, "names">): JsonText | undefined {
+  const parts = answer.choices[0]?.message?.parts ?? [];
+  if (!parts.some(hasState)) return undefined;
+  const held = new HeldStrings();
+  return held.putBack(JSON.stringify(toOutput(answer, { ...read, withState: true }, held).output));
+}
+
+function hasState({ kind, signature }: Part): boolean {
+  return signature !== "" || (kind.case === "reasoning" && kind.value.redacted !== "");
+}
+
+function toOutput({ id, choices: [choice] }: Answered, read: ItemContext["read"], held: HeldStrings) {
+  const output = toItems(choice?.message?.parts ?? [], { completionId: id, read, held });
   const hasRefusal = output.some((item) => item.type === "message" && item.content.some(isRefusal));
   const ending = endOf(choice?.finishReason, hasRefusal);
   const last = output.at(-1);
   if (last !== undefined) write.setStatus(last, ending.status);
-  const facts = { id, model, createdSeconds: Number(createTime?.seconds ?? 0n) };
-  const text = new ResponseWriter(facts, read).write(JSON.stringify(output), { ...ending, usage, report });
-  return held.putBack(text);
+  return { output, ending };
 }
 
 const isRefusal = ({ type }: { readonly type: string }): boolean => type === "refusal";
@@ -146,7 +164,10 @@ function toItems(parts: readonly Part[], { completionId, read, held }: ItemConte
     open = undefined;
     if (read.withState) items.reasoning().encrypted_content = writeState(state);
   };
+  let chars = 0;
   for (const { kind, signature, citations, logprobs } of parts) {
+    chars += write.countLogprobs(logprobs);
+    if (chars > write.MAX_CHARS) throw write.tooLong();
     if (kind.case === "reasoning" || kind.case === "toolCall" || kind.case === "image") open = undefined;
     switch (kind.case) {
       case "text": {

@@ -11,18 +11,13 @@ import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { Failure } from "../../core/failure.ts";
 import { type AnswerStream, EVENT_STREAM } from "../format.ts";
-import { fillImage, newText, type OutputItem, OutputItems } from "./answer.ts";
+import { countLogprobs, fillImage, MAX_CHARS, newText, type OutputItem, OutputItems, tooLong } from "./answer.ts";
 import { type State, writeState } from "./envelope.ts";
 import { toResponseError } from "./error.ts";
 import { EventWriter } from "./events.ts";
 import { OpenItem } from "./open-item.ts";
 import type { ReadRequest } from "./request.ts";
 import { endOf, reasoningState, ResponseWriter } from "./response.ts";
-
-/** Limit of an answer, which the last events repeat: the text of four million tokens, or 32,000 with 20 log probabilities each. */
-const MAX_CHARS = 16 * 1024 * 1024;
-/** Characters that one log probability counts as. */
-const LOGPROB_CHARS = 16;
 
 type StreamedRequest = Pick<ReadRequest, "echo" | "isKept" | "names" | "nameOf" | "withState">;
 
@@ -150,9 +145,8 @@ export class EventStream implements AnswerStream {
   /** Throws `upstream_protocol` beyond MAX_CHARS. */
   #count({ content, logprobs }: PartDelta): void {
     if (typeof content.value === "string") this.#chars += content.value.length;
-    for (const { top } of logprobs) this.#chars += LOGPROB_CHARS * (1 + top.length);
-    if (this.#chars > MAX_CHARS)
-      throw new Failure("upstream_protocol", "The upstream provider's answer is longer than this format writes.");
+    this.#chars += countLogprobs(logprobs);
+    if (this.#chars > MAX_CHARS) throw tooLong();
   }
 
   #delta({ partIndex, content, logprobs }: PartDelta): string {

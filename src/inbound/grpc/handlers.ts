@@ -147,16 +147,17 @@ export function modelHandlers(services: EdgeServices): {
   return {
     list: (call, reply) =>
       void answer(services, { call, reply }, async (request, principal, opened) => {
-        requireKnownFields(request, ListModelsRequestSchema);
         const models = await services.models.list(toCall(opened, { principal }));
+        // Afterwards, so that a refused request counts as well.
+        requireKnownFields(request, ListModelsRequestSchema);
         const page = pageOfModels(models, request);
         call.sendMetadata(toMetadata(opened, []));
         return page;
       }),
     get: (call, reply) =>
       void answer(services, { call, reply }, async (request, principal, opened) => {
-        requireKnownFields(request, GetModelRequestSchema);
         const model = await services.models.get(request.id, toCall(opened, { principal }));
+        requireKnownFields(request, GetModelRequestSchema);
         call.sendMetadata(toMetadata(opened, []));
         return model;
       }),
@@ -169,11 +170,16 @@ export function keyHandlers(services: EdgeServices): {
 } {
   return {
     getCurrent: (call, reply) =>
-      void answer(services, { call, reply }, async (request, principal, opened) => {
-        requireKnownFields(request, GetCurrentKeyRequestSchema);
-        call.sendMetadata(toMetadata(opened, []));
-        return toKey(principal);
-      }),
+      // Not refused by the rate: a caller that is limited asks for its limits here, and a front for a key that it does not know.
+      void answer(
+        { ...services, requireRequestRate: () => undefined },
+        { call, reply },
+        async (request, principal, opened) => {
+          requireKnownFields(request, GetCurrentKeyRequestSchema);
+          call.sendMetadata(toMetadata(opened, []));
+          return toKey(principal);
+        },
+      ),
   };
 }
 

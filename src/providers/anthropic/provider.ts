@@ -1,35 +1,19 @@
 import type { Answer, Provider, UpstreamCall } from "../../core/provider.ts";
-import type { Upstream } from "../transport/http.ts";
-import { redactionOf } from "../wire/redaction.ts";
 import { type DialectCall, fetchCount, fetchStream, fetchWhole } from "../wire/response.ts";
+import type { Service } from "../wire/service.ts";
 import { toFailure } from "./failure.ts";
 import { toAnthropicRequest, toCountBody } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 
-export interface AnthropicOptions {
-  /** Its base URL is the origin and the prefix, if any, before `/v1/messages`. */
-  readonly upstream: Upstream;
-  /**
-   * Credentials. The first one is used for every call: prompt caches, and on some models the reasoning that comes back
-   * in a conversation, belong to the account that made them. None: the header is left out.
-   */
-  readonly apiKeys: readonly string[];
-  /** Sent with every call. Wins over the dialect's own headers; names in lower case. */
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
 /** Allows `block_binding` in the body, which is only sent to models that bind reasoning to its conversation. */
 const BINDING = "thinking-binding-controls-2026-08-01";
 
-/** A provider that speaks Anthropic's Messages API. */
-export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Provider {
-  const [apiKey] = apiKeys;
-  const redact = redactionOf([...apiKeys, ...Object.values(headers ?? {})]);
+/** A provider that speaks Anthropic's Messages API: the base URL is what comes before `/v1/messages`. */
+export function anthropic({ upstream, headers, redact }: Service): Provider {
   const plain = {
     "content-type": "application/json",
     "accept-encoding": "identity",
     "anthropic-version": "2023-06-01",
-    ...(apiKey !== undefined && { "x-api-key": apiKey }),
     ...headers,
   };
   const configured = headers?.["anthropic-beta"];

@@ -4,7 +4,7 @@ import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/compl
 import { type Image, ImageSchema, type TokenLogprob, type TopLogprob } from "../../../gen/parley/v1/message_pb.js";
 import { ChoiceWriter, type PartBudget, toPart } from "../../core/chunks.ts";
 import { Base64, EncodedSource } from "../../encoding/base64.ts";
-import { array, isObject, type Json, number, object, string } from "../wire/json.ts";
+import { array, isObject, type Json, MAX_TOKEN_CHARS, number, object, string } from "../wire/json.ts";
 import { brokenCall } from "../wire/response-failure.ts";
 import { CitedText } from "./citations.ts";
 import { toFinishReason } from "./finish-reason.ts";
@@ -193,5 +193,5 @@ function readLogprobs(result: unknown): TokenLogprob[] | undefined {
 
 function readToken(value: unknown): Pick<TopLogprob, "token" | "logprob"> {
   const { token, logProbability } = object(value);
-  return { token: string(token), logprob: number(logProbability) ?? 0 };
+  return { token: string(token).slice(0, MAX_TOKEN_CHARS), logprob: number(logProbability) ?? 0 };
 }

@@ -1,4 +1,4 @@
-import { type Json, object } from "../wire/json.ts";
+import { array, isObject, type Json, object } from "../wire/json.ts";
 
 /** Fields of a candidate by their names in `Choice.provider_details_json`. */
 const FIELDS = {
@@ -22,8 +22,7 @@ export class ProviderDetails {
   add(candidate: Json): void {
     for (const [name, field] of ENTRIES) {
       const value = candidate[field];
-      if (value === undefined || value === null || Object.keys(value).length === 0) continue;
-      this.#values.set(name, value);
+      if (hasEntries(value)) this.#values.set(name, value);
     }
   }
 
@@ -37,4 +36,11 @@ export class ProviderDetails {
     }
     return { details, grounding: object(this.#values.get("gemini.grounding_metadata")) };
   }
+}
+
+/** Whether it is an object or an array with any entry. A text is none: it would have as many keys as characters. */
+function hasEntries(value: unknown): boolean {
+  if (!isObject(value)) return array(value).length > 0;
+  for (const _ in value) return true;
+  return false;
 }

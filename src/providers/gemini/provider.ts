@@ -1,38 +1,22 @@
 import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.ts";
-import type { Upstream } from "../transport/http.ts";
-import { redactionOf } from "../wire/redaction.ts";
 import { ofInputs } from "../wire/embeddings.ts";
 import { type DialectCall, fetchCount, fetchNumbers, fetchStream, fetchWhole, type Refusal } from "../wire/response.ts";
+import type { Service } from "../wire/service.ts";
 import { toEmbeddingAnswer, toEmbeddingRequest } from "./embeddings.ts";
 import { toFailure } from "./failure.ts";
 import { askForgiving, isSigned, streamForgiving } from "./foreign-signatures.ts";
 import { toGeminiRequest } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 
-/** Configuration of a service that speaks `generateContent`. */
-export interface GeminiOptions {
-  readonly upstream: Upstream;
-  /**
-   * Only the first key is used, because signatures and cached prefixes belong to the account of a key and would be lost
-   * under another account. Empty for a service without authentication.
-   */
-  readonly apiKeys: readonly string[];
-  /** Sent with every request. Overrides the dialect's own headers; names in lower case. */
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
 /**
  * Creates a provider of the `gemini` dialect: `POST /v1beta/models/{model}:generateContent`, `:streamGenerateContent` and
  * `:batchEmbedContents`.
  */
-export function gemini({ upstream, apiKeys, headers: extra }: GeminiOptions): Provider {
-  const [apiKey] = apiKeys;
-  const redact = redactionOf([...apiKeys, ...Object.values(extra ?? {})]);
+export function gemini({ upstream, headers: extra, redact }: Service): Provider {
   const headers = Object.freeze({
     "content-type": "application/json",
     // Compression would delay a stream until a block is full.
     "accept-encoding": "identity",
-    ...(apiKey !== undefined && { "x-goog-api-key": apiKey }),
     ...extra,
   });
 

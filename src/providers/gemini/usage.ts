@@ -1,6 +1,16 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { array, count, object, string } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
+import { unknownUnits } from "../wire/unknown-units.ts";
+
+const KNOWN: ReadonlySet<string> = new Set([
+  "promptTokenCount",
+  "candidatesTokenCount",
+  "totalTokenCount",
+  "thoughtsTokenCount",
+  "toolUsePromptTokenCount",
+  "cachedContentTokenCount",
+]);
 
 /**
  * Reads the provider's token counts; undefined without any. The provider counts thinking apart from the answer, and the
@@ -12,7 +22,7 @@ export function readUsage(metadata: unknown): Usage | undefined {
   const answer = count(counted["candidatesTokenCount"]);
   const thoughts = count(counted["thoughtsTokenCount"]);
   if (prompt === undefined && answer === undefined && thoughts === undefined) return undefined;
-  return toUsage({
+  const counts = {
     inputTokens: (prompt ?? 0) + (count(counted["toolUsePromptTokenCount"]) ?? 0),
     outputTokens: (answer ?? 0) + (thoughts ?? 0),
     cachedInputTokens: count(counted["cachedContentTokenCount"]) ?? 0,
@@ -23,7 +33,8 @@ export function readUsage(metadata: unknown): Usage | undefined {
     cachedImageInputTokens: ofModality(counted["cacheTokensDetails"], "IMAGE"),
     audioOutputTokens: ofModality(counted["candidatesTokensDetails"], "AUDIO"),
     imageOutputTokens: ofModality(counted["candidatesTokensDetails"], "IMAGE"),
-  });
+  };
+  return toUsage(counts, unknownUnits(counted, KNOWN));
 }
 
 function ofModality(details: unknown, modality: string): number | undefined {

@@ -1,34 +1,21 @@
 import { HOPS_HEADER } from "../../core/hops.ts";
 import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.ts";
-import type { Upstream } from "../transport/http.ts";
 import { toFailure } from "../wire/openai-failure.ts";
-import { redactionOf } from "../wire/redaction.ts";
 import { type DialectCall, fetchCount, fetchStream, fetchWhole } from "../wire/response.ts";
+import type { Service } from "../wire/service.ts";
 import { askForgiving, hasReasoning, streamForgiving } from "./foreign-reasoning.ts";
 import { toCountBody, toResponsesRequest } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 
-export interface OpenAiResponsesOptions {
-  /** Base URL, to which `/responses` is appended; usually ends in `/v1`. */
-  readonly upstream: Upstream;
-  /**
-   * Only the first one is used: encrypted reasoning and cached prefixes belong to its account. Empty for servers without
-   * authentication: then no credential is sent.
-   */
-  readonly apiKeys: readonly string[];
-  /** Sent with every request; names in lower case. Overrides the dialect's own headers except HOPS_HEADER. */
-  readonly headers?: Readonly<Record<string, string>>;
-}
-
-/** A provider that speaks OpenAI's Responses API. */
-export function openaiResponses({ upstream, apiKeys, headers: extra }: OpenAiResponsesOptions): Provider {
-  const [apiKey] = apiKeys;
-  const redact = redactionOf([...apiKeys, ...Object.values(extra ?? {})]);
+/**
+ * A provider that speaks OpenAI's Responses API: `/responses` is appended to the base URL, which usually ends in `/v1`. HOPS_HEADER is
+ * not replaced by the service's headers.
+ */
+export function openaiResponses({ upstream, headers: extra, redact }: Service): Provider {
   const headers = Object.freeze({
     "content-type": "application/json",
     // Compression would delay a stream until a block is full.
     "accept-encoding": "identity",
-    ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
     ...extra,
     // Not configurable: a wrong value could let requests loop between gateways.
     [HOPS_HEADER]: "1",

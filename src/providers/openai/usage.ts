@@ -1,6 +1,37 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { count, isObject, object } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
+import { unknownUnits } from "../wire/unknown-units.ts";
+
+/** Counts that are read, sums of others, durations of Groq and the cost that OpenRouter adds. */
+const KNOWN: ReadonlySet<string> = new Set([
+  "total_tokens",
+  "prompt_tokens",
+  "completion_tokens",
+  "cached_tokens",
+  "prompt_cache_hit_tokens",
+  "prompt_cache_miss_tokens",
+  "reasoning_tokens",
+  "input_tokens",
+  "output_tokens",
+  "prompt_tokens_details.cached_tokens",
+  "prompt_tokens_details.cache_write_tokens",
+  "prompt_tokens_details.audio_tokens",
+  "prompt_tokens_details.image_tokens",
+  "prompt_tokens_details.text_tokens",
+  "completion_tokens_details.reasoning_tokens",
+  "completion_tokens_details.audio_tokens",
+  "completion_tokens_details.image_tokens",
+  "completion_tokens_details.text_tokens",
+  "completion_tokens_details.accepted_prediction_tokens",
+  "completion_tokens_details.rejected_prediction_tokens",
+  "queue_time",
+  "prompt_time",
+  "completion_time",
+  "total_time",
+  "cost",
+  "cost_details",
+]);
 
 /**
  * Reads the usage; undefined without one. Completion tokens include reasoning: servers that count reasoning separately are
@@ -17,7 +48,7 @@ export function readUsage(value: unknown): Usage | undefined {
   const reasoning = count(ofAnswer.reasoning_tokens);
   const sum = (prompt ?? 0) + (answered ?? 0);
   const apart = reasoning !== undefined && reasoning > 0 && total === sum + reasoning;
-  return toUsage({
+  const counts = {
     inputTokens: prompt ?? 0,
     outputTokens: (answered ?? 0) + (apart ? reasoning : 0),
     cachedInputTokens:
@@ -30,7 +61,8 @@ export function readUsage(value: unknown): Usage | undefined {
     imageOutputTokens: count(ofAnswer.image_tokens),
     acceptedPredictionTokens: count(ofAnswer.accepted_prediction_tokens),
     rejectedPredictionTokens: count(ofAnswer.rejected_prediction_tokens),
-  });
+  };
+  return toUsage(counts, unknownUnits(value, KNOWN));
 }
 
 function restOf(total: number | undefined, known: number | undefined): number | undefined {

@@ -1,8 +1,19 @@
 import { connect, isIP, type LookupFunction, type OnReadOpts, type Socket } from "node:net";
-import { connect as connectTls, type ConnectionOptions } from "node:tls";
+import { connect as connectTls, type ConnectionOptions, type SecureContext, type TLSSocket } from "node:tls";
+import { openTunnel } from "./tunnel.ts";
+
+/** The way to a provider, where it is not the direct one. */
+export interface Egress {
+  /** HTTP proxy that opens a tunnel to the host. Only for `https:`. Default: none. */
+  readonly proxy?: URL | undefined;
+  /** Address that is connected to in place of the host's; with TLS the certificate is still that of the host. Default: none. */
+  readonly address?: string | undefined;
+  /** Trusted certificate authorities, and the certificate that Parley shows. Default: Node's authorities, and none. */
+  readonly secureContext?: SecureContext | undefined;
+}
 
 /** The remote end of the sockets. */
-export interface Origin {
+export interface Origin extends Egress {
   /** Only protocol, host and port are used. */
   readonly url: URL;
   /** Default: the system's resolver. */
@@ -16,15 +27,20 @@ const PROBE_AFTER_MS = 60_000;
 export class Dialer {
   /** Event after which a socket may be written to: with TLS, once the server's certificate is verified. */
   readonly readyEvent: "connect" | "secureConnect";
+  readonly #host: string;
   readonly #to: { readonly host: string; readonly port: number; readonly lookup?: LookupFunction };
+  readonly #proxy: URL | undefined;
+  readonly #secureContext: SecureContext | undefined;
   /** TLS session of the last handshake, resumed by the next one. */
   #session: Buffer | undefined;
 
-  constructor({ url, lookup }: Origin) {
+  constructor({ url, lookup, proxy, address, secureContext }: Origin) {
     const isTls = url.protocol === "https:";
     this.readyEvent = isTls ? "secureConnect" : "connect";
-    const host = url.hostname.replace(/^\[|\]$/g, "");
-    this.#to = { host, port: Number(url.port || (isTls ? 443 : 80)), ...(lookup && { lookup }) };
+    this.#host = url.hostname.replace(/^\[|\]$/g, "");
+    this.#to = { host: address ?? this.#host, port: Number(url.port || (isTls ? 443 : 80)), ...(lookup && { lookup }) };
+    this.#proxy = proxy;
+    this.#secureContext = secureContext;
   }
 
   /** Starts connecting. Received bytes go to `onread`. */
@@ -34,19 +50,38 @@ export class Dialer {
   }
 
   #openTls(onread: OnReadOpts): Socket {
-    const { host } = this.#to;
-    // Node documents `onread` for TLS sockets too; its types lack it.
-    const options: ConnectionOptions & { readonly onread: OnReadOpts } = {
-      ...this.#to,
-      onread,
+    const options: ConnectionOptions = {
       ALPNProtocols: ["http/1.1"],
       // SNI takes names, not IP addresses.
-      ...(isIP(host) === 0 && { servername: host }),
+      ...(isIP(this.#host) === 0 && { servername: this.#host }),
       ...(this.#session && { session: this.#session }),
+      ...(this.#secureContext && { secureContext: this.#secureContext }),
     };
-    const socket = connectTls(options);
+    const socket =
+      this.#proxy === undefined ? this.#openDirectly(options, onread) : this.#openInTunnel(options, onread);
     // An expired session may be the cause of the failure.
     socket.on("session", (session) => (this.#session = session)).on("error", () => (this.#session = undefined));
     return socket;
+  }
+
+  #openDirectly(options: ConnectionOptions, onread: OnReadOpts): TLSSocket {
+    // Node documents `onread` for TLS sockets too; its types lack it.
+    const withReader: ConnectionOptions & { readonly onread: OnReadOpts } = { ...options, ...this.#to, onread };
+    return connectTls(withReader);
+  }
+
+  #openInTunnel(options: ConnectionOptions, onread: OnReadOpts): TLSSocket {
+    const { host, port } = this.#to;
+    const tunnel = openTunnel(this.#proxy!, `${isIP(host) === 6 ? `[${host}]` : host}:${port}`);
+    // Node ignores `onread` for a socket over another one.
+    const socket = connectTls({ ...options, host: this.#host, socket: tunnel });
+    tunnel.on("error", (error) => socket.destroy(error));
+    return socket.on("data", (bytes: Buffer) => {
+      const into = onread.buffer as Buffer;
+      for (let start = 0; start < bytes.length; start += into.length) {
+        const size = bytes.copy(into, 0, start);
+        if (!onread.callback(size, into)) socket.pause();
+      }
+    });
   }
 }

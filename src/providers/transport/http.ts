@@ -5,6 +5,7 @@ import { isPrivateAddress } from "../../net/private-addresses.ts";
 import { LargeBodyScheduler, ReadScheduler, TURN_BYTES } from "../../scheduling/read-scheduler.ts";
 import type { Carrier, ResponseListener } from "./connection.ts";
 import { type ConnectionLimits, Connections } from "./connections.ts";
+import type { Egress } from "./dialer.ts";
 import type { ResponseHeaders } from "./response-parser.ts";
 import { lookupPublic, toTransportFailure } from "./transport-failure.ts";
 
@@ -18,6 +19,8 @@ export interface UpstreamOptions {
   readonly connectMs: number;
   /** Connection limits, and whether each account has its own connections. Default: no limits, shared. */
   readonly connections?: ConnectionLimits & { readonly perAccount: boolean };
+  /** Default: the direct way. */
+  readonly egress?: Egress;
   /** Scheduler of reads, shared by all providers. Default: a separate one. */
   readonly readScheduler?: Pick<ReadScheduler, "take">;
 }
@@ -67,12 +70,13 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
-/** Creates the connection pool of one provider. Does not follow redirects or use proxies from the environment. */
+/** Creates the connection pool of one provider. Does not follow redirects. */
 export function connectUpstream({
   baseUrl,
   allowPrivate,
   connectMs,
   connections: limits = UNLIMITED,
+  egress,
   readScheduler = new ReadScheduler(),
 }: UpstreamOptions): Upstream {
   const url = new URL(baseUrl);
@@ -80,7 +84,7 @@ export function connectUpstream({
   if (!allowPrivate && isIP(host) && isPrivateAddress(host)) throw new Error(`${baseUrl} is a private address`);
   if (!allowPrivate && url.protocol !== "https:") throw new Error(`${baseUrl} is plain http`);
   const heads = new RequestHeads(url);
-  const origin = { url, ...(!allowPrivate && { lookup: lookupPublic }) };
+  const origin = { url, ...(!allowPrivate && { lookup: lookupPublic }), ...egress };
   const connections = new Connections(origin, connectMs, limits);
   const turns = new LargeBodyScheduler();
   return {

@@ -3,6 +3,7 @@ import type { LookupFunction } from "node:net";
 import { Failure } from "../../core/failure.ts";
 import { isPrivateAddress } from "../../net/private-addresses.ts";
 import { ResponseError } from "./response-parser.ts";
+import { ProxyError } from "./tunnel.ts";
 
 /** Error code of a refused private address. */
 const PRIVATE_ADDRESS = "ERR_PRIVATE_ADDRESS";
@@ -50,6 +51,12 @@ export function toTransportFailure(
   if (code === "SILENCE") {
     return new Failure("upstream_timeout", "The upstream provider went silent in the middle of its answer.", {
       cause: error,
+    });
+  }
+  if (error instanceof ProxyError) {
+    return new Failure("upstream_unavailable", "The proxy did not connect to the upstream provider.", {
+      cause: error,
+      transient: error.status === undefined || error.status >= 500,
     });
   }
   if (error instanceof ResponseError) {

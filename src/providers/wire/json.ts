@@ -43,6 +43,12 @@ export function number(value: unknown): number | undefined {
   return typeof value === "number" ? value : undefined;
 }
 
+/**
+ * Longest text of a token with a log probability, several times that of the longest one in a vocabulary: formats write each byte
+ * of it as a number.
+ */
+export const MAX_TOKEN_CHARS = 1024;
+
 /** `value` as a count of tokens: a whole number from 0 to 2^31-1, or undefined. */
 export function count(value: unknown): number | undefined {
   const given = number(value);

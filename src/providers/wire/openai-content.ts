@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Audio, TextRange, TokenLogprob, TopLogprob } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import { array, number, object } from "./json.ts";
+import { array, MAX_TOKEN_CHARS, number, object } from "./json.ts";
 import type { TranslationLog } from "./translation.ts";
 
 /*
@@ -66,10 +66,10 @@ export function readTokens(value: unknown): TokenLogprob[] {
   });
 }
 
-/** Undefined without a text or a probability. */
+/** Undefined without a text or a probability, and for a text that is no token. */
 function readToken(value: unknown): Omit<TopLogprob, "$typeName"> | undefined {
   const { token, logprob: given, bytes } = object(value);
   const logprob = number(given);
-  if (typeof token !== "string" || logprob === undefined) return undefined;
+  if (typeof token !== "string" || token.length > MAX_TOKEN_CHARS || logprob === undefined) return undefined;
   return { token, logprob, ...(Array.isArray(bytes) && { bytes: Uint8Array.from(bytes.map(Number)) }) };
 }

@@ -26,6 +26,20 @@ export function redactionOf(secrets: readonly string[]): Redact {
   return (text) => text.replace(pattern, WORD);
 }
 
+/** A redaction of secrets that change: of those in force, and of those before the last change, which may still be in an answer. */
+export function redactionOfChanging(secrets: () => readonly string[]): Redact {
+  let known = secrets();
+  let redact = redactionOf(known);
+  return (text) => {
+    const now = secrets();
+    if (now.some((secret, index) => secret !== known[index])) {
+      redact = redactionOf([...now, ...known]);
+      known = now;
+    }
+    return redact(text);
+  };
+}
+
 function formsOf(secret: string): string[] {
   const json = JSON.stringify(secret).slice(1, -1);
   const ascii = json.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);

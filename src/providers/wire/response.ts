@@ -375,11 +375,11 @@ const DETAILS = [
 ] as const satisfies readonly Detail[];
 
 /** Converts the counts to usage: adds the total and caps each count at MAX_TOKENS. */
-export function toUsage(counts: TokenCounts): Usage {
+export function toUsage(counts: TokenCounts, unknownUnits: string[] = []): Usage {
   const inputTokens = bounded(counts.inputTokens);
   const outputTokens = bounded(counts.outputTokens);
   const totalTokens = bounded(inputTokens + outputTokens);
-  const usage: Usage = { $typeName: "parley.v1.Usage", inputTokens, outputTokens, totalTokens };
+  const usage: Usage = { $typeName: "parley.v1.Usage", inputTokens, outputTokens, totalTokens, unknownUnits };
   for (const name of DETAILS) {
     const tokens = counts[name];
     if (tokens !== undefined) usage[name] = bounded(tokens);

@@ -202,7 +202,7 @@ export function readRetryAdvice(headers: Headers): RetryAdvice {
 }
 
 /** `retry-after-ms`, or `retry-after` in seconds or as a date relative to the response's own `date`. */
-function readRetryAfterMs(headers: Headers): number | undefined {
+export function readRetryAfterMs(headers: Headers): number | undefined {
   const exact = readNumber(headers["retry-after-ms"]);
   if (exact !== undefined) return Math.ceil(exact);
   const seconds = readNumber(headers["retry-after"]);

@@ -82,7 +82,7 @@ function readOrder(body: unknown, terms: Terms): Order {
 const FORM: AnswerForm = {
   completionId: (id) => `msg_01${id.slice(0, 22)}`,
   callId: (id) => `toolu_01${id}`,
-  seal: sealPart,
+  seal: (part, answer) => (part.kind === "reasoning" ? sealPart(part, answer) : ""),
 };
 
 /** What the writers of the format know of a request and the simulator has in its answers. */

@@ -1,16 +1,19 @@
-import { type Answer, Refusal } from "../answer.ts";
+import { readCountRequest, readGeminiRequest, type ReadRequest } from "../../formats/gemini/request.ts";
+import type { GeminiRequest, GenerationConfig } from "../../formats/gemini/schema.ts";
+import type { StreamForm } from "../../formats/gemini/stream.ts";
+import { Refusal } from "../answer.ts";
+import { readBody } from "../body.ts";
 import { type Dialect, type Head, type Order, readHeader } from "../dialect.ts";
 import { findLimits, isForEmbeddings, listModels, type Model } from "../models.ts";
-import { countPromptTokens } from "../prompt.ts";
-import { readShape } from "../shape.ts";
+import { countPromptTokens, type PictureOrder, type Prompt } from "../prompt.ts";
+import { toPrompt } from "../request.ts";
 import { notSupported, readEmbeddingOrder } from "./embeddings.ts";
-import { encodeError, refuseFlaw } from "./failure.ts";
-import { normaliseNames, toPrompt } from "./request.ts";
-import { encodeArray, encodeEvents, encodeResponse, frame } from "./response.ts";
+import { BODY, encodeError, encodeStreamError } from "./failure.ts";
+import { encodeEvents, encodeResponse } from "./response.ts";
 import { checkRules } from "./rules.ts";
-import { generateSchema } from "./schema.ts";
+import { toReasoning } from "./thinking.ts";
 
-type Delivery = "whole" | "events" | "array";
+type Delivery = "whole" | StreamForm;
 
 const STREAM_TYPES = {
   whole: undefined,
@@ -19,35 +22,63 @@ const STREAM_TYPES = {
 } as const;
 
 function readOrder(body: unknown, model: string, delivery: Delivery): Order {
-  const asked = readShape(generateSchema, normaliseNames(body), refuseFlaw);
-  checkRules(asked, model);
+  const read = readBody(body, { ...BODY, place: "generate", read: (json) => readGeminiRequest(json, model) });
+  return toOrder(body as GeminiRequest, read, delivery);
+}
+
+/** `asked`: the body, as the format spells it. */
+function toOrder(asked: GeminiRequest, { request, functionNames }: ReadRequest, delivery: Delivery): Order {
+  checkRules(asked, request);
+  const { model } = request;
   if (isForEmbeddings(model)) throw notSupported(model, "generateContent");
-  const prompt = toPrompt(asked, model);
+  const { turns, ...rest } = toPrompt(request, (name) => functionNames.toGiven(name));
+  const config = asked.generationConfig ?? {};
+  const prompt: Prompt = {
+    ...rest,
+    turns: turns.map((turn) => (turn.role === "tool" ? { ...turn, text: readOutput(turn.text) } : turn)),
+    // The format reads fewer.
+    stop: config.stopSequences ?? [],
+    picture: toPicture(config),
+    reasoning: toReasoning(config),
+  };
   const { total } = countPromptTokens(prompt);
   const { contextTokens } = findLimits(model);
   if (total > contextTokens) {
     const message = `The input token count (${total}) exceeds the maximum number of tokens allowed (${contextTokens}).`;
     throw new Refusal(400, message);
   }
-  const pickFirst = ([answer]: readonly Answer[]): Answer[] => (answer ? [answer] : []);
-  const encode = delivery === "array" ? encodeArray : encodeEvents;
   return {
     prompt,
     choices: 1,
     streamType: STREAM_TYPES[delivery],
-    encodeWhole: (answers) => JSON.stringify(pickFirst(answers).map(encodeResponse)[0]),
-    encodeStream: (answers) => pickFirst(answers).values().flatMap(encode),
-    encodeStreamError: (refusal) => frame(encodeError(refusal)),
+    encodeWhole: ([answer]) => encodeResponse(answer!),
+    encodeStream: ([answer]) => encodeEvents(answer!, delivery === "whole" ? "events" : delivery),
+    encodeStreamError,
   };
+}
+
+/** The text of a response, for which the API's guide recommends `output`; otherwise the JSON of the response. */
+function readOutput(json: string): string {
+  const { output } = JSON.parse(json) as { readonly output?: unknown };
+  return typeof output === "string" ? output : json;
+}
+
+/** The format always reads text beside an image. */
+function toPicture({ responseModalities, imageConfig }: GenerationConfig): PictureOrder | undefined {
+  if (!responseModalities?.includes("IMAGE")) return undefined;
+  const { aspectRatio, imageSize } = imageConfig ?? {};
+  return { aspectRatio: aspectRatio ?? "1:1", size: imageSize ?? "1K", caption: responseModalities.includes("TEXT") };
 }
 
 /** A count of a whole request, or of contents alone. */
 function readCount(body: unknown, model: string): Order {
-  const { generateContentRequest: request, ...rest } = normaliseNames(body) as Record<string, unknown>;
-  const { model: named, ...asked } = (request ?? rest) as Record<string, unknown>;
-  if (named !== undefined && named !== `models/${model}`)
+  const read = readBody(body, { ...BODY, place: "count", read: (json) => readCountRequest(json, model) });
+  const { generateContentRequest: request, ...asked } = body as GeminiRequest & {
+    readonly generateContentRequest?: GeminiRequest | null;
+  };
+  if (request?.model != null && request.model !== `models/${model}`)
     throw new Refusal(400, "* CountTokensRequest.generate_content_request.model: must be the same as in the path\n");
-  const order = readOrder(asked, model, "whole");
+  const order = toOrder(request ?? asked, read, "whole");
   return { ...order, encodeWhole: () => JSON.stringify({ totalTokens: countPromptTokens(order.prompt).total }) };
 }
 

@@ -1,6 +1,6 @@
 import { Refusal } from "../answer.ts";
-import type { Flaw } from "../shape.ts";
-import { toSnakeCase } from "./request.ts";
+import type { BodyReader, Flaw, Path } from "../body.ts";
+import { FIELDS, toCamelCase, toSnakeCase } from "./fields.ts";
 
 const STATUSES: Readonly<Record<number, string>> = {
   400: "INVALID_ARGUMENT",
@@ -18,15 +18,14 @@ const STATUSES: Readonly<Record<number, string>> = {
   504: "DEADLINE_EXCEEDED",
 };
 
-/** Protocol buffer type names by zod's. */
-const EXPECTED: Readonly<Record<string, string>> = {
-  string: "TYPE_STRING",
-  number: "TYPE_FLOAT",
-  int: "TYPE_INT32",
-  boolean: "TYPE_BOOL",
-  array: "a list",
-  object: "a message",
-  record: "a message",
+/** How the service names a type, by the words of the format. */
+const TYPES: Readonly<Record<string, string>> = {
+  "must be text": " (TYPE_STRING)",
+  "must be a number": " (TYPE_FLOAT)",
+  "must be a whole number": " (TYPE_INT32)",
+  "must be true or false": " (TYPE_BOOL)",
+  "must be a list": " (a list)",
+  "must be an object": " (a message)",
 };
 
 /** The error body. The retry delay is in `RetryInfo`, never in a header. */
@@ -58,37 +57,37 @@ export function encodeError(refusal: Refusal): unknown {
   };
 }
 
+/** An error during a stream: one event, with the line ends of the service. */
+export function encodeStreamError(refusal: Refusal): string {
+  return `data: ${JSON.stringify(encodeError(refusal))}\r\n\r\n`;
+}
+
 /** Formats a path, such as `contents[0].parts[1]`. */
-function writePath(path: Flaw["path"]): string {
-  return path
-    .map((step) => (typeof step === "number" ? `[${step}]` : `.${toSnakeCase(step)}`))
-    .join("")
-    .slice(path.length > 0 && typeof path[0] === "string" ? 1 : 0);
+function writePath(path: Path): string {
+  const steps = path.map((step) => (typeof step === "number" ? `[${step}]` : `.${toSnakeCase(step)}`));
+  return steps.join("").replace(/^\./u, "");
 }
 
-function describe(flaw: Flaw): string {
-  const path = writePath(flaw.path);
-  switch (flaw.kind) {
-    case "unknown": {
-      const parent = writePath(flaw.path.slice(0, -1));
-      const place = parent === "" ? "" : ` at '${parent}'`;
-      return `Invalid JSON payload received. Unknown name "${String(flaw.path.at(-1))}"${place}: Cannot find field.`;
-    }
-    case "missing":
-      return `* GenerateContentRequest.${path}: ${path} is not specified\n`;
-    case "type":
-      return `Invalid value at '${path}' (${EXPECTED[flaw.expected] ?? flaw.expected}), ${JSON.stringify(flaw.received)}`;
-    case "choice":
-    case "rule":
-    case "too_big":
-    case "too_small":
-    default:
-      return `Invalid value at '${path}': ${JSON.stringify(flaw.received)}`;
-  }
+function describe({ description, value }: Flaw, path: string): string {
+  if (description === "is required") return `* GenerateContentRequest.${path}: ${path} is not specified\n`;
+  if (path.endsWith(".role")) return "Please use a valid role: user, model.";
+  if (description === "must be base64") return `Invalid value at '${path}' (TYPE_BYTES), Base64 decoding failed`;
+  const type = TYPES[description];
+  return `Invalid value at '${path}'${type === undefined ? ":" : `${type},`} ${JSON.stringify(value)}`;
 }
 
-/** Converts a validation error to the API's wording. */
-export function refuseFlaw(flaw: Flaw): Refusal {
-  const isUnknown = flaw.kind === "unknown";
-  return new Refusal(400, describe(flaw), { field: writePath(isUnknown ? flaw.path.slice(0, -1) : flaw.path) });
-}
+/** How the service reads bodies and refuses them. */
+export const BODY: Pick<BodyReader<unknown>, "fields" | "spell" | "refuseUnknown" | "refuseFlaw"> = {
+  fields: FIELDS,
+  spell: toCamelCase,
+  refuseUnknown(path) {
+    const field = writePath(path.slice(0, -1));
+    const place = field === "" ? "" : ` at '${field}'`;
+    const message = `Invalid JSON payload received. Unknown name "${String(path.at(-1))}"${place}: Cannot find field.`;
+    return new Refusal(400, message, { field });
+  },
+  refuseFlaw(flaw) {
+    const field = toSnakeCase(flaw.field);
+    return new Refusal(400, describe(flaw, field), { field });
+  },
+};

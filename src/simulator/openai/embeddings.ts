@@ -1,5 +1,3 @@
-import { create } from "@bufbuild/protobuf";
-import { EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
 import { readEmbeddingRequest } from "../../formats/openai-embeddings/request.ts";
 import { Refusal } from "../answer.ts";
 import { readBody } from "../body.ts";
@@ -39,17 +37,12 @@ export function readEmbeddingOrder(body: unknown): Order {
       `This model's maximum context length is ${contextTokens} tokens, however you requested ${length} tokens.`,
       { field: "input", code: "context_length_exceeded" },
     );
-  const counted = countTextTokens(texts);
   return toOrder({
     model,
     texts,
     dimensions: dimensions ?? longest,
-    encode: (vectors) => {
-      const embeddings = vectors.map((values) => ({ values: [...values] }));
-      return Buffer.concat([
-        ...write(create(EmbeddingsSchema, { model, embeddings, usage: { inputTokens: counted } })),
-      ]).toString();
-    },
+    inputTokens: countTextTokens(texts),
+    write,
     encodeStreamError,
   });
 }

@@ -1,8 +1,8 @@
-import type { InferResult } from "kysely";
+import type { ExpressionBuilder, InferResult, Kysely } from "kysely";
 import type { KeyChanges as Changes, FoundKey, KeyRecord, KeyStore, NewKey } from "../../access/key-store.ts";
 import { type Database, lockRows } from "../database.ts";
 import type { LedgerCompaction } from "../ledger/ledger-store.ts";
-import type { KeyRow } from "../schema.ts";
+import type { KeyRow, Schema } from "../schema.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { fromLimitColumns, toLimitColumns } from "./account-rows.ts";
@@ -96,17 +96,16 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
       return keys;
     },
 
-    replace({ id, expiresAtMs, successor }) {
+    replace(id, rotate) {
       return changes.during(database, async (transaction) => {
-        const old = await transaction
+        const old = await findInFamily(transaction, id);
+        if (old === undefined || (old.revoked_at_ms ?? old.replaced_by) !== null) return [];
+        const { expiresAtMs, successor } = rotate(toRecord(old));
+        await transaction
           .updateTable("api_keys")
           .set({ expires_at_ms: expiresAtMs, replaced_by: successor.record.id })
           .where("id", "=", id)
-          .where("revoked_at_ms", "is", null)
-          .where("replaced_by", "is", null)
-          .returning("hash")
-          .executeTakeFirst();
-        if (old === undefined) return [];
+          .execute();
         await transaction.insertInto("api_keys").values(toRow(successor)).execute();
         return [old.hash, successor.hash];
       });
@@ -114,9 +113,7 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
 
     async family(keyFamilyId) {
       await compaction.flushed();
-      const found = keysWithUse(database).where((key) =>
-        key.or([key("id", "=", keyFamilyId), key("line_id", "=", keyFamilyId)]),
-      );
+      const found = keysWithUse(database).where(isOfFamily(keyFamilyId));
       return (await retryWhileBusy(() => found.execute())).map(toRecord);
     },
 
@@ -137,11 +134,15 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
 
     update(id, wanted, { limitedByAdministrator: expected } = {}) {
       return changes.during(database, async (transaction) => {
+        const key = await findInFamily(transaction, id);
+        const isFree = key?.revoked_at_ms === null;
+        if (!isFree || (expected ?? key.limited_by_administrator === 1) !== (key.limited_by_administrator === 1))
+          return [];
         let update = transaction
           .updateTable("api_keys")
-          // Sets the ID as well, because SQL has no update without columns.
-          .set({ id, ...toChangedColumns(wanted) })
-          .where("id", "=", id)
+          // Sets one column at least, because SQL has no update without.
+          .set({ revoked_at_ms: null, ...toChangedColumns(wanted) })
+          .where(isOfFamily(key.line_id ?? key.id))
           .where("revoked_at_ms", "is", null);
         if (expected !== undefined) update = update.where("limited_by_administrator", "=", Number(expected));
         const updated = await update.returning("hash").execute();
@@ -149,6 +150,24 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
       });
     },
   };
+
+  /** The row of a key, once no other transaction changes or adds keys of its family. */
+  async function findInFamily(transaction: Kysely<Schema>, id: string): Promise<KeyRow | undefined> {
+    const key = transaction.selectFrom("api_keys").selectAll().where("id", "=", id);
+    const found = await key.executeTakeFirst();
+    if (found === undefined) return undefined;
+    const first = transaction
+      .selectFrom("api_keys")
+      .select("id")
+      .where("id", "=", found.line_id ?? found.id);
+    await lockRows(database, first).execute();
+    return key.executeTakeFirst();
+  }
+}
+
+/** The keys of a family, by the ID of its first key. */
+function isOfFamily(id: string) {
+  return (key: ExpressionBuilder<Schema, "api_keys">) => key.or([key("id", "=", id), key("line_id", "=", id)]);
 }
 
 /** Keys, each with the end of its latest completion in the ledger. The key's own row has it only to the minute. */

@@ -1,4 +1,4 @@
-import type { LedgerEntry } from "../../core/ledger.ts";
+import { type LedgerEntry, NO_TOKENS, type TokenCounts } from "../../core/ledger.ts";
 import type { LimitState } from "../../core/limiter.ts";
 import type { CompletionRow } from "../schema.ts";
 
@@ -39,6 +39,7 @@ export function toCompletionRow(entry: LedgerEntry): CompletionRow {
     token_limit: tokenRate === undefined ? null : whole(tokenRate.limit),
     token_limit_remaining: tokenRate === undefined ? null : whole(tokenRate.remaining),
     token_limit_reset_ms: tokenRate === undefined ? null : whole(tokenRate.resetMs),
+    other_counts: toOtherCounts(tokens),
   };
 }
 
@@ -63,6 +64,7 @@ export function toLedgerEntry(row: CompletionRow): LedgerEntry {
       completion: row.completion_tokens,
       reasoning: row.reasoning_tokens,
       image: row.image_tokens,
+      ...(row.other_counts !== null && (JSON.parse(row.other_counts) as OtherCounts)),
     },
     costMicroUsd: row.cost_micro_usd,
     durationMs: row.duration_ms,
@@ -71,6 +73,15 @@ export function toLedgerEntry(row: CompletionRow): LedgerEntry {
     estimated: row.estimated === 1,
     limits: limitsOf(row),
   };
+}
+
+/** Counts that most completions do not have. */
+type OtherCounts = Omit<TokenCounts, keyof typeof NO_TOKENS>;
+
+function toOtherCounts({ unknown, ...counts }: TokenCounts): string | null {
+  const others = Object.entries(counts).filter(([name, count = 0]) => !(name in NO_TOKENS) && count > 0);
+  const row = { ...Object.fromEntries(others), ...(unknown !== undefined && { unknown: unknown.map(clean) }) };
+  return Object.keys(row).length === 0 ? null : JSON.stringify(row);
 }
 
 /** The oldest rows have no `startMs`. */

@@ -138,6 +138,21 @@ describe("an answer in the Gemini format", () => {
     expect(objects.slice(0, -1).every((one) => one.usageMetadata === undefined && one.parley === undefined)).toBe(true);
   });
 
+  it("says usage in each object of a stream from the one on before which it came", () => {
+    const counted = (outputTokens: number) => usageChunk(create(UsageSchema, { inputTokens: 10, outputTokens }));
+    const chunks = chunksOf((writer, out) => {
+      for (const value of ["a", "b", "c"]) {
+        if (value !== "a") out.push(counted(out.length));
+        writer.text({ case: "text", value }, out);
+      }
+    });
+    const counts = objectsOf(streamOf(chunks)).map(({ usageMetadata }) => usageMetadata);
+    expect(counts).toEqual([
+      undefined,
+      ...[2, 4, 4].map((count) => expect.objectContaining({ candidatesTokenCount: count }) as object),
+    ]);
+  });
+
   it.each([
     ["{}", ""],
     ['{"a":12345678901234567890}', '{"a":12345678901234567890}'],

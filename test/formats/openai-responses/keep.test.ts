@@ -1,10 +1,14 @@
 import { create } from "@bufbuild/protobuf";
-import { describe, expect, it } from "vitest";
+import fc from "fast-check";
+import { describe, expect, it, vi } from "vitest";
 import { CompletionChunkSchema, CompletionSchema, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import { EventWriter } from "../../../src/formats/openai-responses/events.ts";
 import { itemsOf, keepingOf, KeptStream } from "../../../src/formats/openai-responses/keep.ts";
 import { readResponsesRequest } from "../../../src/formats/openai-responses/request.ts";
 import { writeResponse } from "../../../src/formats/openai-responses/response.ts";
+import { EventStream } from "../../../src/formats/openai-responses/stream.ts";
 import { toChunks } from "../../support/to-chunks.ts";
+import { anyStream, settled } from "./support.ts";
 
 const COMPLETION = create(CompletionSchema, {
   id: "chatcmpl-1",
@@ -57,6 +61,39 @@ describe("what is kept of a response", () => {
       { type: "reasoning", encrypted_content: expect.any(String) as string },
       { type: "message", content: [{ text: "Yes." }] },
     ]);
+  });
+
+  it.each([
+    ["with state of the provider", CHUNKS],
+    ["without any", CHUNKS.filter(({ event }) => event.case !== "partFinish")],
+  ])("takes no second writing of a stream's events, %s", (_, chunks) => {
+    const written = vi.spyOn(EventWriter.prototype, "write");
+    const read = asked({ stream: true });
+    const events = new EventStream(read, "req_1").write(chunks);
+    const count = written.mock.calls.length;
+    const stream = new KeptStream(read, "req_1");
+    expect(stream.write(chunks)).toBe(events);
+    expect(stream.kept).toBeDefined();
+    expect(written.mock.calls).toHaveLength(2 * count);
+  });
+
+  it("has the same items of a stream as an answer to a caller who asked for state", () => {
+    fc.assert(
+      fc.property(anyStream, (chunks) => {
+        const stream = new KeptStream(asked({ stream: true }), "req_1");
+        stream.write(chunks);
+        const whole = new KeptStream(asked({ stream: true, include: ["reasoning.encrypted_content"] }), "req_1");
+        whole.write(chunks);
+        expect(settled(itemsOf(stream.kept!.content))).toEqual(settled(itemsOf(whole.kept!.content)));
+      }),
+    );
+  });
+
+  it("has items with state only where there is state", () => {
+    const stream = new KeptStream(asked({ stream: true }), "req_1");
+    stream.write(CHUNKS.filter(({ event }) => event.case !== "partFinish"));
+    expect(JSON.parse(stream.kept!.content.toString())).toMatchObject({ state: null });
+    expect(itemsOf(stream.kept!.content)).toMatchObject([{ role: "user" }, { type: "reasoning" }, { type: "message" }]);
   });
 
   it("is nothing with store: false, and where nothing is kept", () => {

@@ -1,29 +1,13 @@
 import fc from "fast-check";
 import { accumulateResponse } from "openai/lib/responses/ResponseAccumulator";
 import { describe, expect, it } from "vitest";
-import { type CompletionChunk, FinishReason, type PartDelta } from "../../../gen/parley/v1/completion_pb.js";
+import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import type { Part } from "../../../gen/parley/v1/message_pb.js";
 import { finishChunk, toPart } from "../../../src/core/chunks.ts";
 import { readResponsesRequest } from "../../../src/formats/openai-responses/request.ts";
 import { chunksOfPart } from "../../support/to-chunks.ts";
-import { anyStream as anyChatStream } from "../openai-chat/any-stream.ts";
 import { REPORT, startOf } from "../openai-chat/scenarios.ts";
-import { ASKED, completionOf, eventsOf, type Json, streamOf, wholeOf } from "./support.ts";
-
-/** A stream with one choice, as the format can ask for, whose calls have IDs, and whose texts have the probabilities. */
-const anyStream = anyChatStream.map(({ chunks }) =>
-  chunks.filter(({ event }) => {
-    if (event.case === "partStart" && event.value.part?.kind.case === "toolCall")
-      event.value.part.kind.value.id = `call_${event.value.partIndex}`;
-    if (event.case === "partDelta" && event.value.content.case !== "text") event.value.logprobs = [];
-    return event.value === undefined || !("choiceIndex" in event.value && (event.value as PartDelta).choiceIndex > 0);
-  }),
-);
-
-/** Items without what a stream knows only later: where a citation of the whole text ends. */
-function settled(output: unknown): unknown {
-  return JSON.parse(JSON.stringify(output), (key, value: unknown) => (key === "end_index" ? undefined : value));
-}
+import { anyStream, ASKED, completionOf, eventsOf, type Json, settled, streamOf, wholeOf } from "./support.ts";
 
 describe("any stream", () => {
   it("is one that the official client accepts, and ends with what its events said", () => {

@@ -1,14 +1,35 @@
 import { create } from "@bufbuild/protobuf";
-import { type Completion, CompletionSchema, type CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type Completion,
+  CompletionSchema,
+  type CompletionChunk,
+  type PartDelta,
+} from "../../../gen/parley/v1/completion_pb.js";
 import { AnswerBuilder } from "../../../src/core/chunks.ts";
 import { readResponsesRequest } from "../../../src/formats/openai-responses/request.ts";
 import { writeResponse } from "../../../src/formats/openai-responses/response.ts";
 import { EventStream } from "../../../src/formats/openai-responses/stream.ts";
+import { anyStream as anyChatStream } from "../openai-chat/any-stream.ts";
 
 export type Json = Readonly<Record<string, unknown>>;
 
 /** A request that asks for state of the provider. */
 export const ASKED = { model: "a", input: "Hi", include: ["reasoning.encrypted_content"] };
+
+/** A stream with one choice, as the format can ask for, whose calls have IDs, and whose texts have the probabilities. */
+export const anyStream = anyChatStream.map(({ chunks }) =>
+  chunks.filter(({ event }) => {
+    if (event.case === "partStart" && event.value.part?.kind.case === "toolCall")
+      event.value.part.kind.value.id = `call_${event.value.partIndex}`;
+    if (event.case === "partDelta" && event.value.content.case !== "text") event.value.logprobs = [];
+    return event.value === undefined || !("choiceIndex" in event.value && (event.value as PartDelta).choiceIndex > 0);
+  }),
+);
+
+/** Items without what a stream knows only later: where a citation of the whole text ends. */
+export function settled(output: unknown): unknown {
+  return JSON.parse(JSON.stringify(output), (key, value: unknown) => (key === "end_index" ? undefined : value));
+}
 
 /** The text of a stream, with chunks in batches of these sizes. */
 export function streamOf(

@@ -51,7 +51,7 @@ async function answering(answer: Answerer): Promise<{ readonly gemini: Provider;
     allowPrivate: true,
     connectMs: 1000,
   });
-  provider = gemini({ upstream, apiKeys: ["first", "second"], headers: { "x-team": "a" } });
+  provider = gemini({ upstream, headers: { "x-goog-api-key": "first", "x-team": "a" } });
   return { gemini: provider, seen };
 }
 

@@ -134,6 +134,14 @@ describe("a whole response", () => {
     expect(usage?.webSearches).toBe(1);
   });
 
+  it("names what the provider counts and Parley does not know", () => {
+    const usage = { input_tokens: 1, output_tokens: 1, output_tokens_details: { later_tokens: 2 }, file_searches: 3 };
+    expect(toAnswer(response([message(text("a"))], { usage })).usage?.unknownUnits).toEqual([
+      "output_tokens_details.later_tokens",
+      "file_searches",
+    ]);
+  });
+
   it("counts what the provider searched, and not the pages that it opened", () => {
     const call = (action: object | undefined) => ({ type: "web_search_call", action });
     const output = [call({ type: "search" }), call({ type: "open_page" }), call(undefined), message(text("a"))];

@@ -30,7 +30,7 @@ afterEach(async () => {
 });
 
 /** A provider in front of a server that answers as told, and what the server received. */
-async function serve(respond: RequestListener, options: { apiKeys?: string[]; headers?: Record<string, string> } = {}) {
+async function serve(respond: RequestListener, headers: Record<string, string> = {}) {
   const received: Received[] = [];
   const server = createServer((request, response) => {
     const pieces: Buffer[] = [];
@@ -47,11 +47,7 @@ async function serve(respond: RequestListener, options: { apiKeys?: string[]; he
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
   const upstream = connectUpstream({ baseUrl, allowPrivate: true, connectMs: 1000 });
-  const provider = openai({
-    upstream,
-    apiKeys: options.apiKeys ?? ["key-1", "key-2"],
-    ...(options.headers && { headers: options.headers }),
-  });
+  const provider = openai({ upstream, headers: { authorization: "Bearer key-1", ...headers } });
   opened.push({ provider, server });
   return { provider, received };
 }
@@ -111,7 +107,7 @@ const hiChunks = [
 
 describe("a whole answer", () => {
   it("is posted for with the credential, and read", async () => {
-    const { provider, received } = await serve(send("application/json", completion), { headers: { "x-team": "a" } });
+    const { provider, received } = await serve(send("application/json", completion), { "x-team": "a" });
     expect(plainAnswer(await provider.create(callOf(provider, "whole")))).toEqual(hi);
     expect(received).toMatchObject([
       {
@@ -127,20 +123,12 @@ describe("a whole answer", () => {
     ]);
   });
 
-  it("is posted for without a credential where none is configured", async () => {
-    const { provider, received } = await serve(send("application/json", completion), { apiKeys: [] });
-    await provider.create(callOf(provider, "whole"));
-    expect(received[0]!.headers).not.toHaveProperty("authorization");
-  });
-
   it.each([
     [undefined, "1"],
     [0, "1"],
     [1, "2"],
   ])("is posted for with one gateway more than the request came through (%j)", async (hops, said) => {
-    const { provider, received } = await serve(send("application/json", completion), {
-      headers: { "x-parley-hops": "0" },
-    });
+    const { provider, received } = await serve(send("application/json", completion), { "x-parley-hops": "0" });
     await provider.create({ ...callOf(provider, "whole"), hops });
     expect(received[0]!.headers["x-parley-hops"]).toBe(said);
   });

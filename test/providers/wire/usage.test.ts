@@ -38,4 +38,50 @@ describe("the usage of an answer", () => {
     expect(usage).toMatchObject({ inputTokens: MOST, outputTokens: MOST, totalTokens: MOST });
     expect(toBinary(UsageSchema, usage!).length).toBeGreaterThan(0);
   });
+
+  it.each([
+    [
+      "anthropic",
+      readAnthropic({
+        input_tokens: 1,
+        output_tokens: 2,
+        cache_creation: { ephemeral_5m_input_tokens: 1, ephemeral_24h_input_tokens: 3 },
+        server_tool_use: { web_search_requests: 1, web_fetch_requests: 1, code_execution_seconds: 9 },
+        service_tier: "standard",
+        nothing: 0,
+      }),
+      ["cache_creation.ephemeral_24h_input_tokens", "server_tool_use.code_execution_seconds"],
+    ],
+    [
+      "gemini",
+      readGemini({
+        promptTokenCount: 1,
+        candidatesTokenCount: 2,
+        totalTokenCount: 3,
+        searchCount: 4,
+        trafficType: "a",
+      }),
+      ["searchCount"],
+    ],
+    [
+      "openai",
+      readOpenAi({
+        prompt_tokens: 1,
+        completion_tokens: 2,
+        total_tokens: 3,
+        prompt_tokens_details: { cached_tokens: 1, video_tokens: 1 },
+        cost: 0.1,
+        cost_details: { upstream: 0.1 },
+        num_search_queries: 2,
+      }),
+      ["prompt_tokens_details.video_tokens", "num_search_queries"],
+    ],
+    ["bounded", readOpenAi({ prompt_tokens: 1, ...manyUnits() }), Object.keys(manyUnits()).slice(0, 16)],
+  ])("names the counts that have no price: %s", (_, usage, unknown) => {
+    expect(usage?.unknownUnits).toEqual(unknown.map((name) => name.slice(0, 64)));
+  });
 });
+
+function manyUnits(): Record<string, number> {
+  return Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`${"unit".repeat(20)}${index}`, 1]));
+}

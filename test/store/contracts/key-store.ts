@@ -80,12 +80,42 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       const { record } = await createKey(context, { name: "a" });
       const next = await rotateKey(context, record.id, { grace: "1h" });
       expect(await store.find(record.id)).toMatchObject({ replacedBy: next.record.id });
-      const again = { id: record.id, expiresAtMs: 1, successor: { record: { ...record, id: "key_2" }, hash: "h" } };
-      expect(await store.replace(again)).toBe(false);
+      const again = () => ({ expiresAtMs: 1, successor: { record: { ...record, id: "key_2" }, hash: "h" } });
+      expect(await store.replace(record.id, again)).toBe(false);
       expect(await store.find("key_2")).toBeUndefined();
       await revokeKey(context, next.record.id);
       expect(await store.revoke([next.record.id], 1)).toEqual([]);
-      expect(await store.replace({ ...again, id: next.record.id })).toBe(false);
+      expect(await store.replace(next.record.id, again)).toBe(false);
+      expect(await store.replace("key_none", again)).toBe(false);
+    });
+
+    it("are restricted with their predecessors and successors, also while they are rotated", async () => {
+      const context = await openContext();
+      const { store } = context;
+      const models = ["m"];
+      const restricted = { models, limitedByAdministrator: true };
+      const rotate = (id: string) => rotateKey(context, id, { grace: "7d" });
+      const restrict = (id: string) => updateKey(context, id, { models, by: "administrator" });
+      const first = await createKey(context, { name: "a" });
+      const second = await rotate(first.record.id);
+      const third = await rotate(second.record.id);
+      const other = await createKey(context, { name: "b" });
+      await restrict(second.record.id);
+      for (const { record } of [first, second, third]) expect(await store.find(record.id)).toMatchObject(restricted);
+      expect(await store.find(other.record.id)).toEqual(other.record);
+      await expect(updateKey(context, first.record.id, { models: "all" })).rejects.toThrow(
+        "locked by an administrator",
+      );
+
+      const pairs = await Promise.all(Array.from({ length: 20 }, () => createKey(context, { name: "c" })));
+      const successors = await Promise.all(
+        pairs.map(async ({ record: { id } }, index) => {
+          const both = index % 2 === 0 ? [restrict(id), rotate(id)] : [rotate(id), restrict(id)];
+          await Promise.all(both);
+          return (await store.find(id))!.replacedBy!;
+        }),
+      );
+      for (const id of successors) expect(await store.find(id)).toMatchObject(restricted);
     });
 
     it("are changed in the given fields only, and never after a revocation", async () => {

@@ -16,6 +16,16 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       const first = entry({
         attempts: [attemptOf({ upstreamStatus: 200, durationMs: 3, startMs: 1 })],
         firstContentMs: 12.5,
+        tokens: {
+          prompt: 9,
+          cached: 1,
+          completion: 3,
+          reasoning: 0,
+          image: 0,
+          cacheWrite: 4,
+          webSearches: 2,
+          unknown: ["a.b"],
+        },
         partial: true,
         limits: { requests: rate, tokens: { limit: 9e9, remaining: 0, resetMs: 60_000 } },
       });

@@ -297,6 +297,69 @@ export declare type LoggedRequest = Message<"parley.console.v1.LoggedRequest"> &
    * @generated from field: parley.console.v1.LimitSnapshot token_limit = 27;
    */
   tokenLimit?: LimitSnapshot | undefined;
+
+  /**
+   * Part of `prompt_tokens`: written to the provider's cache. This and all that follow are 0 for entries from before they were kept.
+   *
+   * @generated from field: int64 cache_write_tokens = 28;
+   */
+  cacheWriteTokens: bigint;
+
+  /**
+   * Part of `cache_write_tokens`: for an hour.
+   *
+   * @generated from field: int64 cache_write_hour_tokens = 29;
+   */
+  cacheWriteHourTokens: bigint;
+
+  /**
+   * Part of `prompt_tokens`: speech.
+   *
+   * @generated from field: int64 prompt_audio_tokens = 30;
+   */
+  promptAudioTokens: bigint;
+
+  /**
+   * Part of `prompt_tokens`: pictures.
+   *
+   * @generated from field: int64 prompt_image_tokens = 31;
+   */
+  promptImageTokens: bigint;
+
+  /**
+   * Part of `cached_tokens`: speech.
+   *
+   * @generated from field: int64 cached_audio_tokens = 32;
+   */
+  cachedAudioTokens: bigint;
+
+  /**
+   * Part of `cached_tokens`: pictures.
+   *
+   * @generated from field: int64 cached_image_tokens = 33;
+   */
+  cachedImageTokens: bigint;
+
+  /**
+   * Part of `completion_tokens`: speech.
+   *
+   * @generated from field: int64 completion_audio_tokens = 34;
+   */
+  completionAudioTokens: bigint;
+
+  /**
+   * Searches of the web by the provider.
+   *
+   * @generated from field: int64 web_searches = 35;
+   */
+  webSearches: bigint;
+
+  /**
+   * Counts of the provider that this gateway does not know: the cost may be too low.
+   *
+   * @generated from field: repeated string unknown_units = 36;
+   */
+  unknownUnits: string[];
 };
 
 /**

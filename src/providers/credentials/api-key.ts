@@ -1,0 +1,92 @@
+import { readFileSync, statSync } from "node:fs";
+import type { Headers } from "./credential.ts";
+
+/** A secret that is sent in one header. */
+export interface ApiKey {
+  /** The header with the secret: the same object until the secret changes. */
+  headers(): Headers;
+  secret(): string;
+}
+
+/** Beginning of a configured key that names the file with the key. */
+const FILE = "file:";
+
+/** Time in ms after which a file is looked at again. */
+const LOOK_AGAIN_MS = 1_000;
+
+/** Longest file that is read, in bytes. */
+const MAX_FILE_BYTES = 16 * 1024;
+
+/**
+ * A key from the configuration: itself, or `file:` and the path of a file that is read again when it has changed. The header is
+ * `authorization` with the scheme Bearer, or a header of the provider with the key alone. Throws an Error for a file
+ * that has no usable key.
+ */
+export function toApiKey(configured: string, header: string): ApiKey {
+  const toHeaders = (secret: string): Headers =>
+    Object.freeze({ [header]: header === "authorization" ? `Bearer ${secret}` : secret });
+  if (configured.startsWith(FILE)) return new KeyFile(configured.slice(FILE.length), toHeaders);
+  const headers = toHeaders(configured);
+  return { headers: () => headers, secret: () => configured };
+}
+
+/** Whether a configured key names a file. */
+export function isKeyFile(configured: string): boolean {
+  return configured.startsWith(FILE);
+}
+
+/** Reads the key in a file. Throws an Error that says what is wrong with the file, without its content. */
+export function readKeyFile(path: string): string {
+  const bytes = readFileSync(path);
+  if (bytes.length > MAX_FILE_BYTES) throw new Error("the file is too long for a key");
+  const secret = bytes.toString("utf8").trim();
+  if (secret === "") throw new Error("the file is empty");
+  if (!/^[\x21-\x7e]+$/.test(secret))
+    throw new Error("the file has more than one word, or characters that are not ASCII");
+  return secret;
+}
+
+/** A key in a file, which secret managers replace while the gateway runs. */
+class KeyFile implements ApiKey {
+  readonly #path: string;
+  readonly #toHeaders: (secret: string) => Headers;
+  #version: string;
+  #secret: string;
+  #headers: Headers;
+  #lookedMs = performance.now();
+
+  constructor(path: string, toHeaders: (secret: string) => Headers) {
+    this.#path = path;
+    this.#toHeaders = toHeaders;
+    this.#version = versionOf(path);
+    this.#secret = readKeyFile(path);
+    this.#headers = toHeaders(this.#secret);
+  }
+
+  headers(): Headers {
+    const nowMs = performance.now();
+    if (nowMs - this.#lookedMs < LOOK_AGAIN_MS) return this.#headers;
+    this.#lookedMs = nowMs;
+    try {
+      const version = versionOf(this.#path);
+      if (version !== this.#version) {
+        const secret = readKeyFile(this.#path);
+        this.#version = version;
+        this.#secret = secret;
+        this.#headers = this.#toHeaders(secret);
+      }
+    } catch {
+      // Being replaced at this moment: the key of before serves until the next look.
+    }
+    return this.#headers;
+  }
+
+  secret(): string {
+    return this.#secret;
+  }
+}
+
+function versionOf(path: string): string {
+  const { mtimeMs, ino, size } = statSync(path);
+  return `${mtimeMs} ${ino} ${size}`;
+}

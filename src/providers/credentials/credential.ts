@@ -1,0 +1,40 @@
+import type { Upstream, UpstreamRequest } from "../transport/http.ts";
+
+export type Headers = Readonly<Record<string, string>>;
+
+/** The part of a request that a credential may depend on. */
+export type RequestToAuthorize = Pick<UpstreamRequest, "path" | "headers" | "body" | "signal">;
+
+/** What authenticates requests at a provider. */
+export interface Credential {
+  /**
+   * Headers for one request, names in lower case. Throws or rejects with a Failure when there is no valid credential, and with the
+   * reason of the request's signal.
+   */
+  authorize(request: RequestToAuthorize): Headers | Promise<Headers>;
+  /** Texts that must not be shown: another array after each change. */
+  secrets(): readonly string[];
+}
+
+/** Adds a credential's headers to each request. They replace the request's headers of the same name. */
+export function authorized(upstream: Upstream, credential: Credential): Upstream {
+  const merge = createMerge();
+  return {
+    async post(request, accept) {
+      // Nothing is billed if there is no credential.
+      if (request.progress !== undefined) request.progress.unsent = true;
+      const headers = merge(request.headers, await credential.authorize(request));
+      return upstream.post({ ...request, headers }, accept);
+    },
+    close: () => upstream.close(),
+  };
+}
+
+/** Merges headers. Answers the last result again for the same objects: the transport caches the text of headers by object. */
+export function createMerge(): (first: Headers, second: Headers) => Headers {
+  let last: { first: Headers; second: Headers; merged: Headers } | undefined;
+  return (first, second) => {
+    if (last?.first !== first || last.second !== second) last = { first, second, merged: { ...first, ...second } };
+    return last.merged;
+  };
+}

@@ -1,0 +1,103 @@
+import { connect, type Socket } from "node:net";
+import { Duplex } from "node:stream";
+import { connect as connectTls } from "node:tls";
+
+/** A proxy that did not open a tunnel; `status` is undefined for an answer that is not HTTP. */
+export class ProxyError extends Error {
+  readonly code = "ERR_PROXY_REFUSED";
+  readonly status: number | undefined;
+
+  constructor(status: number | undefined) {
+    super(status === undefined ? "the proxy's answer is not HTTP" : `the proxy answered ${status}`);
+    this.status = status;
+  }
+}
+
+/** Longest head of a proxy's answer, in bytes. */
+const MAX_HEAD_BYTES = 16 * 1024;
+
+const END_OF_HEAD = "\r\n\r\n";
+
+/**
+ * Connects to a host through an HTTP proxy, by CONNECT (RFC 9110, 9.3.6). What is written before the tunnel is open waits. Fails with a
+ * ProxyError when the proxy refuses. `proxy`: `http:` or `https:`, with user and password if it needs them; `target`: host and
+ * port.
+ */
+export function openTunnel(proxy: URL, target: string): Duplex {
+  return new Tunnel(connectTo(proxy), proxy.protocol === "https:" ? "secureConnect" : "connect", {
+    head: `CONNECT ${target} HTTP/1.1\r\nhost: ${target}\r\n${authorizationOf(proxy)}\r\n`,
+  });
+}
+
+function connectTo({ protocol, hostname, port }: URL): Socket {
+  const host = hostname.replace(/^\[|\]$/g, "");
+  if (protocol !== "https:") return connect({ host, port: Number(port || 80) });
+  return connectTls({ host, port: Number(port || 443), servername: host, ALPNProtocols: ["http/1.1"] });
+}
+
+function authorizationOf({ username, password }: URL): string {
+  if (username === "") return "";
+  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  return `proxy-authorization: Basic ${Buffer.from(credentials).toString("base64")}\r\n`;
+}
+
+class Tunnel extends Duplex {
+  readonly #socket: Socket;
+  #isOpen = false;
+  #head = Buffer.alloc(0);
+  /** The write that waits for the tunnel: a stream has one at a time. */
+  #waiting: (() => void) | undefined;
+
+  constructor(socket: Socket, readyEvent: string, { head }: { readonly head: string }) {
+    super();
+    this.#socket = socket;
+    socket
+      .setNoDelay(true)
+      .once(readyEvent, () => socket.write(head))
+      .on("data", (bytes: Buffer) => this.#onData(bytes))
+      .on("end", () => (this.#isOpen ? this.push(null) : this.destroy(new ProxyError(undefined))))
+      .on("error", (error) => this.destroy(error))
+      .on("close", () => this.destroy());
+  }
+
+  override _read(): void {
+    this.#socket.resume();
+  }
+
+  override _write(bytes: Buffer, _: BufferEncoding, done: (error?: Error | null) => void): void {
+    const write = (): void => void this.#socket.write(bytes, done);
+    if (this.#isOpen) write();
+    else this.#waiting = write;
+  }
+
+  override _final(done: () => void): void {
+    this.#socket.end(done);
+  }
+
+  override _destroy(error: Error | null, done: (error: Error | null) => void): void {
+    this.#socket.destroy();
+    done(error);
+  }
+
+  #onData(bytes: Buffer): void {
+    if (!this.#isOpen) this.#readHead(bytes);
+    else if (!this.push(bytes)) this.#socket.pause();
+  }
+
+  #readHead(bytes: Buffer): void {
+    this.#head = Buffer.concat([this.#head, bytes]);
+    const end = this.#head.indexOf(END_OF_HEAD);
+    if (end < 0) {
+      if (this.#head.length > MAX_HEAD_BYTES) this.destroy(new ProxyError(undefined));
+      return;
+    }
+    const [, status] = /^HTTP\/1\.[01] (\d{3})/.exec(this.#head.toString("latin1", 0, end)) ?? [];
+    // The provider does not speak first: bytes after the head are not its own.
+    const isAlone = end + END_OF_HEAD.length === this.#head.length;
+    if (!status?.startsWith("2") || !isAlone)
+      return void this.destroy(new ProxyError(status === undefined ? undefined : Number(status)));
+    this.#isOpen = true;
+    this.#waiting?.();
+    this.#waiting = undefined;
+  }
+}
