@@ -27,7 +27,8 @@ export const providersTest: Command = {
       const status = upstreamStatus === undefined ? "" : ` (HTTP ${upstreamStatus})`;
       const detail = cause instanceof Error ? ` ${cause.message}` : "";
       stderr.write(`${name} does not answer for ${model.upstreamModel}${status}: ${message}${detail}\n`);
-      const advice = adviceOn(failure);
+      const provider = config.providers.find((one) => one.name === name);
+      const advice = adviceOn(failure, provider?.simulated === false ? provider.host : undefined);
       if (advice !== undefined) stderr.write(`${advice}\n`);
       return EXIT.failed;
     }

@@ -1,4 +1,5 @@
 import type { Dialect, ProviderOption } from "./dialects.ts";
+import type { Host } from "./hosts.ts";
 import type { CapabilitiesInput, ConnectionsInput, TimeoutsInput } from "./schema.ts";
 
 /** Where a listener binds. `host` is without brackets; port 0 lets the system choose. */
@@ -61,6 +62,8 @@ export interface SimulatedProvider extends ProviderBase {
 /** A real provider. */
 export interface RemoteProvider extends ProviderBase {
   readonly simulated: false;
+  /** The cloud that it is at; undefined for a service that speaks the dialect as its maker does. */
+  readonly host?: Host | undefined;
   /** Without a trailing slash. */
   readonly baseUrl: string;
   /** Secrets. May be empty where the service needs none. */

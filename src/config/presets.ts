@@ -1,11 +1,15 @@
 import type { Dialect } from "./dialects.ts";
 import { isRecord } from "./document.ts";
+import type { HostKind } from "./hosts.ts";
 import type { CapabilitiesInput } from "./schema.ts";
 
 /** What Parley knows of a host. */
 export interface Preset {
   readonly dialect: Dialect;
-  readonly baseUrl: string;
+  /** The cloud, for one with addresses and credentials of its own. */
+  readonly host?: HostKind;
+  /** Undefined when it depends on other settings. */
+  readonly baseUrl?: string;
   /** Environment variable with the credential, under the name that the host's own documents use; undefined for none. */
   readonly credential?: string;
   /** Whether it is a server on this machine. */
@@ -32,6 +36,8 @@ export const PRESETS = {
     credential: "GEMINI_API_KEY",
   },
   openai: openai("https://api.openai.com/v1", "OPENAI_API_KEY", { max_tokens_field: "max_completion_tokens" }),
+  azure: { dialect: "openai", host: "azure", capabilities: { max_tokens_field: "max_completion_tokens" } },
+  vertex: { dialect: "gemini", host: "vertex" },
   openrouter: openai("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
   // console.groq.com/docs/openai: 400 for logprobs, and for any n but 1.
   groq: openai("https://api.groq.com/openai/v1", "GROQ_API_KEY", { logprobs: false, multiple_choices: false }),
@@ -76,10 +82,11 @@ export function withPresets(value: unknown): unknown {
 function withPreset(entry: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
   const name = entry["preset"];
   if (typeof name !== "string" || !Object.hasOwn(PRESETS, name)) return entry;
-  const { dialect, baseUrl, credential, isLocal }: Preset = PRESETS[name as PresetName];
+  const { dialect, host, baseUrl, credential, isLocal }: Preset = PRESETS[name as PresetName];
   return {
     dialect,
-    base_url: baseUrl,
+    ...(host !== undefined && { host }),
+    ...(baseUrl !== undefined && { base_url: baseUrl }),
     ...(credential !== undefined && { api_keys: [`\${${credential}}`] }),
     ...(isLocal === true && { allow_private: true }),
     ...entry,

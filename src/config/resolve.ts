@@ -13,6 +13,7 @@ import {
   type TokenPrices,
 } from "./config.ts";
 import { DIALECT_DEFAULTS, type Dialect, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
+import { addressOf, keyHeaderOf, resolveHost, sellerAddressOf } from "./hosts.ts";
 import { knownPrice } from "./known-prices.ts";
 import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./models.ts";
 import { type Preset, PRESETS } from "./presets.ts";
@@ -280,7 +281,8 @@ function isComplete(
  */
 function sellerOf({ id, model, provider }: Pick<ModelParts, "id" | "model" | "provider">): string {
   const isBuiltIn = BUILT_IN_MODELS[id]?.upstream_model === model.upstream_model;
-  return provider.simulated || isBuiltIn ? DIALECT_DEFAULTS[provider.dialect].baseUrl : provider.baseUrl;
+  if (provider.simulated || isBuiltIn) return DIALECT_DEFAULTS[provider.dialect].baseUrl;
+  return provider.host === undefined ? provider.baseUrl : sellerAddressOf(provider.host);
 }
 
 /** Whether the model makes embeddings. */
@@ -404,11 +406,12 @@ function resolveRemote(
   const defaults = DIALECT_DEFAULTS[base.dialect];
   const path = ["providers", base.name];
   const headers = Object.entries(entry.headers).map(([name, value]) => [name.toLowerCase(), value] as const);
-  if (defaults.needsCredential && entry.api_keys.length === 0 && headers.length === 0) {
+  const host = resolveHost({ entry, dialect: base.dialect, path, report });
+  if (defaults.needsCredential && entry.host === undefined && entry.api_keys.length === 0 && headers.length === 0) {
     report([...path, "api_keys"], `is required for the dialect ${base.dialect}, such as ["\${${envName(base.name)}}"]`);
   }
   for (const name of Object.keys(entry.headers)) {
-    const problem = credentialHeaderProblem(name.toLowerCase(), defaults.credentialHeader, entry);
+    const problem = credentialHeaderProblem(name.toLowerCase(), keyHeaderOf(base.dialect, host), entry);
     if (problem !== undefined) report([...path, "headers", name], problem);
   }
   // A private server may accept any key.
@@ -417,11 +420,12 @@ function resolveRemote(
     const weakness = key.startsWith(KEY_FILE) ? undefined : sampleProblem(key);
     if (weakness !== undefined) report([...path, "api_keys", index], weakness);
   });
-  const baseUrl = entry.base_url ?? defaults.baseUrl;
+  const baseUrl = entry.base_url ?? addressOf(host) ?? defaults.baseUrl;
   const problem = baseUrlProblem(baseUrl, entry.allow_private);
   if (problem !== undefined) report([...path, "base_url"], problem);
   return {
     ...base,
+    host,
     baseUrl: baseUrl.replace(/\/+$/, ""),
     apiKeys: entry.api_keys,
     allowPrivate: entry.allow_private,
@@ -464,7 +468,9 @@ function resolveEgress({ path, entry, baseUrl, env, report }: EgressParts): Remo
 }
 
 /** Why this header must not be set; undefined when it may, such as for a service with another kind of credential. */
-function credentialHeaderProblem(name: string, credentialHeader: string, { api_keys }: ProviderInput) {
+function credentialHeaderProblem(name: string, credentialHeader: string, { api_keys, host }: ProviderInput) {
+  if (name === "authorization" && host !== undefined && api_keys.length === 0)
+    return `this header carries a token that Parley gets for the host ${host}; remove it`;
   if (name === credentialHeader) return "this header carries the credential; write that in api_keys";
   if (name === "authorization" && api_keys.length > 0) return "this is a second credential beside api_keys; remove one";
   return undefined;

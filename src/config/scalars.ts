@@ -42,6 +42,21 @@ function credentialProblem(text: string): string | undefined {
   return text === "" ? "the credential is empty" : undefined;
 }
 
+/** A region of a cloud: part of host names. */
+export const region = z
+  .string()
+  .regex(/^[a-z][a-z0-9-]{0,62}$/, 'must be the name of a region, such as "europe-west4"');
+
+/** ID or number of a project of Google Cloud; part of paths. */
+export const project = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9.:-]{0,127}$/, 'must be the ID or the number of a project, such as "my-project-123"');
+
+/** Version of Azure's addresses of deployments. */
+export const apiVersion = z
+  .string()
+  .regex(/^\d{4}-\d{2}-\d{2}(-preview)?$/, 'must be a version of the API, such as "2024-10-21"');
+
 /** Why a text cannot be a credential issued by a public service; undefined when it can. */
 export function sampleProblem(text: string): string | undefined {
   if (SAMPLE_SECRETS.test(text)) return "this is a sample, not a credential; write the real one, best as ${NAME}";

@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { DIALECTS, PROVIDER_OPTIONS } from "./dialects.ts";
+import { HOSTS } from "./hosts.ts";
 import {
   absolutePath,
+  apiVersion,
   credential,
   databaseUrl,
   encryptionKey,
@@ -14,9 +16,11 @@ import {
   network,
   origin,
   providerName,
+  project,
   proxy,
   publicUrl,
   redisUrl,
+  region,
 } from "./scalars.ts";
 import { describeUnknownKey } from "./describe.ts";
 import { PRESET_NAMES } from "./presets.ts";
@@ -134,6 +138,11 @@ const model = overrides({
 const provider = section({
   preset: z.exactOptional(z.enum(PRESET_NAMES)),
   dialect: z.exactOptional(z.enum(DIALECTS)),
+  host: z.exactOptional(z.enum(HOSTS)),
+  region: z.exactOptional(region),
+  project: z.exactOptional(project),
+  api_version: z.exactOptional(apiVersion),
+  credential_file: z.exactOptional(absolutePath),
   base_url: z.exactOptional(z.string()),
   api_keys: z.array(credential).default([]),
   allow_private: z.boolean().default(false),

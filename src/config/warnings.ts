@@ -1,7 +1,7 @@
 import { existsSync, statSync } from "node:fs";
 import { isLoopback } from "./addresses.ts";
-import { formatPath } from "./config-error.ts";
-import type { Config } from "./config.ts";
+import { type ConfigPath, formatPath } from "./config-error.ts";
+import type { Config, RemoteProvider } from "./config.ts";
 import { KEY_FILE } from "./scalars.ts";
 
 /** An allowed but unsafe setting, for the operator to change. */
@@ -89,12 +89,27 @@ function fileWarnings({ file, dataDir, secretsInFile }: Config): ConfigWarning[]
 
 function keyFileWarnings({ providers }: Config): ConfigWarning[] {
   return providers
-    .flatMap((provider) => (provider.simulated ? [] : provider.apiKeys.map((key, index) => ({ provider, key, index }))))
-    .filter(({ key }) => key.startsWith(KEY_FILE) && !existsSync(key.slice(KEY_FILE.length)))
-    .map(({ provider, key, index }) => ({
-      setting: formatPath(["providers", provider.name, "api_keys", index]),
-      text: `there is no file ${key.slice(KEY_FILE.length)}; a start needs it`,
-    }));
+    .flatMap((provider) => (provider.simulated ? [] : filesOf(provider)))
+    .filter(({ file }) => !existsSync(file))
+    .map(({ path, file, who }) => ({ setting: formatPath(path), text: `there is no file ${file}; ${who} needs it` }));
+}
+
+interface CredentialFile {
+  /** The setting that names it. */
+  readonly path: ConfigPath;
+  readonly file: string;
+  readonly who: "a start" | "each request";
+}
+
+/** The files with a provider's credentials. */
+function filesOf({ name, apiKeys, host }: RemoteProvider): CredentialFile[] {
+  const path = ["providers", name];
+  const keys = apiKeys
+    .map((key, index) => ({ path: [...path, "api_keys", index], file: key }))
+    .filter(({ file }) => file.startsWith(KEY_FILE))
+    .map((key) => ({ ...key, file: key.file.slice(KEY_FILE.length), who: "a start" as const }));
+  const file = host?.kind === "vertex" ? host.credentialFile : undefined;
+  return file === undefined ? keys : [...keys, { path: [...path, "credential_file"], file, who: "each request" }];
 }
 
 /** Permission bits; undefined for a missing path, and on Windows, which has none. */

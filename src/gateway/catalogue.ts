@@ -3,16 +3,22 @@ import { createSecureContext, getCACertificates, type SecureContext } from "node
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { Config, ModelConfig, RemoteProvider } from "../config/config.ts";
 import { ConfigError, formatPath } from "../config/config-error.ts";
-import { DIALECT_DEFAULTS } from "../config/dialects.ts";
+import { type Host, keyHeaderOf } from "../config/hosts.ts";
 import type { Model } from "../core/model.ts";
 import type { Provider } from "../core/provider.ts";
 import { anthropic } from "../providers/anthropic/provider.ts";
+import { vertexSite } from "../providers/anthropic/site.ts";
 import { isKeyFile, toApiKey } from "../providers/credentials/api-key.ts";
+import { authorized } from "../providers/credentials/credential.ts";
+import { entraTokens } from "../providers/credentials/entra.ts";
+import { googleTokens } from "../providers/credentials/google.ts";
 import { type KeyRest, withKeyPool } from "../providers/credentials/key-pool.ts";
+import { TokenCredential } from "../providers/credentials/token.ts";
 import { gemini } from "../providers/gemini/provider.ts";
+import { vertexSite as vertexGemini } from "../providers/gemini/site.ts";
 import { connectUpstream, UNLIMITED, type Upstream } from "../providers/transport/http.ts";
 import type { Egress } from "../providers/transport/dialer.ts";
-import { openai } from "../providers/openai/provider.ts";
+import { azureDeployments, openai } from "../providers/openai/provider.ts";
 import { openaiResponses } from "../providers/openai-responses/provider.ts";
 import { redactionOfChanging } from "../providers/wire/redaction.ts";
 import type { Service } from "../providers/wire/service.ts";
@@ -21,10 +27,15 @@ import type { ReadScheduler } from "../scheduling/read-scheduler.ts";
 
 /** The dialects. Adding one takes a folder under `providers/`, a line here and one in the configuration. */
 const DIALECTS = {
-  anthropic: (service: Service) => withCustomTools(anthropic(service)),
-  gemini: (service: Service) => withCustomTools(gemini(service)),
-  openai,
-  "openai-responses": openaiResponses,
+  anthropic: (service: Service, host: Host | undefined) =>
+    withCustomTools(anthropic(service, host?.kind === "vertex" ? vertexSite(host) : undefined)),
+  gemini: (service: Service, host: Host | undefined) =>
+    withCustomTools(gemini(service, host?.kind === "vertex" ? vertexGemini(host) : undefined)),
+  openai: (service: Service, host: Host | undefined) => {
+    const version = host?.kind === "azure" ? host.apiVersion : undefined;
+    return openai(service, version === undefined ? undefined : azureDeployments(version));
+  },
+  "openai-responses": (service: Service) => openaiResponses(service),
 } as const;
 
 const MODALITIES = {
@@ -65,12 +76,17 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler, ke
     const key = `${name} ${connectMs}`;
     let provider = connected.get(key);
     if (provider === undefined) {
-      const { dialect, baseUrl, allowPrivate, connections, ...rest } = remote.get(name)!;
+      const { dialect, host, baseUrl, allowPrivate, connections, ...rest } = remote.get(name)!;
       const egress = toEgress(rest);
       const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs, connections, egress, readScheduler });
-      const header = DIALECT_DEFAULTS[dialect].credentialHeader;
+      const header = keyHeaderOf(dialect, host);
+      const fetch = tokensOf(host, rest.apiKeys.length > 0);
+      const credential = fetch && new TokenCredential({ fetch, limitMs: connectMs });
       const onRest = (rested: KeyRest): void => keyRests?.({ provider: name, ...rested });
-      connected.set(key, (provider = DIALECTS[dialect](toService(upstream, { ...rest, header, onRest }))));
+      connected.set(
+        key,
+        (provider = DIALECTS[dialect](toService(upstream, { ...rest, header, credential, onRest }), host)),
+      );
     }
     return provider;
   };
@@ -85,11 +101,19 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler, ke
 interface ServiceParts extends Pick<RemoteProvider, "name" | "apiKeys" | "headers"> {
   /** The header with the key; in lower case. */
   readonly header: string;
+  /** In place of keys. */
+  readonly credential: TokenCredential | undefined;
   readonly onRest: (rest: KeyRest) => void;
 }
 
+/** Where a host's tokens come from; undefined for providers with keys. */
+function tokensOf(host: Host | undefined, hasKeys: boolean) {
+  if (host?.kind === "vertex") return googleTokens({ file: host.credentialFile });
+  return host?.kind === "azure" && !hasKeys ? entraTokens() : undefined;
+}
+
 /** Adds the credential: as a header of each request, or one of several or changing keys. Throws ConfigError for a key file. */
-function toService(upstream: Upstream, { name, apiKeys, headers, header, onRest }: ServiceParts): Service {
+function toService(upstream: Upstream, { name, apiKeys, headers, header, credential, onRest }: ServiceParts): Service {
   const keys = apiKeys.map((configured, index) => {
     try {
       return toApiKey(configured, header);
@@ -99,7 +123,12 @@ function toService(upstream: Upstream, { name, apiKeys, headers, header, onRest 
     }
   });
   const others = Object.values(headers);
-  const redact = redactionOfChanging(() => [...keys.map((key) => key.secret()), ...others]);
+  const redact = redactionOfChanging(() => [
+    ...keys.map((key) => key.secret()),
+    ...(credential?.secrets() ?? []),
+    ...others,
+  ]);
+  if (credential !== undefined) return { upstream: authorized(upstream, credential), headers, redact };
   const [key] = apiKeys;
   if (keys.length < 2 && (key === undefined || !isKeyFile(key)))
     return { upstream, headers: { ...keys[0]?.headers(), ...headers }, redact };

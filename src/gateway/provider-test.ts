@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import type { Config } from "../config/config.ts";
+import type { Host } from "../config/hosts.ts";
 import { Failure, type FailureCode } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
 import type { UpstreamCall } from "../core/provider.ts";
@@ -76,8 +77,25 @@ const ADVICE: Partial<Record<FailureCode, string>> = {
   invalid_request: "Check the model's capabilities.",
 };
 
+/** The same for hosts, by the status of their answers. */
+const HOST_ADVICE: Readonly<Record<Host["kind"], Readonly<Record<number, string>>>> = {
+  azure: {
+    401: "Check api_keys and base_url: a key belongs to one resource. Without api_keys, give the identity the role Cognitive Services OpenAI User at the resource.",
+    403: "Give the identity the role Cognitive Services OpenAI User at the resource, and let its network rules pass this machine.",
+    404: "Check upstream_model: it is the name of a deployment of this resource, not of a model. Then check base_url, and api_version if it is set.",
+  },
+  vertex: {
+    401: "Check the credential: the service account may be disabled.",
+    403: "Check project, that its Vertex AI API is enabled, and that the service account has the role roles/aiplatform.user in it.",
+    404: "Check upstream_model and region: a model is in some regions, most are in global. Models of partners have to be enabled in Model Garden.",
+  },
+};
+
 /** A sentence that says what to do about a failed test; undefined for a failure that is none of the provider's. */
-export function adviceOn({ code, upstreamStatus }: Failure): string | undefined {
+export function adviceOn({ code, upstreamStatus = 0 }: Failure, host?: Host): string | undefined {
+  // Of a token that did not come, the failure itself says what to do.
+  if (host !== undefined && code === "upstream_refused_us" && upstreamStatus === 0) return undefined;
+  const ofHost = host && HOST_ADVICE[host.kind][upstreamStatus];
   // Servers say so of a wrong path and of an unknown model.
-  return ADVICE[upstreamStatus === 404 ? "upstream_rejected" : code];
+  return ofHost ?? ADVICE[upstreamStatus === 404 ? "upstream_rejected" : code];
 }

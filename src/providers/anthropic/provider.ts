@@ -4,22 +4,20 @@ import type { Service } from "../wire/service.ts";
 import { toFailure } from "./failure.ts";
 import { toAnthropicRequest, toCountBody } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
+import { type AnthropicSite, betasOf, DIRECT } from "./site.ts";
 
-/** Allows `block_binding` in the body, which is only sent to models that bind reasoning to its conversation. */
-const BINDING = "thinking-binding-controls-2026-08-01";
-
-/** A provider that speaks Anthropic's Messages API: the base URL is what comes before `/v1/messages`. */
-export function anthropic({ upstream, headers, redact }: Service): Provider {
+/** A provider that speaks Anthropic's Messages API: the base URL is what comes before the paths of `site`. */
+export function anthropic({ upstream, headers, redact }: Service, site: AnthropicSite = DIRECT): Provider {
   const plain = {
     "content-type": "application/json",
     "accept-encoding": "identity",
-    "anthropic-version": "2023-06-01",
+    ...site.headers,
     ...headers,
   };
   const configured = headers?.["anthropic-beta"];
   const toHeaders = ({ model, translation }: UpstreamCall): Readonly<Record<string, string>> => {
-    const { betas = [], headers: callers } = translation;
-    const names = model.capabilities.preservedReasoning ? [BINDING, ...betas] : betas;
+    const { betas, headers: callers } = translation;
+    const names = site.hasBetaHeader ? betasOf(model, betas) : [];
     if (names.length === 0 && callers === undefined) return plain;
     const all = { ...callers, ...plain };
     if (names.length === 0) return all;
@@ -29,9 +27,9 @@ export function anthropic({ upstream, headers, redact }: Service): Provider {
   const toWhole = (json: unknown): Answer => toAnswer(json, redact);
 
   const toDialectCall = (call: UpstreamCall): DialectCall => {
-    const { translation, signal, idleMs, progress, keyFamilyId, accountId, share } = call;
+    const { model, translation, signal, idleMs, progress, keyFamilyId, accountId, share } = call;
     return {
-      path: "/v1/messages",
+      path: site.toPath(model.name, translation.streamed),
       headers: toHeaders(call),
       body: translation.body,
       signal,
@@ -45,7 +43,7 @@ export function anthropic({ upstream, headers, redact }: Service): Provider {
   };
 
   return {
-    translate: toAnthropicRequest,
+    translate: (request, model, options) => toAnthropicRequest(request, model, { ...options, site }),
     create: (call) => fetchWhole(upstream, toDialectCall(call), toWhole),
     stream: (call, emit) =>
       fetchStream(upstream, toDialectCall(call), {
@@ -54,12 +52,11 @@ export function anthropic({ upstream, headers, redact }: Service): Provider {
         emit,
       }),
     count: (call) => {
-      const { body } = call.translation;
       const asked = {
         // Counting knows fewer betas, and none of their fields is counted.
         ...toDialectCall({ ...call, translation: { ...call.translation, betas: undefined } }),
-        path: "/v1/messages/count_tokens",
-        body: toCountBody(body),
+        path: site.countPath,
+        body: toCountBody(call, site),
       };
       return fetchCount(upstream, asked, "input_tokens");
     },

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { CompletionRequest, JsonSchemaFormat } from "../../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import type { TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
+import type { TranslateOptions, Translation, UpstreamCall, UpstreamModel } from "../../core/provider.ts";
 import { isObject, parseMeasured } from "../wire/json.ts";
 import { isVerbositySet, TranslationLog } from "../wire/translation.ts";
 import { longestMark, toCallersBody } from "./callers-body.ts";
@@ -12,20 +12,21 @@ import { toOtherFields } from "./other-fields.ts";
 import { isBlank } from "./parts.ts";
 import { isReasoning, toReasoning } from "./reasoning.ts";
 import { toStrictSchema } from "./schema.ts";
+import { type AnthropicSite, betasOf, DIRECT } from "./site.ts";
 import { toTools } from "./tools.ts";
 import { endsWithAssistant, hasReasoning, lacksReasoningInToolLoop, ToolCallIds, trimPrefill } from "./turns.ts";
 import type { MessagesBody, TextBlock, Turn } from "./wire.ts";
 
 /**
- * The request as the body of `POST /v1/messages`. A pure function, to the byte: the provider's prompt cache and its
- * check of returned reasoning depend on it. The body asks for a stream in mode `stream`, and also in mode `whole` when
- * the answer may be longer than `streamAbove`, because long silent calls get cut on their way. Throws `invalid_request`
- * for what the model cannot do and must not be dropped in silence.
+ * The request as the body of `POST /v1/messages`, or of its counterpart at `site`. A pure function, to the byte: the
+ * provider's prompt cache and its check of returned reasoning depend on it. The body asks for a stream in mode `stream`,
+ * and also in mode `whole` when the answer may be longer than `streamAbove`, because long silent calls get cut on their
+ * way. Throws `invalid_request` for what the model cannot do and must not be dropped in silence.
  */
 export function toAnthropicRequest(
   request: CompletionRequest,
   model: UpstreamModel,
-  { mode, callers }: TranslateOptions,
+  { mode, callers, site = DIRECT }: TranslateOptions & { readonly site?: AnthropicSite },
 ): Translation {
   const log = new TranslationLog();
   const context: TranslationContext = { request, model, log, marks: new CacheMarks(log), ids: new ToolCallIds() };
@@ -69,9 +70,10 @@ export function toAnthropicRequest(
   context.marks.settle(body);
   const facts = { streamed, maxTokens, tier: body.service_tier, cacheWrite: context.marks.longest, betas };
   const own = log.isComplete ? toCallersBody(callers, body) : undefined;
+  const sent = site.toBody(own ?? body, betasOf(model, betas));
   return own === undefined
-    ? log.finish(body, facts)
-    : log.finish(own, { ...facts, cacheWrite: longestMark, headers: callers?.headers, isCallers: true });
+    ? log.finish(sent, facts)
+    : log.finish(sent, { ...facts, cacheWrite: longestMark, headers: callers?.headers, isCallers: true });
 }
 
 /** The turns, where the last one may be the beginning of the answer: only some models go on from there. */
@@ -208,7 +210,8 @@ function readSchema({ schemaJson, description }: JsonSchemaFormat): Record<strin
 const COUNTED = ["model", "messages", "system", "tools", "tool_choice", "thinking", "output_config"] as const;
 
 /** The body of `count_tokens` for a translated request. */
-export function toCountBody(body: Buffer): Buffer {
-  const request = JSON.parse(body.toString()) as Record<string, unknown>;
-  return Buffer.from(JSON.stringify(Object.fromEntries(COUNTED.map((name) => [name, request[name]]))));
+export function toCountBody({ model, translation }: UpstreamCall, site: AnthropicSite): Buffer {
+  const request = { ...(JSON.parse(translation.body.toString()) as Record<string, unknown>), model: model.name };
+  const counted = Object.fromEntries(COUNTED.map((name) => [name, request[name as keyof typeof request]]));
+  return Buffer.from(JSON.stringify(site.toCountBody(counted)));
 }

@@ -14,17 +14,29 @@ export interface Credential {
   authorize(request: RequestToAuthorize): Headers | Promise<Headers>;
   /** Texts that must not be shown: another array after each change. */
   secrets(): readonly string[];
+  /**
+   * Told that the service answered 401 to a request with these headers of `authorize`. Returns whether it may accept others, which
+   * the next `authorize` returns. Default: never.
+   */
+  renew?(refused: Headers): boolean;
 }
 
-/** Adds a credential's headers to each request. They replace the request's headers of the same name. */
+/**
+ * Adds a credential's headers to each request. They replace the request's headers of the same name. A request that is refused (401)
+ * is sent once more if the credential can be renewed.
+ */
 export function authorized(upstream: Upstream, credential: Credential): Upstream {
   const merge = createMerge();
   return {
     async post(request, accept) {
       // Nothing is billed if there is no credential.
       if (request.progress !== undefined) request.progress.unsent = true;
-      const headers = merge(request.headers, await credential.authorize(request));
-      return upstream.post({ ...request, headers }, accept);
+      const given = await credential.authorize(request);
+      const response = await upstream.post({ ...request, headers: merge(request.headers, given) }, accept);
+      if (response.status !== 401 || credential.renew?.(given) !== true) return response;
+      response.abandon();
+      const renewed = await credential.authorize(request);
+      return upstream.post({ ...request, headers: merge(request.headers, renewed) }, accept);
     },
     close: () => upstream.close(),
   };

@@ -15,7 +15,8 @@ import type { BatchEmbedContentsRequest } from "./wire.ts";
 /** The most that the provider takes in one call. */
 const MAX_BATCH = 100;
 
-const TASKS: Readonly<Record<EmbeddingTask, string | undefined>> = {
+/** Task types by the purpose of the vectors. */
+export const TASKS: Readonly<Record<EmbeddingTask, string | undefined>> = {
   [EmbeddingTask.UNSPECIFIED]: undefined,
   [EmbeddingTask.QUERY]: "RETRIEVAL_QUERY",
   [EmbeddingTask.DOCUMENT]: "RETRIEVAL_DOCUMENT",

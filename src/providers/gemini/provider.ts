@@ -2,17 +2,18 @@ import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.t
 import { ofInputs } from "../wire/embeddings.ts";
 import { type DialectCall, fetchCount, fetchNumbers, fetchStream, fetchWhole, type Refusal } from "../wire/response.ts";
 import type { Service } from "../wire/service.ts";
-import { toEmbeddingAnswer, toEmbeddingRequest } from "./embeddings.ts";
 import { toFailure } from "./failure.ts";
 import { askForgiving, isSigned, streamForgiving } from "./foreign-signatures.ts";
 import { toGeminiRequest } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
+import { DIRECT, type GeminiSite } from "./site.ts";
+import type { GenerateContentRequest } from "./wire.ts";
 
 /**
- * Creates a provider of the `gemini` dialect: `POST /v1beta/models/{model}:generateContent`, `:streamGenerateContent` and
- * `:batchEmbedContents`.
+ * Creates a provider of the `gemini` dialect: `:generateContent`, `:streamGenerateContent`, `:countTokens` and embeddings, with
+ * the paths of `site`, which by default is the Gemini API.
  */
-export function gemini({ upstream, headers: extra, redact }: Service): Provider {
+export function gemini({ upstream, headers: extra, redact }: Service, site: GeminiSite = DIRECT): Provider {
   const headers = Object.freeze({
     "content-type": "application/json",
     // Compression would delay a stream until a block is full.
@@ -24,7 +25,7 @@ export function gemini({ upstream, headers: extra, redact }: Service): Provider 
     { model, translation, signal, idleMs, progress, keyFamilyId, accountId, share }: UpstreamCall,
     method: string,
   ): DialectCall => ({
-    path: `/v1beta/${toModelPath(model.name)}:${method}`,
+    path: `${site.toPath(model.name)}:${method}`,
     headers,
     body: translation.body,
     signal,
@@ -51,32 +52,21 @@ export function gemini({ upstream, headers: extra, redact }: Service): Provider 
     create: (call) => askForgiving(call, createOnce),
     stream: (call, emit) => (isSigned(call) ? streamForgiving(call, streamOnce, emit) : streamOnce(call, emit)),
     embeddings: {
-      translate: toEmbeddingRequest,
+      translate: site.embeddings.translate,
       create(call, inputs) {
         const asked = {
-          ...toCall(call, "batchEmbedContents"),
+          ...toCall(call, site.embeddings.method),
           toFailure: (refusal: Refusal) => ofInputs(toFailure(refusal, redact)),
         };
-        return fetchNumbers(upstream, asked, (json) => toEmbeddingAnswer(json, inputs, redact));
+        return fetchNumbers(upstream, asked, (json) => site.embeddings.toAnswer(json, inputs, redact));
       },
     },
     count: (call) => {
-      const asked = { ...toCall(call, "countTokens"), body: toCountBody(call) };
+      const body = JSON.parse(call.translation.body.toString()) as GenerateContentRequest;
+      const counted = Buffer.from(JSON.stringify(site.toCountBody(call.model.name, body)));
+      const asked = { ...toCall(call, "countTokens"), body: counted };
       return fetchCount(upstream, asked, "totalTokens");
     },
     close: () => upstream.close(),
   };
-}
-
-/** The body of `countTokens` for a translated request. The model is named in the body too. */
-function toCountBody({ model, translation }: UpstreamCall): Buffer {
-  const name = model.name.includes("/") ? model.name : `models/${model.name}`;
-  const request = JSON.parse(translation.body.toString()) as object;
-  return Buffer.from(JSON.stringify({ generateContentRequest: { model: name, ...request } }));
-}
-
-/** Returns the URL path of a model. A name with a slash includes its collection: `models/…`, `tunedModels/…`. */
-function toModelPath(name: string): string {
-  const path = name.includes("/") ? name : `models/${name}`;
-  return path.split("/").filter(Boolean).map(encodeURIComponent).join("/");
 }

@@ -8,11 +8,25 @@ import { toFailure } from "../wire/openai-failure.ts";
 import { toOpenAiRequest } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 
+/** Path of a method for a model, below the base URL. */
+export type OpenAiPaths = (method: "/chat/completions" | "/embeddings", model: string) => string;
+
 /**
- * A provider that speaks OpenAI's chat completions and embeddings: `/chat/completions` and `/embeddings` are appended to the base
- * URL, which usually ends in `/v1`. HOPS_HEADER is not replaced by the service's headers.
+ * Addresses of deployments of Azure OpenAI, in which a model has the name of its deployment. Source: "Azure OpenAI in Azure AI Foundry
+ * Models REST API reference", and the client `AzureOpenAI` of `openai` 7.55.0, November 2026.
  */
-export function openai({ upstream, headers: extra, redact }: Service): Provider {
+export function azureDeployments(apiVersion: string): OpenAiPaths {
+  return (method, model) => `/openai/deployments/${encodeURIComponent(model)}${method}?api-version=${apiVersion}`;
+}
+
+/**
+ * A provider that speaks OpenAI's chat completions and embeddings. By default `/chat/completions` and `/embeddings` are appended to
+ * the base URL, which usually ends in `/v1`. HOPS_HEADER is not replaced by the service's headers.
+ */
+export function openai(
+  { upstream, headers: extra, redact }: Service,
+  toPath: OpenAiPaths = (method) => method,
+): Provider {
   const headers = Object.freeze({
     "content-type": "application/json",
     // Compression would delay a stream until a block is full.
@@ -23,10 +37,10 @@ export function openai({ upstream, headers: extra, redact }: Service): Provider 
   });
 
   const toCall = (
-    { translation, signal, idleMs, progress, keyFamilyId, accountId, share, hops = 0 }: UpstreamCall,
-    path = "/chat/completions",
+    { model, translation, signal, idleMs, progress, keyFamilyId, accountId, share, hops = 0 }: UpstreamCall,
+    method: Parameters<OpenAiPaths>[0] = "/chat/completions",
   ): DialectCall => ({
-    path,
+    path: toPath(method, model.name),
     headers: hops === 0 ? headers : { ...headers, [HOPS_HEADER]: String(hops + 1) },
     body: translation.body,
     signal,

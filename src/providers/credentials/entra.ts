@@ -1,0 +1,46 @@
+import { object, string } from "../wire/json.ts";
+import { type AccessToken, isNetworkText, refusedToken, unavailableToken } from "./token.ts";
+
+const SCOPE = "https://cognitiveservices.azure.com/.default";
+
+/** An error of Microsoft Entra ID, in its description: a code, and the first sentence about it. */
+const ENTRA_ERROR = /AADSTS\d+:? ?[^.\r\n]{0,200}/;
+
+/**
+ * Gets tokens of Microsoft Entra ID for Azure OpenAI with the default credentials: environment variables, workload identity, managed
+ * identity, or the login of a developer's tools. A new client each time, so that a refused token is not returned again. The
+ * library is loaded at the first call.
+ */
+export function entraTokens(): (signal: AbortSignal) => Promise<AccessToken> {
+  return async (abortSignal) => {
+    try {
+      const { DefaultAzureCredential } = await import("@azure/identity");
+      // The authority is Microsoft's, or the operator's own in AZURE_AUTHORITY_HOST: Microsoft's list of them is not needed.
+      const credential = new DefaultAzureCredential({ disableInstanceDiscovery: true });
+      const { token, expiresOnTimestamp } = await credential.getToken(SCOPE, { abortSignal });
+      return { token, expiresMs: expiresOnTimestamp };
+    } catch (error) {
+      throw toFailure(error);
+    }
+  };
+}
+
+function toFailure(error: unknown) {
+  const { name, message: text } = object(error);
+  const message = string(text);
+  const said = ENTRA_ERROR.exec(message)?.[0];
+  if (said !== undefined)
+    return refusedToken(
+      `Microsoft Entra ID refused the gateway's credential (${said}). Check AZURE_TENANT_ID, AZURE_CLIENT_ID and the secret, certificate or token that belongs to them.`,
+    );
+  if (name === "AggregateAuthenticationError" || name === "CredentialUnavailableError")
+    return refusedToken(
+      "There is no credential for Microsoft Entra ID: set api_keys, or AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET, or run with a managed or workload identity.",
+    );
+  // The library says the same of both.
+  if (isNetworkText(message))
+    return unavailableToken(
+      "Microsoft Entra ID could not be reached, or has no such tenant. Check the network, AZURE_TENANT_ID and AZURE_AUTHORITY_HOST.",
+    );
+  return refusedToken(`Microsoft Entra ID gave no token (${string(name)}). Check the identity and its settings.`);
+}

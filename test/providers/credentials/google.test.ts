@@ -1,0 +1,89 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { googleTokens } from "../../../src/providers/credentials/google.ts";
+import { forgedAccount, type GoogleOAuth, serviceAccount, startGoogleOAuth } from "../../support/hosts/google-oauth.ts";
+
+let oauth: GoogleOAuth;
+const folder = mkdtempSync(join(tmpdir(), "parley-google-"));
+
+function write(name: string, content: object): string {
+  const path = join(folder, name);
+  writeFileSync(path, JSON.stringify(content));
+  return path;
+}
+
+beforeAll(async () => void (oauth = await startGoogleOAuth()));
+afterAll(() => {
+  oauth.close();
+  rmSync(folder, { recursive: true });
+});
+beforeEach(() => {
+  vi.stubEnv("HTTPS_PROXY", oauth.proxyUrl);
+  vi.stubEnv("GOOGLE_APPLICATION_CREDENTIALS", undefined);
+});
+afterEach(() => void (oauth.failure = undefined));
+
+const get = (file?: string) => googleTokens({ file })();
+
+/** What the operator reads. */
+const causeOf = (text: string): object => ({ cause: { message: expect.stringContaining(text) as string } });
+
+describe("a token of Google", () => {
+  it("comes for a service account's signed assertion, a new one each time", async () => {
+    const file = write("account.json", serviceAccount);
+    const [first, second] = [await get(file), await get(file)];
+    expect(oauth.tokens.accepts(`Bearer ${first.token}`)).toBe(true);
+    expect(second.token).not.toBe(first.token);
+    expect(first.expiresMs - Date.now()).toBeGreaterThan(3_500_000);
+    expect(first.expiresMs - Date.now()).toBeLessThan(3_700_000);
+  });
+
+  it("comes for the application default credentials, with their project for quotas", async () => {
+    const account = { ...serviceAccount, quota_project_id: "acme-quota" };
+    vi.stubEnv("GOOGLE_APPLICATION_CREDENTIALS", write("default.json", account));
+    const { token, headers } = await get();
+    expect(oauth.tokens.accepts(`Bearer ${token}`)).toBe(true);
+    expect(headers).toEqual({ "x-goog-user-project": "acme-quota" });
+  });
+
+  it("does not come for a foreign key", async () => {
+    await expect(get(write("forged.json", forgedAccount))).rejects.toMatchObject({
+      code: "upstream_refused_us",
+      message: "The gateway could not get a token for the upstream provider.",
+      ...causeOf("HTTP 400 (invalid_grant: Invalid JWT Signature.)"),
+    });
+  });
+
+  it("does not come for another kind of file, or for none", async () => {
+    const user = write("user.json", { type: "authorized_user", refresh_token: "1//secret" });
+    await expect(get(user)).rejects.toMatchObject({
+      code: "upstream_refused_us",
+      ...causeOf("credential_file is not the key of a service account"),
+    });
+    await expect(get(join(folder, "none.json"))).rejects.toMatchObject({
+      code: "upstream_refused_us",
+      ...causeOf("no such file"),
+    });
+    const noJson = join(folder, "no-json");
+    writeFileSync(noJson, "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC");
+    vi.stubEnv("GOOGLE_APPLICATION_CREDENTIALS", noJson);
+    await expect(get()).rejects.toMatchObject({
+      code: "upstream_refused_us",
+      ...causeOf("The file that GOOGLE_APPLICATION_CREDENTIALS names is not JSON."),
+    });
+    const broken = write("broken.json", { ...serviceAccount, private_key: "-----BEGIN PRIVATE KEY-----\nsecret\n" });
+    const reason = await get(broken).catch((error: unknown) => error);
+    expect(reason).toMatchObject({ code: "upstream_refused_us" });
+    expect(String((reason as Error).cause)).not.toContain("secret");
+  });
+
+  it("may come later when the service fails or nothing answers", async () => {
+    const file = write("account.json", serviceAccount);
+    oauth.failure = { status: 503, body: { error: "backend_error" } };
+    await expect(get(file)).rejects.toMatchObject({ code: "upstream_unavailable", transient: true });
+    vi.stubEnv("HTTPS_PROXY", "http://127.0.0.1:1");
+    await expect(get(file)).rejects.toMatchObject({ code: "upstream_unavailable", transient: true });
+  });
+});
