@@ -5,12 +5,14 @@ import type { Provider, UpstreamModel } from "../../src/core/provider.ts";
 import { toAnthropicRequest } from "../../src/providers/anthropic/request.ts";
 import { toGeminiRequest } from "../../src/providers/gemini/request.ts";
 import { toOpenAiRequest } from "../../src/providers/openai/request.ts";
+import { toResponsesRequest } from "../../src/providers/openai-responses/request.ts";
 
 /** Each dialect's translation of a request. */
 export const TRANSLATIONS: Readonly<Record<Dialect, Provider["translate"]>> = {
   anthropic: toAnthropicRequest,
   gemini: toGeminiRequest,
   openai: toOpenAiRequest,
+  "openai-responses": toResponsesRequest,
 };
 
 /** A model with its dialect's defaults. */

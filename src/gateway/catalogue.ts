@@ -20,6 +20,7 @@ import { vertexSite as vertexGemini } from "../providers/gemini/site.ts";
 import { connectUpstream, UNLIMITED, type Upstream } from "../providers/transport/http.ts";
 import type { Egress } from "../providers/transport/dialer.ts";
 import { azureDeployments, openai } from "../providers/openai/provider.ts";
+import { openaiResponses } from "../providers/openai-responses/provider.ts";
 import { redactionOfChanging } from "../providers/wire/redaction.ts";
 import type { Service } from "../providers/wire/service.ts";
 import { withCustomTools } from "../providers/wire/custom-tools.ts";
@@ -35,6 +36,7 @@ const DIALECTS = {
     const version = host?.kind === "azure" ? host.apiVersion : undefined;
     return openai(service, version === undefined ? undefined : azureDeployments(version));
   },
+  "openai-responses": (service: Service) => openaiResponses(service),
 } as const;
 
 const MODALITIES = {

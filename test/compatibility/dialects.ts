@@ -15,6 +15,11 @@ import {
   toAnswerChunks as readOpenAiChunks,
   toAnswer as readOpenAiCompletion,
 } from "../../src/providers/openai/response.ts";
+import { toResponsesRequest } from "../../src/providers/openai-responses/request.ts";
+import {
+  toAnswer as readResponse,
+  toAnswerChunks as readResponseChunks,
+} from "../../src/providers/openai-responses/response.ts";
 import { withCustomTools } from "../../src/providers/wire/custom-tools.ts";
 import type { Condition } from "./table.ts";
 
@@ -35,6 +40,7 @@ export const TRANSLATORS: Readonly<Record<Dialect, Translator>> = {
   anthropic: { translate: withCustom(toAnthropicRequest), read: readMessage, readChunks: readMessageChunks },
   gemini: { translate: withCustom(toGeminiRequest), read: readContent, readChunks: readContentChunks },
   openai: { translate: toOpenAiRequest, read: readOpenAiCompletion, readChunks: readOpenAiChunks },
+  "openai-responses": { translate: toResponsesRequest, read: readResponse, readChunks: readResponseChunks },
 };
 
 const MODALITIES: Readonly<Record<string, Modality>> = {

@@ -1,4 +1,7 @@
+import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { Role } from "../../gen/parley/v1/message_pb.js";
 import { DIALECTS, type Dialect } from "../../src/config/dialects.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { Translation } from "../../src/core/provider.ts";
@@ -7,6 +10,8 @@ import { anthropic } from "../../src/providers/anthropic/provider.ts";
 import { gemini } from "../../src/providers/gemini/provider.ts";
 import { connectUpstream, type Upstream, type UpstreamRequest } from "../../src/providers/transport/http.ts";
 import { openai } from "../../src/providers/openai/provider.ts";
+import { writeState } from "../../src/providers/openai-responses/state.ts";
+import { openaiResponses } from "../../src/providers/openai-responses/provider.ts";
 import { modelOf, TRANSLATORS } from "../compatibility/dialects.ts";
 import type { Condition } from "../compatibility/table.ts";
 import { omittedOf } from "./omissions.ts";
@@ -93,6 +98,33 @@ describe.each(DIALECTS)("what every dialect lists alike: %s", (dialect) => {
   });
 });
 
+describe("state that the Responses API gave", () => {
+  const signature = writeState({ phase: "final_answer" });
+  const messages = [
+    { role: Role.USER, parts: [{ kind: { case: "text", value: "Hi" } }] },
+    {
+      role: Role.ASSISTANT,
+      parts: [
+        { kind: { case: "reasoning", value: { text: "Hm." } }, signature },
+        { kind: { case: "text", value: "Yes?" }, signature },
+      ],
+    },
+    { role: Role.USER, parts: [{ kind: { case: "text", value: "Go on." } }] },
+  ] as const;
+
+  it.each(DIALECTS.filter((dialect) => dialect !== "openai-responses"))(
+    "is not sent to a provider of %s",
+    (dialect) => {
+      const request = create(CompletionRequestSchema, { model: "m", messages: [...messages] as never });
+      const model = modelOf(dialect, { preserved_reasoning: true });
+      const { body, omitted } = TRANSLATORS[dialect].translate(request, model, { mode: "whole" });
+      expect(body.toString()).not.toContain(signature);
+      expect(body.toString()).toContain("Yes?");
+      expect(omitted).toEqual([]);
+    },
+  );
+});
+
 describe("a rule of a schema that the provider does not enforce", () => {
   const at = "response_format.json_schema.schema_json";
 
@@ -151,7 +183,12 @@ it("what an answer's JSON is for reaches the model in both dialects that take on
     );
 });
 
-describe.each(Object.entries({ anthropic, gemini, openai }))("a call in the dialect %s", (name, connect) => {
+const CONNECTORS = { anthropic, gemini, openai, "openai-responses": openaiResponses } satisfies Record<
+  Dialect,
+  unknown
+>;
+
+describe.each(Object.entries(CONNECTORS))("a call in the dialect %s", (name, connect) => {
   const call = { translation: translate(name as Dialect, {}), model: modelOf(name as Dialect, {}), idleMs: 1_234 };
 
   it.each(["create", "stream"] as const)(
