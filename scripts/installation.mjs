@@ -1,5 +1,5 @@
 // Updates node_modules to match package-lock.json. Runs on any Node >= 18, without dependencies.
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, lstatSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,8 @@ import { runCommand } from "./child-process.mjs";
 import { findNode, packagedNodePath } from "./node-version.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const recordFile = join(root, "node_modules/.package-lock.json");
+const packagesFolder = join(root, "node_modules");
+const recordFile = join(packagesFolder, ".package-lock.json");
 /** Lock file with the ID of the process that changes this folder. */
 const lockFile = join(root, ".bootstrap.lock");
 /** Age from which a lock counts as left by an interrupted process. */
@@ -23,11 +24,15 @@ const options = [
   "--loglevel=error",
 ];
 
-/** Installs the packages of package-lock.json unless they are installed. Throws when npm fails, after npm's message. */
+/**
+ * Installs the packages of package-lock.json unless they are installed. Throws when npm fails, after npm's message, and when
+ * node_modules is a link.
+ */
 export async function ensureInstalled() {
   if (isInstalled()) return;
   await withInstallationLock(async () => {
     if (isInstalled()) return;
+    requireOwnPackages();
     console.error("Installing the locked dependencies …");
     // Uses the parent npm, if there is one.
     const npm = process.env.npm_execpath ?? "";
@@ -41,8 +46,17 @@ export async function ensureInstalled() {
           "docs/operations/releases.md",
       );
     // npm scripts look for programs here first. The packaged Node must not shadow the user's own.
-    for (const name of ["node", "node.cmd", "node.ps1"]) rmSync(join(root, "node_modules/.bin", name), { force: true });
+    for (const name of ["node", "node.cmd", "node.ps1"]) rmSync(join(packagesFolder, ".bin", name), { force: true });
   });
+}
+
+/** `npm ci` removes what is in node_modules first: through a link, the packages of another folder. */
+function requireOwnPackages() {
+  if (lstatSync(packagesFolder, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
+  throw new Error(
+    `${packagesFolder} is a link, and the packages there are not those of package-lock.json. Installing would remove them: ` +
+      "remove the link, or install in the folder that it leads to.",
+  );
 }
 
 /** Runs a change of this folder under a lock file; waits for other processes. Resolves with its result. */

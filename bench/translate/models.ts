@@ -6,6 +6,7 @@ import { toAnthropicRequest } from "../../src/providers/anthropic/request.ts";
 import { toConverseRequest } from "../../src/providers/bedrock-converse/request.ts";
 import { toGeminiRequest } from "../../src/providers/gemini/request.ts";
 import { toOpenAiRequest } from "../../src/providers/openai/request.ts";
+import { toResponsesRequest } from "../../src/providers/openai-responses/request.ts";
 
 /** Each dialect's translation of a request. */
 export const TRANSLATIONS: Readonly<Record<Dialect, Provider["translate"]>> = {
@@ -13,6 +14,7 @@ export const TRANSLATIONS: Readonly<Record<Dialect, Provider["translate"]>> = {
   "bedrock-converse": toConverseRequest,
   gemini: toGeminiRequest,
   openai: toOpenAiRequest,
+  "openai-responses": toResponsesRequest,
 };
 
 /** A model with its dialect's defaults. */

@@ -1,4 +1,4 @@
-import type { ModelConfig } from "../config/config.ts";
+import type { ModelConfig, RouteConfig } from "../config/config.ts";
 import { loadConfig } from "../config/load.ts";
 import { redactConfig } from "../config/settings.ts";
 import { listWarnings } from "../config/warnings.ts";
@@ -16,8 +16,9 @@ export const configCheck: Command = {
     else {
       const remote = config.providers.filter(({ simulated }) => !simulated).length;
       const simulated = config.providers.length - remote;
+      const names = config.routes.length === 0 ? "" : `, names with targets: ${config.routes.length}`;
       stdout.write(
-        `${file} is valid. Models: ${config.models.length}, providers: ${remote}, simulated: ${simulated}.\n`,
+        `${file} is valid. Models: ${config.models.length}${names}, providers: ${remote}, simulated: ${simulated}.\n`,
       );
     }
     for (const { setting, text } of listWarnings(config)) stderr.write(`warning: ${setting}: ${text}\n`);
@@ -29,16 +30,18 @@ const HEADING = ["MODEL", "PROVIDER", "UPSTREAM MODEL", "CONTEXT", "MAX OUTPUT",
 
 export const models: Command = {
   name: "models",
-  summary: "list the models with their providers and prices",
+  summary: "list the models with their providers and prices, and the names with targets",
   positionals: [],
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
   async run({ flags, switches }, { env, stdout }) {
     const config = loadConfig({ file: flags["config"], env });
-    if (switches.has("json")) writeJson(stdout, config.models);
+    if (switches.has("json")) writeJson(stdout, [...config.models, ...config.routes]);
     else {
       const simulated = new Set(config.providers.filter((provider) => provider.simulated).map(({ name }) => name));
       const rows = config.models.map((model) => toRow(model, simulated.has(model.provider) ? " (simulated)" : ""));
       stdout.write(`${formatTable([HEADING, ...rows])}\n`);
+      if (config.routes.length > 0)
+        stdout.write(`\n${formatTable([ROUTE_HEADING, ...config.routes.map(toRouteRow)])}\n`);
     }
     return EXIT.ok;
   },
@@ -57,6 +60,13 @@ function toRow(model: ModelConfig, providerNote: string): string[] {
     model.price === undefined ? "-" : toUsd(model.price.input),
     model.price === undefined || isEmbedding ? "-" : toUsd(model.price.output),
   ];
+}
+
+const ROUTE_HEADING = ["NAME", "POLICY", "TARGETS"];
+
+function toRouteRow({ id, policy, affinity, targets }: RouteConfig): string[] {
+  const names = targets.map(({ model, weight }) => (policy === "weighted" ? `${model} (${weight})` : model));
+  return [id, policy + (affinity ? ", affinity" : ""), names.join(", ")];
 }
 
 function toUsd(microUsd: number): string {

@@ -199,7 +199,7 @@ function withKeys(
 }
 
 function readModels(list: string, config: Config): string[] {
-  const known = config.models.map(({ id }) => id);
+  const known = [...config.models, ...config.routes].map(({ id }) => id);
   return list.split(",").map((id) => {
     if (known.includes(id)) return id;
     throw new UsageError(`--models: there is no model "${id}"; ${suggest(id, known)}`);

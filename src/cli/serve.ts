@@ -92,6 +92,7 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   secretsInFile: "on reload",
   providers: "on reload",
   models: "on reload",
+  routes: "on reload",
   aliases: "on reload",
   timeouts: "on reload",
   http: "at restart",

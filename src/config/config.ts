@@ -118,6 +118,41 @@ export interface ModelConfig {
   readonly capabilities: Capabilities;
 }
 
+/** How a name with several models orders them; has the values of core's type of the same name. */
+export type RoutePolicy = "ordered" | "weighted" | "least_latency" | "cheapest";
+
+/** One of the models behind a name. */
+export interface TargetConfig {
+  /** The ID of an entry of `Config.models`. */
+  readonly model: string;
+  /** Share relative to the other targets. */
+  readonly weight: number;
+  /** Which requests it is used for; undefined: all. */
+  readonly when:
+    | {
+        /** Estimated, both ends included. */
+        readonly promptTokens: { readonly min: number; readonly max: number } | undefined;
+        /** The request holds, or asks for, at least one of these. */
+        readonly modalities: readonly Modality[] | undefined;
+        /** Whether the request has tools. */
+        readonly tools: boolean | undefined;
+      }
+    | undefined;
+}
+
+/** A name with several models behind it. */
+export interface RouteConfig {
+  readonly id: string;
+  readonly description: string;
+  /** Unix seconds. */
+  readonly created: number;
+  readonly policy: RoutePolicy;
+  /** Whether conversations stay at one target. */
+  readonly affinity: boolean;
+  /** At least one. */
+  readonly targets: readonly TargetConfig[];
+}
+
 /** Limits of an account that has none of its own; has the shape of core's type of the same name. */
 export interface Limits {
   readonly requestsPerMinute: number | undefined;
@@ -188,7 +223,9 @@ export interface Config {
   };
   readonly providers: readonly ProviderConfig[];
   readonly models: readonly ModelConfig[];
-  /** IDs of models by other names, in the order in which they are tried. A name that ends with `*` is the beginning of names. */
+  /** Names with several models behind them; none is the ID of a model. */
+  readonly routes: readonly RouteConfig[];
+  /** IDs of models and routes by other names, in the order in which they are tried. A name that ends with `*` is the beginning of names. */
   readonly aliases: ReadonlyArray<readonly [name: string, model: string]>;
 }
 

@@ -1,7 +1,7 @@
 import type { CapabilitiesInput } from "./schema.ts";
 
 /** The wire formats that Parley speaks to providers. */
-export const DIALECTS = ["anthropic", "bedrock-converse", "gemini", "openai"] as const;
+export const DIALECTS = ["anthropic", "bedrock-converse", "gemini", "openai", "openai-responses"] as const;
 
 export type Dialect = (typeof DIALECTS)[number];
 
@@ -175,6 +175,41 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
       image_urls: true,
       image_options: false,
       embedding_dimensions: true,
+      max_tokens_field: "max_tokens",
+      content_parts: true,
+      stream_usage: true,
+      cache_points: false,
+      stream_above: STREAM_ABOVE,
+    },
+  },
+  "openai-responses": {
+    baseUrl: "https://api.openai.com/v1",
+    needsCredential: false,
+    credentialHeader: "authorization",
+    embeddings: false,
+    cacheWrite: [1, 1],
+    capabilities: {
+      sampling: true,
+      temperature_with_top_p: true,
+      max_temperature: 2,
+      penalties: false,
+      seed: false,
+      logprobs: true,
+      multiple_choices: false,
+      reasoning: "level",
+      reasoning_by_default: true,
+      reasoning_can_be_disabled: false,
+      reasoning_efforts: [],
+      reasoning_budget: [0, 0],
+      preserved_reasoning: false,
+      tools: true,
+      forced_tools: true,
+      json_schema: true,
+      prefill: false,
+      mid_conversation_system: true,
+      image_urls: true,
+      image_options: false,
+      embedding_dimensions: false,
       max_tokens_field: "max_tokens",
       content_parts: true,
       stream_usage: true,

@@ -19,6 +19,7 @@ import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./
 import { type Preset, PRESETS } from "./presets.ts";
 import type { Environment } from "./environment.ts";
 import { isWithoutProxy, proxyVariable } from "./proxies.ts";
+import { resolveRoutes } from "./routes.ts";
 import { KEY_FILE, NO_PROXY, sampleProblem } from "./scalars.ts";
 import type { CapabilitiesInput, FileInput, ModelInput, ProviderInput } from "./schema.ts";
 
@@ -46,6 +47,7 @@ export function resolve(input: FileInput, { file, secretsInFile, env }: FileFact
       'is required with database.url, because all replicas need the same key; write "${NAME}" with the output of "openssl rand -base64 32"',
     );
   const models = resolveModels(input, providers, report);
+  const routes = resolveRoutes(input, models, report);
   if (models.length === 0) {
     const names = providers.map(({ name }) => name).join(", ") || "any provider, because none is configured";
     report(["models"], `no model is left: none uses ${names}, and the built-in ones need alpha or beta; add one here`);
@@ -87,14 +89,15 @@ export function resolve(input: FileInput, { file, secretsInFile, env }: FileFact
     overload: camelKeys(input.overload),
     providers,
     models,
-    aliases: resolveAliases(input.aliases, models, report),
+    routes,
+    aliases: resolveAliases(input.aliases, [...models, ...routes], report),
   };
 }
 
 /** An alias that is the ID of a model would never be used. */
 function resolveAliases(
   aliases: FileInput["aliases"],
-  models: readonly ModelConfig[],
+  models: readonly Pick<ModelConfig, "id">[],
   report: Report,
 ): Config["aliases"] {
   const ids = new Set(models.map(({ id }) => id));
@@ -152,12 +155,13 @@ const DEFAULT_MAX_TOKENS_REASONING = 32_000;
 /** Faster than the services of the built-in models. Providers with special hardware may be faster: then configure it. */
 const DEFAULT_MAX_TOKENS_PER_SECOND = 1_000;
 
-/** The built-in models with the file's changes, then the file's own models in their order. */
+/** The built-in models with the file's changes, then the file's own models in their order, without names with targets. */
 function resolveModels(input: FileInput, providers: readonly ProviderConfig[], report: Report): ModelConfig[] {
   const ids = new Set([...Object.keys(BUILT_IN_MODELS), ...Object.keys(input.models)]);
   const models: ModelConfig[] = [];
   for (const id of ids) {
     const entry = input.models[id] ?? {};
+    if (entry.targets !== undefined) continue;
     const name = entry.provider ?? BUILT_IN_MODELS[id]?.provider;
     const provider = providers.find((candidate) => candidate.name === name);
     if (provider === undefined) {

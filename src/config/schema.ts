@@ -116,7 +116,25 @@ const tokenPrices = {
 /** Providers have one or two. */
 const MAX_PRICE_TIERS = 8;
 
+/** Targets of one name. */
+const MAX_TARGETS = 64;
+
+const target = section({
+  model: modelId,
+  weight: z.exactOptional(z.number().min(0.001).max(1_000_000)),
+  when: z.exactOptional(
+    overrides({
+      prompt_tokens: overrides({ min: z.int().min(0), max: tokens }),
+      modalities: z.array(z.enum(["image", "audio", "file", "video"])).min(1),
+      tools: z.boolean(),
+    }),
+  ),
+});
+
 const model = overrides({
+  targets: z.array(target).min(1).max(MAX_TARGETS),
+  policy: z.enum(["ordered", "weighted", "least_latency", "cheapest"]),
+  affinity: z.boolean(),
   provider: providerName,
   upstream_model: z.string().min(1).max(256),
   description: z.string().max(1000),
@@ -243,6 +261,7 @@ export const fileSchema = section({
 export type FileInput = z.output<typeof fileSchema>;
 export type ProviderInput = z.output<typeof provider>;
 export type ConnectionsInput = ProviderInput["connections"];
+export type TargetInput = z.output<typeof target>;
 export type ModelInput = z.output<typeof model>;
 export type TimeoutsInput = { [K in keyof typeof timeouts]: z.output<(typeof timeouts)[K]> };
 export type CapabilitiesInput = { [K in keyof typeof capabilities]: z.output<(typeof capabilities)[K]> };

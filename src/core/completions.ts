@@ -5,7 +5,7 @@ import { toTimestamp } from "./attempt.ts";
 import type { Call } from "./call.ts";
 import { invalidField } from "./failure.ts";
 import type { Limiter } from "./limiter.ts";
-import { makes, type Model } from "./model.ts";
+import { type ListedModel, makes } from "./model.ts";
 import { countRequest } from "./models.ts";
 import {
   admitOrCount,
@@ -19,6 +19,7 @@ import {
 } from "./pipeline.ts";
 import { leaveOutUnknownOptions, type ProviderOption, unknownOmissions } from "./provider-options.ts";
 import type { Emit } from "./provider.ts";
+import { isRoute } from "./route.ts";
 import type { Mode, Plan, Router } from "./router.ts";
 import { SpeechType } from "./speech.ts";
 import { estimateTokens } from "./token-estimate.ts";
@@ -161,7 +162,7 @@ interface AdmissionPorts {
 
 const NO_OPTIONS: ReadonlySet<ProviderOption> = new Set();
 
-const makesEmbeddings = (model: Model): boolean => makes(model, Modality.EMBEDDING);
+const makesEmbeddings = (model: ListedModel): boolean => makes(model, Modality.EMBEDDING);
 
 /** Checks a request before anything is sent to a provider, in the documented order. */
 function admit(
@@ -186,14 +187,16 @@ function admit(
   const wrong = candidates.find(makesEmbeddings);
   if (wrong !== undefined) {
     const field = wrong === primary ? "model" : `fallback_models[${request.fallbackModels.indexOf(wrong.id)}]`;
-    const isAble = (model: Model): boolean => !makesEmbeddings(model);
+    const isAble = (model: ListedModel): boolean => !makesEmbeddings(model);
     throw wrongModel(router, { field, model: wrong, principal }, { makes: "completions", isAble });
   }
-  validate(request, primary, () => router.list().flatMap((model) => (makes(model, Modality.IMAGE) ? [model.id] : [])));
+  const bounds = isRoute(primary) ? { id: primary.id, upstream: primary.widest } : primary;
+  validate(request, bounds, () => router.list().flatMap((model) => (makes(model, Modality.IMAGE) ? [model.id] : [])));
   requireKnownFields(request, call);
   const capped = limiter.hasBudget(principal);
   const options = principal.options ?? (capped ? NO_OPTIONS : undefined);
   const { body, share } = call;
   const rules = { options, capped };
-  return router.plan(request, candidates, { mode, rules, unknown: unknownOmissions(call), body, share });
+  const unknown = unknownOmissions(call);
+  return router.plan(request, candidates, { mode, rules, unknown, body, share, caller: principal });
 }

@@ -4,7 +4,7 @@ import { CompletionAccounting } from "./accounting.ts";
 import type { Call } from "./call.ts";
 import type { Capped } from "./cost.ts";
 import { invalidField } from "./failure.ts";
-import { makes, type Model } from "./model.ts";
+import { type ListedModel, makes, type Model } from "./model.ts";
 import {
   admitOrCount,
   findModel,
@@ -16,6 +16,7 @@ import {
 } from "./pipeline.ts";
 import { unknownOmissions } from "./provider-options.ts";
 import type { EmbeddingAnswer } from "./provider.ts";
+import { isRoute } from "./route.ts";
 import type { EmbeddingPlan } from "./router.ts";
 import { measureInputs } from "./token-estimate.ts";
 import { isOfLaterVersion, textsOf, validateEmbedding } from "./validate-embedding.ts";
@@ -94,7 +95,7 @@ function inPlaces(vectors: EmbeddingAnswer["vectors"], isLeftOut: readonly boole
   return isLeftOut.includes(true) ? isLeftOut.map((left) => (left ? [] : vectors[next++]!)) : vectors;
 }
 
-const makesEmbeddings = (model: Model): boolean => makes(model, Modality.EMBEDDING);
+const makesEmbeddings = (model: ListedModel): boolean => makes(model, Modality.EMBEDDING);
 
 /** Checks a request before anything is sent to a provider, in the order of completions. */
 function admit(
@@ -107,7 +108,7 @@ function admit(
   const model = findModel(router, request.model, { field: "model", principal });
   request.model = model.id;
   requirePermission(permit, call, { models: [model.id], capability: "embeddings" });
-  if (!makesEmbeddings(model))
+  if (isRoute(model) || !makesEmbeddings(model))
     throw wrongModel(router, { field: "model", model, principal }, { makes: "embeddings", isAble: makesEmbeddings });
   validateEmbedding(request);
   requireKnownFields(request, call);

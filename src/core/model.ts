@@ -46,20 +46,28 @@ export interface Price extends TokenPrices {
   readonly tiers?: readonly PriceTier[];
 }
 
-/** A configured model: its public facts and its upstream. Immutable. */
-export interface Model {
+/** What lists of models show: the public facts of a model, or of a route (`route.ts`). Immutable. */
+export interface ListedModel {
   readonly id: string;
   readonly description: string;
   /** Unix seconds. */
   readonly created: number;
-  /** The configured provider's name. */
+  /** The configured provider's name. Empty for a route with several. */
   readonly providerName: string;
-  /** The dialect of its provider. */
+  /** The dialect of its provider. Empty for a route with several. */
   readonly dialect: string;
   readonly stage: "preview" | "stable" | "deprecated";
   /** Unix seconds; undefined when it is not known. */
   readonly shutdown: number | undefined;
   readonly price: Price | undefined;
+  readonly upstream: ListedFacts;
+}
+
+/** The public facts of an upstream model. */
+export type ListedFacts = Omit<UpstreamModel, "name" | "defaultMaxTokens">;
+
+/** A configured model: its public facts and its upstream. Immutable. */
+export interface Model extends ListedModel {
   readonly timeouts: Timeouts;
   /** Highest generation rate of one choice, in tokens per second: bounds the cost of an answer without a count. */
   readonly maxTokensPerSecond: number;
@@ -78,14 +86,17 @@ export function upstreamKey(model: Model): string {
 }
 
 /** Whether the model's answers may hold `modality`. */
-export function makes(model: Model, modality: Modality): boolean {
+export function makes(
+  model: { readonly upstream: Pick<UpstreamModel, "outputModalities"> },
+  modality: Modality,
+): boolean {
   return model.upstream.outputModalities.has(modality);
 }
 
 /** The failure of a request whose `field` names a model that does not exist. `visible`: the models that the key may use. */
 export function modelNotFound(
   id: string,
-  { field, visible }: { readonly field: string; readonly visible: readonly Model[] },
+  { field, visible }: { readonly field: string; readonly visible: readonly ListedModel[] },
 ): Failure {
   const name = id.slice(0, MAX_NAME);
   const ids = visible.map((model) => model.id);

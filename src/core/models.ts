@@ -2,7 +2,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Caller } from "./call.ts";
 import type { Limiter } from "./limiter.ts";
-import { type Model, modelNotFound, type Price, type TokenPrices } from "./model.ts";
+import { type ListedModel, modelNotFound, type Price, type TokenPrices } from "./model.ts";
 import { mayUse } from "./principal.ts";
 import type { Capabilities } from "./provider.ts";
 import type { Router } from "./router.ts";
@@ -35,7 +35,8 @@ export async function countRequest(limiter: Limiter, { principal, completionId, 
 
 /** Answers from the router's registry. */
 export function createModels(router: Router, limiter: Limiter): Models {
-  const visibleTo = ({ principal }: Caller): Model[] => router.list().filter((model) => mayUse(principal, model.id));
+  const visibleTo = ({ principal }: Caller): readonly ListedModel[] =>
+    router.list().filter((model) => mayUse(principal, model.id));
   return {
     async list(caller) {
       await countRequest(limiter, caller);
@@ -57,9 +58,9 @@ export const MODEL_STAGES = {
   preview: ModelStage.PREVIEW,
   stable: ModelStage.STABLE,
   deprecated: ModelStage.DEPRECATED,
-} as const satisfies Record<Model["stage"], ModelStage>;
+} as const satisfies Record<ListedModel["stage"], ModelStage>;
 
-function toMessage(model: Model): ModelMessage {
+function toMessage(model: ListedModel): ModelMessage {
   const { id, description, created, providerName, dialect, stage, shutdown, price, upstream } = model;
   return create(ModelSchema, {
     id,

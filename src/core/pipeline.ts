@@ -5,9 +5,10 @@ import { type Capped, worstCase } from "./cost.ts";
 import { Failure, type FieldViolation, invalidField } from "./failure.ts";
 import type { Ledger, Recorder } from "./ledger.ts";
 import type { Limiter } from "./limiter.ts";
-import { type Model, modelNotFound } from "./model.ts";
+import { type ListedModel, type Model, modelNotFound } from "./model.ts";
 import { mayUse, type Needs, type Principal } from "./principal.ts";
 import type { SentSize } from "./provider.ts";
+import type { Route } from "./route.ts";
 import type { Router } from "./router.ts";
 import type { PromptSize } from "./token-estimate.ts";
 
@@ -34,12 +35,12 @@ export interface PipelinePorts extends CorePorts {
 /** Time after the deadline in which a call is recorded. */
 const SETTLING_MS = 60_000;
 
-/** The model of a request's `field`. Throws `model_not_found`. */
+/** The model or route of a request's `field`. Throws `model_not_found`. */
 export function findModel(
   router: Router,
   id: string,
   { field, principal }: { readonly field: string; readonly principal: Principal },
-): Model {
+): Model | Route {
   const model = router.find(id);
   if (model !== undefined) return model;
   throw modelNotFound(id, { field, visible: router.list().filter((one) => mayUse(principal, one.id)) });
@@ -58,8 +59,8 @@ export function requirePermission(
 /** The failure of a request for a model that makes something else. `isAble`: which models could serve it. */
 export function wrongModel(
   router: Router,
-  { field, model, principal }: { readonly field: string; readonly model: Model; readonly principal: Principal },
-  { makes, isAble }: { readonly makes: string; readonly isAble: (model: Model) => boolean },
+  { field, model, principal }: { readonly field: string; readonly model: ListedModel; readonly principal: Principal },
+  { makes, isAble }: { readonly makes: string; readonly isAble: (model: ListedModel) => boolean },
 ): Failure {
   const able = router.list().flatMap((one) => (isAble(one) && mayUse(principal, one.id) ? [one.id] : []));
   const advice = able.length === 0 ? "" : ` (these do: ${able.join(", ")})`;

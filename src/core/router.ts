@@ -5,7 +5,9 @@ import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
 import type { CallerShare } from "./call.ts";
 import type { Failure } from "./failure.ts";
-import type { Model } from "./model.ts";
+import type { ListedModel, Model } from "./model.ts";
+import type { Principal } from "./principal.ts";
+import type { Route } from "./route.ts";
 import type { SendingRules } from "./provider-options.ts";
 import type { Answer, CallersBody, CallProgress, EmbeddingAnswer, Emit, SentSize } from "./provider.ts";
 import type { AnswerSize, PromptSize } from "./token-estimate.ts";
@@ -128,20 +130,23 @@ export interface Asked {
   readonly body?: CallersBody | undefined;
   /** Charged for translations after the plan: those for other candidates. */
   readonly share?: CallerShare | undefined;
+  /** The caller, whose conversations a route keeps at one target. Default: one shared by all plans without. */
+  readonly caller?: Pick<Principal, "keyFamilyId" | "accountId"> | undefined;
 }
 
 /** Port of the router: models, and plans that answer requests. */
 export interface Router {
-  /** The model with this ID; undefined when there is none. */
-  find(id: string): Model | undefined;
-  /** All models, in the order of the configuration. */
-  list(): readonly Model[];
+  /** The model or route with this name; undefined when there is none. */
+  find(name: string): Model | Route | undefined;
+  /** All models, then all routes, in the order of the configuration. */
+  list(): readonly ListedModel[];
 
   /**
-   * Plans the attempts. Throws `invalid_request` when the primary does not support the request, or, for a strict request,
-   * when a field would be omitted or clamped.
+   * Plans the attempts. A route stands for its targets; of the first route's the primary is the first that is not known to be
+   * down and loses nothing of the request, if there is one. Throws `invalid_request` when the primary does not support the
+   * request, or, for a strict request, when a field would be omitted or clamped; of a route, when no target is left.
    */
-  plan(request: CompletionRequest, candidates: readonly Model[], asked: Asked): Plan;
+  plan(request: CompletionRequest, candidates: readonly (Model | Route)[], asked: Asked): Plan;
 
   /** The same for embeddings. Throws `invalid_request` for more inputs than the provider takes, too. */
   planEmbeddings(request: EmbeddingRequest, model: Model): EmbeddingPlan;

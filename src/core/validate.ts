@@ -15,7 +15,8 @@ import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 import { type Tool, ToolMode } from "../../gen/parley/v1/tool_pb.js";
 import { Failure, type FieldViolation } from "./failure.ts";
 import { exceedsJsonSize, MAX_PARSED_DEPTH, MAX_REQUEST_JSON, measureJson } from "../encoding/json-size.ts";
-import { makes, type Model } from "./model.ts";
+import { makes } from "./model.ts";
+import type { UpstreamModel } from "./provider.ts";
 
 /** Limit of messages per request. */
 export const MAX_MESSAGES = 2000;
@@ -85,11 +86,17 @@ export class Violations {
   }
 }
 
+/** The bounds of a model, or the widest of a route's targets. */
+export interface Bounds {
+  readonly id: string;
+  readonly upstream: Pick<UpstreamModel, "maxOutputTokens" | "outputModalities">;
+}
+
 /**
  * Checks the meaning of a request, for all inbound protocols. `primary`: its model; `imageMakers`: the IDs of models that
  * generate images. Throws `invalid_request` with every invalid field.
  */
-export function validate(request: CompletionRequest, primary: Model, imageMakers: () => readonly string[]): void {
+export function validate(request: CompletionRequest, primary: Bounds, imageMakers: () => readonly string[]): void {
   const wrong = new Violations();
   checkMessages(request.messages, wrong);
   checkSampling(request, wrong);
@@ -265,7 +272,7 @@ function checkOptions(request: CompletionRequest, wrong: Violations): void {
     wrong.add("provider_options_json", `must hold at most ${MAX_PROVIDER_OPTIONS} fields`);
 }
 
-function checkLimits(request: CompletionRequest, primary: Model, wrong: Violations): void {
+function checkLimits(request: CompletionRequest, primary: Bounds, wrong: Violations): void {
   const { maxOutputTokens } = primary.upstream;
   wrong.range("max_output_tokens", request.maxOutputTokens, [1, maxOutputTokens]);
   const stops = request.stopSequences;
@@ -387,7 +394,7 @@ const ANSWER_MODALITIES: ReadonlySet<Modality> = new Set([Modality.TEXT, Modalit
 function checkModalities(
   request: CompletionRequest,
   wrong: Violations,
-  { primary, imageMakers }: { primary: Model; imageMakers: () => readonly string[] },
+  { primary, imageMakers }: { primary: Bounds; imageMakers: () => readonly string[] },
 ): void {
   if (request.modalities.length === 0) return;
   if (request.modalities.length > MAX_MODALITIES)

@@ -15,6 +15,7 @@ export function writeReport(report: Report, nameOf: NameOf): object {
       requested: clampedValue(requested),
       sent: clampedValue(sent),
     })),
+    ...(report.targets.length > 0 && { targets: report.targets }),
     ...(report.costMicroUsd !== undefined && { cost_usd: Number(report.costMicroUsd) / 1_000_000 }),
   };
 }

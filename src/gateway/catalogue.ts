@@ -1,11 +1,12 @@
 import { readFileSync } from "node:fs";
 import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
-import type { Config, ModelConfig, RemoteProvider } from "../config/config.ts";
+import type { Config, ModelConfig, RemoteProvider, RouteConfig } from "../config/config.ts";
 import { ConfigError, formatPath } from "../config/config-error.ts";
 import { type Host, keyHeaderOf } from "../config/hosts.ts";
 import type { Model } from "../core/model.ts";
 import type { Provider } from "../core/provider.ts";
+import { createRoute, type Route } from "../core/route.ts";
 import { BEDROCK } from "../providers/anthropic/bedrock-site.ts";
 import { anthropic } from "../providers/anthropic/provider.ts";
 import { type AnthropicSite, vertexSite } from "../providers/anthropic/site.ts";
@@ -22,6 +23,7 @@ import { vertexSite as vertexGemini } from "../providers/gemini/site.ts";
 import { connectUpstream, UNLIMITED, type Upstream } from "../providers/transport/http.ts";
 import type { Egress } from "../providers/transport/dialer.ts";
 import { azureDeployments, openai } from "../providers/openai/provider.ts";
+import { openaiResponses } from "../providers/openai-responses/provider.ts";
 import { redactionOfChanging } from "../providers/wire/redaction.ts";
 import type { Service } from "../providers/wire/service.ts";
 import { withCustomTools } from "../providers/wire/custom-tools.ts";
@@ -37,6 +39,7 @@ const DIALECTS = {
     const version = host?.kind === "azure" ? host.apiVersion : undefined;
     return openai(service, version === undefined ? undefined : azureDeployments(version));
   },
+  "openai-responses": (service: Service) => openaiResponses(service),
 } as const;
 
 function toSite(host: Host | undefined): AnthropicSite | undefined {
@@ -56,6 +59,7 @@ const MODALITIES = {
 /** The models of one configuration, connected to their providers. */
 export interface Catalogue {
   readonly models: readonly Model[];
+  readonly routes: readonly Route[];
   /** Closes the providers' connections as calls in flight end. */
   close(): Promise<void>;
 }
@@ -95,12 +99,28 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler, ke
     }
     return provider;
   };
+  const models = config.models.map((model) => toModel(model, connect(model), remote.get(model.provider)!));
   return {
-    models: config.models.map((model) => toModel(model, connect(model), remote.get(model.provider)!)),
+    models,
+    routes: config.routes.map((route) => toRoute(route, models)),
     async close() {
       await Promise.all([...connected.values()].map((provider) => provider.close()));
     },
   };
+}
+
+function toRoute({ targets, ...route }: RouteConfig, models: readonly Model[]): Route {
+  return createRoute({
+    ...route,
+    targets: targets.map(({ model, weight, when }) => ({
+      model: models.find(({ id }) => id === model)!,
+      weight,
+      when: when && {
+        ...when,
+        modalities: when.modalities && new Set(when.modalities.map((name) => MODALITIES[name])),
+      },
+    })),
+  });
 }
 
 interface ServiceParts extends Pick<RemoteProvider, "name" | "apiKeys" | "headers"> {

@@ -167,6 +167,7 @@ async function assemble(
   const { retries, breaker } = config;
   const router = createRouter({
     models: catalogue.models,
+    routes: catalogue.routes,
     aliases: config.aliases,
     clock,
     random: Math.random,
@@ -285,8 +286,14 @@ async function assemble(
       // No await from here on, so that two reloads cannot replace the same catalogue.
       const before = catalogue;
       catalogue = buildCatalogue(next, { simulatorUrl, readScheduler, keyRests });
-      router.replace(catalogue.models, next.aliases);
-      inForce = { ...config, providers: next.providers, models: next.models, aliases: next.aliases };
+      router.replace(catalogue.models, { routes: catalogue.routes, aliases: next.aliases });
+      inForce = {
+        ...config,
+        providers: next.providers,
+        models: next.models,
+        routes: next.routes,
+        aliases: next.aliases,
+      };
       // Calls that began with the old catalogue may still retry or fall back; its connections close when the last one ends.
       void calls
         .passed()

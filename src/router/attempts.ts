@@ -11,6 +11,7 @@ import { addChunk, type AnswerSize, sizeOfChoices } from "../core/token-estimate
 import type { Breaker, BreakerPermit } from "./breaker.ts";
 import type { AttemptPlan } from "./plan.ts";
 import { backoffMs, type BackoffOptions, type RetryBudget } from "./retry-budget.ts";
+import type { LoadedCall, UpstreamLoad } from "./upstream-load.ts";
 
 /** Ports and options of attempts. */
 export interface AttemptPorts {
@@ -20,6 +21,7 @@ export interface AttemptPorts {
   readonly backoff: BackoffOptions;
   readonly breakerOf: (model: Model) => Breaker;
   readonly budgetOf: (model: Model) => RetryBudget;
+  readonly loadOf: (model: Model) => UpstreamLoad;
 }
 
 /** One call of an upstream model. Exactly one of `AttemptRun`'s `served` and `failed` ends it. */
@@ -27,6 +29,7 @@ export interface RunningAttempt {
   readonly model: Model;
   readonly call: UpstreamCall;
   readonly permit: BreakerPermit;
+  readonly loaded: LoadedCall;
   readonly limit: TimeLimit;
   readonly translation: Translation;
   readonly startedMs: number;
@@ -102,9 +105,10 @@ export class AttemptRun {
   }
 
   /** Commits to the attempt: its content goes to the caller, and no other attempt follows. */
-  committed({ limit, permit, translation }: RunningAttempt): void {
+  committed({ limit, permit, loaded, translation }: RunningAttempt): void {
     limit.stop();
     permit.committed();
+    loaded.answered();
     this.#plan.primary.body = NOTHING;
     translation.body = NOTHING;
   }
@@ -112,13 +116,16 @@ export class AttemptRun {
   /** Ends the attempt with a whole answer or the end of its stream. */
   served(attempt: RunningAttempt): Report {
     attempt.permit.succeeded();
+    attempt.loaded.end(true);
     this.#note(attempt.model, "served", { startedMs: attempt.startedMs, upstreamStatus: 200 });
     const { omitted, clamped } = attempt.translation;
+    const { candidates, targets } = this.#plan;
     return {
       $typeName: "parley.v1.Report",
       attempts: this.#call.attempts.map(toAttemptMessage),
       omitted: [...omitted],
       clamped: [...clamped],
+      targets: candidates.slice(0, targets).map(({ id }) => id),
       upstreamDuration: toDuration(this.#upstreamMs),
     };
   }
@@ -130,6 +137,8 @@ export class AttemptRun {
     let failure = Failure.from(over ? this.#overall.reason : limit.isOver ? limit.reason : reason);
     if (this.#plan.namesContent && failure.refused && ABOUT_CONTENT.has(failure.upstreamStatus ?? 0))
       failure = failure.with({ requestBound: true });
+    // Of failures only a timeout says how long one waits there.
+    attempt.loaded.end(!over && failure.code === "upstream_timeout");
     // A disconnected caller or a passed deadline says nothing about the health of the model.
     if (over) attempt.permit.abandoned();
     else {
@@ -212,6 +221,7 @@ export class AttemptRun {
       model,
       call,
       permit,
+      loaded: this.#ports.loadOf(model).begin(this.#plan.mode),
       limit,
       translation,
       startedMs: this.#ports.clock.monotonic(),

@@ -92,11 +92,16 @@ export class Breaker {
     return { sinceMs: this.#openSinceMs!, remainingMs, isProbed: remainingMs === 0 && this.#probe !== undefined };
   }
 
+  /** Whether `admit` would permit an attempt. */
+  mayAdmit(accountId: string): boolean {
+    const { state } = this;
+    return state === "closed" || (state === "half_open" && this.#mayProbe(accountId));
+  }
+
   /** A permit for one attempt, or the failure to return while the breaker is open. */
   admit(accountId: string): BreakerPermit | Failure {
-    const { state } = this;
-    if (state === "open" || (state === "half_open" && !this.#mayProbe(accountId))) return this.#resting();
-    const probe = state === "closed" ? undefined : { accountId, atMs: this.#clock.monotonic() };
+    if (!this.mayAdmit(accountId)) return this.#resting();
+    const probe = this.state === "closed" ? undefined : { accountId, atMs: this.#clock.monotonic() };
     if (probe !== undefined) this.#probe = probe;
     /** Ends the probe if this permit is the undecided one; returns whether it was. */
     const decide = (): boolean => {

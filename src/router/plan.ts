@@ -9,6 +9,7 @@ import type { Model } from "../core/model.ts";
 import { namesContent } from "../core/named-content.ts";
 import type { CallersBody, Translation } from "../core/provider.ts";
 import { isPermitted, restrict, type SendingRules, toMeasured } from "../core/provider-options.ts";
+import type { Target } from "../core/route.ts";
 import type { Asked, Mode } from "../core/router.ts";
 import { measurePrompt, type PromptSize } from "../core/token-estimate.ts";
 
@@ -17,6 +18,8 @@ export interface AttemptPlan {
   readonly mode: Mode;
   readonly candidates: readonly Model[];
   readonly primary: Translation;
+  /** Number of candidates at the beginning that are targets of one route; 0: none. */
+  readonly targets: number;
   /** Whether a refusal may be about content that the request only names (`core/named-content.ts`). */
   readonly namesContent: boolean;
   /** Translates the request for another candidate. Throws what planning throws. */
@@ -35,28 +38,43 @@ export interface EmbeddingAttempts extends AttemptPlan {
   readonly inputs: number;
 }
 
+/** Requirements of a plan whose first candidates are the targets of one route. */
+export interface AskedOfRanked extends Asked {
+  /** Default: the first candidate is the primary. */
+  readonly targets?: readonly Target[];
+  /** Number of targets at the beginning that are not known to be down. Default: 0. */
+  readonly up?: number;
+}
+
 /**
- * Plans the attempts of a request: the primary (and its own retries) first, then each other candidate once, as listed.
+ * Plans the attempts of a request: the primary (and its own retries) first, then each other candidate once, as listed. Of
+ * `targets` the primary is the first that loses nothing of the request, else the first that supports it, of those that are up if there
+ * is one among them.
  * A pure function. Throws `invalid_request` when the primary does not support the request, or, when it is strict,
  * when a field would be omitted or clamped.
  */
 export function planAttempts(
   request: CompletionRequest,
-  candidates: readonly Model[],
-  asked: Asked,
+  ranked: readonly Model[],
+  { targets = [], up = 0, ...asked }: AskedOfRanked,
 ): CompletionAttempts {
-  const [first] = candidates;
+  const [first] = ranked;
   if (first === undefined) throw new RangeError("a plan needs at least one candidate");
-  const primary = translate(request, first, asked);
+  const { model, primary } =
+    targets.length > 1
+      ? choosePrimary(request, { targets, up }, asked)
+      : { model: first, primary: translate(request, first, asked) };
+  const candidates = model === first ? ranked : [model, ...ranked.filter((other) => other !== model)];
   return {
     candidates,
     mode: asked.mode,
     primary,
+    targets: targets.length,
     prompt: measurePrompt(toMeasured(request, candidates, asked.rules)),
     namesContent: namesContent(request),
-    translate(model) {
+    translate(candidate) {
       const { share } = asked;
-      const run = (): Translation => translate(request, model, asked);
+      const run = (): Translation => translate(request, candidate, asked);
       return share === undefined ? run() : share.work(run);
     },
   };
@@ -77,9 +95,44 @@ export function planEmbeddings(request: EmbeddingRequest, model: Model): Embeddi
     mode: "whole",
     inputs: textsOf(request.inputs).length,
     primary,
+    targets: 0,
     namesContent: false,
     translate: () => primary,
   };
+}
+
+interface Primary {
+  readonly model: Model;
+  readonly primary: Translation;
+}
+
+/** Translates for one model after the other until one loses nothing. */
+function choosePrimary(
+  request: CompletionRequest,
+  { targets, up }: Required<Pick<AskedOfRanked, "targets" | "up">>,
+  asked: Asked,
+): Primary {
+  let lossy: Primary | undefined;
+  let refusal: Failure | undefined;
+  /** Of targets that lose something or refuse the request. */
+  const unfit = new Set<string>();
+  for (const [index, { model, kind }] of targets.entries()) {
+    if (index === up && lossy !== undefined) break;
+    if (unfit.has(kind)) continue;
+    try {
+      const primary = translate(request, model, asked);
+      const { omitted, clamped } = primary;
+      // Fields that the contract does not have are lost at every model.
+      if (omitted.length <= (asked.unknown?.length ?? 0) && clamped.length === 0) return { model, primary };
+      lossy ??= { model, primary };
+    } catch (reason) {
+      if (!(reason instanceof Failure)) throw reason;
+      refusal ??= reason;
+    }
+    unfit.add(kind);
+  }
+  if (lossy !== undefined) return lossy;
+  throw refusal!;
 }
 
 /**

@@ -6,48 +6,57 @@ import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { type Model, upstreamKey } from "../core/model.ts";
 import type { Answer, EmbeddingAnswer, Emit, SentSize } from "../core/provider.ts";
+import type { Route } from "../core/route.ts";
 import type { EmbeddingPlan, Plan, Routed, Router, RouterCall } from "../core/router.ts";
 import type { PromptSize } from "../core/token-estimate.ts";
 import { type AttemptPorts, AttemptRun, type RunningAttempt, TimeLimit, UnseenAnswer } from "./attempts.ts";
 import { Breaker, type BreakerOptions } from "./breaker.ts";
 import { type CompletionAttempts, type EmbeddingAttempts, planAttempts, planEmbeddings } from "./plan.ts";
 import { type BackoffOptions, RetryBudget } from "./retry-budget.ts";
+import { Routes } from "./routes.ts";
 import type { Opening } from "./upstream-health.ts";
+import { UpstreamLoad } from "./upstream-load.ts";
 
 /** As `Config.aliases`. */
 export type Aliases = ReadonlyArray<readonly [name: string, model: string]>;
 
-/** Models by ID and alias. Immutable: a reload creates a new registry. */
+/** What requests may ask for. */
+export interface Names {
+  readonly models: readonly Model[];
+  /** Default: none. */
+  readonly routes?: readonly Route[];
+  /** Default: none. */
+  readonly aliases?: Aliases;
+}
+
+/** Models and routes by ID and alias. Immutable: a reload creates a new registry. */
 class Registry {
-  readonly #models: ReadonlyMap<string, Model>;
+  readonly #models: ReadonlyMap<string, Model | Route>;
   readonly #aliases: Aliases;
 
-  constructor(models: readonly Model[], aliases: Aliases = []) {
-    this.#models = new Map(models.map((model) => [model.id, model]));
+  constructor({ models, routes = [], aliases = [] }: Names) {
+    this.#models = new Map([...models, ...routes].map((model) => [model.id, model]));
     this.#aliases = aliases;
   }
 
-  find(name: string): Model | undefined {
+  find(name: string): Model | Route | undefined {
     return this.#models.get(name) ?? this.#findByAlias(name);
   }
 
-  #findByAlias(name: string): Model | undefined {
+  #findByAlias(name: string): Model | Route | undefined {
     const isAlias = (alias: string): boolean =>
       alias.endsWith("*") ? name.startsWith(alias.slice(0, -1)) : name === alias;
     const found = this.#aliases.find(([alias]) => isAlias(alias));
     return found && this.#models.get(found[1]);
   }
 
-  /** In the order of the configuration. */
-  list(): readonly Model[] {
+  /** Models, then routes, in the order of the configuration. */
+  list(): readonly (Model | Route)[] {
     return [...this.#models.values()];
   }
 }
 
-export interface RouterOptions {
-  readonly models: readonly Model[];
-  /** Default: none. */
-  readonly aliases?: Aliases;
+export interface RouterOptions extends Names {
   readonly clock: Clock;
   /** Random number from 0 to 1. */
   readonly random: () => number;
@@ -58,7 +67,8 @@ export interface RouterOptions {
 /** Core's router, with the operations of its owner. */
 export interface OwnedRouter extends Router {
   /** Replaces the models. Requests in flight keep theirs. Health starts anew, because the cause of failures may be fixed. */
-  replace(models: readonly Model[], aliases?: Aliases): void;
+  replace(models: readonly Model[], others?: Omit<Names, "models">): void;
+  list(): readonly (Model | Route)[];
   /** Breaker state of each upstream model, by `provider/upstream model`. */
   health(): ReadonlyMap<string, Breaker["state"]>;
   /** The outage of the upstream model of a model; undefined while its breaker is closed. */
@@ -66,26 +76,33 @@ export interface OwnedRouter extends Router {
 }
 
 /** Routes by a registry of models, with a breaker per upstream model and a retry budget per provider. */
-export function createRouter({ models, aliases, clock, random, backoff, breaker }: RouterOptions): OwnedRouter {
-  let registry = new Registry(models, aliases);
+export function createRouter({ clock, random, backoff, breaker, ...names }: RouterOptions): OwnedRouter {
+  let registry = new Registry(names);
   const breakers = new Map<string, Breaker>();
   const budgets = new Map<string, RetryBudget>();
+  const loads = new Map<string, UpstreamLoad>();
   const ports: AttemptPorts = {
     clock,
     random,
     backoff,
     breakerOf: (model) => getOrAdd(breakers, upstreamKey(model), () => new Breaker(breaker, clock)),
     budgetOf: (model) => getOrAdd(budgets, model.providerName, () => new RetryBudget()),
+    loadOf: (model) => getOrAdd(loads, upstreamKey(model), () => new UpstreamLoad(clock)),
   };
+  const routes = new Routes(ports);
   return {
     find: (id) => registry.find(id),
     list: () => registry.list(),
-    plan: (request, candidates, asked) => new RunnablePlan(planAttempts(request, candidates, asked), ports),
+    plan(request, candidates, asked) {
+      const { models, targets, up } = routes.rank(request, candidates, asked);
+      return new RunnablePlan(planAttempts(request, models, { ...asked, targets, up }), ports);
+    },
     planEmbeddings: (request, model) => toRunnable(planEmbeddings(request, model), ports),
 
-    replace(nextModels, nextAliases) {
-      registry = new Registry(nextModels, nextAliases);
+    replace(models, others) {
+      registry = new Registry({ models, ...others });
       breakers.clear();
+      loads.clear();
     },
     health: () => new Map([...breakers].map(([key, { state }]) => [key, state])),
     openingOf: (model) => breakers.get(upstreamKey(model))?.rest,

@@ -1,6 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { type CompletionRecord, type Recorder, STOPPED } from "../core/ledger.ts";
 import { type Model, upstreamKey } from "../core/model.ts";
+import { isRoute } from "../core/route.ts";
 import type { Router } from "../core/router.ts";
 
 /** Number of samples kept. */
@@ -135,7 +136,7 @@ export function createHealthRecorder(router: Pick<Router, "find">, clock: Clock)
     record(entry) {
       for (const [index, { model, outcome }] of entry.attempts.entries()) {
         const found = router.find(model);
-        if (found === undefined) continue;
+        if (found === undefined || isRoute(found)) continue;
         const upstream = upstreamKey(found);
         note(entry, upstream, index);
         if (!UNREMARKABLE.has(outcome)) noteFailure(entry, upstream, index);

@@ -34,7 +34,13 @@ async function assemble(
   const simulator = new SimulatorOnDemand(config);
   undo.push(() => simulator.close());
   const toInForce = async (next: Config): Promise<InForce> => ({
-    config: { ...config, providers: next.providers, models: next.models },
+    config: {
+      ...config,
+      providers: next.providers,
+      models: next.models,
+      routes: next.routes,
+      aliases: next.aliases,
+    },
     simulatorUrl: role.name === "front" ? null : ((await simulator.url(next)) ?? null),
   });
   let inForce = await toInForce(config);

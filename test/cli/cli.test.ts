@@ -152,6 +152,26 @@ describe("models", () => {
     expect(stdout).toMatch(/gamma-embedding-3-small +gamma \(simulated\) .* 8192 +- +text +embedding +0\.02 +-\n/);
     expect(await runJson("models")).toHaveLength(8);
   });
+
+  it("are followed by the names with several models", async () => {
+    const file = join(directory, "routes.yaml");
+    const targets = "[{ model: alpha-haiku-4.5, weight: 3 }, { model: beta-3-flash }]";
+    writeFileSync(file, `models: { chat: { targets: ${targets}, policy: weighted } }`);
+    const { stdout } = await run(`models --config ${file}`);
+    expect(stdout).toMatch(
+      /\n\nNAME +POLICY +TARGETS\nchat +weighted, affinity +alpha-haiku-4\.5 \(3\), beta-3-flash \(1\)\n$/,
+    );
+    expect((await runJson<object[]>(`models --config ${file}`)).at(8)).toMatchObject({
+      id: "chat",
+      policy: "weighted",
+    });
+    const { stdout: checked } = await run(`config check ${file}`);
+    expect(checked).toBe(`${file} is valid. Models: 8, names with targets: 1, providers: 0, simulated: 3.\n`);
+    const made = await runJson<{ readonly models: readonly string[] }>(
+      `keys create --name chat --models chat --config ${file}`,
+    );
+    expect(made.models).toEqual(["chat"]);
+  });
 });
 
 describe("keys", () => {

@@ -99,6 +99,29 @@ const completion = (said: object, finish_reason: string): object => ({
   },
 });
 
+const response = (output: object[], status: string, reason?: string): object => ({
+  object: "response",
+  status,
+  error: null,
+  incomplete_details: reason === undefined ? null : { reason },
+  output,
+  usage: {
+    input_tokens: 3,
+    input_tokens_details: { cached_tokens: 1, cache_write_tokens: 1 },
+    output_tokens: 5,
+    output_tokens_details: { reasoning_tokens: 1 },
+    total_tokens: 8,
+  },
+});
+
+const outputText = (content: object): object => ({
+  id: "msg_1",
+  type: "message",
+  status: "completed",
+  role: "assistant",
+  content: [{ type: "output_text", text: "Hi", annotations: [], ...content }],
+});
+
 /** Answers of each dialect that together hold everything its providers say. */
 export const ANSWER_SAMPLES: Readonly<Record<Dialect, readonly object[]>> = {
   anthropic: [
@@ -159,6 +182,32 @@ export const ANSWER_SAMPLES: Readonly<Record<Dialect, readonly object[]>> = {
     ),
     completion({ content: null, refusal: "No." }, "stop"),
   ],
+  "openai-responses": [
+    response(
+      [
+        {
+          id: "rs_1",
+          type: "reasoning",
+          summary: [{ type: "summary_text", text: "Hm." }],
+          encrypted_content: "gAAAAABo",
+        },
+        {
+          ...outputText({
+            annotations: [
+              { type: "url_citation", url: "https://example.com", title: "a", start_index: 0, end_index: 1 },
+            ],
+            logprobs: [{ token: "Hi", logprob: -0.1, bytes: [72, 105], top_logprobs: [] }],
+          }),
+          phase: "commentary",
+        },
+        { id: "ig_1", type: "image_generation_call", status: "completed", result: PNG, output_format: "png" },
+        { id: "fc_1", type: "function_call", status: "completed", call_id: "call_1", name: "f", arguments: "{}" },
+        { id: "ctc_1", type: "custom_tool_call", call_id: "call_2", name: "c", input: "x" },
+      ],
+      "completed",
+    ),
+    response([{ ...outputText({}), content: [{ type: "refusal", refusal: "No." }] }], "completed"),
+  ],
 };
 
 const CALLS: Readonly<Record<Dialect, object>> = {
@@ -166,6 +215,7 @@ const CALLS: Readonly<Record<Dialect, object>> = {
   "bedrock-converse": { toolUse: { toolUseId: "tooluse_1", name: "f", input: {} } },
   gemini: { functionCall: { name: "f", args: {} } },
   openai: { id: "call_1", type: "function", function: { name: "f", arguments: "{}" } },
+  "openai-responses": { id: "fc_1", type: "function_call", call_id: "call_1", name: "f", arguments: "{}" },
 };
 
 const ENDINGS: Readonly<Record<Dialect, Ending>> = {
@@ -173,6 +223,10 @@ const ENDINGS: Readonly<Record<Dialect, Ending>> = {
   "bedrock-converse": (word, calls) => converse([{ text: "Hi" }, ...calls], word),
   gemini: (word, calls) => candidate([{ text: "Hi" }, ...calls], word),
   openai: (word, calls) => completion({ content: "Hi", tool_calls: calls }, word),
+  "openai-responses": (word, calls) =>
+    word === "completed"
+      ? response([outputText({}), ...calls], word)
+      : response([outputText({}), ...calls], "incomplete", word),
 };
 
 /** Words that a provider only says of an answer with calls. */

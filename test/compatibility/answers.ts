@@ -12,6 +12,7 @@ import { attemptOf } from "../support/attempt.ts";
 
 const number = (value: number) => create(ValueSchema, { kind: { case: "numberValue", value } });
 const report = create(ReportSchema, {
+  targets: ["one", "another"],
   attempts: [toAttemptMessage(attemptOf({ upstreamStatus: 200, reason: "-", durationMs: 1 }))],
   omitted: [create(OmissionSchema, { field: "seed" })],
   clamped: [create(ClampSchema, { field: "temperature", requested: number(1.4), sent: number(1) })],

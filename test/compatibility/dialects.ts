@@ -20,6 +20,11 @@ import {
   toAnswerChunks as readOpenAiChunks,
   toAnswer as readOpenAiCompletion,
 } from "../../src/providers/openai/response.ts";
+import { toResponsesRequest } from "../../src/providers/openai-responses/request.ts";
+import {
+  toAnswer as readResponse,
+  toAnswerChunks as readResponseChunks,
+} from "../../src/providers/openai-responses/response.ts";
 import { withCustomTools } from "../../src/providers/wire/custom-tools.ts";
 import type { Condition } from "./table.ts";
 
@@ -45,6 +50,7 @@ export const TRANSLATORS: Readonly<Record<Dialect, Translator>> = {
   },
   gemini: { translate: withCustom(toGeminiRequest), read: readContent, readChunks: readContentChunks },
   openai: { translate: toOpenAiRequest, read: readOpenAiCompletion, readChunks: readOpenAiChunks },
+  "openai-responses": { translate: toResponsesRequest, read: readResponse, readChunks: readResponseChunks },
 };
 
 const MODALITIES: Readonly<Record<string, Modality>> = {

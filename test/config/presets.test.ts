@@ -58,6 +58,19 @@ describe("a provider with a preset", () => {
     expect(config.models.at(-1)!.capabilities).toMatchObject({ logprobs: true, multipleChoices: false });
   });
 
+  it("may speak the host's other dialect, at its address, with its credential and prices", () => {
+    const model = { provider: "p", upstream_model: "gpt-5" };
+    const provider = { preset: "openai", dialect: "openai-responses" };
+    const { providers, models } = load({ p: provider }, { m: model }, { OPENAI_API_KEY: KEY });
+    expect(providers).toMatchObject([
+      { dialect: "openai-responses", baseUrl: "https://api.openai.com/v1", apiKeys: [KEY] },
+    ]);
+    expect(models.at(-1)).toMatchObject({
+      price: { input: 1_250_000, output: 10_000_000 },
+      capabilities: { reasoning: "level", multipleChoices: false, seed: false },
+    });
+  });
+
   it("has the list prices of its host", () => {
     const model = { provider: "p", upstream_model: "llama-3.3-70b-versatile" };
     const { models } = load({ p: { preset: "groq" } }, { m: model }, { GROQ_API_KEY: KEY });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { readTokens } from "../../src/providers/openai/choice-reader.ts";
+import { readTokens } from "../../src/providers/wire/openai-content.ts";
 import { MAX_KEPT_NUMBERS, parseExactly } from "../../src/encoding/exact-json.ts";
 import { count, isObject, number } from "../../src/providers/wire/json.ts";
 import { compareCpuMs } from "../support/cpu-time.ts";

@@ -136,6 +136,23 @@ describe("a key with one request a minute", () => {
     }
   });
 
+  it("is refused over gRPC after two messages in a request of one", async () => {
+    const key = keys.pop()!;
+    const client = new Client(`127.0.0.1:${gateway.grpcPort}`, credentials.createInsecure());
+    const metadata = new Metadata();
+    metadata.set("authorization", `Bearer ${key}`);
+    const bytes = (each: Buffer): Buffer => each;
+    const error = await new Promise<ServiceError | null>((resolve) => {
+      const call = client.makeClientStreamRequest(CREATE, bytes, bytes, metadata, resolve);
+      call.write(Buffer.alloc(0));
+      call.write(Buffer.alloc(0));
+      call.end();
+    });
+    client.close();
+    expect(error?.code).toBe(3);
+    expect(await callGrpc(CREATE, key, protobuf("alpha-haiku-4.5"))).toBe(8);
+  });
+
   it("is refused after a look-up of a model that does not exist", async () => {
     const key = keys.pop()!;
     const headers = { authorization: `Bearer ${key}` };

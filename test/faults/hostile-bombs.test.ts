@@ -1,10 +1,19 @@
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { RawConnection, rawRequest } from "../product/support/raw-http.ts";
 import { answerText } from "../product/support/upstream.ts";
 import { REQUEST } from "./hostile/floods.ts";
 import { call } from "./hostile/grpc-session.ts";
-import { grpcHeaders, grpcMessage, headerBlock, headersFrame, RawHttp2 } from "./hostile/raw-http2.ts";
+import {
+  dataFrame,
+  grpcHeaders,
+  grpcMessage,
+  headerBlock,
+  headersFrame,
+  INITIAL_WINDOW_SIZE,
+  RawHttp2,
+  TYPE,
+} from "./hostile/raw-http2.ts";
 import { BODY, CHAT, CREATE, MIB, startTarget, type Target } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
 import { scale } from "./support/scale.ts";
@@ -133,6 +142,72 @@ describe("decompression bombs", () => {
     figure({ name: `a provider's bombs in ${encoding}: memory`, value: memory, unit: "MiB", atMost: 64 });
     expect([...seenEncodings]).toEqual(["identity"]);
   });
+});
+
+/** As many empty messages as fit into the bytes that are read without a key. */
+const EMPTY_MESSAGES = Buffer.alloc(16_380);
+const CHECK = "/grpc.health.v1.Health/Check";
+const REFLECT = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+
+describe("empty messages without a key", () => {
+  it.each([
+    ["reflection streams whose answers are not read", REFLECT, 8, 32, EMPTY_MESSAGES],
+    ["reflection streams with as many questions as one may have", REFLECT, 8, 32, EMPTY_MESSAGES.subarray(0, 256 * 5)],
+    ["calls that take one message", CREATE, 100, 4, EMPTY_MESSAGES],
+  ])("hold little memory in %s", async (what, path, connections, streams, body) => {
+    const block = headerBlock(grpcHeaders(path));
+    const frames = Array.from({ length: streams }, (_, index) =>
+      Buffer.concat([
+        headersFrame(2 * index + 1, block, "body follows"),
+        dataFrame(2 * index + 1, body, "more follows"),
+      ]),
+    );
+    const attackers = Array.from({ length: connections }, () =>
+      new RawHttp2(target.product.grpcPort).hello([[INITIAL_WINDOW_SIZE, 0]]),
+    );
+    const memory = await mostMib(
+      (async () => {
+        // A connection may send 64 KB until the server has read them.
+        for (const frame of frames) {
+          for (const attacker of attackers) attacker.write(frame);
+          expect((await call(target, grpc(CHECK), { body: grpcMessage(Buffer.alloc(0)) })).grpcStatus).toBe(GRPC.OK);
+        }
+      })(),
+    );
+    for (const attacker of attackers) attacker.close();
+    figure({ name: `${what}, with empty messages: memory`, value: memory, unit: "MiB", atMost: 96 });
+  });
+});
+
+/** Sends a byte of a message with every read of the socket, whose other bytes are of refused calls. Returns whether all were sent. */
+async function sendBytesWithOthers(pieces: number): Promise<boolean> {
+  const block = headerBlock(grpcHeaders(CREATE));
+  const attacker = new RawHttp2(target.product.grpcPort).hello();
+  const begun = dataFrame(1, grpcMessage(Buffer.alloc(0), { length: 16_000 }), "more follows");
+  attacker.write(Buffer.concat([headersFrame(1, block, "body follows"), begun]));
+  const oneByte = dataFrame(1, Buffer.alloc(1), "more follows");
+  const more = Buffer.alloc(16_000);
+  /** Bytes that the connection's window has room for. */
+  const room = (sent: number): number =>
+    attacker.arrived
+      .filter(({ type, stream }) => type === TYPE.windowUpdate && stream === 0)
+      .reduce((sum, { payload }) => sum + payload.readUInt32BE(0), 65_535 - sent * 3 * more.length);
+  for (let sent = 0; sent < pieces; sent++) {
+    // A refused call is closed after a second, and there may be a hundred.
+    const stream = 2 * Math.floor(sent / 20) + 3;
+    const begin = sent % 20 === 0 ? [headersFrame(stream, block, "body follows")] : [];
+    const others = Array<Buffer>(3).fill(dataFrame(stream, more, "more follows"));
+    await vi.waitUntil(() => room(sent) > 3 * more.length + 1000, { timeout: 5000, interval: 1 });
+    attacker.write(Buffer.concat([oneByte, ...begin, ...others]));
+  }
+  const { closed } = attacker;
+  attacker.close();
+  return !closed;
+}
+
+it("bytes of a message without a key keep no others that arrive with them", { timeout: 60_000 }, async () => {
+  const memory = await mostMib(sendBytesWithOthers(900).then((sent) => expect(sent).toBe(true)));
+  figure({ name: "900 bytes of a message between others: memory", value: memory, unit: "MiB", atMost: 24 });
 });
 
 describe("a message of gRPC", () => {

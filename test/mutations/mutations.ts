@@ -153,14 +153,14 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "a model with an open circuit breaker is not called",
     file: "src/router/breaker.ts",
-    text: 'if (this.state !== "closed" && !probe) return this.#resting();',
+    text: "if (!this.mayAdmit(accountId)) return this.#resting();",
     by: "",
   },
   {
     promise: "one probe at a time",
     file: "src/router/breaker.ts",
-    text: 'if (state === "open" || (state === "half_open" && !this.#mayProbe(accountId))) return this.#resting();',
-    by: 'const probe = this.state === "half_open";',
+    text: 'return state === "closed" || (state === "half_open" && this.#mayProbe(accountId));',
+    by: 'return state !== "open";',
   },
   {
     promise: "a rate limit's retry-after is respected",

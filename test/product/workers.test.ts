@@ -224,7 +224,11 @@ describe("a gateway of two workers", () => {
     product.writeConfig({
       workers: 2,
       ...FAST,
-      models: { added: { provider: "alpha", upstream_model: "claude-haiku-4-5" } },
+      models: {
+        added: { provider: "alpha", upstream_model: "claude-haiku-4-5" },
+        either: { targets: [{ model: "added" }] },
+      },
+      aliases: { "gpt-*": "either" },
     });
     // The successor has been given the configuration before; without that it would prove nothing.
     await expect.poll(() => childrenOf(product.pid).length, { interval: 5 }).toBe(2);
@@ -236,7 +240,7 @@ describe("a gateway of two workers", () => {
     // Connections are handed out in turn, and each of these is a new one.
     const statuses = Array.from({ length: 8 }, async () => {
       const agent = new Agent();
-      const { statusCode, body } = await request(`${product.url}/v1/models/added`, { dispatcher: agent, headers });
+      const { statusCode, body } = await request(`${product.url}/v1/models/gpt-5`, { dispatcher: agent, headers });
       await body.dump();
       await agent.destroy();
       return statusCode;

@@ -21,6 +21,10 @@ import {
   AnswerStream as OpenAiStreamReader,
   toAnswer as readOpenAiCompletion,
 } from "../../src/providers/openai/response.ts";
+import {
+  AnswerStream as ResponseStream,
+  toAnswer as readResponse,
+} from "../../src/providers/openai-responses/response.ts";
 import { parseExactly } from "../../src/encoding/exact-json.ts";
 import type { StreamReader } from "../../src/providers/wire/response.ts";
 import { SseParser } from "../../src/providers/wire/sse.ts";
@@ -31,6 +35,7 @@ import { encodeEvents as encodeGemini, encodeResponse } from "../../src/simulato
 import { encodeCompletion, encodeEvents as encodeOpenAi } from "../../src/simulator/openai/dialect.ts";
 import { checkGrammar } from "../providers/grammar.ts";
 import { fold } from "../support/fold.ts";
+import { encodeResponseEvents, encodeWholeResponse } from "../support/responses-wire.ts";
 import { toChunks } from "../support/to-chunks.ts";
 import { answers, type AnswerShape, listArguments } from "./answers.ts";
 import { jsonObject } from "./json-text.ts";
@@ -70,6 +75,14 @@ const DIALECTS: readonly Dialect[] = [
     encodeStream: (answer) => encodeOpenAi([answer], true),
     readWhole: readOpenAiCompletion,
     createReader: () => new OpenAiStreamReader(),
+  },
+  {
+    name: "openai-responses",
+    shape: { pictures: false, redacted: true, textBesideCalls: true },
+    encodeWhole: encodeWholeResponse,
+    encodeStream: encodeResponseEvents,
+    readWhole: readResponse,
+    createReader: () => new ResponseStream(),
   },
 ];
 

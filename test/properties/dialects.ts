@@ -1,9 +1,13 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { Part, Reasoning } from "../../gen/parley/v1/message_pb.js";
 import type { Provider, UpstreamModel } from "../../src/core/provider.ts";
 import { toAnthropicRequest } from "../../src/providers/anthropic/request.ts";
 import { toGeminiRequest } from "../../src/providers/gemini/request.ts";
+import { readResponsesRequest } from "../../src/formats/openai-responses/request.ts";
 import { toOpenAiRequest } from "../../src/providers/openai/request.ts";
+import { toResponsesRequest } from "../../src/providers/openai-responses/request.ts";
+import { readState, writeState } from "../../src/providers/openai-responses/state.ts";
 import { parseExactly } from "../../src/encoding/exact-json.ts";
 import { anthropic } from "../../src/simulator/anthropic/dialect.ts";
 import { sealBlock } from "../../src/simulator/anthropic/thinking.ts";
@@ -15,7 +19,7 @@ import { adaptiveModel, budgetModel, switchableModel } from "../providers/anthro
 import { flash, older } from "../providers/gemini/model.ts";
 import { modelThat } from "../providers/openai/model.ts";
 import type { MediaKinds, Signatures } from "./conversations.ts";
-import { recoverAnthropic, type Recovered, recoverGemini, recoverOpenAi } from "./recovered.ts";
+import { recoverAnthropic, type Recovered, recoverGemini, recoverOpenAi, recoverResponses } from "./recovered.ts";
 
 /** A dialect as the properties see it: our translation into it, and the simulator's own reading of that. */
 export interface Dialect {
@@ -27,8 +31,10 @@ export interface Dialect {
   readonly media: MediaKinds;
   /** Kinds of parts of an answer whose order among each other stands in a body. */
   readonly ordered: ReadonlySet<string>;
-  /** Throws the simulator's refusal of a body that the real service would not take. */
-  accept(body: string, model: UpstreamModel): Order;
+  /** A piece of reasoning as it stands in a body; undefined for a dialect that is not sent any. */
+  readonly writeReasoning?: (part: Part) => unknown;
+  /** Throws the refusal of a body that the real service would not take. */
+  accept(body: string, model: UpstreamModel): unknown;
   recover(body: unknown): Recovered;
   /** How the arguments of a call stand in a body: as this text. */
   writeArguments(argumentsJson: string): string;
@@ -68,6 +74,12 @@ const anthropicDialect: Dialect = {
   },
   media: { user: ["document"], assistant: [], result: ["document"] },
   ordered: new Set(["text", "refusal", "toolCall", "reasoning"]),
+  writeReasoning: ({ kind, signature }) => {
+    const { text, redacted } = kind.value as Reasoning;
+    return redacted === ""
+      ? { type: "thinking", thinking: text, signature }
+      : { type: "redacted_thinking", data: redacted };
+  },
   accept: (body, { capabilities }) =>
     read(anthropic, "/v1/messages", {
       body,
@@ -133,8 +145,54 @@ const openaiDialect: Dialect = {
   writeSchema: (text) => `"parameters":${text}`,
 };
 
+/** What the service says to a body is what Parley's own says, which has to know every field of it. */
+const responsesDialect: Dialect = {
+  name: "openai-responses",
+  models: {
+    "able to do everything": modelThat({}, { name: "gpt-any" }),
+    "of a simple server": modelThat({
+      midConversationSystem: false,
+      jsonSchema: false,
+      sampling: false,
+      logprobs: false,
+      forcedTools: false,
+    }),
+    "without tools": modelThat({ tools: false, temperatureWithTopP: false }),
+  },
+  translate: toResponsesRequest,
+  signatures: {
+    signCall: () => "",
+    signPart: () => "",
+    sealAll: (answer, texts) =>
+      texts.map((text = "", index) => {
+        const summary = text === "" ? [] : [{ type: "summary_text", text }];
+        const state = { id: `rs_${index}`, summary, encrypted_content: `${answer}, sealed` };
+        return { text, signature: writeState({ reasoning: state }) };
+      }),
+  },
+  media: {
+    user: ["recording", "document"],
+    assistant: ["spoken"],
+    result: ["recording", "document"],
+  },
+  ordered: new Set(["text", "refusal", "toolCall", "reasoning", "audio"]),
+  writeReasoning: ({ signature }) => ({
+    type: "reasoning",
+    ...(readState(signature) as { reasoning: object }).reasoning,
+  }),
+  accept: (body) => {
+    const { unrecognized } = readResponsesRequest(JSON.parse(body), { keeps: true });
+    // Its own schema has no further fields than those of requests that the gateway takes.
+    const unknown = unrecognized.filter((field) => !/^input\[\d+\]$/.test(field));
+    if (unknown.length > 0) throw new Error(`unknown fields: ${unknown.join(", ")}`);
+  },
+  recover: recoverResponses,
+  writeArguments: (text) => `"arguments":${JSON.stringify(text)}`,
+  writeSchema: (text) => `"parameters":${text}`,
+};
+
 /** All of them. */
-export const DIALECTS: readonly Dialect[] = [anthropicDialect, geminiDialect, openaiDialect];
+export const DIALECTS: readonly Dialect[] = [anthropicDialect, geminiDialect, openaiDialect, responsesDialect];
 
 /** One translated request, as text and as it reads. */
 export function translated(

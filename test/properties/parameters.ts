@@ -55,6 +55,22 @@ const NAMES: Readonly<Record<string, Names>> = {
     prompt_cache_key: "prompt_cache_key",
     response_format: "response_format",
   },
+  "openai-responses": {
+    temperature: "temperature",
+    top_p: "top_p",
+    max_output_tokens: "max_output_tokens",
+    logprobs: "include",
+    "logprobs.top_count": "top_logprobs",
+    parallel_tool_calls: "parallel_tool_calls",
+    "reasoning.effort": "reasoning.effort",
+    end_user_id: "user",
+    metadata: "metadata",
+    service_tier: "service_tier",
+    store: "store",
+    verbosity: "text.verbosity",
+    prompt_cache_key: "prompt_cache_key",
+    response_format: "text.format",
+  },
 };
 
 /** Numbers have to arrive as they are; of the others it is enough that something is said. */
@@ -75,6 +91,7 @@ const EFFORTS: Readonly<Record<string, string>> = {
   anthropic: "output_config.effort",
   gemini: "generationConfig.thinkingConfig.thinkingLevel",
   openai: "reasoning_effort",
+  "openai-responses": "reasoning.effort",
 };
 
 /** What a request asks for, without what asks for nothing: defaults, and rules about tools when there are none. */
@@ -164,7 +181,9 @@ export function losesParameter(
     return look(json, NAMES[dialect]?.[field] ?? "") !== said;
   });
   const stops = request.stopSequences.filter((stop, index) => {
-    return !omittedOf(translation).includes(`stop_sequences[${index}]`) && !body.includes(JSON.stringify(stop));
+    const omitted = omittedOf(translation);
+    const isOmitted = omitted.includes("stop_sequences") || omitted.includes(`stop_sequences[${index}]`);
+    return !isOmitted && !body.includes(JSON.stringify(stop));
   });
   return [...lost.map(([name]) => name), ...clamps.map(({ field }) => field), ...stops];
 }

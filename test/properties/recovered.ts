@@ -148,3 +148,43 @@ export function recoverOpenAi(body: unknown): Recovered {
   for (const { function: described } of list(tools)) reader.tool(described!["name"]!, described!["description"]);
   return reader.recovered;
 }
+
+/** Reads the body of `POST /v1/responses`. */
+export function recoverResponses(body: unknown): Recovered {
+  const { instructions, input, tools } = body as Json;
+  const reader = new Reader();
+  if (instructions !== undefined) reader.text(instructions, "system");
+  for (const item of list(input)) {
+    const { type, role, content, call_id: callId, name, output } = item;
+    switch (String(type)) {
+      case "message":
+        for (const part of list(content)) readContent(part, role as unknown as Place, reader);
+        break;
+      case "function_call":
+        reader.call(callId!, name!);
+        break;
+      case "function_call_output":
+        reader.result(
+          callId!,
+          list(output)
+            .map((part) => part["text"] ?? "")
+            .join(""),
+        );
+        for (const part of list(output)) if (part["text"] === undefined) readContent(part, "result", reader);
+        break;
+      default:
+        reader.recovered.reasoning.push(item);
+        reader.recovered.answers.push("reasoning");
+    }
+  }
+  for (const { name, description } of list(tools)) reader.tool(name!, description);
+  return reader.recovered;
+}
+
+function readContent(part: Json, place: Place, reader: Reader): void {
+  const { text, refusal, image_url: image, input_audio: recording, file_data: file } = part;
+  if (text !== undefined) reader.text(text, place);
+  if (refusal !== undefined) reader.text(refusal, place);
+  const media = image ?? recording?.["data"] ?? file;
+  if (media !== undefined) reader.media(media, place);
+}

@@ -1,4 +1,7 @@
+import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { Role } from "../../gen/parley/v1/message_pb.js";
 import { DIALECTS, type Dialect } from "../../src/config/dialects.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { Translation } from "../../src/core/provider.ts";
@@ -8,6 +11,8 @@ import { bedrockConverse } from "../../src/providers/bedrock-converse/provider.t
 import { gemini } from "../../src/providers/gemini/provider.ts";
 import { connectUpstream, type Upstream, type UpstreamRequest } from "../../src/providers/transport/http.ts";
 import { openai } from "../../src/providers/openai/provider.ts";
+import { writeState } from "../../src/providers/openai-responses/state.ts";
+import { openaiResponses } from "../../src/providers/openai-responses/provider.ts";
 import { modelOf, TRANSLATORS } from "../compatibility/dialects.ts";
 import type { Condition } from "../compatibility/table.ts";
 import { omittedOf } from "./omissions.ts";
@@ -94,6 +99,33 @@ describe.each(DIALECTS)("what every dialect lists alike: %s", (dialect) => {
   });
 });
 
+describe("state that the Responses API gave", () => {
+  const signature = writeState({ phase: "final_answer" });
+  const messages = [
+    { role: Role.USER, parts: [{ kind: { case: "text", value: "Hi" } }] },
+    {
+      role: Role.ASSISTANT,
+      parts: [
+        { kind: { case: "reasoning", value: { text: "Hm." } }, signature },
+        { kind: { case: "text", value: "Yes?" }, signature },
+      ],
+    },
+    { role: Role.USER, parts: [{ kind: { case: "text", value: "Go on." } }] },
+  ] as const;
+
+  it.each(DIALECTS.filter((dialect) => dialect !== "openai-responses"))(
+    "is not sent to a provider of %s",
+    (dialect) => {
+      const request = create(CompletionRequestSchema, { model: "m", messages: [...messages] as never });
+      const model = modelOf(dialect, { preserved_reasoning: true });
+      const { body, omitted } = TRANSLATORS[dialect].translate(request, model, { mode: "whole" });
+      expect(body.toString()).not.toContain(signature);
+      expect(body.toString()).toContain("Yes?");
+      expect(omitted).toEqual([]);
+    },
+  );
+});
+
 describe("a rule of a schema that the provider does not enforce", () => {
   const at = "response_format.json_schema.schema_json";
 
@@ -152,46 +184,51 @@ it("what an answer's JSON is for reaches the model in both dialects that take on
     );
 });
 
-describe.each(Object.entries({ anthropic, "bedrock-converse": bedrockConverse, gemini, openai }))(
-  "a call in the dialect %s",
-  (name, connect) => {
-    const call = { translation: translate(name as Dialect, {}), model: modelOf(name as Dialect, {}), idleMs: 1_234 };
+const CONNECTORS = {
+  anthropic,
+  "bedrock-converse": bedrockConverse,
+  gemini,
+  openai,
+  "openai-responses": openaiResponses,
+} satisfies Record<Dialect, unknown>;
 
-    it.each(["create", "stream"] as const)(
-      "takes its time limits and whose turn it is to the wire: %s",
-      async (method) => {
-        const posted: UpstreamRequest[] = [];
-        const upstream: Upstream = {
-          async post(request) {
-            posted.push(request);
-            throw new Failure("upstream_unavailable", "Nobody is there.");
-          },
-          close: async () => undefined,
-        };
-        const provider = connect({ upstream });
-        const { signal } = new AbortController();
-        const asked = { ...call, signal, keyFamilyId: "line" };
-        const answered = method === "create" ? provider.create(asked) : provider.stream(asked, () => undefined);
-        await expect(answered).rejects.toThrow("Nobody is there.");
-        expect(posted).toMatchObject([{ signal, idleMs: 1_234, keyFamilyId: "line" }]);
-      },
-    );
+describe.each(Object.entries(CONNECTORS))("a call in the dialect %s", (name, connect) => {
+  const call = { translation: translate(name as Dialect, {}), model: modelOf(name as Dialect, {}), idleMs: 1_234 };
 
-    it("sends configured headers once, in place of its own of the same name", async () => {
-      const server = await startRawServer((socket) => void socket.end("HTTP/1.1 418 x\r\ncontent-length: 0\r\n\r\n"));
-      const baseUrl = `http://127.0.0.1:${server.port}`;
-      const headers = { "content-type": "application/other+json", "x-team": "a" };
-      const upstream = connectUpstream({ baseUrl, allowPrivate: true, connectMs: 1_000 });
-      const provider = connect({ upstream, headers });
+  it.each(["create", "stream"] as const)(
+    "takes its time limits and whose turn it is to the wire: %s",
+    async (method) => {
+      const posted: UpstreamRequest[] = [];
+      const upstream: Upstream = {
+        async post(request) {
+          posted.push(request);
+          throw new Failure("upstream_unavailable", "Nobody is there.");
+        },
+        close: async () => undefined,
+      };
+      const provider = connect({ upstream });
       const { signal } = new AbortController();
-      await expect(provider.create({ ...call, signal })).rejects.toMatchObject({ upstreamStatus: 418 });
-      const lines = server.requests[0]!.split("\r\n\r\n")[0]!.split("\r\n");
-      expect(lines.filter((line) => /^(content-type|x-team):/i.test(line))).toEqual([
-        "content-type: application/other+json",
-        "x-team: a",
-      ]);
-      await provider.close();
-      await server.stop();
-    });
-  },
-);
+      const asked = { ...call, signal, keyFamilyId: "line" };
+      const answered = method === "create" ? provider.create(asked) : provider.stream(asked, () => undefined);
+      await expect(answered).rejects.toThrow("Nobody is there.");
+      expect(posted).toMatchObject([{ signal, idleMs: 1_234, keyFamilyId: "line" }]);
+    },
+  );
+
+  it("sends configured headers once, in place of its own of the same name", async () => {
+    const server = await startRawServer((socket) => void socket.end("HTTP/1.1 418 x\r\ncontent-length: 0\r\n\r\n"));
+    const baseUrl = `http://127.0.0.1:${server.port}`;
+    const headers = { "content-type": "application/other+json", "x-team": "a" };
+    const upstream = connectUpstream({ baseUrl, allowPrivate: true, connectMs: 1_000 });
+    const provider = connect({ upstream, headers });
+    const { signal } = new AbortController();
+    await expect(provider.create({ ...call, signal })).rejects.toMatchObject({ upstreamStatus: 418 });
+    const lines = server.requests[0]!.split("\r\n\r\n")[0]!.split("\r\n");
+    expect(lines.filter((line) => /^(content-type|x-team):/i.test(line))).toEqual([
+      "content-type: application/other+json",
+      "x-team: a",
+    ]);
+    await provider.close();
+    await server.stop();
+  });
+});

@@ -6,6 +6,7 @@ import type { Emit } from "../../src/core/provider.ts";
 import { MAX_PARTS } from "../../src/core/validate.ts";
 import { AnswerStream as AnthropicStream } from "../../src/providers/anthropic/response.ts";
 import { AnswerStream as OpenAiStream } from "../../src/providers/openai/response.ts";
+import { AnswerStream as ResponseStream } from "../../src/providers/openai-responses/response.ts";
 import { MAX_RESPONSE_BYTES, type Upstream, type UpstreamResponse } from "../../src/providers/transport/http.ts";
 import { type DialectCall, fetchStream, type StreamReader } from "../../src/providers/wire/response.ts";
 
@@ -36,10 +37,17 @@ const openBlock = (index: number): object => ({
   content_block: { type: "server_tool_use" },
 });
 
+const begunItem = (index: number): object => ({
+  type: "response.output_item.added",
+  output_index: index,
+  item: { type: "web_search_call" },
+});
+
 describe("what a stream announces and does not complete", () => {
   it.each([
     ["calls without a name", () => new OpenAiStream(), unnamedCall],
     ["blocks without an end", () => new AnthropicStream(), openBlock],
+    ["items without an end", () => new ResponseStream(), begunItem],
   ])("has as many %s as an answer has parts, at most", (_, reader, of) => {
     expect(failureOf(reader(), events(MAX_PARTS, of))).toBeUndefined();
     expect(failureOf(reader(), events(MAX_PARTS + 1, of))).toMatchObject({ code: "upstream_protocol" });

@@ -8,6 +8,9 @@ import { toAttemptMessage } from "../../src/core/attempt.ts";
 import { createCompletions } from "../../src/core/completions.ts";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
 import type { CompletionRecord, LedgerEntry } from "../../src/core/ledger.ts";
+import type { Model } from "../../src/core/model.ts";
+import { createRoute, type Route, type RoutePolicy } from "../../src/core/route.ts";
+import type { Router, RouterCall } from "../../src/core/router.ts";
 import { callOf, memoryLedger, notingLimiter } from "../support/core-ports.ts";
 import type { Script, ScriptedCall } from "../support/scripted-provider.ts";
 import { toChunks } from "../support/to-chunks.ts";
@@ -35,6 +38,8 @@ interface Caller {
 
 interface Case {
   readonly candidates: readonly Candidate[];
+  /** The candidates are the targets of one name; undefined: one model and its fallbacks. */
+  readonly route: Pick<Route, "policy" | "affinity"> | undefined;
   readonly caller: Caller;
 }
 
@@ -91,6 +96,13 @@ const anyCase: fc.Arbitrary<Case> = fc.record({
     }),
     { minLength: 1, maxLength: 4 },
   ),
+  route: fc.option(
+    fc.record({
+      policy: fc.constantFrom<RoutePolicy>("ordered", "weighted", "least_latency", "cheapest"),
+      affinity: fc.boolean(),
+    }),
+    { nil: undefined, freq: 2 },
+  ),
   caller: fc.record({
     takes: fc.oneof(
       { weight: 3, arbitrary: fc.constant(Infinity) },
@@ -110,6 +122,10 @@ const anyCase: fc.Arbitrary<Case> = fc.record({
 /** All visible effects of one case. */
 interface Seen {
   readonly world: World;
+  /** The order of the plan. */
+  readonly order: readonly Model[];
+  /** Models for which the router has reserved. */
+  readonly reserved: readonly string[];
   /** Calls of the case itself, without the warm-up. */
   readonly calls: readonly ScriptedCall[];
   readonly chunks: readonly CompletionChunk[];
@@ -124,7 +140,7 @@ interface Seen {
   readonly signal: AbortSignal;
 }
 
-async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Promise<Seen> {
+async function run({ candidates, route, caller }: Case, mode: "stream" | "whole"): Promise<Seen> {
   const id = (index: number): string => `m${index}`;
   const well: Candidate[] = candidates.map((each, index) =>
     // Otherwise the request is refused before it reaches the router.
@@ -155,8 +171,40 @@ async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Prom
   const records: CompletionRecord[] = [];
   const { limiter, demands, releases } = notingLimiter();
   const { ledger, entries } = memoryLedger();
+  let order: readonly Model[] = models;
+  const reserved: string[] = [];
+  const notingRouter: Router = {
+    ...router,
+    plan(...planned) {
+      const plan = router.plan(...planned);
+      order = plan.candidates;
+      const noting = (call: RouterCall): RouterCall => ({
+        ...call,
+        reserveAnother(model, sent) {
+          reserved.push(upstreamOf(model.id));
+          return call.reserveAnother(model, sent);
+        },
+      });
+      return {
+        candidates: plan.candidates,
+        omitted: plan.omitted,
+        prompt: plan.prompt,
+        sent: plan.sent,
+        count: (asked) => plan.count(asked),
+        create: (call) => plan.create(noting(call)),
+        stream: (call, emit) => plan.stream(noting(call), emit),
+      };
+    },
+  };
+  if (route !== undefined) {
+    const targets = models.map((model, index) => ({ model, weight: index + 1, when: undefined }));
+    const pool = createRoute({ id: "pool", description: "", created: 0, ...route, targets });
+    // What a script refuses does not follow from the facts of its model.
+    const unlike = pool.targets.map((target) => ({ ...target, kind: target.model.id }));
+    notingRouter.find = () => ({ ...pool, targets: unlike });
+  }
   const completions = createCompletions({
-    router,
+    router: notingRouter,
     clock,
     permit: () => {},
     limiter,
@@ -168,8 +216,8 @@ async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Prom
   const cancelTimer =
     caller.gone && clock.after(caller.gone.afterMs, () => controller.abort(new Failure(caller.gone!.as, "Gone.")));
   const request = create(CompletionRequestSchema, {
-    model: models[0]!.id,
-    fallbackModels: models.slice(1).map((model) => model.id),
+    model: route === undefined ? models[0]!.id : "pool",
+    fallbackModels: route === undefined ? models.slice(1).map((model) => model.id) : [],
     messages: [create(MessageSchema, { role: Role.USER, parts: [{ kind: { case: "text", value: "hi" } }] })],
   });
   const call = callOf({ signal, arrivedMs: clock.monotonic() });
@@ -205,7 +253,7 @@ async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Prom
   cancelTimer?.();
   cancelReading?.();
   const ledgered = { demands, releases, entries };
-  return { world, calls: provider.calls.slice(before), chunks, failure, records, ledgered, signal };
+  return { world, order, reserved, calls: provider.calls.slice(before), chunks, failure, records, ledgered, signal };
 }
 
 const isContent = ({ event }: CompletionChunk): boolean => event.case !== "start" && event.case !== "report";
@@ -227,10 +275,10 @@ function expectOneAnswer({ chunks, calls }: Seen): void {
 }
 
 /** The primary is called at most twice, then each fallback at most once, in the order of the list. */
-function expectPlanKept({ calls, world: { models } }: Seen): void {
+function expectPlanKept({ calls, order }: Seen): void {
   const names = calls.map((call) => call.model);
-  const order = models.map((model) => upstreamOf(model.id));
-  const planned = [order[0], ...order];
+  const upstreams = order.map((model) => upstreamOf(model.id));
+  const planned = [upstreams[0], ...upstreams];
   let at = 0;
   for (const name of names) {
     at = planned.indexOf(name, at) + 1;
@@ -239,7 +287,7 @@ function expectPlanKept({ calls, world: { models } }: Seen): void {
 }
 
 /** Every attempt, called or skipped, is recorded once and in order, and nothing else. */
-function expectAttemptsComplete({ records, calls, chunks, failure, world: { models } }: Seen): void {
+function expectAttemptsComplete({ records, calls, chunks, failure, order }: Seen): void {
   const { attempts } = records[0]!;
   const called = attempts.filter((attempt) => attempt.outcome !== "skipped");
   expect(called.map((attempt) => upstreamOf(attempt.model))).toEqual(calls.map((call) => call.model));
@@ -249,7 +297,7 @@ function expectAttemptsComplete({ records, calls, chunks, failure, world: { mode
       state === "ended" && !(outcome === "upstream_protocol"),
     );
   });
-  const ids = models.map((model) => model.id);
+  const ids = order.map((model) => model.id);
   const noted = attempts.map((attempt) => attempt.model);
   const retried = noted[1] === ids[0];
   expect(retried ? noted.slice(1) : noted).toEqual(ids.slice(0, noted.length - (retried ? 1 : 0)));
@@ -281,7 +329,7 @@ function expectOneRecord({ records, ledgered, chunks, failure }: Seen): void {
 }
 
 /** The returned failure: the cancellation, the broken answer, the total timeout, or the primary's failure. */
-function rightFailure({ failure, signal, chunks, records, world }: Seen): string | undefined {
+function rightFailure({ failure, signal, chunks, records, order }: Seen): string | undefined {
   if (failure === undefined) return undefined;
   const { attempts } = records[0]!;
   const last = attempts.at(-1);
@@ -289,15 +337,45 @@ function rightFailure({ failure, signal, chunks, records, world }: Seen): string
   if (failure.message.startsWith("The completion took longer")) return "upstream_timeout";
   if (chunks.length > 0 || !failure.code.startsWith("upstream_")) return last!.outcome;
   // The plan is released by then.
-  if (last!.model !== world.models.at(-1)!.id) return "that of another model";
+  if (last!.model !== order.at(-1)!.id) return "that of another model";
   return (
-    attempts.findLast(({ model, outcome }) => model === world.models[0]!.id && outcome !== "skipped")?.outcome ??
+    attempts.findLast(({ model, outcome }) => model === order[0]!.id && outcome !== "skipped")?.outcome ??
     "upstream_unavailable"
   );
 }
 
+/** Attempts follow one another, and each but the first has its reservation. */
+function expectOneAtATime({ records, calls, reserved }: Seen): void {
+  let endMs = 0;
+  for (const { startMs, durationMs } of records[0]!.attempts) {
+    // Both are rounded.
+    expect(startMs).toBeGreaterThanOrEqual(endMs - 1);
+    endMs = startMs + durationMs;
+  }
+  let at = 0;
+  for (const { model } of calls.slice(1)) {
+    at = reserved.indexOf(model, at) + 1;
+    expect(at, `${model} has no reservation`).toBeGreaterThan(0);
+  }
+}
+
+/** All candidates are planned: as they are listed, or a name's in an order whose first one can take the request and is not resting. */
+function expectGoodOrder({ order, world: { models } }: Seen, { candidates, route }: Case): void {
+  const places = order.map((model) => models.indexOf(model));
+  const listed = [...models.keys()];
+  expect(new Set(places)).toEqual(new Set(listed));
+  // The first candidate takes every request.
+  const takes = listed.filter((place) => place === 0 || candidates[place]!.health !== "cannot take it");
+  const good = takes.filter((place) => candidates[place]!.health !== "resting");
+  const mayBeFirst = good.length > 0 ? good : takes;
+  const sorted = route?.policy === "ordered" ? mayBeFirst.slice(0, 1) : mayBeFirst;
+  expect(route === undefined ? [0] : sorted).toContain(places[0]);
+  expect(route === undefined ? places : listed).toEqual(listed);
+}
+
 function judge(seen: Seen): void {
   expectOneRecord(seen);
+  expectOneAtATime(seen);
   expectPlanKept(seen);
   expectAttemptsComplete(seen);
   expectNothingLeft(seen);
@@ -310,6 +388,7 @@ it("keeps its invariants for a stream, with any upstream models and callers", as
       const seen = await run(drawn, "stream");
       judge(seen);
       expectOneAnswer(seen);
+      expectGoodOrder(seen, drawn);
     }),
     { numRuns: 600 },
   );

@@ -45,12 +45,14 @@ it("serves a request in flight with the models from its start", async () => {
 
 describe("an alias", () => {
   const world = createWorld({ scripts: { "a-1": [], "b-1": [] } });
-  world.router.replace(world.models, [
-    ["small", "a-1"],
-    ["a-*", "b-1"],
-    ["a-2", "a-1"],
-    ["gone", "c"],
-  ]);
+  world.router.replace(world.models, {
+    aliases: [
+      ["small", "a-1"],
+      ["a-*", "b-1"],
+      ["a-2", "a-1"],
+      ["gone", "c"],
+    ],
+  });
 
   it.each([
     ["small", "a-1"],

@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -41,4 +41,21 @@ it("an installation does not wait for a process that is gone", async () => {
   const { pid } = spawnSync(process.execPath, ["-e", ""]);
   writeFileSync(join(folder, ".bootstrap.lock"), String(pid));
   expect(await change()).toBe(0);
+});
+
+it("an installation leaves the packages of another folder alone, to which node_modules is a link", () => {
+  const other = join(folder, "other");
+  mkdirSync(other);
+  writeFileSync(join(other, "package"), "");
+  symlinkSync(other, join(folder, "node_modules"));
+  writeFileSync(
+    join(folder, "install.mjs"),
+    `import { ensureInstalled } from "./scripts/installation.mjs";
+     await ensureInstalled();`,
+  );
+  // Without npm in the path it could not install anything.
+  const { status, stderr } = spawnSync(process.execPath, ["install.mjs"], { cwd: folder, env: { PATH: "" } });
+  expect(status).toBe(1);
+  expect(stderr.toString()).toMatch(/node_modules is a link, .* remove the link/s);
+  expect(existsSync(join(other, "package"))).toBe(true);
 });

@@ -12,7 +12,8 @@ import { ABILITIES, makes } from "./abilities.ts";
 import { StageBadge } from "./stage-badge.tsx";
 
 export function ModelItem({ model }: { readonly model: Model }) {
-  const { id, description, provider, price, attempts, failures, firstContent } = model;
+  const { id, description, provider, price, attempts, failures, firstContent, targets } = model;
+  const isRoute = targets.length > 0;
   const abilities = ABILITIES.filter(([, has]) => has(model)).map(([name]) => name);
   const isEmbedding = makes(model, Modality.EMBEDDING);
   const query = `?model=${encodeURIComponent(id)}`;
@@ -22,11 +23,11 @@ export function ModelItem({ model }: { readonly model: Model }) {
         <div className="min-w-0">
           <h2 className="flex flex-wrap items-center gap-x-3 gap-y-1">
             <code className="font-mono text-base font-semibold wrap-anywhere">{id}</code>
-            <HealthBadge of={model} />
+            {!isRoute && <HealthBadge of={model} />}
             <StageBadge model={model} />
           </h2>
           <p className="mt-1 text-sm wrap-anywhere text-muted">
-            <bdi>{description}</bdi> · <bdi>{provider}</bdi>
+            <bdi>{description}</bdi> · {isRoute ? `served by ${targets.join(", ")}` : <bdi>{provider}</bdi>}
           </p>
         </div>
         <CopyButton text={id} what={`the name ${id}`} />
@@ -36,7 +37,15 @@ export function ModelItem({ model }: { readonly model: Model }) {
         <Fact name="Context">{formatShort(model.contextWindow)} tokens</Fact>
         {!isEmbedding && <Fact name="Max output">{formatShort(model.maxOutputTokens)} tokens</Fact>}
         <Fact name="Price per 1M tokens">
-          {price === undefined ? "Not configured" : <Price price={price} model={model} />}
+          {price === undefined ? (
+            isRoute ? (
+              "That of the model that serves"
+            ) : (
+              "Not configured"
+            )
+          ) : (
+            <Price price={price} model={model} />
+          )}
           {model.priceTiers.map(
             ({ abovePromptTokens, price: dearer }) =>
               dearer !== undefined && (
@@ -47,8 +56,8 @@ export function ModelItem({ model }: { readonly model: Model }) {
               ),
           )}
         </Fact>
-        <Fact name="Time to first token">{formatLatency(firstContent, attempts)}</Fact>
-        <Fact name="Error rate">{formatShare(failures, attempts)}</Fact>
+        {!isRoute && <Fact name="Time to first token">{formatLatency(firstContent, attempts)}</Fact>}
+        {!isRoute && <Fact name="Error rate">{formatShare(failures, attempts)}</Fact>}
       </dl>
       <p className="mt-auto flex flex-wrap gap-x-5 gap-y-2 pt-4 text-sm">
         {!isEmbedding && (
@@ -59,9 +68,12 @@ export function ModelItem({ model }: { readonly model: Model }) {
         <TextLink to={`/requests${query}`} label={`Requests for ${id}`}>
           Requests
         </TextLink>
-        <TextLink to={`/usage${query}`} label={`Usage for ${id}`}>
-          Usage
-        </TextLink>
+        {/* Usage is that of the models that serve. */}
+        {!isRoute && (
+          <TextLink to={`/usage${query}`} label={`Usage for ${id}`}>
+            Usage
+          </TextLink>
+        )}
       </p>
     </li>
   );

@@ -102,16 +102,23 @@ function Cell({ className, children }: { readonly className: string; readonly ch
   );
 }
 
-/** The model that served the request, the requested one if it was a fallback, and the endpoint. */
+/** The model that served the request, the requested one if it was another, and the endpoint. */
 function Model({ request }: { readonly request: LoggedRequest }) {
-  const { requestedModel, servedModel, entrance, streamed } = request;
-  const isFallback = servedModel !== "" && servedModel !== requestedModel;
+  const { requestedModel, servedModel, entrance, streamed, attempts } = request;
+  const isOther = servedModel !== "" && servedModel !== requestedModel;
+  // A name with several models is never tried itself.
+  const isFallback = isOther && attempts.some(({ model }) => model === requestedModel);
   return (
     <>
       <bdi className="line-clamp-2 font-medium">{servedModel || requestedModel || "Unknown"}</bdi>
       {isFallback && (
         <span className="line-clamp-2 text-xs text-warn">
           <span aria-hidden>↪ </span>fallback for <bdi>{requestedModel}</bdi>
+        </span>
+      )}
+      {isOther && !isFallback && (
+        <span className="line-clamp-2 text-xs text-muted">
+          asked for <bdi>{requestedModel}</bdi>
         </span>
       )}
       <span className="block text-xs text-muted">

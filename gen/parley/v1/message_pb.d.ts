@@ -184,8 +184,8 @@ export declare const PartSchema: GenMessage<Part>;
  */
 export declare type NativeBlock = Message$1<"parley.v1.NativeBlock"> & {
   /**
-   * Required. The dialect: `anthropic` (Messages), `gemini` (generateContent) or `openai` (Chat Completions). Another wire of the same vendor
-   * would be another dialect. A block of an unknown dialect is omitted like one of a foreign dialect.
+   * Required. The dialect: `anthropic` (Messages), `gemini` (generateContent), `openai` (Chat Completions) or `openai-responses` (Responses).
+   * A block of an unknown dialect is omitted like one of a foreign dialect.
    *
    * @generated from field: string dialect = 1;
    */
@@ -407,7 +407,7 @@ export declare type File = Message$1<"parley.v1.File"> & {
     case: "data";
   } | {
     /**
-     * The provider's ID of an uploaded file; only for providers of the OpenAI dialect.
+     * The provider's ID of an uploaded file; only for providers of OpenAI's dialects.
      *
      * @generated from field: string id = 2;
      */

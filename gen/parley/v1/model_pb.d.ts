@@ -123,7 +123,7 @@ export declare type Model = Message<"parley.v1.Model"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * The configured provider that serves it.
+   * The configured provider that serves it. Empty for a name that models of several providers serve.
    *
    * @generated from field: string provider = 4;
    */
@@ -189,7 +189,7 @@ export declare type Model = Message<"parley.v1.Model"> & {
   capabilities?: ModelCapabilities | undefined;
 
   /**
-   * What it costs. Absent without configured prices.
+   * What it costs. Absent without configured prices, and for a name that several models serve: then it is that of the one that served.
    *
    * @generated from field: parley.v1.ModelPrice price = 13;
    */

@@ -53,6 +53,13 @@ export declare type Report = Message<"parley.v1.Report"> & {
    * @generated from field: google.protobuf.Duration upstream_duration = 5;
    */
   upstreamDuration?: Duration | undefined;
+
+  /**
+   * The models behind the requested name, in the order in which they would serve this request. Empty when it names one model.
+   *
+   * @generated from field: repeated string targets = 6;
+   */
+  targets: string[];
 };
 
 /**

@@ -235,6 +235,15 @@ export class ItemReader {
   }
 }
 
+/** An item of reasoning with the signature of its part in place of the state that holds it; any other one as it is. */
+export function toSignedItem(item: Item): Item {
+  if (item.type !== "reasoning" || !("encrypted_content" in item)) return item;
+  const state = readState(item.encrypted_content ?? "");
+  if (state === undefined) return item;
+  const { signature = "", redacted = "" } = "reasoning" in state ? state.reasoning : { ...state, redacted: "" };
+  return { type: "reasoning", encrypted_content: signature || redacted };
+}
+
 function toResult(output: Content, path: string): Part[] {
   if (typeof output === "string") return output === "" ? [] : [toPart({ case: "text", value: output })];
   return output.map((part, index) => toContent(part, `${path}[${index}]`, "user"));

@@ -10,11 +10,12 @@ import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { exceedsJsonSize, MAX_REQUEST_JSON } from "../../encoding/json-size.ts";
 import { MAX_INT32, MAX_UNRECOGNIZED } from "../../core/validate.ts";
+import type { CallersBody } from "../../core/provider.ts";
 import type { NameOf } from "../format.ts";
 import { EFFORTS, VERBOSITIES } from "../openai-words.ts";
 import { shapeReader } from "../shape.ts";
 import { fieldNames } from "./field-names.ts";
-import { ItemReader } from "./items.ts";
+import { ItemReader, toSignedItem } from "./items.ts";
 import { KNOWN_REQUEST_KEYS, type ResponsesRequest, responsesRequest } from "./schema.ts";
 import { type ReadTools, readToolChoice, readTools, type ToolNames, unsupported } from "./tools.ts";
 
@@ -37,6 +38,8 @@ export interface ReadRequest {
   readonly unrecognized: readonly string[];
   /** The caller's names of the request's fields. */
   readonly nameOf: NameOf;
+  /** The body, for a provider of this format; of one that continues a kept answer with the conversation before it. */
+  readonly body: CallersBody;
 }
 
 /** What an answer repeats of its request; its `input` is empty, because the conversation is released. */
@@ -90,6 +93,18 @@ export function readResponsesRequest(json: unknown, { keeps = false, before }: K
   };
 }
 
+/** The request without the fields that are for the gateway, and with the signatures of its reasoning in place of its own state. */
+function toBody(given: ResponsesRequest): CallersBody {
+  const json: Record<string, unknown> = { ...given };
+  for (const name of FOR_THE_GATEWAY) delete json[name];
+  if (typeof given.input !== "string") json["input"] = given.input.map(toSignedItem);
+  // Unknown fields in the items are not collected.
+  return { dialect: DIALECT, mayHaveMore: true, json };
+}
+
+const DIALECT = "openai-responses";
+const FOR_THE_GATEWAY = ["parley", "fallback_models", "previous_response_id", "background", "conversation", "prompt"];
+
 /** Limit of a conversation: that of a request. */
 const MAX_JOINED_BYTES = 32 * 1024 * 1024;
 
@@ -130,6 +145,7 @@ function toReadRequest(
     previousId: asked.previous_response_id ?? "",
     conversation: isKept ? JSON.stringify(toItems(asked.input)) : "",
     echo: { ...asked, input: "" },
+    body: toBody(asked),
     unrecognized,
     nameOf: fieldNames({
       places: items.places,

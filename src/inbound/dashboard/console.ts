@@ -12,7 +12,6 @@ import type { AccessContext } from "../../access/context.ts";
 import type { KeyStore } from "../../access/key-store.ts";
 import type { AdmissionControl } from "../../admission/admission-control.ts";
 import type { Completions } from "../../core/completions.ts";
-import type { Model } from "../../core/model.ts";
 import type { Limits } from "../../core/principal.ts";
 import type { LedgerStore } from "../../ledger/ledger-store.ts";
 import type { UsageStore } from "../../ledger/usage-store.ts";
@@ -45,7 +44,7 @@ export interface ConsolePorts {
   /** Requests of this process as they end. */
   readonly feed: RequestFeed;
   /** Current models, in the order of the registry. */
-  readonly models: () => readonly Model[];
+  readonly models: ModelServicePorts["models"];
   readonly health: ModelServicePorts["health"];
   readonly openingOf: ModelServicePorts["openingOf"];
   readonly configuration: () => ConfigurationInForce;

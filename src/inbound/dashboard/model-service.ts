@@ -10,8 +10,9 @@ import {
   type UpstreamSchema,
 } from "../../../gen/parley/console/v1/model_pb.js";
 import type { Clock } from "../../core/clock.ts";
-import { type Model, upstreamKey } from "../../core/model.ts";
+import { type ListedModel, type Model, upstreamKey } from "../../core/model.ts";
 import { MODEL_STAGES, toCapabilitiesMessage, toPriceFields } from "../../core/models.ts";
+import { isRoute, type Route } from "../../core/route.ts";
 import type {
   HealthRecorder,
   Latency,
@@ -22,8 +23,8 @@ import type {
 
 /** Ports of the model service. */
 export interface ModelServicePorts {
-  /** Current models, in the order of the registry. */
-  readonly models: () => readonly Model[];
+  /** Current models and routes, in the order of the registry. */
+  readonly models: () => readonly (Model | Route)[];
   readonly health: Pick<HealthRecorder, "of" | "sinceMs">;
   /** The open breaker of a model's upstream model; undefined while it is closed. */
   readonly openingOf: (model: Model) => Opening | undefined;
@@ -43,10 +44,17 @@ export function createModelService({
     nowMs: clock.now(),
   });
   return {
-    list: () => ({ models: models().map((model) => toModelMessage(model, conditionOf(model))) }),
+    list: () => ({
+      models: models().map((model) =>
+        isRoute(model) ? toRouteMessage(model) : toModelMessage(model, conditionOf(model)),
+      ),
+    }),
 
     listUpstreams() {
-      const upstreams = Map.groupBy(models(), upstreamKey);
+      const upstreams = Map.groupBy(
+        models().filter((model): model is Model => !isRoute(model)),
+        upstreamKey,
+      );
       return {
         upstreams: [...upstreams.values()].map((group) => {
           const [first, ...others] = group as [Model, ...Model[]];
@@ -68,8 +76,23 @@ interface Condition {
 
 /** A model without address and credential of its provider. */
 function toModelMessage(model: Model, condition: Condition): MessageInitShape<typeof ModelSchema> {
-  const { id, description, providerName, stage, shutdown, price, upstream } = model;
   const { attempts, failures, firstContent } = condition.health;
+  return {
+    ...toFacts(model),
+    breaker: toBreakerMessage(condition),
+    firstContent: toLatencyMessage(firstContent),
+    attempts: BigInt(attempts),
+    failures: BigInt(failures),
+  };
+}
+
+/** A route, whose health is that of its targets. */
+function toRouteMessage(route: Route): MessageInitShape<typeof ModelSchema> {
+  return { ...toFacts(route), targets: route.targets.map(({ model }) => model.id) };
+}
+
+function toFacts(model: ListedModel) {
+  const { id, description, providerName, stage, shutdown, price, upstream } = model;
   return {
     id,
     description,
@@ -82,10 +105,6 @@ function toModelMessage(model: Model, condition: Condition): MessageInitShape<ty
     contextWindow: upstream.contextWindow,
     maxOutputTokens: upstream.maxOutputTokens,
     ...(price !== undefined && toPriceFields(price)),
-    breaker: toBreakerMessage(condition),
-    firstContent: toLatencyMessage(firstContent),
-    attempts: BigInt(attempts),
-    failures: BigInt(failures),
   };
 }
 

@@ -3,7 +3,7 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import type { GetConfigurationResponseSchema, SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import type { AccessContext } from "../../access/context.ts";
-import { makes, type Model } from "../../core/model.ts";
+import { type ListedModel, makes } from "../../core/model.ts";
 import type { Limits } from "../../core/principal.ts";
 import { toLimitsMessage } from "./account-messages.ts";
 import { SIGN_UP_MODES } from "./session-service.ts";
@@ -19,7 +19,7 @@ export type ConfigurationInForce = Required<
 /** Ports of the settings service. */
 export interface SettingsServicePorts {
   readonly access: Pick<AccessContext, "signUp">;
-  readonly models: () => readonly Model[];
+  readonly models: () => readonly ListedModel[];
   readonly version: string;
   /** Limits of accounts without their own. */
   readonly accountLimits: Limits;

@@ -20,6 +20,15 @@ const FAREWELL_MS = 5000;
  */
 const OVERHEAD = { atOnce: 512 * 1024, perMs: 256, perStream: 1024, perByteSent: 0.5, perByteOfBody: 1 / 64 } as const;
 
+/** Longest time for which a check grants an allowance: an event loop that is late because of a flood must not pay for it. */
+const MAX_EARNED_MS = 2 * LOOK_MS;
+
+/**
+ * Allowance for small pieces of bodies (DATA frames): a burst, a rate, and the first ones of each stream. A piece of less than `bytes`
+ * counts by the part that it lacks: it costs as much time as a large one, and 6,000 of them fit into one read of the socket.
+ */
+const SMALL_PIECES = { bytes: 256, atOnce: 1_000, perMs: 0.5, perStream: 2 } as const;
+
 /**
  * Allowance for calls that are reset right after their start: a burst, a rate, and one for each other call with a valid key, up to
  * `earned`: a front has many callers, whose resets look quick when the event loop was late.
@@ -160,6 +169,9 @@ class Connection {
   #newStreams = 0;
   #begunInTurn = 0;
   #quickResets = 0;
+  #smallPieces = 0;
+  /** Time of the last check of small pieces. */
+  #piecesMs: number;
   #isRaised = false;
   #endedMs: number | undefined;
 
@@ -167,7 +179,7 @@ class Connection {
     this.socket = socket;
     this.#leavesMs = leavesMs;
     this.#sinceMs = nowMs;
-    this.#lookedMs = nowMs;
+    this.#lookedMs = this.#piecesMs = nowMs;
   }
 
   add(
@@ -180,8 +192,16 @@ class Connection {
       readonly pending: PendingCalls<Connection>;
     },
   ): void {
+    let pieces = 0;
     const took = (bytes: number): void => {
       this.#bodyBytes += bytes;
+      pieces += 1;
+      if (pieces <= SMALL_PIECES.perStream || bytes >= SMALL_PIECES.bytes) return;
+      this.#smallPieces += 1 - bytes / SMALL_PIECES.bytes;
+      if (this.#smallPieces <= SMALL_PIECES.atOnce) return;
+      // Checked at once: the next check of all connections is late when the event loop is busy with pieces.
+      this.#forgivePieces(shared.services.clock.monotonic());
+      if (this.#smallPieces > SMALL_PIECES.atOnce) pending.end(this);
     };
     const guard: StreamGuard = new StreamGuard(stream, headers, {
       ...shared,
@@ -242,6 +262,7 @@ class Connection {
   look(nowMs: number): void {
     const { socket } = this;
     if (this.#isSilent(nowMs) || this.#isOverdue(nowMs) || this.#isFlood(nowMs)) return void socket.destroy();
+    this.#forgivePieces(nowMs);
     if (!this.#leaving && nowMs >= this.#leavesMs) this.leave();
     let inFlight = 0;
     for (const guard of this.#streams) {
@@ -268,11 +289,18 @@ class Connection {
     return nowMs - this.#endedMs > FAREWELL_MS;
   }
 
+  /** Grants the allowance of small pieces for the time since the last check. */
+  #forgivePieces(nowMs: number): void {
+    const earned = Math.min(nowMs - this.#piecesMs, MAX_EARNED_MS) * SMALL_PIECES.perMs;
+    this.#smallPieces = Math.max(0, this.#smallPieces - earned);
+    this.#piecesMs = nowMs;
+  }
+
   /** Whether it exceeds the allowance for bytes beside request bodies. */
   #isFlood(nowMs: number): boolean {
     const { bytesRead, bytesWritten } = this.socket;
     const earned =
-      (nowMs - this.#lookedMs) * OVERHEAD.perMs +
+      Math.min(nowMs - this.#lookedMs, MAX_EARNED_MS) * OVERHEAD.perMs +
       this.#newStreams * OVERHEAD.perStream +
       (bytesWritten - this.#written) * OVERHEAD.perByteSent +
       this.#bodyBytes * OVERHEAD.perByteOfBody;

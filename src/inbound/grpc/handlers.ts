@@ -147,16 +147,17 @@ export function modelHandlers(services: EdgeServices): {
   return {
     list: (call, reply) =>
       void answer(services, { call, reply }, async (request, principal, opened) => {
-        requireKnownFields(request, ListModelsRequestSchema);
         const models = await services.models.list(toCall(opened, { principal }));
+        // Afterwards, so that a refused request counts as well.
+        requireKnownFields(request, ListModelsRequestSchema);
         const page = pageOfModels(models, request);
         call.sendMetadata(toMetadata(opened, []));
         return page;
       }),
     get: (call, reply) =>
       void answer(services, { call, reply }, async (request, principal, opened) => {
-        requireKnownFields(request, GetModelRequestSchema);
         const model = await services.models.get(request.id, toCall(opened, { principal }));
+        requireKnownFields(request, GetModelRequestSchema);
         call.sendMetadata(toMetadata(opened, []));
         return model;
       }),

@@ -7,14 +7,9 @@ import {
   type ServerReflectionResponse,
   ServerReflectionResponseSchema,
 } from "../../../gen/grpc/reflection/v1/reflection_pb.js";
-import { Failure } from "../../core/failure.ts";
 import type { Encoded } from "./definition.ts";
 import type { PublicStreams } from "./public-streams.ts";
 import { toRefusal } from "./status.ts";
-
-/** Limit of questions per stream. Tools ask once for each file. */
-const MAX_QUESTIONS = 256;
-const TOO_MANY = `At most ${MAX_QUESTIONS} questions may be asked on one stream.`;
 
 type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"]>;
 
@@ -43,14 +38,9 @@ export function reflectionHandlers(
   return {
     serverReflectionInfo(call) {
       if (!openStreams.open(call)) return;
-      let questions = 0;
       call.on("data", (encoded: Encoded<ServerReflectionRequest>) => {
-        questions += 1;
-        // Later questions of the same read are dropped.
-        if (questions > MAX_QUESTIONS + 1) return;
         let request: ServerReflectionRequest;
         try {
-          if (questions > MAX_QUESTIONS) throw new Failure("rate_limited", TOO_MANY);
           request = encoded.read();
         } catch (reason) {
           return void call.emit("error", toRefusal(reason, call));

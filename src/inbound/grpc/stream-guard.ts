@@ -1,26 +1,28 @@
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import { Readable } from "node:stream";
 import type { Slot } from "../../admission/slot.ts";
 import { Failure } from "../../core/failure.ts";
+import type { Principal } from "../../core/principal.ts";
 import { arrivesTooSlowly, isMetered, MAX_QUESTION_BYTES } from "../arrival-limits.ts";
 import { requestIdFrom } from "../calls.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
 import type { EdgeServices } from "../services.ts";
+import { MessageFrames } from "./message-frames.ts";
 import { toCompletionError } from "./status.ts";
 
 /** Time limit of an arriving request, as over HTTP/1.1. */
 const ARRIVAL_MS = 60_000;
 /** Bytes of a request that are read before its key is authenticated and charged. */
 const UNCHARGED_BYTES = 16 * 1024;
-/** Prefix of a message: one byte of flags, four of length. */
-const PREFIX_BYTES = 5;
 /** Time in which the rest of a refused request is read and dropped, so that the caller can read the refusal. */
 const LINGER_MS = 1000;
 /** Duration below which a reset call counts as a quick reset. */
 const QUICK_MS = 250;
 const ENCODING = "grpc-encoding";
-const NOTHING = Buffer.alloc(0);
 /** Reflection streams have no end of the request to wait for. */
 const REFLECTION = "/grpc.reflection.";
+/** Limit of questions of a reflection stream. Tools ask once for each file. */
+const MAX_QUESTIONS = 256;
 const WATCH = "/grpc.health.v1.Health/Watch";
 /** Time after which a reflection stream without another request ends: tools ask and leave. */
 const REFLECTION_SILENCE_MS = 10_000;
@@ -75,14 +77,6 @@ export interface StreamGuardOptions {
   readonly took: (bytes: number) => void;
 }
 
-/** The library refuses such a message too, but without details and without advice to retry policies. */
-function tooLarge(bytes: number, most: number): Failure {
-  return new Failure("request_too_large", `The message has ${bytes} bytes; this method receives at most ${most}.`);
-}
-
-/** After some second messages the library calls the handler of a call that it has ended: such a call never ends. */
-const secondMessage = (): Failure => new Failure("invalid_request", "This method takes one request message.");
-
 const silence = (): Failure => new Failure("deadline_exceeded", "There was no further request on this stream.");
 
 /** Guards one stream: its request must arrive, and its answer must be read. */
@@ -91,19 +85,16 @@ export class StreamGuard {
   readonly #headers: IncomingHttpHeaders;
   readonly #services: GuardServices;
   readonly #sinceMs: number;
+  readonly #took: (bytes: number) => void;
+  readonly #frames: MessageFrames;
   #bytes = 0;
-  /** First bytes of the message, at most PREFIX_BYTES. */
-  #prefix: Buffer = NOTHING;
-  /** Length of the request's message with its prefix; undefined until known. */
-  #declaredBytes: number | undefined;
   /** Held while the request arrives. */
   #slot: Slot | undefined;
   #arrived: boolean;
   #isWaiting = false;
   #giveUp: (() => void) | undefined;
-  readonly #take: (piece: Buffer) => void;
   readonly #isReflection: boolean;
-  /** Time of the last piece of a reflection stream. */
+  /** Time at which the last question of a reflection stream was read. */
   #heardMs: number;
   readonly #waits: (isWaiting: boolean) => void;
   #hasKey = false;
@@ -123,40 +114,54 @@ export class StreamGuard {
     this.#sinceMs = this.#heardMs = services.clock.monotonic();
     this.#isReflection = this.#arrived = this.#target.startsWith(REFLECTION);
     this.#waits = waits;
-    const mostBytes = isMetered(this.#target) ? maxReceiveBytes : Math.min(maxReceiveBytes, MAX_QUESTION_BYTES);
+    this.#took = took;
+    this.#frames = new MessageFrames({
+      messages: this.#isReflection ? MAX_QUESTIONS : 1,
+      bytes: isMetered(this.#target) ? maxReceiveBytes : Math.min(maxReceiveBytes, MAX_QUESTION_BYTES),
+    });
     // Reflection and Watch have limits of their own: PublicStreams.
     if (!this.#isReflection) waits(true);
     if (!limitMetadata(headers)) this.#evict();
     // Each comes once; `once` would wrap its listener.
     stream.on("end", () => void this.#arrivedWhole());
     stream.on("finish", () => stream.closed || waits(true));
-    this.#take = (piece) => {
-      const { length } = piece;
-      took(length);
-      if (this.#isReflection) this.#heardMs = services.clock.monotonic();
-      const before = this.#bytes;
-      this.#bytes += length;
-      if (this.#isDropped) return;
-      const messageBytes = this.#declaredBytes === undefined ? this.#readPrefix(piece) : undefined;
-      if (messageBytes !== undefined) {
-        this.#declaredBytes = PREFIX_BYTES + messageBytes;
-        if (messageBytes > mostBytes) return this.#refuseMessage(tooLarge(messageBytes, mostBytes));
-      }
-      if (this.#bytes > (this.#declaredBytes ?? Infinity)) return this.#refuseMessage(secondMessage());
-      if (before <= UNCHARGED_BYTES && this.#bytes > UNCHARGED_BYTES) void this.#charge();
-      else if (this.#slot !== undefined) this.#received(this.#slot);
-    };
-    stream.on("data", this.#take);
+    if (this.#isReflection) stream.on("data", () => (this.#heardMs = services.clock.monotonic()));
+    // Not a listener: the library would get the same bytes, and those that arrive while it does not read would cost nothing.
+    stream.push = (piece: Buffer | null) => (piece === null ? this.#push(piece) : this.#receive(piece));
     stream.write = writeUnlessEnded;
   }
 
-  /** Length of the message, once its prefix has arrived, which may take several pieces. */
-  #readPrefix(piece: Buffer): number | undefined {
-    if (this.#arrived) return undefined;
-    // A copy: a part of the piece would keep all of its memory.
-    const prefix = Buffer.concat([this.#prefix, piece.subarray(0, PREFIX_BYTES)]);
-    this.#prefix = prefix.length < PREFIX_BYTES ? prefix : NOTHING;
-    return prefix.length < PREFIX_BYTES ? undefined : prefix.readUInt32BE(1);
+  #push(piece: Buffer | null): boolean {
+    return Readable.prototype.push.call(this.stream, piece);
+  }
+
+  /**
+   * Passes a piece of the body on, or drops it. Returns whether there is room for more. The library stops reading after each piece
+   * with a message, but decodes all that are in it, so it gets the messages one by one.
+   */
+  #receive(piece: Buffer): boolean {
+    this.#took(piece.length);
+    if (this.#isDropped) return true;
+    const before = this.#bytes;
+    this.#bytes += piece.length;
+    let ends: readonly number[];
+    try {
+      ends = this.#frames.endsIn(piece);
+    } catch (reason) {
+      void this.#refuseMessage(Failure.from(reason));
+      return true;
+    }
+    if (before <= UNCHARGED_BYTES && this.#bytes > UNCHARGED_BYTES) void this.#charge();
+    else if (this.#slot !== undefined) this.#received(this.#slot);
+    // A copy of a small part: it would keep all bytes that were read from the socket with it.
+    const own = piece.length * 4 < piece.buffer.byteLength ? Buffer.from(piece) : piece;
+    let hasRoom = true;
+    let from = 0;
+    for (const end of [...ends, piece.length]) {
+      if (end > from && !this.#isDropped) hasRoom = this.#push(own.subarray(from, end));
+      from = end;
+    }
+    return hasRoom;
   }
 
   /** Call it when the stream is closed. */
@@ -203,7 +208,7 @@ export class StreamGuard {
   }
 
   #lookAtRequest(elapsedMs: number): void {
-    if (!arrivesTooSlowly(this.#bytes, elapsedMs, this.#declaredBytes) && elapsedMs <= ARRIVAL_MS) return;
+    if (!arrivesTooSlowly(this.#bytes, elapsedMs, this.#frames.declaredBytes) && elapsedMs <= ARRIVAL_MS) return;
     if (this.stream.state.remoteClose === 1) this.#arrived = true;
     else this.#refuse(new Failure("deadline_exceeded", "The request did not arrive in time."));
   }
@@ -226,8 +231,8 @@ export class StreamGuard {
   async #charge(): Promise<void> {
     try {
       const principal = await this.#services.authenticate(this.#headers.authorization);
-      if (this.stream.readableEnded || this.stream.destroyed) return;
-      this.#slot = this.#services.admission.receive(principal, this.#declaredBytes);
+      if (this.#isDropped || this.stream.readableEnded || this.stream.destroyed) return;
+      this.#slot = this.#services.admission.receive(principal, this.#frames.declaredBytes);
       this.#waits(false);
       // Released before the library calls the handler, which takes a slot of its own.
       this.stream.prependOnceListener("end", this.#release);
@@ -258,24 +263,35 @@ export class StreamGuard {
     stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
   }
 
-  /** Refuses a message before the library does, which still gets the piece that is arriving. */
-  #refuseMessage(failure: Failure): void {
-    this.stream.respond = () => undefined;
-    this.#refuse(failure);
+  /** Refuses a message, which counts for the rate of a valid key. */
+  async #refuseMessage(failure: Failure): Promise<void> {
+    this.#arrived = true;
+    this.#dropRest();
+    const { authorization } = this.#headers;
+    const principal =
+      authorization === undefined ? undefined : await this.#services.authenticate(authorization).catch(() => undefined);
+    this.#refuse(failure, principal);
   }
 
   /** Drops the rest of the request and refuses it at its end: most clients read nothing before they have sent all. */
   #refuseAtItsEnd(reason: unknown): void {
     const failure = Failure.from(reason);
-    this.#keepNothing();
+    this.#dropRest();
     this.stream.once("end", () => this.#refuse(failure));
   }
 
-  #refuse(failure: Failure): void {
+  #refuse(failure: Failure, principal?: Principal): void {
     const { stream } = this;
     if (stream.destroyed || stream.closed) return;
     const requestId = requestIdFrom(this.#headers["x-request-id"]?.toString());
-    this.#services.refused({ entrance: "grpc", requestId, target: this.#target.slice(0, 256), failure });
+    const target = this.#target.slice(0, 256);
+    this.#services.refused({
+      entrance: "grpc",
+      requestId,
+      target,
+      failure,
+      ...(principal !== undefined && { principal }),
+    });
     const { code, details, metadata } = toCompletionError(failure, { requestId, limits: undefined });
     const status = {
       ...metadata.toHttp2Headers(),
@@ -305,19 +321,18 @@ export class StreamGuard {
     stream.end();
   }
 
-  /** Reads and drops the rest of the request, without telling the library of its end. */
-  #keepNothing(): void {
-    const { stream } = this;
+  /** Drops the rest of the request, without telling the library of its end. */
+  #dropRest(): void {
     this.#isDropped = true;
     this.#release();
-    stream.removeAllListeners("data").removeAllListeners("end").on("data", this.#take).resume();
+    this.stream.removeAllListeners("data").removeAllListeners("end").resume();
   }
 
   /** Closes the stream after LINGER_MS: a reset at once would overtake the answer. */
   #linger(): void {
     const { stream } = this;
     this.#arrived = true;
-    this.#keepNothing();
+    this.#dropRest();
     // The library would respond once more when the caller's deadline passes, which throws.
     stream.respond = () => undefined;
     const cancel = this.#services.clock.after(LINGER_MS, () => stream.close(constants.NGHTTP2_NO_ERROR));

@@ -58,9 +58,34 @@ export function declaredBytes({ headers }: IncomingMessage): number | undefined 
 /** Larger bodies are read into a buffer of their declared length: joining pieces would need twice the memory. */
 const PIECES_BYTES = 256 * 1024;
 
+/** Pieces that are joined before the end when they are small. */
+const JOINED_PIECES = 128;
+const JOINED_BYTES = 64 * 1024;
+
+/** The pieces of a body. They may come one by one in single bytes, and each takes some hundred bytes more than its content. */
+class Pieces {
+  readonly #earlier: Buffer[] = [];
+  #latest: Buffer[] = [];
+
+  add(piece: Buffer): void {
+    this.#latest.push(piece);
+    if (this.#latest.length < JOINED_PIECES) return;
+    const bytes = this.#latest.reduce((sum, { length }) => sum + length, 0);
+    if (bytes < JOINED_BYTES) this.#earlier.push(Buffer.concat(this.#latest, bytes));
+    else this.#earlier.push(...this.#latest);
+    this.#latest = [];
+  }
+
+  /** The body. One piece is not copied. */
+  joined(): Buffer {
+    const pieces = this.#earlier.length === 0 ? this.#latest : [...this.#earlier, ...this.#latest];
+    return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+  }
+}
+
 /**
- * Reads a body. Throws `request_too_large`, what the meter throws (default: no meter), or the call's reason when the caller
- * disconnects.
+ * Reads a body. Throws `request_too_large`, `invalid_request` for a body in tiny chunks, what the meter throws (default: no
+ * meter), or the call's reason when the caller disconnects.
  */
 export function readBody(
   { request, response }: BodySource,
@@ -72,11 +97,12 @@ export function readBody(
   if (request.headers.expect !== undefined) response.writeContinue();
   return new Promise((resolve, reject) => {
     const whole = declared > PIECES_BYTES ? Buffer.allocUnsafeSlow(declared) : undefined;
-    const pieces: Buffer[] = [];
+    const pieces = new Pieces();
     let size = 0;
     const stop = (): void => settle(() => reject(signal.reason));
+    const fail = (reason: unknown): void => (reason instanceof Failure ? settle(() => reject(reason)) : stop());
     const settle = (done: () => void): void => {
-      request.off("data", take).off("end", finish).off("error", stop);
+      request.off("data", take).off("end", finish).off("error", fail);
       signal.removeEventListener("abort", stop);
       done();
     };
@@ -89,13 +115,12 @@ export function readBody(
       } catch (reason) {
         return settle(() => reject(reason));
       }
-      if (whole === undefined) pieces.push(piece);
+      if (whole === undefined) pieces.add(piece);
       else piece.copy(whole, from);
     };
-    const finish = (): void =>
-      settle(() => resolve(whole ?? (pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces))));
+    const finish = (): void => settle(() => resolve(whole ?? pieces.joined()));
     if (signal.aborted) return stop();
-    request.on("data", take).on("end", finish).on("error", stop);
+    request.on("data", take).on("end", finish).on("error", fail);
     // A body that has arrived is read within this turn, or ends with an error: a signal listener would cost more than reading.
     if (!request.complete) signal.addEventListener("abort", stop, { once: true });
   });

@@ -184,13 +184,16 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
   router.service(ModelService, {
     list: (request, context) =>
       answer(context, async ({ call }) => {
+        const all = await models.list(call);
+        // Afterwards, so that a refused request counts as well.
         requireKnownFields(request, ListModelsRequestSchema);
-        return pageOfModels(await models.list(call), request);
+        return pageOfModels(all, request);
       }),
     get: (request, context) =>
-      answer(context, ({ call }) => {
+      answer(context, async ({ call }) => {
+        const model = await models.get(request.id, call);
         requireKnownFields(request, GetModelRequestSchema);
-        return models.get(request.id, call);
+        return model;
       }),
   });
   router.service(KeyService, {

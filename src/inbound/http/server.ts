@@ -1,4 +1,4 @@
-import { createServer, IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import type { Clock } from "../../core/clock.ts";
 import { Failure } from "../../core/failure.ts";
@@ -13,6 +13,7 @@ import { connectHandler, writeConnectError } from "./connect.ts";
 import { type Documents, sendDocument } from "./documents.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
 import { Exchange, limitUnread } from "./exchange.ts";
+import { requestClass } from "./request-class.ts";
 import { adviseOn, createCors, findRoute, formatOf, isConnect, isForPages, type Route } from "./routes.ts";
 
 export interface HttpOptions {
@@ -80,7 +81,8 @@ export async function startHttpServer(
   { host, port, ...parts }: HttpOptions,
 ): Promise<HttpServer> {
   const front = new Front(services, parts);
-  const options = { ...LIMITS, IncomingMessage: requestClass((socket) => front.isFull(socket)) };
+  const requests = requestClass({ clock: services.clock, isFull: (socket) => front.isFull(socket) });
+  const options = { ...LIMITS, IncomingMessage: requests };
   const server = createServer(options, (request, response) => front.handle(request, response));
   // With a listener `100 Continue` is sent when the body is read, not before.
   server.on("checkContinue", (request, response) => front.handle(request, response));
@@ -114,32 +116,6 @@ export async function startHttpServer(
  */
 const MAX_PIPELINED = 8;
 
-/**
- * A request class of which Node takes those of a full connection for upgrades. It creates no response for an upgrade, does not
- * keep it, and closes the connection after the read, because this server has no `upgrade` listener. A read of 64 KiB has up
- * to 1,500 requests: with a response for each, 3,000 connections ended a process with a heap of 512 MiB.
- */
-function requestClass(isFull: (socket: Socket) => boolean): typeof IncomingMessage {
-  return class extends IncomingMessage {
-    readonly #isRefused: boolean;
-    #isUpgrade = false;
-
-    constructor(socket: Socket) {
-      super(socket);
-      this.#isRefused = isFull(socket);
-    }
-
-    get upgrade(): boolean {
-      return this.#isRefused || this.#isUpgrade;
-    }
-
-    /** Node decides: true for CONNECT alone. Its constructor sets it too, before this class has fields. */
-    set upgrade(isUpgrade: boolean) {
-      if (#isUpgrade in this) this.#isUpgrade = isUpgrade;
-    }
-  };
-}
-
 class Front {
   readonly #services: EdgeServices;
   readonly #cors: ReturnType<typeof createCors>;
@@ -153,7 +129,7 @@ class Front {
   readonly #answering = new WeakMap<Socket, ServerResponse[]>();
   readonly #arrivals: Arrivals;
   /** Listener at the end of each response. */
-  readonly #closeIfUnread: (this: ServerResponse) => void;
+  readonly #ending: (this: ServerResponse) => void;
   #draining = false;
   /** Time of the last recorded HTTP/1.0 request. */
   #oldToldMs = -Infinity;
@@ -163,7 +139,9 @@ class Front {
     { corsOrigins, documents, console, stallMs = WRITE_STALL_MS }: Omit<HttpOptions, "host" | "port">,
   ) {
     this.#services = services;
-    this.#closeIfUnread = function (): void {
+    this.#ending = function (): void {
+      // Otherwise Node drops the rest of the body without the limits of the request's class.
+      if (!this.req.complete) this.req.resume();
       if (this.writableLength > 0) limitUnread(this, stallMs);
     };
     this.#arrivals = new Arrivals(services.clock);
@@ -198,8 +176,7 @@ class Front {
     const { socket } = request;
     // The parser still delivers requests of the same read.
     if (socket.destroyed) return;
-    let answers = this.#answering.get(socket);
-    if (answers === undefined) this.#answering.set(socket, (answers = []));
+    const answers = this.#answering.get(socket) ?? this.#begin(socket);
     const isLast = this.#draining || answers.at(-1)?.shouldKeepAlive === false;
     while (answers[0]?.writableFinished === true) answers.shift();
     const requestId = requestIdFrom(single(request.headers["x-request-id"]));
@@ -212,9 +189,17 @@ class Front {
       formatOf: (path) => formatOf(path, request.headers),
     });
     answers.push(response);
-    response.once("prefinish", this.#closeIfUnread);
+    response.once("prefinish", this.#ending);
     this.#arrivals.add(request);
     this.#serve(exchange).catch((reason: unknown) => this.#refuse(exchange, Failure.from(reason)));
+  }
+
+  /** Begins the list of a connection's responses. */
+  #begin(socket: Socket): ServerResponse[] {
+    const answers: ServerResponse[] = [];
+    this.#answering.set(socket, answers);
+    socket.once("close", () => closeWaiting(answers));
+    return answers;
   }
 
   async #serve(exchange: Exchange): Promise<void> {
@@ -332,6 +317,18 @@ class Front {
 
 function unfinished(answers: readonly ServerResponse[]): readonly ServerResponse[] {
   return answers.filter(({ writableFinished }) => !writableFinished);
+}
+
+/**
+ * Closes the responses of a closed connection that wait for those before them. Node closes the one that is being sent; the
+ * others only since version 26, and not after a refused request or CONNECT. Calls end when their responses close.
+ */
+function closeWaiting(answers: readonly ServerResponse[]): void {
+  const waiting = answers.filter(({ socket, closed }) => socket === null && !closed);
+  for (const answer of waiting) answer.destroy();
+  process.nextTick(() => {
+    for (const answer of waiting) if (!answer.closed) answer.emit("close");
+  });
 }
 
 /** Whether the request is HTTP/1.0 or older. */

@@ -9,6 +9,7 @@ import {
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isObject, parsed } from "../wire/json.ts";
+import { isResponsesState } from "../wire/responses-state.ts";
 import type { TranslationContext } from "./cache-marks.ts";
 import { isBlank, toContentBlocks, toImageBlock, toNativeBlock, toTextBlocks } from "./parts.ts";
 import { joinTurns, settleSystemTurns } from "./turns.ts";
@@ -76,7 +77,8 @@ function toAssistantBlock(context: TranslationContext, { kind }: Part, field: st
 
 /** Whether the provider can verify the reasoning. Only such parts may be sent back. */
 function isReplayable({ kind, signature }: Part): boolean {
-  return kind.case === "reasoning" && (signature !== "" || kind.value.redacted !== "");
+  if (kind.case !== "reasoning" || isResponsesState(signature)) return false;
+  return signature !== "" || kind.value.redacted !== "";
 }
 
 function toThinkingBlock({ text, redacted }: Reasoning, signature: string): ThinkingBlock | RedactedThinkingBlock {

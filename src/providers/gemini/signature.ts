@@ -1,4 +1,5 @@
 import type { UpstreamModel } from "../../core/provider.ts";
+import { isResponsesState } from "../wire/responses-state.ts";
 import type { Part } from "./wire.ts";
 
 /** Value that the provider accepts in place of an unknown signature. It disables the check. */
@@ -16,9 +17,10 @@ export function checksSignatures({ capabilities }: UpstreamModel): boolean {
   return capabilities.reasoning === "level" || capabilities.preservedReasoning;
 }
 
-/** Returns `signature` if it has the form of one, otherwise undefined. */
+/** Returns `signature` if it has the form of one of this provider, otherwise undefined. */
 export function knownSignature(signature: string | undefined): string | undefined {
-  return signature !== undefined && BASE64.test(signature) ? signature : undefined;
+  if (signature === undefined || isResponsesState(signature)) return undefined;
+  return BASE64.test(signature) ? signature : undefined;
 }
 
 /**

@@ -1,15 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import {
-  type Audio,
-  AudioSchema,
-  type Citation,
-  type Image,
-  ImageSchema,
-  type TextRange,
-} from "../../../gen/parley/v1/message_pb.js";
+import { type Audio, AudioSchema, type Citation, type Image, ImageSchema } from "../../../gen/parley/v1/message_pb.js";
 import type { WrittenText } from "../../core/chunks.ts";
 import { array, count, type Json, object, string } from "../wire/json.ts";
+import { toTextRange } from "../wire/openai-content.ts";
 
 /** A piece of an answer. A signature or a citation belongs to the text. */
 export type Content =
@@ -117,10 +111,4 @@ function pushCitation({ type, url_citation: citation }: Json, out: Content[]): v
   };
   const textRange = toTextRange(count(start), count(end));
   out.push({ case: "citation", value: textRange === undefined ? value : { ...value, textRange } });
-}
-
-/** A range of the text; undefined when it has no beginning or is empty. */
-export function toTextRange(start: number | undefined, end: number | undefined): TextRange | undefined {
-  if (start === undefined || end === undefined || end <= start) return undefined;
-  return { $typeName: "parley.v1.TextRange", start, end };
 }

@@ -1,9 +1,10 @@
 import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
-import type { Citation, TokenLogprob, TopLogprob } from "../../../gen/parley/v1/message_pb.js";
+import type { Citation, TokenLogprob } from "../../../gen/parley/v1/message_pb.js";
 import { ChoiceWriter, MAX_CITATIONS, type PartBudget, toPart } from "../../core/chunks.ts";
 import { countCodePoints } from "../../encoding/code-points.ts";
-import { array, isObject, type Json, MAX_TOKEN_CHARS, number, object, string } from "../wire/json.ts";
-import { type Content, readContents, toTextRange } from "./answer-content.ts";
+import { array, isObject, type Json, object, string } from "../wire/json.ts";
+import { readTokens, toTextRange } from "../wire/openai-content.ts";
+import { type Content, readContents } from "./answer-content.ts";
 import { isKnown, toFinishReason } from "./finish-reason.ts";
 import { ToolCallReader } from "./tool-call-reader.ts";
 
@@ -166,26 +167,4 @@ export class ChoiceReader {
     this.#word = word;
     this.#nativeWord = string(native);
   }
-}
-
-/** Reads a list of tokens with their log probabilities. */
-export function readTokens(value: unknown): TokenLogprob[] {
-  return array(value).flatMap((entry): TokenLogprob[] => {
-    const { top_logprobs: top } = object(entry);
-    const token = readToken(entry);
-    if (token === undefined) return [];
-    const likely = array(top).flatMap((other): TopLogprob[] => {
-      const read = readToken(other);
-      return read === undefined ? [] : [{ $typeName: "parley.v1.TopLogprob", ...read }];
-    });
-    return [{ $typeName: "parley.v1.TokenLogprob", ...token, top: likely }];
-  });
-}
-
-/** Undefined without a text or a probability, and for a text that is no token. */
-function readToken(value: unknown): Omit<TopLogprob, "$typeName"> | undefined {
-  const { token, logprob: given, bytes } = object(value);
-  const logprob = number(given);
-  if (typeof token !== "string" || token.length > MAX_TOKEN_CHARS || logprob === undefined) return undefined;
-  return { token, logprob, ...(Array.isArray(bytes) && { bytes: Uint8Array.from(bytes.map(Number)) }) };
 }

@@ -9,7 +9,7 @@ import { keepAll } from "../wire/redaction.ts";
 import { unreadable } from "../wire/response-failure.ts";
 import { toUsage } from "../wire/response.ts";
 import { TranslationLog } from "../wire/translation.ts";
-import { findError, toInBandFailure } from "./failure.ts";
+import { findError, toInBandFailure } from "../wire/openai-failure.ts";
 import type { OpenAiEmbeddingRequest } from "./wire.ts";
 
 /** Converts the request to the body of `POST /embeddings`. Fields without a counterpart are reported. */

@@ -1,8 +1,9 @@
-import { createHash } from "node:crypto";
 import { type Message, Role, type ToolCall } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
+import { toCallId } from "../wire/openai-content.ts";
+import { isResponsesState } from "../wire/responses-state.ts";
 import type { TranslationLog } from "../wire/translation.ts";
 import { type PartContext, packParts, toContent } from "./parts.ts";
 import type {
@@ -165,12 +166,16 @@ function toToolResults({ parts }: Message, context: PartContext): SplitResult[] 
     log.omitWhen(kind.value.isError, `${field}.tool_result.is_error`);
     const content = toContent(kind.value.parts, { ...context, path: `${field}.tool_result.parts` });
     const { text, images } = splitToolResult(content);
-    return { tool_call_id: toCallId(kind.value.toolCallId), content: packParts(text, model), images };
+    return {
+      tool_call_id: toCallId(kind.value.toolCallId, MAX_CALL_ID_CHARS),
+      content: packParts(text, model),
+      images,
+    };
   });
 }
 
 function toToolCall({ id: callId, name, input }: ToolCall, signature: string): OpenAiToolCall {
-  const id = toCallId(callId);
+  const id = toCallId(callId, MAX_CALL_ID_CHARS);
   const extra_content = toExtraContent(signature);
   return input.case === "customInput"
     ? { id, type: "custom", custom: { name, input: input.value }, extra_content }
@@ -178,17 +183,8 @@ function toToolCall({ id: callId, name, input }: ToolCall, signature: string): O
 }
 
 function toExtraContent(signature: string | undefined): OpenAiExtraContent | undefined {
-  return signature ? { google: { thought_signature: signature } } : undefined;
-}
-
-/**
- * Shortens a long tool call ID and appends a hash, the same for the call and its result. Keeps all characters: some servers
- * interpret their own IDs.
- */
-function toCallId(id: string): string {
-  if (id.length <= MAX_CALL_ID_CHARS) return id;
-  const hash = createHash("sha256").update(id).digest("hex").slice(0, 8);
-  return `${id.slice(0, MAX_CALL_ID_CHARS - hash.length - 1)}_${hash}`;
+  if (!signature || isResponsesState(signature)) return undefined;
+  return { google: { thought_signature: signature } };
 }
 
 function splitToolResult(content: OpenAiContent): { text: OpenAiPart[]; images: OpenAiPart[] } {

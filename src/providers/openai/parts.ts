@@ -3,6 +3,7 @@ import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
 import { toNative } from "../wire/native.ts";
+import { toDataUrl, toInputAudio } from "../wire/openai-content.ts";
 import { enumWord, type TranslationLog } from "../wire/translation.ts";
 import type { OpenAiContent, OpenAiPart } from "./wire.ts";
 
@@ -78,25 +79,9 @@ function toImagePart({ source, mediaType, detail }: Image, { model, log, path }:
   }
 }
 
-/** Formats of this dialect by media type, where they are not its subtype. */
-const AUDIO_FORMATS: ReadonlyMap<string, string> = new Map([
-  ["audio/mpeg", "mp3"],
-  ["audio/l16", "pcm16"],
-  ["audio/x-wav", "wav"],
-  ["audio/vnd.wave", "wav"],
-]);
-
-/** Such as `audio/wav` or `audio/L16;rate=24000`, without its parameters. */
-const AUDIO_TYPE = /^audio\/([a-z0-9.+-]+)(?=;|$)/;
-
-function toAudioPart({ source, mediaType }: Audio, { model, log, path }: PartContext): OpenAiPart {
+function toAudioPart(audio: Audio, { model, log, path }: PartContext): OpenAiPart {
   if (!model.inputModalities.has(Modality.AUDIO)) throw invalidField(path, "this model does not read audio");
-  if (source.case === "url") throw invalidField(path, "this model's provider does not read addresses of recordings");
-  if (source.case === undefined || source.value.length === 0) throw invalidField(path, "has no audio data");
-  const [type = "", subtype] = AUDIO_TYPE.exec(mediaType.toLowerCase()) ?? [];
-  const format = AUDIO_FORMATS.get(type) ?? subtype;
-  if (format === undefined) throw invalidField(path, "must have the media type of a recording, such as audio/wav");
-  return { type: "input_audio", input_audio: { data: log.base64(source.value), format } };
+  return { type: "input_audio", input_audio: toInputAudio(audio, { log, field: path }) };
 }
 
 function toFilePart({ source, name, mediaType, citations }: File, { log, path }: PartContext): OpenAiPart {
@@ -106,8 +91,4 @@ function toFilePart({ source, name, mediaType, citations }: File, { log, path }:
   if (source.case === undefined) throw invalidField(path, "has neither file data nor a file ID");
   if (source.case === "url") throw invalidField(path, "this model's provider does not read addresses of files");
   return { type: "file", file: { filename, file_data: toDataUrl(log, source.value, mediaType || "application/pdf") } };
-}
-
-function toDataUrl(log: TranslationLog, bytes: Uint8Array, mediaType: string): string {
-  return `data:${mediaType};base64,${log.base64(bytes)}`;
 }

@@ -4,7 +4,7 @@ import { ofInputs } from "../wire/embeddings.ts";
 import { type DialectCall, fetchNumbers, fetchStream, fetchWhole, type Refusal } from "../wire/response.ts";
 import type { Service } from "../wire/service.ts";
 import { toEmbeddingAnswer, toEmbeddingRequest } from "./embeddings.ts";
-import { toFailure } from "./failure.ts";
+import { toFailure } from "../wire/openai-failure.ts";
 import { toOpenAiRequest } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 

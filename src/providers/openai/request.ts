@@ -2,10 +2,10 @@ import { type CompletionRequest, type ResponseFormat, Verbosity } from "../../..
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { Capabilities, TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
-import { enumWord, TranslationLog } from "../wire/translation.ts";
+import { toEffort } from "../wire/reasoning.ts";
+import { enumWord, readObject, TranslationLog } from "../wire/translation.ts";
 import { toMessages } from "./messages.ts";
-import { toReasoning } from "./reasoning.ts";
-import { readObject, toTools } from "./tools.ts";
+import { toTools } from "./tools.ts";
 import type { OpenAiMessage, OpenAiRequest, OpenAiResponseFormat } from "./wire.ts";
 
 /**
@@ -39,7 +39,7 @@ export function toOpenAiRequest(
     n: toChoiceCount(request, capabilities),
     stop: request.stopSequences.length > 0 ? request.stopSequences : undefined,
     response_format: form.format,
-    reasoning_effort: toReasoning(request, capabilities, log),
+    reasoning_effort: toEffort(request, capabilities, log),
     ...toModalityFields(request, model, log),
     ...toPassedFields(request, log),
   };

@@ -9,7 +9,7 @@ import { incomplete, noOutput, truncated } from "../wire/response-failure.ts";
 import type { StreamReader } from "../wire/response.ts";
 import { EventJson, isEndMarker, type SseEvent } from "../wire/sse.ts";
 import { ChoiceReader } from "./choice-reader.ts";
-import { findError, toInBandFailure } from "./failure.ts";
+import { findError, toInBandFailure } from "../wire/openai-failure.ts";
 import { isBroken } from "./finish-reason.ts";
 import { readUsage } from "./usage.ts";
 

@@ -1,10 +1,9 @@
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import { type AllowedTools, type Tool, type ToolChoice, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
-import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
-import { isObject, parsed } from "../wire/json.ts";
+import { parsed } from "../wire/json.ts";
 import { toNative } from "../wire/native.ts";
-import { forcesCall, omitToolFields, type TranslationLog } from "../wire/translation.ts";
+import { forcesCall, omitToolFields, readObject, toolModeWord, type TranslationLog } from "../wire/translation.ts";
 import type { OpenAiRequest, OpenAiTool, OpenAiToolChoice, OpenAiToolName } from "./wire.ts";
 
 /**
@@ -59,18 +58,11 @@ function toTool(
   }
 }
 
-/** Parses JSON text that must be an object. Throws `invalid_request` that names `field`. */
-export function readObject(text: string, field: string): object {
-  const value = parsed(text);
-  if (!isObject(value)) throw invalidField(field, "must be a JSON object");
-  return value;
-}
-
 function toToolChoice(toolChoice: ToolChoice | undefined, tools: readonly Tool[]): OpenAiToolChoice | undefined {
   const choice = toolChoice?.choice;
   switch (choice?.case) {
     case "mode":
-      return toMode(choice.value);
+      return toolModeWord(choice.value);
     case "function":
       return { type: "function", function: { name: choice.value } };
     case "custom":
@@ -78,19 +70,6 @@ function toToolChoice(toolChoice: ToolChoice | undefined, tools: readonly Tool[]
     case "allowed":
       return toAllowed(choice.value, tools);
     case undefined:
-      return undefined;
-  }
-}
-
-function toMode(mode: ToolMode): "auto" | "none" | "required" | undefined {
-  switch (mode) {
-    case ToolMode.AUTO:
-      return "auto";
-    case ToolMode.NONE:
-      return "none";
-    case ToolMode.REQUIRED:
-      return "required";
-    case ToolMode.UNSPECIFIED:
       return undefined;
   }
 }

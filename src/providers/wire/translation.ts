@@ -5,7 +5,8 @@ import { type ToolChoice, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import type { SentSize, Translation } from "../../core/provider.ts";
 import { MAX_PARSED_DEPTH, MAX_REQUEST_JSON, measureJson } from "../../encoding/json-size.ts";
 import { omission } from "../../core/provider-options.ts";
-import { parsed, parseMeasured } from "./json.ts";
+import { invalidField } from "../../core/failure.ts";
+import { isObject, type Json, parsed, parseMeasured } from "./json.ts";
 
 /** Service tiers at or below list price, of all dialects. */
 const ORDINARY_TIERS: ReadonlySet<string> = new Set(["auto", "default", "standard", "standard_only", "flex"]);
@@ -156,6 +157,18 @@ function toValue(value: number | string): Value {
 /** The word of an enum's value, in lower case; undefined for an unspecified one. */
 export function enumWord(names: Readonly<Record<number, string>>, value: number): string | undefined {
   return value === 0 ? undefined : names[value]?.toLowerCase();
+}
+
+/** Parses JSON text that must be an object. Throws `invalid_request` that names `field`. */
+export function readObject(text: string, field: string): Json {
+  const value = parsed(text);
+  if (!isObject(value)) throw invalidField(field, "must be a JSON object");
+  return value;
+}
+
+/** A mode in the words of OpenAI's dialects; undefined for an unspecified one. */
+export function toolModeWord(mode: ToolMode): "auto" | "none" | "required" | undefined {
+  return enumWord(ToolMode, mode) as ReturnType<typeof toolModeWord>;
 }
 
 /** Whether the request asks for another verbosity than the ordinary one. */

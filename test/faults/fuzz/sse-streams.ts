@@ -9,6 +9,10 @@ import {
   AnswerStream as OpenAiStreamReader,
   toAnswerChunks as readOpenAiChunks,
 } from "../../../src/providers/openai/response.ts";
+import {
+  AnswerStream as ResponseStream,
+  toAnswerChunks as readResponseChunks,
+} from "../../../src/providers/openai-responses/response.ts";
 import type { StreamReader } from "../../../src/providers/wire/response.ts";
 import type { Answer } from "../../../src/simulator/answer.ts";
 import { encodeEvents as encodeAnthropic } from "../../../src/simulator/anthropic/dialect.ts";
@@ -16,6 +20,7 @@ import { encodeEvents as encodeGemini } from "../../../src/simulator/gemini/resp
 import { encodeEvents as encodeOpenAi } from "../../../src/simulator/openai/dialect.ts";
 import { readScenarios } from "../../product/support/fixtures.ts";
 import { answers, type AnswerShape } from "../../properties/answers.ts";
+import { encodeResponseEvents } from "../../support/responses-wire.ts";
 import { seed } from "../support/scale.ts";
 
 /** The stream reader of one dialect, and its end markers. */
@@ -43,6 +48,11 @@ export const STREAM_DIALECTS = {
     whole: readOpenAiChunks,
     ending: /"finish_reason"\s*:\s*"/,
   },
+  "openai-responses": {
+    createReader: () => new ResponseStream(),
+    whole: readResponseChunks,
+    ending: /response\.(?:completed|incomplete)/,
+  },
 } as const satisfies Record<string, StreamDialect>;
 
 export type DialectName = keyof typeof STREAM_DIALECTS;
@@ -64,6 +74,10 @@ const SPOKEN: Readonly<
   openai: {
     shape: { pictures: false, redacted: false, textBesideCalls: false },
     encode: (answer) => encodeOpenAi([answer], true),
+  },
+  "openai-responses": {
+    shape: { pictures: false, redacted: true, textBesideCalls: true },
+    encode: encodeResponseEvents,
   },
 };
 

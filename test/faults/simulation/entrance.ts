@@ -2,6 +2,7 @@ import type { Completion } from "../../../gen/parley/v1/completion_pb.js";
 import type { Call } from "../../../src/core/call.ts";
 import type { Clock } from "../../../src/core/clock.ts";
 import { Failure } from "../../../src/core/failure.ts";
+import type { Model } from "../../../src/core/model.ts";
 import type { Emit } from "../../../src/core/provider.ts";
 import type { OpenCall } from "../../../src/inbound/calls.ts";
 import { type Drainable, drained } from "../../../src/inbound/drain.ts";
@@ -34,7 +35,8 @@ export async function answer(process: SimulatedProcess, journey: Journey, ports:
     const principal = await process.authenticator.authenticate(key.secret);
     keys.judge(key, { sinceMs, journey: number });
     journey.isAsked = true;
-    journey.primary = process.router.find(journey.request.model);
+    // The simulation has no routes.
+    journey.primary = process.router.find(journey.request.model) as Model | undefined;
     const call: Call = {
       principal,
       requestId: `req-${number}`,

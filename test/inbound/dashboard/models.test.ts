@@ -10,6 +10,8 @@ import { somebody } from "../../support/core-ports.ts";
 import { errorOf } from "./errors.ts";
 import { CONFIGURATION, type ConsoleUnderTest, startConsole } from "./set-up.ts";
 import type { Attempt } from "../../../src/core/attempt.ts";
+import type { Model } from "../../../src/core/model.ts";
+import { createRoute } from "../../../src/core/route.ts";
 import { attemptOf } from "../../support/attempt.ts";
 
 let site: ConsoleUnderTest;
@@ -17,6 +19,8 @@ beforeEach(async () => {
   site = await startConsole({ signUp: "open" });
 });
 afterEach(() => site.close());
+
+const wordsModel = (): Model => site.models[0] as Model;
 
 function complete(outcome: Attempt["outcome"], firstContentMs?: number): void {
   const reason = outcome === "served" ? "" : "The upstream provider is <b>unavailable</b>.";
@@ -47,7 +51,7 @@ describe("models", () => {
     await site.signedUp("ada");
     const bob = await site.signedUp("bob");
     const price = toPrice({ input: 5_000_000, output: 25_000_000, cachedInput: 500_000, imageOutput: 120_000_000 });
-    site.models[0] = { ...site.models[0]!, price, stage: "deprecated", shutdown: 1_800_000_000 };
+    site.models[0] = { ...wordsModel(), price, stage: "deprecated", shutdown: 1_800_000_000 };
     const { models } = await bob.model.list({});
     expect(models.map(({ id }) => id)).toEqual(["words", "pictures"]);
     expect(models[0]).toMatchObject({
@@ -75,6 +79,21 @@ describe("models", () => {
     });
     expect([models[1]?.stage, models[1]?.shutdownTime]).toEqual([ModelStage.STABLE, undefined]);
     expect(models[1]?.price).toBeUndefined();
+  });
+
+  it("with targets are told with these, and are no upstream models", async () => {
+    const ada = await site.signedUp("ada");
+    const targets = [{ model: wordsModel(), weight: 1, when: undefined }];
+    site.models.push(
+      createRoute({ id: "chat", description: "Either", created: 0, policy: "ordered", affinity: false, targets }),
+    );
+    const { models } = await ada.model.list({});
+    expect(models.map((model) => model.targets)).toEqual([[], [], ["words"]]);
+    expect(models[2]).toMatchObject({ id: "chat", description: "Either", contextWindow: 128_000 });
+    expect(models[2]?.breaker).toBeUndefined();
+    const { upstreams } = await ada.model.listUpstreams({});
+    expect(upstreams.flatMap(({ modelIds }) => modelIds)).toEqual(["words", "pictures"]);
+    expect((await ada.settings.get({})).models.map(({ id }) => id)).toEqual(["words", "pictures", "chat"]);
   });
 
   it("say how they are doing now", async () => {

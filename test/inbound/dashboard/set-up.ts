@@ -14,6 +14,7 @@ import { createAuthenticator } from "../../../src/access/key-cache.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { Completions } from "../../../src/core/completions.ts";
 import type { Model } from "../../../src/core/model.ts";
+import type { Route } from "../../../src/core/route.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
 import { Calls } from "../../../src/inbound/calls.ts";
 import { bearerToken } from "../../../src/inbound/current-key.ts";
@@ -63,7 +64,7 @@ export interface ConsoleUnderTest {
   readonly keys: ReturnType<typeof memoryKeyStore>;
   readonly usage: AskedUsage;
   readonly feed: RequestFeed;
-  readonly models: Model[];
+  readonly models: (Model | Route)[];
   readonly health: HealthRecorder;
   /** By model ID. */
   readonly rests: Map<string, Opening>;
@@ -120,7 +121,7 @@ export async function startConsole(
   const refusals: Refusal[] = [];
   const refused = (refusal: Refusal): void => void refusals.push(refusal);
   const provider = new ScriptedProvider(access.clock, {});
-  const models: Model[] = [
+  const models: (Model | Route)[] = [
     modelOf("words", provider),
     modelOf("pictures", provider, { upstream: { outputModalities: new Set([Modality.TEXT, Modality.IMAGE]) } }),
   ];

@@ -23,7 +23,12 @@ const clients: Client[] = [];
 
 beforeEach(async () => {
   // Nobody is asked for a key here.
-  server = await startGrpcServer({ clock: systemClock, connections: anyConnections() } as EdgeServices, {
+  const services: Partial<EdgeServices> = {
+    clock: systemClock,
+    connections: anyConnections(),
+    refused: () => undefined,
+  };
+  server = await startGrpcServer(services as EdgeServices, {
     host: "127.0.0.1",
     port: 0,
     maxReceiveBytes: 1 << 20,
@@ -134,6 +139,19 @@ describe.each(["v1", "v1alpha"])("reflection %s", (version) => {
     { allExtensionNumbersOfType: "parley.v1.Completion" },
   ])("finds nothing for %o, and says so", async (request) => {
     expect(await ask(request)).toMatchObject({ errorResponse: { errorCode: status.NOT_FOUND } });
+  });
+
+  it("answers 256 questions on a stream, also in one piece, and no more", async () => {
+    const call = (connect(service) as ReflectionClient).serverReflectionInfo();
+    const answers: object[] = [];
+    call.on("data", (answer: object) => answers.push(answer));
+    const over = once(call, "error");
+    for (let asked = 0; asked < 256; asked++) call.write({ fileByFilename: "other.proto" });
+    await expect.poll(() => answers.length).toBe(256);
+    call.write({ fileByFilename: "other.proto" });
+    const [ended] = (await over) as [ServiceError];
+    expect(ended.code).toBe(status.RESOURCE_EXHAUSTED);
+    expect(answers).toHaveLength(256);
   });
 });
 

@@ -68,6 +68,7 @@ describe.each([
           inputTokens: 14,
           outputTokens: 11,
           totalTokens: 25,
+          unknownUnits: [],
           cachedInputTokens: 0,
           cacheWriteInputTokens: 0,
           reasoningOutputTokens: 0,
@@ -90,6 +91,7 @@ describe.each([
           inputTokens: 410,
           outputTokens: 97,
           totalTokens: 507,
+          unknownUnits: [],
           cachedInputTokens: 0,
           cacheWriteInputTokens: 0,
           reasoningOutputTokens: 0,
@@ -109,6 +111,7 @@ describe.each([
           inputTokens: 40,
           outputTokens: 31,
           totalTokens: 71,
+          unknownUnits: [],
           cachedInputTokens: 0,
           cacheWriteInputTokens: 0,
           reasoningOutputTokens: 24,
@@ -127,6 +130,7 @@ describe.each([
           inputTokens: 20,
           outputTokens: 4,
           totalTokens: 24,
+          unknownUnits: [],
           cachedInputTokens: 0,
           cacheWriteInputTokens: 0,
           reasoningOutputTokens: 0,
@@ -147,6 +151,7 @@ describe.each([
           inputTokens: 380,
           outputTokens: 60,
           totalTokens: 440,
+          unknownUnits: [],
           cachedInputTokens: 0,
           cacheWriteInputTokens: 0,
           reasoningOutputTokens: 25,
@@ -311,6 +316,7 @@ describe("a stream", () => {
       cachedInputTokens: 7,
       outputTokens: 6,
       totalTokens: 14,
+      unknownUnits: [],
     });
   });
 

@@ -9,7 +9,7 @@ import { toFailure, toInBandFailure as toGeminiInner } from "../../../src/provid
 import {
   toInBandFailure as toOpenAiInner,
   toFailure as toOpenAiFailure,
-} from "../../../src/providers/openai/failure.ts";
+} from "../../../src/providers/wire/openai-failure.ts";
 
 /** How a dialect words an error, and what it reads out of one. */
 interface Dialect {

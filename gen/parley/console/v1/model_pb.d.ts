@@ -205,6 +205,14 @@ export declare type Model = Message<"parley.console.v1.Model"> & {
    * @generated from field: int64 failures = 14;
    */
   failures: bigint;
+
+  /**
+   * IDs of the models behind it, of which one serves each request. Empty for an ordinary model; otherwise what is said of an upstream
+   * model is absent.
+   *
+   * @generated from field: repeated string targets = 17;
+   */
+  targets: string[];
 };
 
 /**

@@ -159,6 +159,12 @@ export const parley = z
         }),
       )
       .describe("Request fields whose value was changed into one that the provider has."),
+    targets: z
+      .array(z.string())
+      .optional()
+      .describe(
+        "The models behind the requested name, in the order in which they would serve this request. Absent when it names one model.",
+      ),
     cost_usd: z.number().min(0).optional().describe("What it cost, in US dollars. Absent without prices or usage."),
   })
   .describe("Attempts, omitted fields and cost: what no field of the OpenAI format can say.");
@@ -255,7 +261,7 @@ export const model = z
     id: text("What to write into `model`."),
     object: z.literal("model"),
     created: integer.describe("When it became available, in Unix seconds."),
-    owned_by: text("The configured provider that serves it."),
+    owned_by: text("The configured provider that serves it. Empty for a name that models of several providers serve."),
     description: text("What it is good for, in one line."),
     context_window: count("The most tokens that request and answer may have together."),
     max_output_tokens: count("The upper bound of `max_tokens`."),

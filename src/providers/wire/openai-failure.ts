@@ -1,8 +1,8 @@
 import type { Failure } from "../../core/failure.ts";
-import { readMessage, type SubjectWords, tellSubject } from "../wire/error-words.ts";
-import { array, isObject, object, parsed, string } from "../wire/json.ts";
-import { keepAll } from "../wire/redaction.ts";
-import type { Refusal } from "../wire/response.ts";
+import { readMessage, type SubjectWords, tellSubject } from "./error-words.ts";
+import { array, isObject, object, parsed, string } from "./json.ts";
+import { keepAll } from "./redaction.ts";
+import type { Refusal } from "./response.ts";
 import {
   type ErrorSubject,
   type InBand,
@@ -10,9 +10,13 @@ import {
   toInnerFailure,
   toStatusFailure,
   type UpstreamError,
-} from "../wire/status-failure.ts";
+} from "./status-failure.ts";
 
-/** Failures by error names (`type`, `code`) of servers of this dialect. */
+/*
+ * Errors of OpenAI's services and of servers like them: chat completions, embeddings and the Responses API share them.
+ */
+
+/** Failures by error names (`type`, `code`). */
 const SUBJECTS: readonly (readonly [subject: ErrorSubject, names: readonly string[]])[] = [
   [
     "lasting",
@@ -29,9 +33,30 @@ const SUBJECTS: readonly (readonly [subject: ErrorSubject, names: readonly strin
     ["invalid_api_key", "authentication_error", "account_deactivated", "api_key_invalid", "unauthenticated"],
   ],
   ["context", ["context_length_exceeded", "exceed_context_size_error"]],
-  ["content", ["content_policy_violation", "content_filter", "responsibleaipolicyviolation"]],
+  [
+    "content",
+    [
+      "content_policy_violation",
+      "content_filter",
+      "responsibleaipolicyviolation",
+      "invalid_prompt",
+      "image_content_policy_violation",
+      "bio_policy",
+      "misalignment_policy_violation",
+    ],
+  ],
   ["translation", ["unknown_parameter", "unrecognized_parameter", "extra_forbidden"]],
-  ["overload", ["overloaded_error", "engine_overloaded_error", "server_overloaded", "overloaded"]],
+  [
+    "overload",
+    [
+      "overloaded_error",
+      "engine_overloaded_error",
+      "server_overloaded",
+      "overloaded",
+      "server_is_overloaded",
+      "slow_down",
+    ],
+  ],
 ];
 
 /** Failures by message text, for servers without error names. */
@@ -64,8 +89,27 @@ const STATUS_BY_NAME: readonly (readonly [status: number, names: readonly string
   [429, ["rate_limit_exceeded", "rate_limit_error", "rate_limit", "too_many_requests", "resource_exhausted"]],
   [403, ["permission_error", "permission_denied"]],
   [404, ["not_found_error", "model_not_found"]],
-  [504, ["timeout", "timeout_error", "deadline_exceeded"]],
-  [400, ["invalid_request_error", "invalid_request", "bad_request", "badrequesterror"]],
+  [504, ["timeout", "timeout_error", "deadline_exceeded", "vector_store_timeout"]],
+  [400, ["invalid_request_error", "invalid_request", "bad_request", "badrequesterror", "invalid_encrypted_content"]],
+  // Of a picture in the request; `ResponseError` in the official SDK has them.
+  [
+    400,
+    [
+      "invalid_image",
+      "invalid_image_format",
+      "invalid_base64_image",
+      "invalid_image_url",
+      "invalid_image_mode",
+      "image_too_large",
+      "image_too_small",
+      "image_parse_error",
+      "image_file_too_large",
+      "unsupported_image_media_type",
+      "empty_image_file",
+      "failed_to_download_image",
+      "image_file_not_found",
+    ],
+  ],
 ];
 
 /** Maps a refusal to a Failure: by status and structured fields, then by message text. Never throws. */

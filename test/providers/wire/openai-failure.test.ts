@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
-import { toInBandFailure, toFailure } from "../../../src/providers/openai/failure.ts";
-import { readFixture } from "./fixture.ts";
+import { toInBandFailure, toFailure } from "../../../src/providers/wire/openai-failure.ts";
+import { readFixture } from "../openai/fixture.ts";
 
 const fail = (status: number, body: unknown = "", headers: Record<string, string> = {}): Failure =>
   toFailure({ status, headers, body: typeof body === "string" ? body : JSON.stringify(body) });

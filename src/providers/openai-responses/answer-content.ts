@@ -1,0 +1,305 @@
+import { randomUUID } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import { ImageSchema } from "../../../gen/parley/v1/message_pb.js";
+import { ChoiceWriter, PartBudget, tooManyParts, toPart, type WrittenText } from "../../core/chunks.ts";
+import { MAX_PARTS } from "../../core/validate.ts";
+import { array, type Json, object, string } from "../wire/json.ts";
+import { readTokens } from "../wire/openai-content.ts";
+import { brokenCall } from "../wire/response-failure.ts";
+import { toCitation } from "./citations.ts";
+import { DIALECT } from "./parts.ts";
+import { writeState } from "./state.ts";
+
+/** A text within an item: the list that it is in, and its index there. */
+export interface Place {
+  readonly item: number;
+  readonly list: "content" | "summary";
+  readonly index: number;
+}
+
+/** A piece of a text, with the log probabilities of its tokens if there are any. */
+interface Piece extends WrittenText {
+  readonly logprobs?: unknown;
+}
+
+/** An item that has not ended. */
+interface OpenItem {
+  /** UTF-16 units of each of its texts that were emitted, by place. */
+  readonly sent: Map<string, number>;
+  /** Annotations of its texts that were read, by place. */
+  readonly cited: Map<string, number>;
+  /** A call that was begun. */
+  call: { readonly partIndex: number; readonly isCustom: boolean } | undefined;
+  /** Arguments of a call that wait for its name. */
+  held: string;
+  /** UTF-16 units of a call's arguments so far. */
+  inputLength: number;
+  /** Whether they are only blanks. */
+  isBlank: boolean;
+}
+
+/**
+ * Maps the items of one answer to parts, for whole answers and streams alike: an item ends with all of its content, of which what came
+ * in pieces before is not emitted again. Items of other types become native blocks.
+ */
+export class AnswerContent {
+  readonly #budget = new PartBudget();
+  readonly #writer = new ChoiceWriter(0, this.#budget);
+  readonly #open = new Map<number, OpenItem>();
+  /** Items that have ended, by index, and their IDs. */
+  readonly #ended = new Set<number>();
+  readonly #ids = new Set<string>();
+  #items = 0;
+  #texts = 0;
+  /** The text to which pieces are added. */
+  #flow = "";
+  #calls = 0;
+  #webSearches = 0;
+
+  /** Whether any content was emitted. */
+  get begun(): boolean {
+    return this.#writer.begun;
+  }
+
+  /** Whether the answer calls tools of the caller. */
+  get called(): boolean {
+    return this.#calls > 0;
+  }
+
+  /** Searches that the provider made. */
+  get webSearches(): number {
+    return this.#webSearches;
+  }
+
+  /** Begins an item; `index` is its place in the answer. Throws for more items than a message may have parts. */
+  begin(index: number, item: Json, out: CompletionChunk[]): void {
+    const open = this.#find(index);
+    if (open !== undefined) this.#beginCall(open, item, out);
+  }
+
+  /** Adds a piece of a text. */
+  add(place: Place, piece: Piece, out: CompletionChunk[]): void {
+    const open = this.#find(place.item);
+    if (open !== undefined) this.#say(open, place, { piece, out });
+  }
+
+  /** Adds a piece of a call's arguments or input. */
+  addInput(index: number, text: string, out: CompletionChunk[]): void {
+    const open = this.#find(index);
+    if (open !== undefined) this.#addInput(open, text, out);
+  }
+
+  /** Adds a source of the text in progress. Those that come before their text are read when it ends. */
+  cite(place: Place, annotation: Json, out: CompletionChunk[]): void {
+    const open = this.#open.get(place.item);
+    if (open === undefined || !this.#isFlowing(place)) return;
+    const key = keyOf(place);
+    open.cited.set(key, (open.cited.get(key) ?? 0) + 1);
+    const citation = toCitation(annotation);
+    if (citation !== undefined) this.#writer.cite(citation, out);
+  }
+
+  /** Ends a text of a message, which is whole. */
+  endText(place: Place, content: Json, out: CompletionChunk[]): void {
+    const open = this.#find(place.item);
+    if (open === undefined) return;
+    const { type, text, refusal, annotations, logprobs } = content;
+    if (type === "refusal")
+      return this.#sayRest(open, place, { piece: { case: "refusal", value: string(refusal) }, out });
+    if (type !== "output_text") return;
+    this.#sayRest(open, place, { piece: { case: "text", value: string(text), logprobs }, out });
+    for (const annotation of array(annotations).slice(open.cited.get(keyOf(place)) ?? 0))
+      this.cite(place, object(annotation), out);
+  }
+
+  /** Ends an item, which is whole. Ignores one that has ended. Throws `upstream_protocol` for a call without a name. */
+  end(index: number, item: Json, out: CompletionChunk[]): void {
+    const open = this.#find(index);
+    if (open === undefined) return;
+    switch (item["type"]) {
+      case "message":
+        this.#endMessage(index, item, out);
+        break;
+      case "reasoning":
+        this.#endReasoning(open, { index, item }, out);
+        break;
+      case "function_call":
+      case "custom_tool_call":
+        this.#endCall(open, item, out);
+        break;
+      case "image_generation_call":
+        this.#addImage(item, out);
+        break;
+      case "web_search_call":
+        // Opening a page and looking into it cost nothing.
+        if ((string(object(item["action"])["type"]) || "search") === "search") this.#webSearches += 1;
+        this.#writer.native(DIALECT, JSON.stringify(item), out);
+        break;
+      default:
+        if (string(item["type"]) !== "") this.#writer.native(DIALECT, JSON.stringify(item), out);
+    }
+    this.#open.delete(index);
+    this.#ended.add(index);
+    this.#ids.add(string(item["id"]));
+  }
+
+  /** Ends the items that have not ended, of a list of all. Servers may leave some out of it, which moves the others. */
+  endRest(items: readonly unknown[], out: CompletionChunk[]): void {
+    const ended = new Set(this.#ids);
+    items.map(object).forEach((item, index) => {
+      const id = string(item["id"]);
+      if (id === "" || !ended.has(id)) this.end(index, item, out);
+    });
+  }
+
+  /** Ends all items and the answer. Throws `upstream_protocol` for a call without a name. */
+  finish(ending: Parameters<ChoiceWriter["finish"]>[0], out: CompletionChunk[]): void {
+    for (const open of this.#open.values())
+      if (open.call !== undefined || open.inputLength > 0) this.#endCall(open, {}, out);
+    this.#writer.finish(ending, out);
+  }
+
+  /** The item, begun if need be; undefined for one that has ended. */
+  #find(index: number): OpenItem | undefined {
+    if (this.#ended.has(index)) return undefined;
+    const known = this.#open.get(index);
+    if (known !== undefined) return known;
+    if (++this.#items > MAX_PARTS) throw tooManyParts();
+    const open: OpenItem = {
+      sent: new Map(),
+      cited: new Map(),
+      call: undefined,
+      held: "",
+      inputLength: 0,
+      isBlank: true,
+    };
+    this.#open.set(index, open);
+    return open;
+  }
+
+  /** Adds to the text at a place. The texts of a piece of reasoning are one part, with a blank line between them. */
+  #say(
+    open: OpenItem,
+    place: Place,
+    { piece: { logprobs, ...piece }, out }: { readonly piece: Piece; readonly out: CompletionChunk[] },
+  ): void {
+    const tokens = readTokens(logprobs);
+    if (piece.value === "" && tokens.length === 0) return;
+    const isReasoning = piece.case === "reasoning";
+    this.#moveTo(isReasoning ? reasoningOf(place.item) : keyOf(place), out);
+    const key = keyOf(place);
+    const sent = open.sent.get(key);
+    if (sent === undefined) {
+      if (++this.#texts > MAX_PARTS) throw tooManyParts();
+      if (isReasoning && open.sent.size > 0) this.#writer.text({ case: "reasoning", value: "\n\n" }, out);
+    }
+    open.sent.set(key, (sent ?? 0) + piece.value.length);
+    this.#writer.text(piece, out, tokens.length > 0 ? tokens : undefined);
+  }
+
+  /** Adds what the pieces before left out of a text, which is whole. */
+  #sayRest(
+    open: OpenItem,
+    place: Place,
+    { piece, out }: { readonly piece: Piece; readonly out: CompletionChunk[] },
+  ): void {
+    const sent = open.sent.get(keyOf(place)) ?? 0;
+    if (sent === 0) this.#say(open, place, { piece, out });
+    else this.#say(open, place, { piece: { case: piece.case, value: piece.value.slice(sent) }, out });
+  }
+
+  /** Ends the text in progress if it is another one. */
+  #moveTo(flow: string, out: CompletionChunk[]): void {
+    if (this.#flow !== flow) this.#writer.endFlow(out);
+    this.#flow = flow;
+  }
+
+  #isFlowing(place: Place): boolean {
+    return this.#writer.flowing === "text" && this.#flow === keyOf(place);
+  }
+
+  /** A message may have a phase, which belongs to its last text. */
+  #endMessage(item: number, { content, phase }: Json, out: CompletionChunk[]): void {
+    const contents = array(content);
+    contents.forEach((each, index) => this.endText({ item, list: "content", index }, object(each), out));
+    const last: Place = { item, list: "content", index: contents.length - 1 };
+    if (string(phase) !== "" && this.#isFlowing(last))
+      this.#writer.sign("text", writeState({ phase: string(phase) }), out);
+    this.#writer.endFlow(out);
+  }
+
+  /** The summary is what the provider shows of its reasoning; servers without one show the reasoning itself. */
+  #endReasoning(
+    open: OpenItem,
+    { index: item, item: { id, summary, content, encrypted_content: encrypted } }: { index: number; item: Json },
+    out: CompletionChunk[],
+  ): void {
+    const hasContent = [...open.sent.keys()].some((key) => key.startsWith("content"));
+    const isSummary = !hasContent && (open.sent.size > 0 || array(summary).length > 0);
+    const list = isSummary ? "summary" : "content";
+    array(isSummary ? summary : content).forEach((each, index) => {
+      const piece = { case: "reasoning", value: string(object(each)["text"]) } as const;
+      this.#sayRest(open, { item, list, index }, { piece, out });
+    });
+    if (string(encrypted) !== "") {
+      this.#moveTo(reasoningOf(item), out);
+      const given = {
+        ...(string(id) !== "" && { id: string(id) }),
+        summary: array(summary),
+        ...(Array.isArray(content) && { content }),
+        encrypted_content: string(encrypted),
+      };
+      this.#writer.sign("reasoning", writeState({ reasoning: given }), out);
+    }
+    this.#writer.endFlow(out);
+  }
+
+  /** Begins a call, if this is one and its name is known. */
+  #beginCall(open: OpenItem, { type, name, call_id: callId }: Json, out: CompletionChunk[]): void {
+    if (open.call !== undefined || string(name) === "") return;
+    if (type !== "function_call" && type !== "custom_tool_call") return;
+    const isCustom = type === "custom_tool_call";
+    const id = string(callId) || `call_${randomUUID().replaceAll("-", "")}`;
+    open.call = { partIndex: this.#writer.beginCall({ id, name: string(name), custom: isCustom }, "", out), isCustom };
+    this.#calls += 1;
+    this.#writer.arguments(open.call.partIndex, open.held, out);
+    open.held = "";
+  }
+
+  #addInput(open: OpenItem, text: string, out: CompletionChunk[]): void {
+    open.inputLength += text.length;
+    open.isBlank &&= text.trim() === "";
+    if (open.call === undefined) open.held += text;
+    else this.#writer.arguments(open.call.partIndex, text, out);
+  }
+
+  /** `item`: the whole call, or nothing of it when the provider did not repeat it. */
+  #endCall(open: OpenItem, item: Json, out: CompletionChunk[]): void {
+    this.#beginCall(open, item, out);
+    if (open.call === undefined) throw brokenCall();
+    const { partIndex, isCustom } = open.call;
+    const whole = isCustom ? string(item["input"]) : readArguments(item["arguments"]);
+    this.#addInput(open, whole.slice(open.inputLength), out);
+    if (open.isBlank && !isCustom) this.#writer.arguments(partIndex, "{}", out);
+    this.#writer.endCall(partIndex, out);
+  }
+
+  #addImage({ id, result, output_format: format }: Json, out: CompletionChunk[]): void {
+    const value = Buffer.from(string(result), "base64");
+    if (value.length === 0) return;
+    const subtype = /^[a-z]{1,16}$/.test(string(format)) ? string(format) : "png";
+    const image = create(ImageSchema, { mediaType: `image/${subtype}` });
+    image.source = { case: "data", value };
+    const state = string(id) === "" ? "" : writeState({ image: string(id) });
+    this.#writer.whole(toPart({ case: "image", value: image }, state), out);
+  }
+}
+
+const keyOf = ({ item, list, index }: Place): string => `${list} ${index} of ${item}`;
+const reasoningOf = (item: number): string => `reasoning of ${item}`;
+
+/** Arguments are JSON text; some servers send the object itself. */
+function readArguments(value: unknown): string {
+  return typeof value === "object" && value !== null ? JSON.stringify(value) : string(value);
+}

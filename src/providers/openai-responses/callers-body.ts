@@ -1,0 +1,133 @@
+import type { CallersBody } from "../../core/provider.ts";
+import { isSameList, keepsFields, setField } from "../wire/callers-body.ts";
+import { array, type Json, object, string } from "../wire/json.ts";
+import { DIALECT } from "./parts.ts";
+import { readState } from "./state.ts";
+import type { ResponsesBody } from "./wire.ts";
+
+const REASONING = "reasoning.encrypted_content";
+
+/**
+ * The caller's body of `POST /responses` with what the gateway decides: the model, that the provider stores nothing and encrypts its
+ * reasoning, the token limit, the service tier, and whether the answer is a stream. Its reasoning is that of the provider, and its items
+ * have no IDs, which are the gateway's own. Undefined for the body of another dialect, and for one that the translation `body` had to
+ * change: other items, another order, other tools or another reasoning.
+ */
+export function toCallersBody(callers: CallersBody | undefined, body: ResponsesBody): object | undefined {
+  const given = callers?.dialect === DIALECT ? callers.json : undefined;
+  const input = given === undefined ? undefined : toOwnInput(given["input"]);
+  if (given === undefined || input === undefined || !saysTheSame({ ...given, input }, body)) return undefined;
+  const own: Record<string, unknown> = { ...given, model: body.model, input, store: body.store };
+  const asked = array(given["include"]).filter((each) => each !== REASONING);
+  const include = [...new Set([...asked, ...(body.include ?? [])])];
+  setField(own, "include", include.length > 0 ? include : undefined);
+  setField(own, "stream", body.stream);
+  setField(own, "service_tier", body.service_tier);
+  if (body.max_output_tokens !== undefined) own["max_output_tokens"] = body.max_output_tokens;
+  if (given["reasoning"] == null) setField(own, "reasoning", body.reasoning);
+  // Only streams may have them.
+  if (body.stream === undefined) delete own["stream_options"];
+  return own;
+}
+
+/**
+ * The caller's items, of which each of reasoning holds the signature of a part. Undefined for one of another provider, and for one that
+ * has lost its place.
+ */
+function toOwnInput(given: unknown): string | readonly Json[] | undefined {
+  if (typeof given === "string") return given;
+  const own: Json[] = [];
+  for (const item of array(given).map(object)) {
+    const last = own.at(-1) ?? {};
+    if (item["type"] !== "reasoning") own.push(toOwnItem(item));
+    else if (string(item["encrypted_content"]) !== "") {
+      const state = readState(string(item["encrypted_content"]));
+      if (state === undefined) return undefined;
+      if ("reasoning" in state) own.push({ type: "reasoning", ...state.reasoning });
+      else if ("phase" in state && last["role"] === "assistant") own.splice(-1, 1, { ...last, phase: state.phase });
+      else if ("image" in state && last["type"] === "image_generation_call")
+        own.splice(-1, 1, { ...last, id: state.image });
+      else return undefined;
+    }
+  }
+  return own;
+}
+
+/** An item without what the service refuses: what official clients add to what they parsed, and facts of a picture. */
+function toOwnItem(given: Json): Json {
+  const { id, parsed_arguments: _, ...item } = given;
+  const { type, status, result, content } = item;
+  if (type === "image_generation_call") return { id, type, status, result };
+  if (!Array.isArray(content)) return item;
+  const parts = content.map((part) => {
+    const { parsed: _parsed, ...rest } = object(part);
+    return rest;
+  });
+  return { ...item, content: parts };
+}
+
+/** Whether the caller's body says what the translation says, in the dialect's other ways to say it. */
+function saysTheSame(given: Json, body: ResponsesBody): boolean {
+  const reasoning = object(given["reasoning"]);
+  const isSameReasoning =
+    given["reasoning"] == null ||
+    (body.reasoning !== undefined && (reasoning["effort"] ?? body.reasoning.effort) === body.reasoning.effort);
+  return (
+    isSameReasoning &&
+    keepsFields(given, body, ["temperature", "top_p"]) &&
+    formOf(object(object(given["text"])["format"])) === formOf(object(body.text?.format)) &&
+    isSameList(array(given["tools"]), body.tools ?? [], isSameTool) &&
+    isSameList(toFacts(given), toFacts(body as unknown as Json), isSameFact)
+  );
+}
+
+const formOf = ({ type }: Json): unknown => type ?? "text";
+
+function isSameTool(given: unknown, translated: object): boolean {
+  const [one, other] = [object(given), translated as Json];
+  return one["type"] === other["type"] && one["name"] === other["name"];
+}
+
+/** What a conversation says, piece by piece. */
+type Fact = readonly unknown[];
+
+function isSameFact(given: unknown, translated: Fact): boolean {
+  return isSameList(given as Fact, translated, Object.is);
+}
+
+/** Instructions are the first message of the system, and neighbouring messages of the model are one. */
+function toFacts({ instructions, input }: Json): Fact[] {
+  const items = typeof input === "string" ? [{ role: "user", content: input }] : array(input).map(object);
+  return [...toContentFacts("system", instructions), ...items.flatMap(toItemFacts)];
+}
+
+function toItemFacts(item: Json): Fact[] {
+  const { type, role, content, call_id: callId, name, output } = item;
+  switch (type ?? "message") {
+    case "message":
+      return toContentFacts(role === "developer" ? "system" : string(role), content);
+    case "function_call":
+      return [[type, callId, name, item["arguments"]]];
+    case "custom_tool_call":
+      return [[type, callId, name, item["input"]]];
+    case "function_call_output":
+    case "custom_tool_call_output":
+      return [[type, callId], ...toContentFacts("tool", output)];
+    case "reasoning":
+      return [[type, item["encrypted_content"]]];
+    case "image_generation_call":
+      return [[type, item["id"], item["result"]]];
+    default:
+      return [[type]];
+  }
+}
+
+function toContentFacts(role: string, content: unknown): Fact[] {
+  const parts = typeof content === "string" ? [{ type: "input_text", text: content }] : array(content).map(object);
+  return parts
+    .map((part: Json): Fact => {
+      const { text, refusal, image_url: image, file_data: data, file_id: id, file_url: url } = part;
+      return [role, text ?? refusal ?? image ?? data ?? id ?? url ?? object(part["input_audio"])["data"]];
+    })
+    .filter(([, value]) => value !== "");
+}

@@ -1,0 +1,58 @@
+import { Failure } from "../../core/failure.ts";
+import type { Emit, UpstreamCall } from "../../core/provider.ts";
+import { parseExactly } from "../../encoding/exact-json.ts";
+import type { ResponsesBody } from "./wire.ts";
+
+/*
+ * Reasoning can be decrypted by the organization and the service that encrypted it only. A conversation that began with another
+ * credential, or at another provider of this dialect, carries reasoning for which the service refuses every request. The request is
+ * sent again without it: the earlier reasoning is lost, the conversation continues. The request has changed, so this is not a retry, and
+ * the router is not involved.
+ */
+
+/** Messages of OpenAI (code `invalid_encrypted_content`) and xAI. */
+const REFUSED_REASONING =
+  /encrypted content\b.{0,200}?could not be (?:verified|decrypted)|could not decrypt the provided encrypted_content/is;
+
+/** Calls `ask`, and calls it again without the conversation's reasoning if that is refused. */
+export async function askForgiving<T>(call: UpstreamCall, ask: (call: UpstreamCall) => Promise<T>): Promise<T> {
+  try {
+    return await ask(call);
+  } catch (reason) {
+    return ask(withoutReasoningOrThrow(call, reason));
+  }
+}
+
+/** The same for a stream. A stream that has emitted a chunk is not repeated. */
+export async function streamForgiving(
+  call: UpstreamCall,
+  ask: (call: UpstreamCall, emit: Emit) => Promise<void>,
+  emit: Emit,
+): Promise<void> {
+  let begun = false;
+  try {
+    await ask(call, (batch) => {
+      begun = true;
+      return emit(batch);
+    });
+  } catch (reason) {
+    if (begun) throw reason;
+    await ask(withoutReasoningOrThrow(call, reason), emit);
+  }
+}
+
+/** Whether the conversation carries reasoning that the provider could refuse. */
+export function hasReasoning({ translation: { body } }: UpstreamCall): boolean {
+  return body.includes('"encrypted_content":"');
+}
+
+function withoutReasoningOrThrow(call: UpstreamCall, reason: unknown): UpstreamCall {
+  const isRefused = reason instanceof Failure && reason.code === "upstream_rejected";
+  if (!isRefused || !REFUSED_REASONING.test(reason.message)) throw reason;
+  const request = parseExactly(call.translation.body.toString()) as ResponsesBody;
+  // A caller's own may be a text.
+  const items = Array.isArray(request.input) ? (request.input as ResponsesBody["input"]) : [];
+  const input = items.filter(({ type }) => type !== "reasoning");
+  if (input.length === items.length) throw reason;
+  return { ...call, translation: { ...call.translation, body: Buffer.from(JSON.stringify({ ...request, input })) } };
+}

@@ -1,0 +1,182 @@
+import { type Image, type Message, type Part, Role } from "../../../gen/parley/v1/message_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import type { UpstreamModel } from "../../core/provider.ts";
+import { toNative } from "../wire/native.ts";
+import { toCallId } from "../wire/openai-content.ts";
+import type { TranslationLog } from "../wire/translation.ts";
+import { DIALECT, type PartContext, toContent } from "./parts.ts";
+import { readState } from "./state.ts";
+import type { AnswerMessage, InputContent, InputItem, InputMessage } from "./wire.ts";
+
+/** Limit of characters of call IDs at OpenAI. */
+const MAX_CALL_ID_CHARS = 64;
+
+/** Converts the conversation to items, in their order. Throws `invalid_request` for unsupported content. */
+export function toItems(messages: readonly Message[], model: UpstreamModel, log: TranslationLog): InputItem[] {
+  const items: InputItem[] = [];
+  /** IDs of calls of custom tools: their results are items of another type. */
+  const custom = new Set<string>();
+  messages.forEach((message, index) => {
+    const field = `messages[${index}]`;
+    const context: PartContext = { model, log, path: `${field}.parts` };
+    log.omitWhen(Boolean(message.name), `${field}.name`);
+    switch (message.role) {
+      case Role.SYSTEM:
+        items.push({ type: "message", role: "system", content: toContent(message.parts, context) });
+        return;
+      case Role.USER:
+        items.push({ type: "message", role: "user", content: toContent(message.parts, context) });
+        return;
+      case Role.ASSISTANT:
+        items.push(...new AnswerItems(context, custom).read(message));
+        return;
+      case Role.TOOL:
+        items.push(...toOutputs(message, context, custom));
+        return;
+      default:
+        throw invalidField(`${field}.role`, "must be system, user, assistant or tool");
+    }
+  });
+  return model.capabilities.midConversationSystem ? items : gatherSystemItems(items, model);
+}
+
+/** Makes the items of one earlier answer. */
+class AnswerItems {
+  readonly #context: PartContext;
+  readonly #custom: Set<string>;
+  readonly #items: InputItem[] = [];
+  /** Content of the message in progress. */
+  #said: Exclude<AnswerMessage["content"], string>[number][] = [];
+  /** Paths of the reasoning that is sent back. */
+  readonly #reasoned: string[] = [];
+
+  constructor(context: PartContext, custom: Set<string>) {
+    this.#context = context;
+    this.#custom = custom;
+  }
+
+  /**
+   * Returns the items. Reasoning goes back only as the provider encrypted it, and not without anything after it: the service refuses
+   * it alone, so that it is then logged as omitted.
+   */
+  read({ parts }: Message): readonly InputItem[] {
+    parts.forEach((part, index) => this.#add(part, `${this.#context.path}[${index}]`));
+    this.#endMessage();
+    if (this.#items.length > this.#reasoned.length) return this.#items;
+    for (const path of this.#reasoned) this.#context.log.omit(path);
+    return [];
+  }
+
+  #add({ kind, signature, cacheMark }: Part, path: string): void {
+    const { log, model } = this.#context;
+    log.omitWhen(cacheMark !== undefined, `${path}.cache_mark`);
+    switch (kind.case) {
+      case "text": {
+        if (kind.value !== "") this.#said.push({ type: "output_text", text: kind.value });
+        const state = readState(signature);
+        if (state !== undefined && "phase" in state) this.#endMessage(state.phase);
+        return;
+      }
+      case "refusal":
+        this.#said.push({ type: "refusal", refusal: kind.value });
+        return;
+      case "reasoning": {
+        const state = model.capabilities.reasoning === "none" ? undefined : readState(signature);
+        if (state === undefined || !("reasoning" in state)) return;
+        this.#reasoned.push(path);
+        return this.#push({ type: "reasoning", ...state.reasoning });
+      }
+      case "toolCall": {
+        const { id, name, input } = kind.value;
+        const call_id = toCallId(id, MAX_CALL_ID_CHARS);
+        if (input.case !== "customInput")
+          return this.#push({ type: "function_call", call_id, name, arguments: input.value || "{}" });
+        this.#custom.add(id);
+        return this.#push({ type: "custom_tool_call", call_id, name, input: input.value });
+      }
+      case "image":
+        return this.#addImage(kind.value, signature, path);
+      case "native": {
+        const item = toNative(kind.value, DIALECT, { log, field: path });
+        if (item !== undefined) this.#push(item as unknown as InputItem);
+        return;
+      }
+      case "audio":
+        if (kind.value.transcript === "")
+          throw invalidField(path, "this model can neither be referred to this speech nor be told what was said");
+        this.#said.push({ type: "output_text", text: kind.value.transcript });
+        return;
+      case "file":
+      case "video":
+        throw invalidField(path, `an assistant message cannot hold a ${kind.case}`);
+      default:
+    }
+  }
+
+  /** A picture that the provider made. Those of other providers have no ID, and are left out. */
+  #addImage({ source }: Image, signature: string, path: string): void {
+    const { log } = this.#context;
+    const state = readState(signature);
+    if (state === undefined || !("image" in state) || source.case !== "data") return log.omit(path);
+    const result = log.base64(source.value);
+    this.#push({ type: "image_generation_call", id: state.image, status: "completed", result });
+  }
+
+  #push(item: InputItem): void {
+    this.#endMessage();
+    this.#items.push(item);
+  }
+
+  /** A single text is a string, which more servers take than a list. */
+  #endMessage(phase?: string): void {
+    const [only] = this.#said;
+    if (only === undefined) return;
+    const content = this.#said.length === 1 && only.type === "output_text" ? only.text : this.#said;
+    this.#items.push({ type: "message", role: "assistant", content, phase });
+    this.#said = [];
+  }
+}
+
+function toOutputs({ parts }: Message, context: PartContext, custom: ReadonlySet<string>): InputItem[] {
+  const { log, path } = context;
+  return parts.flatMap(({ kind, cacheMark }, index): InputItem[] => {
+    const field = `${path}[${index}]`;
+    if (kind.case === undefined) return [];
+    if (kind.case !== "toolResult") throw invalidField(field, "must be a tool result in a tool message");
+    const { toolCallId, parts: said, isError } = kind.value;
+    log.omitWhen(cacheMark !== undefined, `${field}.cache_mark`);
+    log.omitWhen(isError, `${field}.tool_result.is_error`);
+    const type = custom.has(toolCallId) ? "custom_tool_call_output" : "function_call_output";
+    const output = toContent(said, { ...context, path: `${field}.tool_result.parts` });
+    return [{ type, call_id: toCallId(toolCallId, MAX_CALL_ID_CHARS), output }];
+  });
+}
+
+/**
+ * Joins all system messages into one at the front, for servers that take none elsewhere. For models that check the conversation, later
+ * ones stay in place as user messages, so that the front does not change.
+ */
+function gatherSystemItems(items: readonly InputItem[], model: UpstreamModel): InputItem[] {
+  const start = items.findIndex((item) => !isSystem(item));
+  const leading = start === -1 ? items : items.slice(0, start);
+  const rest = start === -1 ? [] : items.slice(start);
+  const stays = model.capabilities.preservedReasoning;
+  const system = [...leading, ...(stays ? [] : rest.filter(isSystem))].filter(isSystem);
+  const others = stays
+    ? rest.map((item): InputItem => (isSystem(item) ? { ...item, role: "user" } : item))
+    : rest.filter((item) => !isSystem(item));
+  if (system.length === 0) return others;
+  const [first] = system;
+  if (system.length === 1 && first !== undefined) return [first, ...others];
+  return [{ type: "message", role: "system", content: system.flatMap(toContents) }, ...others];
+}
+
+/** The content of a message as a list. */
+export function toContents({ content }: InputMessage): readonly InputContent[] {
+  return typeof content === "string" ? [{ type: "input_text", text: content }] : content;
+}
+
+/** Whether an item is a system message. */
+export function isSystem(item: InputItem): item is InputMessage {
+  return item.type === "message" && item.role === "system";
+}

@@ -1,0 +1,65 @@
+import { HOPS_HEADER } from "../../core/hops.ts";
+import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.ts";
+import { toFailure } from "../wire/openai-failure.ts";
+import { type DialectCall, fetchCount, fetchStream, fetchWhole } from "../wire/response.ts";
+import type { Service } from "../wire/service.ts";
+import { askForgiving, hasReasoning, streamForgiving } from "./foreign-reasoning.ts";
+import { toCountBody, toResponsesRequest } from "./request.ts";
+import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
+
+/**
+ * A provider that speaks OpenAI's Responses API: `/responses` is appended to the base URL, which usually ends in `/v1`. HOPS_HEADER is
+ * not replaced by the service's headers.
+ */
+export function openaiResponses({ upstream, headers: extra, redact }: Service): Provider {
+  const headers = Object.freeze({
+    "content-type": "application/json",
+    // Compression would delay a stream until a block is full.
+    "accept-encoding": "identity",
+    ...extra,
+    // Not configurable: a wrong value could let requests loop between gateways.
+    [HOPS_HEADER]: "1",
+  });
+
+  const toCall = ({
+    translation,
+    signal,
+    idleMs,
+    progress,
+    keyFamilyId,
+    accountId,
+    share,
+    hops = 0,
+  }: UpstreamCall): DialectCall => ({
+    path: "/responses",
+    headers: hops === 0 ? headers : { ...headers, [HOPS_HEADER]: String(hops + 1) },
+    body: translation.body,
+    signal,
+    idleMs,
+    progress,
+    keyFamilyId,
+    accountId,
+    share,
+    toFailure: (refusal) => toFailure(refusal, redact, translation),
+  });
+
+  const createOnce = (call: UpstreamCall): Promise<Answer> =>
+    fetchWhole(upstream, toCall(call), (json) => toAnswer(json, redact));
+  const streamOnce = (call: UpstreamCall, emit: Emit): Promise<void> =>
+    fetchStream(upstream, toCall(call), {
+      reader: new AnswerStream(redact),
+      whole: (json) => toAnswerChunks(json, redact),
+      emit,
+    });
+
+  return {
+    translate: toResponsesRequest,
+    create: (call) => askForgiving(call, createOnce),
+    stream: (call, emit) => (hasReasoning(call) ? streamForgiving(call, streamOnce, emit) : streamOnce(call, emit)),
+    count: (call) => {
+      const body = toCountBody(call.translation.body);
+      return fetchCount(upstream, { ...toCall(call), path: "/responses/input_tokens", body }, "input_tokens");
+    },
+    close: () => upstream.close(),
+  };
+}

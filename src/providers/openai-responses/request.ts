@@ -1,0 +1,257 @@
+import { type CompletionRequest, type ResponseFormat, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
+import { Modality } from "../../../gen/parley/v1/modality_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import type { Capabilities, TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
+import { toEffort } from "../wire/reasoning.ts";
+import { enumWord, readObject, TranslationLog } from "../wire/translation.ts";
+import { toCallersBody } from "./callers-body.ts";
+import { isSystem, toContents, toItems } from "./messages.ts";
+import { toTools } from "./tools.ts";
+import type { InputItem, ResponsesBody, TextFormat } from "./wire.ts";
+
+/** OpenAI refuses fewer. */
+const MIN_OUTPUT_TOKENS = 16;
+
+/**
+ * Converts a request to the body of `POST /responses`. The provider keeps nothing unless the request asks for it: reasoning is sent back
+ * by the caller, encrypted. Unsupported fields are omitted and reported. A whole answer above `streamAbove` is requested as a stream.
+ * Throws `invalid_request` for unsupported features that must not be omitted.
+ */
+export function toResponsesRequest(
+  request: CompletionRequest,
+  model: UpstreamModel,
+  { mode, callers }: TranslateOptions,
+): Translation {
+  const { capabilities } = model;
+  const log = new TranslationLog();
+  if ((request.choiceCount ?? 1) > 1) throw invalidField("choice_count", "must be 1 for this model");
+  const { format, instruction } = toTextFormat(request.responseFormat, capabilities, log);
+  const items = toItems(request.messages, model, log);
+  const conversation = toConversation(items, { instruction, isJsonObject: format?.type === "json_object" });
+  const maxTokens =
+    request.maxOutputTokens === undefined
+      ? undefined
+      : log.clampToRange("max_output_tokens", request.maxOutputTokens, [
+          Math.min(MIN_OUTPUT_TOKENS, model.maxOutputTokens),
+          model.maxOutputTokens,
+        ]);
+  const streamed = mode === "stream" || (maxTokens ?? model.defaultMaxTokens) > capabilities.streamAbove;
+  const verbosity = enumWord(Verbosity, request.verbosity);
+  const body: ResponsesBody = {
+    model: model.name,
+    ...conversation,
+    stream: streamed ? true : undefined,
+    store: request.store === true,
+    include: toIncluded(request, capabilities),
+    max_output_tokens: maxTokens,
+    ...toSamplingFields(request, capabilities, log),
+    ...withImages(toTools(request, model, log), request, model),
+    text: format === undefined && verbosity === undefined ? undefined : { format, verbosity },
+    reasoning: toReasoning(request, capabilities, log),
+    ...toImageFields(request, model, log),
+    ...toPassedFields(request, log),
+  };
+  omitForeign(request, log);
+  const facts = { streamed, maxTokens, tier: body.service_tier, cacheWrite };
+  const own = log.isComplete ? toCallersBody(callers, body) : undefined;
+  return own === undefined ? log.finish(body, facts) : log.finish(own, { ...facts, isCallers: true });
+}
+
+/** The service writes its cache unasked, for longer only where it is told. */
+const cacheWrite = (json: string): "minutes" | "hour" => (json.includes('"prompt_cache_options"') ? "hour" : "minutes");
+
+type Fields<K extends keyof ResponsesBody> = Pick<ResponsesBody, K>;
+
+/**
+ * The conversation with the first system message as `instructions`. It stays an item for answers in JSON without a schema: the
+ * service demands the word in `input`.
+ */
+function toConversation(
+  items: readonly InputItem[],
+  { instruction, isJsonObject }: { readonly instruction: string | undefined; readonly isJsonObject: boolean },
+): Fields<"instructions" | "input"> {
+  if (isJsonObject) return { input: instruction === undefined ? items : instruct(items, instruction) };
+  const [first, ...rest] = items;
+  const content = first !== undefined && isSystem(first) ? first.content : undefined;
+  // The service needs an item to answer.
+  const isAlone = typeof content !== "string" || content === "" || rest.length === 0;
+  return isAlone ? { input: items } : { instructions: content, input: rest };
+}
+
+/** Appends `instruction` to the leading system message; adds one if there is none. */
+function instruct(items: readonly InputItem[], instruction: string): readonly InputItem[] {
+  const [first, ...rest] = items;
+  if (first === undefined || !isSystem(first))
+    return [{ type: "message", role: "system", content: instruction }, ...items];
+  return [{ ...first, content: [...toContents(first), { type: "input_text", text: instruction }] }, ...rest];
+}
+
+function toIncluded({ logprobs }: CompletionRequest, can: Capabilities): ResponsesBody["include"] {
+  const included = [
+    ...(can.reasoning === "none" ? [] : (["reasoning.encrypted_content"] as const)),
+    ...(logprobs === undefined || !can.logprobs ? [] : (["message.output_text.logprobs"] as const)),
+  ];
+  return included.length > 0 ? included : undefined;
+}
+
+/** Omits default values without a report. */
+function toSamplingFields(
+  { temperature, topP, topK, logprobs }: CompletionRequest,
+  can: Capabilities,
+  log: TranslationLog,
+): Fields<"temperature" | "top_p" | "top_logprobs"> {
+  const nucleus = can.sampling && (can.temperatureWithTopP || temperature === undefined);
+  log.omitWhen(!can.sampling && temperature !== undefined && temperature !== 1, "temperature");
+  log.omitWhen(!nucleus && topP !== undefined && topP !== 1, "top_p");
+  log.omitWhen(topK !== undefined, "top_k");
+  log.omitWhen(!can.logprobs && logprobs !== undefined, "logprobs");
+  log.omitWhen(!can.logprobs && (logprobs?.topCount ?? 0) > 0, "logprobs.top_count");
+  return {
+    temperature:
+      can.sampling && temperature !== undefined
+        ? log.clampToRange("temperature", temperature, [0, can.maxTemperature])
+        : undefined,
+    top_p: nucleus ? topP : undefined,
+    top_logprobs: can.logprobs ? logprobs?.topCount || undefined : undefined,
+  };
+}
+
+/** Asks for summaries too: the service shows nothing else of its reasoning. */
+function toReasoning(request: CompletionRequest, can: Capabilities, log: TranslationLog): ResponsesBody["reasoning"] {
+  const effort = toEffort(request, can, log);
+  if (can.reasoning === "none") return undefined;
+  return { effort, summary: effort === "none" ? undefined : "auto" };
+}
+
+/** Adds the provider's tool for pictures, which must be called when nothing else is wanted. */
+function withImages(
+  tools: Fields<"tools" | "tool_choice" | "parallel_tool_calls">,
+  { modalities }: CompletionRequest,
+  { outputModalities }: UpstreamModel,
+): Fields<"tools" | "tool_choice" | "parallel_tool_calls"> {
+  const wanted = modalities.filter((modality) => modality !== Modality.UNSPECIFIED);
+  const missing = wanted.find((modality) => modality !== Modality.TEXT && !outputModalities.has(modality));
+  if (missing !== undefined || wanted.includes(Modality.AUDIO)) {
+    const name = enumWord(Modality, missing ?? Modality.AUDIO) ?? "this";
+    throw invalidField("modalities", `this model does not make ${name}`);
+  }
+  if (!wanted.includes(Modality.IMAGE)) return tools;
+  const isOnly = wanted.length === 1 && tools.tools === undefined;
+  return {
+    ...tools,
+    tools: [...(tools.tools ?? []), { type: "image_generation" }],
+    ...(isOnly && { tool_choice: { type: "image_generation" } }),
+  };
+}
+
+function toImageFields(
+  { imageOptions, audioOptions }: CompletionRequest,
+  { capabilities }: UpstreamModel,
+  log: TranslationLog,
+): Fields<"image_config"> {
+  const { aspectRatio = "", size = "" } = imageOptions ?? {};
+  log.omitWhen(audioOptions !== undefined, "audio_options");
+  log.omitWhen(!capabilities.imageOptions && aspectRatio !== "", "image_options.aspect_ratio");
+  log.omitWhen(!capabilities.imageOptions && size !== "", "image_options.size");
+  log.omitWhen(imageOptions?.mask !== undefined, "image_options.mask");
+  if (!capabilities.imageOptions || (aspectRatio === "" && size === "")) return {};
+  return { image_config: { aspect_ratio: aspectRatio || undefined, image_size: size || undefined } };
+}
+
+/** Reports fields without a counterpart in this API. */
+function omitForeign(request: CompletionRequest, log: TranslationLog): void {
+  log.omitWhen(request.stopSequences.length > 0, "stop_sequences");
+  log.omitWhen(Boolean(request.frequencyPenalty), "frequency_penalty");
+  log.omitWhen(Boolean(request.presencePenalty), "presence_penalty");
+  log.omitWhen(request.seed !== undefined, "seed");
+  log.omitWhen(Object.keys(request.logitBias).length > 0, "logit_bias");
+  log.omitWhen(request.prediction !== undefined, "prediction");
+}
+
+/** Fields accepted from `provider_options_json`; others are ignored, so that it cannot replace fields of the contract. */
+const OPTIONS = ["moderation", "prompt_cache_options", "prompt_cache_retention"] as const;
+const KNOWN_OPTIONS: ReadonlySet<string> = new Set(OPTIONS.map((name) => `openai.${name}`));
+
+/** Fields that pass through unchanged. */
+function toPassedFields(
+  request: CompletionRequest,
+  log: TranslationLog,
+): Fields<"user" | "safety_identifier" | "metadata" | "service_tier" | "prompt_cache_key" | (typeof OPTIONS)[number]> {
+  const { metadata, providerOptionsJson } = request;
+  return {
+    user: request.endUserId,
+    safety_identifier: request.safetyIdentifier,
+    metadata: Object.keys(metadata).length > 0 ? metadata : undefined,
+    service_tier: request.serviceTier,
+    prompt_cache_key: request.promptCacheKey ?? request.sessionId,
+    ...toOptions(providerOptionsJson, log),
+  };
+}
+
+function toOptions(
+  given: CompletionRequest["providerOptionsJson"],
+  log: TranslationLog,
+): Fields<(typeof OPTIONS)[number]> {
+  const fields: Record<string, unknown> = {};
+  for (const name in given) {
+    const path = `provider_options_json.${name}`;
+    if (!KNOWN_OPTIONS.has(name)) {
+      log.omit(path);
+      continue;
+    }
+    const value = log.verbatim(given[name]!);
+    if (value === undefined) throw invalidField(path, "must be JSON");
+    fields[name.slice("openai.".length)] = value;
+  }
+  return fields;
+}
+
+/** Response format: a field of the request, and an instruction for models that do not enforce it. */
+interface ResponseFormatFields {
+  readonly format?: TextFormat;
+  readonly instruction?: string;
+}
+
+/**
+ * Converts the response format. For a model without structured output it becomes a JSON object with the schema as an
+ * instruction, and `response_format.json_schema` is reported as omitted. Throws `invalid_request` for a schema that is not an
+ * object.
+ */
+function toTextFormat(
+  responseFormat: ResponseFormat | undefined,
+  { jsonSchema }: Capabilities,
+  log: TranslationLog,
+): ResponseFormatFields {
+  const form = responseFormat?.format;
+  if (form?.case === "jsonObject") return { format: { type: "json_object" } };
+  if (form?.case !== "jsonSchema") return {};
+  const { name, description, schemaJson, strict } = form.value;
+  const given = schemaJson === "" ? undefined : readObject(schemaJson, "response_format.json_schema.schema_json");
+  if (jsonSchema) {
+    const schema = given ?? { type: "object" };
+    return { format: { type: "json_schema", name, description: description || undefined, schema, strict } };
+  }
+  log.omit("response_format.json_schema");
+  const purpose = description === "" ? "" : ` It is: ${description}`;
+  const rule =
+    given === undefined ? "a JSON object" : `a JSON object that satisfies this JSON Schema: ${JSON.stringify(given)}`;
+  return { format: { type: "json_object" }, instruction: `Answer only with ${rule}.${purpose}` };
+}
+
+/** Fields of a request that `POST /responses/input_tokens` takes. Source: `InputTokenCountParams` of the official SDK. */
+const COUNTED = [
+  "model",
+  "instructions",
+  "input",
+  "tools",
+  "tool_choice",
+  "parallel_tool_calls",
+  "text",
+  "reasoning",
+] as const;
+
+/** The body of `input_tokens` for a translated request. */
+export function toCountBody(body: Buffer): Buffer {
+  const request = JSON.parse(body.toString()) as Record<string, unknown>;
+  return Buffer.from(JSON.stringify(Object.fromEntries(COUNTED.map((name) => [name, request[name]]))));
+}

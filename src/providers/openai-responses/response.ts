@@ -1,0 +1,124 @@
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import { AnswerBuilder, usageChunk } from "../../core/chunks.ts";
+import type { Answer } from "../../core/provider.ts";
+import { array, count, type Json, object, string } from "../wire/json.ts";
+import { findError, toInBandFailure } from "../wire/openai-failure.ts";
+import { keepAll, type Redact } from "../wire/redaction.ts";
+import { incomplete, noOutput, truncated } from "../wire/response-failure.ts";
+import type { StreamReader } from "../wire/response.ts";
+import { EventJson, isEndMarker, type SseEvent } from "../wire/sse.ts";
+import { AnswerContent, type Place } from "./answer-content.ts";
+import { readFinish, toFinishReason } from "./finish-reason.ts";
+import { readUsage } from "./usage.ts";
+
+/**
+ * Reads the events of one stream. Its last event repeats the whole response, of which only what did not come before is read. Ignores
+ * events of unknown types, and those that repeat what their item says.
+ */
+export class AnswerStream implements StreamReader {
+  readonly #content = new AnswerContent();
+  readonly #events = new EventJson();
+  readonly #redact: Redact;
+  #complete = false;
+
+  /** `redact` removes the provider's credentials from its errors. */
+  constructor(redact: Redact = keepAll) {
+    this.#redact = redact;
+  }
+
+  get complete(): boolean {
+    return this.#complete;
+  }
+
+  read({ event: name, data }: SseEvent, out: CompletionChunk[]): void {
+    if (isEndMarker(data)) return this.end();
+    const event = object(this.#events.read(data));
+    const type = string(event["type"]) || name;
+    switch (type) {
+      case "response.output_item.added":
+        return this.#content.begin(toIndex(event["output_index"]), object(event["item"]), out);
+      case "response.output_text.delta": {
+        const piece = { case: "text", value: string(event["delta"]), logprobs: event["logprobs"] } as const;
+        return this.#content.add(toContentPlace(event), piece, out);
+      }
+      case "response.refusal.delta":
+        return this.#content.add(toContentPlace(event), { case: "refusal", value: string(event["delta"]) }, out);
+      case "response.reasoning_summary_text.delta":
+        return this.#content.add(toSummaryPlace(event), { case: "reasoning", value: string(event["delta"]) }, out);
+      case "response.reasoning_text.delta":
+        return this.#content.add(toContentPlace(event), { case: "reasoning", value: string(event["delta"]) }, out);
+      case "response.output_text.annotation.added":
+        return this.#content.cite(toContentPlace(event), object(event["annotation"]), out);
+      case "response.content_part.done":
+        return this.#content.endText(toContentPlace(event), object(event["part"]), out);
+      case "response.function_call_arguments.delta":
+      case "response.custom_tool_call_input.delta":
+        return this.#content.addInput(toIndex(event["output_index"]), string(event["delta"]), out);
+      case "response.output_item.done":
+        return this.#content.end(toIndex(event["output_index"]), object(event["item"]), out);
+      case "response.completed":
+      case "response.incomplete":
+      case "response.failed":
+        return this.readResponse({ status: type.slice("response.".length), ...object(event["response"]) }, out);
+      case "error":
+        throw this.#toFailure(findError(event) ?? event);
+      default:
+        // Some servers answer with an error in place of an event.
+        if (event["error"]) throw this.#toFailure(event["error"]);
+    }
+  }
+
+  /** Reads the whole response. Throws its failure, and `upstream_protocol` for one that has not ended or has no content. */
+  readResponse(response: Json, out: CompletionChunk[]): void {
+    const { status, error, output, usage } = response;
+    if (error || status === "failed" || status === "cancelled") throw this.#toFailure(error);
+    const finish = readFinish(response);
+    if (finish === undefined) throw incomplete();
+    this.#content.endRest(array(output), out);
+    const called = this.#content.called;
+    if (finish.status === "completed" && !this.#content.begun) throw noOutput();
+    const native = finish.reason || finish.status;
+    this.#content.finish({ reason: toFinishReason(finish, { called }), native }, out);
+    const counted = readUsage(usage, this.#content.webSearches);
+    if (counted !== undefined) out.push(usageChunk(counted));
+    this.#complete = true;
+  }
+
+  /** A stream ends with its last event. Throws `upstream_protocol`. */
+  end(): void {
+    throw truncated();
+  }
+
+  #toFailure(error: unknown): Error {
+    return toInBandFailure(error, { begun: this.#content.begun, redact: this.#redact });
+  }
+}
+
+/** A place in a list; 0 for anything else. */
+const toIndex = (value: unknown): number => count(value) ?? 0;
+
+function toContentPlace({ output_index: item, content_index: index }: Json): Place {
+  return { item: toIndex(item), list: "content", index: toIndex(index) };
+}
+
+function toSummaryPlace({ output_index: item, summary_index: index }: Json): Place {
+  return { item: toIndex(item), list: "summary", index: toIndex(index) };
+}
+
+/**
+ * Reads a whole response. Throws its failure, that of an error object, and `upstream_protocol` for an invalid or unfinished one.
+ */
+export function toAnswer(json: unknown, redact = keepAll): Answer {
+  const builder = new AnswerBuilder();
+  for (const chunk of toAnswerChunks(json, redact)) builder.add(chunk);
+  return builder.build();
+}
+
+/** Reads a whole response into chunks. */
+export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk[] {
+  const error = findError(json);
+  if (error !== undefined) throw toInBandFailure(error, { begun: false, redact });
+  const out: CompletionChunk[] = [];
+  new AnswerStream(redact).readResponse(object(json), out);
+  return out;
+}

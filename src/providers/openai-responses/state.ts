@@ -1,0 +1,52 @@
+import { exceedsJsonSize } from "../../encoding/json-size.ts";
+import { isObject, type Json, parseMeasured } from "../wire/json.ts";
+import { isResponsesState, writeResponsesState } from "../wire/responses-state.ts";
+import type { ReasoningItem } from "./wire.ts";
+
+/*
+ * State of this dialect in the signature of a part: JSON in base64, because some clients take nothing else. Signatures of other dialects
+ * are left out.
+ */
+
+/** State of one part of an answer. */
+export type State =
+  /** The item of which it is the text. */
+  | { readonly reasoning: Omit<ReasoningItem, "type"> }
+  /** Of a message: whether it came before calls or at the end. */
+  | { readonly phase: string }
+  /** Of a picture: the ID of its item. */
+  | { readonly image: string };
+
+/** Limit of characters: reasoning of some 500,000 tokens with its summary. */
+const MAX_CHARS = 4 * 1024 * 1024;
+/** An item with a summary in some thousand parts. */
+const MAX_STATE_JSON = { depth: 5, values: 16_384 } as const;
+
+export function writeState(state: State): string {
+  return writeResponsesState(state);
+}
+
+/** Reads a state; undefined for one of another provider, or a changed one. */
+export function readState(signature: string): State | undefined {
+  if (!isResponsesState(signature) || signature.length > MAX_CHARS) return undefined;
+  const json = Buffer.from(signature, "base64").toString();
+  if (exceedsJsonSize(json, MAX_STATE_JSON)) return undefined;
+  const value = parseMeasured(json);
+  if (!isObject(value)) return undefined;
+  const { reasoning, phase, image } = value;
+  if (isObject(reasoning)) return toReasoningState(reasoning);
+  if (typeof phase === "string") return { phase };
+  return typeof image === "string" ? { image } : undefined;
+}
+
+function toReasoningState({ id, summary, content, encrypted_content: encrypted }: Json): State | undefined {
+  if (typeof encrypted !== "string" || !Array.isArray(summary)) return undefined;
+  return {
+    reasoning: {
+      ...(typeof id === "string" && { id }),
+      summary,
+      ...(Array.isArray(content) && { content }),
+      encrypted_content: encrypted,
+    },
+  };
+}

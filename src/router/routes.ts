@@ -1,0 +1,115 @@
+import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import { invalidField } from "../core/failure.ts";
+import type { Model } from "../core/model.ts";
+import { isRoute, type Route, type Target } from "../core/route.ts";
+import type { Asked } from "../core/router.ts";
+import type { Breaker } from "./breaker.ts";
+import { type Member, POLICIES } from "./policies.ts";
+import { hashOf } from "./rendezvous.ts";
+import { meets, RequestFacts } from "./request-facts.ts";
+import type { UpstreamLoad } from "./upstream-load.ts";
+
+/** The models of a plan. */
+export interface Ranked {
+  /** In the order in which they are tried, without duplicates. */
+  readonly models: readonly Model[];
+  /** Those of the first candidate, of which any may be the primary; empty when it is a model. */
+  readonly targets: readonly Target[];
+  /** Number of `targets` at the beginning that are not known to be down. */
+  readonly up: number;
+}
+
+interface RankPorts {
+  /** Random number from 0 to 1. */
+  readonly random: () => number;
+  readonly breakerOf: (model: Model) => Breaker;
+  readonly loadOf: (model: Model) => UpstreamLoad;
+}
+
+/** A route with what this process knows of its targets. */
+interface LiveRoute {
+  readonly members: readonly LiveMember[];
+  /** Choices by latency so far. */
+  choices: number;
+}
+
+interface LiveMember extends Member {
+  readonly breaker: Breaker;
+}
+
+/** As `filter`, but the same list when all pass, as they mostly do. */
+function filtered<T>(list: readonly T[], passes: (each: T) => boolean): readonly T[] {
+  return list.every(passes) ? list : list.filter(passes);
+}
+
+const NOBODY = { keyFamilyId: "", accountId: "" };
+
+/** Replaces routes by their targets. */
+export class Routes {
+  readonly #ports: RankPorts;
+  /** A reload makes new routes. */
+  readonly #live = new WeakMap<Route, LiveRoute>();
+
+  constructor(ports: RankPorts) {
+    this.#ports = ports;
+  }
+
+  /**
+   * The models of the candidates, a route's in the order of its policy. Throws `invalid_request` when the first one is a route and no
+   * target of it is for such a request; another one is left out then.
+   */
+  rank(
+    request: CompletionRequest,
+    candidates: readonly (Model | Route)[],
+    asked: Pick<Asked, "mode" | "caller">,
+  ): Ranked {
+    if (candidates.every((candidate): candidate is Model => !isRoute(candidate)))
+      return { models: candidates, targets: [], up: 0 };
+    const facts = new RequestFacts(request, (asked.caller ?? NOBODY).keyFamilyId);
+    const [first, ...others] = candidates as readonly [Model | Route, ...(Model | Route)[]];
+    const { targets, up } = isRoute(first) ? this.#order(first, facts, asked) : { targets: [], up: 0 };
+    if (isRoute(first) && targets.length === 0)
+      throw invalidField(
+        "model",
+        `has no target for this request: ${first.id} has only targets with conditions, of which none is met`,
+      );
+    const toModels = (candidate: Model | Route): Model[] =>
+      isRoute(candidate) ? this.#order(candidate, facts, asked).targets.map(({ model }) => model) : [candidate];
+    const before = isRoute(first) ? targets.map(({ model }) => model) : [first];
+    const models = others.length === 0 ? before : [...new Set([...before, ...others.flatMap(toModels)])];
+    return { models, targets, up };
+  }
+
+  #order(
+    route: Route,
+    facts: RequestFacts,
+    { mode, caller = NOBODY }: Pick<Asked, "mode" | "caller">,
+  ): Pick<Ranked, "targets" | "up"> {
+    const live = this.#liveOf(route);
+    const able = filtered(live.members, ({ target: { when } }) => when === undefined || meets(facts, when));
+    const up = filtered(able, ({ breaker }) => breaker.mayAdmit(caller.accountId));
+    const ranked = up.length === 0 ? able : up;
+    const { policy, affinity } = route;
+    const number = (live.choices += 1);
+    const { random } = this.#ports;
+    const order = ranked.length <= 1 ? ranked : POLICIES[policy](ranked, { facts, mode, affinity, random, number });
+    const all = ranked === able ? order : [...order, ...able.filter((member) => !up.includes(member))];
+    return { targets: all.map(({ target }) => target), up: up.length };
+  }
+
+  #liveOf(route: Route): LiveRoute {
+    let live = this.#live.get(route);
+    if (live !== undefined) return live;
+    const { breakerOf, loadOf } = this.#ports;
+    const members = route.targets.map((target): LiveMember => ({
+      target,
+      weight: target.weight,
+      seed: hashOf(target.model.id),
+      load: loadOf(target.model),
+      breaker: breakerOf(target.model),
+      chosenAt: 0,
+    }));
+    this.#live.set(route, (live = { members, choices: 0 }));
+    return live;
+  }
+}

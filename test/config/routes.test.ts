@@ -1,0 +1,102 @@
+import { describe, expect, it } from "vitest";
+import { ConfigError } from "../../src/config/config-error.ts";
+import { parseConfig } from "../../src/config/parse.ts";
+
+const parse = (text: string) => parseConfig({ file: "parley.yaml", text, env: {} });
+
+function errorOf(text: string): string {
+  try {
+    parse(text);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+  throw new Error("the configuration was accepted");
+}
+
+/** The models of a file with one name of several models, without line breaks. */
+const chat = (entry: string): string => `models: { chat: ${entry}, tools: { targets: [{ model: beta-3-flash }] } }`;
+const TARGETS = "targets: [{ model: alpha-haiku-4.5 }, { model: beta-3-flash }]";
+
+describe("a name with targets", () => {
+  it("has defaults, and is no model", () => {
+    const { models, routes } = parse(`models: { chat: { ${TARGETS} } }`);
+    const target = { weight: 1, when: undefined };
+    expect(routes).toEqual([
+      {
+        id: "chat",
+        description: "chat",
+        created: 0,
+        policy: "ordered",
+        affinity: false,
+        targets: [
+          { model: "alpha-haiku-4.5", ...target },
+          { model: "beta-3-flash", ...target },
+        ],
+      },
+    ]);
+    expect(models).toHaveLength(8);
+  });
+
+  it("keeps conversations together where its policy spreads them", () => {
+    const affinityOf = (settings: string): boolean | undefined =>
+      parse(`models: { chat: { ${TARGETS}, ${settings} } }`).routes[0]?.affinity;
+    expect(affinityOf("policy: weighted")).toBe(true);
+    expect(affinityOf("policy: least_latency")).toBe(true);
+    expect(affinityOf("policy: weighted, affinity: false")).toBe(false);
+    expect(affinityOf("policy: cheapest")).toBe(false);
+  });
+
+  it("has conditions, with open ends", () => {
+    const when = "{ prompt_tokens: { min: 1000 }, modalities: [image], tools: false }";
+    const { routes } = parse(`models: { chat: { targets: [{ model: beta-3-flash, when: ${when} }] } }`);
+    expect(routes[0]?.targets[0]?.when).toEqual({
+      promptTokens: { min: 1_000, max: Number.MAX_SAFE_INTEGER },
+      modalities: ["image"],
+      tools: false,
+    });
+  });
+
+  it("may have the ID of a built-in model, which it replaces, and an alias", () => {
+    const file =
+      'models: { alpha-opus-4.5: { targets: [{ model: beta-3-flash }] } }\naliases: { "gpt-*": alpha-opus-4.5 }';
+    const { models, aliases } = parse(file);
+    expect(models.map(({ id }) => id)).not.toContain("alpha-opus-4.5");
+    expect(aliases).toEqual([["gpt-*", "alpha-opus-4.5"]]);
+  });
+
+  it.each([
+    ["{ targets: [] }", "models.chat.targets: "],
+    ["{ targets: [{ model: beta-3-flush }] }", "there is no model beta-3-flush; did you mean beta-3-flash?"],
+    ["{ targets: [{ model: nothing-like-it }] }", "there is no model nothing-like-it; parley models lists them"],
+    [
+      "{ targets: [{ model: tools }] }",
+      "models.chat.targets[0].model: tools has targets itself; write its models here",
+    ],
+    ["{ targets: [{ model: chat }] }", "chat has targets itself"],
+    ["{ targets: [{ model: gamma-embedding-3-small }] }", "gamma-embedding-3-small makes embeddings"],
+    [
+      "{ targets: [{ model: beta-3-flash }, { model: beta-3-flash }] }",
+      "models.chat.targets[1].model: beta-3-flash is a target of this name already",
+    ],
+    [
+      "{ targets: [{ model: beta-3-flash, weight: 3 }] }",
+      "models.chat.targets[0].weight: has no effect with the policy ordered; write policy: weighted",
+    ],
+    ["{ targets: [{ model: beta-3-flash, weight: 0 }] }", "models.chat.targets[0].weight: must be"],
+    [
+      "{ targets: [{ model: beta-3-flash, when: { prompt_tokens: { min: 2, max: 1 } } }] }",
+      "models.chat.targets[0].when.prompt_tokens.min: must be at most max",
+    ],
+    ["{ targets: [{ model: beta-3-flash, when: { tool: true } }] }", "did you mean tools?"],
+    [`{ ${TARGETS}, policy: fastest }`, "models.chat.policy: "],
+    [`{ ${TARGETS}, affinity: true }`, "models.chat.affinity: has no effect with the policy ordered"],
+    [
+      `{ ${TARGETS}, provider: alpha }`,
+      "models.chat.provider: is not for a name with targets: each target has its own",
+    ],
+    ["{ provider: alpha, upstream_model: x, policy: weighted }", "models.chat.policy: is only for a name with targets"],
+  ])("is refused as %s", (entry, expected) => {
+    expect(errorOf(chat(entry))).toContain(expected);
+  });
+});

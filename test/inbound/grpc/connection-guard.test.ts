@@ -1,0 +1,170 @@
+import { once } from "node:events";
+import { connect, type ClientHttp2Session } from "node:http2";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { Failure } from "../../../src/core/failure.ts";
+import { type GrpcServer, startGrpcServer } from "../../../src/inbound/grpc/server.ts";
+import type { EdgeServices } from "../../../src/inbound/services.ts";
+import {
+  dataFrame,
+  grpcHeaders,
+  grpcMessage,
+  headerBlock,
+  headersFrame,
+  RawHttp2,
+  TYPE,
+  windowUpdate,
+} from "../../faults/hostile/raw-http2.ts";
+import { CREATE } from "../../faults/hostile/target.ts";
+import { anyConnections } from "../../support/admission.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+
+const MIB = 1024 * 1024;
+const UNAUTHENTICATED = "16";
+const CHECK = "/grpc.health.v1.Health/Check";
+/** Interval of the checks of each connection. */
+const LOOK_MS = 200;
+
+let server: GrpcServer;
+let clock: FakeClock;
+/** Time by which the event loop is late. */
+let lateMs: number;
+const sessions: ClientHttp2Session[] = [];
+
+beforeEach(async () => {
+  clock = new FakeClock();
+  lateMs = 0;
+  const services: Partial<EdgeServices> = {
+    clock: {
+      now: () => clock.now(),
+      monotonic: () => clock.monotonic() + lateMs,
+      after: (delayMs, callback) => clock.after(delayMs, callback),
+    },
+    connections: anyConnections(),
+    authenticate: () => Promise.reject(new Failure("unauthenticated", "The key is not valid.")),
+    refused: () => undefined,
+  };
+  server = await startGrpcServer(services as EdgeServices, {
+    host: "127.0.0.1",
+    port: 0,
+    maxReceiveBytes: 4 * MIB,
+    maxSendBytes: MIB,
+    maxConnectionAgeMs: 3_600_000,
+  });
+});
+afterEach(() => {
+  for (const session of sessions.splice(0)) session.destroy();
+  server.close();
+});
+
+/** A connection with a call whose message is declared and does not arrive. */
+class Attacker extends RawHttp2 {
+  #stream = 1;
+
+  constructor() {
+    super(server.port);
+    const begun = grpcMessage(Buffer.alloc(0), { length: MIB });
+    this.hello()
+      .write(headersFrame(1, headerBlock(grpcHeaders(CREATE)), "body follows"))
+      .write(dataFrame(1, begun, "more follows"));
+  }
+
+  /** Sends a frame so many times. Resolves when the server has read them. */
+  async repeat(frame: Buffer, times: number): Promise<void> {
+    this.#stream += 2;
+    const stream = this.#stream;
+    this.write(Buffer.concat(Array<Buffer>(times).fill(frame)))
+      .write(headersFrame(stream, headerBlock(grpcHeaders(CHECK)), "body follows"))
+      .write(dataFrame(stream, grpcMessage(Buffer.alloc(0)), "ends"));
+    const isAnswered = (): boolean =>
+      this.closed || this.arrived.some((each) => each.stream === stream && each.type === TYPE.headers);
+    await vi.waitUntil(isAnswered, { timeout: 10_000, interval: 5 });
+  }
+}
+
+const ONE_BYTE = dataFrame(1, Buffer.from([0]), "more follows");
+
+describe("a connection with DATA frames of one byte", () => {
+  it("ends after a thousand, without a check of all connections", async () => {
+    const attacker = new Attacker();
+    await attacker.repeat(ONE_BYTE, 900);
+    expect(attacker.closed).toBe(false);
+    await attacker.repeat(ONE_BYTE, 200);
+    expect(attacker.closed).toBe(true);
+  });
+
+  it("may have some more with time, but not with that of a late event loop", async () => {
+    const attacker = new Attacker();
+    await attacker.repeat(ONE_BYTE, 900);
+    clock.advance(LOOK_MS);
+    await attacker.repeat(ONE_BYTE, 150);
+    expect(attacker.closed).toBe(false);
+    lateMs = 60_000;
+    clock.advance(LOOK_MS);
+    await attacker.repeat(ONE_BYTE, 350);
+    expect(attacker.closed).toBe(true);
+  });
+});
+
+it("a connection with other frames has no allowance for the time in which the event loop was late", async () => {
+  const attacker = new Attacker();
+  const update = windowUpdate(0, 1);
+  await attacker.repeat(update, Math.floor(500_000 / update.length));
+  clock.advance(LOOK_MS);
+  lateMs = 60_000;
+  clock.advance(LOOK_MS);
+  expect(attacker.closed).toBe(false);
+  await attacker.repeat(update, Math.floor(200_000 / update.length));
+  clock.advance(LOOK_MS);
+  await attacker.end;
+});
+
+/** Makes a call whose body is written in these pieces, a DATA frame each; returns its status. */
+async function call(session: ClientHttp2Session, path: string, pieces: readonly Buffer[]): Promise<unknown> {
+  const stream = session.request({
+    ":method": "POST",
+    ":path": path,
+    "content-type": "application/grpc",
+    te: "trailers",
+  });
+  let status: unknown;
+  const look = (headers: Record<string, unknown>): void => {
+    status = headers["grpc-status"] ?? status;
+  };
+  stream.on("response", look).on("trailers", look).resume();
+  for (const piece of pieces) await new Promise((resolve) => stream.write(piece, resolve));
+  const closed = once(stream, "close");
+  stream.end();
+  await closed;
+  return status;
+}
+
+function piecesOf(bytes: Buffer, size: number): Buffer[] {
+  const count = Math.ceil(bytes.length / size);
+  return Array.from({ length: count }, (_, index) => bytes.subarray(index * size, (index + 1) * size));
+}
+
+describe("an honest connection continues", () => {
+  const session = (): ClientHttp2Session => {
+    const opened = connect(`http://127.0.0.1:${server.port}`);
+    sessions.push(opened);
+    return opened;
+  };
+
+  it.each([
+    ["2 MiB in DATA frames of 1 KiB", 2 * MIB, 1024],
+    ["100 KiB in DATA frames of 100 bytes", 100 * 1024, 100],
+  ])("when it sends a message of %s", async (_, length, size) => {
+    const pieces = piecesOf(grpcMessage(Buffer.alloc(length)), size);
+    expect(await call(session(), CREATE, pieces)).toBe(UNAUTHENTICATED);
+  });
+
+  it("when it sends the prefix and the message of each call apart", async () => {
+    const opened = session();
+    const message = grpcMessage(Buffer.from([0x0a, 0]));
+    const pieces = [message.subarray(0, 5), message.subarray(5)];
+    for (let turn = 0; turn < 15; turn++) {
+      const calls = Array.from({ length: 80 }, () => call(opened, CHECK, pieces));
+      expect(new Set(await Promise.all(calls))).toEqual(new Set(["0"]));
+    }
+  });
+});

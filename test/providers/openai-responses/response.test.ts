@@ -1,0 +1,233 @@
+import { describe, expect, it } from "vitest";
+import { MAX_PARTS } from "../../../src/core/validate.ts";
+import { toAnswer } from "../../../src/providers/openai-responses/response.ts";
+import { readState } from "../../../src/providers/openai-responses/state.ts";
+import { readFixture } from "../openai/fixture.ts";
+import { readWhole } from "./reading.ts";
+
+const response = (output: readonly object[], more: object = {}) => ({
+  id: "resp_1",
+  object: "response",
+  status: "completed",
+  error: null,
+  incomplete_details: null,
+  output,
+  ...more,
+});
+const message = (...content: object[]) => ({
+  id: "msg_1",
+  type: "message",
+  role: "assistant",
+  status: "completed",
+  content,
+});
+const text = (value: string, more: object = {}) => ({ type: "output_text", text: value, annotations: [], ...more });
+const partsOf = (json: unknown): unknown =>
+  (readWhole(json).answer as { choices: [{ message: { parts: unknown } }] }).choices[0].message.parts;
+
+describe("a whole response", () => {
+  it("gives text, finish and usage with all its details", () => {
+    const usage = {
+      input_tokens: 10,
+      input_tokens_details: {
+        cached_tokens: 4,
+        cache_write_tokens: 3,
+        cache_write_tokens_details: { ttl_12h_tokens: 2 },
+      },
+      output_tokens: 5,
+      output_tokens_details: { reasoning_tokens: 1 },
+      total_tokens: 15,
+    };
+    expect(readWhole(response([message(text("Hi"))], { usage })).answer).toEqual({
+      choices: [
+        {
+          message: { role: "ROLE_ASSISTANT", parts: [{ text: "Hi" }] },
+          finishReason: "FINISH_REASON_STOP",
+          nativeFinishReason: "completed",
+        },
+      ],
+      usage: {
+        inputTokens: 10,
+        outputTokens: 5,
+        totalTokens: 15,
+        cachedInputTokens: 4,
+        cacheWriteInputTokens: 3,
+        cacheWriteHourInputTokens: 2,
+        reasoningOutputTokens: 1,
+      },
+    });
+  });
+
+  it.each<[string, object, string, string]>([
+    [
+      "a call",
+      { output: [{ type: "function_call", call_id: "1", name: "f", arguments: "{}" }] },
+      "TOOL_CALLS",
+      "completed",
+    ],
+    [
+      "the limit of tokens",
+      { status: "incomplete", incomplete_details: { reason: "max_output_tokens" } },
+      "LENGTH",
+      "max_output_tokens",
+    ],
+    [
+      "a filter",
+      { status: "incomplete", incomplete_details: { reason: "content_filter" } },
+      "CONTENT_FILTER",
+      "content_filter",
+    ],
+    ["another reason", { status: "incomplete", incomplete_details: { reason: "later" } }, "OTHER", "later"],
+    ["no reason", { status: "incomplete", incomplete_details: null }, "OTHER", "incomplete"],
+  ])("ends with %s", (_, more, reason, native) => {
+    const { answer } = readWhole(response([message(text("Hi"))], more));
+    expect(answer).toMatchObject({
+      choices: [{ finishReason: `FINISH_REASON_${reason}`, nativeFinishReason: native }],
+    });
+  });
+
+  it("has its items in their order: reasoning with its state, texts, calls, pictures, and what the provider ran itself", () => {
+    const item = {
+      id: "rs_1",
+      type: "reasoning",
+      status: "completed",
+      summary: [
+        { type: "summary_text", text: "a" },
+        { type: "summary_text", text: "b" },
+      ],
+      encrypted_content: "gAAAAAB/+=",
+    };
+    const search = { id: "ws_1", type: "web_search_call", status: "completed", action: { type: "search", query: "q" } };
+    const output = [
+      item,
+      search,
+      { ...message(text("I look.")), phase: "commentary" },
+      { id: "fc_1", type: "function_call", call_id: "1", name: "f", arguments: '{"a":1.50}' },
+      { id: "ctc_1", type: "custom_tool_call", call_id: "2", name: "c", input: "raw" },
+      { id: "ig_1", type: "image_generation_call", status: "completed", result: "iVBORw==", output_format: "webp" },
+    ];
+    const { choices, usage } = toAnswer(response(output, { usage: { input_tokens: 1, output_tokens: 1 } }));
+    const { parts } = choices[0]!.message!;
+    expect(parts.map(({ kind }) => kind.case)).toEqual([
+      "reasoning",
+      "native",
+      "text",
+      "toolCall",
+      "toolCall",
+      "image",
+    ]);
+    const [reasoning, native, said, call, custom, image] = parts.map(({ kind }) => kind.value);
+    expect([reasoning, native, said]).toMatchObject([{ text: "a\n\nb" }, { dialect: "openai-responses" }, "I look."]);
+    expect(JSON.parse((native as { json: string }).json)).toEqual(search);
+    expect(call).toMatchObject({ id: "1", name: "f", input: { case: "argumentsJson", value: '{"a":1.50}' } });
+    expect(custom).toMatchObject({ id: "2", name: "c", input: { case: "customInput", value: "raw" } });
+    expect(image).toMatchObject({ mediaType: "image/webp", source: { value: Buffer.from("iVBORw==", "base64") } });
+    const { type: _type, status: _status, ...state } = item;
+    expect(parts.map(({ signature }) => readState(signature))).toEqual([
+      { reasoning: state },
+      undefined,
+      { phase: "commentary" },
+      undefined,
+      undefined,
+      { image: "ig_1" },
+    ]);
+    expect(usage?.webSearches).toBe(1);
+  });
+
+  it("names what the provider counts and Parley does not know", () => {
+    const usage = { input_tokens: 1, output_tokens: 1, output_tokens_details: { later_tokens: 2 }, file_searches: 3 };
+    expect(toAnswer(response([message(text("a"))], { usage })).usage?.unknownUnits).toEqual([
+      "output_tokens_details.later_tokens",
+      "file_searches",
+    ]);
+  });
+
+  it("counts what the provider searched, and not the pages that it opened", () => {
+    const call = (action: object | undefined) => ({ type: "web_search_call", action });
+    const output = [call({ type: "search" }), call({ type: "open_page" }), call(undefined), message(text("a"))];
+    expect(toAnswer(response(output, { usage: { input_tokens: 1 } })).usage?.webSearches).toBe(2);
+  });
+
+  it("shows the reasoning of servers without summaries, and only one of both", () => {
+    const content = [{ type: "reasoning_text", text: "long" }];
+    const summary = [{ type: "summary_text", text: "short" }];
+    expect(partsOf(response([{ type: "reasoning", summary: [], content }]))).toEqual([{ reasoning: { text: "long" } }]);
+    expect(partsOf(response([{ type: "reasoning", summary, content }]))).toEqual([{ reasoning: { text: "short" } }]);
+  });
+
+  it("keeps the whole of a reasoning item without an ID", () => {
+    const item = { summary: [], content: [{ type: "reasoning_text", text: "a" }], encrypted_content: "x" };
+    const { parts } = toAnswer(response([{ type: "reasoning", ...item }, message(text("b"))])).choices[0]!.message!;
+    expect(readState(parts[0]!.signature)).toEqual({ reasoning: item });
+  });
+
+  it("has the sources, refusals and probabilities of its texts", () => {
+    const page = { type: "url_citation", url: "https://a.example", title: "t", start_index: 0, end_index: 1 };
+    const annotations = [page, { type: "file_citation", file_id: "f", index: 0 }, { ...page, end_index: 0 }];
+    const logprobs = [{ token: "a", logprob: -1, bytes: [97], top_logprobs: [] }];
+    expect(
+      partsOf(response([message(text("a", { annotations, logprobs }), { type: "refusal", refusal: "No." })])),
+    ).toEqual([
+      {
+        text: "a",
+        citations: [
+          { url: "https://a.example", title: "t", textRange: { end: 1 } },
+          { url: "https://a.example", title: "t" },
+        ],
+        logprobs: [{ token: "a", logprob: -1, bytes: "YQ==" }],
+      },
+      { refusal: "No." },
+    ]);
+  });
+
+  it("is a call's own arguments, where a server sends an object or none", () => {
+    const call = (written: unknown) => ({ type: "function_call", call_id: "1", name: "f", arguments: written });
+    expect(partsOf(response([call({ a: 1 }), call(""), call(undefined)]))).toMatchObject([
+      { toolCall: { argumentsJson: '{"a":1}' } },
+      { toolCall: { argumentsJson: "{}" } },
+      { toolCall: { argumentsJson: "{}" } },
+    ]);
+  });
+
+  it.each<[string, unknown, object]>([
+    ["without an end", { ...response([message(text("a"))]), status: "in_progress" }, { code: "upstream_protocol" }],
+    ["without a status", { output: [message(text("a"))] }, { code: "upstream_protocol" }],
+    ["without content", response([]), { code: "upstream_protocol", requestBound: true }],
+    [
+      "with a call that has no name",
+      response([{ type: "function_call", call_id: "1" }]),
+      { code: "upstream_protocol" },
+    ],
+    ["that failed", { ...response([]), status: "failed" }, { code: "upstream_unavailable" }],
+    ["that was cancelled", { ...response([]), status: "cancelled" }, { code: "upstream_unavailable" }],
+    [
+      "that says why it failed",
+      { ...response([]), status: "failed", error: { code: "rate_limit_exceeded", message: "Slow down" } },
+      { code: "upstream_rate_limited" },
+    ],
+    [
+      "that is an error",
+      { error: { message: "too long", code: "context_length_exceeded" } },
+      { detail: "context_length_exceeded" },
+    ],
+    ["that is a text", "hello", { code: "upstream_protocol" }],
+    [
+      "with too many items",
+      response(Array.from({ length: MAX_PARTS + 1 }, () => message())),
+      { code: "upstream_protocol" },
+    ],
+    [
+      "with too many texts",
+      response([message(...Array.from({ length: MAX_PARTS + 1 }, () => text("a")))]),
+      { code: "upstream_protocol" },
+    ],
+  ])("is a failure %s", (_, json, failure) => {
+    expect(readWhole(json).failure).toMatchObject(failure);
+  });
+
+  it("of Parley itself is read as it was meant", () => {
+    const json = readFixture("formats/r09-image-generation").json("expected-reply.json");
+    const { parts } = toAnswer(json).choices[0]!.message!;
+    expect(parts.map(({ kind }) => kind.case)).toContain("image");
+  });
+});

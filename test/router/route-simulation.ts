@@ -1,0 +1,117 @@
+import { create } from "@bufbuild/protobuf";
+import { type CompletionRequest, CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { MessageSchema, Role } from "../../gen/parley/v1/message_pb.js";
+import { Failure } from "../../src/core/failure.ts";
+import { type Model, upstreamKey } from "../../src/core/model.ts";
+import { createRoute, type Route, type RoutePolicy } from "../../src/core/route.ts";
+import { Breaker } from "../../src/router/breaker.ts";
+import { Routes } from "../../src/router/routes.ts";
+import { UpstreamLoad } from "../../src/router/upstream-load.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
+
+/** A pseudo-random number from 0 to 1, the same sequence for the same seed: mulberry32. */
+export function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let bits = Math.imul(state ^ (state >>> 15), 1 | state);
+    bits = (bits + Math.imul(bits ^ (bits >>> 7), 61 | bits)) ^ bits;
+    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** A request whose conversation begins with `words`. */
+export function asking(words: string): CompletionRequest {
+  return create(CompletionRequestSchema, {
+    messages: [create(MessageSchema, { role: Role.USER, parts: [{ kind: { case: "text", value: words } }] })],
+  });
+}
+
+export interface SimulatedTarget {
+  readonly weight?: number;
+  /** Milliseconds to the first content of a request that is sent now. */
+  readonly firstContentMs?: (nowMs: number) => number;
+  readonly isDown?: (nowMs: number) => boolean;
+}
+
+export interface PoolOptions {
+  readonly targets: Readonly<Record<string, SimulatedTarget>>;
+  readonly policy: RoutePolicy;
+  readonly affinity: boolean;
+  readonly random: () => number;
+  /** Milliseconds from the first content to the end of an answer. Default: 0. */
+  readonly restMs?: number;
+}
+
+/** The choice of targets with real breakers and loads, and upstream models whose behaviour is a function of the time. */
+export class Pool {
+  readonly clock = new FakeClock();
+  readonly route: Route;
+  readonly #options: PoolOptions;
+  readonly #routes: Routes;
+  readonly #breakers = new Map<string, Breaker>();
+  readonly #loads = new Map<string, UpstreamLoad>();
+
+  constructor(options: PoolOptions) {
+    this.#options = options;
+    const { targets, policy, affinity, random } = options;
+    const provider = new ScriptedProvider(this.clock, {});
+    const breaker = { failures: 5, openMs: 5_000, maxOpenMs: 30_000 };
+    for (const id of Object.keys(targets)) {
+      const key = upstreamKey(modelOf(id, provider));
+      this.#breakers.set(key, new Breaker(breaker, this.clock));
+      this.#loads.set(key, new UpstreamLoad(this.clock));
+    }
+    this.#routes = new Routes({
+      random,
+      breakerOf: (model) => this.#breakers.get(upstreamKey(model))!,
+      loadOf: (model) => this.#loads.get(upstreamKey(model))!,
+    });
+    this.route = createRoute({
+      id: "pool",
+      description: "",
+      created: 0,
+      policy,
+      affinity,
+      targets: Object.entries(targets).map(([id, { weight = 1 }]) => ({
+        model: modelOf(id, provider),
+        weight,
+        when: undefined,
+      })),
+    });
+  }
+
+  /** Sends a request now. Returns the serving target and its time to the first content; undefined when none serves. */
+  send(request: CompletionRequest, keyFamilyId = "key_1"): { readonly id: string; readonly ms: number } | undefined {
+    const caller = { keyFamilyId, accountId: "acct" };
+    const { models } = this.#routes.rank(request, [this.route], { mode: "stream", caller });
+    for (const model of models) {
+      const ms = this.#attempt(model, caller.accountId);
+      if (ms !== undefined) return { id: model.id, ms };
+    }
+    return undefined;
+  }
+
+  #attempt(model: Model, accountId: string): number | undefined {
+    const { firstContentMs = () => 0, isDown = () => false } = this.#options.targets[model.id]!;
+    const permit = this.#breakers.get(upstreamKey(model))!.admit(accountId);
+    if (permit instanceof Failure) return undefined;
+    const call = this.#loads.get(upstreamKey(model))!.begin("stream");
+    if (isDown(this.clock.monotonic())) {
+      permit.failed(new Failure("upstream_unavailable", "Down."));
+      call.end(false);
+      return undefined;
+    }
+    const ms = firstContentMs(this.clock.monotonic());
+    this.clock.after(ms, () => {
+      permit.committed();
+      call.answered();
+    });
+    this.clock.after(ms + (this.#options.restMs ?? 0), () => {
+      permit.succeeded();
+      call.end(true);
+    });
+    return ms;
+  }
+}

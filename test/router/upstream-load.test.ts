@@ -1,0 +1,79 @@
+import { describe, expect, it } from "vitest";
+import type { Mode } from "../../src/core/router.ts";
+import { UpstreamLoad } from "../../src/router/upstream-load.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+
+/** A load that knows these times of streams. */
+function loadOf(...timesMs: readonly number[]) {
+  const clock = new FakeClock();
+  const load = new UpstreamLoad(clock);
+  const answer = (ms: number, mode: Mode = "stream"): void => {
+    const call = load.begin(mode);
+    clock.advance(ms);
+    call.answered();
+    call.end(true);
+  };
+  for (const ms of timesMs) answer(ms);
+  return { clock, load, answer };
+}
+
+describe("the expected time", () => {
+  it("is not known before the first answer", () => {
+    expect(loadOf().load.expectedMs("stream")).toBe(0);
+  });
+
+  it("is the mean of the first answers, then follows the newest ones", () => {
+    expect(loadOf(100, 200, 300).load.expectedMs("stream")).toBeCloseTo(200);
+    const { load, answer } = loadOf(...Array<number>(50).fill(100));
+    for (let count = 0; count < 50; count++) answer(500);
+    expect(load.expectedMs("stream")).toBeGreaterThan(490);
+  });
+
+  it("is another one for whole answers", () => {
+    const { load, answer } = loadOf(100);
+    answer(5_000, "whole");
+    expect([load.expectedMs("stream"), load.expectedMs("whole")]).toEqual([100, 5_000]);
+  });
+
+  it("grows while calls wait longer than that, and nobody is answered", () => {
+    const { clock, load } = loadOf(100);
+    const [first, second] = [load.begin("stream"), load.begin("stream")];
+    clock.advance(90);
+    expect(load.expectedMs("stream")).toBe(100);
+    clock.advance(400);
+    expect(load.expectedMs("stream")).toBe(490);
+    first.answered();
+    expect(load.expectedMs("stream")).toBeLessThan(310);
+    second.end(false);
+    expect(load.expectedMs("stream")).toBeLessThan(310);
+  });
+
+  it("does not depend on calls that end without an answer, unless they count", () => {
+    const { clock, load } = loadOf(100);
+    const wait = (counts: boolean): void => {
+      const call = load.begin("stream");
+      clock.advance(1_000);
+      call.end(counts);
+    };
+    wait(false);
+    expect(load.expectedMs("stream")).toBe(100);
+    wait(true);
+    expect(load.expectedMs("stream")).toBe(550);
+  });
+
+  it("is that of the next answer after it was forgotten", () => {
+    const { load, answer } = loadOf(900, 900);
+    load.forget("stream");
+    answer(100);
+    expect(load.expectedMs("stream")).toBe(100);
+  });
+});
+
+it("counts calls until they end, not until they are answered", () => {
+  const { load } = loadOf();
+  const calls = [load.begin("stream"), load.begin("whole")];
+  calls[0]!.answered();
+  expect(load.inFlight).toBe(2);
+  for (const call of calls) call.end(true);
+  expect(load.inFlight).toBe(0);
+});
