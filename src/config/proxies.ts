@@ -4,8 +4,14 @@ import type { Environment } from "./environment.ts";
 export function proxyProblem(text: string): string | undefined {
   const url = URL.parse(text);
   const isAddress = url !== null && /^https?:$/.test(url.protocol) && url.hostname !== "";
-  if (isAddress && url.pathname === "/" && url.search === "" && url.hash === "") return undefined;
-  return 'must be the address of an HTTP proxy, such as "http://proxy.example.com:3128"';
+  if (!isAddress || url.pathname !== "/" || url.search !== "" || url.hash !== "")
+    return 'must be the address of an HTTP proxy, such as "http://proxy.example.com:3128"';
+  try {
+    decodeURIComponent(url.username + url.password);
+    return undefined;
+  } catch {
+    return "has a % in its user or password that stands for no character: write it as %25";
+  }
 }
 
 /** Name and value of the environment's proxy for `https:`; undefined without one. */

@@ -102,7 +102,7 @@ export const publicUrl = z.string().refine(isOrigin, 'must be an origin, such as
 /** Address of an HTTP proxy, which may hold a password; `none` for no proxy. */
 export const proxy = z.string().superRefine((text, context) => {
   const problem = text === NO_PROXY ? undefined : proxyProblem(text);
-  if (problem !== undefined) context.addIssue(`${problem}, or "${NO_PROXY}"`);
+  if (problem !== undefined) context.addIssue(problem);
 });
 
 /** In place of a proxy: connect directly. */

@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
@@ -158,7 +159,7 @@ function toService(upstream: Upstream, { name, apiKeys, headers, header, credent
   });
   const others = Object.values(headers);
   const redact = redactionOfChanging(() => [
-    ...keys.map((key) => key.secret()),
+    ...keys.flatMap((key) => key.secrets()),
     ...(credential?.secrets() ?? []),
     ...others,
   ]);
@@ -183,13 +184,21 @@ function toSecureContext(name: string, tls: RemoteProvider["egress"]["tls"]): Se
   if ((caFile ?? certFile) === undefined) return undefined;
   try {
     return createSecureContext({
-      ...(caFile !== undefined && { ca: [...getCACertificates("default"), readFileSync(caFile, "utf8")] }),
+      ...(caFile !== undefined && { ca: [...getCACertificates("default"), ...readCertificates(caFile)] }),
       ...(certFile !== undefined && { cert: readFileSync(certFile), key: readFileSync(keyFile!) }),
     });
   } catch (error) {
     const place = formatPath(["providers", name, "tls"]);
     throw new ConfigError("A certificate cannot be used:", [`${place}: ${(error as Error).message}`]);
   }
+}
+
+/** The certificates of a PEM file. Throws for a file without any, and for one that is not valid: Node would ignore both. */
+function readCertificates(file: string): string[] {
+  const found = readFileSync(file, "utf8").match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  if (found.length === 0) throw new Error(`${file} has no certificate in PEM`);
+  for (const certificate of found) new X509Certificate(certificate);
+  return found;
 }
 
 function simulate(provider: Config["providers"][number], simulatorUrl: string | undefined): RemoteProvider {

@@ -116,7 +116,7 @@ export class AttemptRun {
   /** Ends the attempt with a whole answer or the end of its stream. */
   served(attempt: RunningAttempt): Report {
     attempt.permit.succeeded();
-    attempt.loaded.end(true);
+    attempt.loaded.end("answered");
     this.#note(attempt.model, "served", { startedMs: attempt.startedMs, upstreamStatus: 200 });
     const { omitted, clamped } = attempt.translation;
     const { candidates, targets } = this.#plan;
@@ -137,8 +137,8 @@ export class AttemptRun {
     let failure = Failure.from(over ? this.#overall.reason : limit.isOver ? limit.reason : reason);
     if (this.#plan.namesContent && failure.refused && ABOUT_CONTENT.has(failure.upstreamStatus ?? 0))
       failure = failure.with({ requestBound: true });
-    // Of failures only a timeout says how long one waits there.
-    attempt.loaded.end(!over && failure.code === "upstream_timeout");
+    const isOfRequest = over || failure.requestBound || failure.code === "upstream_rejected";
+    attempt.loaded.end(isOfRequest ? "unknown" : "failed");
     // A disconnected caller or a passed deadline says nothing about the health of the model.
     if (over) attempt.permit.abandoned();
     else {

@@ -38,6 +38,9 @@ export interface EmbeddingAttempts extends AttemptPlan {
   readonly inputs: number;
 }
 
+/** Targets of a route that one request is sent to at most: one that all of them refuse would be sent to each. */
+const MAX_TARGETS_TRIED = 8;
+
 /** Requirements of a plan whose first candidates are the targets of one route. */
 export interface AskedOfRanked extends Asked {
   /** Default: the first candidate is the primary. */
@@ -64,12 +67,14 @@ export function planAttempts(
     targets.length > 1
       ? choosePrimary(request, { targets, up }, asked)
       : { model: first, primary: translate(request, first, asked) };
-  const candidates = model === first ? ranked : [model, ...ranked.filter((other) => other !== model)];
+  const ordered = model === first ? ranked : [model, ...ranked.filter((other) => other !== model)];
+  const surplus = Math.max(targets.length - MAX_TARGETS_TRIED, 0);
+  const candidates = surplus === 0 ? ordered : ordered.toSpliced(MAX_TARGETS_TRIED, surplus);
   return {
     candidates,
     mode: asked.mode,
     primary,
-    targets: targets.length,
+    targets: targets.length - surplus,
     prompt: measurePrompt(toMeasured(request, candidates, asked.rules)),
     namesContent: namesContent(request),
     translate(candidate) {
@@ -112,26 +117,32 @@ function choosePrimary(
   { targets, up }: Required<Pick<AskedOfRanked, "targets" | "up">>,
   asked: Asked,
 ): Primary {
+  /** Loses only what the contract does not have; another target may send the caller's own body. */
+  let almost: Primary | undefined;
   let lossy: Primary | undefined;
   let refusal: Failure | undefined;
   /** Of targets that lose something or refuse the request. */
   const unfit = new Set<string>();
   for (const [index, { model, kind }] of targets.entries()) {
-    if (index === up && lossy !== undefined) break;
+    if (index === up && (almost ?? lossy) !== undefined) break;
     if (unfit.has(kind)) continue;
     try {
       const primary = translate(request, model, asked);
       const { omitted, clamped } = primary;
-      // Fields that the contract does not have are lost at every model.
-      if (omitted.length <= (asked.unknown?.length ?? 0) && clamped.length === 0) return { model, primary };
-      lossy ??= { model, primary };
+      if (omitted.length === 0 && clamped.length === 0) return { model, primary };
+      if (omitted.length <= (asked.unknown?.length ?? 0) && clamped.length === 0) {
+        // Without the caller's body these fields are lost at every model.
+        if (asked.body === undefined) return { model, primary };
+        almost ??= { model, primary };
+      } else lossy ??= { model, primary };
     } catch (reason) {
       if (!(reason instanceof Failure)) throw reason;
       refusal ??= reason;
     }
     unfit.add(kind);
   }
-  if (lossy !== undefined) return lossy;
+  const found = almost ?? lossy;
+  if (found !== undefined) return found;
   throw refusal!;
 }
 

@@ -69,26 +69,34 @@ export class UpstreamLoad {
     const startMs = this.#clock.monotonic();
     latency.begin(startMs);
     let isWaiting = true;
-    const stopWaiting = (counts: boolean): void => {
+    const stopWaiting = (how: Ended): void => {
       if (!isWaiting) return;
       isWaiting = false;
       const nowMs = this.#clock.monotonic();
-      latency.end(nowMs, counts ? nowMs - startMs : undefined);
+      const elapsedMs = nowMs - startMs;
+      const sampleMs = how === "failed" ? Math.max(elapsedMs, FAILED_MS) : elapsedMs;
+      latency.end(nowMs, how === "unknown" ? undefined : sampleMs);
     };
     return {
-      answered: () => stopWaiting(true),
-      end: (counts) => {
-        stopWaiting(counts);
+      answered: () => stopWaiting("answered"),
+      end: (how) => {
+        stopWaiting(how);
         this.#inFlight -= 1;
       },
     };
   }
 }
 
+/** How a call has ended: `unknown` when that says nothing of the upstream model. */
+export type Ended = "answered" | "failed" | "unknown";
+
+/** Time in ms that a failed call counts as, at least: one that fails at once must not look like the fastest. */
+const FAILED_MS = 10_000;
+
 /** One counted call. */
 export interface LoadedCall {
   /** The first content of a stream has arrived. */
   answered(): void;
-  /** The call has ended. `counts`: whether its time tells something of the upstream model, if it has not been answered. */
-  end(counts: boolean): void;
+  /** The call has ended; `how` counts if it has not been answered before. */
+  end(how: Ended): void;
 }

@@ -116,6 +116,8 @@ async function assemble(
         await fleet.reload(inForce);
       } catch (error) {
         inForce = before;
+        // Some workers may have applied the change.
+        await fleet.reload(before).catch(() => undefined);
         throw error;
       }
     },

@@ -38,6 +38,10 @@ describe("the proxy to a provider", () => {
     expect(egressOf(provider, env)).toBe(proxy);
   });
 
+  it("is refused with a % that stands for no character", () => {
+    expect(() => egressOf("proxy: 'http://u:50%off@p:1'", {})).toThrow("write it as %25");
+  });
+
   it("is refused in the environment when it is no address of a proxy, without its text", () => {
     expect(() => egressOf("", { HTTPS_PROXY: "hunter2.example:3128" })).toThrow(
       /^(?!.*hunter2)[^]*HTTPS_PROXY: must be the address of an HTTP proxy/,

@@ -306,6 +306,6 @@ describe("Vertex AI", () => {
     expect(await toldOf({ ...gemini(), region: "us-central1" }, GEMINI)).toContain("region");
     expect(await toldOf(gemini(), "gemini-9")).toContain("upstream_model");
     expect(await toldOf({ ...gemini(), project: "other-1" }, GEMINI)).toContain("project");
-    expect(await toldOf({ ...gemini(), credential_file: "/none.json" }, GEMINI)).toContain("no such file");
+    expect(await toldOf({ ...gemini(), credential_file: "/none.json" }, GEMINI)).toContain("cannot be read (ENOENT)");
   });
 });

@@ -100,7 +100,7 @@ export class Pool {
     const call = this.#loads.get(upstreamKey(model))!.begin("stream");
     if (isDown(this.clock.monotonic())) {
       permit.failed(new Failure("upstream_unavailable", "Down."));
-      call.end(false);
+      call.end("unknown");
       return undefined;
     }
     const ms = firstContentMs(this.clock.monotonic());
@@ -110,7 +110,7 @@ export class Pool {
     });
     this.clock.after(ms + (this.#options.restMs ?? 0), () => {
       permit.succeeded();
-      call.end(true);
+      call.end("answered");
     });
     return ms;
   }

@@ -316,6 +316,26 @@ describe("a plan for a route", () => {
     expect(plan.candidates[0]!.id).toBe("a");
   });
 
+  it("prefers a target that sends the caller's own body, with the fields that nobody knows", () => {
+    const unknown = omitting.omitted;
+    const world = createWorld({ scripts, translations: { c: { isCallers: true } } });
+    const models = world.models.map((model, index) => ({
+      ...model,
+      upstream: { ...model.upstream, contextWindow: 100_000 + index },
+    }));
+    const body = { dialect: "d", mayHaveMore: false, json: {} };
+    const asked = { mode: "stream", rules: NO_RULES, unknown, body } as const;
+    const { candidates, omitted } = world.router.plan(requestOf({}), [poolOf(world, {}, models)], asked);
+    expect([candidates[0]!.id, omitted]).toEqual(["c", []]);
+  });
+
+  it("sends a request to eight targets at most", () => {
+    const world = createWorld({ scripts });
+    const models = Array.from({ length: 20 }, (_, index) => ({ ...world.models[0]!, id: `m${index}` }));
+    const { candidates } = planOf(world, [poolOf(world, {}, models), world.models[1]!]);
+    expect(candidates.map(({ id }) => id)).toEqual(["m0", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "b"]);
+  });
+
   it("is refused as the first target refuses it, when none can take it", () => {
     const refusal = (id: string): Failure => new Failure("invalid_request", `${id} cannot.`);
     const world = createWorld({ scripts, translations: { a: refusal("a"), b: refusal("b"), c: refusal("c") } });

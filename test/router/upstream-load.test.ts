@@ -11,7 +11,7 @@ function loadOf(...timesMs: readonly number[]) {
     const call = load.begin(mode);
     clock.advance(ms);
     call.answered();
-    call.end(true);
+    call.end("answered");
   };
   for (const ms of timesMs) answer(ms);
   return { clock, load, answer };
@@ -44,21 +44,21 @@ describe("the expected time", () => {
     expect(load.expectedMs("stream")).toBe(490);
     first.answered();
     expect(load.expectedMs("stream")).toBeLessThan(310);
-    second.end(false);
+    second.end("unknown");
     expect(load.expectedMs("stream")).toBeLessThan(310);
   });
 
-  it("does not depend on calls that end without an answer, unless they count", () => {
+  it("does not depend on calls that end without an answer, unless they fail: then they count as ten seconds at least", () => {
     const { clock, load } = loadOf(100);
-    const wait = (counts: boolean): void => {
+    const wait = (ms: number, how: "failed" | "unknown"): number => {
       const call = load.begin("stream");
-      clock.advance(1_000);
-      call.end(counts);
+      clock.advance(ms);
+      call.end(how);
+      return load.expectedMs("stream");
     };
-    wait(false);
-    expect(load.expectedMs("stream")).toBe(100);
-    wait(true);
-    expect(load.expectedMs("stream")).toBe(550);
+    expect(wait(1_000, "unknown")).toBe(100);
+    expect(wait(20_100, "failed")).toBe(10_100);
+    expect(wait(1, "failed")).toBeGreaterThan(10_000);
   });
 
   it("is that of the next answer after it was forgotten", () => {
@@ -74,6 +74,6 @@ it("counts calls until they end, not until they are answered", () => {
   const calls = [load.begin("stream"), load.begin("whole")];
   calls[0]!.answered();
   expect(load.inFlight).toBe(2);
-  for (const call of calls) call.end(true);
+  for (const call of calls) call.end("answered");
   expect(load.inFlight).toBe(0);
 });

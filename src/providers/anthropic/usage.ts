@@ -1,5 +1,5 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { count, object } from "../wire/json.ts";
+import { array, count, type Json, object, string } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 import { unknownUnits } from "../wire/unknown-units.ts";
 
@@ -14,8 +14,14 @@ const KNOWN: ReadonlySet<string> = new Set([
   "output_tokens_details.thinking_tokens",
   "server_tool_use.web_search_requests",
   "server_tool_use.web_fetch_requests",
+  "iterations",
 ]);
 
+/**
+ * Type of an entry of `iterations` whose tokens the other counts lack: the model has summarized the conversation before
+ * it answered (platform.claude.com, "Compaction"). Other types than this one and `message` have other models' prices.
+ */
+const COMPACTION = "compaction";
 /** The provider's token counts. They are cumulative: a later value replaces an earlier one, null keeps it. */
 export class UsageCount {
   #input: number | undefined;
@@ -25,6 +31,7 @@ export class UsageCount {
   #output: number | undefined;
   #reasoning: number | undefined;
   #webSearches: number | undefined;
+  #compactions: readonly Json[] = [];
   #unknown: string[] = [];
 
   /** Applies a `usage` object. */
@@ -37,18 +44,28 @@ export class UsageCount {
     this.#output = count(usage["output_tokens"]) ?? this.#output;
     this.#reasoning = count(object(usage["output_tokens_details"])["thinking_tokens"]) ?? this.#reasoning;
     this.#webSearches = count(object(usage["server_tool_use"])["web_search_requests"]) ?? this.#webSearches;
-    const unknown = unknownUnits(usage, KNOWN);
-    if (unknown.length > 0) this.#unknown = unknown;
+    const iterations = array(usage["iterations"]).map(object);
+    if (iterations.length > 0) this.#compactions = iterations.filter(({ type }) => type === COMPACTION);
+    const others = iterations
+      .map(({ type }) => string(type))
+      .filter((type) => type !== COMPACTION && type !== "message");
+    const unknown = [
+      ...unknownUnits(usage, KNOWN),
+      ...new Set(others.map((type) => `iterations.${type}`.slice(0, 64))),
+    ];
+    if (unknown.length > 0) this.#unknown = unknown.slice(0, 16);
   }
 
   /** Returns the latest counts; undefined if there are none. The provider's input excludes cached tokens, ours includes them. */
   total(): Usage | undefined {
     if (this.#input === undefined && this.#output === undefined) return undefined;
-    const cachedInputTokens = this.#cacheRead ?? 0;
-    const cacheWriteInputTokens = this.#cacheWrite ?? 0;
+    const all = (own: number | undefined, name: string): number =>
+      this.#compactions.reduce((sum, compaction) => sum + (count(compaction[name]) ?? 0), own ?? 0);
+    const cachedInputTokens = all(this.#cacheRead, "cache_read_input_tokens");
+    const cacheWriteInputTokens = all(this.#cacheWrite, "cache_creation_input_tokens");
     const counts = {
-      inputTokens: (this.#input ?? 0) + cachedInputTokens + cacheWriteInputTokens,
-      outputTokens: this.#output ?? 0,
+      inputTokens: all(this.#input, "input_tokens") + cachedInputTokens + cacheWriteInputTokens,
+      outputTokens: all(this.#output, "output_tokens"),
       cachedInputTokens,
       cacheWriteInputTokens,
       cacheWriteHourInputTokens: this.#cacheWriteHour,

@@ -12,6 +12,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   "cacheReadInputTokenCount",
   "cacheWriteInputTokens",
   "cacheWriteInputTokenCount",
+  "cacheDetails",
 ]);
 
 /** Converts `usage`; undefined if it counts nothing. The provider's input excludes cached tokens, ours includes them. */

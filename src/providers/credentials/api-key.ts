@@ -5,7 +5,8 @@ import type { Headers } from "./credential.ts";
 export interface ApiKey {
   /** The header with the secret: the same object until the secret changes. */
   headers(): Headers;
-  secret(): string;
+  /** The secret, and the one before the last change, which may still be in an answer. */
+  secrets(): readonly string[];
 }
 
 /** Beginning of a configured key that names the file with the key. */
@@ -27,7 +28,7 @@ export function toApiKey(configured: string, header: string): ApiKey {
     Object.freeze({ [header]: header === "authorization" ? `Bearer ${secret}` : secret });
   if (configured.startsWith(FILE)) return new KeyFile(configured.slice(FILE.length), toHeaders);
   const headers = toHeaders(configured);
-  return { headers: () => headers, secret: () => configured };
+  return { headers: () => headers, secrets: () => [configured] };
 }
 
 /** Whether a configured key names a file. */
@@ -51,7 +52,7 @@ class KeyFile implements ApiKey {
   readonly #path: string;
   readonly #toHeaders: (secret: string) => Headers;
   #version: string;
-  #secret: string;
+  #secrets: readonly string[];
   #headers: Headers;
   #lookedMs = performance.now();
 
@@ -59,8 +60,9 @@ class KeyFile implements ApiKey {
     this.#path = path;
     this.#toHeaders = toHeaders;
     this.#version = versionOf(path);
-    this.#secret = readKeyFile(path);
-    this.#headers = toHeaders(this.#secret);
+    const secret = readKeyFile(path);
+    this.#secrets = [secret];
+    this.#headers = toHeaders(secret);
   }
 
   headers(): Headers {
@@ -72,7 +74,7 @@ class KeyFile implements ApiKey {
       if (version !== this.#version) {
         const secret = readKeyFile(this.#path);
         this.#version = version;
-        this.#secret = secret;
+        this.#secrets = [secret, ...this.#secrets.slice(0, 1)];
         this.#headers = this.#toHeaders(secret);
       }
     } catch {
@@ -81,8 +83,8 @@ class KeyFile implements ApiKey {
     return this.#headers;
   }
 
-  secret(): string {
-    return this.#secret;
+  secrets(): readonly string[] {
+    return this.#secrets;
   }
 }
 

@@ -48,7 +48,8 @@ export function awsCredential({
     const credentials = { accessKeyId, secretAccessKey, ...(sessionToken !== undefined && { sessionToken }) };
     const signer = new Signer({ service: SERVICE, region, credentials, sha256: Sha256 });
     const secrets = [secretAccessKey, accessKeyId, ...(sessionToken === undefined ? [] : [sessionToken])];
-    return (signing = { keys, signer, secrets });
+    // Those of before may still be in an answer.
+    return (signing = { keys, signer, secrets: [...secrets, ...(signing?.secrets.slice(0, 3) ?? [])] });
   };
 
   return {

@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { Failure } from "../../core/failure.ts";
 import { isObject, object, parsed, string } from "../wire/json.ts";
 import { type AccessToken, isNetworkText, refusedToken, unavailableToken } from "./token.ts";
 
@@ -6,7 +7,10 @@ const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 
 /** Where a token of Google's comes from. */
 export interface GoogleTokenOptions {
-  /** A service account's key. Undefined: application default credentials, which the environment and the machine have. */
+  /**
+   * A service account's key, or the configuration of another credential, such as workload identity. Undefined: application default
+   * credentials, which the environment and the machine have.
+   */
   readonly file: string | undefined;
 }
 
@@ -14,13 +18,17 @@ export interface GoogleTokenOptions {
  * Gets tokens of Google Cloud. A new client each time, so that a credential that was replaced on disk is used and a refused token is
  * not returned again. The library is loaded at the first call.
  */
-export function googleTokens({ file }: GoogleTokenOptions): () => Promise<AccessToken> {
-  return async () => {
+export function googleTokens({ file }: GoogleTokenOptions): (signal: AbortSignal) => Promise<AccessToken> {
+  return async (signal) => {
     try {
-      const client = file === undefined ? await defaultClient() : await clientOfFile(file);
+      const transporterOptions = { signal };
+      const client =
+        (file === undefined ? undefined : await accountOfFile(file, transporterOptions)) ??
+        (await clientOf(file, transporterOptions));
       const { token } = await client.getAccessToken();
       const { expiry_date: expiresMs } = client.credentials;
-      if (typeof token !== "string" || typeof expiresMs !== "number") throw new Error("Google's answer has no token.");
+      if (typeof token !== "string" || typeof expiresMs !== "number")
+        throw refusedToken("Google's answer has no token.");
       const { quotaProjectId } = client;
       return {
         token,
@@ -28,34 +36,39 @@ export function googleTokens({ file }: GoogleTokenOptions): () => Promise<Access
         ...(quotaProjectId !== undefined && { headers: { "x-goog-user-project": quotaProjectId } }),
       };
     } catch (error) {
-      throw toFailure(error);
+      throw error instanceof Failure ? error : toFailure(error);
     }
   };
 }
 
-async function defaultClient() {
-  const { GoogleAuth } = await import("google-auth-library");
-  return new GoogleAuth({ scopes: SCOPE }).getClient();
+interface TransporterOptions {
+  readonly signal: AbortSignal;
 }
 
-async function clientOfFile(path: string) {
+async function clientOf(keyFile: string | undefined, transporterOptions: TransporterOptions) {
+  const { GoogleAuth } = await import("google-auth-library");
+  const options = { scopes: SCOPE, clientOptions: { transporterOptions } };
+  return new GoogleAuth(keyFile === undefined ? options : { ...options, keyFile }).getClient();
+}
+
+/** The service account whose key is in the file; undefined for a file of another type. */
+async function accountOfFile(path: string, transporterOptions: TransporterOptions) {
   const { JWT } = await import("google-auth-library");
   const key = parsed(await readFile(path, "utf8"));
-  if (!isObject(key) || key["type"] !== "service_account")
-    throw new Error(
-      "credential_file is not the key of a service account; name other credentials in GOOGLE_APPLICATION_CREDENTIALS.",
-    );
+  if (!isObject(key)) throw refusedToken("credential_file has no JSON object.");
+  if (key["type"] !== "service_account") return undefined;
   const { client_email: email, private_key: privateKey, private_key_id: keyId, quota_project_id: quota } = key;
   return new JWT({
     email: string(email),
     key: string(privateKey),
     keyId: string(keyId),
     scopes: SCOPE,
+    transporterOptions,
     ...(typeof quota === "string" && { quotaProjectId: quota }),
   });
 }
 
-/** Uses only the structured fields of an answer: other texts may repeat a request. */
+/** Uses only the structured fields of an answer: other texts may repeat a request, or what a program wrote. */
 function toFailure(error: unknown) {
   const { response, code, name, message } = object(error);
   const { status, data } = object(response);
@@ -69,14 +82,20 @@ function toFailure(error: unknown) {
           `${text} Check the service account's key, or the credential that GOOGLE_APPLICATION_CREDENTIALS names.`,
         );
   }
-  const words = `${string(code)} ${string(message)}`;
-  if (isNetworkText(words))
+  const said = string(message);
+  if (isNetworkText(`${string(code)} ${said}`))
     return unavailableToken(`Google's token service could not be reached (${string(code) || string(name)}).`);
   // Its message repeats a piece of the file.
   if (name === "SyntaxError") return refusedToken("The file that GOOGLE_APPLICATION_CREDENTIALS names is not JSON.");
-  if (words.includes("Could not load the default credentials"))
+  if (said.includes("Could not load the default credentials"))
     return refusedToken(
       "There is no credential of Google Cloud: set credential_file or GOOGLE_APPLICATION_CREDENTIALS, or run where a metadata server has one.",
     );
-  return refusedToken(`The credential of Google Cloud cannot be used: ${string(message).slice(0, 300)}`);
+  if (code === "ENOENT" || code === "EACCES")
+    return refusedToken(`The file with the credential cannot be read (${code}).`);
+  // Other texts may have a program's output, with a token in it.
+  const kind = [string(name), string(code)].filter(Boolean).join(" ");
+  return refusedToken(
+    `The credential of Google Cloud cannot be used (${kind}). Check credential_file, or the file that GOOGLE_APPLICATION_CREDENTIALS names.`,
+  );
 }

@@ -47,7 +47,7 @@ export function withKeyPool(
   });
   const rest = (key: PooledKey, { status, headers }: Awaited<ReturnType<Upstream["post"]>>): void => {
     const restMs = Math.min(readRetryAfterMs(headers) ?? REST_MS, MAX_REST_MS);
-    key.restsUntilMs = now() + restMs;
+    key.restsUntilMs = Math.max(key.restsUntilMs, now() + restMs);
     onRest?.({ key: key.position, status, restMs });
   };
   return {

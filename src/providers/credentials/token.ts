@@ -23,7 +23,7 @@ export interface TokenOptions {
 const EARLY_MS = 5 * 60_000;
 /** Time in ms before its end from which a token is not sent: a request takes a while, and clocks differ. */
 const LATE_MS = 30_000;
-/** Time in ms after a failed refresh in which none is tried while the old token is valid. */
+/** Time in ms after a failed refresh in which none is tried while the old token is valid, or when the service refused. */
 const PAUSE_MS = 10_000;
 /** Age in ms from which a refused token is replaced: a younger one was refused for another reason than its age. */
 const YOUNG_MS = 30_000;
@@ -46,6 +46,8 @@ export class TokenCredential implements Credential {
   #secrets: readonly string[] = [];
   #pending: Promise<Held> | undefined;
   #pausedUntilMs = 0;
+  /** The refusal of the last fetch, with which requests fail until the pause is over. */
+  #refusal: Failure | undefined;
 
   constructor({ fetch, limitMs, now = () => Date.now() }: TokenOptions) {
     this.#fetch = fetch;
@@ -79,6 +81,7 @@ export class TokenCredential implements Credential {
     const { promise: aborted, reject } = Promise.withResolvers<never>();
     const onAbort = (): void => reject(signal.reason);
     if (signal.aborted) throw signal.reason;
+    if (this.#refusal !== undefined && this.#now() < this.#pausedUntilMs) throw this.#refusal;
     signal.addEventListener("abort", onAbort, { once: true });
     try {
       return (await Promise.race([this.#refresh(), aborted])).headers;
@@ -90,8 +93,12 @@ export class TokenCredential implements Credential {
   /** The fetch in flight, or a new one. */
   #refresh(): Promise<Held> {
     this.#pending ??= this.#fetchInTime()
-      .then((held) => (this.#held = held))
+      .then((held) => {
+        this.#refusal = undefined;
+        return (this.#held = held);
+      })
       .catch((reason: unknown) => {
+        this.#refusal = reason instanceof Failure && reason.code === "upstream_refused_us" ? reason : undefined;
         this.#pausedUntilMs = this.#now() + PAUSE_MS;
         throw reason;
       })
@@ -109,7 +116,8 @@ export class TokenCredential implements Credential {
     try {
       const { token, expiresMs, headers } = await Promise.race([this.#fetch(limit.signal), late]);
       const all = Object.freeze({ ...headers, authorization: `Bearer ${token}` });
-      this.#secrets = [token];
+      // The one before may still be in an answer.
+      this.#secrets = [token, ...this.#secrets.slice(0, 1)];
       return { headers: all, gotMs: this.#now(), expiresMs };
     } finally {
       clearTimeout(timer);
@@ -132,7 +140,7 @@ export function unavailableToken(text: string): Failure {
 
 /** Whether an error's code or text is about the network, in libraries that do not tell it in another way. */
 export function isNetworkText(text: string): boolean {
-  return /ECONN|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|CERT|SELF_SIGNED|timed? ?out|network_error|resolution_error|socket hang up/i.test(
+  return /\b(?:ECONN[A-Z]+|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|CERT_[A-Z_]+|UNABLE_TO_[A-Z_]+|\w*SELF_SIGNED_CERT\w*|ERR_TLS\w*|timed out|timeout|network_error|endpoints_resolution_error|socket hang up)\b/.test(
     text,
   );
 }

@@ -10,6 +10,11 @@ const KNOWN: ReadonlySet<string> = new Set([
   "thoughtsTokenCount",
   "toolUsePromptTokenCount",
   "cachedContentTokenCount",
+  "promptTokensDetails",
+  "candidatesTokensDetails",
+  "cacheTokensDetails",
+  "thoughtsTokensDetails",
+  "toolUsePromptTokensDetails",
 ]);
 
 /**

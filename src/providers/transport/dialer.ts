@@ -1,6 +1,6 @@
 import { connect, isIP, type LookupFunction, type OnReadOpts, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions, type SecureContext, type TLSSocket } from "node:tls";
-import { openTunnel } from "./tunnel.ts";
+import { openTunnel, PROBE_AFTER_MS } from "./tunnel.ts";
 
 /** The way to a provider, where it is not the direct one. */
 export interface Egress {
@@ -19,9 +19,6 @@ export interface Origin extends Egress {
   /** Default: the system's resolver. */
   readonly lookup?: LookupFunction;
 }
-
-/** TCP keep-alive delay in ms: detects a peer that disappeared without closing. */
-const PROBE_AFTER_MS = 60_000;
 
 /** Opens sockets to one origin, with TLS when it is `https:`. */
 export class Dialer {

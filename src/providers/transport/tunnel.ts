@@ -13,6 +13,9 @@ export class ProxyError extends Error {
   }
 }
 
+/** TCP keep-alive delay in ms: detects a peer that disappeared without closing. */
+export const PROBE_AFTER_MS = 60_000;
+
 /** Longest head of a proxy's answer, in bytes. */
 const MAX_HEAD_BYTES = 16 * 1024;
 
@@ -24,9 +27,8 @@ const END_OF_HEAD = "\r\n\r\n";
  * port.
  */
 export function openTunnel(proxy: URL, target: string): Duplex {
-  return new Tunnel(connectTo(proxy), proxy.protocol === "https:" ? "secureConnect" : "connect", {
-    head: `CONNECT ${target} HTTP/1.1\r\nhost: ${target}\r\n${authorizationOf(proxy)}\r\n`,
-  });
+  const head = `CONNECT ${target} HTTP/1.1\r\nhost: ${target}\r\n${authorizationOf(proxy)}\r\n`;
+  return new Tunnel(connectTo(proxy), proxy.protocol === "https:" ? "secureConnect" : "connect", { head });
 }
 
 function connectTo({ protocol, hostname, port }: URL): Socket {
@@ -44,6 +46,8 @@ function authorizationOf({ username, password }: URL): string {
 class Tunnel extends Duplex {
   readonly #socket: Socket;
   #isOpen = false;
+  /** The far end has closed: what it has sent is still read. */
+  #hasEnded = false;
   #head = Buffer.alloc(0);
   /** The write that waits for the tunnel: a stream has one at a time. */
   #waiting: (() => void) | undefined;
@@ -53,11 +57,12 @@ class Tunnel extends Duplex {
     this.#socket = socket;
     socket
       .setNoDelay(true)
+      .setKeepAlive(true, PROBE_AFTER_MS)
       .once(readyEvent, () => socket.write(head))
       .on("data", (bytes: Buffer) => this.#onData(bytes))
-      .on("end", () => (this.#isOpen ? this.push(null) : this.destroy(new ProxyError(undefined))))
+      .on("end", () => this.#onEnd())
       .on("error", (error) => this.destroy(error))
-      .on("close", () => this.destroy());
+      .on("close", () => this.#hasEnded || this.destroy());
   }
 
   override _read(): void {
@@ -77,6 +82,12 @@ class Tunnel extends Duplex {
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     this.#socket.destroy();
     done(error);
+  }
+
+  #onEnd(): void {
+    if (!this.#isOpen) return void this.destroy(new ProxyError(undefined));
+    this.#hasEnded = true;
+    this.push(null);
   }
 
   #onData(bytes: Buffer): void {

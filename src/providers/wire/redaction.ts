@@ -26,14 +26,14 @@ export function redactionOf(secrets: readonly string[]): Redact {
   return (text) => text.replace(pattern, WORD);
 }
 
-/** A redaction of secrets that change: of those in force, and of those before the last change, which may still be in an answer. */
+/** A redaction of secrets that change. */
 export function redactionOfChanging(secrets: () => readonly string[]): Redact {
   let known = secrets();
   let redact = redactionOf(known);
   return (text) => {
     const now = secrets();
-    if (now.some((secret, index) => secret !== known[index])) {
-      redact = redactionOf([...now, ...known]);
+    if (now.length !== known.length || now.some((secret, index) => secret !== known[index])) {
+      redact = redactionOf(now);
       known = now;
     }
     return redact(text);

@@ -1,12 +1,12 @@
-import { isObject, type Json, number } from "./json.ts";
+import { array, isObject, type Json, number } from "./json.ts";
 
 /** Names that are reported, and their length: they come from the provider. */
 const MAX_NAMES = 16;
 const MAX_NAME_CHARS = 64;
 
 /**
- * Names of counts above zero in a provider's usage that are not among `known`, those of an object in it as `object.name`. A
- * provider may bill what they count.
+ * Names of counts above zero, and of lists with entries, in a provider's usage that are not among `known`; those of an object in it as
+ * `object.name`. A provider may bill what they count.
  */
 export function unknownUnits(usage: Json, known: ReadonlySet<string>): string[] {
   const found: string[] = [];
@@ -15,8 +15,8 @@ export function unknownUnits(usage: Json, known: ReadonlySet<string>): string[] 
       const path = before + name;
       if (found.length === MAX_NAMES || known.has(path)) continue;
       const value = counts[name];
-      if (isObject(value) && before === "") look(value, `${name}.`);
-      else if ((number(value) ?? 0) > 0) found.push(path.slice(0, MAX_NAME_CHARS));
+      if (isObject(value) && path.length < MAX_NAME_CHARS) look(value, `${path}.`);
+      else if ((number(value) ?? array(value).length) > 0) found.push(path.slice(0, MAX_NAME_CHARS));
     }
   };
   look(usage, "");

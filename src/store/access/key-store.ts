@@ -101,11 +101,15 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
         const old = await findInFamily(transaction, id);
         if (old === undefined || (old.revoked_at_ms ?? old.replaced_by) !== null) return [];
         const { expiresAtMs, successor } = rotate(toRecord(old));
-        await transaction
+        const replaced = await transaction
           .updateTable("api_keys")
           .set({ expires_at_ms: expiresAtMs, replaced_by: successor.record.id })
           .where("id", "=", id)
-          .execute();
+          // A revocation takes no lock of the family.
+          .where("revoked_at_ms", "is", null)
+          .returning("id")
+          .executeTakeFirst();
+        if (replaced === undefined) return [];
         await transaction.insertInto("api_keys").values(toRow(successor)).execute();
         return [old.hash, successor.hash];
       });

@@ -38,7 +38,7 @@ describe("a key", () => {
     expect(key.headers()).toBe(first);
     vi.advanceTimersByTime(1);
     expect(key.headers()).toEqual({ "x-api-key": "secret-2-longer" });
-    expect(key.secret()).toBe("secret-2-longer");
+    expect(key.secrets()).toEqual(["secret-2-longer", "secret-1"]);
   });
 
   it("in a file that is gone, or has no key, stays the last one", () => {

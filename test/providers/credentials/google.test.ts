@@ -25,7 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => void (oauth.failure = undefined));
 
-const get = (file?: string) => googleTokens({ file })();
+const get = (file?: string) => googleTokens({ file })(new AbortController().signal);
 
 /** What the operator reads. */
 const causeOf = (text: string): object => ({ cause: { message: expect.stringContaining(text) as string } });
@@ -57,14 +57,16 @@ describe("a token of Google", () => {
   });
 
   it("does not come for another kind of file, or for none", async () => {
-    const user = write("user.json", { type: "authorized_user", refresh_token: "1//secret" });
-    await expect(get(user)).rejects.toMatchObject({
+    const other = write("other.json", { type: "another-type", refresh_token: "1//secret" });
+    const reasonOfOther = await get(other).catch((error: unknown) => error);
+    expect(reasonOfOther).toMatchObject({
       code: "upstream_refused_us",
-      ...causeOf("credential_file is not the key of a service account"),
+      ...causeOf("Check credential_file, or the file that GOOGLE_APPLICATION_CREDENTIALS names."),
     });
+    expect(String((reasonOfOther as Error).cause)).not.toContain("secret");
     await expect(get(join(folder, "none.json"))).rejects.toMatchObject({
       code: "upstream_refused_us",
-      ...causeOf("no such file"),
+      ...causeOf("The file with the credential cannot be read (ENOENT)."),
     });
     const noJson = join(folder, "no-json");
     writeFileSync(noJson, "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC");

@@ -51,7 +51,7 @@ describe("a token", () => {
     expect(fetches).toHaveLength(2);
     await issue("two");
     expect(ask()).toEqual(bearer("two"));
-    expect(credential.secrets()).toEqual(["two"]);
+    expect(credential.secrets()).toEqual(["two", "one"]);
   });
 
   it("serves to its end when it cannot be replaced, with a pause between tries", async () => {

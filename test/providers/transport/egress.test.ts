@@ -5,6 +5,7 @@ import { createServer as createHttpServer, type Server } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { createSecureContext, createServer as createTlsServer, type TLSSocket, type TlsOptions } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import type { Egress } from "../../../src/providers/transport/dialer.ts";
@@ -19,7 +20,7 @@ afterEach(async () => {
 const portOf = (server: { address(): unknown }): number => (server.address() as AddressInfo).port;
 
 /** A provider over TLS that answers each request with the length of its body, in one piece of `length` bytes more. */
-async function startProvider(options: TlsOptions = {}, length = 0) {
+async function startProvider(options: TlsOptions = {}, length = 0, closes = false) {
   const certificates: string[] = [];
   const sockets = new Set<TLSSocket>();
   const server = createTlsServer({ ...localhost, ...options }, (socket) => {
@@ -36,6 +37,7 @@ async function startProvider(options: TlsOptions = {}, length = 0) {
         text = "";
         const answer = `${body.length}${" ".repeat(length)}`;
         socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${answer.length}\r\n\r\n${answer}`);
+        if (closes) socket.end();
       });
   });
   server.on("tlsClientError", () => undefined).listen(0, "127.0.0.1");
@@ -126,6 +128,22 @@ describe("a proxy", () => {
       message: "The proxy did not connect to the upstream provider.",
       transient,
     });
+  });
+
+  it("loses nothing of an answer whose end comes while it is read slowly, and the connection's", async () => {
+    const { port } = await startProvider({}, 400_000, true);
+    const proxy = await startProxy();
+    const url = new URL(`http://127.0.0.1:${proxy.port}`);
+    const upstream = connectTo(`https://localhost:${port}`, { proxy: url, secureContext: TRUSTED });
+    const { signal } = new AbortController();
+    const request = { path: "/x", headers: {}, body: "{}", signal, idleMs: 5000 };
+    const response = await upstream.post(request, "application/json");
+    let length = 0;
+    for (let pieces = await response.read(); pieces !== undefined; pieces = await response.read()) {
+      length += pieces.reduce((sum, piece) => sum + piece.length, 0);
+      await delay(20);
+    }
+    expect(length).toBe(400_001);
   });
 
   it("that is not there, hangs up, or is no proxy makes the provider unavailable", async () => {

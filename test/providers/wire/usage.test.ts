@@ -41,6 +41,24 @@ describe("the usage of an answer", () => {
     expect(toBinary(UsageSchema, usage!).length).toBeGreaterThan(0);
   });
 
+  it("includes the summaries of a conversation that the provider made and counted apart", () => {
+    const message = { type: "message", input_tokens: 23_000, output_tokens: 1_000 };
+    const compaction = {
+      type: "compaction",
+      input_tokens: 170_000,
+      cache_read_input_tokens: 9_000,
+      output_tokens: 3_500,
+    };
+    const advice = { type: "advisor_message", input_tokens: 7, output_tokens: 7 };
+    const usage = { input_tokens: 23_000, output_tokens: 1_000, iterations: [compaction, message, advice] };
+    expect(readAnthropic(usage)).toMatchObject({
+      inputTokens: 202_000,
+      cachedInputTokens: 9_000,
+      outputTokens: 4_500,
+      unknownUnits: ["iterations.advisor_message"],
+    });
+  });
+
   it.each([
     [
       "anthropic",
@@ -87,8 +105,11 @@ describe("the usage of an answer", () => {
         cost: 0.1,
         cost_details: { upstream: 0.1 },
         num_search_queries: 2,
+        steps: [{ tokens: 5 }],
+        inner: { deep: { units: 1 } },
+        nothing: [],
       }),
-      ["prompt_tokens_details.video_tokens", "num_search_queries"],
+      ["prompt_tokens_details.video_tokens", "num_search_queries", "steps", "inner.deep.units"],
     ],
     ["bounded", readOpenAi({ prompt_tokens: 1, ...manyUnits() }), Object.keys(manyUnits()).slice(0, 16)],
   ])("names the counts that have no price: %s", (_, usage, unknown) => {
