@@ -197,8 +197,7 @@ function toSecureContext(name: string, tls: RemoteProvider["egress"]["tls"]): Se
 function readCertificates(file: string): string[] {
   const found = readFileSync(file, "utf8").match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   if (found.length === 0) throw new Error(`${file} has no certificate in PEM`);
-  for (const certificate of found) new X509Certificate(certificate);
-  return found;
+  return found.map((certificate) => new X509Certificate(certificate).toString());
 }
 
 function simulate(provider: Config["providers"][number], simulatorUrl: string | undefined): RemoteProvider {
