@@ -1,8 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 
 const FOLDER = new URL("../../fixtures/", import.meta.url);
-/** The scenarios of other formats. */
-const FORMATS = "formats";
 
 /** One scenario of `test/fixtures`: both sides of an exchange, as far as it has them. */
 export interface Scenario {
@@ -28,10 +26,10 @@ export interface ScenarioMeta {
 
 export type Json = Readonly<Record<string, unknown>>;
 
-/** All scenarios, in their order; those of other formats are in a folder of their own. */
+/** All scenarios, in their order: their names begin with numbers. */
 export function readScenarios(): Scenario[] {
   return readdirSync(FOLDER)
-    .filter((name) => name !== FORMATS)
+    .filter((name) => /^\d/.test(name))
     .toSorted()
     .map((name) => {
       const read = (file: string): Buffer | undefined => {
