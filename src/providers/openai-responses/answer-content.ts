@@ -23,6 +23,12 @@ interface Piece extends WrittenText {
   readonly logprobs?: unknown;
 }
 
+/**
+ * Items that the provider bills beside the model's tokens and without a count in its usage: containers, searches of stored files, and
+ * pictures where their tokens are not counted. Source: OpenAI's price list, November 2026.
+ */
+const BILLED: ReadonlySet<string> = new Set(["code_interpreter_call", "file_search_call", "image_generation_call"]);
+
 /** An item that has not ended. */
 interface OpenItem {
   /** UTF-16 units of each of its texts that were emitted, by place. */
@@ -56,6 +62,7 @@ export class AnswerContent {
   #flow = "";
   #calls = 0;
   #webSearches = 0;
+  readonly #billed = new Set<string>();
 
   /** Whether any content was emitted. */
   get begun(): boolean {
@@ -70,6 +77,11 @@ export class AnswerContent {
   /** Searches that the provider made. */
   get webSearches(): number {
     return this.#webSearches;
+  }
+
+  /** Types of its items that are billed beside their tokens. */
+  get billed(): ReadonlySet<string> {
+    return this.#billed;
   }
 
   /** Begins an item; `index` is its place in the answer. Throws for more items than a message may have parts. */
@@ -117,7 +129,9 @@ export class AnswerContent {
   end(index: number, item: Json, out: CompletionChunk[]): void {
     const open = this.#find(index);
     if (open === undefined) return;
-    switch (item["type"]) {
+    const type = string(item["type"]);
+    if (BILLED.has(type)) this.#billed.add(type);
+    switch (type) {
       case "message":
         this.#endMessage(index, item, out);
         break;
@@ -137,7 +151,7 @@ export class AnswerContent {
         this.#writer.native(DIALECT, JSON.stringify(item), out);
         break;
       default:
-        if (string(item["type"]) !== "") this.#writer.native(DIALECT, JSON.stringify(item), out);
+        if (type !== "") this.#writer.native(DIALECT, JSON.stringify(item), out);
     }
     this.#open.delete(index);
     this.#ended.add(index);

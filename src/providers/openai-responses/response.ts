@@ -70,7 +70,7 @@ export class AnswerStream implements StreamReader {
 
   /** Reads the whole response. Throws its failure, and `upstream_protocol` for one that has not ended or has no content. */
   readResponse(response: Json, out: CompletionChunk[]): void {
-    const { status, error, output, usage } = response;
+    const { status, error, output, usage, tool_usage: ofTools } = response;
     if (error || status === "failed" || status === "cancelled") throw this.#toFailure(error);
     const finish = readFinish(response);
     if (finish === undefined) throw incomplete();
@@ -79,7 +79,7 @@ export class AnswerStream implements StreamReader {
     if (finish.status === "completed" && !this.#content.begun) throw noOutput();
     const native = finish.reason || finish.status;
     this.#content.finish({ reason: toFinishReason(finish, { called }), native }, out);
-    const counted = readUsage(usage, this.#content.webSearches);
+    const counted = readUsage(usage, ofTools, this.#content);
     if (counted !== undefined) out.push(usageChunk(counted));
     this.#complete = true;
   }
