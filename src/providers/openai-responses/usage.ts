@@ -1,9 +1,9 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { count, isObject, type Json, object } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
-import { unknownUnits } from "../wire/unknown-units.ts";
+import { COSTS, unknownUnits } from "../wire/unknown-units.ts";
 
-/** Counts that are read, and sums of others. */
+/** Counts that are read, sums of others, and costs. */
 const KNOWN: ReadonlySet<string> = new Set([
   "input_tokens",
   "output_tokens",
@@ -13,6 +13,12 @@ const KNOWN: ReadonlySet<string> = new Set([
   // One level deeper are its parts by their lifetime.
   "input_tokens_details.cache_write_tokens_details",
   "output_tokens_details.reasoning_tokens",
+  // xAI: sums, sources without a price, counts of the last turn, and searches that are items too. It bills its other tools.
+  "num_server_side_tools_used",
+  "num_sources_used",
+  "context_details",
+  "server_side_tool_usage_details.web_search_calls",
+  ...COSTS,
 ]);
 
 /** The same of the tools that the provider runs itself. */

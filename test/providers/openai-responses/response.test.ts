@@ -142,6 +142,23 @@ describe("a whole response", () => {
     ]);
   });
 
+  it("names no costs and sums of OpenRouter and xAI, and the tools that xAI bills", () => {
+    const unknownOf = (usage: object) =>
+      toAnswer(response([message(text("a"))], { usage: { input_tokens: 1, output_tokens: 2, ...usage } })).usage
+        ?.unknownUnits;
+    expect(
+      unknownOf({ cost: 0.001, cost_details: { upstream_inference_cost: 0.001 }, is_byok: false, num_sources_used: 3 }),
+    ).toEqual([]);
+    expect(
+      unknownOf({
+        num_server_side_tools_used: 4,
+        cost_in_usd_ticks: 318_319_000,
+        context_details: { input_tokens: 1, output_tokens: 2 },
+        server_side_tool_usage_details: { web_search_calls: 1, x_search_calls: 3, mcp_calls: 0 },
+      }),
+    ).toEqual(["server_side_tool_usage_details.x_search_calls"]);
+  });
+
   it("counts what the provider searched, and not the pages that it opened", () => {
     const call = (action: object | undefined) => ({ type: "web_search_call", action });
     const output = [call({ type: "search" }), call({ type: "open_page" }), call(undefined), message(text("a"))];
