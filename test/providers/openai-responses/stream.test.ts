@@ -221,6 +221,49 @@ describe("a stream", () => {
     expect(partsOf(around([first, textDelta("Hi"), done(0, item)]))).toMatchObject(expected);
   });
 
+  describe.each([
+    ["named events", (events: readonly Event[]) => toSse(...events)],
+    [
+      "types in their data",
+      (events: readonly Event[]) => Buffer.from(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("")),
+    ],
+  ])("with %s", (_, write) => {
+    it("may be as large as a whole response, though its last events repeat all probabilities", () => {
+      const top_logprobs = Array.from({ length: 20 }, () => ({ token: "a", logprob: -1, bytes: [97] }));
+      const logprob = { token: "a", logprob: -1, bytes: [97], top_logprobs };
+      const logprobs = Array.from({ length: 700 }, () => logprob);
+      const part = outputText("a".repeat(logprobs.length), { annotations: [], logprobs });
+      const item = { ...message(part), id: "msg_1" };
+      const place = { output_index: 0, content_index: 0 };
+      const { chunks, failure } = readStream(
+        write([
+          added(0, { type: "message", id: "msg_1", content: [] }),
+          ...logprobs.map(() => ({ ...textDelta("a"), logprobs: [logprob] })),
+          { type: "response.output_text.done", ...place, text: part.text, logprobs } as Event,
+          { type: "response.content_part.done", ...place, part } as Event,
+          done(0, item),
+          { type: "response.completed", response: { status: "completed", output: [item] } } as Event,
+        ]),
+      );
+      expect(failure).toBeUndefined();
+      expect(folded(chunks)).toMatchObject({ choices: [{ message: { parts: [{ text: part.text }] } }] });
+    });
+
+    it("has events that are not read, of any size", () => {
+      const echoed = { status: "in_progress", output: [], tools: Array.from({ length: 200_000 }, () => 0) };
+      const events = [{ type: "response.created", response: echoed } as Event, textDelta("a")];
+      const end = { type: "response.completed", response: { status: "completed", output: [] } } as Event;
+      expect(partsOf(write([...events, end]))).toEqual([{ text: "a" }]);
+    });
+
+    it("has no piece beyond the limit of an event", () => {
+      const logprobs = Array.from({ length: 100_000 }, () => ({}));
+      expect(readStream(write([{ ...textDelta("a"), logprobs } as Event])).failure).toMatchObject({
+        code: "upstream_protocol",
+      });
+    });
+  });
+
   it("has probabilities with its pieces, and partial pictures nowhere", () => {
     const logprobs = [{ token: "Hi", logprob: -0.5, top_logprobs: [{ token: "Ho", logprob: -1 }] }];
     const image = { type: "image_generation_call", id: "ig_1", result: "iVBORw==" };
