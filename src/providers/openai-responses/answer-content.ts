@@ -53,9 +53,10 @@ export class AnswerContent {
   readonly #budget = new PartBudget();
   readonly #writer = new ChoiceWriter(0, this.#budget);
   readonly #open = new Map<number, OpenItem>();
-  /** Items that have ended, by index, and their IDs. */
+  /** Indexes of items that have ended. */
   readonly #ended = new Set<number>();
-  readonly #ids = new Set<string>();
+  /** Indexes of items by their IDs. */
+  readonly #places = new Map<string, number>();
   #items = 0;
   #texts = 0;
   /** The text to which pieces are added. */
@@ -87,7 +88,9 @@ export class AnswerContent {
   /** Begins an item; `index` is its place in the answer. Throws for more items than a message may have parts. */
   begin(index: number, item: Json, out: CompletionChunk[]): void {
     const open = this.#find(index);
-    if (open !== undefined) this.#beginCall(open, item, out);
+    if (open === undefined) return;
+    this.#place(index, item);
+    this.#beginCall(open, item, out);
   }
 
   /** Adds a piece of a text. */
@@ -155,16 +158,13 @@ export class AnswerContent {
     }
     this.#open.delete(index);
     this.#ended.add(index);
-    this.#ids.add(string(item["id"]));
+    this.#place(index, item);
   }
 
   /** Ends the items that have not ended, of a list of all. Servers may leave some out of it, which moves the others. */
   endRest(items: readonly unknown[], out: CompletionChunk[]): void {
-    const ended = new Set(this.#ids);
-    items.map(object).forEach((item, index) => {
-      const id = string(item["id"]);
-      if (id === "" || !ended.has(id)) this.end(index, item, out);
-    });
+    const places = new Map(this.#places);
+    items.map(object).forEach((item, index) => this.end(places.get(string(item["id"])) ?? index, item, out));
   }
 
   /** Ends all items and the answer. Throws `upstream_protocol` for a call without a name. */
@@ -172,6 +172,10 @@ export class AnswerContent {
     for (const open of this.#open.values())
       if (open.call !== undefined || open.inputLength > 0) this.#endCall(open, {}, out);
     this.#writer.finish(ending, out);
+  }
+
+  #place(index: number, { id }: Json): void {
+    if (string(id) !== "") this.#places.set(string(id), index);
   }
 
   /** The item, begun if need be; undefined for one that has ended. */

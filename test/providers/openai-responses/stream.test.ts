@@ -155,6 +155,16 @@ describe("a stream", () => {
     expect(partsOf(bytes)).toEqual([{ reasoning: { text: "Hm." } }, { text: "Hi" }]);
   });
 
+  it("has no piece twice, where the last event moves an item that has not ended", () => {
+    const piece = { type: "response.function_call_arguments.delta", output_index: 1, delta: '{"a"' } as Event;
+    const events = [added(1, call()), piece, added(2, { ...message(), id: "msg_1" }), textDelta("Hel", 2)];
+    const output = [call({ arguments: '{"a":1}' }), { ...message(outputText("Hello")), id: "msg_1" }];
+    expect(partsOf(around(events, { output }))).toEqual([
+      { toolCall: { id: "1", name: "f", argumentsJson: '{"a":1}' } },
+      { text: "Hello" },
+    ]);
+  });
+
   it("keeps apart the texts of a message, and those of different items", () => {
     const events = [textDelta("a"), textDelta("b", 0, 1), textDelta("c", 1), textDelta("d", 0, 1)];
     expect(partsOf(around(events))).toEqual([{ text: "a" }, { text: "b" }, { text: "c" }, { text: "d" }]);
