@@ -57,6 +57,8 @@ export class AnswerContent {
   readonly #ended = new Set<number>();
   /** Indexes of items by their IDs. */
   readonly #places = new Map<string, number>();
+  /** IDs of reasoning that ended without a state. */
+  readonly #unsigned = new Set<string>();
   #items = 0;
   #texts = 0;
   /** The text to which pieces are added. */
@@ -161,10 +163,22 @@ export class AnswerContent {
     this.#place(index, item);
   }
 
-  /** Ends the items that have not ended, of a list of all. Servers may leave some out of it, which moves the others. */
+  /**
+   * Ends the items that have not ended, of a list of all. Servers may leave some out of it, which moves the others, and may encrypt
+   * reasoning in it only: the state then comes last, and says where it belongs.
+   */
   endRest(items: readonly unknown[], out: CompletionChunk[]): void {
     const places = new Map(this.#places);
-    items.map(object).forEach((item, index) => this.end(places.get(string(item["id"])) ?? index, item, out));
+    const late = new Set(this.#unsigned);
+    const all = items.map(object);
+    const placeOf = ({ id }: Json, index: number): number => places.get(string(id)) ?? index;
+    all.forEach((item, index) => this.end(placeOf(item, index), item, out));
+    all.forEach((item, index) => {
+      const state = late.has(string(item["id"])) ? toReasoning(item) : undefined;
+      if (state === undefined) return;
+      this.#writer.endFlow(out);
+      this.#writer.sign("reasoning", writeState({ reasoning: state, at: placeOf(item, index) }), out);
+    });
   }
 
   /** Ends all items and the answer. Throws `upstream_protocol` for a call without a name. */
@@ -250,9 +264,10 @@ export class AnswerContent {
   /** The summary is what the provider shows of its reasoning; servers without one show the reasoning itself. */
   #endReasoning(
     open: OpenItem,
-    { index: item, item: { id, summary, content, encrypted_content: encrypted } }: { index: number; item: Json },
+    { index: item, item: given }: { index: number; item: Json },
     out: CompletionChunk[],
   ): void {
+    const { id, summary, content } = given;
     const hasContent = [...open.sent.keys()].some((key) => key.startsWith("content"));
     const isSummary = !hasContent && (open.sent.size > 0 || array(summary).length > 0);
     const list = isSummary ? "summary" : "content";
@@ -260,16 +275,11 @@ export class AnswerContent {
       const piece = { case: "reasoning", value: string(object(each)["text"]) } as const;
       this.#sayRest(open, { item, list, index }, { piece, out });
     });
-    if (string(encrypted) !== "") {
+    const state = toReasoning(given);
+    if (state !== undefined) {
       this.#moveTo(reasoningOf(item), out);
-      const given = {
-        ...(string(id) !== "" && { id: string(id) }),
-        summary: array(summary),
-        ...(Array.isArray(content) && { content }),
-        encrypted_content: string(encrypted),
-      };
-      this.#writer.sign("reasoning", writeState({ reasoning: given }), out);
-    }
+      this.#writer.sign("reasoning", writeState({ reasoning: state }), out);
+    } else if (string(id) !== "") this.#unsigned.add(string(id));
     this.#writer.endFlow(out);
   }
 
@@ -316,6 +326,17 @@ export class AnswerContent {
 
 const keyOf = ({ item, list, index }: Place): string => `${list} ${index} of ${item}`;
 const reasoningOf = (item: number): string => `reasoning of ${item}`;
+
+/** Reasoning as the provider encrypted it; undefined for what is not encrypted. */
+function toReasoning({ id, summary, content, encrypted_content: encrypted }: Json) {
+  if (string(encrypted) === "") return undefined;
+  return {
+    ...(string(id) !== "" && { id: string(id) }),
+    summary: array(summary),
+    ...(Array.isArray(content) && { content }),
+    encrypted_content: string(encrypted),
+  };
+}
 
 /** Arguments are JSON text; some servers send the object itself. */
 function readArguments(value: unknown): string {

@@ -96,7 +96,7 @@ class AnswerItems {
         if (state === undefined || !("reasoning" in state)) return;
         const item: InputItem = { type: "reasoning", ...state.reasoning };
         this.#earlier.reasoning.set(item, path);
-        return this.#push(item);
+        return this.#push(item, state.at);
       }
       case "toolCall": {
         const { id, name, input } = kind.value;
@@ -134,9 +134,10 @@ class AnswerItems {
     this.#push({ type: "image_generation_call", id: state.image, status: "completed", result });
   }
 
-  #push(item: InputItem): void {
+  /** `at`: the item's index. Default: the end. */
+  #push(item: InputItem, at?: number): void {
     this.#endMessage();
-    this.#items.push(item);
+    this.#items.splice(at ?? this.#items.length, 0, item);
   }
 
   /** A single text is a string, which more servers take than a list. */

@@ -496,6 +496,21 @@ describe("an earlier answer", () => {
     expect((JSON.parse(body.toString()) as Body).input).toHaveLength(3);
   });
 
+  it("has reasoning whose state came last in its place", () => {
+    const call: PartInit = { kind: { case: "toolCall", value: { id: "1", name: "f" } } };
+    const late = (at: number) => reasoning(writeState({ reasoning: { ...item, id: `rs_${at}` }, at }));
+    const result: PartInit = { kind: { case: "toolResult", value: { toolCallId: "1" } } };
+    const said = assistant(reasoning(""), text("Hm."), call, late(0), late(2));
+    const { json, omitted } = translate({ messages: [HI, said, { role: Role.TOOL, parts: [result] }] });
+    expect((json.input as { type: string; id?: string }[]).slice(1, 5)).toMatchObject([
+      { type: "reasoning", id: "rs_0" },
+      { type: "message" },
+      { type: "reasoning", id: "rs_2" },
+      { type: "function_call" },
+    ]);
+    expect(omitted).toEqual([]);
+  });
+
   it("keeps reasoning that its next message follows", () => {
     const messages = [HI, assistant(reasoning(writeState({ reasoning: item }))), assistant(text("Hm.")), HI];
     const { json, omitted } = translate({ messages });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { MAX_PARTS } from "../../../src/core/validate.ts";
 import { toAnswer } from "../../../src/providers/openai-responses/response.ts";
+import { readState } from "../../../src/providers/openai-responses/state.ts";
 import { readFixture } from "../openai/fixture.ts";
 import { folded, plain, plainAnswer } from "../openai/reading.ts";
 import { readStream, toSse } from "./reading.ts";
@@ -187,6 +188,26 @@ describe("a stream", () => {
     const { chunks } = readStream(around([added(0, item("begun")), done(0, item("whole")), textDelta("a", 1)]));
     const [{ end }] = plain(chunks) as [{ end: { signature: string } }];
     expect(Buffer.from(end.signature, "base64").toString()).toContain('"encrypted_content":"whole"');
+  });
+
+  it("has the state of reasoning that its last event encrypts, and where it belongs", () => {
+    const reasoning = { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "Hm." }] };
+    const said = { ...message(outputText("Hi")), id: "msg_1" };
+    const output = [{ ...reasoning, encrypted_content: "E" }, said];
+    const { chunks, failure } = readStream(around([done(0, reasoning), done(1, said)], { output }));
+    expect(failure).toBeUndefined();
+    const { type: _, ...state } = output[0] as typeof reasoning;
+    const { parts } = (folded(chunks) as { choices: [{ message: { parts: { signature?: string }[] } }] }).choices[0]
+      .message;
+    expect(parts).toMatchObject([{ reasoning: { text: "Hm." } }, { text: "Hi" }, { reasoning: {} }]);
+    expect(parts.map(({ signature = "" }) => readState(signature))).toEqual([
+      undefined,
+      undefined,
+      { reasoning: state, at: 0 },
+    ]);
+    // Nothing is said twice, where the end of the item had the state.
+    const whole = around([done(0, output[0]!), done(1, said)], { output });
+    expect(partsOf(whole)).toHaveLength(2);
   });
 
   it("has calls side by side, with what a server sends only at their end", () => {
