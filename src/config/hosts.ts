@@ -22,7 +22,7 @@ export type Host =
 
 /** Dialects by host. */
 const DIALECTS_OF: Readonly<Record<HostKind, readonly Dialect[]>> = {
-  azure: ["openai"],
+  azure: ["openai", "openai-responses"],
   bedrock: ["anthropic", "bedrock-converse"],
   vertex: ["gemini", "anthropic"],
 };
@@ -54,7 +54,7 @@ export function resolveHost({ entry, dialect, path, report }: HostParts): Host |
     report([...path, "dialect"], `the host ${kind} has only: ${DIALECTS_OF[kind].join(", ")}`);
   switch (kind) {
     case "azure":
-      return resolveAzure(entry, path, report);
+      return resolveAzure({ entry, dialect, path, report });
     case "bedrock":
       return resolveBedrock(entry, path, report);
     case "vertex":
@@ -64,10 +64,16 @@ export function resolveHost({ entry, dialect, path, report }: HostParts): Host |
 
 const AZURE_EXAMPLE = '"https://NAME.openai.azure.com/openai/v1"';
 
-function resolveAzure(entry: ProviderInput, path: ConfigPath, report: Report): Host {
+/** The Responses API is one of the v1 API alone. Source: "Azure OpenAI Responses API", learn.microsoft.com, November 2026. */
+function resolveAzure({ entry, dialect, path, report }: HostParts): Host {
   const { base_url: baseUrl, api_version: apiVersion } = entry;
   const pathname = baseUrl === undefined ? undefined : URL.parse(baseUrl)?.pathname.replace(/\/+$/, "");
-  if (baseUrl === undefined)
+  if (apiVersion !== undefined && dialect === "openai-responses")
+    report(
+      [...path, "api_version"],
+      `is not for the dialect openai-responses, which has no addresses of deployments; remove it, and let base_url be like ${AZURE_EXAMPLE}`,
+    );
+  else if (baseUrl === undefined)
     report(
       [...path, "base_url"],
       `is required for the host azure: the address of the resource, such as ${AZURE_EXAMPLE}`,
@@ -75,7 +81,9 @@ function resolveAzure(entry: ProviderInput, path: ConfigPath, report: Report): H
   else if (apiVersion === undefined && pathname === "")
     report(
       [...path, "base_url"],
-      `must be like ${AZURE_EXAMPLE}; for addresses of deployments set api_version beside it`,
+      dialect === "openai"
+        ? `must be like ${AZURE_EXAMPLE}; for addresses of deployments set api_version beside it`
+        : `must be like ${AZURE_EXAMPLE}`,
     );
   else if (apiVersion !== undefined && pathname?.endsWith("/openai/v1") === true)
     report([...path, "api_version"], "is not for base_url with /openai/v1; remove one of the two");

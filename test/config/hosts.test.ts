@@ -74,6 +74,8 @@ describe("the host azure", () => {
       apiKeys: [KEY],
       host: { kind: "azure", apiVersion: undefined },
     });
+    const responses = load({ preset: "azure", dialect: "openai-responses", base_url: `${AZURE}/openai/v1` });
+    expect(responses).toMatchObject({ dialect: "openai-responses", host: { kind: "azure", apiVersion: undefined } });
     const deployments = load({ preset: "azure", base_url: AZURE, api_version: "2024-10-21" });
     expect(deployments).toMatchObject({ apiKeys: [], host: { kind: "azure", apiVersion: "2024-10-21" } });
   });
@@ -90,7 +92,18 @@ describe("the host azure", () => {
       { base_url: `${AZURE}/openai/v1`, region: "eastus" },
       "providers.p.region: is only for providers with host: bedrock or vertex",
     ],
-    [{ base_url: `${AZURE}/openai/v1`, dialect: "gemini" }, "providers.p.dialect: the host azure has only: openai"],
+    [
+      { base_url: `${AZURE}/openai/v1`, dialect: "gemini" },
+      "providers.p.dialect: the host azure has only: openai, openai-responses",
+    ],
+    [
+      { base_url: AZURE, api_version: "2024-10-21", dialect: "openai-responses" },
+      "providers.p.api_version: is not for the dialect openai-responses",
+    ],
+    [
+      { base_url: AZURE, dialect: "openai-responses" },
+      'providers.p.base_url: must be like "https://NAME.openai.azure.com/openai/v1"',
+    ],
     [
       { base_url: `${AZURE}/openai/v1`, api_keys: [KEY], headers: { "API-Key": KEY } },
       "providers.p.headers.API-Key: this header carries the credential; write that in api_keys",

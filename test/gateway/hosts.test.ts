@@ -155,6 +155,19 @@ describe("Azure OpenAI", () => {
     expect(shapeOf(last(azure!.received))).toEqual(shapeOf(embedded));
   });
 
+  it("has the Responses API at the address of its makers' client", async () => {
+    await new OpenAI({
+      baseURL: `${azure!.url}/openai/v1`,
+      apiKey: "unused-unused",
+      defaultHeaders: { "api-key": AZURE_KEY, authorization: null },
+    }).responses.create({ model: DEPLOYMENT, input: "Hi" });
+    const { path, headers } = last(azure!.received);
+    expect(await ask(open({ ...v1(), dialect: "openai-responses" }, DEPLOYMENT))).toBe('"Hej från Azure"');
+    expect(last(azure!.received).path).toBe(path);
+    expect(last(azure!.received).headers["api-key"]).toBe(headers["api-key"]);
+    expect(last(azure!.received).headers.authorization).toBeUndefined();
+  });
+
   it("may begin a stream with the filter's results and no choice", async () => {
     const { choices, usage } = await askStream(open(classic(), DEPLOYMENT));
     expect(choices.map(({ message }) => message?.parts[0]?.kind.value)).toEqual(["Hej från Azure"]);

@@ -16,10 +16,14 @@ export type State =
   /** Of the picture with this item ID. */
   | { readonly image: string; readonly signature: string };
 
-/** Limit of characters: reasoning of some 200,000 tokens. */
-const MAX_CHARS = 1024 * 1024;
+/** Limit of characters: a signature of 4 MiB, which is the longest of a dialect, in base64 once more, and the text that was shown. */
+const MAX_CHARS = 8 * 1024 * 1024;
 /** What a state consists of: more is not one. */
 const MAX_STATE_JSON = { depth: 2, values: 16 } as const;
+
+/** The beginning of the JSON; its length is a multiple of three, so that it is the beginning of the base64 too. */
+const BEGINNING = '{"parley":1,';
+const MARK = Buffer.from(BEGINNING).toString("base64");
 
 export function writeState(state: State): string {
   return Buffer.from(JSON.stringify({ parley: 1, ...state })).toString("base64");
@@ -27,9 +31,9 @@ export function writeState(state: State): string {
 
 /** Reads a state; undefined for one of another server, or a changed one. */
 export function readState(text: string): State | undefined {
-  if (text.length > MAX_CHARS) return undefined;
+  if (text.length > MAX_CHARS || !text.startsWith(MARK)) return undefined;
   const json = Buffer.from(text, "base64").toString();
-  if (!json.startsWith('{"parley":1,') || exceedsJsonSize(json, MAX_STATE_JSON)) return undefined;
+  if (exceedsJsonSize(json, MAX_STATE_JSON)) return undefined;
   let value: unknown;
   try {
     value = JSON.parse(json);

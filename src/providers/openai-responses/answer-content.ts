@@ -23,6 +23,12 @@ interface Piece extends WrittenText {
   readonly logprobs?: unknown;
 }
 
+/**
+ * Items that the provider bills beside the model's tokens and without a count in its usage: containers, searches of stored files, and
+ * pictures where their tokens are not counted. Source: OpenAI's price list, November 2026.
+ */
+const BILLED: ReadonlySet<string> = new Set(["code_interpreter_call", "file_search_call", "image_generation_call"]);
+
 /** An item that has not ended. */
 interface OpenItem {
   /** UTF-16 units of each of its texts that were emitted, by place. */
@@ -47,15 +53,19 @@ export class AnswerContent {
   readonly #budget = new PartBudget();
   readonly #writer = new ChoiceWriter(0, this.#budget);
   readonly #open = new Map<number, OpenItem>();
-  /** Items that have ended, by index, and their IDs. */
+  /** Indexes of items that have ended. */
   readonly #ended = new Set<number>();
-  readonly #ids = new Set<string>();
+  /** Indexes of items by their IDs. */
+  readonly #places = new Map<string, number>();
+  /** IDs of reasoning that ended without a state. */
+  readonly #unsigned = new Set<string>();
   #items = 0;
   #texts = 0;
   /** The text to which pieces are added. */
   #flow = "";
   #calls = 0;
   #webSearches = 0;
+  readonly #billed = new Set<string>();
 
   /** Whether any content was emitted. */
   get begun(): boolean {
@@ -72,10 +82,17 @@ export class AnswerContent {
     return this.#webSearches;
   }
 
+  /** Types of its items that are billed beside their tokens. */
+  get billed(): ReadonlySet<string> {
+    return this.#billed;
+  }
+
   /** Begins an item; `index` is its place in the answer. Throws for more items than a message may have parts. */
   begin(index: number, item: Json, out: CompletionChunk[]): void {
     const open = this.#find(index);
-    if (open !== undefined) this.#beginCall(open, item, out);
+    if (open === undefined) return;
+    this.#place(index, item);
+    this.#beginCall(open, item, out);
   }
 
   /** Adds a piece of a text. */
@@ -117,7 +134,9 @@ export class AnswerContent {
   end(index: number, item: Json, out: CompletionChunk[]): void {
     const open = this.#find(index);
     if (open === undefined) return;
-    switch (item["type"]) {
+    const type = string(item["type"]);
+    if (BILLED.has(type)) this.#billed.add(type);
+    switch (type) {
       case "message":
         this.#endMessage(index, item, out);
         break;
@@ -137,19 +156,28 @@ export class AnswerContent {
         this.#writer.native(DIALECT, JSON.stringify(item), out);
         break;
       default:
-        if (string(item["type"]) !== "") this.#writer.native(DIALECT, JSON.stringify(item), out);
+        if (type !== "") this.#writer.native(DIALECT, JSON.stringify(item), out);
     }
     this.#open.delete(index);
     this.#ended.add(index);
-    this.#ids.add(string(item["id"]));
+    this.#place(index, item);
   }
 
-  /** Ends the items that have not ended, of a list of all. Servers may leave some out of it, which moves the others. */
+  /**
+   * Ends the items that have not ended, of a list of all. Servers may leave some out of it, which moves the others, and may encrypt
+   * reasoning in it only: the state then comes last, and says where it belongs.
+   */
   endRest(items: readonly unknown[], out: CompletionChunk[]): void {
-    const ended = new Set(this.#ids);
-    items.map(object).forEach((item, index) => {
-      const id = string(item["id"]);
-      if (id === "" || !ended.has(id)) this.end(index, item, out);
+    const places = new Map(this.#places);
+    const late = new Set(this.#unsigned);
+    const all = items.map(object);
+    const placeOf = ({ id }: Json, index: number): number => places.get(string(id)) ?? index;
+    all.forEach((item, index) => this.end(placeOf(item, index), item, out));
+    all.forEach((item, index) => {
+      const state = late.has(string(item["id"])) ? toReasoning(item) : undefined;
+      if (state === undefined) return;
+      this.#writer.endFlow(out);
+      this.#writer.sign("reasoning", writeState({ reasoning: state, at: placeOf(item, index) }), out);
     });
   }
 
@@ -158,6 +186,10 @@ export class AnswerContent {
     for (const open of this.#open.values())
       if (open.call !== undefined || open.inputLength > 0) this.#endCall(open, {}, out);
     this.#writer.finish(ending, out);
+  }
+
+  #place(index: number, { id }: Json): void {
+    if (string(id) !== "") this.#places.set(string(id), index);
   }
 
   /** The item, begun if need be; undefined for one that has ended. */
@@ -232,9 +264,10 @@ export class AnswerContent {
   /** The summary is what the provider shows of its reasoning; servers without one show the reasoning itself. */
   #endReasoning(
     open: OpenItem,
-    { index: item, item: { id, summary, content, encrypted_content: encrypted } }: { index: number; item: Json },
+    { index: item, item: given }: { index: number; item: Json },
     out: CompletionChunk[],
   ): void {
+    const { id, summary, content } = given;
     const hasContent = [...open.sent.keys()].some((key) => key.startsWith("content"));
     const isSummary = !hasContent && (open.sent.size > 0 || array(summary).length > 0);
     const list = isSummary ? "summary" : "content";
@@ -242,16 +275,11 @@ export class AnswerContent {
       const piece = { case: "reasoning", value: string(object(each)["text"]) } as const;
       this.#sayRest(open, { item, list, index }, { piece, out });
     });
-    if (string(encrypted) !== "") {
+    const state = toReasoning(given);
+    if (state !== undefined) {
       this.#moveTo(reasoningOf(item), out);
-      const given = {
-        ...(string(id) !== "" && { id: string(id) }),
-        summary: array(summary),
-        ...(Array.isArray(content) && { content }),
-        encrypted_content: string(encrypted),
-      };
-      this.#writer.sign("reasoning", writeState({ reasoning: given }), out);
-    }
+      this.#writer.sign("reasoning", writeState({ reasoning: state }), out);
+    } else if (string(id) !== "") this.#unsigned.add(string(id));
     this.#writer.endFlow(out);
   }
 
@@ -298,6 +326,17 @@ export class AnswerContent {
 
 const keyOf = ({ item, list, index }: Place): string => `${list} ${index} of ${item}`;
 const reasoningOf = (item: number): string => `reasoning of ${item}`;
+
+/** Reasoning as the provider encrypted it; undefined for what is not encrypted. */
+function toReasoning({ id, summary, content, encrypted_content: encrypted }: Json) {
+  if (string(encrypted) === "") return undefined;
+  return {
+    ...(string(id) !== "" && { id: string(id) }),
+    summary: array(summary),
+    ...(Array.isArray(content) && { content }),
+    encrypted_content: string(encrypted),
+  };
+}
 
 /** Arguments are JSON text; some servers send the object itself. */
 function readArguments(value: unknown): string {

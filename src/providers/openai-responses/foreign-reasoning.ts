@@ -10,9 +10,9 @@ import type { ResponsesBody } from "./wire.ts";
  * the router is not involved.
  */
 
-/** Messages of OpenAI (code `invalid_encrypted_content`) and xAI. */
+/** Messages of OpenAI (code `invalid_encrypted_content`) and xAI, and OpenAI's for reasoning whose place is not as it was. */
 const REFUSED_REASONING =
-  /encrypted content\b.{0,200}?could not be (?:verified|decrypted)|could not decrypt the provided encrypted_content/is;
+  /encrypted content\b.{0,200}?could not be (?:verified|decrypted)|could not decrypt the provided encrypted_content|of type 'reasoning' was provided without its required following item/is;
 
 /** Calls `ask`, and calls it again without the conversation's reasoning if that is refused. */
 export async function askForgiving<T>(call: UpstreamCall, ask: (call: UpstreamCall) => Promise<T>): Promise<T> {

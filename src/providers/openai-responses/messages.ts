@@ -14,10 +14,10 @@ const MAX_CALL_ID_CHARS = 64;
 /** Converts the conversation to items, in their order. Throws `invalid_request` for unsupported content. */
 export function toItems(messages: readonly Message[], model: UpstreamModel, log: TranslationLog): InputItem[] {
   const items: InputItem[] = [];
-  /** IDs of calls of custom tools: their results are items of another type. */
-  const custom = new Set<string>();
+  const earlier: Earlier = { custom: new Set(), reasoning: new Map() };
   messages.forEach((message, index) => {
     const field = `messages[${index}]`;
+    if (message.role !== Role.ASSISTANT) endTurn(items, earlier, log);
     const context: PartContext = { model, log, path: `${field}.parts` };
     log.omitWhen(Boolean(message.name), `${field}.name`);
     switch (message.role) {
@@ -28,43 +28,54 @@ export function toItems(messages: readonly Message[], model: UpstreamModel, log:
         items.push({ type: "message", role: "user", content: toContent(message.parts, context) });
         return;
       case Role.ASSISTANT:
-        items.push(...new AnswerItems(context, custom).read(message));
+        items.push(...new AnswerItems(context, earlier).read(message));
         return;
       case Role.TOOL:
-        items.push(...toOutputs(message, context, custom));
+        items.push(...toOutputs(message, context, earlier.custom));
         return;
       default:
         throw invalidField(`${field}.role`, "must be system, user, assistant or tool");
     }
   });
+  endTurn(items, earlier, log);
   return model.capabilities.midConversationSystem ? items : gatherSystemItems(items, model);
+}
+
+/** Facts of the conversation so far. */
+interface Earlier {
+  /** IDs of calls of custom tools: their results are items of another type. */
+  readonly custom: Set<string>;
+  /** Paths of the reasoning that is sent back. */
+  readonly reasoning: Map<InputItem, string>;
+}
+
+/** Leaves out reasoning at the end of the model's turn, and logs it: the service refuses reasoning that nothing of the model follows. */
+function endTurn(items: InputItem[], { reasoning }: Earlier, log: TranslationLog): void {
+  for (let last = items.at(-1); last?.type === "reasoning"; last = items.at(-1)) {
+    items.pop();
+    const path = reasoning.get(last);
+    if (path !== undefined) log.omit(path);
+  }
 }
 
 /** Makes the items of one earlier answer. */
 class AnswerItems {
   readonly #context: PartContext;
-  readonly #custom: Set<string>;
+  readonly #earlier: Earlier;
   readonly #items: InputItem[] = [];
   /** Content of the message in progress. */
   #said: Exclude<AnswerMessage["content"], string>[number][] = [];
-  /** Paths of the reasoning that is sent back. */
-  readonly #reasoned: string[] = [];
 
-  constructor(context: PartContext, custom: Set<string>) {
+  constructor(context: PartContext, earlier: Earlier) {
     this.#context = context;
-    this.#custom = custom;
+    this.#earlier = earlier;
   }
 
-  /**
-   * Returns the items. Reasoning goes back only as the provider encrypted it, and not without anything after it: the service refuses
-   * it alone, so that it is then logged as omitted.
-   */
+  /** Returns the items. Reasoning goes back only as the provider encrypted it. */
   read({ parts }: Message): readonly InputItem[] {
     parts.forEach((part, index) => this.#add(part, `${this.#context.path}[${index}]`));
     this.#endMessage();
-    if (this.#items.length > this.#reasoned.length) return this.#items;
-    for (const path of this.#reasoned) this.#context.log.omit(path);
-    return [];
+    return this.#items;
   }
 
   #add({ kind, signature, cacheMark }: Part, path: string): void {
@@ -83,15 +94,16 @@ class AnswerItems {
       case "reasoning": {
         const state = model.capabilities.reasoning === "none" ? undefined : readState(signature);
         if (state === undefined || !("reasoning" in state)) return;
-        this.#reasoned.push(path);
-        return this.#push({ type: "reasoning", ...state.reasoning });
+        const item: InputItem = { type: "reasoning", ...state.reasoning };
+        this.#earlier.reasoning.set(item, path);
+        return this.#push(item, state.at);
       }
       case "toolCall": {
         const { id, name, input } = kind.value;
         const call_id = toCallId(id, MAX_CALL_ID_CHARS);
         if (input.case !== "customInput")
           return this.#push({ type: "function_call", call_id, name, arguments: input.value || "{}" });
-        this.#custom.add(id);
+        this.#earlier.custom.add(id);
         return this.#push({ type: "custom_tool_call", call_id, name, input: input.value });
       }
       case "image":
@@ -122,9 +134,10 @@ class AnswerItems {
     this.#push({ type: "image_generation_call", id: state.image, status: "completed", result });
   }
 
-  #push(item: InputItem): void {
+  /** `at`: the item's index. Default: the end. */
+  #push(item: InputItem, at?: number): void {
     this.#endMessage();
-    this.#items.push(item);
+    this.#items.splice(at ?? this.#items.length, 0, item);
   }
 
   /** A single text is a string, which more servers take than a list. */

@@ -1,6 +1,7 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { AnswerBuilder, usageChunk } from "../../core/chunks.ts";
 import type { Answer } from "../../core/provider.ts";
+import { type JsonSize, MAX_EVENT_JSON, MAX_RESPONSE_JSON } from "../../encoding/json-size.ts";
 import { array, count, type Json, object, string } from "../wire/json.ts";
 import { findError, toInBandFailure } from "../wire/openai-failure.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
@@ -10,6 +11,29 @@ import { EventJson, isEndMarker, type SseEvent } from "../wire/sse.ts";
 import { AnswerContent, type Place } from "./answer-content.ts";
 import { readFinish, toFinishReason } from "./finish-reason.ts";
 import { readUsage } from "./usage.ts";
+
+/**
+ * Events that are read, by the limit of their JSON. Those with the larger one repeat a text, an item or the whole response, with the log
+ * probabilities of all its tokens.
+ */
+const READ: ReadonlyMap<string, JsonSize> = new Map([
+  ["response.output_item.added", MAX_EVENT_JSON],
+  ["response.output_text.delta", MAX_EVENT_JSON],
+  ["response.refusal.delta", MAX_EVENT_JSON],
+  ["response.reasoning_summary_text.delta", MAX_EVENT_JSON],
+  ["response.reasoning_text.delta", MAX_EVENT_JSON],
+  ["response.output_text.annotation.added", MAX_EVENT_JSON],
+  ["response.function_call_arguments.delta", MAX_EVENT_JSON],
+  ["response.custom_tool_call_input.delta", MAX_EVENT_JSON],
+  ["response.content_part.done", MAX_RESPONSE_JSON],
+  ["response.output_item.done", MAX_RESPONSE_JSON],
+  ["response.completed", MAX_RESPONSE_JSON],
+  ["response.incomplete", MAX_RESPONSE_JSON],
+  ["response.failed", MAX_RESPONSE_JSON],
+]);
+
+/** The type of an event whose data begins with it, as most servers write it. */
+const LEADING_TYPE = /^\s*\{\s*"type"\s*:\s*"([a-z_.]{1,64})"/;
 
 /**
  * Reads the events of one stream. Its last event repeats the whole response, of which only what did not come before is read. Ignores
@@ -32,7 +56,11 @@ export class AnswerStream implements StreamReader {
 
   read({ event: name, data }: SseEvent, out: CompletionChunk[]): void {
     if (isEndMarker(data)) return this.end();
-    const event = object(this.#events.read(data));
+    const known = LEADING_TYPE.exec(data)?.[1] ?? name;
+    const max = READ.get(known);
+    // Others of the API repeat what is read elsewhere. They are not parsed: each may be as large as the response.
+    if (max === undefined && known.startsWith("response.")) return;
+    const event = object(this.#events.read(data, max));
     const type = string(event["type"]) || name;
     switch (type) {
       case "response.output_item.added":
@@ -70,7 +98,7 @@ export class AnswerStream implements StreamReader {
 
   /** Reads the whole response. Throws its failure, and `upstream_protocol` for one that has not ended or has no content. */
   readResponse(response: Json, out: CompletionChunk[]): void {
-    const { status, error, output, usage } = response;
+    const { status, error, output, usage, tool_usage: ofTools } = response;
     if (error || status === "failed" || status === "cancelled") throw this.#toFailure(error);
     const finish = readFinish(response);
     if (finish === undefined) throw incomplete();
@@ -79,7 +107,7 @@ export class AnswerStream implements StreamReader {
     if (finish.status === "completed" && !this.#content.begun) throw noOutput();
     const native = finish.reason || finish.status;
     this.#content.finish({ reason: toFinishReason(finish, { called }), native }, out);
-    const counted = readUsage(usage, this.#content.webSearches);
+    const counted = readUsage(usage, ofTools, this.#content);
     if (counted !== undefined) out.push(usageChunk(counted));
     this.#complete = true;
   }

@@ -1,5 +1,5 @@
 import { exceedsJsonSize } from "../../encoding/json-size.ts";
-import { isObject, type Json, parseMeasured } from "../wire/json.ts";
+import { count, isObject, type Json, parseMeasured } from "../wire/json.ts";
 import { isResponsesState, writeResponsesState } from "../wire/responses-state.ts";
 import type { ReasoningItem } from "./wire.ts";
 
@@ -10,8 +10,8 @@ import type { ReasoningItem } from "./wire.ts";
 
 /** State of one part of an answer. */
 export type State =
-  /** The item of which it is the text. */
-  | { readonly reasoning: Omit<ReasoningItem, "type"> }
+  /** The item of which it is the text. `at`: its index among the answer's items, for one that came after those that follow it. */
+  | { readonly reasoning: Omit<ReasoningItem, "type">; readonly at?: number }
   /** Of a message: whether it came before calls or at the end. */
   | { readonly phase: string }
   /** Of a picture: the ID of its item. */
@@ -33,13 +33,16 @@ export function readState(signature: string): State | undefined {
   if (exceedsJsonSize(json, MAX_STATE_JSON)) return undefined;
   const value = parseMeasured(json);
   if (!isObject(value)) return undefined;
-  const { reasoning, phase, image } = value;
-  if (isObject(reasoning)) return toReasoningState(reasoning);
+  const { reasoning, at, phase, image } = value;
+  if (isObject(reasoning)) return toReasoningState(reasoning, count(at));
   if (typeof phase === "string") return { phase };
   return typeof image === "string" ? { image } : undefined;
 }
 
-function toReasoningState({ id, summary, content, encrypted_content: encrypted }: Json): State | undefined {
+function toReasoningState(
+  { id, summary, content, encrypted_content: encrypted }: Json,
+  at: number | undefined,
+): State | undefined {
   if (typeof encrypted !== "string" || !Array.isArray(summary)) return undefined;
   return {
     reasoning: {
@@ -48,5 +51,6 @@ function toReasoningState({ id, summary, content, encrypted_content: encrypted }
       ...(Array.isArray(content) && { content }),
       encrypted_content: encrypted,
     },
+    ...(at !== undefined && { at }),
   };
 }

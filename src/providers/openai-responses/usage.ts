@@ -1,9 +1,9 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { count, isObject, object } from "../wire/json.ts";
+import { count, isObject, type Json, object } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
-import { unknownUnits } from "../wire/unknown-units.ts";
+import { COSTS, unknownUnits } from "../wire/unknown-units.ts";
 
-/** Counts that are read, and sums of others. */
+/** Counts that are read, sums of others, and costs. */
 const KNOWN: ReadonlySet<string> = new Set([
   "input_tokens",
   "output_tokens",
@@ -13,24 +13,77 @@ const KNOWN: ReadonlySet<string> = new Set([
   // One level deeper are its parts by their lifetime.
   "input_tokens_details.cache_write_tokens_details",
   "output_tokens_details.reasoning_tokens",
+  // xAI: sums, sources without a price, counts of the last turn, and searches that are items too. It bills its other tools.
+  "num_server_side_tools_used",
+  "num_sources_used",
+  "context_details",
+  "server_side_tool_usage_details.web_search_calls",
+  ...COSTS,
 ]);
 
-/** Reads the usage; undefined without one. Input tokens include cached ones, output tokens include reasoning. */
-export function readUsage(value: unknown, webSearches: number): Usage | undefined {
+/** The same of the tools that the provider runs itself. */
+const KNOWN_OF_TOOLS: ReadonlySet<string> = new Set([
+  "image_gen.input_tokens",
+  "image_gen.output_tokens",
+  "image_gen.total_tokens",
+  "image_gen.cached_tokens",
+  "web_search.num_requests",
+]);
+
+/** What an answer shows of the work of the provider's tools. */
+export interface ToolWork {
+  /** Searches in it. */
+  readonly webSearches: number;
+  /** Types of its items that are billed beside their tokens. */
+  readonly billed: ReadonlySet<string>;
+}
+
+/**
+ * Reads the usage; undefined without one. Input tokens include cached ones, output tokens include reasoning. `ofTools` is what the
+ * service counts for its own tools outside of `value`: the tokens of pictures, which are added, and the searches that it bills. Source:
+ * `Response.ToolUsage` of the official SDK.
+ */
+export function readUsage(value: unknown, ofTools: unknown, { webSearches, billed }: ToolWork): Usage | undefined {
   if (!isObject(value)) return undefined;
   const input = count(value["input_tokens"]);
   const output = count(value["output_tokens"]);
   if (input === undefined && output === undefined) return undefined;
   const ofInput = object(value["input_tokens_details"]);
   const ofOutput = object(value["output_tokens_details"]);
+  const tools = object(ofTools);
+  const pictures = readPictures(object(tools["image_gen"]));
+  const searches = count(object(tools["web_search"])["num_requests"]) ?? webSearches;
   const counts = {
-    inputTokens: input ?? 0,
-    outputTokens: output ?? 0,
-    cachedInputTokens: count(ofInput["cached_tokens"]),
+    inputTokens: (input ?? 0) + pictures.input,
+    outputTokens: (output ?? 0) + pictures.output,
+    cachedInputTokens: plus(count(ofInput["cached_tokens"]), pictures.cached),
     cacheWriteInputTokens: count(ofInput["cache_write_tokens"]),
     cacheWriteHourInputTokens: count(object(ofInput["cache_write_tokens_details"])["ttl_12h_tokens"]),
     reasoningOutputTokens: count(ofOutput["reasoning_tokens"]),
-    webSearches: webSearches > 0 ? webSearches : undefined,
+    webSearches: searches > 0 ? searches : undefined,
+    imageInputTokens: pictures.imageInput,
+    imageOutputTokens: pictures.output > 0 ? pictures.imageOutput : undefined,
+    cachedImageInputTokens: pictures.cachedImage,
   };
-  return toUsage(counts, unknownUnits(value, KNOWN));
+  // Pictures whose tokens are counted are paid for.
+  const unpaid = [...billed].filter((type) => type !== PICTURE || pictures.output === 0);
+  return toUsage(counts, [...unknownUnits(value, KNOWN), ...unknownUnits(tools, KNOWN_OF_TOOLS), ...unpaid]);
 }
+
+const PICTURE = "image_generation_call";
+
+/** Counts of the model that makes pictures. Its output is pictures, unless it says otherwise. */
+function readPictures(counts: Json) {
+  const output = count(counts["output_tokens"]) ?? 0;
+  return {
+    input: count(counts["input_tokens"]) ?? 0,
+    output,
+    imageInput: count(object(counts["input_tokens_details"])["image_tokens"]),
+    imageOutput: count(object(counts["output_tokens_details"])["image_tokens"]) ?? output,
+    cached: count(counts["cached_tokens"]),
+    cachedImage: count(object(counts["cached_tokens_details"])["cached_image_tokens"]),
+  };
+}
+
+const plus = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined ? other : one + (other ?? 0);

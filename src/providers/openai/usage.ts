@@ -1,9 +1,9 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { count, isObject, object } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
-import { unknownUnits } from "../wire/unknown-units.ts";
+import { COSTS, unknownUnits } from "../wire/unknown-units.ts";
 
-/** Counts that are read, sums of others, durations of Groq and the cost that OpenRouter adds. */
+/** Counts that are read, sums of others, durations of Groq and costs. */
 const KNOWN: ReadonlySet<string> = new Set([
   "total_tokens",
   "prompt_tokens",
@@ -29,8 +29,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   "prompt_time",
   "completion_time",
   "total_time",
-  "cost",
-  "cost_details",
+  ...COSTS,
 ]);
 
 /**

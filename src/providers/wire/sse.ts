@@ -1,5 +1,5 @@
 import { Failure } from "../../core/failure.ts";
-import { MAX_EVENT_JSON } from "../../encoding/json-size.ts";
+import { type JsonSize, MAX_EVENT_JSON } from "../../encoding/json-size.ts";
 import { MAX_RESPONSE_BYTES } from "../transport/http.ts";
 import { parseExactly } from "../../encoding/exact-json.ts";
 import { isTooComplex } from "./json.ts";
@@ -139,11 +139,11 @@ export class EventJson {
 
   /**
    * Returns the parsed data; undefined if it is empty or not JSON. Throws `upstream_protocol` if an earlier event was
-   * not JSON, or if this one exceeds MAX_EVENT_JSON.
+   * not JSON, or if this one exceeds `max`. Default: MAX_EVENT_JSON.
    */
-  read(data: string): unknown {
+  read(data: string, max: JsonSize = MAX_EVENT_JSON): unknown {
     if (this.#broken) throw unreadable();
-    if (isTooComplex(data, MAX_EVENT_JSON)) throw tooComplex();
+    if (isTooComplex(data, max)) throw tooComplex();
     try {
       return parseExactly(data);
     } catch {

@@ -4,6 +4,9 @@ import { array, isObject, type Json, number } from "./json.ts";
 const MAX_NAMES = 16;
 const MAX_NAME_CHARS = 64;
 
+/** What the whole cost: OpenRouter and xAI add it to their counts. Source: their documentation of usage, November 2026. */
+export const COSTS = ["cost", "cost_details", "cost_in_usd_ticks"] as const;
+
 /**
  * Names of counts above zero, and of lists with entries, in a provider's usage that are not among `known`; those of an object in it as
  * `object.name`. A provider may bill what they count.

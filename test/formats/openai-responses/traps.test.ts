@@ -10,6 +10,10 @@ import { openaiResponses } from "../../../src/formats/openai-responses/format.ts
 import { readResponsesRequest } from "../../../src/formats/openai-responses/request.ts";
 import { EventStream } from "../../../src/formats/openai-responses/stream.ts";
 import { findRoute } from "../../../src/inbound/http/routes.ts";
+import {
+  readState as readProvidersState,
+  writeState as writeProvidersState,
+} from "../../../src/providers/openai-responses/state.ts";
 import { compareCpuMs } from "../../support/cpu-time.ts";
 import { REPORT, startOf } from "../openai-chat/scenarios.ts";
 import { ASKED, completionOf, eventsOf, type Json, streamOf, wholeOf } from "./support.ts";
@@ -234,7 +238,7 @@ describe("what comes back", () => {
     ["of another server", "gAAAAABo"],
     ["that was made up", Buffer.from('{"parley":1,"reasoning":{"text":1}}').toString("base64")],
     ["that is cut", writeState({ reasoning: { text: "Hm", signature: "s" } }).slice(0, -9)],
-    ["that is too large", writeState({ reasoning: { text: "x".repeat(2_000_000) } })],
+    ["that is too large", writeState({ reasoning: { text: "x".repeat(7_000_000) } })],
     ["that is deep", Buffer.from(`{"parley":1,"reasoning":${"[".repeat(9999)}`).toString("base64")],
   ])("has state %s: it is left out and listed (trap 24)", (_, encrypted_content) => {
     const input = [
@@ -244,6 +248,16 @@ describe("what comes back", () => {
     const { request, unrecognized } = read({ input });
     expect(unrecognized).toEqual(["input[1]"]);
     expect(request.messages).toHaveLength(1);
+  });
+
+  it("has the longest reasoning that a provider can be sent back", () => {
+    const item = { id: "rs_1", summary: [], encrypted_content: "x".repeat(3 * 1024 * 1024 - 200) };
+    const signature = writeProvidersState({ reasoning: item });
+    expect(signature.length).toBeGreaterThan(4 * 1024 * 1024 - 300);
+    expect(readProvidersState(signature)).toEqual({ reasoning: item });
+    const encrypted_content = writeState({ reasoning: { text: "Hm", signature } });
+    const { request } = read({ input: [{ type: "reasoning", summary: [], encrypted_content }] });
+    expect(request.messages[0]?.parts[0]?.signature).toBe(signature);
   });
 
   it("has thousands of calls and states of others: it is read in time proportional to its size", () => {

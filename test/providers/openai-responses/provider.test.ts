@@ -187,6 +187,14 @@ describe("reasoning that another organization encrypted", () => {
     expect((received[1]!.body as { store: unknown }).store).toBe(false);
   });
 
+  it("is left out too where the item that followed it is missing", async () => {
+    const message = "Item 'rs_1' of type 'reasoning' was provided without its required following item.";
+    const refusal = answer(400, { error: { message, type: "invalid_request_error" } });
+    const { provider, received } = await serve(first(1, refusal, answer(200, WHOLE)));
+    await provider.create(callOf(provider, "whole", SEALED));
+    expect(inputsOf(received)).toEqual(BOTH);
+  });
+
   it.each<[string, RequestListener]>([
     ["with a status", answer(400, { error })],
     [

@@ -464,6 +464,60 @@ describe("an earlier answer", () => {
     expect(omittedOf({ omitted })).toEqual(["messages[1].parts[0]"]);
   });
 
+  it("leaves out reasoning at its end, where the token limit cut it, and says so", () => {
+    const state = writeState({ reasoning: item });
+    const cut = assistant(reasoning(state), text("Hm."), reasoning(state), reasoning(state));
+    for (const messages of [
+      [HI, cut, HI],
+      [HI, cut],
+    ]) {
+      const { json, omitted } = translate({ messages });
+      expect((json.input as { type: string }[]).slice(1, 3).map(({ type }) => type)).toEqual(["reasoning", "message"]);
+      expect(json.input).toHaveLength(messages.length + 1);
+      expect(omittedOf({ omitted }).toSorted()).toEqual(["messages[1].parts[2]", "messages[1].parts[3]"]);
+    }
+  });
+
+  it("has no reasoning at its end in the caller's own words either", () => {
+    const state = writeState({ reasoning: item });
+    const own = (...encrypted: string[]) => {
+      const said = { role: "assistant", content: "Hm." };
+      const after = encrypted.map((encrypted_content) => ({ type: "reasoning", encrypted_content, summary: [] }));
+      const input = [{ role: "user", content: "Hi" }, said, ...after, { role: "user", content: "Hi" }];
+      const messages = [HI, assistant(text("Hm."), ...encrypted.map(reasoning)), HI];
+      return toResponsesRequest(create(CompletionRequestSchema, { messages }), modelThat(), {
+        mode: "whole",
+        callers: { dialect: "openai-responses", json: { model: "m", input }, mayHaveMore: false },
+      });
+    };
+    expect(own().isCallers).toBe(true);
+    const { isCallers, body } = own(state);
+    expect(isCallers).not.toBe(true);
+    expect((JSON.parse(body.toString()) as Body).input).toHaveLength(3);
+  });
+
+  it("has reasoning whose state came last in its place", () => {
+    const call: PartInit = { kind: { case: "toolCall", value: { id: "1", name: "f" } } };
+    const late = (at: number) => reasoning(writeState({ reasoning: { ...item, id: `rs_${at}` }, at }));
+    const result: PartInit = { kind: { case: "toolResult", value: { toolCallId: "1" } } };
+    const said = assistant(reasoning(""), text("Hm."), call, late(0), late(2));
+    const { json, omitted } = translate({ messages: [HI, said, { role: Role.TOOL, parts: [result] }] });
+    expect((json.input as { type: string; id?: string }[]).slice(1, 5)).toMatchObject([
+      { type: "reasoning", id: "rs_0" },
+      { type: "message" },
+      { type: "reasoning", id: "rs_2" },
+      { type: "function_call" },
+    ]);
+    expect(omitted).toEqual([]);
+  });
+
+  it("keeps reasoning that its next message follows", () => {
+    const messages = [HI, assistant(reasoning(writeState({ reasoning: item }))), assistant(text("Hm.")), HI];
+    const { json, omitted } = translate({ messages });
+    expect(json.input).toHaveLength(4);
+    expect(omitted).toEqual([]);
+  });
+
   it("keeps the phase of its messages, and joins texts without one", () => {
     const said = assistant(text("I look.", writeState({ phase: "commentary" })), text("a"), text(""), text("b"), {
       kind: { case: "refusal", value: "No." },

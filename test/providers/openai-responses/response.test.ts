@@ -142,10 +142,88 @@ describe("a whole response", () => {
     ]);
   });
 
+  it("names no costs and sums of OpenRouter and xAI, and the tools that xAI bills", () => {
+    const unknownOf = (usage: object) =>
+      toAnswer(response([message(text("a"))], { usage: { input_tokens: 1, output_tokens: 2, ...usage } })).usage
+        ?.unknownUnits;
+    expect(
+      unknownOf({ cost: 0.001, cost_details: { upstream_inference_cost: 0.001 }, is_byok: false, num_sources_used: 3 }),
+    ).toEqual([]);
+    expect(
+      unknownOf({
+        num_server_side_tools_used: 4,
+        cost_in_usd_ticks: 318_319_000,
+        context_details: { input_tokens: 1, output_tokens: 2 },
+        server_side_tool_usage_details: { web_search_calls: 1, x_search_calls: 3, mcp_calls: 0 },
+      }),
+    ).toEqual(["server_side_tool_usage_details.x_search_calls"]);
+  });
+
   it("counts what the provider searched, and not the pages that it opened", () => {
     const call = (action: object | undefined) => ({ type: "web_search_call", action });
     const output = [call({ type: "search" }), call({ type: "open_page" }), call(undefined), message(text("a"))];
     expect(toAnswer(response(output, { usage: { input_tokens: 1 } })).usage?.webSearches).toBe(2);
+  });
+
+  it("counts the searches that the provider bills, where it says so", () => {
+    const output = [{ type: "web_search_call", action: { type: "search" } }, message(text("a"))];
+    const counted = (num_requests: number) =>
+      toAnswer(response(output, { usage: { input_tokens: 1 }, tool_usage: { web_search: { num_requests } } })).usage;
+    expect(counted(3)?.webSearches).toBe(3);
+    expect(counted(0)?.webSearches).toBeUndefined();
+  });
+
+  it("counts the tokens of pictures, which the provider counts apart", () => {
+    const usage = { input_tokens: 10, output_tokens: 5, input_tokens_details: { cached_tokens: 2 } };
+    const image_gen = {
+      input_tokens: 50,
+      input_tokens_details: { image_tokens: 20, text_tokens: 30 },
+      output_tokens: 1056,
+      total_tokens: 1106,
+    };
+    const image = { type: "image_generation_call", id: "ig_1", result: "iVBORw==" };
+    const countedOf = (pictures: object) =>
+      toAnswer(response([image], { usage, tool_usage: { image_gen: pictures, web_search: { num_requests: 0 } } }))
+        .usage;
+    expect(countedOf(image_gen)).toMatchObject({
+      inputTokens: 60,
+      outputTokens: 1061,
+      totalTokens: 1121,
+      imageInputTokens: 20,
+      imageOutputTokens: 1056,
+      cachedInputTokens: 2,
+      unknownUnits: [],
+    });
+    const detailed = {
+      ...image_gen,
+      cached_tokens: 8,
+      cached_tokens_details: { cached_image_tokens: 6, cached_text_tokens: 2 },
+      output_tokens_details: { image_tokens: 1000, text_tokens: 56 },
+    };
+    expect(countedOf(detailed)).toMatchObject({
+      outputTokens: 1061,
+      imageOutputTokens: 1000,
+      cachedInputTokens: 10,
+      cachedImageInputTokens: 6,
+    });
+    // The service may skip pictures whose tokens it does not know.
+    expect(countedOf({ ...image_gen, output_tokens: 0 })?.unknownUnits).toEqual(["image_generation_call"]);
+  });
+
+  it("names once what the provider bills without a count", () => {
+    const output = [
+      { type: "code_interpreter_call", id: "ci_1", code: "1" },
+      { type: "code_interpreter_call", id: "ci_2", code: "2" },
+      { type: "file_search_call", id: "fs_1", queries: ["a"] },
+      { type: "mcp_call", id: "mcp_1" },
+      message(text("a")),
+    ];
+    const more = { usage: { input_tokens: 1 }, tool_usage: { later_tool: { num_sessions: 1 } } };
+    expect(toAnswer(response(output, more)).usage?.unknownUnits).toEqual([
+      "later_tool.num_sessions",
+      "code_interpreter_call",
+      "file_search_call",
+    ]);
   });
 
   it("shows the reasoning of servers without summaries, and only one of both", () => {

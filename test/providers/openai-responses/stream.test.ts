@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { MAX_PARTS } from "../../../src/core/validate.ts";
 import { toAnswer } from "../../../src/providers/openai-responses/response.ts";
+import { readState } from "../../../src/providers/openai-responses/state.ts";
 import { readFixture } from "../openai/fixture.ts";
 import { folded, plain, plainAnswer } from "../openai/reading.ts";
 import { readStream, toSse } from "./reading.ts";
@@ -155,6 +156,16 @@ describe("a stream", () => {
     expect(partsOf(bytes)).toEqual([{ reasoning: { text: "Hm." } }, { text: "Hi" }]);
   });
 
+  it("has no piece twice, where the last event moves an item that has not ended", () => {
+    const piece = { type: "response.function_call_arguments.delta", output_index: 1, delta: '{"a"' } as Event;
+    const events = [added(1, call()), piece, added(2, { ...message(), id: "msg_1" }), textDelta("Hel", 2)];
+    const output = [call({ arguments: '{"a":1}' }), { ...message(outputText("Hello")), id: "msg_1" }];
+    expect(partsOf(around(events, { output }))).toEqual([
+      { toolCall: { id: "1", name: "f", argumentsJson: '{"a":1}' } },
+      { text: "Hello" },
+    ]);
+  });
+
   it("keeps apart the texts of a message, and those of different items", () => {
     const events = [textDelta("a"), textDelta("b", 0, 1), textDelta("c", 1), textDelta("d", 0, 1)];
     expect(partsOf(around(events))).toEqual([{ text: "a" }, { text: "b" }, { text: "c" }, { text: "d" }]);
@@ -177,6 +188,26 @@ describe("a stream", () => {
     const { chunks } = readStream(around([added(0, item("begun")), done(0, item("whole")), textDelta("a", 1)]));
     const [{ end }] = plain(chunks) as [{ end: { signature: string } }];
     expect(Buffer.from(end.signature, "base64").toString()).toContain('"encrypted_content":"whole"');
+  });
+
+  it("has the state of reasoning that its last event encrypts, and where it belongs", () => {
+    const reasoning = { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "Hm." }] };
+    const said = { ...message(outputText("Hi")), id: "msg_1" };
+    const output = [{ ...reasoning, encrypted_content: "E" }, said];
+    const { chunks, failure } = readStream(around([done(0, reasoning), done(1, said)], { output }));
+    expect(failure).toBeUndefined();
+    const { type: _, ...state } = output[0] as typeof reasoning;
+    const { parts } = (folded(chunks) as { choices: [{ message: { parts: { signature?: string }[] } }] }).choices[0]
+      .message;
+    expect(parts).toMatchObject([{ reasoning: { text: "Hm." } }, { text: "Hi" }, { reasoning: {} }]);
+    expect(parts.map(({ signature = "" }) => readState(signature))).toEqual([
+      undefined,
+      undefined,
+      { reasoning: state, at: 0 },
+    ]);
+    // Nothing is said twice, where the end of the item had the state.
+    const whole = around([done(0, output[0]!), done(1, said)], { output });
+    expect(partsOf(whole)).toHaveLength(2);
   });
 
   it("has calls side by side, with what a server sends only at their end", () => {
@@ -219,6 +250,49 @@ describe("a stream", () => {
     const first = { ...cited, annotation } as Event;
     expect(partsOf(around([textDelta("Hi"), first, done(0, item)]))).toMatchObject(expected);
     expect(partsOf(around([first, textDelta("Hi"), done(0, item)]))).toMatchObject(expected);
+  });
+
+  describe.each([
+    ["named events", (events: readonly Event[]) => toSse(...events)],
+    [
+      "types in their data",
+      (events: readonly Event[]) => Buffer.from(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("")),
+    ],
+  ])("with %s", (_, write) => {
+    it("may be as large as a whole response, though its last events repeat all probabilities", () => {
+      const top_logprobs = Array.from({ length: 20 }, () => ({ token: "a", logprob: -1, bytes: [97] }));
+      const logprob = { token: "a", logprob: -1, bytes: [97], top_logprobs };
+      const logprobs = Array.from({ length: 700 }, () => logprob);
+      const part = outputText("a".repeat(logprobs.length), { annotations: [], logprobs });
+      const item = { ...message(part), id: "msg_1" };
+      const place = { output_index: 0, content_index: 0 };
+      const { chunks, failure } = readStream(
+        write([
+          added(0, { type: "message", id: "msg_1", content: [] }),
+          ...logprobs.map(() => ({ ...textDelta("a"), logprobs: [logprob] })),
+          { type: "response.output_text.done", ...place, text: part.text, logprobs } as Event,
+          { type: "response.content_part.done", ...place, part } as Event,
+          done(0, item),
+          { type: "response.completed", response: { status: "completed", output: [item] } } as Event,
+        ]),
+      );
+      expect(failure).toBeUndefined();
+      expect(folded(chunks)).toMatchObject({ choices: [{ message: { parts: [{ text: part.text }] } }] });
+    });
+
+    it("has events that are not read, of any size", () => {
+      const echoed = { status: "in_progress", output: [], tools: Array.from({ length: 200_000 }, () => 0) };
+      const events = [{ type: "response.created", response: echoed } as Event, textDelta("a")];
+      const end = { type: "response.completed", response: { status: "completed", output: [] } } as Event;
+      expect(partsOf(write([...events, end]))).toEqual([{ text: "a" }]);
+    });
+
+    it("has no piece beyond the limit of an event", () => {
+      const logprobs = Array.from({ length: 100_000 }, () => ({}));
+      expect(readStream(write([{ ...textDelta("a"), logprobs } as Event])).failure).toMatchObject({
+        code: "upstream_protocol",
+      });
+    });
   });
 
   it("has probabilities with its pieces, and partial pictures nowhere", () => {

@@ -35,7 +35,7 @@ export async function startAzure(tokens?: IssuedTokens): Promise<Azure> {
 
 function serve(request: Received, response: ServerResponse, tokens: IssuedTokens | undefined): void {
   const { pathname, searchParams } = new URL(request.path, "http://azure");
-  const v1 = /^\/openai\/v1\/(chat\/completions|embeddings)$/.exec(pathname);
+  const v1 = /^\/openai\/v1\/(chat\/completions|responses|embeddings)$/.exec(pathname);
   const classic = /^\/openai\/deployments\/([^/]+)\/(chat\/completions|embeddings)$/.exec(pathname);
   const version = searchParams.get("api-version");
   const isKnown = v1 !== null ? version === null : classic !== null && version === VERSION;
@@ -46,6 +46,7 @@ function serve(request: Received, response: ServerResponse, tokens: IssuedTokens
   const deployment = v1 === null ? decodeURIComponent(classic![1]!) : request.json?.["model"];
   const method = (v1?.[1] ?? classic![2])!;
   if (deployment !== (method === "embeddings" ? EMBEDDINGS : DEPLOYMENT)) return sendJson(response, 404, UNKNOWN);
+  if (method === "responses") return sendJson(response, 200, RESPONSE);
   if (method === "embeddings") return sendJson(response, 200, toEmbeddings(request.json!));
   const text = JSON.stringify(request.json?.["messages"]);
   if (text.includes("something violent")) return sendJson(response, 400, FILTERED);
@@ -122,6 +123,15 @@ const ANSWER = {
   ],
   prompt_filter_results: PROMPT_FILTER,
   usage: USAGE,
+};
+const RESPONSE = {
+  id: "resp_1",
+  object: "response",
+  status: "completed",
+  output: [
+    { id: "msg_1", type: "message", role: "assistant", content: [{ type: "output_text", text: "Hej från Azure" }] },
+  ],
+  usage: { input_tokens: 9, output_tokens: 3, total_tokens: 12 },
 };
 const CHUNK = { ...HEAD, object: "chat.completion.chunk" };
 const choice = (delta: object, finish_reason: string | null = null) => ({
