@@ -27,6 +27,9 @@ const KNOWN_OF_TOOLS: ReadonlySet<string> = new Set([
   "image_gen.output_tokens",
   "image_gen.total_tokens",
   "image_gen.cached_tokens",
+  "image_gen.input_tokens_details",
+  "image_gen.output_tokens_details",
+  "image_gen.cached_tokens_details",
   "web_search.num_requests",
 ]);
 
