@@ -202,7 +202,8 @@ export class Connection implements ResponseSink, Carrier {
   #parse(bytes: Buffer): void {
     try {
       const isAll = this.#parser.read(bytes);
-      if (this.#parser.isOver) this.#finish(isAll && !this.#isEarly ? this.#parser.keepAliveMs : 0);
+      // The listener may have closed the connection in the middle of these bytes: then nobody may use it again.
+      if (this.#parser.isOver && !this.#isClosed) this.#finish(isAll && !this.#isEarly ? this.#parser.keepAliveMs : 0);
     } catch (error) {
       this.#break(error as Error);
     }

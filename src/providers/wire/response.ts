@@ -242,7 +242,8 @@ export async function fetchFramedStream<Event extends StreamEvent>(
     }
     if (!isOfType(type, framing.mediaType))
       throw new Failure("upstream_protocol", "The upstream provider answered with something that is not a stream.");
-    const events = new Events(await framing.createParser(), reader);
+    const parser = framing.createParser();
+    const events = new Events(parser instanceof Promise ? await parser : parser, reader);
     while (!over) {
       const bytes = await readMore(response, reader);
       const { chunks, failure } = readChunks(bytes, events);

@@ -508,6 +508,18 @@ describe("a connection", () => {
     await expect.poll(() => server.openCount(), { timeout }).toBe(0);
   });
 
+  it("is not used again after complete() when the body goes on and ends in one piece", async () => {
+    const { server, upstream } = await serve((socket, request) => {
+      socket.write(request.includes("/first") ? CHUNKED + chunkOf("a") : whole("ok"));
+    });
+    const answer = await post(upstream, { path: "/first" });
+    await answer.read();
+    answer.complete();
+    server.sockets[0]!.write(chunkOf("more") + LAST_CHUNK);
+    await expect.poll(() => server.openCount()).toBe(0);
+    expect(await textOf(await postLater(upstream))).toBe("ok");
+  });
+
   it("is closed after abandon()", async () => {
     const { server, upstream } = await serve((socket) => socket.write(CHUNKED + chunkOf("a")));
     const answer = await post(upstream);
