@@ -69,7 +69,7 @@ export interface CatalogueOptions {
   /** Base URL used in place of providers without a credential. */
   readonly simulatorUrl: string | undefined;
   readonly readScheduler: ReadScheduler;
-  /** Told when a provider limits or refuses one of several keys. Default: nobody. */
+  /** Called when a provider limits or refuses one of several keys. Default: not called. */
   readonly keyRests?: (rest: KeyRest & { readonly provider: string }) => void;
 }
 

@@ -19,7 +19,7 @@ export interface KeyRest {
 export interface KeyPoolOptions {
   /** At least one. */
   readonly keys: readonly ApiKey[];
-  /** Told of each rest. Default: nobody. */
+  /** Called at the start of each rest. Default: not called. */
   readonly onRest?: (rest: KeyRest) => void;
   /** Milliseconds of a monotonic clock. Default: the process's. */
   readonly now?: () => number;

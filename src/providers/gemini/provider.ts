@@ -1,9 +1,10 @@
 import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.ts";
+import { askForgiving, streamForgiving } from "../wire/ask-again.ts";
 import { ofInputs } from "../wire/embeddings.ts";
 import { type DialectCall, fetchCount, fetchNumbers, fetchStream, fetchWhole, type Refusal } from "../wire/response.ts";
 import type { Service } from "../wire/service.ts";
 import { toFailure } from "./failure.ts";
-import { askForgiving, isSigned, streamForgiving } from "./foreign-signatures.ts";
+import { isSigned, unsignedOrThrow } from "./foreign-signatures.ts";
 import { toGeminiRequest } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 import { DIRECT, type GeminiSite } from "./site.ts";
@@ -49,8 +50,9 @@ export function gemini({ upstream, headers: extra, redact }: Service, site: Gemi
 
   return {
     translate: toGeminiRequest,
-    create: (call) => askForgiving(call, createOnce),
-    stream: (call, emit) => (isSigned(call) ? streamForgiving(call, streamOnce, emit) : streamOnce(call, emit)),
+    create: (call) => askForgiving(call, createOnce, unsignedOrThrow),
+    stream: (call, emit) =>
+      isSigned(call) ? streamForgiving(call, streamOnce, { emit, toNext: unsignedOrThrow }) : streamOnce(call, emit),
     embeddings: {
       translate: site.embeddings.translate,
       create(call, inputs) {

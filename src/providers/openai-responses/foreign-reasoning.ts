@@ -1,5 +1,5 @@
 import { Failure } from "../../core/failure.ts";
-import type { Emit, UpstreamCall } from "../../core/provider.ts";
+import type { UpstreamCall } from "../../core/provider.ts";
 import { parseExactly } from "../../encoding/exact-json.ts";
 import type { ResponsesBody } from "./wire.ts";
 
@@ -14,39 +14,13 @@ import type { ResponsesBody } from "./wire.ts";
 const REFUSED_REASONING =
   /encrypted content\b.{0,200}?could not be (?:verified|decrypted)|could not decrypt the provided encrypted_content|of type 'reasoning' was provided without its required following item/is;
 
-/** Calls `ask`, and calls it again without the conversation's reasoning if that is refused. */
-export async function askForgiving<T>(call: UpstreamCall, ask: (call: UpstreamCall) => Promise<T>): Promise<T> {
-  try {
-    return await ask(call);
-  } catch (reason) {
-    return ask(withoutReasoningOrThrow(call, reason));
-  }
-}
-
-/** The same for a stream. A stream that has emitted a chunk is not repeated. */
-export async function streamForgiving(
-  call: UpstreamCall,
-  ask: (call: UpstreamCall, emit: Emit) => Promise<void>,
-  emit: Emit,
-): Promise<void> {
-  let begun = false;
-  try {
-    await ask(call, (batch) => {
-      begun = true;
-      return emit(batch);
-    });
-  } catch (reason) {
-    if (begun) throw reason;
-    await ask(withoutReasoningOrThrow(call, reason), emit);
-  }
-}
-
 /** Whether the conversation carries reasoning that the provider could refuse. */
 export function hasReasoning({ translation: { body } }: UpstreamCall): boolean {
   return body.includes('"encrypted_content":"');
 }
 
-function withoutReasoningOrThrow(call: UpstreamCall, reason: unknown): UpstreamCall {
+/** The call without the conversation's reasoning, if that was refused. Throws any other reason. */
+export function withoutReasoningOrThrow(call: UpstreamCall, reason: unknown): UpstreamCall {
   const isRefused = reason instanceof Failure && reason.code === "upstream_rejected";
   if (!isRefused || !REFUSED_REASONING.test(reason.message)) throw reason;
   const request = parseExactly(call.translation.body.toString()) as ResponsesBody;

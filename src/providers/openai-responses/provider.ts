@@ -1,9 +1,10 @@
 import { HOPS_HEADER } from "../../core/hops.ts";
 import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.ts";
+import { askForgiving, streamForgiving } from "../wire/ask-again.ts";
 import { toFailure } from "../wire/openai-failure.ts";
 import { type DialectCall, fetchCount, fetchStream, fetchWhole } from "../wire/response.ts";
 import type { Service } from "../wire/service.ts";
-import { askForgiving, hasReasoning, streamForgiving } from "./foreign-reasoning.ts";
+import { hasReasoning, withoutReasoningOrThrow } from "./foreign-reasoning.ts";
 import { toCountBody, toResponsesRequest } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 
@@ -54,8 +55,11 @@ export function openaiResponses({ upstream, headers: extra, redact }: Service): 
 
   return {
     translate: toResponsesRequest,
-    create: (call) => askForgiving(call, createOnce),
-    stream: (call, emit) => (hasReasoning(call) ? streamForgiving(call, streamOnce, emit) : streamOnce(call, emit)),
+    create: (call) => askForgiving(call, createOnce, withoutReasoningOrThrow),
+    stream: (call, emit) =>
+      hasReasoning(call)
+        ? streamForgiving(call, streamOnce, { emit, toNext: withoutReasoningOrThrow })
+        : streamOnce(call, emit),
     count: (call) => {
       const body = toCountBody(call.translation.body);
       return fetchCount(upstream, { ...toCall(call), path: "/responses/input_tokens", body }, "input_tokens");

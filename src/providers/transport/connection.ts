@@ -202,7 +202,7 @@ export class Connection implements ResponseSink, Carrier {
   #parse(bytes: Buffer): void {
     try {
       const isAll = this.#parser.read(bytes);
-      // The listener may have closed the connection in the middle of these bytes: then nobody may use it again.
+      // The listener may have closed the connection while these bytes were read: it must not return to the pool.
       if (this.#parser.isOver && !this.#isClosed) this.#finish(isAll && !this.#isEarly ? this.#parser.keepAliveMs : 0);
     } catch (error) {
       this.#break(error as Error);

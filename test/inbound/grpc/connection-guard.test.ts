@@ -68,7 +68,7 @@ class Attacker extends RawHttp2 {
       .write(dataFrame(1, begun, "more follows"));
   }
 
-  /** Sends a frame so many times. Resolves when the server has read them. */
+  /** Sends a frame `times` times. Resolves when the server has read them. */
   async repeat(frame: Buffer, times: number): Promise<void> {
     this.#stream += 2;
     const stream = this.#stream;

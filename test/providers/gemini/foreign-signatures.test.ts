@@ -4,7 +4,8 @@ import { deltaChunk } from "../../../src/core/chunks.ts";
 import { Failure } from "../../../src/core/failure.ts";
 import type { Emit, UpstreamCall } from "../../../src/core/provider.ts";
 import { toFailure } from "../../../src/providers/gemini/failure.ts";
-import { askForgiving, isSigned, streamForgiving } from "../../../src/providers/gemini/foreign-signatures.ts";
+import { isSigned, unsignedOrThrow } from "../../../src/providers/gemini/foreign-signatures.ts";
+import { askForgiving, streamForgiving } from "../../../src/providers/wire/ask-again.ts";
 import { answer as turn, ask, type Body, call, result, say, translate } from "./ask.ts";
 import { flash } from "./model.ts";
 
@@ -60,7 +61,8 @@ async function streamed(
 ): Promise<string[]> {
   const textOf = ({ event }: CompletionChunk): string =>
     event.case === "partDelta" && event.value.content.case === "text" ? event.value.content.value : "";
-  await streamForgiving(asked, answer, (batch) => void said.push(...batch.map(textOf)));
+  const emit = (batch: Parameters<Emit>[0]): undefined => void said.push(...batch.map(textOf));
+  await streamForgiving(asked, answer, { emit, toNext: unsignedOrThrow });
   return said;
 }
 
@@ -71,7 +73,7 @@ describe("trap 99: signatures that another account or route made", () => {
   ])("are replaced, and %s asked for once more", async (_, whole) => {
     const { sent, answer } = provider(CORRUPTED);
     const said = whole
-      ? [await askForgiving(callWith("c2ln"), async (asked) => answer(asked))]
+      ? [await askForgiving(callWith("c2ln"), async (asked) => answer(asked), unsignedOrThrow)]
       : await streamed(callWith("c2ln"), async (asked, emit) => {
           await emit([sayChunk(answer(asked))]);
         });
@@ -89,7 +91,7 @@ describe("trap 99: signatures that another account or route made", () => {
     ["for another reason", "c2ln", [refuse("Bad value.")], 1],
   ] as const)("are not blamed %s", async (_, signature, reasons, calls) => {
     const { sent, answer } = provider(...reasons);
-    const asking = askForgiving(callWith(signature), async (asked) => answer(asked));
+    const asking = askForgiving(callWith(signature), async (asked) => answer(asked), unsignedOrThrow);
     await expect(asking).rejects.toBe(reasons.at(-1));
     expect(sent).toHaveLength(calls);
   });
