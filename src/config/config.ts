@@ -116,6 +116,16 @@ export interface ModelConfig {
   /** The model's timeouts, else those of its provider, else the general ones. */
   readonly timeouts: Timeouts;
   readonly capabilities: Capabilities;
+  /** Undefined: none. */
+  readonly hedge: Hedge | undefined;
+}
+
+/** Second attempts; has the shape of core's type of the same name. */
+export interface Hedge {
+  /** Milliseconds without content, or a percentile of the model's own times. */
+  readonly after: { readonly ms: number } | { readonly percentile: number };
+  /** Largest share of the requests that are sent twice. */
+  readonly budget: number;
 }
 
 /** How a name with several models orders them; has the values of core's type of the same name. */
@@ -149,6 +159,8 @@ export interface RouteConfig {
   readonly policy: RoutePolicy;
   /** Whether conversations stay at one target. */
   readonly affinity: boolean;
+  /** Undefined: none. */
+  readonly hedge: Hedge | undefined;
   /** At least one. */
   readonly targets: readonly TargetConfig[];
 }

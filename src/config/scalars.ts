@@ -42,6 +42,14 @@ function credentialProblem(text: string): string | undefined {
   return text === "" ? "the credential is empty" : undefined;
 }
 
+/** A percentile from 50 to 99, such as `p95`, or a time up to a minute, such as `800ms` or `1.5s`. */
+export const hedgeAfter = z
+  .string()
+  .regex(
+    /^(p[5-9]\d|[1-9]\d{0,4}ms|\d{1,2}(\.\d{1,3})?s)$/,
+    'must be a percentile from p50 to p99, or a time such as "800ms" or "1.5s"',
+  );
+
 /** A region of a cloud: part of host names. */
 export const region = z
   .string()

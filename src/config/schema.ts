@@ -21,6 +21,7 @@ import {
   publicUrl,
   redisUrl,
   region,
+  hedgeAfter,
 } from "./scalars.ts";
 import { describeUnknownKey } from "./describe.ts";
 import { PRESET_NAMES } from "./presets.ts";
@@ -131,10 +132,16 @@ const target = section({
   ),
 });
 
+const hedge = section({
+  after: hedgeAfter,
+  budget: z.number().min(0.001).max(0.5).default(0.05),
+});
+
 const model = overrides({
   targets: z.array(target).min(1).max(MAX_TARGETS),
   policy: z.enum(["ordered", "weighted", "least_latency", "cheapest"]),
   affinity: z.boolean(),
+  hedge,
   provider: providerName,
   upstream_model: z.string().min(1).max(256),
   description: z.string().max(1000),
@@ -261,6 +268,7 @@ export const fileSchema = section({
 export type FileInput = z.output<typeof fileSchema>;
 export type ProviderInput = z.output<typeof provider>;
 export type ConnectionsInput = ProviderInput["connections"];
+export type HedgeInput = z.output<typeof hedge>;
 export type TargetInput = z.output<typeof target>;
 export type ModelInput = z.output<typeof model>;
 export type TimeoutsInput = { [K in keyof typeof timeouts]: z.output<(typeof timeouts)[K]> };

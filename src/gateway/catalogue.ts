@@ -231,6 +231,7 @@ function toModel(model: ModelConfig, provider: Provider, { dialect, options }: R
     price: model.price,
     timeouts: { firstContentMs, idleMs, totalMs, settleMs },
     maxTokensPerSecond: model.maxTokensPerSecond,
+    hedge: model.hedge,
     options: options && new Set(options),
     provider,
     upstream: {

@@ -52,6 +52,7 @@ async function assemble(
   const metrics = createMetrics({
     activeCalls: () => calls.active,
     breakers: () => new Map(),
+    hedges: () => new Map(),
     // The cores have the ledger and the rates.
     ledgerWaiting: () => 0,
     ratesLocal: () => false,

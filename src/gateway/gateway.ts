@@ -177,6 +177,7 @@ async function assemble(
   const metrics = createMetrics({
     activeCalls: () => calls.active,
     breakers: () => router.health(),
+    hedges: () => router.hedges(),
     ledgerWaiting: () => ledger.state().waiting,
     ratesLocal: () => rates.isAlone(),
     ratesDecidedLocally: () => rates.decidedAlone(),

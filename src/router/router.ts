@@ -5,6 +5,7 @@ import { AnswerBuilder, toChunk } from "../core/chunks.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { type Model, upstreamKey } from "../core/model.ts";
+import { onlyAnswers } from "../core/provider-options.ts";
 import type { Answer, EmbeddingAnswer, Emit, SentSize } from "../core/provider.ts";
 import type { Route } from "../core/route.ts";
 import type { EmbeddingPlan, Plan, Routed, Router, RouterCall } from "../core/router.ts";
@@ -12,6 +13,7 @@ import type { PromptSize } from "../core/token-estimate.ts";
 import { type AttemptPorts, AttemptRun, type RunningAttempt, TimeLimit, UnseenAnswer } from "./attempts.ts";
 import { Breaker, type BreakerOptions } from "./breaker.ts";
 import { type CompletionAttempts, type EmbeddingAttempts, planAttempts, planEmbeddings } from "./plan.ts";
+import { ContentTimes, type HedgeCounts, Hedging } from "./hedging.ts";
 import { type BackoffOptions, RetryBudget } from "./retry-budget.ts";
 import { Routes } from "./routes.ts";
 import type { Opening } from "./upstream-health.ts";
@@ -71,6 +73,8 @@ export interface OwnedRouter extends Router {
   list(): readonly (Model | Route)[];
   /** Breaker state of each upstream model, by `provider/upstream model`. */
   health(): ReadonlyMap<string, Breaker["state"]>;
+  /** What hedging has done, by name; without names that were never hedged. */
+  hedges(): ReadonlyMap<string, HedgeCounts>;
   /** The outage of the upstream model of a model; undefined while its breaker is closed. */
   openingOf(model: Model): Opening | undefined;
 }
@@ -81,6 +85,8 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
   const breakers = new Map<string, Breaker>();
   const budgets = new Map<string, RetryBudget>();
   const loads = new Map<string, UpstreamLoad>();
+  const contentTimes = new Map<string, ContentTimes>();
+  const hedgings = new Map<string, Hedging>();
   const ports: AttemptPorts = {
     clock,
     random,
@@ -88,6 +94,9 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
     breakerOf: (model) => getOrAdd(breakers, upstreamKey(model), () => new Breaker(breaker, clock)),
     budgetOf: (model) => getOrAdd(budgets, model.providerName, () => new RetryBudget()),
     loadOf: (model) => getOrAdd(loads, upstreamKey(model), () => new UpstreamLoad(clock)),
+    hedgingOf: (name) => getOrAdd(hedgings, name, () => new Hedging()),
+    contentTimesOf: (model, streamed) =>
+      getOrAdd(contentTimes, `${upstreamKey(model)} ${streamed ? "streamed" : "whole"}`, () => new ContentTimes()),
   };
   const routes = new Routes(ports);
   return {
@@ -95,7 +104,10 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
     list: () => registry.list(),
     plan(request, candidates, asked) {
       const { models, targets, up } = routes.rank(request, candidates, asked);
-      return new RunnablePlan(planAttempts(request, models, { ...asked, targets, up }), ports);
+      const plan = planAttempts(request, models, { ...asked, targets, up });
+      const [{ id: name, hedge }] = candidates as [Model | Route];
+      const isHedged = hedge !== undefined && onlyAnswers(request, asked);
+      return new RunnablePlan(isHedged ? { ...plan, hedge: { ...hedge, name } } : plan, ports);
     },
     planEmbeddings: (request, model) => toRunnable(planEmbeddings(request, model), ports),
 
@@ -103,8 +115,10 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
       registry = new Registry({ models, ...others });
       breakers.clear();
       loads.clear();
+      contentTimes.clear();
     },
     health: () => new Map([...breakers].map(([key, { state }]) => [key, state])),
+    hedges: () => new Map([...hedgings].map(([name, { counts }]) => [name, counts])),
     openingOf: (model) => breakers.get(upstreamKey(model))?.rest,
   };
 }
@@ -166,30 +180,18 @@ class RunnablePlan implements Plan {
   async stream(call: RouterCall, emit: Emit): Promise<void> {
     const run = new AttemptRun(this.#plan, call, this.#ports);
     try {
-      for (;;) {
-        const attempt = await run.next();
-        // After the first content a failure is final.
-        let committed = false;
-        try {
-          const give = ofOurs((batch) => {
-            if (committed) return emit(batch);
-            committed = true;
-            run.committed(attempt);
-            return emit([startChunk(call, attempt.model, run.upstreamMs(attempt)), ...batch]);
-          });
-          const work = attempt.model.provider.stream(attempt.call, whileWanted(attempt, give));
-          attempt.work = work;
-          await attempt.limit.race(work);
-          if (!committed) throw new Failure("upstream_protocol", "The upstream model returned no usable output.");
-        } catch (reason) {
-          run.failed(attempt, reason, { committed });
-          continue;
-        } finally {
-          attempt.limit.close();
-        }
-        await emit([reportChunk(run.served(attempt))]);
-        return;
-      }
+      const { attempt } = await untilAnswered(run, async (attempt) => {
+        const give = ofOurs((batch) => {
+          if (attempt.committed) return emit(batch);
+          run.committed(attempt);
+          return emit([startChunk(call, attempt.model, run.upstreamMs()), ...batch]);
+        });
+        const work = attempt.model.provider.stream(attempt.call, whileWanted(attempt, give));
+        attempt.work = work;
+        await attempt.limit.race(work);
+        if (!attempt.committed) throw new Failure("upstream_protocol", "The upstream model returned no usable output.");
+      });
+      await emit([reportChunk(run.served(attempt))]);
     } finally {
       run.close();
     }
@@ -212,36 +214,74 @@ function toRunnable(plan: EmbeddingAttempts, ports: AttemptPorts): EmbeddingPlan
 /** Makes attempts until one returns a whole answer. */
 async function runWhole<A extends Answer | EmbeddingAnswer>(
   run: AttemptRun,
-  fetch: (attempt: RunningAttempt) => Promise<A>,
+  fetch: (attempt: RunningAttempt, run: AttemptRun) => Promise<A>,
 ): Promise<Routed<A>> {
   try {
-    for (;;) {
-      const attempt = await run.next();
-      try {
-        const work = fetch(attempt);
-        attempt.work = work;
-        const answer = await attempt.limit.race(work);
-        return { model: attempt.model, answer, report: run.served(attempt) };
-      } catch (reason) {
-        run.failed(attempt, reason, { committed: false });
-      } finally {
-        attempt.limit.close();
-      }
-    }
+    const { attempt, result } = await untilAnswered(run, async (running) => {
+      const work = fetch(running, run);
+      running.work = work;
+      const answer = await running.limit.race(work);
+      run.won(running);
+      return answer;
+    });
+    return { model: attempt.model, answer: result, report: run.served(attempt) };
   } finally {
     run.close();
   }
+}
+
+interface Answered<T> {
+  readonly attempt: RunningAttempt;
+  readonly result: T;
+}
+
+/** Makes attempts until one has answered. Throws the final failure. */
+async function untilAnswered<T>(
+  run: AttemptRun,
+  perform: (attempt: RunningAttempt) => Promise<T>,
+): Promise<Answered<T>> {
+  const settle = async (attempt: RunningAttempt): Promise<Answered<T> | undefined> => {
+    try {
+      return { attempt, result: await perform(attempt) };
+    } catch (reason) {
+      run.failed(attempt, reason);
+      return undefined;
+    } finally {
+      attempt.limit.close();
+    }
+  };
+  for (;;) {
+    const attempt = await run.next();
+    const answered = run.isHedged(attempt) ? await hedged(run, attempt, settle) : await settle(attempt);
+    if (answered !== undefined) return answered;
+  }
+}
+
+/** Settles the first attempt and the one that may start beside it. The first one with content ends the other at once. */
+async function hedged<T>(
+  run: AttemptRun,
+  first: RunningAttempt,
+  settle: (attempt: RunningAttempt) => Promise<T | undefined>,
+): Promise<T | undefined> {
+  const both = await Promise.allSettled([
+    settle(first),
+    run.hedge(first).then((attempt) => attempt && settle(attempt)),
+  ]);
+  const failed = both.find((each) => each.status === "rejected");
+  if (failed !== undefined) throw failed.reason;
+  return both.map((each) => (each as PromiseFulfilledResult<T | undefined>).value).find((value) => value !== undefined);
 }
 
 /**
  * The whole answer of one attempt. An answer that is fetched as a stream, because it may take long, is joined here: the limit
  * for the first content ends with the first content, and only the idle limit applies then.
  */
-async function fetchAnswer(attempt: RunningAttempt): Promise<Answer> {
+async function fetchAnswer(attempt: RunningAttempt, run: AttemptRun): Promise<Answer> {
   const { model, call, permit, limit, translation } = attempt;
   if (!translation.streamed) return model.provider.create(call);
   const builder = new AnswerBuilder();
   const take = ofOurs((batch) => {
+    run.won(attempt);
     limit.stop();
     permit.committed();
     for (const chunk of batch) builder.add(chunk);

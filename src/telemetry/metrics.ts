@@ -45,6 +45,8 @@ export interface Gauges {
   readonly activeCalls: () => number;
   /** By `provider/upstream model`: `closed`, `open` or `half_open`. */
   readonly breakers: () => ReadonlyMap<string, string>;
+  /** What hedging has done, by name. */
+  readonly hedges: () => ReadonlyMap<string, Readonly<Record<"started" | "won" | "refused", number>>>;
   /** Ledger entries that are not written yet. */
   readonly ledgerWaiting: () => number;
   /** Whether this process counts rates by itself because the shared store (Redis, database or parent) is unavailable. */
@@ -71,6 +73,7 @@ export function createMetrics(gauges: Gauges): Metrics {
   const {
     activeCalls,
     breakers,
+    hedges,
     ledgerWaiting,
     ratesLocal,
     ratesDecidedLocally,
@@ -150,6 +153,17 @@ export function createMetrics(gauges: Gauges): Metrics {
       this.reset();
       for (const [upstream, state] of breakers())
         this.set({ upstream }, state === "open" ? 1 : state === "half_open" ? 0.5 : 0);
+    },
+  });
+  const hedgeEvents = new Counter({
+    name: "parley_hedges_total",
+    help: "Second attempts beside slow first ones: started, won (with content first), refused (by their budget).",
+    labelNames: ["model", "event"],
+    registers: [],
+    collect() {
+      this.reset();
+      for (const [model, counts] of hedges())
+        for (const [event, count] of Object.entries(counts)) this.inc({ model, event }, count);
     },
   });
   const waiting = new Gauge({
@@ -259,6 +273,7 @@ export function createMetrics(gauges: Gauges): Metrics {
   registry.registerMetric(local);
   registry.registerMetric(calls);
   registry.registerMetric(breakerStates);
+  registry.registerMetric(hedgeEvents);
   return {
     completion(of) {
       const { entrance, model, outcome } = of;

@@ -6,6 +6,7 @@ const createWorker = (breaker: string) =>
   createMetrics({
     activeCalls: () => 3,
     breakers: () => new Map([["alpha/one", breaker]]),
+    hedges: () => new Map(),
     ledgerWaiting: () => 1,
     ratesLocal: () => false,
     ratesDecidedLocally: () => 0,

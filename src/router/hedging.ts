@@ -1,0 +1,71 @@
+import { LatestSamples, percentile } from "./latest-samples.ts";
+
+/** Requests over which the share of hedged ones is bounded. */
+const WINDOW = 1_000;
+
+/** What hedging has done for one name, in this process. */
+export interface HedgeCounts {
+  started: number;
+  /** Hedges with content before the first attempt. */
+  won: number;
+  /** Hedges that did not start because of the budget. */
+  refused: number;
+}
+
+/** The hedges of one name, and the bound of their share. */
+export class Hedging {
+  readonly counts: HedgeCounts = { started: 0, won: 0, refused: 0 };
+  /** Hedges that started between each of the latest requests and the next one. */
+  readonly #hedges = new Uint16Array(WINDOW);
+  #requests = 0;
+  #hedged = 0;
+
+  /** Counts a request. */
+  count(): void {
+    this.#requests += 1;
+    const place = this.#requests % WINDOW;
+    this.#hedged -= this.#hedges[place]!;
+    this.#hedges[place] = 0;
+  }
+
+  /** Whether one more hedge is within `budget`, a share of the latest WINDOW requests. */
+  mayStart(budget: number): boolean {
+    return this.#hedged + 1 <= budget * Math.min(this.#requests, WINDOW);
+  }
+
+  started(): void {
+    this.counts.started += 1;
+    this.#hedged += 1;
+    this.#hedges[this.#requests % WINDOW]! += 1;
+  }
+}
+
+/** Samples kept, and how many are needed. */
+const SAMPLES = 256;
+const LEAST_SAMPLES = 50;
+/** New samples after which percentiles are computed anew. */
+const RENEWED_AFTER = 16;
+/** No hedge starts sooner, however fast the model is. */
+const LEAST_MS = 50;
+
+/** Times to the first content at one upstream model. */
+export class ContentTimes {
+  readonly #samples = new LatestSamples(SAMPLES);
+  #sorted: readonly number[] = [];
+  #sortedAt = -Infinity;
+
+  add(ms: number): void {
+    this.#samples.add(ms);
+  }
+
+  /** In milliseconds, at least LEAST_MS; undefined while there are fewer than LEAST_SAMPLES. */
+  percentile(percent: number): number | undefined {
+    const { count } = this.#samples;
+    if (count < LEAST_SAMPLES) return undefined;
+    if (count >= this.#sortedAt + RENEWED_AFTER) {
+      this.#sorted = this.#samples.values().toSorted((one, other) => one - other);
+      this.#sortedAt = count;
+    }
+    return Math.max(percentile(this.#sorted, percent), LEAST_MS);
+  }
+}
