@@ -180,16 +180,16 @@ class RunnablePlan implements Plan {
   async stream(call: RouterCall, emit: Emit): Promise<void> {
     const run = new AttemptRun(this.#plan, call, this.#ports);
     try {
-      const { attempt } = await untilAnswered(run, async (attempt) => {
+      const { attempt } = await untilAnswered(run, async (running) => {
         const give = ofOurs((batch) => {
-          if (attempt.committed) return emit(batch);
-          run.committed(attempt);
-          return emit([startChunk(call, attempt.model, run.upstreamMs()), ...batch]);
+          if (running.committed) return emit(batch);
+          run.committed(running);
+          return emit([startChunk(call, running.model, run.upstreamMs()), ...batch]);
         });
-        const work = attempt.model.provider.stream(attempt.call, whileWanted(attempt, give));
-        attempt.work = work;
-        await attempt.limit.race(work);
-        if (!attempt.committed) throw new Failure("upstream_protocol", "The upstream model returned no usable output.");
+        const work = running.model.provider.stream(running.call, whileWanted(running, give));
+        running.work = work;
+        await running.limit.race(work);
+        if (!running.committed) throw new Failure("upstream_protocol", "The upstream model returned no usable output.");
       });
       await emit([reportChunk(run.served(attempt))]);
     } finally {

@@ -66,7 +66,7 @@ describe("least latency", () => {
 
 describe("hedging", () => {
   it("cuts the time to the first content at the 99th percentile by 40 %, for at most 5 % more calls", async () => {
-    const requests = REQUESTS / 5;
+    const requests = REQUESTS >= 1_000_000 ? REQUESTS : 4_000;
     const percentile99 = (values: readonly number[]): number =>
       values.toSorted((one, other) => one - other)[Math.floor(values.length * 0.99)]!;
     const simulate = (hedge: Hedge | undefined) => {
