@@ -1,5 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { Failure, type FailureCode } from "../core/failure.ts";
+import type { Span } from "./outliers.ts";
+import { TrackRecord } from "./track-record.ts";
 import type { Opening } from "./upstream-health.ts";
 
 /** When a breaker opens and for how long. */
@@ -72,11 +74,23 @@ export class Breaker {
   /** The undecided probe; one that was replaced counts like any other attempt. */
   #probe: Met | undefined;
   #last: Failure | undefined;
+  /** The last outage that has ended. */
+  #outage: Span | undefined;
+  /** By the clock's `monotonic`. */
+  #outSinceMs = 0;
+  /** What the breaker counts. */
+  readonly record: TrackRecord;
 
   constructor(options: BreakerOptions, clock: Clock) {
     this.#options = options;
     this.#clock = clock;
     this.#openMs = options.openMs;
+    this.record = new TrackRecord(clock);
+  }
+
+  /** The last outage that has ended; undefined without one. */
+  get outage(): Span | undefined {
+    return this.#outage;
   }
 
   /** `closed`, `open`, or `half_open` while a probe is due or in flight. */
@@ -118,6 +132,7 @@ export class Breaker {
         this.#inARow = 0;
         this.#note(undefined);
         this.#noteSuccess(accountId);
+        this.record.add(accountId, { failed: false });
       },
       failed: (failure) => {
         this.#failed(failure, { probe: decide(), accountId });
@@ -134,11 +149,13 @@ export class Breaker {
   }
 
   #close(): void {
+    this.#outage = { sinceMs: this.#outSinceMs, untilMs: this.#clock.monotonic() };
     this.#openUntilMs = undefined;
     this.#openSinceMs = undefined;
     this.#openMs = this.#options.openMs;
     this.#latest = [];
     this.#inARow = 0;
+    this.record.clear();
   }
 
   #failed(failure: Failure, { probe, accountId }: { readonly probe: boolean; readonly accountId: string }): void {
@@ -150,6 +167,7 @@ export class Breaker {
     if (failure.requestBound || !COUNTED.has(failure.code)) return;
     this.#inARow += 1;
     this.#note(accountId);
+    this.record.add(accountId, { failed: true });
     if (!probe && !this.#isTripped()) return;
     this.#rest(failure, this.#openMs);
     this.#openMs = Math.min(this.#openMs * 2, this.#options.maxOpenMs);
@@ -201,6 +219,7 @@ export class Breaker {
 
   #rest(failure: Failure, openMs: number): void {
     this.#last = failure;
+    if (this.#openUntilMs === undefined) this.#outSinceMs = this.#clock.monotonic();
     this.#openSinceMs ??= this.#clock.now();
     this.#openUntilMs = Math.max(this.#openUntilMs ?? 0, this.#clock.monotonic() + openMs);
   }

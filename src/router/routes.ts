@@ -1,12 +1,15 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { Clock } from "../core/clock.ts";
 import { invalidField } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
 import { isRoute, type Route, type Target } from "../core/route.ts";
 import type { Asked } from "../core/router.ts";
 import type { Breaker } from "./breaker.ts";
+import { Outliers, shareAfter, type Span } from "./outliers.ts";
 import { type Member, POLICIES } from "./policies.ts";
-import { hashOf } from "./rendezvous.ts";
+import { drawFor, hashOf } from "./rendezvous.ts";
 import { meets, RequestFacts } from "./request-facts.ts";
+import type { TrackRecord } from "./track-record.ts";
 import type { UpstreamLoad } from "./upstream-load.ts";
 
 /** The models of a plan. */
@@ -20,6 +23,7 @@ export interface Ranked {
 }
 
 interface RankPorts {
+  readonly clock: Pick<Clock, "monotonic">;
   /** Random number from 0 to 1. */
   readonly random: () => number;
   readonly breakerOf: (model: Model) => Breaker;
@@ -29,12 +33,17 @@ interface RankPorts {
 /** A route with what this process knows of its targets. */
 interface LiveRoute {
   readonly members: readonly LiveMember[];
+  readonly outliers: Outliers;
   /** Choices by latency so far. */
   choices: number;
 }
 
 interface LiveMember extends Member {
   readonly breaker: Breaker;
+  readonly record: TrackRecord;
+  /** When it is or was passed over as an outlier. */
+  out: Span | undefined;
+  times: number;
 }
 
 /** As `filter`, but the same list when all pass, as they mostly do. */
@@ -92,9 +101,42 @@ export class Routes {
     const { policy, affinity } = route;
     const number = (live.choices += 1);
     const { random } = this.#ports;
-    const order = ranked.length <= 1 ? ranked : POLICIES[policy](ranked, { facts, mode, affinity, random, number });
-    const all = ranked === able ? order : [...order, ...able.filter((member) => !up.includes(member))];
+    const fit = ranked.length <= 1 ? ranked : this.#fitOf(ranked, live, affinity ? facts : undefined);
+    const order = fit.length <= 1 ? fit : POLICIES[policy](fit, { facts, mode, affinity, random, number });
+    const all =
+      fit === able
+        ? order
+        : [
+            ...order,
+            ...ranked.filter((member) => !fit.includes(member)),
+            ...able.filter((member) => !ranked.includes(member)),
+          ];
     return { targets: all.map(({ target }) => target), up: up.length };
+  }
+
+  /** Those of the members that are no outliers, and of which those that have just returned get this request; all, if there is none. */
+  #fitOf(members: readonly LiveMember[], live: LiveRoute, facts: RequestFacts | undefined): readonly LiveMember[] {
+    const { clock, random } = this.#ports;
+    const nowMs = clock.monotonic();
+    live.outliers.compare(live.members, nowMs);
+    const isFit = (member: LiveMember): boolean => {
+      const { out, breaker } = member;
+      const { outage } = breaker;
+      if (out === undefined && outage === undefined) return true;
+      const share = Math.min(out ? shareAfter(out, nowMs) : 1, outage ? shareAfter(outage, nowMs) : 1);
+      if (share === 0 || share === 1) return share === 1;
+      // A conversation returns once.
+      return (facts === undefined ? random() : drawFor(facts.conversation, member)) < share;
+    };
+    const fit = filtered(members, isFit);
+    return fit.length === 0 ? members : fit;
+  }
+
+  /** IDs of the targets of a route that are passed over as outliers. */
+  outliersOf(route: Route): readonly string[] {
+    const nowMs = this.#ports.clock.monotonic();
+    const members = this.#live.get(route)?.members ?? [];
+    return members.flatMap(({ out, target }) => (out !== undefined && out.untilMs > nowMs ? [target.model.id] : []));
   }
 
   #liveOf(route: Route): LiveRoute {
@@ -107,9 +149,12 @@ export class Routes {
       seed: hashOf(target.model.id),
       load: loadOf(target.model),
       breaker: breakerOf(target.model),
+      record: breakerOf(target.model).record,
+      out: undefined,
+      times: 0,
       chosenAt: 0,
     }));
-    this.#live.set(route, (live = { members, choices: 0 }));
+    this.#live.set(route, (live = { members, outliers: new Outliers(), choices: 0 }));
     return live;
   }
 }

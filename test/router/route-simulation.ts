@@ -127,6 +127,7 @@ export class Pool {
       this.#loads.set(key, new UpstreamLoad(this.clock));
     }
     this.#routes = new Routes({
+      clock: this.clock,
       random,
       breakerOf: (model) => this.#breakers.get(upstreamKey(model))!,
       loadOf: (model) => this.#loads.get(upstreamKey(model))!,
