@@ -53,6 +53,7 @@ async function assemble(
     activeCalls: () => calls.active,
     breakers: () => new Map(),
     hedges: () => new Map(),
+    outliers: () => new Map(),
     // The cores have the ledger and the rates.
     ledgerWaiting: () => 0,
     ratesLocal: () => false,

@@ -7,6 +7,7 @@ import type { Config } from "../config/config.ts";
 import { readVersion } from "../config/version.ts";
 import type { Settling } from "../core/accounting.ts";
 import { type Clock, sleep, systemClock } from "../core/clock.ts";
+import type { HealthNotes } from "../core/health-notes.ts";
 import { createCompletions } from "../core/completions.ts";
 import { createEmbedder } from "../core/embeddings.ts";
 import { createModels } from "../core/models.ts";
@@ -35,6 +36,7 @@ import { accessOf } from "./access.ts";
 import { openAccounting } from "./accounting.ts";
 import { keptResponsesOf } from "./kept-responses.ts";
 import { openRates } from "./rates.ts";
+import { shareHealth } from "./shared-health.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
 import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
@@ -75,6 +77,8 @@ export interface MemberGateway extends Gateway {
 export interface Shared {
   /** Used where the rates would be counted in this process's memory. */
   readonly rates: RateStore;
+  /** Used where notes about upstream models would be nobody's but this process's. */
+  readonly notes: HealthNotes;
   /** Used in place of a simulator of its own. */
   readonly simulator: Pick<SimulatorOnDemand, "url">;
   /** Changed keys: those of other workers are received, those of this worker are sent. */
@@ -136,7 +140,7 @@ async function assemble(
   undo.push(() => accounting.close());
   const { ledger } = accounting;
   const replica = randomUUID();
-  const rates = await openRates(config, { database: store, clock, log, replica, shared: shared?.rates });
+  const rates = await openRates(config, { database: store, clock, log, replica, shared });
   undo.push(() => rates.store.close());
   const limiter = createLimiter({
     rates: rates.store,
@@ -174,10 +178,12 @@ async function assemble(
     backoff: retries,
     breaker,
   });
+  if (rates.notes !== undefined) undo.push(shareHealth({ notes: rates.notes, router, clock }));
   const metrics = createMetrics({
     activeCalls: () => calls.active,
     breakers: () => router.health(),
     hedges: () => router.hedges(),
+    outliers: () => router.outliers(),
     ledgerWaiting: () => ledger.state().waiting,
     ratesLocal: () => rates.isAlone(),
     ratesDecidedLocally: () => rates.decidedAlone(),

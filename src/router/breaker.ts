@@ -106,6 +106,11 @@ export class Breaker {
     return { sinceMs: this.#openSinceMs!, remainingMs, isProbed: remainingMs === 0 && this.#probe !== undefined };
   }
 
+  /** Whether an attempt succeeded in the last `ms`. */
+  hasServedIn(ms: number): boolean {
+    return this.#success !== undefined && this.#clock.monotonic() - this.#success.atMs < ms;
+  }
+
   /** Whether `admit` would permit an attempt. */
   mayAdmit(accountId: string): boolean {
     const { state } = this;

@@ -4,15 +4,17 @@ import { toAttemptMessage, toDuration, toTimestamp } from "../core/attempt.ts";
 import { AnswerBuilder, toChunk } from "../core/chunks.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
+import type { HealthNote } from "../core/health-notes.ts";
 import { type Model, upstreamKey } from "../core/model.ts";
 import { onlyAnswers } from "../core/provider-options.ts";
 import type { Answer, EmbeddingAnswer, Emit, SentSize } from "../core/provider.ts";
-import type { Route } from "../core/route.ts";
+import { isRoute, type Route } from "../core/route.ts";
 import type { EmbeddingPlan, Plan, Routed, Router, RouterCall } from "../core/router.ts";
 import type { PromptSize } from "../core/token-estimate.ts";
 import { type AttemptPorts, AttemptRun, type RunningAttempt, TimeLimit, UnseenAnswer } from "./attempts.ts";
 import { Breaker, type BreakerOptions } from "./breaker.ts";
 import { type CompletionAttempts, type EmbeddingAttempts, planAttempts, planEmbeddings } from "./plan.ts";
+import { downElsewhere } from "./health-votes.ts";
 import { ContentTimes, type HedgeCounts, Hedging } from "./hedging.ts";
 import { type BackoffOptions, RetryBudget } from "./retry-budget.ts";
 import { Routes } from "./routes.ts";
@@ -73,6 +75,12 @@ export interface OwnedRouter extends Router {
   list(): readonly (Model | Route)[];
   /** Breaker state of each upstream model, by `provider/upstream model`. */
   health(): ReadonlyMap<string, Breaker["state"]>;
+  /** What this process has met, for the others; undefined without routes, whose order is all that depends on it. */
+  healthNote(): HealthNote | undefined;
+  /** Passes over what these notes of other processes find to be down, in place of those before. */
+  heed(others: readonly HealthNote[]): void;
+  /** IDs of the targets that are passed over as outliers, by route. */
+  outliers(): ReadonlyMap<string, readonly string[]>;
   /** What hedging has done, by name; without names that were never hedged. */
   hedges(): ReadonlyMap<string, HedgeCounts>;
   /** The outage of the upstream model of a model; undefined while its breaker is closed. */
@@ -118,10 +126,27 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
       contentTimes.clear();
     },
     health: () => new Map([...breakers].map(([key, { state }]) => [key, state])),
+    healthNote() {
+      if (!registry.list().some(isRoute)) return undefined;
+      const known = [...breakers];
+      return {
+        down: known.flatMap(([key, { state }]) => (state === "open" ? [key] : [])),
+        up: known.flatMap(([key, each]) => (each.state === "closed" && each.hasServedIn(SERVED_MS) ? [key] : [])),
+      };
+    },
+    heed(others) {
+      const own = this.healthNote();
+      routes.downElsewhere = own === undefined ? new Set() : downElsewhere(others, own);
+    },
+    outliers: () =>
+      new Map(registry.list().flatMap((each) => (isRoute(each) ? [[each.id, routes.outliersOf(each)] as const] : []))),
     hedges: () => new Map([...hedgings].map(([name, { counts }]) => [name, counts])),
     openingOf: (model) => breakers.get(upstreamKey(model))?.rest,
   };
 }
+
+/** Time for which a success is told to other processes. */
+const SERVED_MS = 10_000;
 
 /** Time limit of a provider's count. */
 const COUNT_LIMIT_MS = 5_000;

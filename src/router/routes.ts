@@ -1,7 +1,7 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { Clock } from "../core/clock.ts";
 import { invalidField } from "../core/failure.ts";
-import type { Model } from "../core/model.ts";
+import { type Model, upstreamKey } from "../core/model.ts";
 import { isRoute, type Route, type Target } from "../core/route.ts";
 import type { Asked } from "../core/router.ts";
 import type { Breaker } from "./breaker.ts";
@@ -39,6 +39,8 @@ interface LiveRoute {
 }
 
 interface LiveMember extends Member {
+  /** Of its upstream model. */
+  readonly key: string;
   readonly breaker: Breaker;
   readonly record: TrackRecord;
   /** When it is or was passed over as an outlier. */
@@ -58,6 +60,8 @@ export class Routes {
   readonly #ports: RankPorts;
   /** A reload makes new routes. */
   readonly #live = new WeakMap<Route, LiveRoute>();
+  /** Upstream models that other processes found to be down. */
+  downElsewhere: ReadonlySet<string> = new Set();
 
   constructor(ports: RankPorts) {
     this.#ports = ports;
@@ -114,13 +118,14 @@ export class Routes {
     return { targets: all.map(({ target }) => target), up: up.length };
   }
 
-  /** Those of the members that are no outliers, and of which those that have just returned get this request; all, if there is none. */
+  /** Those of the members that are no outliers, that others do not find down, and of which those that have just returned get this request; all, if there is none. */
   #fitOf(members: readonly LiveMember[], live: LiveRoute, facts: RequestFacts | undefined): readonly LiveMember[] {
     const { clock, random } = this.#ports;
     const nowMs = clock.monotonic();
     live.outliers.compare(live.members, nowMs);
     const isFit = (member: LiveMember): boolean => {
-      const { out, breaker } = member;
+      const { out, breaker, key } = member;
+      if (this.downElsewhere.has(key)) return false;
       const { outage } = breaker;
       if (out === undefined && outage === undefined) return true;
       const share = Math.min(out ? shareAfter(out, nowMs) : 1, outage ? shareAfter(outage, nowMs) : 1);
@@ -149,6 +154,7 @@ export class Routes {
       seed: hashOf(target.model.id),
       load: loadOf(target.model),
       breaker: breakerOf(target.model),
+      key: upstreamKey(target.model),
       record: breakerOf(target.model).record,
       out: undefined,
       times: 0,

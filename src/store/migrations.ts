@@ -361,6 +361,18 @@ const otherCounts: Migration = {
   },
 };
 
+const healthNotes: Migration = {
+  name: "what replicas know of upstream models",
+  async up({ schema }) {
+    await schema
+      .createTable("health_notes")
+      .addColumn("name", "text", (column) => column.primaryKey())
+      .addColumn("written_at_ms", "bigint", (column) => column.notNull())
+      .addColumn("note", "text", (column) => column.notNull())
+      .execute();
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -378,4 +390,5 @@ export const MIGRATIONS: readonly Migration[] = [
   embeddings,
   keptResponses,
   otherCounts,
+  healthNotes,
 ];

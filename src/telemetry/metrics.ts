@@ -47,6 +47,8 @@ export interface Gauges {
   readonly breakers: () => ReadonlyMap<string, string>;
   /** What hedging has done, by name. */
   readonly hedges: () => ReadonlyMap<string, Readonly<Record<"started" | "won" | "refused", number>>>;
+  /** Targets that are passed over because they fail more often than the others, by name. */
+  readonly outliers: () => ReadonlyMap<string, readonly string[]>;
   /** Ledger entries that are not written yet. */
   readonly ledgerWaiting: () => number;
   /** Whether this process counts rates by itself because the shared store (Redis, database or parent) is unavailable. */
@@ -74,6 +76,7 @@ export function createMetrics(gauges: Gauges): Metrics {
     activeCalls,
     breakers,
     hedges,
+    outliers,
     ledgerWaiting,
     ratesLocal,
     ratesDecidedLocally,
@@ -164,6 +167,17 @@ export function createMetrics(gauges: Gauges): Metrics {
       this.reset();
       for (const [model, counts] of hedges())
         for (const [event, count] of Object.entries(counts)) this.inc({ model, event }, count);
+    },
+  });
+  const outlierTargets = new Gauge({
+    name: "parley_target_outlier",
+    help: "1 while a target of a name is passed over because it fails more often than the others.",
+    labelNames: ["model", "target"],
+    aggregator: "max",
+    registers: [],
+    collect() {
+      this.reset();
+      for (const [model, targets] of outliers()) for (const target of targets) this.set({ model, target }, 1);
     },
   });
   const waiting = new Gauge({
@@ -274,6 +288,7 @@ export function createMetrics(gauges: Gauges): Metrics {
   registry.registerMetric(calls);
   registry.registerMetric(breakerStates);
   registry.registerMetric(hedgeEvents);
+  registry.registerMetric(outlierTargets);
   return {
     completion(of) {
       const { entrance, model, outcome } = of;

@@ -7,6 +7,7 @@ const createWorker = (breaker: string) =>
     activeCalls: () => 3,
     breakers: () => new Map([["alpha/one", breaker]]),
     hedges: () => new Map(),
+    outliers: () => new Map(),
     ledgerWaiting: () => 1,
     ratesLocal: () => false,
     ratesDecidedLocally: () => 0,
