@@ -76,6 +76,8 @@ export interface RemoteProvider extends ProviderBase {
    * Per process: limit of open connections, age and number of requests of one connection, and whether accounts share them.
    */
   readonly connections: Readonly<CamelKeys<ConnectionsInput>>;
+  /** Time without a call after which a model is asked for a token; undefined: never. */
+  readonly checkedMs: number | undefined;
   /** Provider options that requests may use (`PROVIDER_OPTIONS`); undefined: all. */
   readonly options: readonly ProviderOption[] | undefined;
   readonly egress: {

@@ -437,6 +437,7 @@ function resolveRemote(
     allowPrivate: entry.allow_private,
     headers: Object.fromEntries(headers),
     connections: camelKeys(entry.connections),
+    checkedMs: entry.health.check === "none" ? undefined : entry.health.interval_ms,
     options: entry.options,
     egress: resolveEgress({ path, entry, baseUrl: URL.parse(baseUrl), env, report }),
   };

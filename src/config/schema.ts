@@ -179,6 +179,10 @@ const provider = section({
     max_requests: z.int().min(1).max(1_000_000).default(1_000),
     per_account: z.boolean().default(false),
   }).prefault({}),
+  health: section({
+    check: z.enum(["none", "completion"]).default("none"),
+    interval_ms: z.int().min(5_000).max(3_600_000).default(60_000),
+  }).prefault({}),
   options: z.exactOptional(z.array(z.enum(PROVIDER_OPTIONS))),
   proxy: z.exactOptional(proxy),
   address: z.exactOptional(ipAddress),

@@ -213,6 +213,7 @@ function simulate(provider: Config["providers"][number], simulatorUrl: string | 
     allowPrivate: true,
     headers: {},
     connections: UNLIMITED,
+    checkedMs: undefined,
     options: undefined,
     egress: { proxy: undefined, address: undefined, tls: {} },
   };

@@ -29,6 +29,7 @@ import { type Readiness, startOperationsServer } from "../telemetry/operations.t
 import { buildCatalogue, type CatalogueOptions } from "./catalogue.ts";
 import { createConnections } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
+import { startHealthChecks } from "./health-checks.ts";
 import { jobsOf, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
@@ -179,6 +180,7 @@ async function assemble(
     breaker,
   });
   if (rates.notes !== undefined) undo.push(shareHealth({ notes: rates.notes, router, clock }));
+  undo.push(startHealthChecks({ config: () => inForce, router, clock }));
   const metrics = createMetrics({
     activeCalls: () => calls.active,
     breakers: () => router.health(),

@@ -14,6 +14,7 @@ import type { PromptSize } from "../core/token-estimate.ts";
 import { type AttemptPorts, AttemptRun, type RunningAttempt, TimeLimit, UnseenAnswer } from "./attempts.ts";
 import { Breaker, type BreakerOptions } from "./breaker.ts";
 import { type CompletionAttempts, type EmbeddingAttempts, planAttempts, planEmbeddings } from "./plan.ts";
+import { type HealthCheck, runCheck } from "./health-check.ts";
 import { downElsewhere } from "./health-votes.ts";
 import { ContentTimes, type HedgeCounts, Hedging } from "./hedging.ts";
 import { type BackoffOptions, RetryBudget } from "./retry-budget.ts";
@@ -81,6 +82,11 @@ export interface OwnedRouter extends Router {
   heed(others: readonly HealthNote[]): void;
   /** IDs of the targets that are passed over as outliers, by route. */
   outliers(): ReadonlyMap<string, readonly string[]>;
+  /**
+   * Checks the upstream model of a model with a call of no account, if its breaker is half-open, or closed and nobody has called it
+   * for `idleMs`. Resolves with whether it passed; undefined when it was not due, or says nothing. Never rejects.
+   */
+  check(model: Model, check: HealthCheck): Promise<boolean | undefined>;
   /** What hedging has done, by name; without names that were never hedged. */
   hedges(): ReadonlyMap<string, HedgeCounts>;
   /** The outage of the upstream model of a model; undefined while its breaker is closed. */
@@ -138,6 +144,7 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
       const own = this.healthNote();
       routes.downElsewhere = own === undefined ? new Set() : downElsewhere(others, own);
     },
+    check: (model, check) => runCheck(model, check, ports),
     outliers: () =>
       new Map(registry.list().flatMap((each) => (isRoute(each) ? [[each.id, routes.outliersOf(each)] as const] : []))),
     hedges: () => new Map([...hedgings].map(([name, { counts }]) => [name, counts])),

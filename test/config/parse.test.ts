@@ -307,6 +307,9 @@ describe("providers", () => {
     expect(of(", connections: { max: 8, max_age_ms: 1000, max_requests: 1, per_account: true }")).toMatchObject({
       connections: { max: 8, maxAgeMs: 1_000, maxRequests: 1, perAccount: true },
     });
+    expect(of("").checkedMs).toBeUndefined();
+    expect(of(", health: { interval_ms: 5000 }").checkedMs).toBeUndefined();
+    expect(of(", health: { check: completion }").checkedMs).toBe(60_000);
     expect(errorOf(`providers: { local: { ${entry}, connections: { max: 0 } } }`)).toContain(
       "providers.local.connections.max: must be at least 1",
     );
@@ -473,6 +476,7 @@ describe("models of embeddings", () => {
 
   it.each([
     [model("", "words"), "models.m.modalities.output: the dialect anthropic has no embeddings"],
+    [model("hedge: { after: p95 }"), "models.m.hedge: is not for models that make embeddings"],
     [model("max_output_tokens: 9"), "models.m.max_output_tokens: is not for models that make embeddings"],
     [model("default_max_tokens: 9"), "models.m.default_max_tokens: is not for models that make embeddings"],
     [model("capabilities: { tools: true }"), "models.m.capabilities.tools: is not for models that make embeddings"],
