@@ -42,7 +42,7 @@ function credentialProblem(text: string): string | undefined {
   return text === "" ? "the credential is empty" : undefined;
 }
 
-/** A percentile from 50 to 99, such as `p95`, or a time up to a minute, such as `800ms` or `1.5s`. */
+/** A percentile from 50 to 99, such as `p95`, or a time, such as `800ms` or `1.5s`. */
 export const hedgeAfter = z
   .string()
   .regex(

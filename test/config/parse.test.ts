@@ -297,6 +297,15 @@ describe("providers", () => {
     expect(errorOf(`providers: { local: { ${entry} } }`)).toContain(problem);
   });
 
+  it("are checked only where it is configured", () => {
+    const entry = `dialect: openai, base_url: "https://a.example", api_keys: [${KEY}]`;
+    const checkedOf = (health: string) =>
+      parse(`providers: { local: { ${entry}, health: { ${health} } } }\n${OF_LOCAL}`).providers[0];
+    expect(checkedOf("interval_ms: 5000")).toMatchObject({ checkedMs: undefined });
+    expect(checkedOf("check: completion")).toMatchObject({ checkedMs: 60_000 });
+    expect(checkedOf("check: completion, interval_ms: 5000")).toMatchObject({ checkedMs: 5_000 });
+  });
+
   it("have bounded connections, shared by all accounts by default", () => {
     const entry = `dialect: openai, base_url: "https://a.example", api_keys: [${KEY}]`;
     const of = (connections: string) =>
@@ -307,9 +316,6 @@ describe("providers", () => {
     expect(of(", connections: { max: 8, max_age_ms: 1000, max_requests: 1, per_account: true }")).toMatchObject({
       connections: { max: 8, maxAgeMs: 1_000, maxRequests: 1, perAccount: true },
     });
-    expect(of("").checkedMs).toBeUndefined();
-    expect(of(", health: { interval_ms: 5000 }").checkedMs).toBeUndefined();
-    expect(of(", health: { check: completion }").checkedMs).toBe(60_000);
     expect(errorOf(`providers: { local: { ${entry}, connections: { max: 0 } } }`)).toContain(
       "providers.local.connections.max: must be at least 1",
     );

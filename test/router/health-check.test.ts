@@ -6,7 +6,7 @@ const unavailable = new Failure("upstream_unavailable", "It is down.", { transie
 const IDLE_MS = 60_000;
 
 /** Checks the only model, which then answers, or fails with this. */
-async function check(world: World, reason?: unknown): Promise<boolean | undefined> {
+async function check(world: World, reason?: Failure): Promise<boolean | undefined> {
   const { router, clock, models } = world;
   const ask = async (): Promise<void> => {
     if (reason !== undefined) throw reason;
