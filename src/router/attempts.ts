@@ -153,17 +153,19 @@ export class AttemptRun {
     if (!this.#ports.breakerOf(model).mayAdmit(this.#call.accountId)) return undefined;
     const translation = this.#translate(model);
     if (translation instanceof Failure) return undefined;
-    const giveBack = this.#takeHedge();
+    const hedging = this.#hedging!;
+    const giveBack = this.#permitHedge(hedging);
     if (giveBack === undefined) return undefined;
     const isPaid = (await this.#call.reserveAnother(model, translation.sent, first)) === undefined;
     const hedge = isPaid && this.#waits(first) ? this.#begin(model, translation) : undefined;
     if (hedge === undefined) {
+      hedging.giveUp();
       giveBack();
       return undefined;
     }
+    hedging.start();
     this.#hedge = hedge;
     this.#endHedge = giveBack;
-    this.#hedging!.started();
     // A hedge is the next attempt of the plan, started early: the other target, or the retry.
     if (model === first.model) this.#retries += 1;
     else this.#next += 1;
@@ -279,13 +281,14 @@ export class AttemptRun {
     return this.#ports.contentTimesOf(model, this.#plan.mode === "stream" || translation.streamed);
   }
 
-  /** A permit of the retries of the primary's provider, if the name's budget permits a hedge, too. Returns its end. */
-  #takeHedge(): (() => void) | undefined {
-    const hedging = this.#hedging!;
-    const isPermitted = hedging.mayStart(this.#plan.hedge!.budget);
-    const giveBack = isPermitted ? this.#ports.budgetOf(this.#plan.candidates[0]!).take() : undefined;
-    if (giveBack === undefined) hedging.counts.refused += 1;
-    return giveBack;
+  /** Takes a permit of the name's budget and one of the retries of the primary's provider. Returns the end of the latter. */
+  #permitHedge(hedging: Hedging): (() => void) | undefined {
+    const { candidates, hedge } = this.#plan;
+    const giveBack = this.#ports.budgetOf(candidates[0]!).take();
+    if (giveBack !== undefined && hedging.permit(hedge!.budget)) return giveBack;
+    giveBack?.();
+    hedging.counts.refused += 1;
+    return undefined;
   }
 
   /** Whether the first attempt still has no content, and no end. */

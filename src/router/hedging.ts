@@ -19,6 +19,8 @@ export class Hedging {
   readonly #hedges = new Uint16Array(WINDOW);
   #requests = 0;
   #hedged = 0;
+  /** Hedges that were permitted and have not started yet. */
+  #permitted = 0;
 
   /** Counts a request. */
   count(): void {
@@ -28,12 +30,21 @@ export class Hedging {
     this.#hedges[place] = 0;
   }
 
-  /** Whether one more hedge is within `budget`, a share of the latest WINDOW requests. */
-  mayStart(budget: number): boolean {
-    return this.#hedged + 1 <= budget * Math.min(this.#requests, WINDOW);
+  /** Permits one more hedge, if that is within `budget`, a share of the latest WINDOW requests. `start` or `giveUp` has to follow. */
+  permit(budget: number): boolean {
+    if (this.#hedged + this.#permitted + 1 > budget * Math.min(this.#requests, WINDOW)) return false;
+    this.#permitted += 1;
+    return true;
   }
 
-  started(): void {
+  /** The permitted hedge does not start. */
+  giveUp(): void {
+    this.#permitted -= 1;
+  }
+
+  /** The permitted hedge starts. */
+  start(): void {
+    this.#permitted -= 1;
     this.counts.started += 1;
     this.#hedged += 1;
     this.#hedges[this.#requests % WINDOW]! += 1;

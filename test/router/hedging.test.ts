@@ -222,6 +222,18 @@ describe("no second attempt starts", () => {
     expect(world.router.hedges().get("name")).toMatchObject({ started: 3, refused: 7 });
   });
 
+  it("beyond the budget while others wait for their money", async () => {
+    const world = hedgedWorld({ a: [after(5_000)], b: [after(3_000)] });
+    const reserveAnother = (): Promise<undefined> =>
+      new Promise((resolve) => void world.clock.after(100, () => resolve(undefined)));
+    const hedge = { after: { ms: 1_000 }, budget: 0.2 };
+    const asked = Array.from({ length: 10 }, () =>
+      collect((emit) => plan(world, { hedge }).stream({ ...newCall(), reserveAnother }, emit)),
+    );
+    await world.clock.drive(Promise.all(asked));
+    expect(world.router.hedges().get("name")).toMatchObject({ started: 2, refused: 8 });
+  });
+
   it("by a percentile, before enough is known", async () => {
     const hedge: Hedge = { after: { percentile: 95 }, budget: 1 };
     const answers = [...Array.from({ length: 50 }, (_, index) => after(100 + index)), after(9_000)];
@@ -239,7 +251,7 @@ describe("the budget of hedges", () => {
     const hedging = new Hedging();
     const startAll = (): number => {
       let started = 0;
-      for (; hedging.mayStart(0.05); started++) hedging.started();
+      for (; hedging.permit(0.05); started++) hedging.start();
       return started;
     };
     for (let count = 0; count < 19; count++) hedging.count();
@@ -250,6 +262,15 @@ describe("the budget of hedges", () => {
     expect(startAll()).toBe(0);
     hedging.count();
     expect(startAll()).toBe(50);
+  });
+
+  it("counts hedges that wait for money", () => {
+    const hedging = new Hedging();
+    for (let count = 0; count < 20; count++) hedging.count();
+    expect(hedging.permit(0.05)).toBe(true);
+    expect(hedging.permit(0.05)).toBe(false);
+    hedging.giveUp();
+    expect(hedging.permit(0.05)).toBe(true);
   });
 });
 

@@ -1,8 +1,11 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import { Failure } from "../../src/core/failure.ts";
+import { createRoute } from "../../src/core/route.ts";
 import { Outliers, shareAfter, type Span } from "../../src/router/outliers.ts";
 import { TrackRecord } from "../../src/router/track-record.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { asking, Pool, seeded } from "./route-simulation.ts";
+import { createWorld, fails, NO_RULES, serves, stream } from "./routed.ts";
 
 let clock: FakeClock;
 beforeEach(() => {
@@ -157,5 +160,41 @@ describe("a route", () => {
     expect(shares[returned + 1]).toBeGreaterThan(shares[returned]!);
     expect(shares[returned]).toBeLessThan(0.2);
     expect(shares.at(-1)).toBeGreaterThan(0.25);
+  });
+});
+
+describe("other processes' notes", () => {
+  it("change the order of targets while they last, and refuse nothing", () => {
+    const scripts = { a: [serves("hi")], b: [serves("hi")] };
+    const { router, models } = createWorld({ scripts });
+    const targets = models.map((model) => ({ model, weight: 1, when: undefined }));
+    const facts = { description: "", created: 0, policy: "ordered", affinity: false } as const;
+    const route = createRoute({ id: "name", ...facts, targets });
+    const order = (): string[] =>
+      router.plan(asking("hi"), [route], { mode: "stream", rules: NO_RULES }).candidates.map(({ id }) => id);
+    expect(router.healthNote()).toBeUndefined();
+    router.replace(models, { routes: [route] });
+    expect(router.healthNote()).toEqual({ down: [], up: [] });
+    const note = { down: ["scripted/a-upstream"], up: ["scripted/b-upstream"] };
+    router.heed([note]);
+    expect(order()).toEqual(["b", "a"]);
+    router.heed([{ ...note, down: ["scripted/a-upstream", "scripted/b-upstream"], up: ["scripted/c"] }]);
+    expect(order()).toEqual(["a", "b"]);
+    router.heed([note]);
+    router.heed([]);
+    expect(order()).toEqual(["a", "b"]);
+  });
+
+  it("have what this process has met", async () => {
+    const unavailable = new Failure("upstream_unavailable", "It is down.", { transient: false });
+    const world = createWorld({ scripts: { a: [fails(unavailable)], b: [serves("hi")] }, breaker: { failures: 1 } });
+    const targets = world.models.map((model) => ({ model, weight: 1, when: undefined }));
+    const facts = { description: "", created: 0, policy: "ordered", affinity: false } as const;
+    world.router.replace(world.models, { routes: [createRoute({ id: "name", ...facts, targets })] });
+    await stream(world);
+    expect(world.router.healthNote()).toEqual({ down: ["scripted/a-upstream"], up: ["scripted/b-upstream"] });
+    world.clock.advance(10_000);
+    // The breaker is half-open: its probe is due.
+    expect(world.router.healthNote()).toEqual({ down: [], up: [] });
   });
 });

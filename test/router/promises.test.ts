@@ -8,10 +8,12 @@ import { type Attempt, toAttemptMessage } from "../../src/core/attempt.ts";
 import { createCompletions } from "../../src/core/completions.ts";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
 import type { CompletionRecord, LedgerEntry } from "../../src/core/ledger.ts";
+import type { Demand } from "../../src/core/limiter.ts";
 import type { Model } from "../../src/core/model.ts";
 import { createRoute, type Route, type RoutePolicy } from "../../src/core/route.ts";
 import type { Router, RouterCall } from "../../src/core/router.ts";
 import { callOf, memoryLedger, notingLimiter } from "../support/core-ports.ts";
+import { toPrice } from "../support/prices.ts";
 import type { Script, ScriptedCall } from "../support/scripted-provider.ts";
 import { toChunks } from "../support/to-chunks.ts";
 import { createWorld, say, stop, stream, type World } from "./routed.ts";
@@ -56,6 +58,7 @@ const FAILURES: readonly FailureCode[] = [
   "internal",
 ];
 const TOTAL_MS = 200_000;
+const PRICE = toPrice({ input: 5_000_000, output: 25_000_000, cachedInput: 500_000, imageOutput: 0 });
 /** Enough failures to open a breaker before the case begins. */
 const WARM_UP = 3;
 
@@ -136,7 +139,8 @@ interface Seen {
   readonly records: readonly CompletionRecord[];
   /** Reservation, release and ledger entry. */
   readonly ledgered: {
-    readonly demands: readonly unknown[];
+    readonly demands: readonly Demand[];
+    readonly extensions: readonly number[];
     readonly releases: readonly number[];
     readonly entries: readonly LedgerEntry[];
   };
@@ -162,7 +166,11 @@ async function run({ candidates, route, hedgeMs, caller }: Case, mode: "stream" 
         health === "cannot take it" ? [[id(index), new Failure("invalid_request", "It cannot take this.")]] : [],
       ),
     ),
-    facts: { timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: TOTAL_MS, settleMs: 0 }, hedge },
+    facts: {
+      timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: TOTAL_MS, settleMs: 0 },
+      hedge,
+      price: PRICE,
+    },
     breaker: { failures: WARM_UP, openMs: 50_000 },
   });
   for (const [index, { health }] of well.entries()) {
@@ -173,7 +181,7 @@ async function run({ candidates, route, hedgeMs, caller }: Case, mode: "stream" 
   const before = provider.calls.length;
 
   const records: CompletionRecord[] = [];
-  const { limiter, demands, releases } = notingLimiter();
+  const { limiter, demands, extensions, releases } = notingLimiter();
   const { ledger, entries } = memoryLedger();
   let order: readonly Model[] = models;
   const reserved: string[] = [];
@@ -256,7 +264,7 @@ async function run({ candidates, route, hedgeMs, caller }: Case, mode: "stream" 
   }
   cancelTimer?.();
   cancelReading?.();
-  const ledgered = { demands, releases, entries };
+  const ledgered = { demands, extensions, releases, entries };
   return { world, order, reserved, calls: provider.calls.slice(before), chunks, failure, records, ledgered, signal };
 }
 
@@ -321,6 +329,12 @@ function expectNothingLeft({ calls, world: { clock }, signal }: Seen): void {
   }
   expect(clock.pending).toBe(0);
   expect(getEventListeners(signal, "abort")).toEqual([]);
+}
+
+/** All attempts together cost no more than was held when they began. */
+function expectCovered({ ledgered: { demands, extensions, entries } }: Seen): void {
+  for (const { costMicroUsd } of entries)
+    expect(costMicroUsd).toBeLessThanOrEqual(extensions.reduce((sum, more) => sum + more, demands[0]!.costMicroUsd!));
 }
 
 /** There is one ledger entry, with the outcome. */
@@ -389,6 +403,7 @@ function expectGoodOrder({ order, world: { models } }: Seen, { candidates, route
 
 function judge(seen: Seen, drawn: Case): void {
   expectOneRecord(seen);
+  expectCovered(seen);
   expectOneAtATime(seen, drawn);
   expectPlanKept(seen);
   expectAttemptsComplete(seen);
