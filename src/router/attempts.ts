@@ -87,12 +87,14 @@ export class AttemptRun {
   /** The failure returned when no candidate answers: the primary's. */
   #primaryFailure: Failure | undefined;
   #giveBack: (() => void) | undefined;
-  /** Attempts in flight: a second one only beside a hedged one. */
-  #running: RunningAttempt[] = [];
+  /** Number of attempts in flight: two of a hedged request. */
+  #inFlight = 0;
   /** Since when at least one attempt has been in flight. */
   #busySinceMs = 0;
   #upstreamMs = 0;
   readonly #hedging: Hedging | undefined;
+  /** Attempts in flight of a request that may be hedged. */
+  readonly #running = new Set<RunningAttempt>();
   #hedge: RunningAttempt | undefined;
   /** The attempt that has content. */
   #winner: RunningAttempt | undefined;
@@ -181,6 +183,14 @@ export class AttemptRun {
     this.#stopWaiting?.();
     if (attempt === this.#hedge) this.#hedging.counts.won += 1;
     this.#endOthers(attempt);
+  }
+
+  /** The attempt has its whole answer. Throws when a stream had no content, or another attempt was first. */
+  answered(attempt: RunningAttempt): void {
+    if (attempt.committed) return;
+    if (this.#plan.mode === "stream")
+      throw new Failure("upstream_protocol", "The upstream model returned no usable output.");
+    this.won(attempt);
   }
 
   /** Commits to the attempt: its content goes to the caller, and no other attempt follows. */
@@ -293,13 +303,15 @@ export class AttemptRun {
 
   /** Whether the first attempt still has no content, and no end. */
   #waits(first: RunningAttempt): boolean {
-    return !this.#overall.isOver && this.#winner === undefined && this.#running.includes(first);
+    return !this.#overall.isOver && this.#winner === undefined && this.#running.has(first);
   }
 
   /** The attempt is no longer in flight. */
   #ended(attempt: RunningAttempt): void {
-    this.#running = this.#running.filter((other) => other !== attempt);
-    if (this.#running.length === 0) this.#upstreamMs += this.#ports.clock.monotonic() - this.#busySinceMs;
+    this.#inFlight -= 1;
+    if (this.#inFlight === 0) this.#upstreamMs += this.#ports.clock.monotonic() - this.#busySinceMs;
+    if (this.#hedging === undefined) return;
+    this.#running.delete(attempt);
     if (attempt.isFirst) this.#stopWaiting?.();
     if (attempt === this.#hedge) this.#endHedge?.();
   }
@@ -390,8 +402,9 @@ export class AttemptRun {
       committed: false,
       isLost: false,
     };
-    if (this.#running.length === 0) this.#busySinceMs = attempt.startedMs;
-    this.#running = [...this.#running, attempt];
+    if (this.#inFlight === 0) this.#busySinceMs = attempt.startedMs;
+    this.#inFlight += 1;
+    if (this.#hedging !== undefined) this.#running.add(attempt);
     return attempt;
   }
 
@@ -510,8 +523,9 @@ export class TimeLimit {
   #controller: AbortController | undefined;
   #hasAborted = false;
   readonly #parent: AbortSignal | TimeLimit;
-  /** Those of the attempts in flight. */
-  #children: readonly TimeLimit[] = [];
+  /** That of the attempt in flight, whose sibling is that of the one beside it. */
+  #child: TimeLimit | undefined;
+  #sibling: TimeLimit | undefined;
   readonly #clock: Clock;
   readonly #settleMs: number;
   readonly #follow = (): void => this.#end(this.#parent.reason, this.#settleMs);
@@ -522,7 +536,7 @@ export class TimeLimit {
   #settles = false;
   #reason: unknown;
   #reject: ((reason: unknown) => void) | undefined;
-  #release: (() => void) | undefined;
+  #stopEmitting: (() => void) | undefined;
   #room: Promise<void> | undefined;
   #workEndedMs: number | undefined;
 
@@ -531,7 +545,7 @@ export class TimeLimit {
     this.#clock = clock;
     this.#settleMs = settleMs;
     if (parent instanceof TimeLimit ? parent.isOver : parent.aborted) this.#follow();
-    else if (parent instanceof TimeLimit) parent.#children = [...parent.#children, this];
+    else if (parent instanceof TimeLimit) parent.#adopt(this);
     else parent.addEventListener("abort", this.#follow, { once: true });
   }
 
@@ -586,7 +600,7 @@ export class TimeLimit {
   unlessOver(room: Promise<void>): Promise<void> {
     this.#room = room;
     return new Promise((resolve, reject) => {
-      this.#release = resolve;
+      this.#stopEmitting = resolve;
       room.then(resolve, (reason: unknown) => (this.#isOver ? resolve() : reject(reason)));
     });
   }
@@ -612,7 +626,17 @@ export class TimeLimit {
     this.#cancelTimer?.();
     this.#cancelGrace?.();
     if (!(this.#parent instanceof TimeLimit)) this.#parent.removeEventListener("abort", this.#follow);
-    else this.#parent.#children = this.#parent.#children.filter((child) => child !== this);
+    else this.#parent.#release(this);
+  }
+
+  #adopt(child: TimeLimit): void {
+    if (this.#child === undefined) this.#child = child;
+    else this.#child.#sibling = child;
+  }
+
+  #release(child: TimeLimit): void {
+    if (this.#child === child) this.#child = child.#sibling;
+    else if (this.#child !== undefined) this.#child.#sibling = undefined;
   }
 
   #abort(): void {
@@ -633,8 +657,8 @@ export class TimeLimit {
     this.#cancelTimer?.();
     if (settleMs === 0) this.#abort();
     else this.#cancelSettling = this.#clock.after(settleMs, () => this.#abort());
-    for (const child of this.#children) child.#follow();
-    this.#release?.();
+    for (let child = this.#child; child !== undefined; child = child.#sibling) child.#follow();
+    this.#stopEmitting?.();
     const reject = (): void => this.#reject?.(reason);
     if (this.#room === undefined) return reject();
     // A caller that hardly reads must not outlast the hold of its budget.

@@ -212,7 +212,7 @@ class RunnablePlan implements Plan {
   async stream(call: RouterCall, emit: Emit): Promise<void> {
     const run = new AttemptRun(this.#plan, call, this.#ports);
     try {
-      const { attempt } = await untilAnswered(run, async (running) => {
+      const { attempt } = await untilAnswered(run, (running) => {
         const give = ofOurs((batch) => {
           if (running.committed) return emit(batch);
           run.committed(running);
@@ -220,8 +220,7 @@ class RunnablePlan implements Plan {
         });
         const work = running.model.provider.stream(running.call, whileWanted(running, give));
         running.work = work;
-        await running.limit.race(work);
-        if (!running.committed) throw new Failure("upstream_protocol", "The upstream model returned no usable output.");
+        return running.limit.race(work);
       });
       await emit([reportChunk(run.served(attempt))]);
     } finally {
@@ -249,12 +248,10 @@ async function runWhole<A extends Answer | EmbeddingAnswer>(
   fetch: (attempt: RunningAttempt, run: AttemptRun) => Promise<A>,
 ): Promise<Routed<A>> {
   try {
-    const { attempt, result } = await untilAnswered(run, async (running) => {
+    const { attempt, result } = await untilAnswered(run, (running) => {
       const work = fetch(running, run);
       running.work = work;
-      const answer = await running.limit.race(work);
-      run.won(running);
-      return answer;
+      return running.limit.race(work);
     });
     return { model: attempt.model, answer: result, report: run.served(attempt) };
   } finally {
@@ -272,36 +269,44 @@ async function untilAnswered<T>(
   run: AttemptRun,
   perform: (attempt: RunningAttempt) => Promise<T>,
 ): Promise<Answered<T>> {
-  const settle = async (attempt: RunningAttempt): Promise<Answered<T> | undefined> => {
-    try {
-      return { attempt, result: await perform(attempt) };
-    } catch (reason) {
-      run.failed(attempt, reason);
-      return undefined;
-    } finally {
-      attempt.limit.close();
-    }
-  };
   for (;;) {
     const attempt = await run.next();
-    const answered = run.isHedged(attempt) ? await hedged(run, attempt, settle) : await settle(attempt);
+    const answered = await (run.isHedged(attempt) ? hedged : settle)(run, attempt, perform);
     if (answered !== undefined) return answered;
   }
 }
 
-/** Settles the first attempt and the one that may start beside it. The first one with content ends the other at once. */
+/** Performs one attempt. Resolves with undefined when it fails and another one may follow; throws the final failure. */
+async function settle<T>(
+  run: AttemptRun,
+  attempt: RunningAttempt,
+  perform: (attempt: RunningAttempt) => Promise<T>,
+): Promise<Answered<T> | undefined> {
+  try {
+    const result = await perform(attempt);
+    run.answered(attempt);
+    return { attempt, result };
+  } catch (reason) {
+    run.failed(attempt, reason);
+    return undefined;
+  } finally {
+    attempt.limit.close();
+  }
+}
+
+/** As `settle`, of the first attempt and the one that may start beside it: the first one with content ends the other at once. */
 async function hedged<T>(
   run: AttemptRun,
   first: RunningAttempt,
-  settle: (attempt: RunningAttempt) => Promise<T | undefined>,
-): Promise<T | undefined> {
+  perform: (attempt: RunningAttempt) => Promise<T>,
+): Promise<Answered<T> | undefined> {
   const both = await Promise.allSettled([
-    settle(first),
-    run.hedge(first).then((attempt) => attempt && settle(attempt)),
+    settle(run, first, perform),
+    run.hedge(first).then((attempt) => attempt && settle(run, attempt, perform)),
   ]);
   const failed = both.find((each) => each.status === "rejected");
   if (failed !== undefined) throw failed.reason;
-  return both.map((each) => (each as PromiseFulfilledResult<T | undefined>).value).find((value) => value !== undefined);
+  return both.flatMap((each) => (each.status === "fulfilled" ? (each.value ?? []) : []))[0];
 }
 
 /**

@@ -128,8 +128,8 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "an empty answer is a failure",
-    file: "src/router/router.ts",
-    text: 'if (!running.committed) throw new Failure("upstream_protocol", "The upstream model returned no usable output.");',
+    file: "src/router/attempts.ts",
+    text: 'if (this.#plan.mode === "stream")\n      throw new Failure("upstream_protocol", "The upstream model returned no usable output.");',
     by: "",
   },
   {
