@@ -70,6 +70,7 @@ const PRIMARY_RETRIES = 1;
 const ABOUT_CONTENT: ReadonlySet<number> = new Set([400, 403, 404]);
 
 const NOTHING = Buffer.alloc(0);
+const NONE: readonly RunningAttempt[] = [];
 
 /**
  * Runs a plan: decides after each failure which attempt follows, and records every attempt. The same for whole answers and
@@ -94,7 +95,7 @@ export class AttemptRun {
   #upstreamMs = 0;
   readonly #hedging: Hedging | undefined;
   /** Attempts in flight of a request that may be hedged. */
-  readonly #running = new Set<RunningAttempt>();
+  #running: readonly RunningAttempt[] = NONE;
   #hedge: RunningAttempt | undefined;
   /** The attempt that has content. */
   #winner: RunningAttempt | undefined;
@@ -150,16 +151,16 @@ export class AttemptRun {
         resolve();
       };
     });
-    if (!this.#waits(first)) return undefined;
     const model = this.#hedgeModel;
-    if (!this.#ports.breakerOf(model).mayAdmit(this.#call.accountId)) return undefined;
+    const mayBegin = (): boolean => this.#waits(first) && this.#ports.breakerOf(model).mayAdmit(this.#call.accountId);
+    if (!mayBegin()) return undefined;
     const translation = this.#translate(model);
     if (translation instanceof Failure) return undefined;
     const hedging = this.#hedging!;
     const giveBack = this.#permitHedge(hedging);
     if (giveBack === undefined) return undefined;
     const isPaid = (await this.#call.reserveAnother(model, translation.sent, first)) === undefined;
-    const hedge = isPaid && this.#waits(first) ? this.#begin(model, translation) : undefined;
+    const hedge = isPaid && mayBegin() ? this.#begin(model, translation) : undefined;
     if (hedge === undefined) {
       hedging.giveUp();
       giveBack();
@@ -182,7 +183,7 @@ export class AttemptRun {
     this.#winner = attempt;
     this.#stopWaiting?.();
     if (attempt === this.#hedge) this.#hedging.counts.won += 1;
-    this.#endOthers(attempt);
+    this.#endOthers(attempt, "Another attempt was faster.");
   }
 
   /** The attempt has its whole answer. Throws when a stream had no content, or another attempt was first. */
@@ -246,7 +247,7 @@ export class AttemptRun {
     }
     const isFinal = over || committed || !isUpstreamFailure(failure);
     // When the call is over, the other attempt is read on, too.
-    if (isFinal && !over) this.#endOthers(attempt);
+    if (isFinal && !over) this.#endOthers(attempt, "Another attempt failed, and the request with it.");
     // Content implies a 2xx response, whatever failed later.
     const upstreamStatus = failure.upstreamStatus ?? (committed ? 200 : undefined);
     this.#note(attempt.model, failure.code, { startedMs: attempt.startedMs, failure, upstreamStatus });
@@ -303,7 +304,7 @@ export class AttemptRun {
 
   /** Whether the first attempt still has no content, and no end. */
   #waits(first: RunningAttempt): boolean {
-    return !this.#overall.isOver && this.#winner === undefined && this.#running.has(first);
+    return !this.#overall.isOver && this.#winner === undefined && this.#running.includes(first);
   }
 
   /** The attempt is no longer in flight. */
@@ -311,17 +312,17 @@ export class AttemptRun {
     this.#inFlight -= 1;
     if (this.#inFlight === 0) this.#upstreamMs += this.#ports.clock.monotonic() - this.#busySinceMs;
     if (this.#hedging === undefined) return;
-    this.#running.delete(attempt);
+    this.#running = this.#running.filter((other) => other !== attempt);
     if (attempt.isFirst) this.#stopWaiting?.();
     if (attempt === this.#hedge) this.#endHedge?.();
   }
 
   /** Ends the attempts beside this one: their connections are closed, and what they may cost is booked. */
-  #endOthers(attempt: RunningAttempt): void {
+  #endOthers(attempt: RunningAttempt, why: string): void {
     for (const other of this.#running) {
       if (other === attempt) continue;
       other.isLost = true;
-      const failure = new Failure("cancelled", "Another attempt was faster.");
+      const failure = new Failure("cancelled", why);
       other.limit.cancel(failure);
       this.#ended(other);
       this.#noteContentTime(other);
@@ -404,7 +405,7 @@ export class AttemptRun {
     };
     if (this.#inFlight === 0) this.#busySinceMs = attempt.startedMs;
     this.#inFlight += 1;
-    if (this.#hedging !== undefined) this.#running.add(attempt);
+    if (this.#hedging !== undefined) this.#running = [...this.#running, attempt];
     return attempt;
   }
 

@@ -304,9 +304,10 @@ async function hedged<T>(
     settle(run, first, perform),
     run.hedge(first).then((attempt) => attempt && settle(run, attempt, perform)),
   ]);
+  const [answered] = both.flatMap((each) => (each.status === "fulfilled" ? (each.value ?? []) : []));
   const failed = both.find((each) => each.status === "rejected");
-  if (failed !== undefined) throw failed.reason;
-  return both.flatMap((each) => (each.status === "fulfilled" ? (each.value ?? []) : []))[0];
+  if (answered === undefined && failed !== undefined) throw failed.reason;
+  return answered;
 }
 
 /**

@@ -118,7 +118,10 @@ export class Routes {
     return { targets: all.map(({ target }) => target), up: up.length };
   }
 
-  /** Those of the members that are no outliers, that others do not find down, and of which those that have just returned get this request; all, if there is none. */
+  /**
+   * Those of the members that are no outliers, that others do not find down, and that, if they have just returned, get this
+   * request; all, if there is none.
+   */
   #fitOf(members: readonly LiveMember[], live: LiveRoute, facts: RequestFacts | undefined): readonly LiveMember[] {
     const { clock, random } = this.#ports;
     const nowMs = clock.monotonic();

@@ -135,8 +135,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "no timer of an attempt remains",
     file: "src/router/router.ts",
-    text: "    } finally {\n      attempt.limit.close();\n    }\n  };\n",
-    by: "    }\n  };\n",
+    text: "  } finally {\n    attempt.limit.close();\n  }\n}\n",
+    by: "  }\n}\n",
   },
   {
     promise: "a stream's run is closed",
