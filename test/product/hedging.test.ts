@@ -88,10 +88,10 @@ it.each([
   ["/v1/responses", { model: "chat", input: "hi", stream: true }],
   ["/v1beta/models/chat:generateContent", { contents: [{ role: "user", parts: [{ text: "hi" }] }] }],
 ])("%s is answered by the second target, and the call of the first is closed", async (path, body) => {
-  const before = slow.exchanges.length;
+  const asked = slow.exchanges.length;
   const answer = await (await fetch(product.url + path, post(body))).text();
   expect(answer).toContain("from quick");
-  expect(slow.exchanges.length).toBe(before + 1);
+  expect(slow.exchanges.length).toBe(asked + 1);
   await expectClosed(slow);
 });
 
