@@ -165,7 +165,11 @@ function translate(
   if (request.strict && restricted.omitted.length > 0) throw notAllowed(restricted.omitted);
   const isKept = restricted.omitted.length === 0 && maySend(body, { unknown, model, rules });
   const callers = isKept ? body : undefined;
-  let translation = model.provider.translate(restricted.request, model.upstream, { mode, callers });
+  let translation = model.provider.translate(restricted.request, model.upstream, {
+    mode,
+    callers,
+    capped: rules.capped,
+  });
   const before = translation.isCallers === true ? NOTHING : [...unknown, ...restricted.omitted];
   if (before.length > 0) translation = { ...translation, omitted: [...before, ...translation.omitted] };
   const refusal = request.strict ? refuseLosses(model, translation) : undefined;

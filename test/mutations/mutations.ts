@@ -33,8 +33,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "an estimate does not exceed the reservation",
     file: "src/core/accounting.ts",
-    text: "Math.min(estimateAnswerTokens(seen), most.completion)",
-    by: "estimateAnswerTokens(seen)",
+    text: "Math.min(Math.ceil(textTokens), most.text) + image",
+    by: "Math.ceil(textTokens) + image",
   },
   {
     promise: "a stream's tokens are those of the provider's usage",
