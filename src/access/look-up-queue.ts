@@ -34,10 +34,10 @@ export class LookUpQueue<Asked, Found> {
   }
 
   /**
-   * Undefined for an unknown secret. Throws `overloaded` at once when 2,000 look-ups wait; the reason of its query; and that of a
-   * query before it: the store is unavailable then, and each query of those that wait could take as long.
+   * Undefined for an unknown secret. Throws `overloaded`, and does not reject, when 2,000 look-ups wait: the store is not asked. Rejects
+   * with the reason of its query, and with that of one before it: the store is unavailable then, and each query could take as long.
    */
-  async find(asked: Asked): Promise<Found | undefined> {
+  find(asked: Asked): Promise<Found | undefined> {
     if (this.#waiting.length >= MAX_WAITING)
       throw new Failure("overloaded", "Too many keys and sessions are being checked. Try again shortly.", {
         retryAfterMs: 1_000,

@@ -271,17 +271,19 @@ describe("keys that are not cached", () => {
     await expect(authenticator.authenticate(secret)).resolves.toMatchObject({ keyName: "a" });
   });
 
-  it("are refused at once when 2,000 wait, and known keys are not", async () => {
+  it("are refused at once when 2,000 wait, and known keys are confirmed meanwhile", async () => {
     const { authenticator, keys, clock, store } = setUp();
-    const { secret } = await createKey(keys, { name: "a" });
-    await authenticator.authenticate(secret);
+    const [valid, revoked] = [await createKey(keys, { name: "a" }), await createKey(keys, { name: "b" })];
+    for (const { secret } of [valid, revoked]) await authenticator.authenticate(secret);
+    await revokeKey(keys, revoked.record.id);
     const answer = Promise.withResolvers<ReadonlyMap<string, FoundKey>>();
     const findByHashes = vi.spyOn(store, "findByHashes").mockReturnValueOnce(answer.promise);
     const waiting = guesses(2_001).map((key) => authenticator.authenticate(key).catch(String));
     const late = generateApiKey();
     await expect(authenticator.authenticate(late)).rejects.toThrow(unavailable);
     clock.advance(4_500);
-    await expect(authenticator.authenticate(secret)).resolves.toMatchObject({ keyName: "a" });
+    await expect(authenticator.authenticate(revoked.secret)).rejects.toThrow(invalid);
+    await expect(authenticator.authenticate(valid.secret)).resolves.toMatchObject({ keyName: "a" });
     answer.resolve(new Map());
     await Promise.all(waiting);
     findByHashes.mockClear();

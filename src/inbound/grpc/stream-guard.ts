@@ -97,8 +97,8 @@ export class StreamGuard {
    * library would keep them until the stream closes.
    */
   #held: (Buffer | null)[] = [];
-  /** Time since which the stream is not read because the caller is being charged; undefined when it is not. */
-  #chargingSinceMs: number | undefined;
+  /** Whether the caller is being charged, and the stream is not read. */
+  #isCharging = false;
   /** Time for which it was not read. */
   #unreadMs = 0;
   /** Held while the request arrives. */
@@ -174,7 +174,7 @@ export class StreamGuard {
       if (end > from) this.#held.push(own.subarray(from, end));
       from = end;
     }
-    if (this.#chargingSinceMs !== undefined) return false;
+    if (this.#isCharging) return false;
     return ends.length > 0 || this.#slot !== undefined ? this.#passOn() : true;
   }
 
@@ -182,7 +182,7 @@ export class StreamGuard {
     // Node says it also of a call that its caller has reset.
     if (this.stream.closed) this.#held = [];
     this.#held.push(null);
-    return (this.#chargingSinceMs === undefined || this.stream.closed) && this.#passOn();
+    return (!this.#isCharging || this.stream.closed) && this.#passOn();
   }
 
   /** Passes on what is held. Returns whether there is room for more. */
@@ -237,7 +237,7 @@ export class StreamGuard {
   }
 
   #lookAtRequest(elapsedMs: number): void {
-    if (this.#chargingSinceMs !== undefined) return;
+    if (this.#isCharging) return;
     if (!arrivesTooSlowly(this.#bytes, elapsedMs, this.#frames.declaredBytes) && elapsedMs <= ARRIVAL_MS) return;
     if (this.stream.state.remoteClose === 1) this.#arrived = true;
     else this.#refuse(new Failure("deadline_exceeded", "The request did not arrive in time."));
@@ -260,7 +260,8 @@ export class StreamGuard {
   /** Authenticates the caller and takes a slot for the rest of the request, which is not read before. */
   async #charge(): Promise<void> {
     const { clock, admission } = this.#services;
-    const sinceMs = (this.#chargingSinceMs = clock.monotonic());
+    const sinceMs = clock.monotonic();
+    this.#isCharging = true;
     let refusal: unknown;
     try {
       const principal = await this.#services.authenticate(this.#headers.authorization);
@@ -274,7 +275,7 @@ export class StreamGuard {
     } catch (reason) {
       refusal = reason;
     }
-    this.#chargingSinceMs = undefined;
+    this.#isCharging = false;
     this.#unreadMs += clock.monotonic() - sinceMs;
     if (this.#isDropped || this.stream.destroyed) return;
     if (refusal !== undefined) return this.#refuseAtItsEnd(refusal);

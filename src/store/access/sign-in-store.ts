@@ -101,7 +101,7 @@ export function createSessions({ query }: Database): Sessions {
       await retryWhileBusy(() => query.insertInto("sessions").values(toSessionRow(session)).execute());
     },
 
-    findSession: (hash) => lookUps.find(hash),
+    findSession: async (hash) => lookUps.find(hash),
 
     async listSessions(accountId, limit) {
       const latest = query
