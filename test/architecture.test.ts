@@ -15,7 +15,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   core: ["encoding", "gen"],
   router: ["core", "gen"],
   providers: ["core", "encoding", "scheduling", "net", "gen"],
-  access: ["core"],
+  access: ["core", "scheduling"],
   limits: ["core"],
   ledger: ["core"],
   // Their port types, and core's that they are made of.

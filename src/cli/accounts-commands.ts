@@ -6,6 +6,7 @@ import { resetPassword } from "../access/password-change.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
 import { createSecurityLog } from "../access/security-log.ts";
 import { createThrottle } from "../access/throttle.ts";
+import { Turns } from "../access/turns.ts";
 import { isExposed } from "../config/warnings.ts";
 import { systemClock } from "../core/clock.ts";
 import {
@@ -155,6 +156,7 @@ function withAccounts(
     action({
       store: accounts,
       throttle: createThrottle(throttles, clock),
+      turns: new Turns(),
       passwords: createPasswordHasher(),
       log: createSecurityLog(accounts, clock, () => undefined),
       clock,
