@@ -4,6 +4,7 @@ import { CompletionAccounting } from "./accounting.ts";
 import type { Call } from "./call.ts";
 import type { Capped } from "./cost.ts";
 import { invalidField } from "./failure.ts";
+import { firstUnmet, requirementsOf, ruledOut } from "./labels.ts";
 import { type ListedModel, makes, type Model } from "./model.ts";
 import {
   admitOrCount,
@@ -107,10 +108,12 @@ function admit(
   if (request.model === "") throw invalidField("model", "is required");
   const model = findModel(router, request.model, { field: "model", principal });
   request.model = model.id;
-  requirePermission(permit, call, { models: [model.id], capability: "embeddings" });
+  requirePermission(permit, call, { models: [model.id], capability: "embeddings", labels: [model.labels] });
   if (isRoute(model) || !makesEmbeddings(model))
     throw wrongModel(router, { field: "model", model, principal }, { makes: "embeddings", isAble: makesEmbeddings });
   validateEmbedding(request);
   requireKnownFields(request, call);
+  const unmet = firstUnmet(model.labels, requirementsOf(principal.requiredLabels, request.requiredLabels));
+  if (unmet !== undefined) throw ruledOut("model", model.id, unmet);
   return router.planEmbeddings(request, model);
 }

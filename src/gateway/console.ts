@@ -5,6 +5,7 @@ import type { AccessContext } from "../access/context.ts";
 import type { Config } from "../config/config.ts";
 import { listSettings } from "../config/settings.ts";
 import { readVersion } from "../config/version.ts";
+import type { OwnedCompletions } from "../core/completions.ts";
 import { readBuiltFiles } from "../inbound/dashboard/built-files.ts";
 import { type Console, createConsole } from "../inbound/dashboard/console.ts";
 import type { RequestFeed } from "../inbound/dashboard/request-feed.ts";
@@ -17,7 +18,8 @@ import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Rates } from "./rates.ts";
 
-interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "admission"> {
+interface ConsoleParts extends Pick<EdgeServices, "calls" | "admission"> {
+  readonly completions: OwnedCompletions;
   readonly access: AccessContext;
   readonly store: Store;
   readonly router: OwnedRouter;

@@ -141,6 +141,7 @@ async function assemble(
   const limiter = createLimiter({
     rates: rates.store,
     budgets: store.budgets,
+    spending: (subjects, month) => store.ledger.spending(subjects, month),
     defaults: config.limits.account,
     clock,
     burstMs: config.limits.burstMs,
@@ -238,6 +239,7 @@ async function assemble(
       ? undefined
       : await consoleOf(config, {
           ...services,
+          completions,
           access,
           store,
           router,

@@ -1,6 +1,11 @@
 import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
-import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
-import { Failure } from "../core/failure.ts";
+import {
+  type CompletionRequest,
+  CompletionRequestSchema,
+  type ExplainRequest,
+} from "../../gen/parley/v1/completion_pb.js";
+import { Failure, invalidField } from "../core/failure.ts";
+import type { Mode } from "../core/router.ts";
 import { MAX_UNRECOGNIZED } from "../core/validate.ts";
 
 /** Unknown fields that are named; a request with more is refused or reported by these. */
@@ -22,6 +27,16 @@ export function requireKnownFields(request: Message, desc: DescMessage): void {
   const [first] = violations;
   if (first !== undefined)
     throw new Failure("invalid_request", `${first.field}: ${first.description}.`, { violations });
+}
+
+/** What to explain. Throws `invalid_request` without it, and for further fields that this version does not know. */
+export function toExplain({ completion, stream, $unknown = [] }: ExplainRequest): {
+  readonly completion: CompletionRequest;
+  readonly mode: Mode;
+} {
+  if (completion === undefined) throw invalidField("completion", "is required");
+  if ($unknown.length > 0) throw invalidField(String($unknown[0]!.no), "is not known here");
+  return { completion, mode: stream ? "stream" : "whole" };
 }
 
 /** Header from a front to its core with `Call.unrecognized`: a URI-encoded JSON list of names. */

@@ -12,11 +12,13 @@ interface Given {
   readonly key?: Partial<Limits>;
   readonly account?: Partial<Limits>;
   readonly defaults?: Partial<Limits>;
+  /** What is spent and held by each subject. Default: nothing. */
+  readonly taken?: number;
   readonly decide?: (demand: BudgetDemand) => Promise<BudgetDecision>;
 }
 
 /** A limiter on in-memory rates and budgets, and the calls of its stores. */
-function createWorld({ key = {}, account = {}, defaults = {}, decide }: Given) {
+function createWorld({ key = {}, account = {}, defaults = {}, taken = 0, decide }: Given) {
   const clock = new FakeClock(Date.UTC(2026, 10, 21));
   const memory = createMemoryRates({ clock, burstMs: 60_000 });
   const asked = { takes: 0, held: [] as BudgetDemand[], cancelled: [] as string[] };
@@ -38,6 +40,7 @@ function createWorld({ key = {}, account = {}, defaults = {}, decide }: Given) {
   const limiter = createLimiter({
     rates,
     budgets,
+    spending: async (subjects) => subjects.map(() => ({ spentMicroUsd: taken - 1, heldMicroUsd: 1 })),
     defaults: { ...NO_LIMITS, ...defaults },
     burstMs: 60_000,
     clock,

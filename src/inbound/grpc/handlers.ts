@@ -6,6 +6,7 @@ import {
   type CompletionRequest,
   CompletionRequestSchema,
   CompletionSchema,
+  type ExplainRequest,
   type TokenCount,
 } from "../../../gen/parley/v1/completion_pb.js";
 import {
@@ -22,6 +23,7 @@ import {
   type ListModelsResponse,
   type Model,
 } from "../../../gen/parley/v1/model_pb.js";
+import type { RoutePlan } from "../../../gen/parley/v1/route_pb.js";
 import type { Call } from "../../core/call.ts";
 import { Failure } from "../../core/failure.ts";
 import { HOPS_HEADER, readHops } from "../../core/hops.ts";
@@ -36,14 +38,20 @@ import { pageOfModels } from "../list-models.ts";
 import { requireResponseSize } from "../response-size.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
-import { readUnrecognized, requireKnownFields, UNRECOGNIZED_HEADER, unknownFields } from "../unknown-fields.ts";
+import {
+  readUnrecognized,
+  requireKnownFields,
+  toExplain,
+  UNRECOGNIZED_HEADER,
+  unknownFields,
+} from "../unknown-fields.ts";
 import { encode, type Encoded } from "./definition.ts";
 import { type CallFacts, toCompletionError, toServiceError } from "./status.ts";
 
 type AnyCall = ServerUnaryCall<Encoded<Message>, Message> | ServerWritableStream<Encoded<Message>, Message>;
 /** A call of completions or embeddings. */
 type MeteredCall<R extends Message> =
-  | ServerUnaryCall<Encoded<R>, Buffer | TokenCount>
+  | ServerUnaryCall<Encoded<R>, Buffer | TokenCount | RoutePlan>
   | ServerWritableStream<Encoded<R>, CompletionChunk>;
 
 /** `getPeer` of grpc-js for a closed connection or stream. */
@@ -73,6 +81,7 @@ export function completionHandlers(services: EdgeServices): {
   create(call: ServerUnaryCall<Encoded<CompletionRequest>, Buffer>, reply: sendUnaryData<Buffer>): void;
   stream(call: ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>): void;
   count(call: ServerUnaryCall<Encoded<CompletionRequest>, TokenCount>, reply: sendUnaryData<TokenCount>): void;
+  explain(call: ServerUnaryCall<Encoded<ExplainRequest>, RoutePlan>, reply: sendUnaryData<RoutePlan>): void;
 } {
   return {
     create: (call, reply) =>
@@ -107,6 +116,18 @@ export function completionHandlers(services: EdgeServices): {
           call.sendMetadata(toMetadata(opened, []));
           opened.answered();
           reply(null, count);
+        },
+        fail: (error) => reply(error),
+      }),
+    explain: (call, reply) =>
+      void complete(services, call, {
+        async run(request, principal, opened) {
+          const { completion, mode } = toExplain(request);
+          const asked = meteredCall(completion, CompletionRequestSchema, { call, opened, principal });
+          const plan = await services.completions.explain(completion, asked, mode);
+          call.sendMetadata(toMetadata(opened, []));
+          opened.answered();
+          reply(null, plan);
         },
         fail: (error) => reply(error),
       }),

@@ -20,7 +20,7 @@ import { requireResponseSize } from "../response-size.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { toAsyncIterable } from "../to-async-iterable.ts";
-import { requireKnownFields, unknownFields } from "../unknown-fields.ts";
+import { requireKnownFields, toExplain, unknownFields } from "../unknown-fields.ts";
 import { declaredBytes } from "./body.ts";
 import {
   answerConnect,
@@ -170,6 +170,11 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
     },
     count: (request, context) =>
       answer(context, ({ call }) => completions.count(request, { ...call, unrecognized: unknownFields(request) })),
+    explain: (request, context) =>
+      answer(context, ({ call }) => {
+        const { completion, mode } = toExplain(request);
+        return completions.explain(completion, { ...call, unrecognized: unknownFields(completion) }, mode);
+      }),
   });
   router.service(EmbeddingService, {
     create: (request, context) =>

@@ -140,7 +140,7 @@ export async function startConsole(
       openingOf: ({ id }) => rests.get(id),
       configuration: () => CONFIGURATION,
       accountLimits: { ...NO_LIMITS, requestsPerMinute: 600 },
-      completions: { stream },
+      completions: { stream, explainFor: never },
       admission,
       calls,
       version: "1.2.3",
@@ -152,7 +152,7 @@ export async function startConsole(
   const authenticator = createAuthenticator({ store: keys, clock: systemClock });
   const server = await startHttpServer(
     {
-      completions: { create: never, stream: never, count: never },
+      completions: { create: never, stream: never, count: never, explain: never },
       embedder: { create: never },
       models: { list: never, get: never },
       requireRequestRate: () => undefined,

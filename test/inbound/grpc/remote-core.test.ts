@@ -65,6 +65,7 @@ async function openCore(answers: Answers, port = 0) {
       create: noted(answers.create ?? unscripted),
       stream: noted(answers.stream ?? unscripted),
       count: noted(answers.count ?? unscripted),
+      explain: noted(answers.explain ?? unscripted),
     },
     embedder: { create: noted(answers.embed ?? unscripted) },
     models: {
