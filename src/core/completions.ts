@@ -46,8 +46,6 @@ export interface Completions {
 /** The completion service, and the work that its completions leave behind. */
 export interface OwnedCompletions extends Completions {
   readonly settling: Settling;
-  /** As `explain`, for somebody else than the key's holder: takes nothing of the key's limits. */
-  explainFor(request: CompletionRequest, call: Call, mode: Mode): Promise<RoutePlan>;
 }
 
 /**
@@ -145,13 +143,18 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
       await countRequest(ports.limiter, call);
       return toRoutePlan(ports, explained, call);
     },
-
-    async explainFor(request, given, mode) {
-      const call = leaveOutUnknownOptions(request, given);
-      const run = (): Explained => explain(ports, request, { call, mode });
-      return toRoutePlan(ports, call.share === undefined ? run() : call.share.work(run), call);
-    },
   };
+}
+
+/** As `Completions.explain`, for others than the holder of the key: takes nothing of its limits. */
+export function explainFor(
+  ports: AdmissionPorts & { readonly limiter: Pick<Limiter, "preview"> },
+  request: CompletionRequest,
+  { call: given, mode }: CallAndMode,
+): Promise<RoutePlan> {
+  const call = leaveOutUnknownOptions(request, given);
+  const run = (): Explained => explain(ports, request, { call, mode });
+  return toRoutePlan(ports, call.share === undefined ? run() : call.share.work(run), call);
 }
 
 /** Admits and plans a request with reasons, and notes the aliases that it has. */
@@ -166,7 +169,8 @@ function explain(ports: AdmissionPorts, request: CompletionRequest, { call, mode
 /** Factor of estimated counts: a client that compacts its conversation by a count that is too low does it too late. */
 const COUNT_MARGIN = 1.1;
 
-interface CallAndMode {
+/** A call, and how its answer is to come. */
+export interface CallAndMode {
   readonly call: Call;
   readonly mode: Mode;
 }
@@ -183,8 +187,8 @@ function releaseConversation(request: CompletionRequest, { body }: Pick<Call, "b
   if (body !== undefined) body.json = undefined;
 }
 
-/** Ports of `admit`. */
-interface AdmissionPorts {
+/** Ports of the checks and the plan. */
+export interface AdmissionPorts {
   readonly router: Router;
   readonly permit: Permit;
   readonly limiter: Pick<Limiter, "hasBudget">;

@@ -108,12 +108,14 @@ function admit(
   if (request.model === "") throw invalidField("model", "is required");
   const model = findModel(router, request.model, { field: "model", principal });
   request.model = model.id;
-  requirePermission(permit, call, { models: [model.id], capability: "embeddings", labels: [model.labels] });
+  const needs = { models: [model.id], capability: "embeddings" } as const;
+  requirePermission(permit, call, needs);
   if (isRoute(model) || !makesEmbeddings(model))
     throw wrongModel(router, { field: "model", model, principal }, { makes: "embeddings", isAble: makesEmbeddings });
   validateEmbedding(request);
   requireKnownFields(request, call);
   const unmet = firstUnmet(model.labels, requirementsOf(principal.requiredLabels, request.requiredLabels));
   if (unmet !== undefined) throw ruledOut("model", model.id, unmet);
+  call.permitted?.({ ...needs, labels: [model.labels] });
   return router.planEmbeddings(request, model);
 }

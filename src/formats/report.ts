@@ -14,8 +14,14 @@ export function writeReport(report: Report, nameOf: NameOf): object {
   };
 }
 
-/** The request fields that were not honoured. */
-export function writeLosses({ omitted, clamped }: Pick<Report, "omitted" | "clamped">, nameOf: NameOf): object {
+/** Request fields that were not honoured, in JSON. */
+export interface LossesJson {
+  readonly omitted: readonly string[];
+  readonly clamped: readonly { readonly field: string; readonly requested: unknown; readonly sent: unknown }[];
+}
+
+/** Writes the request fields that were not honoured. */
+export function writeLosses({ omitted, clamped }: Pick<Report, "omitted" | "clamped">, nameOf: NameOf): LossesJson {
   return {
     // Fields of the contract may be one in the format.
     omitted: omitted.length === 0 ? [] : [...new Set(omitted.map(({ field }) => nameOf(field)))],

@@ -2,10 +2,51 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import { ErrorReason } from "../../gen/parley/v1/error_pb.js";
 import { type RoutePlan, RouteReason, type RouteStep } from "../../gen/parley/v1/route_pb.js";
 import type { NameOf } from "./format.ts";
-import { writeLosses } from "./report.ts";
+import { type LossesJson, writeLosses } from "./report.ts";
 
-/** A plan in JSON, the same for all formats but for the names of request fields. */
-export function writeRoutePlan(plan: RoutePlan, nameOf: NameOf): object {
+/** A plan in JSON. */
+export interface RoutePlanJson {
+  readonly object: "route_plan";
+  readonly model: string;
+  readonly aliases: readonly { readonly name: string; readonly model: string }[];
+  readonly policy: string | null;
+  readonly affinity: boolean;
+  readonly steps: readonly RouteStepJson[];
+  readonly left_out: readonly LeftOutJson[];
+  readonly prompt_tokens: number;
+  readonly reserved_tokens: number;
+  readonly reserved_usd: number | null;
+  readonly refusals: readonly {
+    readonly reason: string;
+    readonly message: string;
+    readonly retry_after_ms: number | null;
+  }[];
+}
+
+/** One model of a plan in JSON. */
+export interface RouteStepJson extends LeftOutJson, LossesJson {
+  readonly refusal: string | null;
+  readonly worst_case_usd: number | null;
+}
+
+/** A model that would not be tried, in JSON. */
+export interface LeftOutJson {
+  readonly model: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly provider: string;
+  readonly region: string | null;
+  readonly retention: string | null;
+  readonly weight?: number;
+  readonly in_flight?: number;
+  readonly expected_ms?: number | null;
+  readonly usual_cost_usd?: number | null;
+  readonly input_usd_per_mtok?: number | null;
+  readonly output_usd_per_mtok?: number | null;
+}
+
+/** Writes a plan, the same for all formats but for the names of request fields. */
+export function writeRoutePlan(plan: RoutePlan, nameOf: NameOf): RoutePlanJson {
   const { model, aliases, policy, affinity, steps, leftOut, promptTokens, reservedTokens, reservedMicroUsd } = plan;
   return {
     object: "route_plan",
@@ -14,7 +55,7 @@ export function writeRoutePlan(plan: RoutePlan, nameOf: NameOf): object {
     policy: policy === "" ? null : policy,
     affinity,
     steps: steps.map((step) => writeStep(step, nameOf)),
-    left_out: leftOut.map((step) => writeStep(step, nameOf)),
+    left_out: leftOut.map(writeFacts),
     prompt_tokens: Number(promptTokens),
     reserved_tokens: Number(reservedTokens),
     reserved_usd: toUsd(reservedMicroUsd),
@@ -26,8 +67,17 @@ export function writeRoutePlan(plan: RoutePlan, nameOf: NameOf): object {
   };
 }
 
-function writeStep(step: RouteStep, nameOf: NameOf): object {
-  const { model, reason, message, provider, region, retention, figures, refusal, price, worstCaseMicroUsd } = step;
+function writeStep(step: RouteStep, nameOf: NameOf): RouteStepJson {
+  const { refusal, worstCaseMicroUsd } = step;
+  return {
+    ...writeFacts(step),
+    ...writeLosses(step, nameOf),
+    refusal: refusal === "" ? null : refusal,
+    worst_case_usd: toUsd(worstCaseMicroUsd),
+  };
+}
+
+function writeFacts({ model, reason, message, provider, region, retention, figures, price }: RouteStep): LeftOutJson {
   return {
     model,
     reason: toWord(RouteReason[reason]),
@@ -41,13 +91,10 @@ function writeStep(step: RouteStep, nameOf: NameOf): object {
       expected_ms: figures.expectedMs === undefined ? null : Math.round(figures.expectedMs),
       usual_cost_usd: toUsd(figures.usualCostMicroUsd),
     }),
-    ...writeLosses(step, nameOf),
-    refusal: refusal === "" ? null : refusal,
     ...(price !== undefined && {
       input_usd_per_mtok: toUsd(price.inputMicroUsdPerMtok),
       output_usd_per_mtok: toUsd(price.outputMicroUsdPerMtok),
     }),
-    worst_case_usd: toUsd(worstCaseMicroUsd),
   };
 }
 

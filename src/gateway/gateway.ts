@@ -7,7 +7,7 @@ import type { Config } from "../config/config.ts";
 import { readVersion } from "../config/version.ts";
 import type { Settling } from "../core/accounting.ts";
 import { type Clock, sleep, systemClock } from "../core/clock.ts";
-import { createCompletions } from "../core/completions.ts";
+import { createCompletions, explainFor } from "../core/completions.ts";
 import { createEmbedder } from "../core/embeddings.ts";
 import { createModels } from "../core/models.ts";
 import { Calls } from "../inbound/calls.ts";
@@ -239,7 +239,7 @@ async function assemble(
       ? undefined
       : await consoleOf(config, {
           ...services,
-          completions,
+          explain: (request, call, mode) => explainFor(ports, request, { call, mode }),
           access,
           store,
           router,

@@ -180,14 +180,14 @@ export declare type RouteStep = Message<"parley.v1.RouteStep"> & {
   figures?: RouteFigures | undefined;
 
   /**
-   * Request fields that it would not get, as `Report.omitted`. Known for the first 16 models.
+   * Request fields that it would not get, as `Report.omitted`. Known for the first 16 of `steps`.
    *
    * @generated from field: repeated parley.v1.Omission omitted = 8;
    */
   omitted: Omission[];
 
   /**
-   * Request fields that would be changed for it, as `Report.clamped`. Known for the first 16 models.
+   * Request fields that would be changed for it, as `Report.clamped`. Known for the first 16 of `steps`.
    *
    * @generated from field: repeated parley.v1.Clamp clamped = 9;
    */

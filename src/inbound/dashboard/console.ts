@@ -11,7 +11,7 @@ import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import type { AccessContext } from "../../access/context.ts";
 import type { KeyStore } from "../../access/key-store.ts";
 import type { AdmissionControl } from "../../admission/admission-control.ts";
-import type { OwnedCompletions } from "../../core/completions.ts";
+import type { Completions } from "../../core/completions.ts";
 import type { Limits } from "../../core/principal.ts";
 import type { LedgerStore } from "../../ledger/ledger-store.ts";
 import type { UsageStore } from "../../ledger/usage-store.ts";
@@ -50,7 +50,8 @@ export interface ConsolePorts {
   readonly configuration: () => ConfigurationInForce;
   /** Limits of accounts without their own. */
   readonly accountLimits: Limits;
-  readonly completions: Pick<OwnedCompletions, "stream" | "explainFor">;
+  readonly completions: Pick<Completions, "stream">;
+  readonly explain: ModelServicePorts["explain"];
   readonly admission: AdmissionControl;
   /** Calls in flight, which a drain waits for. */
   readonly calls: Calls;

@@ -11,7 +11,7 @@ import {
 } from "../../../gen/parley/console/v1/model_pb.js";
 import type { KeyStore } from "../../access/key-store.ts";
 import type { Clock } from "../../core/clock.ts";
-import type { OwnedCompletions } from "../../core/completions.ts";
+import type { Completions } from "../../core/completions.ts";
 import { invalidField } from "../../core/failure.ts";
 import { type ListedModel, type Model, upstreamKey } from "../../core/model.ts";
 import { MODEL_STAGES, toCapabilitiesMessage, toPriceFields } from "../../core/models.ts";
@@ -35,7 +35,8 @@ export interface ModelServicePorts {
   readonly health: Pick<HealthRecorder, "of" | "sinceMs">;
   /** The open breaker of a model's upstream model; undefined while it is closed. */
   readonly openingOf: (model: Model) => Opening | undefined;
-  readonly completions: Pick<OwnedCompletions, "explainFor">;
+  /** Takes nothing of the key's limits. */
+  readonly explain: Completions["explain"];
   readonly keys: Pick<KeyStore, "findWithHash">;
   readonly clock: Clock;
 }
@@ -45,7 +46,7 @@ export function createModelService({
   models,
   health,
   openingOf,
-  completions,
+  explain,
   keys,
   clock,
 }: ModelServicePorts): ServiceImpl<typeof ModelService> {
@@ -91,7 +92,7 @@ export function createModelService({
         share: open,
         admitted: () => undefined,
       } as const;
-      return { plan: await completions.explainFor(completion, call, stream ? "stream" : "whole") };
+      return { plan: await explain(completion, call, stream ? "stream" : "whole") };
     },
   };
 }
