@@ -36,7 +36,9 @@ const MAX_BYTES = 32 * 1024 * 1024;
 function readRequest(input: string, model: string | undefined): object {
   const request: unknown = parseJson(input);
   if (typeof request !== "object" || request === null || Array.isArray(request))
-    throw new UsageError("standard input must be the JSON of a chat completion, such as POST /v1/chat/completions gets");
+    throw new UsageError(
+      "standard input must be the JSON of a chat completion, such as POST /v1/chat/completions gets",
+    );
   return model === undefined ? request : { ...request, model };
 }
 
@@ -73,5 +75,14 @@ function toRow(place: string, step: Plan["steps"][number]): string[] {
   const { model, reason, region, retention, omitted, clamped, refusal, worst_case_usd: cost } = step;
   const loses = [...omitted, ...clamped.map(({ field }) => field)].join(",");
   const why = refusal === null ? step.message : `${step.message}; it cannot take the request: ${refusal}`;
-  return [place, model, reason, region ?? "-", retention ?? "-", loses || "-", cost === null ? "-" : `${cost} USD`, why];
+  return [
+    place,
+    model,
+    reason,
+    region ?? "-",
+    retention ?? "-",
+    loses || "-",
+    cost === null ? "-" : `${cost} USD`,
+    why,
+  ];
 }

@@ -43,7 +43,21 @@ const UNTRUSTED_PROXY =
 /** Builds the dashboard from the parts of this gateway. */
 export async function consoleOf(
   { http, limits }: Config,
-  { access, store, router, health, rates, inForce, feed, observer, log, completions, explain, calls, admission }: ConsoleParts,
+  {
+    access,
+    store,
+    router,
+    health,
+    rates,
+    inForce,
+    feed,
+    observer,
+    log,
+    completions,
+    explain,
+    calls,
+    admission,
+  }: ConsoleParts,
 ): Promise<{ readonly console: Console; readonly hasPages: boolean }> {
   const files = await readBuiltFiles(PAGES_FOLDER);
   const console = createConsole(

@@ -39,11 +39,7 @@ beforeAll(async () => {
           modalities: { input: ["text"], output: ["embedding"] },
         },
         chat: {
-          targets: [
-            { model: "us", when: { key_tags: ["premium"] } },
-            { model: "eu-1" },
-            { model: "eu-2" },
-          ],
+          targets: [{ model: "us", when: { key_tags: ["premium"] } }, { model: "eu-1" }, { model: "eu-2" }],
         },
         abroad: { targets: [{ model: "us" }] },
       },
@@ -172,7 +168,8 @@ describe("a label that a key or a request requires", () => {
   });
 
   it("is listed with the model", async () => {
-    const get = async (name: string): Promise<unknown> => (await post("/parley.v1.ModelService/Get", { id: name })).json;
+    const get = async (name: string): Promise<unknown> =>
+      (await post("/parley.v1.ModelService/Get", { id: name })).json;
     expect(await get("eu-2")).toMatchObject({ region: "eu", retention: "30d" });
     expect(await get("chat")).not.toHaveProperty("region");
   });
@@ -265,7 +262,9 @@ describe("an explanation", () => {
     const { stdout: json } = await run(body, "route", "explain", "--model", "chat", "--key", keys.eu.id, "--json");
     const { plan } = await explain({ model: "chat", seed: 1 }, { key: keys.eu.key });
     // Only the running process has measured times.
-    expect(JSON.parse(json)).toEqual(JSON.parse(JSON.stringify(plan).replaceAll(/"expected_ms":\d+/g, '"expected_ms":null')));
+    expect(JSON.parse(json)).toEqual(
+      JSON.parse(JSON.stringify(plan).replaceAll(/"expected_ms":\d+/g, '"expected_ms":null')),
+    );
     expect(await run(body, "route", "explain", "--key", keys.eu.id)).toMatchObject({
       code: 1,
       stderr: "parley: model: must be a model of region eu or ch, as this API key requires; us is not.\n",

@@ -177,9 +177,7 @@ export class ExplainedWorld {
     const asked = clone(CompletionRequestSchema, request);
     const call = this.#callOf(principal);
     const work =
-      mode === "whole"
-        ? this.#completions.create(asked, call)
-        : this.#completions.stream(asked, call, () => undefined);
+      mode === "whole" ? this.#completions.create(asked, call) : this.#completions.stream(asked, call, () => undefined);
     const settled = work.then(
       () => undefined,
       () => undefined,
