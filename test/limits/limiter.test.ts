@@ -226,4 +226,38 @@ describe("a limiter with budgets", () => {
     await reserve({ costMicroUsd: 0 });
     expect(asked.held).toEqual([]);
   });
+
+  describe("that previews a demand", () => {
+    const demandOf = (principal: Principal, tokens: number, costMicroUsd?: number): Demand => ({
+      principal,
+      completionId: "c",
+      tokens,
+      costMicroUsd,
+      lastsMs: 0,
+    });
+
+    it("names what would refuse it, in the same words, and takes nothing", async () => {
+      const given = { key: { ...budget, tokensPerMinute: 1_000 }, taken: 4_999_995 };
+      const { asked, limiter, principal, reserve } = createWorld(given);
+      expect(await limiter.preview(demandOf(principal, 1_000, 5))).toEqual([]);
+      const [money, ...others] = await limiter.preview(demandOf(principal, 1_000, 6));
+      expect(others).toEqual([]);
+      expect(money).toMatchObject({
+        code: "budget_spent",
+        message: expect.stringContaining("has no room for this request"),
+      });
+      expect(asked).toMatchObject({ takes: 0, held: [] });
+      await reserve({ tokens: 600, costMicroUsd: 0 });
+      const [tokens] = await limiter.preview(demandOf(principal, 500, 0));
+      expect(tokens).toEqual(await failureOf(reserve({ tokens: 500, costMicroUsd: 0 })));
+      expect(await limiter.preview(demandOf(principal, 400, 0))).toEqual([]);
+    });
+
+    it("names a budget without a price, and no limit for a principal without any", async () => {
+      const { limiter, principal } = createWorld({ key: budget });
+      expect(await limiter.preview(demandOf(principal, 1))).toMatchObject([{ code: "permission_denied" }]);
+      const free = createWorld({});
+      expect(await free.limiter.preview(demandOf(free.principal, 1e9))).toEqual([]);
+    });
+  });
 });

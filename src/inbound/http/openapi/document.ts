@@ -237,7 +237,7 @@ function routeOperation(): object {
   return {
     ...ofOpenai("explainRoute", "Explain where a chat completion would go"),
     description:
-      "Takes the request of a chat completion, or with the header `anthropic-version` that of a message, checks it as such, and answers with the models that would be tried, in order and with the reasons. Nothing is sent to a provider or reserved. It counts as a request.",
+      "Takes the request of a chat completion, or with the version header of the Messages API that of a message, checks it as such, and answers with the models that would be tried, in order and with the reasons. Nothing is sent to a provider or reserved. It counts as a request.",
     parameters: headerParameters(ASKING),
     requestBody: {
       required: true,
