@@ -232,6 +232,7 @@ function admit<P extends Pick<Plan, "candidates">>(
     const isAble = (model: ListedModel): boolean => !makesEmbeddings(model);
     throw wrongModel(router, { field, model: wrong, principal }, { makes: "completions", isAble });
   }
+  requireLabels(candidates, requirementsOf(principal.requiredLabels, undefined), request);
   const bounds = isRoute(primary) ? { id: primary.id, upstream: primary.widest } : primary;
   validate(request, bounds, () => router.list().flatMap((model) => (makes(model, Modality.IMAGE) ? [model.id] : [])));
   requireKnownFields(request, call);

@@ -4,7 +4,7 @@ import { CompletionAccounting } from "./accounting.ts";
 import type { Call } from "./call.ts";
 import type { Capped } from "./cost.ts";
 import { invalidField } from "./failure.ts";
-import { firstUnmet, requirementsOf, ruledOut } from "./labels.ts";
+import { firstUnmet, type Requirement, requirementsOf, ruledOut } from "./labels.ts";
 import { type ListedModel, makes, type Model } from "./model.ts";
 import {
   admitOrCount,
@@ -112,10 +112,16 @@ function admit(
   requirePermission(permit, call, needs);
   if (isRoute(model) || !makesEmbeddings(model))
     throw wrongModel(router, { field: "model", model, principal }, { makes: "embeddings", isAble: makesEmbeddings });
+  requireLabels(model, requirementsOf(principal.requiredLabels, undefined));
   validateEmbedding(request);
   requireKnownFields(request, call);
-  const unmet = firstUnmet(model.labels, requirementsOf(principal.requiredLabels, request.requiredLabels));
-  if (unmet !== undefined) throw ruledOut("model", model.id, unmet);
+  requireLabels(model, requirementsOf(undefined, request.requiredLabels));
   call.permitted?.({ ...needs, labels: [model.labels] });
   return router.planEmbeddings(request, model);
+}
+
+/** Throws `permission_denied` or `invalid_request` when the model lacks a label that key or request requires. */
+function requireLabels(model: Model, requirements: readonly Requirement[]): void {
+  const unmet = firstUnmet(model.labels, requirements);
+  if (unmet !== undefined) throw ruledOut("model", model.id, unmet);
 }

@@ -81,7 +81,7 @@ function placeOf(model: Model, index: number, { candidates: [first], ranked, att
   }
   const placeAmong = (of: Model | undefined): number => ranked.targets.findIndex((target) => target.model === of);
   const place = placeAmong(model);
-  const places = `place ${place + 1} by the policy`;
+  const places = `place ${place + 1} ${howOf(first as Route)}`;
   const primary = placeAmong(attempts.candidates[0]);
   if (place === primary && place > 0)
     return { reason: RouteReason.LOSES_LEAST, message: `${places}, first because it loses less than those before it` };
@@ -89,6 +89,22 @@ function placeOf(model: Model, index: number, { candidates: [first], ranked, att
   if (place < primary)
     return { reason: RouteReason.PASSED_OVER, message: `${places}, not first because of what it would lose` };
   return { reason: RouteReason.POLICY, message: places };
+}
+
+/** How a route orders its targets. */
+function howOf({ policy, affinity }: Route): string {
+  switch (policy) {
+    case "ordered":
+      return "in the configured order";
+    case "weighted":
+      return affinity
+        ? "for this conversation, by weight"
+        : "in a draw by weight, which is another one for each request";
+    case "least_latency":
+      return affinity ? "for this conversation, among the fastest" : "in a draw among the fastest";
+    case "cheapest":
+      return "by price";
+  }
 }
 
 /** What to say of a breaker that lets no request of this account through; empty for another one. */

@@ -258,7 +258,7 @@ describe("an explanation", () => {
     const { stdout, code } = await run(body, "route", "explain", "--model", "gpt-5", "--key", keys.premium.id);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^gpt-5 stands for chat\nchat: ordered\n/);
-    expect(stdout).toMatch(/^1 +us +policy +us +- +- +[\d.]+ USD +place 1 by the policy$/m);
+    expect(stdout).toMatch(/^1 +us +policy +us +- +- +[\d.]+ USD +place 1 in the configured order$/m);
     const { stdout: json } = await run(body, "route", "explain", "--model", "chat", "--key", keys.eu.id, "--json");
     const { plan } = await explain({ model: "chat", seed: 1 }, { key: keys.eu.key });
     // Only the running process has measured times.
