@@ -52,7 +52,7 @@ function parseJson(input: string): unknown {
 
 /** A plan for people. */
 function formatPlan(plan: Plan): string {
-  const { model, policy, affinity, steps, left_out: leftOut, refusals } = plan;
+  const { policy, affinity, steps, left_out: leftOut, refusals } = plan;
   const keeps = affinity ? ", conversations stay at their target" : "";
   const rows = [
     ...steps.map((step, index) => toRow(String(index + 1), step)),
@@ -61,7 +61,7 @@ function formatPlan(plan: Plan): string {
   const held = plan.reserved_usd === null ? "a model has no price" : `a budget holds ${plan.reserved_usd} USD`;
   return [
     ...plan.aliases.map((alias) => `${alias.name} stands for ${alias.model}`),
-    `${model}${policy === null ? "" : `: ${policy}${keeps}`}`,
+    `${plan.model}${policy === null ? "" : `: ${policy}${keeps}`}`,
     formatTable([["", "MODEL", "REASON", "REGION", "RETENTION", "LOSES", "AT MOST", "WHY"], ...rows]),
     `About ${plan.prompt_tokens} tokens of prompt, ${plan.reserved_tokens} with the answer; ${held}.`,
     ...refusals.map(({ reason, message }) => `It would be refused now, as ${reason}: ${message}`),

@@ -77,7 +77,7 @@ function kindOf({ providerName, options, upstream }: Model): string {
 
 function commonLabels(all: readonly Labels[]): Labels {
   const shared = LABELS.map((label) => [label, common(all.map((labels) => labels[label] ?? ""))] as const);
-  return Object.fromEntries(shared.filter(([, value]) => value !== "")) as Labels;
+  return Object.fromEntries(shared.filter(([, value]) => value !== ""));
 }
 
 function common(names: readonly string[]): string {

@@ -1,10 +1,10 @@
-import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
+import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
 import {
   type CompletionRequest,
   CompletionRequestSchema,
   type ExplainRequest,
 } from "../../gen/parley/v1/completion_pb.js";
-import { Failure, invalidField } from "../core/failure.ts";
+import { Failure } from "../core/failure.ts";
 import type { Mode } from "../core/router.ts";
 import { MAX_UNRECOGNIZED } from "../core/validate.ts";
 
@@ -29,14 +29,12 @@ export function requireKnownFields(request: Message, desc: DescMessage): void {
     throw new Failure("invalid_request", `${first.field}: ${first.description}.`, { violations });
 }
 
-/** What to explain. Throws `invalid_request` without it, and for further fields that this version does not know. */
-export function toExplain({ completion, stream, $unknown = [] }: ExplainRequest): {
+/** What to explain. Without a completion it is an empty one, which is refused as such. */
+export function toExplain({ completion, stream }: ExplainRequest): {
   readonly completion: CompletionRequest;
   readonly mode: Mode;
 } {
-  if (completion === undefined) throw invalidField("completion", "is required");
-  if ($unknown.length > 0) throw invalidField(String($unknown[0]!.no), "is not known here");
-  return { completion, mode: stream ? "stream" : "whole" };
+  return { completion: completion ?? create(CompletionRequestSchema), mode: stream ? "stream" : "whole" };
 }
 
 /** Header from a front to its core with `Call.unrecognized`: a URI-encoded JSON list of names. */

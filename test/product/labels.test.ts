@@ -101,34 +101,34 @@ const explain = async (body: object, sent?: Sent) => {
   const { status, json } = await post("/v1/route", { ...CHAT, ...body }, sent);
   return { status, plan: json as RoutePlanJson };
 };
+/** In the words of the contract. */
+const MESSAGES = { messages: [{ role: "ROLE_USER", parts: [{ text: "hi" }] }] };
+const paramOf = (json: unknown): unknown => (json as { readonly error?: { readonly param?: unknown } }).error?.param;
 const asked = (): string[] =>
   upstream.exchanges.map(({ body }) => (JSON.parse(body) as { readonly model: string }).model);
 
 describe("a label that a key or a request requires", () => {
   it.each([
-    ["/v1/chat/completions", { model: "us", ...CHAT }, "param"],
-    ["/v1/messages", { model: "us", max_tokens: 9, ...CHAT }, "message"],
-    ["/v1/responses", { model: "us", input: "hi" }, "param"],
-    ["/v1beta/models/us:generateContent", { contents: [{ role: "user", parts: [{ text: "hi" }] }] }, "message"],
-    ["/v1/embeddings", { model: "vectors", input: "hi" }, "param"],
-    ["/v1/route", { model: "us", ...CHAT }, "param"],
-    ["/v1/messages/count_tokens", { model: "us", ...CHAT }, "message"],
-    [
-      "/parley.v1.CompletionService/Create",
-      { model: "us", messages: [{ role: "ROLE_USER", parts: [{ text: "hi" }] }] },
-      "message",
-    ],
-  ])("refuses a model without it at %s, by the rule's name", async (path, body, place) => {
+    ["/v1/chat/completions", { model: "us", ...CHAT }, "model"],
+    ["/v1/messages", { model: "us", max_tokens: 9, ...CHAT }, undefined],
+    ["/v1/messages/count_tokens", { model: "us", ...CHAT }, undefined],
+    ["/v1/responses", { model: "us", input: "hi" }, "model"],
+    ["/v1beta/models/us:generateContent", { contents: [{ role: "user", parts: [{ text: "hi" }] }] }, undefined],
+    ["/v1/embeddings", { model: "vectors", input: "hi" }, "model"],
+    ["/v1/route", { model: "us", ...CHAT }, "model"],
+    ["/parley.v1.CompletionService/Create", { model: "us", ...MESSAGES }, undefined],
+    ["/parley.v1.CompletionService/Explain", { completion: { model: "us", ...MESSAGES } }, undefined],
+    ["/parley.v1.EmbeddingService/Create", { model: "vectors", inputs: [{ text: "hi" }] }, undefined],
+  ])("refuses a model without it at %s, by the rule's name", async (path, body, param) => {
     const before = upstream.exchanges.length;
     const ofKey = await post(path, body, { key: keys.eu.key });
     expect(ofKey.status).toBe(403);
     expect(JSON.stringify(ofKey.json)).toContain("region eu or ch, as this API key requires");
-    if (place === "param") expect(ofKey.json).toMatchObject({ error: { type: "permission_error", param: "model" } });
-    if (path.startsWith("/parley")) return;
+    expect(paramOf(ofKey.json)).toBe(param);
     const ofRequest = await post(path, body, { headers: { "parley-require-region": "eu, ch" } });
     expect(ofRequest.status).toBe(400);
     expect(JSON.stringify(ofRequest.json)).toContain("region eu or ch, as the request requires");
-    if (place === "param") expect(ofRequest.json).toMatchObject({ error: { param: "model" } });
+    expect(paramOf(ofRequest.json)).toBe(param);
     expect(upstream.exchanges.length).toBe(before);
   });
 
@@ -165,6 +165,11 @@ describe("a label that a key or a request requires", () => {
     const { status, json } = await chat({ model: "us" }, { headers: { "parley-require-region": "EU" } });
     expect(status).toBe(400);
     expect(json).toMatchObject({ error: { param: "parley-require-region" } });
+    const twice = { model: "us", ...MESSAGES, requiredLabels: { regions: ["us"] } };
+    const headers = { "parley-require-region": "eu" };
+    expect((await post("/parley.v1.CompletionService/Create", twice, { headers })).json).toMatchObject({
+      message: "required_labels: must not be sent beside its headers.",
+    });
   });
 
   it("is listed with the model", async () => {
@@ -247,7 +252,12 @@ describe("an explanation", () => {
     const plan = await client.explain({ completion, stream: true });
     expect(plan.steps.map(({ model }) => model)).toEqual(["eu-1", "eu-2"]);
     expect(plan.leftOut).toMatchObject([{ model: "us", reason: RouteReason.LABEL }]);
-    await expect(client.explain({})).rejects.toThrow("completion: is required");
+    await expect(client.explain({})).rejects.toThrow("model: is required");
+    const headers = { "parley-require-region": "us" };
+    const abroad = { completion: { model: "abroad", messages } };
+    expect((await client.explain(abroad, { headers })).steps).toMatchObject([{ model: "us" }]);
+    await expect(client.explain(abroad, { headers: { "parley-require-region": "eu" } })).rejects.toThrow("region eu");
+    await expect(client.explain({ completion }, { headers })).rejects.toThrow("beside its headers");
     await expect(client.explain({ completion: { ...completion, model: "us" } })).rejects.toThrow(
       "model: must be a model of retention none or 30d, as the request requires",
     );

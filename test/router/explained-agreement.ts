@@ -73,7 +73,7 @@ function difference(plan: RoutePlan | Failure, record: CompletionRecord): string
   const isPrefix = models.every((model, index) => model === planned[index]);
   const isEnd = record.outcome === "served" || models.length === planned.length;
   if (!isPrefix || !isEnd) return `${planned.join(" ")}, but ${models.join(" ")}`;
-  const refused = plan.steps.filter(({ refusal }) => refusal !== "").map(({ model }) => model);
-  const sent = record.attempts.find(({ model, outcome }) => outcome !== "skipped" && refused.includes(model));
+  const refused = new Set(plan.steps.filter(({ refusal }) => refusal !== "").map(({ model }) => model));
+  const sent = record.attempts.find(({ model, outcome }) => outcome !== "skipped" && refused.has(model));
   return sent && `${sent.model} was sent what it refuses`;
 }

@@ -1146,7 +1146,8 @@ export declare const FinishReasonSchema: GenEnum<FinishReason>;
  * table stands in docs/errors.md. `ErrorInfo.metadata` has `request_id` and, for some failures, `error_code`. Over gRPC details have at most
  * 4 KiB: beyond it the messages of attempts are shortened, then `AttemptList` and `BadRequest` are left out.
  *
- * Request metadata: `x-request-id` may be sent, and is then the ID of the call.
+ * Request metadata: `x-request-id` may be sent, and is then the ID of the call. `parley-require-region` and `parley-require-retention` may be
+ * sent in place of `required_labels`, each with its values separated by commas.
  *
  * Response metadata, sent with the first message: `x-request-id`, `parley-requested-model`, `parley-served-model`,
  * `parley-attempts`, `parley-overhead-ms` and the caller's limits (`x-ratelimit-limit-requests`, `-remaining-requests`,

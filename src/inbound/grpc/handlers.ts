@@ -7,6 +7,7 @@ import {
   CompletionRequestSchema,
   CompletionSchema,
   type ExplainRequest,
+  ExplainRequestSchema,
   type TokenCount,
 } from "../../../gen/parley/v1/completion_pb.js";
 import {
@@ -35,6 +36,7 @@ import { drained } from "../drain.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart, toLimitHeaders } from "../headers.ts";
 import { splitImages } from "../image-pieces.ts";
 import { pageOfModels } from "../list-models.ts";
+import { addRequiredLabels, readRequiredLabels } from "../required-labels.ts";
 import { requireResponseSize } from "../response-size.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
@@ -123,7 +125,7 @@ export function completionHandlers(services: EdgeServices): {
       void complete(services, call, {
         async run(request, principal, opened) {
           const { completion, mode } = toExplain(request);
-          const asked = meteredCall(completion, CompletionRequestSchema, { call, opened, principal });
+          const asked = meteredCall(request, ExplainRequestSchema, { call, opened, principal });
           const plan = await services.completions.explain(completion, asked, mode);
           call.sendMetadata(toMetadata(opened, []));
           opened.answered();
@@ -235,7 +237,7 @@ interface Completing<R> {
 }
 
 /** Runs a call of completions or embeddings. */
-async function complete<R extends Message>(
+async function complete<R extends CompletionRequest | EmbeddingRequest | ExplainRequest>(
   services: EdgeServices,
   call: MeteredCall<R>,
   { run, fail }: Completing<R>,
@@ -251,7 +253,16 @@ async function complete<R extends Message>(
     // grpc-js has read the message; the stream's guard has charged its bytes to the key.
     bytes: call.request.bytes,
     isRead: true,
-    read: () => () => call.request.read(),
+    read() {
+      const labels = readRequiredLabels((name) => call.metadata.get(name).join(",") || undefined);
+      return () => {
+        const request = call.request.read();
+        const labelled: CompletionRequest | EmbeddingRequest | undefined =
+          request.$typeName === "parley.v1.ExplainRequest" ? request.completion : request;
+        if (labelled !== undefined) addRequiredLabels(labelled, labels);
+        return request;
+      };
+    },
     run: (request, principal) => run(request, principal, opened),
     fail(failure) {
       opened.answered();

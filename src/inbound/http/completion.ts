@@ -17,12 +17,12 @@ import type {
 import { writeRoutePlan } from "../../formats/route-plan.ts";
 import { newCompletionId, newEmbeddingId, type OpenCall } from "../calls.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../headers.ts";
+import { addRequiredLabels, readRequiredLabels } from "../required-labels.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { declaredBytes, requireUncompressed } from "./body.ts";
 import { type Exchange, openCall, parseBody } from "./exchange.ts";
 import { isFormType, parseForm } from "./form.ts";
-import { readRequiredLabels } from "./required-labels.ts";
 import { StreamWriter } from "./stream.ts";
 
 const STREAM_HEADERS = [
@@ -179,7 +179,7 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplan
       if (!isForm) requireJson(exchange, takesForms);
       requireUncompressed(request);
       refuseCircles((hops = readHops(request.headers[HOPS_HEADER])));
-      requiredLabels = readRequiredLabels(request.headers);
+      requiredLabels = readRequiredLabels((name) => request.headers[name]?.toString());
       const body = await exchange.body(open, slot);
       return () =>
         readBody({
@@ -194,7 +194,7 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplan
     complete: complete && ((read) => complete(read, open)),
     run(read, current) {
       asked = read;
-      if (requiredLabels !== undefined) read.request.requiredLabels = requiredLabels;
+      addRequiredLabels(read.request, requiredLabels);
       const call: Call = {
         principal: current,
         requestId,

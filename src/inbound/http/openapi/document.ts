@@ -400,6 +400,7 @@ function connectPaths(comments: ProtoComments): Record<string, object> {
             description: "How long you will wait, in milliseconds.",
             schema: { type: "string", pattern: "^[0-9]{1,10}$" },
           },
+          ...(isRouted ? headerParameters(LABEL_PARAMETERS) : []),
         ],
         requestBody: { required: true, content: { [type]: { schema: refTo(input.typeName) } } },
         responses: {

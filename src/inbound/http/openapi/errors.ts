@@ -1,7 +1,7 @@
 import type { FailureCode, FailureDetail } from "../../../core/failure.ts";
 import { FAILURE_TABLE, type FailureRow } from "../../failure-table.ts";
 import { type JsonSchema, refTo } from "./components.ts";
-import { LABEL_HEADERS } from "../required-labels.ts";
+import { LABEL_HEADERS } from "../../required-labels.ts";
 
 /** A header of the document. */
 interface HeaderText {
