@@ -151,8 +151,11 @@ export interface ExplainedModel {
   /** Undefined for a model that is asked for by its ID. */
   readonly figures: MessageInitShape<typeof RouteFiguresSchema> | undefined;
   /** A Failure for a model that cannot take the request; undefined when it was not tried. */
-  readonly translation: Translation | Failure | undefined;
+  readonly translation: ExplainedTranslation | Failure | undefined;
 }
+
+/** A translation without what would be sent. */
+export type ExplainedTranslation = Pick<Translation, "omitted" | "clamped" | "sent">;
 
 /** A plan that is not run, with its reasons. */
 export interface PlanExplanation extends Pick<Plan, "prompt" | "candidates" | "sent"> {

@@ -1,15 +1,15 @@
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { RouteReason } from "../../gen/parley/v1/route_pb.js";
 import { Failure } from "../core/failure.ts";
-import { describeRequirement, firstUnmet as firstUnmetLabel } from "../core/labels.ts";
+import { describeRequirement, firstUnmet } from "../core/labels.ts";
 import type { Model } from "../core/model.ts";
 import type { Translation } from "../core/provider.ts";
 import { isRoute, type Route, type Target, type TargetCondition } from "../core/route.ts";
-import type { Asked, ExplainedModel, PlanExplanation } from "../core/router.ts";
+import type { Asked, ExplainedModel, ExplainedTranslation, PlanExplanation } from "../core/router.ts";
 import type { Breaker } from "./breaker.ts";
 import type { CompletionAttempts } from "./plan.ts";
 import { usualCost } from "./policies.ts";
-import { firstUnmet, type RequestFacts } from "./request-facts.ts";
+import { unmetCondition, type RequestFacts } from "./request-facts.ts";
 import type { ExplainedRoute, Ranked } from "./routes.ts";
 import type { UpstreamLoad } from "./upstream-load.ts";
 
@@ -53,7 +53,8 @@ export function explainPlan(planned: Planned, ports: ExplainPorts): PlanExplanat
   const steps = candidates.map((model, index): ExplainedModel => {
     const { reason, message } = placeOf(model, index, planned);
     const note = breakerNote(ports.breakerOf(model), asked.caller?.accountId ?? "");
-    const translation = index === 0 ? primary : index < MAX_TRANSLATED ? translated(attempts, model) : undefined;
+    const run = (): Translation => (index === 0 ? primary : attempts.translate(model));
+    const translation = index < MAX_TRANSLATED ? withoutBody(run) : undefined;
     return { model, reason, message: message + note, figures: figuresOf(model), translation };
   });
   const leftOut = targets
@@ -118,14 +119,14 @@ function breakerNote(breaker: Breaker, accountId: string): string {
 const SURPLUS: Why = { reason: RouteReason.SURPLUS, message: "as many others are tried as a request may be sent to" };
 
 function whyUnfit({ model, when }: Target, facts: RequestFacts, { requirements = [] }: Asked): Why {
-  const unmet = firstUnmetLabel(model.labels, requirements);
+  const unmet = firstUnmet(model.labels, requirements);
   if (unmet !== undefined) return { reason: RouteReason.LABEL, message: `is not of ${describeRequirement(unmet)}` };
   return { reason: RouteReason.CONDITION, message: when === undefined ? "" : describeUnmet(when, facts) };
 }
 
 function describeUnmet(when: TargetCondition, facts: RequestFacts): string {
   const { promptTokens, modalities, keyTags } = when;
-  switch (firstUnmet(facts, when)) {
+  switch (unmetCondition(facts, when)) {
     case "tools":
       return facts.hasTools ? "is for requests without tools" : "is for requests with tools";
     case "keyTags":
@@ -142,9 +143,11 @@ function describeUnmet(when: TargetCondition, facts: RequestFacts): string {
   }
 }
 
-function translated(attempts: CompletionAttempts, model: Model): Translation | Failure {
+/** What a translation loses, or its refusal. Without the body: those for all models together could fill the memory. */
+function withoutBody(translate: () => Translation): ExplainedTranslation | Failure {
   try {
-    return attempts.translate(model);
+    const { omitted, clamped, sent } = translate();
+    return { omitted, clamped, sent };
   } catch (reason) {
     if (reason instanceof Failure) return reason;
     throw reason;

@@ -59,7 +59,7 @@ export class RequestFacts {
 const NO_TAGS: ReadonlySet<string> = new Set();
 
 /** The first part of a target's condition that the request does not meet; undefined when the target is used for it. */
-export function firstUnmet(
+export function unmetCondition(
   facts: RequestFacts,
   { promptTokens, modalities, tools, keyTags }: TargetCondition,
 ): keyof TargetCondition | undefined {

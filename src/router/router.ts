@@ -106,7 +106,8 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
     plan: (request, candidates, asked) => new RunnablePlan(planOf(request, candidates, asked).attempts, ports),
     explain(request, candidates, asked) {
       const explained: ExplainedRoute[] = [];
-      const planned = planOf(request, candidates, { ...asked, explained });
+      // All of it is charged by the caller.
+      const planned = planOf(request, candidates, { ...asked, share: undefined, explained });
       return explainPlan({ ...planned, candidates, explained, asked }, ports);
     },
     planEmbeddings: (request, model) => toRunnable(planEmbeddings(request, model), ports),

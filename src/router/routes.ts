@@ -1,13 +1,13 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../core/failure.ts";
-import { firstUnmet as firstUnmetLabel } from "../core/labels.ts";
+import { firstUnmet } from "../core/labels.ts";
 import type { Model } from "../core/model.ts";
 import { isRoute, type Route, type Target } from "../core/route.ts";
 import type { Asked } from "../core/router.ts";
 import type { Breaker } from "./breaker.ts";
 import { type Choice, type Member, noteChoice, POLICIES } from "./policies.ts";
 import { hashOf } from "./rendezvous.ts";
-import { firstUnmet, RequestFacts } from "./request-facts.ts";
+import { unmetCondition, RequestFacts } from "./request-facts.ts";
 import type { UpstreamLoad } from "./upstream-load.ts";
 
 /** The models of a plan. */
@@ -98,8 +98,8 @@ export class Routes {
   ): Pick<Ranked, "targets" | "up"> {
     const live = this.#liveOf(route);
     const able = filtered(live.members, ({ target: { model, when } }) => {
-      if (requirements.length > 0 && firstUnmetLabel(model.labels, requirements) !== undefined) return false;
-      return when === undefined || firstUnmet(facts, when) === undefined;
+      if (requirements.length > 0 && firstUnmet(model.labels, requirements) !== undefined) return false;
+      return when === undefined || unmetCondition(facts, when) === undefined;
     });
     const up = filtered(able, ({ breaker }) => breaker.mayAdmit(caller.accountId));
     const ranked = up.length === 0 ? able : up;

@@ -9,7 +9,7 @@ import type { Model } from "../../src/core/model.ts";
 import { createRoute, type Route, type TargetCondition } from "../../src/core/route.ts";
 import { conversationKey } from "../../src/router/conversation-key.ts";
 import { byRendezvous, hashOf } from "../../src/router/rendezvous.ts";
-import { firstUnmet, RequestFacts } from "../../src/router/request-facts.ts";
+import { unmetCondition, RequestFacts } from "../../src/router/request-facts.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { toPrice } from "../support/prices.ts";
 import { type ModelFacts, modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
@@ -119,7 +119,7 @@ describe("a condition", () => {
     ["tools and images", { tools: true, modalities: image }, acting, false],
   ])("of %s: %j", (_, condition, request, expected) => {
     const facts = new RequestFacts(request, { keyFamilyId: "key_1", tags: new Set(["batch"]) });
-    expect(firstUnmet(facts, { ...ANY, ...condition }) === undefined).toBe(expected);
+    expect(unmetCondition(facts, { ...ANY, ...condition }) === undefined).toBe(expected);
   });
 });
 
