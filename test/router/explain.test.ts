@@ -55,8 +55,7 @@ describe("an explanation", () => {
     const rank = (explained?: ExplainedRoute[]): Model =>
       routes.rank(asking("hi"), [route], { mode: "stream", explained }).models[0]!;
     // By its own choices the slow one is tried after some 800.
-    for (let index = 0; index < 2_000; index++) rank([]);
-    expect(rank()).toBe(fast);
+    expect(Array.from({ length: 2_000 }, () => rank([]))).not.toContain(slow);
     expect(Array.from({ length: 2_000 }, () => rank())).toContain(slow);
   });
 });
