@@ -112,8 +112,8 @@ function howOf({ policy, affinity }: Route): string {
 function breakerNote(breaker: Breaker, accountId: string): string {
   if (breaker.mayAdmit(accountId)) return "";
   const remainingMs = breaker.rest?.remainingMs ?? 0;
-  const until = remainingMs > 0 ? `for ${Math.ceil(remainingMs / 100) / 10} s more` : "until its probe ends";
-  return `; its circuit breaker is open ${until}`;
+  const left = remainingMs > 0 ? ` for ${Math.ceil(remainingMs / 100) / 10} s more` : "";
+  return `; its circuit breaker is open${left}`;
 }
 
 const SURPLUS: Why = { reason: RouteReason.SURPLUS, message: "as many others are tried as a request may be sent to" };
