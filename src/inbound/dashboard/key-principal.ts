@@ -19,13 +19,11 @@ export async function findPrincipal(
 ): Promise<KeyPrincipal> {
   const confirmedAtMs = clock.monotonic();
   const found = isId(keyId) ? await keys.findWithHash(keyId) : undefined;
-  if (found === undefined) throw invalidField("key_id", accountId === undefined ? "is not a key" : NOT_OF_ACCOUNT);
-  if (accountId !== undefined && found.record.accountId !== accountId) throw invalidField("key_id", NOT_OF_ACCOUNT);
+  if (found === undefined || (accountId !== undefined && found.record.accountId !== accountId))
+    throw invalidField("key_id", accountId === undefined ? "is not the ID of a key" : "is not a key of this account");
   const state = keyState(found.record, clock.now());
   const principal = toPrincipal(found, { hash: found.hash, confirmedAtMs });
-  if (state !== "active" || principal === undefined)
-    throw invalidField("key_id", `${keyId} is ${state}; choose another key`);
+  if (state !== "active") throw invalidField("key_id", `${keyId} is ${state}; choose another key`);
+  if (principal === undefined) throw invalidField("key_id", `${keyId} is of a disabled account; choose another key`);
   return principal;
 }
-
-const NOT_OF_ACCOUNT = "is not a key of this account";

@@ -543,7 +543,7 @@ describe("the explanation of a route", () => {
     await bob.key.revoke({ id: key!.id });
     for (const [keyId, words] of [
       [key!.id, "is revoked"],
-      ["key_none", "key_id: is not a key"],
+      ["key_none", "key_id: is not the ID of a key"],
     ] as const)
       expect((await errorOf(ada.model.explainRoute({ keyId, completion }))).rawMessage).toContain(words);
     expect(asked).toHaveLength(1);
