@@ -47,6 +47,8 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     "admission",
     "config",
     "core",
+    // A request on standard input, and the plan for it.
+    "formats",
     "inbound",
     "inbound/dashboard",
     "inbound/grpc",
