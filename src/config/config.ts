@@ -16,6 +16,9 @@ export type Capabilities = Readonly<CamelKeys<CapabilitiesInput>>;
 
 export type Modality = "text" | "image" | "audio" | "file" | "video" | "embedding";
 
+/** Labels that keys and requests can require; has the shape of core's type of the same name. */
+export type Labels = { readonly region?: string; readonly retention?: string };
+
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
 
 /** Prices in micro-USD per million tokens, as integers: 5 USD per million tokens is 5,000,000. */
@@ -120,6 +123,8 @@ export interface ModelConfig {
   readonly capabilities: Capabilities;
   /** Undefined: none. */
   readonly hedge: Hedge | undefined;
+  /** The model's, over those of its provider. */
+  readonly labels: Labels;
 }
 
 /** Second attempts; has the shape of core's type of the same name. */
@@ -148,6 +153,8 @@ export interface TargetConfig {
         readonly modalities: readonly Modality[] | undefined;
         /** Whether the request has tools. */
         readonly tools: boolean | undefined;
+        /** The key has at least one of these tags. */
+        readonly keyTags: readonly string[] | undefined;
       }
     | undefined;
 }

@@ -262,6 +262,7 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
     timeouts: camelKeys({ ...input.timeouts, ...input.providers[provider.name]?.timeouts, ...model.timeouts }),
     capabilities: camelKeys(capabilities),
     hedge: resolveHedge(model.hedge, ["models", id, "hedge"], report),
+    labels: { ...input.providers[provider.name]?.labels, ...model.labels },
   };
 }
 

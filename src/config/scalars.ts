@@ -49,6 +49,8 @@ export const hedgeAfter = z
     /^(p[5-9]\d|[1-9]\d{0,4}ms|\d{1,2}(\.\d{1,3})?s)$/,
     'must be a percentile from p50 to p99, or a time such as "800ms" or "1.5s"',
   );
+/** A value of a label, or a tag of a key. */
+export const labelValue = z.string().regex(/^[a-z0-9._-]{1,64}$/, "must be 1 to 64 of a-z, 0-9, ., _ and -");
 
 /** A region of a cloud: part of host names. */
 export const region = z

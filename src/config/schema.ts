@@ -11,6 +11,7 @@ import {
   headerValue,
   ipAddress,
   isoDate,
+  labelValue,
   modelAlias,
   modelId,
   network,
@@ -119,6 +120,8 @@ const MAX_PRICE_TIERS = 8;
 
 /** Targets of one name. */
 const MAX_TARGETS = 64;
+/** Tags of one condition. */
+const MAX_KEY_TAGS = 64;
 
 const target = section({
   model: modelId,
@@ -128,6 +131,7 @@ const target = section({
       prompt_tokens: overrides({ min: z.int().min(0), max: tokens }),
       modalities: z.array(z.enum(["image", "audio", "file", "video"])).min(1),
       tools: z.boolean(),
+      key_tags: z.array(labelValue).min(1).max(MAX_KEY_TAGS),
     }),
   ),
 });
@@ -136,6 +140,7 @@ const hedge = section({
   after: hedgeAfter,
   budget: z.number().min(0.001).max(0.5).default(0.05),
 });
+const labels = overrides({ region: labelValue, retention: labelValue });
 
 const model = overrides({
   targets: z.array(target).min(1).max(MAX_TARGETS),
@@ -159,6 +164,7 @@ const model = overrides({
   }),
   timeouts: overrides(timeouts),
   capabilities: overrides(capabilities),
+  labels,
 });
 
 const provider = section({
@@ -184,6 +190,7 @@ const provider = section({
     interval_ms: z.int().min(5_000).max(3_600_000).default(60_000),
   }).prefault({}),
   options: z.exactOptional(z.array(z.enum(PROVIDER_OPTIONS))),
+  labels: labels.prefault({}),
   proxy: z.exactOptional(proxy),
   address: z.exactOptional(ipAddress),
   tls: section({

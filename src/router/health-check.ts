@@ -21,7 +21,8 @@ export async function runCheck(
 ): Promise<boolean | undefined> {
   const breaker = breakerOf(model);
   const load = loadOf(model);
-  if (breaker.state === "closed" && load.idleMs < idleMs) return undefined;
+  const { state } = breaker;
+  if (state === "open" || (state === "closed" && load.idleMs < idleMs)) return undefined;
   const permit = breaker.admit(NOBODY);
   if (permit instanceof Failure) return undefined;
   load.called();

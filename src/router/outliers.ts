@@ -84,6 +84,6 @@ const FIRST_SHARE = 0.1;
 /** Share of its requests, 0 to 1, that a target has after it was away: it grows for as long as it was away, at most SLOW_START_MS. */
 export function shareAfter({ sinceMs, untilMs }: Span, nowMs: number): number {
   if (nowMs < untilMs) return 0;
-  const lastsMs = Math.min(untilMs - sinceMs, SLOW_START_MS);
+  const lastsMs = Math.max(Math.min(untilMs - sinceMs, SLOW_START_MS), 1);
   return Math.min(FIRST_SHARE + ((1 - FIRST_SHARE) * (nowMs - untilMs)) / lastsMs, 1);
 }
