@@ -217,10 +217,11 @@ export class Breaker {
 
   /** A probe has succeeded. */
   #recovered(accountId: string): void {
-    const { beganAt } = (this.#shared ?? this.#accounts.get(accountId)?.rest)!;
+    const rest = this.#shared ?? this.#accounts.get(accountId)?.rest;
     this.#accounts.delete(accountId);
+    if (rest === undefined) return;
     const untilMs = this.#clock.monotonic();
-    this.#outage = { sinceMs: untilMs - Math.max(this.#clock.now() - beganAt, 0), untilMs };
+    this.#outage = { sinceMs: untilMs - Math.max(this.#clock.now() - rest.beganAt, 0), untilMs };
     this.record.clear();
   }
 
