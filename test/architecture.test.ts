@@ -22,10 +22,10 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   store: ["access", "ledger", "limits", "core"],
   admission: ["core", "scheduling"],
   // The order of a call, and what the ways in share.
-  inbound: ["core", "access", "admission", "encoding", "scheduling", "gen"],
+  inbound: ["core", "access", "admission", "encoding", "scheduling", "net", "gen"],
   formats: ["core", "encoding", "inbound", "gen"],
-  "inbound/http": ["inbound", "formats", "core", "encoding", "gen"],
-  "inbound/grpc": ["inbound", "admission", "core", "gen"],
+  "inbound/http": ["inbound", "formats", "core", "encoding", "net", "gen"],
+  "inbound/grpc": ["inbound", "admission", "core", "net", "gen"],
   "inbound/dashboard": [
     "inbound",
     "inbound/http",
@@ -39,7 +39,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     "gen",
   ],
   simulator: ["formats", "core", "gen"],
-  telemetry: [],
+  telemetry: ["net"],
   config: ["encoding", "net"],
   // The composition root: joins all parts into a running gateway.
   gateway: [
@@ -53,6 +53,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     "inbound/http",
     "ledger",
     "limits",
+    "net",
     "providers",
     "router",
     "scheduling",

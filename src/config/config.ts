@@ -8,6 +8,16 @@ export interface ListenAddress {
   readonly port: number;
 }
 
+/** TLS of a listener; undefined for plain TCP. */
+export interface ListenerTls {
+  /** Absolute paths of files in PEM: the certificate with its intermediates, its private key, authorities for clients. */
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly clientCaFile: string | undefined;
+  /** With authorities: whether each client needs a certificate. */
+  readonly clientCertificates: "required" | "optional";
+}
+
 /** Limits of one attempt in milliseconds; `totalMs` is for all attempts of one completion together. */
 export type Timeouts = Readonly<CamelKeys<TimeoutsInput>>;
 
@@ -179,6 +189,7 @@ export interface Config {
     readonly publicUrl: string | undefined;
     /** Networks whose `x-forwarded-for` is believed. */
     readonly trustedProxies: readonly string[];
+    readonly tls: ListenerTls | undefined;
   };
   readonly grpc: {
     readonly listen: ListenAddress;
@@ -186,8 +197,9 @@ export interface Config {
     readonly maxSendBytes: number;
     /** Age at which a connection gets GOAWAY, plus or minus a tenth; its calls finish. */
     readonly maxConnectionAgeMs: number;
+    readonly tls: ListenerTls | undefined;
   };
-  readonly operations: { readonly listen: ListenAddress };
+  readonly operations: { readonly listen: ListenAddress; readonly tls: ListenerTls | undefined };
   /** Number of processes that serve behind the same addresses: 1 to 128. */
   readonly workers: number;
   /** Absolute path. */

@@ -6,6 +6,7 @@ import {
   camelKeys,
   type Config,
   type ListenAddress,
+  type ListenerTls,
   type ModelConfig,
   type Price,
   type ProviderConfig,
@@ -61,14 +62,16 @@ export function resolve(input: FileInput, { file, secretsInFile, env }: FileFact
       allowPublic: input.http.allow_public,
       publicUrl: input.http.public_url,
       trustedProxies: input.http.trusted_proxies,
+      tls: resolveListenerTls("http", input, report),
     },
     grpc: {
       listen: grpc,
       maxReceiveBytes: Math.round(input.grpc.max_receive_mib * MIB),
       maxSendBytes: Math.round(input.grpc.max_send_mib * MIB),
       maxConnectionAgeMs: input.grpc.max_connection_age_ms,
+      tls: resolveListenerTls("grpc", input, report),
     },
-    operations: { listen: operations },
+    operations: { listen: operations, tls: resolveListenerTls("operations", input, report) },
     workers: input.workers,
     dataDir: resolvePath(input.data_dir),
     databaseUrl: input.database.url,
@@ -146,6 +149,23 @@ function resolveListeners(input: FileInput, report: Report): [ListenAddress, Lis
     return address;
   };
   return [resolveListener("http"), resolveListener("grpc"), resolveListener("operations")];
+}
+
+function resolveListenerTls(
+  name: (typeof LISTENERS)[number],
+  input: FileInput,
+  report: Report,
+): ListenerTls | undefined {
+  const { tls } = input[name];
+  if (tls === undefined) return undefined;
+  if (tls.client_certificates !== undefined && tls.client_ca_file === undefined)
+    report([name, "tls", "client_ca_file"], "is required with client_certificates");
+  return {
+    certFile: tls.cert_file,
+    keyFile: tls.key_file,
+    clientCaFile: tls.client_ca_file,
+    clientCertificates: tls.client_certificates ?? "required",
+  };
 }
 
 /** Default of `default_max_tokens`: enough for a long answer, and with reasoning for the reasoning tokens, too. */

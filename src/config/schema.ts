@@ -154,6 +154,13 @@ const model = overrides({
   capabilities: overrides(capabilities),
 });
 
+/** Parley as the client of a connection. */
+const clientTls = {
+  ca_file: z.exactOptional(absolutePath),
+  cert_file: z.exactOptional(absolutePath),
+  key_file: z.exactOptional(absolutePath),
+};
+
 const provider = section({
   preset: z.exactOptional(z.enum(PRESET_NAMES)),
   dialect: z.exactOptional(z.enum(DIALECTS)),
@@ -175,12 +182,15 @@ const provider = section({
   options: z.exactOptional(z.array(z.enum(PROVIDER_OPTIONS))),
   proxy: z.exactOptional(proxy),
   address: z.exactOptional(ipAddress),
-  tls: section({
-    ca_file: z.exactOptional(absolutePath),
-    cert_file: z.exactOptional(absolutePath),
-    key_file: z.exactOptional(absolutePath),
-  }).prefault({}),
+  tls: section(clientTls).prefault({}),
   timeouts: overrides(timeouts).prefault({}),
+});
+
+const listenerTls = section({
+  cert_file: absolutePath,
+  key_file: absolutePath,
+  client_ca_file: z.exactOptional(absolutePath),
+  client_certificates: z.exactOptional(z.enum(["required", "optional"])),
 });
 
 /** A configuration file, before defaults that depend on other settings. */
@@ -191,6 +201,7 @@ export const fileSchema = section({
     cors_origins: z.array(origin).default([]),
     public_url: z.exactOptional(publicUrl),
     trusted_proxies: z.array(network).default([]),
+    tls: z.exactOptional(listenerTls),
   }).prefault({}),
   grpc: section({
     listen: listen.default("127.0.0.1:50051"),
@@ -198,10 +209,12 @@ export const fileSchema = section({
     max_receive_mib: z.number().positive().max(1024).default(32),
     max_send_mib: z.number().positive().max(1024).default(64),
     max_connection_age_ms: z.int().min(1_000).max(DAY_MS).default(3_600_000),
+    tls: z.exactOptional(listenerTls),
   }).prefault({}),
   operations: section({
     listen: listen.default("127.0.0.1:9464"),
     allow_public: z.boolean().default(false),
+    tls: z.exactOptional(listenerTls),
   }).prefault({}),
   workers: z.int().min(1).max(128).default(1),
   data_dir: z.string().min(1).default("./data"),

@@ -22,6 +22,7 @@ import { drainCalls, type Gateway, type MemberGateway, serveAlone } from "./gate
 import { createObserver } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
 import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
+import { openTls } from "./tls.ts";
 
 /**
  * Starts a gateway that serves HTTP only and forwards each call to cores in other processes. It has no database, no
@@ -30,7 +31,7 @@ import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from ".
 export function startFrontGateway(config: Config, log: Logger, core: string): Promise<Gateway> {
   return undoneOnFailure(async (teardown) => {
     const member = await assemble(config, log, { ...teardown, core });
-    return serveAlone(member, config, teardown);
+    return serveAlone(member, config, { ...teardown, log });
   });
 }
 
@@ -95,8 +96,9 @@ async function assemble(
   let draining = false;
   const shutdownDelay = new ShutdownDelay(clock, config.shutdown.delayMs);
   const documents = await documentsOf(undefined);
+  const tls = await openTls("http", config, log);
   const http = await startListening("http", config, () =>
-    startHttpServer(services, { ...config.http.listen, corsOrigins: config.http.corsOrigins, documents }),
+    startHttpServer(services, { ...config.http.listen, corsOrigins: config.http.corsOrigins, documents, tls }),
   );
   undo.push(() => http.close());
 
@@ -117,7 +119,7 @@ async function assemble(
     makeFirstKey: async () => undefined,
     prepareSetup: async () => undefined,
     // The cores have the models and providers.
-    reload: async () => undefined,
+    reload: async () => tls?.check(),
     async drain() {
       draining = true;
       http.announce();
@@ -153,7 +155,7 @@ function authenticateWith(remote: RemoteCore, keys: ShownKeys): EdgeServices["au
     },
   };
   const authenticator = createAuthenticator({ store, clock: systemClock });
-  return async (authorization) => {
+  return async ({ authorization }) => {
     const key = bearerToken(authorization);
     return keys.note(await authenticator.authenticate(key), key!);
   };

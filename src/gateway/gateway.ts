@@ -36,6 +36,7 @@ import { openAccounting } from "./accounting.ts";
 import { keptResponsesOf } from "./kept-responses.ts";
 import { openRates } from "./rates.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
+import { openTls } from "./tls.ts";
 import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
 /** A running gateway: all parts are connected and listening. */
@@ -91,7 +92,7 @@ const CLOSING_MS = 2000;
 export async function startGateway(config: Config, log: Logger, role: "all" | "core" = "all"): Promise<Gateway> {
   return undoneOnFailure(async (teardown) => {
     const member = await assemble(config, log, { ...teardown, role, shared: undefined });
-    return serveAlone(member, config, teardown);
+    return serveAlone(member, config, { ...teardown, log });
   });
 }
 
@@ -108,17 +109,26 @@ export function startMember(
 export async function serveAlone(
   member: MemberGateway,
   config: Config,
-  { undo }: Pick<Teardown, "undo">,
+  { undo, log }: Pick<Teardown, "undo"> & { readonly log: Logger },
 ): Promise<Gateway> {
+  const tls = await openTls("operations", config, log);
   const operations = await startListening("operations", config, () =>
     startOperationsServer({
       ...config.operations.listen,
       metrics: member.metrics,
       readiness: () => member.readiness(),
+      tls,
     }),
   );
   undo.push(() => operations.close());
-  return { ...member, operationsPort: operations.port };
+  return {
+    ...member,
+    operationsPort: operations.port,
+    async reload(next) {
+      await member.reload(next);
+      await tls?.check();
+    },
+  };
 }
 
 async function assemble(
@@ -214,7 +224,7 @@ async function assemble(
     embedder: createEmbedder({ ...ports, settling }),
     models: createModels(router, limiter),
     responses: role === "core" ? undefined : keptResponsesOf(config, { store: store.responses, limiter, clock, log }),
-    authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
+    authenticate: ({ authorization }) => authenticator.authenticate(bearerToken(authorization)),
     limitsOf: (principal) => limiter.peek(principal),
     requireRequestRate: (principal) => limiter.requireRequestRate(principal),
     calls,
@@ -229,8 +239,9 @@ async function assemble(
 
   let draining = false;
   const shutdownDelay = new ShutdownDelay(clock, config.shutdown.delayMs);
+  const grpcTls = await openTls("grpc", config, log);
   const grpc = await startListening("grpc", config, () =>
-    startGrpcServer(services, { ...config.grpc, ...config.grpc.listen }),
+    startGrpcServer(services, { ...config.grpc, ...config.grpc.listen, tls: grpcTls }),
   );
   undo.push(() => grpc.close());
   const mounted =
@@ -249,6 +260,7 @@ async function assemble(
           log,
         });
   const documents = await documentsOf(grpc.port);
+  const httpTls = mounted && (await openTls("http", config, log));
   const http =
     mounted &&
     (await startListening("http", config, () =>
@@ -257,6 +269,7 @@ async function assemble(
         corsOrigins: config.http.corsOrigins,
         documents,
         console: mounted.console,
+        tls: httpTls,
       }),
     ));
   undo.push(() => http?.close());
@@ -299,6 +312,7 @@ async function assemble(
         .passed()
         .then(() => before.close())
         .catch((error: unknown) => log.warn({ cause: String(error) }, "closing replaced providers failed"));
+      await Promise.all([httpTls?.check(), grpcTls?.check()]);
     },
     async drain() {
       draining = true;

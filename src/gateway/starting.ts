@@ -26,7 +26,7 @@ export interface Teardown {
 }
 
 /** The servers of a gateway, by the section of their settings. */
-type ServerName = "http" | "grpc" | "operations";
+export type ServerName = "http" | "grpc" | "operations";
 
 /** Starts one server. Rejects with a message that names its setting and its address when it cannot listen. */
 export async function startListening<T>(name: ServerName, config: Config, start: () => Promise<T>): Promise<T> {

@@ -7,6 +7,7 @@ import type { Gateway } from "../gateway/gateway.ts";
 import { SimulatorOnDemand } from "../gateway/simulator-on-demand.ts";
 import { startListening, type Teardown, undoneOnFailure } from "../gateway/starting.ts";
 import type { Role } from "../gateway/role.ts";
+import { openTls } from "../gateway/tls.ts";
 import type { InForce, Started } from "./calls.ts";
 import { Fleet } from "./fleet.ts";
 import { ParentRates } from "./parent-rates.ts";
@@ -83,6 +84,7 @@ async function assemble(
       workers: { configured: config.workers, ready: answers.length, replaced: fleet.replaced },
     };
   };
+  const tls = await openTls("operations", config, log);
   const operations = await startListening("operations", config, () =>
     startOperationsServer({
       ...config.operations.listen,
@@ -97,6 +99,7 @@ async function assemble(
         },
       },
       readiness,
+      tls,
     }),
   );
   undo.push(() => operations.close());
@@ -120,6 +123,7 @@ async function assemble(
         await fleet.reload(before).catch(() => undefined);
         throw error;
       }
+      await tls?.check();
     },
     async drain() {
       draining = true;

@@ -73,7 +73,7 @@ async function openCore(answers: Answers, port = 0) {
         throw new Failure("rate_limited", "Too many.", { limits: FACTS, retryAfterMs: 2000 });
       },
     },
-    authenticate: async (authorization) => {
+    authenticate: async ({ authorization }) => {
       credentials.push(authorization);
       if (authorization !== `Bearer ${KEY}`) throw new Failure("unauthenticated", "Who?");
       return somebody;
