@@ -95,6 +95,7 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   routes: "on reload",
   aliases: "on reload",
   timeouts: "on reload",
+  access: "on reload",
   http: "at restart",
   grpc: "at restart",
   operations: "at restart",

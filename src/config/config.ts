@@ -200,6 +200,11 @@ export interface Config {
     readonly tls: ListenerTls | undefined;
   };
   readonly operations: { readonly listen: ListenAddress; readonly tls: ListenerTls | undefined };
+  /** Callers without the secret of a key. */
+  readonly access: {
+    /** Alternative names of certificates, with the IDs of the keys that they stand for. */
+    readonly certificates: readonly { readonly name: string; readonly key: string }[];
+  };
   /** Number of processes that serve behind the same addresses: 1 to 128. */
   readonly workers: number;
   /** Absolute path. */

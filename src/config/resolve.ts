@@ -72,6 +72,7 @@ export function resolve(input: FileInput, { file, secretsInFile, env }: FileFact
       tls: resolveListenerTls("grpc", input, report),
     },
     operations: { listen: operations, tls: resolveListenerTls("operations", input, report) },
+    access: resolveAccess(input, report),
     workers: input.workers,
     dataDir: resolvePath(input.data_dir),
     databaseUrl: input.database.url,
@@ -166,6 +167,19 @@ function resolveListenerTls(
     clientCaFile: tls.client_ca_file,
     clientCertificates: tls.client_certificates ?? "required",
   };
+}
+
+function resolveAccess({ access, http, grpc }: FileInput, report: Report): Config["access"] {
+  const { certificates } = access;
+  const verifiesClients = (http.tls?.client_ca_file ?? grpc.tls?.client_ca_file) !== undefined;
+  if (certificates.length > 0 && !verifiesClients)
+    report(["access", "certificates"], "needs client_ca_file in http.tls or grpc.tls, whose certificates these are");
+  const names = new Set<string>();
+  certificates.forEach(({ name }, index) => {
+    if (names.has(name)) report(["access", "certificates", index, "name"], `${name} is listed twice`);
+    names.add(name);
+  });
+  return access;
 }
 
 /** Default of `default_max_tokens`: enough for a long answer, and with reasoning for the reasoning tokens, too. */

@@ -4,6 +4,7 @@ import { HOSTS } from "./hosts.ts";
 import {
   absolutePath,
   apiVersion,
+  certificateName,
   credential,
   databaseUrl,
   encryptionKey,
@@ -11,6 +12,7 @@ import {
   headerValue,
   ipAddress,
   isoDate,
+  keyId,
   modelAlias,
   modelId,
   network,
@@ -193,6 +195,9 @@ const listenerTls = section({
   client_certificates: z.exactOptional(z.enum(["required", "optional"])),
 });
 
+/** Certificates that stand for keys. */
+const MAX_BINDINGS = 10_000;
+
 /** A configuration file, before defaults that depend on other settings. */
 export const fileSchema = section({
   http: section({
@@ -215,6 +220,12 @@ export const fileSchema = section({
     listen: listen.default("127.0.0.1:9464"),
     allow_public: z.boolean().default(false),
     tls: z.exactOptional(listenerTls),
+  }).prefault({}),
+  access: section({
+    certificates: z
+      .array(section({ name: certificateName, key: keyId }))
+      .max(MAX_BINDINGS)
+      .default([]),
   }).prefault({}),
   workers: z.int().min(1).max(128).default(1),
   data_dir: z.string().min(1).default("./data"),

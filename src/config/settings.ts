@@ -31,6 +31,7 @@ export function listSettings(config: Config): Setting[] {
     ...tlsSettings("grpc", grpc.tls),
     "operations.listen": formatAddress(others.operations.listen),
     ...tlsSettings("operations", others.operations.tls),
+    "access.certificates": others.access.certificates.map(({ name, key }) => `${name} = ${key}`),
     workers: others.workers,
     data_dir: others.dataDir,
     "database.url": others.databaseUrl,

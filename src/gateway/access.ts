@@ -1,3 +1,4 @@
+import type { Bindings } from "../access/bound-keys.ts";
 import type { AccessContext } from "../access/context.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
 import { createSecurityLog } from "../access/security-log.ts";
@@ -29,4 +30,9 @@ export function accessOf(config: Config, { store, clock, log }: AccessPorts): Ac
     signUp: config.signUp,
     isExposed: isExposed(config),
   };
+}
+
+/** The keys that certificates stand for. */
+export function bindingsOf({ access }: Config): Bindings {
+  return { certificates: new Map(access.certificates.map(({ name, key }) => [name, key])) };
 }

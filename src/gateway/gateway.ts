@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { authenticateCaller } from "../access/bound-keys.ts";
 import { createAuthenticator } from "../access/key-cache.ts";
 import { createFirstKey } from "../access/keys.ts";
 import { permit } from "../access/principal.ts";
@@ -31,13 +32,13 @@ import { consoleOf, documentsOf } from "./console.ts";
 import { jobsOf, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
-import { accessOf } from "./access.ts";
+import { accessOf, bindingsOf } from "./access.ts";
 import { openAccounting } from "./accounting.ts";
 import { keptResponsesOf } from "./kept-responses.ts";
 import { openRates } from "./rates.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
 import { openTls } from "./tls.ts";
-import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
+import { reloadable, ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
 /** A running gateway: all parts are connected and listening. */
 export interface Gateway {
@@ -212,6 +213,8 @@ async function assemble(
     undo.push(store.keyChanges.subscribe((hash) => shared.keyChanges.tell(hash)));
   }
   undo.push(startKeyWatch({ calls, keys: authenticator, clock }));
+  let bindings = bindingsOf(config);
+  const callerPorts = { keys: authenticator, clock, bindings: () => bindings };
   const ports = { router, permit, limiter, ledger, recorder: observer, clock };
   const completions = createCompletions(ports);
   const { settling } = completions;
@@ -224,7 +227,10 @@ async function assemble(
     embedder: createEmbedder({ ...ports, settling }),
     models: createModels(router, limiter),
     responses: role === "core" ? undefined : keptResponsesOf(config, { store: store.responses, limiter, clock, log }),
-    authenticate: ({ authorization }) => authenticator.authenticate(bearerToken(authorization)),
+    authenticate: ({ authorization, certificate }) => {
+      const token = authorization === undefined ? undefined : (bearerToken(authorization) ?? "");
+      return authenticateCaller(callerPorts, { token, certificate });
+    },
     limitsOf: (principal) => limiter.peek(principal),
     requireRequestRate: (principal) => limiter.requireRequestRate(principal),
     calls,
@@ -300,13 +306,8 @@ async function assemble(
       const before = catalogue;
       catalogue = buildCatalogue(next, { simulatorUrl, readScheduler, keyRests });
       router.replace(catalogue.models, { routes: catalogue.routes, aliases: next.aliases });
-      inForce = {
-        ...config,
-        providers: next.providers,
-        models: next.models,
-        routes: next.routes,
-        aliases: next.aliases,
-      };
+      bindings = bindingsOf(next);
+      inForce = { ...config, ...reloadable(next) };
       // Calls that began with the old catalogue may still retry or fall back; its connections close when the last one ends.
       void calls
         .passed()

@@ -68,6 +68,17 @@ function describeListenFailure(name: ServerName, config: Config, cause: unknown)
   return `${name}.listen: another program listens on ${address}; choose another address there, or in ${variable}`;
 }
 
+/** The sections that a reload applies. */
+export function reloadable({
+  access,
+  providers,
+  models,
+  routes,
+  aliases,
+}: Config): Pick<Config, "access" | "providers" | "models" | "routes" | "aliases"> {
+  return { access, providers, models, routes, aliases };
+}
+
 /** Time between reporting "not ready" and refusing work, in which load balancers stop sending requests. */
 export class ShutdownDelay {
   readonly #clock: Clock;

@@ -5,7 +5,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { type Readiness, startOperationsServer } from "../telemetry/operations.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { SimulatorOnDemand } from "../gateway/simulator-on-demand.ts";
-import { startListening, type Teardown, undoneOnFailure } from "../gateway/starting.ts";
+import { reloadable, startListening, type Teardown, undoneOnFailure } from "../gateway/starting.ts";
 import type { Role } from "../gateway/role.ts";
 import { openTls } from "../gateway/tls.ts";
 import type { InForce, Started } from "./calls.ts";
@@ -35,13 +35,7 @@ async function assemble(
   const simulator = new SimulatorOnDemand(config);
   undo.push(() => simulator.close());
   const toInForce = async (next: Config): Promise<InForce> => ({
-    config: {
-      ...config,
-      providers: next.providers,
-      models: next.models,
-      routes: next.routes,
-      aliases: next.aliases,
-    },
+    config: { ...config, ...reloadable(next) },
     simulatorUrl: role.name === "front" ? null : ((await simulator.url(next)) ?? null),
   });
   let inForce = await toInForce(config);

@@ -3,15 +3,17 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Client, credentials } from "@grpc/grpc-js";
+import { Agent, fetch as fetchAs } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.js";
 import { POLICIES } from "../../src/inbound/dashboard/policy.ts";
 import { PAGE_PATHS, requestPath } from "../../web/paths.ts";
 import { ROUTES } from "../../src/inbound/http/routes.ts";
 import { OPERATIONS_PATHS } from "../../src/telemetry/operations.ts";
-import { askConsole, askGrpc, askHttp, httpOutcome, type Outcome } from "./routes/ask.ts";
+import { tlsGrpcClient } from "../support/tls-client.ts";
+import { askConsole, askGrpc, askHttp, httpOutcome, type Outcome, type Send } from "./routes/ask.ts";
 import { CONSOLE_ROWS, type ConsoleRow, GRPC_ROWS, HTTP_ROWS, type KeyRow, OPERATIONS_ROWS } from "./routes/rows.ts";
-import { type RoutesWorld, startRoutesWorld } from "./routes/world.ts";
+import { type CertifiedCaller, type RoutesWorld, startRoutesWorld } from "./routes/world.ts";
 import { figure } from "./support/figures.ts";
 
 let world: RoutesWorld;
@@ -74,6 +76,18 @@ function expectedOfKey(row: KeyRow, caller: string, valid: ReadonlySet<string>):
   if (row === "everybody") return ANSWERED;
   if (!valid.has(caller)) return ["unauthenticated"];
   return row === "permission" && caller === "a key for another model" ? WITHOUT_PERMISSION : LET_IN;
+}
+
+const VALID_CERTIFICATES = new Set([
+  "a certificate of a key",
+  "a certificate of a key for another model",
+  "a certificate of no key, and a key",
+]);
+
+function expectedOfCertificate(row: KeyRow, caller: string): readonly Outcome[] {
+  if (row === "everybody") return ANSWERED;
+  if (!VALID_CERTIFICATES.has(caller)) return ["unauthenticated"];
+  return row === "permission" && caller.endsWith("for another model") ? WITHOUT_PERMISSION : LET_IN;
 }
 
 async function keyCells(
@@ -146,7 +160,7 @@ async function messageOf(method: string): Promise<object> {
 describe("every route of the running server", () => {
   it("by HTTP with a key has a row, and admits exactly the permitted callers", async () => {
     const cellsOf = (route: string) =>
-      keyCells(HTTP_ROWS[route]!, VALID_BY_HTTP, (sent) => askHttp(world, route, sent));
+      keyCells(HTTP_ROWS[route]!, VALID_BY_HTTP, (sent) => askHttp(world.product, route, sent));
     expect(await findWrong(ROUTES, HTTP_ROWS, cellsOf)).toEqual([]);
   });
 
@@ -154,6 +168,33 @@ describe("every route of the running server", () => {
     const paths = await reflectedPaths();
     const cellsOf = (path: string) => keyCells(GRPC_ROWS[path]!, VALID_BY_GRPC, (sent) => askGrpc(grpc, path, sent));
     expect(await findWrong(paths, GRPC_ROWS, cellsOf)).toEqual([]);
+  });
+
+  it("admits certificates of clients by HTTP and gRPC as it admits the keys for which they stand", async () => {
+    const cellsOf = (row: KeyRow, ask: (caller: CertifiedCaller) => Promise<Outcome>) =>
+      Promise.all(
+        Object.entries(world.certified).map(async ([caller, shown]) => ({
+          caller,
+          expected: expectedOfCertificate(row, caller),
+          outcome: await ask(shown),
+        })),
+      );
+    const byHttp = await findWrong(ROUTES, HTTP_ROWS, (route) =>
+      cellsOf(HTTP_ROWS[route]!, ({ pair, sent }) =>
+        askHttp({ url: world.secure.url, send: fetchWith(world.authority, pair) }, route, sent),
+      ),
+    );
+    const byGrpc = await findWrong(await reflectedPaths(), GRPC_ROWS, (path) =>
+      cellsOf(GRPC_ROWS[path]!, async ({ pair, sent }) => {
+        const client = tlsGrpcClient(world.secure.grpcPort, { authority: world.authority, pair });
+        try {
+          return await askGrpc(client, path, sent);
+        } finally {
+          client.close();
+        }
+      }),
+    );
+    expect([...byHttp, ...byGrpc]).toEqual([]);
   });
 
   it("on the operations port has a row, is public, and contains no secrets", async () => {
@@ -239,6 +280,12 @@ describe("every route of the running server", () => {
     figure({ name: "calls by every kind of caller in it", value: checked.cells, unit: "", atLeast: 700 });
   });
 });
+
+/** `fetch` of a client with this certificate. */
+function fetchWith({ cert: ca }: RoutesWorld["authority"], pair: CertifiedCaller["pair"]): Send {
+  const dispatcher = new Agent({ connect: { ca, ...pair }, pipelining: 0 });
+  return (url, request) => fetchAs(url, { ...request, dispatcher });
+}
 
 const methodOf = (path: string): string => path.slice("/parley.console.v1.".length);
 

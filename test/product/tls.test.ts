@@ -1,7 +1,7 @@
 import { once } from "node:events";
-import { Agent, request as requestOnce, type RequestOptions } from "node:https";
-import { connect as connectTls, type PeerCertificate, type TLSSocket } from "node:tls";
-import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
+import { Agent } from "node:https";
+import { connect as connectTls } from "node:tls";
+import { type Client, Metadata, type ServiceError } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import {
   CertificateAuthority,
@@ -10,6 +10,7 @@ import {
   type TestCertificate,
 } from "../support/certificates.ts";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
+import { askTls, type TlsAnswer, tlsGrpcClient, type TlsRequest } from "../support/tls-client.ts";
 import { answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
 
 const authority = new CertificateAuthority();
@@ -38,37 +39,10 @@ async function start(tls: object = {}): Promise<TestGateway> {
   });
 }
 
-interface Asked extends RequestOptions {
-  readonly pair?: TestCertificate | undefined;
-  readonly body?: string;
-}
-
-/** Sends a request; returns the answer and the serial number of the server's certificate. */
-async function ask(port: number, { pair, body, ...options }: Asked) {
-  const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-  const target = { host: "localhost", port, ca: authority.cert, agent: false as const };
-  const request = requestOnce({ ...target, ...pair, ...options }, (response) => {
-    const { serialNumber: serial } = (response.socket as TLSSocket).getPeerCertificate() as PeerCertificate;
-    let text = "";
-    response.on("data", (piece) => (text += String(piece)));
-    const cookies = String(response.headers["set-cookie"]);
-    response.on("end", () => resolve({ status: response.statusCode!, text, serial, cookies }));
-  });
-  request.on("error", reject);
-  request.end(body);
-  return promise;
-}
-
-interface Answer {
-  readonly status: number;
-  readonly text: string;
-  readonly serial: string;
-  readonly cookies: string;
-}
-
 /** Completes over HTTP. */
-function complete({ httpPort, key }: TestGateway, options: Asked = {}): Promise<Answer> {
-  return ask(httpPort, {
+function complete({ httpPort, key }: TestGateway, options: Partial<TlsRequest> = {}): Promise<TlsAnswer> {
+  return askTls(httpPort, {
+    authority,
     path: "/v1/chat/completions",
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
@@ -78,12 +52,7 @@ function complete({ httpPort, key }: TestGateway, options: Asked = {}): Promise<
 }
 
 function grpcClient({ grpcPort }: TestGateway, pair?: TestCertificate): Client {
-  const ssl = credentials.createSsl(
-    Buffer.from(authority.cert),
-    pair && Buffer.from(pair.key),
-    pair && Buffer.from(pair.cert),
-  );
-  const client = new Client(`localhost:${grpcPort}`, ssl, { "grpc.use_local_subchannel_pool": 1 });
+  const client = tlsGrpcClient(grpcPort, { authority, pair });
   onTestFinished(() => client.close());
   return client;
 }
@@ -121,14 +90,15 @@ describe("TLS on all listeners", () => {
   it("serves HTTP, gRPC and the operations port, which clients can verify", async () => {
     expect(await complete(gateway)).toMatchObject({ status: 200, text: expect.stringContaining('"hi"') });
     expect(await listModels(grpcClient(gateway), gateway)).toBe("done");
-    expect(await ask(gateway.operationsPort, { path: "/readyz" })).toMatchObject({ status: 200 });
-    await expect(complete(gateway, { ca: stranger.cert })).rejects.toThrow(/verify|self-signed|issuer/);
+    expect(await askTls(gateway.operationsPort, { authority, path: "/readyz" })).toMatchObject({ status: 200 });
+    await expect(complete(gateway, { authority: stranger })).rejects.toThrow(/verify|self-signed|issuer/);
     await expect(complete(gateway, { servername: "parley.example", host: "127.0.0.1" })).rejects.toThrow(/altnames/);
     expect(gateway.log).toContainEqual(expect.objectContaining({ msg: "TLS certificate loaded", setting: "grpc.tls" }));
   });
 
   it("has cookies for https only", async () => {
-    const { cookies } = await ask(gateway.httpPort, {
+    const { cookies } = await askTls(gateway.httpPort, {
+      authority,
       host: "127.0.0.1",
       path: "/parley.console.v1.SessionService/SignOut",
       method: "POST",

@@ -3,7 +3,7 @@ import { formatCount } from "../format/number.ts";
 
 /** Groups of settings by key prefix. */
 export const SETTING_GROUPS: readonly (readonly [title: string, prefixes: readonly string[]])[] = [
-  ["Access", ["sign_up", "http.public_url"]],
+  ["Access", ["sign_up", "http.public_url", "access"]],
   ["Default account limits", ["limits"]],
   ["Data", ["data_dir", "database", "redis", "ledger", "responses"]],
   ["Network", ["http.listen", "http.cors_origins", "http.trusted_proxies", "http.tls", "grpc", "operations"]],
@@ -35,6 +35,7 @@ const NAMES: Readonly<Record<string, string>> = {
   "operations.tls.key_file": "Private key of the operations certificate",
   "operations.tls.client_ca_file": "Authorities of operations clients",
   "operations.tls.client_certificates": "Certificates of operations clients",
+  "access.certificates": "Certificates that stand for keys",
   workers: "Worker processes",
   data_dir: "Data directory",
   "database.url": "PostgreSQL",

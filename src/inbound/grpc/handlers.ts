@@ -369,10 +369,10 @@ function toCall(
   };
 }
 
-/** The credential. Undefined for two of them, which are refused. */
+/** The credential; empty for two of them, which are refused. */
 function authorizationOf(call: AnyCall): string | undefined {
   const values = call.metadata.get("authorization");
-  return values.length === 1 ? values[0]!.toString() : undefined;
+  return values.length > 1 ? "" : values[0]?.toString();
 }
 
 function firstText(metadata: Metadata, key: string): string | undefined {
