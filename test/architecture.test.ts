@@ -16,7 +16,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   router: ["core", "gen"],
   providers: ["core", "encoding", "scheduling", "net", "gen"],
   access: ["core"],
-  limits: ["core"],
+  limits: ["core", "net"],
   ledger: ["core"],
   // Their port types, and core's that they are made of.
   store: ["access", "ledger", "limits", "core"],

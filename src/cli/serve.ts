@@ -103,6 +103,8 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   dataDir: "at restart",
   databaseUrl: "at restart",
   redisUrl: "at restart",
+  redisTls: "at restart",
+  core: "at restart",
   limits: "at restart",
   signUp: "at restart",
   ledger: "at restart",

@@ -18,6 +18,15 @@ export interface ListenerTls {
   readonly clientCertificates: "required" | "optional";
 }
 
+/** Absolute paths of files in PEM for connections to a server. */
+export interface ClientTls {
+  /** Authorities that the server's certificate is verified by; undefined: those of Node. */
+  readonly caFile?: string;
+  /** The own certificate and its private key; undefined: none. */
+  readonly certFile?: string;
+  readonly keyFile?: string;
+}
+
 /** Limits of one attempt in milliseconds; `totalMs` is for all attempts of one completion together. */
 export type Timeouts = Readonly<CamelKeys<TimeoutsInput>>;
 
@@ -93,7 +102,7 @@ export interface RemoteProvider extends ProviderBase {
     readonly proxy: string | undefined;
     /** IP address that is connected to in place of the host's. */
     readonly address: string | undefined;
-    readonly tls: { readonly caFile?: string; readonly certFile?: string; readonly keyFile?: string };
+    readonly tls: ClientTls;
   };
 }
 
@@ -213,6 +222,10 @@ export interface Config {
   readonly databaseUrl: string | undefined;
   /** Redis' address, a secret; undefined when rates are kept in the database or in this process. */
   readonly redisUrl: string | undefined;
+  /** For a `rediss:` address. */
+  readonly redisTls: ClientTls;
+  /** TLS of a front's connections to its cores; undefined: plain TCP. `serverName`: name in their certificates. */
+  readonly core: { readonly tls: (ClientTls & { readonly serverName?: string }) | undefined };
   readonly limits: { readonly account: Limits; readonly burstMs: number };
   readonly signUp: SignUp;
   readonly ledger: { readonly retentionMs: number };

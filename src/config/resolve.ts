@@ -22,7 +22,7 @@ import type { Environment } from "./environment.ts";
 import { isWithoutProxy, proxyVariable } from "./proxies.ts";
 import { resolveRoutes } from "./routes.ts";
 import { KEY_FILE, NO_PROXY, sampleProblem } from "./scalars.ts";
-import type { CapabilitiesInput, FileInput, ModelInput, ProviderInput } from "./schema.ts";
+import type { CapabilitiesInput, ClientTlsInput, FileInput, ModelInput, ProviderInput } from "./schema.ts";
 
 const LISTENERS = ["http", "grpc", "operations"] as const;
 const MIB = 1024 * 1024;
@@ -47,6 +47,10 @@ export function resolve(input: FileInput, { file, secretsInFile, env }: FileFact
       ["responses", "encryption_key"],
       'is required with database.url, because all replicas need the same key; write "${NAME}" with the output of "openssl rand -base64 32"',
     );
+  requirePair(input.redis.tls, ["redis", "tls"], report);
+  if (Object.keys(input.redis.tls).length > 0 && input.redis.url?.startsWith("rediss:") !== true)
+    report(["redis", "tls"], "is for a redis.url that begins with rediss://");
+  requirePair(input.core.tls ?? {}, ["core", "tls"], report);
   const models = resolveModels(input, providers, report);
   const routes = resolveRoutes(input, models, report);
   if (models.length === 0) {
@@ -77,6 +81,8 @@ export function resolve(input: FileInput, { file, secretsInFile, env }: FileFact
     dataDir: resolvePath(input.data_dir),
     databaseUrl: input.database.url,
     redisUrl: input.redis.url,
+    redisTls: camelKeys(input.redis.tls),
+    core: { tls: input.core.tls && camelKeys(input.core.tls) },
     limits: resolveLimits(input.limits),
     signUp: input.sign_up,
     ledger: { retentionMs: input.ledger.retention_days * DAY_MS },
@@ -486,12 +492,7 @@ interface EgressParts {
 /** The way to a provider: its own proxy, else the environment's, if the provider is neither private nor exempt. */
 function resolveEgress({ path, entry, baseUrl, env, report }: EgressParts): RemoteProvider["egress"] {
   const tls = camelKeys(entry.tls);
-  for (const [one, other] of [
-    ["cert_file", "key_file"],
-    ["key_file", "cert_file"],
-  ] as const)
-    if (entry.tls[one] !== undefined && entry.tls[other] === undefined)
-      report([...path, "tls", other], `is required with ${one}`);
+  requirePair(entry.tls, [...path, "tls"], report);
   const isPlain = baseUrl?.protocol === "http:";
   for (const key of ["proxy", "tls"] as const) {
     const isSet = key === "proxy" ? entry.proxy !== undefined && entry.proxy !== NO_PROXY : Object.keys(tls).length > 0;
@@ -503,6 +504,15 @@ function resolveEgress({ path, entry, baseUrl, env, report }: EgressParts): Remo
   const general = isExempt || privateReason(baseUrl) !== undefined ? undefined : proxyVariable(env)?.value;
   const proxy = entry.proxy === NO_PROXY ? undefined : (entry.proxy ?? general);
   return { proxy, address: entry.address, tls };
+}
+
+/** Reports a certificate without its key, and a key without its certificate. */
+function requirePair(tls: ClientTlsInput, path: ConfigPath, report: Report): void {
+  for (const [one, other] of [
+    ["cert_file", "key_file"],
+    ["key_file", "cert_file"],
+  ] as const)
+    if (tls[one] !== undefined && tls[other] === undefined) report([...path, other], `is required with ${one}`);
 }
 
 /** Why this header must not be set; undefined when it may, such as for a service with another kind of credential. */

@@ -230,7 +230,10 @@ export const fileSchema = section({
   workers: z.int().min(1).max(128).default(1),
   data_dir: z.string().min(1).default("./data"),
   database: section({ url: z.exactOptional(databaseUrl) }).prefault({}),
-  redis: section({ url: z.exactOptional(redisUrl) }).prefault({}),
+  redis: section({ url: z.exactOptional(redisUrl), tls: section(clientTls).prefault({}) }).prefault({}),
+  core: section({
+    tls: z.exactOptional(section({ ...clientTls, server_name: z.exactOptional(z.string().min(1).max(253)) })),
+  }).prefault({}),
   limits: section({
     requests_per_minute: limit.default(600),
     tokens_per_minute: limit.default(2_000_000),
@@ -285,6 +288,7 @@ export const fileSchema = section({
 export type FileInput = z.output<typeof fileSchema>;
 export type ProviderInput = z.output<typeof provider>;
 export type ConnectionsInput = ProviderInput["connections"];
+export type ClientTlsInput = FileInput["redis"]["tls"];
 export type TargetInput = z.output<typeof target>;
 export type ModelInput = z.output<typeof model>;
 export type TimeoutsInput = { [K in keyof typeof timeouts]: z.output<(typeof timeouts)[K]> };

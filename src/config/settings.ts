@@ -1,4 +1,4 @@
-import type { Config, ListenAddress, ListenerTls } from "./config.ts";
+import type { ClientTls, Config, ListenAddress, ListenerTls } from "./config.ts";
 
 /** One setting in the form of the configuration file. */
 export interface Setting {
@@ -36,6 +36,9 @@ export function listSettings(config: Config): Setting[] {
     data_dir: others.dataDir,
     "database.url": others.databaseUrl,
     "redis.url": others.redisUrl,
+    ...clientTlsSettings("redis", others.redisTls),
+    ...clientTlsSettings("core", others.core.tls ?? {}),
+    "core.tls.server_name": others.core.tls?.serverName,
     "ledger.retention_days": others.ledger.retentionMs / DAY_MS,
     "responses.store_days": others.responses.keptMs / DAY_MS,
     "responses.encryption_key": others.responses.encryptionKey,
@@ -78,6 +81,14 @@ function tlsSettings(section: string, tls: ListenerTls | undefined): Record<stri
     [`${section}.tls.key_file`]: tls?.keyFile,
     [`${section}.tls.client_ca_file`]: tls?.clientCaFile,
     [`${section}.tls.client_certificates`]: tls?.clientCaFile && tls.clientCertificates,
+  };
+}
+
+function clientTlsSettings(section: string, tls: ClientTls): Record<string, string | undefined> {
+  return {
+    [`${section}.tls.ca_file`]: tls.caFile,
+    [`${section}.tls.cert_file`]: tls.certFile,
+    [`${section}.tls.key_file`]: tls.keyFile,
   };
 }
 

@@ -22,7 +22,7 @@ import { drainCalls, type Gateway, type MemberGateway, serveAlone } from "./gate
 import { createObserver } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
 import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
-import { openTls } from "./tls.ts";
+import { openTls, openTlsFiles } from "./tls.ts";
 
 /**
  * Starts a gateway that serves HTTP only and forwards each call to cores in other processes. It has no database, no
@@ -64,8 +64,11 @@ async function assemble(
   const observer = createObserver({ log, metrics, clock, isModel: () => false });
   const keys = new ShownKeys();
   const limits = new LastLimits();
+  const coreFiles = config.core.tls && (await openTlsFiles("core.tls", config.core.tls, log));
+  undo.push(() => coreFiles?.close());
   const remote = connectCore({
     target: coreTarget(core),
+    tls: coreFiles && { files: coreFiles, serverName: config.core.tls?.serverName },
     clock,
     limits,
     keyOf: (principal) => keys.of(principal),

@@ -1,6 +1,6 @@
 import type { Config } from "../config/config.ts";
 import { TlsEntrance } from "../net/tls-entrance.ts";
-import { WatchedTlsFiles } from "../net/tls-files.ts";
+import { type TlsFiles, WatchedTlsFiles } from "../net/tls-files.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { ServerName } from "./starting.ts";
 
@@ -12,12 +12,8 @@ export async function openTls(name: ServerName, config: Config, log: Logger): Pr
   const { tls } = config[name];
   if (tls === undefined) return undefined;
   const setting = `${name}.tls`;
-  const files = await WatchedTlsFiles.open(
-    { certFile: tls.certFile, keyFile: tls.keyFile, caFile: tls.clientCaFile },
-    reportTo(log, setting),
-  ).catch((error: unknown) => {
-    throw new Error(`${setting}: ${(error as Error).message}`, { cause: error });
-  });
+  const { certFile, keyFile, clientCaFile: caFile } = tls;
+  const files = await openTlsFiles(setting, { certFile, keyFile, caFile }, log);
   let refusals = 0;
   let toldMs = -Infinity;
   return new TlsEntrance({
@@ -34,13 +30,17 @@ export async function openTls(name: ServerName, config: Config, log: Logger): Pr
   });
 }
 
+/** Opens files, and logs what becomes of changed ones. Rejects with a message that names the file that cannot be used. */
+export async function openTlsFiles(setting: string, files: TlsFiles, log: Logger): Promise<WatchedTlsFiles> {
+  return WatchedTlsFiles.open(files, reportTo(log, setting)).catch((error: unknown) => {
+    throw new Error(`${setting}: ${(error as Error).message}`, { cause: error });
+  });
+}
+
 /** Logs what becomes of changed files. */
-export function reportTo(
-  log: Logger,
-  setting: string,
-): { loaded(facts: object): void; refused(problem: string): void } {
+function reportTo(log: Logger, setting: string): { loaded(facts: object): void; refused(problem: string): void } {
   return {
-    loaded: (facts) => log.info({ setting, ...facts }, "TLS certificate loaded"),
+    loaded: (facts) => log.info({ setting, ...facts }, "TLS files loaded"),
     refused: (problem) => log.error({ setting, problem }, "TLS files cannot be used; those from before stay in use"),
   };
 }

@@ -93,7 +93,7 @@ describe("TLS on all listeners", () => {
     expect(await askTls(gateway.operationsPort, { authority, path: "/readyz" })).toMatchObject({ status: 200 });
     await expect(complete(gateway, { authority: stranger })).rejects.toThrow(/verify|self-signed|issuer/);
     await expect(complete(gateway, { servername: "parley.example", host: "127.0.0.1" })).rejects.toThrow(/altnames/);
-    expect(gateway.log).toContainEqual(expect.objectContaining({ msg: "TLS certificate loaded", setting: "grpc.tls" }));
+    expect(gateway.log).toContainEqual(expect.objectContaining({ msg: "TLS files loaded", setting: "grpc.tls" }));
   });
 
   it("has cookies for https only", async () => {

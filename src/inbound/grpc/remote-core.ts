@@ -19,7 +19,7 @@ import { MAX_INT32 } from "../../core/validate.ts";
 import type { LastLimits } from "../headers.ts";
 import { ImageJoiner } from "../image-pieces.ts";
 import { type CallFacts, CoreCalls } from "./core-calls.ts";
-import { CoreChannels, type CoreState } from "./core-channels.ts";
+import { CoreChannels, type CoreState, type CoreTls } from "./core-channels.ts";
 
 /** Time limit of calls without a provider. */
 const QUESTION_MS = 10_000;
@@ -27,6 +27,8 @@ const QUESTION_MS = 10_000;
 export interface RemoteCoreOptions {
   /** As `coreTarget` makes it. */
   readonly target: string;
+  /** Default: plain TCP. */
+  readonly tls?: CoreTls | undefined;
   /** Time that a call waits for a core, such as during its restart. Default: 5 seconds. */
   readonly waitMs?: number;
   readonly clock: Clock;
@@ -54,8 +56,16 @@ export interface RemoteCore {
 }
 
 /** Connects to the cores behind a target. Returns at once; calls wait for a core up to the time limit. */
-export function connectCore({ target, waitMs = 5_000, clock, keyOf, limits, lost }: RemoteCoreOptions): RemoteCore {
-  const channels = new CoreChannels(target);
+export function connectCore({
+  target,
+  tls,
+  waitMs = 5_000,
+  clock,
+  keyOf,
+  limits,
+  lost,
+}: RemoteCoreOptions): RemoteCore {
+  const channels = new CoreChannels(target, tls);
   const calls = new CoreCalls(channels, { clock, waitMs });
   const soon = (): number => clock.monotonic() + QUESTION_MS;
   const factsOf = (caller: Caller | Call): CallFacts => ({
