@@ -2,8 +2,9 @@ import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { Authenticator } from "./key-cache.ts";
 import type { KeyPrincipal } from "./principal.ts";
+import type { TokenVerifier } from "./tokens.ts";
 
-/** What a caller shows: the secret of a key, or a certificate. */
+/** What a caller shows: the secret of a key, a token of an issuer, or a certificate. */
 export interface ShownCredentials {
   /** The bearer token; empty for a header with something else, undefined without one. */
   readonly token: string | undefined;
@@ -11,10 +12,12 @@ export interface ShownCredentials {
   readonly certificate: { readonly names: readonly string[]; readonly expiresAtMs: number } | undefined;
 }
 
-/** Which keys certificates stand for. */
+/** Which keys certificates and tokens stand for. */
 export interface Bindings {
   /** IDs of keys by alternative names of certificates, such as `URI:spiffe://example.org/billing`. */
   readonly certificates: ReadonlyMap<string, string>;
+  /** Undefined where no tokens are accepted. */
+  readonly tokens: TokenVerifier | undefined;
 }
 
 interface Ports {
@@ -35,7 +38,11 @@ export async function authenticateCaller(
   { keys, clock, bindings }: Ports,
   { token, certificate }: ShownCredentials,
 ): Promise<KeyPrincipal> {
-  if (token !== undefined || certificate === undefined) return keys.authenticate(token);
+  if (token !== undefined || certificate === undefined) {
+    const { tokens } = bindings();
+    if (token === undefined || tokens === undefined || !isToken(token)) return keys.authenticate(token);
+    return keyOf(keys, await tokens.keyOf(token), "token");
+  }
   if (certificate.expiresAtMs <= clock.now())
     throw new Failure("unauthenticated", "The client certificate has expired since the connection was opened.");
   const bound = bindings().certificates;
@@ -58,4 +65,9 @@ async function keyOf(keys: Ports["keys"], id: string, shown: string): Promise<Ke
     if (failure.code !== "unauthenticated") throw failure;
     throw new Failure("unauthenticated", `The ${shown} stands for the key ${id}, which is not in use.`);
   }
+}
+
+/** Whether a bearer token looks like a JSON Web Token, and not like an API key. */
+export function isToken(text: string): boolean {
+  return text.startsWith("ey") && text.includes(".");
 }

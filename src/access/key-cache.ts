@@ -98,10 +98,12 @@ interface NamedKey {
 export interface AuthenticatorOptions {
   readonly store: KeyLookup;
   readonly clock: Clock;
+  /** Whether to look up a text that is not the secret of a key. Default: none. */
+  readonly isOther?: (text: string) => boolean;
 }
 
 /** An Authenticator with a cache in this process. Its keys are whole hashes; no secret is kept but the last one. */
-export function createAuthenticator({ store, clock }: AuthenticatorOptions): Authenticator {
+export function createAuthenticator({ store, clock, isOther = () => false }: AuthenticatorOptions): Authenticator {
   /** The last key with its hash: a gRPC call is authenticated twice in a row, by its guard and by its handler. */
   let last = { key: "", hash: "" };
   const known = new BoundedMap<string, KnownKey>(MAX_KNOWN);
@@ -256,7 +258,7 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
       const { hash } = last;
       const entry = freshEntry(hash, clock.monotonic());
       if (entry !== undefined) return checkExpiry(entry.principal, clock);
-      if (!isApiKey(key)) throw new Failure("unauthenticated", `${MALFORMED}${describeMistake(key)}`);
+      if (!isApiKey(key) && !isOther(key)) throw new Failure("unauthenticated", `${MALFORMED}${describeMistake(key)}`);
       return ask(hash, key);
     },
 

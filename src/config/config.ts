@@ -27,6 +27,20 @@ export interface ClientTls {
   readonly keyFile?: string;
 }
 
+/** An issuer of JSON Web Tokens that stand for keys; has the fields of access' type `TokenIssuer`. */
+export interface TokenIssuerConfig {
+  readonly issuer: string;
+  readonly audience: string;
+  readonly algorithms: readonly string[];
+  readonly clockSkewMs: number;
+  readonly bindings: readonly {
+    readonly claims: Readonly<Record<string, string | number | boolean>>;
+    readonly key: string;
+  }[];
+  /** Where its public keys are. `caFile`: authorities for the address; undefined: those of Node. */
+  readonly keySet: { readonly file: string } | { readonly url: string; readonly caFile: string | undefined };
+}
+
 /** Limits of one attempt in milliseconds; `totalMs` is for all attempts of one completion together. */
 export type Timeouts = Readonly<CamelKeys<TimeoutsInput>>;
 
@@ -213,6 +227,7 @@ export interface Config {
   readonly access: {
     /** Alternative names of certificates, with the IDs of the keys that they stand for. */
     readonly certificates: readonly { readonly name: string; readonly key: string }[];
+    readonly issuers: readonly TokenIssuerConfig[];
   };
   /** Number of processes that serve behind the same addresses: 1 to 128. */
   readonly workers: number;

@@ -11,6 +11,7 @@ import {
   type Price,
   type ProviderConfig,
   type RemoteProvider,
+  type TokenIssuerConfig,
   type TokenPrices,
 } from "./config.ts";
 import { DIALECT_DEFAULTS, type Dialect, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
@@ -22,7 +23,7 @@ import type { Environment } from "./environment.ts";
 import { isWithoutProxy, proxyVariable } from "./proxies.ts";
 import { resolveRoutes } from "./routes.ts";
 import { KEY_FILE, NO_PROXY, sampleProblem } from "./scalars.ts";
-import type { CapabilitiesInput, ClientTlsInput, FileInput, ModelInput, ProviderInput } from "./schema.ts";
+import type { CapabilitiesInput, ClientTlsInput, FileInput, IssuerInput, ModelInput, ProviderInput } from "./schema.ts";
 
 const LISTENERS = ["http", "grpc", "operations"] as const;
 const MIB = 1024 * 1024;
@@ -180,12 +181,27 @@ function resolveAccess({ access, http, grpc }: FileInput, report: Report): Confi
   const verifiesClients = (http.tls?.client_ca_file ?? grpc.tls?.client_ca_file) !== undefined;
   if (certificates.length > 0 && !verifiesClients)
     report(["access", "certificates"], "needs client_ca_file in http.tls or grpc.tls, whose certificates these are");
-  const names = new Set<string>();
-  certificates.forEach(({ name }, index) => {
-    if (names.has(name)) report(["access", "certificates", index, "name"], `${name} is listed twice`);
-    names.add(name);
-  });
-  return access;
+  for (const index of repeated(certificates.map(({ name }) => name)))
+    report(["access", "certificates", index, "name"], "is listed twice");
+  for (const index of repeated(access.issuers.map(({ issuer }) => issuer)))
+    report(["access", "issuers", index, "issuer"], "is listed twice");
+  const issuers = access.issuers.map((input, index) => resolveIssuer(input, ["access", "issuers", index], report));
+  return { certificates, issuers };
+}
+
+/** Indexes of values that are in the list before. */
+function repeated(values: readonly string[]): number[] {
+  const seen = new Set<string>();
+  return values.flatMap((value, index) => (seen.size === seen.add(value).size ? [index] : []));
+}
+
+function resolveIssuer(input: IssuerInput, path: ConfigPath, report: Report): TokenIssuerConfig {
+  const { issuer, audience, algorithms, bindings, keys_url: url, keys_file: file, keys_ca_file: caFile } = input;
+  if ((url === undefined) === (file === undefined))
+    report([...path, "keys_url"], "is required, or keys_file in its place, with the issuer's JSON Web Key Set");
+  if (caFile !== undefined && url === undefined) report([...path, "keys_ca_file"], "is for keys_url");
+  const keySet = file === undefined ? { url: url ?? "", caFile } : { file };
+  return { issuer, audience, algorithms, bindings, clockSkewMs: input.clock_skew_seconds * 1000, keySet };
 }
 
 /** Default of `default_max_tokens`: enough for a long answer, and with reasoning for the reasoning tokens, too. */

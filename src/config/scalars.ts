@@ -124,6 +124,13 @@ export const certificateName = z
   )
   .transform((name) => (name.startsWith("DNS:") ? name.toLowerCase().replace(/^dns/, "DNS") : name));
 
+export const httpsUrl = z
+  .string()
+  .refine(
+    (text) => /^https:/.test(text) && URL.canParse(text),
+    'must be an address such as "https://example.com/jwks.json"',
+  );
+
 /** ID of a key. */
 export const keyId = z
   .string()

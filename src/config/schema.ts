@@ -10,6 +10,7 @@ import {
   encryptionKey,
   headerName,
   headerValue,
+  httpsUrl,
   ipAddress,
   isoDate,
   keyId,
@@ -195,8 +196,33 @@ const listenerTls = section({
   client_certificates: z.exactOptional(z.enum(["required", "optional"])),
 });
 
-/** Certificates that stand for keys. */
+/** Certificates that stand for keys, and bindings of an issuer's tokens. */
 const MAX_BINDINGS = 10_000;
+const MAX_ISSUERS = 32;
+
+const issuer = section({
+  issuer: z.string().min(1).max(1024),
+  audience: z.string().min(1).max(1024),
+  keys_url: z.exactOptional(httpsUrl),
+  keys_ca_file: z.exactOptional(absolutePath),
+  keys_file: z.exactOptional(absolutePath),
+  algorithms: z
+    .array(z.enum(["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]))
+    .min(1)
+    .default(["RS256", "ES256"]),
+  clock_skew_seconds: z.int().min(0).max(300).default(30),
+  bindings: z
+    .array(
+      section({
+        claims: z
+          .record(z.string().max(1024), z.union([z.string().max(4096), z.number(), z.boolean()]))
+          .refine((claims) => Object.keys(claims).length > 0, "must have at least one claim, such as sub"),
+        key: keyId,
+      }),
+    )
+    .min(1)
+    .max(MAX_BINDINGS),
+});
 
 /** A configuration file, before defaults that depend on other settings. */
 export const fileSchema = section({
@@ -226,6 +252,7 @@ export const fileSchema = section({
       .array(section({ name: certificateName, key: keyId }))
       .max(MAX_BINDINGS)
       .default([]),
+    issuers: z.array(issuer).max(MAX_ISSUERS).default([]),
   }).prefault({}),
   workers: z.int().min(1).max(128).default(1),
   data_dir: z.string().min(1).default("./data"),
@@ -289,6 +316,7 @@ export type FileInput = z.output<typeof fileSchema>;
 export type ProviderInput = z.output<typeof provider>;
 export type ConnectionsInput = ProviderInput["connections"];
 export type ClientTlsInput = FileInput["redis"]["tls"];
+export type IssuerInput = z.output<typeof issuer>;
 export type TargetInput = z.output<typeof target>;
 export type ModelInput = z.output<typeof model>;
 export type TimeoutsInput = { [K in keyof typeof timeouts]: z.output<(typeof timeouts)[K]> };

@@ -8,6 +8,7 @@ import { isExposed } from "../config/warnings.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { tokenVerifierOf } from "./token-issuers.ts";
 
 interface AccessPorts {
   readonly store: Store;
@@ -32,7 +33,35 @@ export function accessOf(config: Config, { store, clock, log }: AccessPorts): Ac
   };
 }
 
-/** The keys that certificates stand for. */
-export function bindingsOf({ access }: Config): Bindings {
-  return { certificates: new Map(access.certificates.map(({ name, key }) => [name, key])) };
+/** What callers without the secret of a key may show in its place, by the configuration in force. */
+export class CallerBindings {
+  readonly #ports: AccessPorts;
+  #issuers = "[]";
+  #inForce: Bindings = { certificates: new Map(), tokens: undefined };
+
+  constructor(ports: AccessPorts) {
+    this.#ports = ports;
+  }
+
+  get inForce(): Bindings {
+    return this.#inForce;
+  }
+
+  /** Puts a configuration in force. Unchanged issuers keep their keys and verified tokens. */
+  async use({ access }: Pick<Config, "access">): Promise<void> {
+    const certificates = new Map(access.certificates.map(({ name, key }) => [name, key]));
+    const issuers = JSON.stringify(access.issuers);
+    const tokens =
+      issuers === this.#issuers ? this.#inForce.tokens : await tokenVerifierOf(access.issuers, this.#ports);
+    this.#issuers = issuers;
+    this.#inForce = { certificates, tokens };
+    const ids = [...access.certificates, ...access.issuers.flatMap(({ bindings }) => bindings)].map(({ key }) => key);
+    if (ids.length > 0) void this.#warnOfMissing([...new Set(ids)]);
+  }
+
+  async #warnOfMissing(ids: readonly string[]): Promise<void> {
+    const names = await this.#ports.store.keys.names(ids).catch(() => undefined);
+    for (const key of ids)
+      if (names?.has(key) === false) this.#ports.log.warn({ setting: "access", key }, "there is no key with this ID");
+  }
 }

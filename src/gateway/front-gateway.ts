@@ -1,3 +1,4 @@
+import { isToken } from "../access/bound-keys.ts";
 import { createAuthenticator } from "../access/key-cache.ts";
 import type { Config } from "../config/config.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
@@ -80,7 +81,7 @@ async function assemble(
     completions: remote.completions,
     embedder: remote.embedder,
     models: remote.models,
-    authenticate: authenticateWith(remote, keys),
+    authenticate: authenticateWith(remote, keys, config),
     limitsOf: (principal) => limits.peek(principal),
     requireRequestRate: (principal) => requestRate.requireRequestRate(principal),
     calls,
@@ -146,18 +147,20 @@ function ownRequestRate({ limits: { account, burstMs } }: Config, clock: Clock):
 }
 
 /** Authenticates keys at the core and caches its answer as long as a core caches its store's. */
-function authenticateWith(remote: RemoteCore, keys: ShownKeys): EdgeServices["authenticate"] {
+function authenticateWith(remote: RemoteCore, keys: ShownKeys, { access }: Config): EdgeServices["authenticate"] {
   const store = {
-    async findByHash(_hash: string, key: string) {
+    async findByHash(_hash: string, key: string | undefined) {
       try {
-        return toGrant(await remote.currentKey(key));
+        return toGrant(await remote.currentKey(key!));
       } catch (reason) {
         if (reason instanceof Failure && reason.code === "unauthenticated") return undefined;
         throw reason;
       }
     },
   };
-  const authenticator = createAuthenticator({ store, clock: systemClock });
+  // Tokens are verified by the core.
+  const isOther = (text: string): boolean => access.issuers.length > 0 && isToken(text);
+  const authenticator = createAuthenticator({ store, clock: systemClock, isOther });
   return async ({ authorization }) => {
     const key = bearerToken(authorization);
     return keys.note(await authenticator.authenticate(key), key!);

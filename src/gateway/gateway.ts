@@ -32,7 +32,7 @@ import { consoleOf, documentsOf } from "./console.ts";
 import { jobsOf, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
-import { accessOf, bindingsOf } from "./access.ts";
+import { accessOf, CallerBindings } from "./access.ts";
 import { openAccounting } from "./accounting.ts";
 import { keptResponsesOf } from "./kept-responses.ts";
 import { openRates } from "./rates.ts";
@@ -213,8 +213,9 @@ async function assemble(
     undo.push(store.keyChanges.subscribe((hash) => shared.keyChanges.tell(hash)));
   }
   undo.push(startKeyWatch({ calls, keys: authenticator, clock }));
-  let bindings = bindingsOf(config);
-  const callerPorts = { keys: authenticator, clock, bindings: () => bindings };
+  const bindings = new CallerBindings({ store, clock, log });
+  await bindings.use(config);
+  const callerPorts = { keys: authenticator, clock, bindings: () => bindings.inForce };
   const ports = { router, permit, limiter, ledger, recorder: observer, clock };
   const completions = createCompletions(ports);
   const { settling } = completions;
@@ -302,11 +303,11 @@ async function assemble(
     prepareSetup: async () => (role === "core" ? undefined : prepareSetup(access)),
     async reload(next) {
       const simulatorUrl = await simulator.url(next);
+      await bindings.use(next);
       // No await from here on, so that two reloads cannot replace the same catalogue.
       const before = catalogue;
       catalogue = buildCatalogue(next, { simulatorUrl, readScheduler, keyRests });
       router.replace(catalogue.models, { routes: catalogue.routes, aliases: next.aliases });
-      bindings = bindingsOf(next);
       inForce = { ...config, ...reloadable(next) };
       // Calls that began with the old catalogue may still retry or fall back; its connections close when the last one ends.
       void calls

@@ -13,7 +13,7 @@ import { OPERATIONS_PATHS } from "../../src/telemetry/operations.ts";
 import { tlsGrpcClient } from "../support/tls-client.ts";
 import { askConsole, askGrpc, askHttp, httpOutcome, type Outcome, type Send } from "./routes/ask.ts";
 import { CONSOLE_ROWS, type ConsoleRow, GRPC_ROWS, HTTP_ROWS, type KeyRow, OPERATIONS_ROWS } from "./routes/rows.ts";
-import { type CertifiedCaller, type RoutesWorld, startRoutesWorld } from "./routes/world.ts";
+import { type RoutesWorld, startRoutesWorld } from "./routes/world.ts";
 import { figure } from "./support/figures.ts";
 
 let world: RoutesWorld;
@@ -78,15 +78,17 @@ function expectedOfKey(row: KeyRow, caller: string, valid: ReadonlySet<string>):
   return row === "permission" && caller === "a key for another model" ? WITHOUT_PERMISSION : LET_IN;
 }
 
-const VALID_CERTIFICATES = new Set([
+const VALID_WITHOUT_SECRET = new Set([
   "a certificate of a key",
   "a certificate of a key for another model",
   "a certificate of no key, and a key",
+  "a token of a key",
+  "a token of a key for another model",
 ]);
 
-function expectedOfCertificate(row: KeyRow, caller: string): readonly Outcome[] {
+function expectedWithoutSecret(row: KeyRow, caller: string): readonly Outcome[] {
   if (row === "everybody") return ANSWERED;
-  if (!VALID_CERTIFICATES.has(caller)) return ["unauthenticated"];
+  if (!VALID_WITHOUT_SECRET.has(caller)) return ["unauthenticated"];
   return row === "permission" && caller.endsWith("for another model") ? WITHOUT_PERMISSION : LET_IN;
 }
 
@@ -170,30 +172,30 @@ describe("every route of the running server", () => {
     expect(await findWrong(paths, GRPC_ROWS, cellsOf)).toEqual([]);
   });
 
-  it("admits certificates of clients by HTTP and gRPC as it admits the keys for which they stand", async () => {
-    const cellsOf = (row: KeyRow, ask: (caller: CertifiedCaller) => Promise<Outcome>) =>
+  it("admits certificates and tokens by HTTP and gRPC as it admits the keys for which they stand", async () => {
+    const { secure, authority, certified } = world;
+    const callers = Object.entries(certified).map(([caller, { pair, sent }]) => {
+      const dispatcher = new Agent({ connect: { ca: authority.cert, ...pair } });
+      const send: Send = (url, request) => fetchAs(url, { ...request, dispatcher });
+      return { caller, sent, send, dispatcher, client: tlsGrpcClient(secure.grpcPort, { authority, pair }) };
+    });
+    const cellsOf = (row: KeyRow, ask: (caller: (typeof callers)[number]) => Promise<Outcome>) =>
       Promise.all(
-        Object.entries(world.certified).map(async ([caller, shown]) => ({
-          caller,
-          expected: expectedOfCertificate(row, caller),
-          outcome: await ask(shown),
-        })),
+        callers.map(async (one) => {
+          const { caller } = one;
+          return { caller, expected: expectedWithoutSecret(row, caller), outcome: await ask(one) };
+        }),
       );
     const byHttp = await findWrong(ROUTES, HTTP_ROWS, (route) =>
-      cellsOf(HTTP_ROWS[route]!, ({ pair, sent }) =>
-        askHttp({ url: world.secure.url, send: fetchWith(world.authority, pair) }, route, sent),
-      ),
+      cellsOf(HTTP_ROWS[route]!, ({ send, sent }) => askHttp({ url: secure.url, send }, route, sent)),
     );
     const byGrpc = await findWrong(await reflectedPaths(), GRPC_ROWS, (path) =>
-      cellsOf(GRPC_ROWS[path]!, async ({ pair, sent }) => {
-        const client = tlsGrpcClient(world.secure.grpcPort, { authority: world.authority, pair });
-        try {
-          return await askGrpc(client, path, sent);
-        } finally {
-          client.close();
-        }
-      }),
+      cellsOf(GRPC_ROWS[path]!, ({ client, sent }) => askGrpc(client, path, sent)),
     );
+    for (const { client, dispatcher } of callers) {
+      client.close();
+      await dispatcher.close();
+    }
     expect([...byHttp, ...byGrpc]).toEqual([]);
   });
 
@@ -280,12 +282,6 @@ describe("every route of the running server", () => {
     figure({ name: "calls by every kind of caller in it", value: checked.cells, unit: "", atLeast: 700 });
   });
 });
-
-/** `fetch` of a client with this certificate. */
-function fetchWith({ cert: ca }: RoutesWorld["authority"], pair: CertifiedCaller["pair"]): Send {
-  const dispatcher = new Agent({ connect: { ca, ...pair }, pipelining: 0 });
-  return (url, request) => fetchAs(url, { ...request, dispatcher });
-}
 
 const methodOf = (path: string): string => path.slice("/parley.console.v1.".length);
 

@@ -11,14 +11,15 @@ import {
   type TestCertificate,
 } from "../../support/certificates.ts";
 import { type Product, startProduct } from "../../support/product.ts";
+import { TestIssuer } from "../../support/tokens.ts";
 import { ConsoleCaller } from "../support/console.ts";
 
 /** Credentials of a call. */
 export type Credentials = Readonly<Record<string, string>>;
 
-/** A caller with a certificate. */
+/** A caller with a certificate or a token. */
 export interface CertifiedCaller {
-  /** Undefined: it has none. */
+  /** Undefined: it has no certificate. */
   readonly pair: TestCertificate | undefined;
   /** Headers that it sends, too. */
   readonly sent: Credentials;
@@ -30,7 +31,7 @@ export interface RoutesWorld {
   /** A process with TLS and optional certificates of clients, on the same database. */
   readonly secure: Product;
   readonly authority: CertificateAuthority;
-  /** Callers of `secure` by their certificate. */
+  /** Callers of `secure` by their certificate or token. */
   readonly certified: Readonly<Record<string, CertifiedCaller>>;
   /** Callers by their key, valid or not. */
   readonly keys: Readonly<Record<string, Credentials>>;
@@ -171,12 +172,34 @@ async function makeCertificates(store: Store, people: People, keys: RoutesWorld[
   await bind("a certificate of a key of a disabled account", { accountId: people.disabled });
   await revokeKey(context, await bind("a certificate of a revoked key", {}));
   const { pair } = callers["a certificate of a key"]!;
+  const issuer = new TestIssuer("https://issuer.example");
+  const issuers = [
+    {
+      issuer: issuer.issuer,
+      audience: "parley",
+      keys_file: folder.write("keys.json", await issuer.keySet()),
+      bindings: bindings.map(({ key }) => ({ claims: { sub: key }, key })),
+    },
+  ];
+  const tokenOf = async (claims: object, of = issuer): Promise<CertifiedCaller> => ({
+    pair: undefined,
+    sent: { authorization: `Bearer ${await of.sign({ ...claims })}` },
+  });
+  const [first, second, , , revoked] = bindings.map(({ key }) => key);
   const unbound = authority.issue({ names: ["URI:spiffe://example.org/other", "DNS:example.org"] });
   return {
     authority,
-    config: { ...secureSections(tls), access: { certificates: bindings } },
+    config: { ...secureSections(tls), access: { certificates: bindings, issuers } },
     callers: {
       ...callers,
+      "a token of a key": await tokenOf({ sub: first }),
+      "a token of a key for another model": await tokenOf({ sub: second }),
+      "a token of a revoked key": await tokenOf({ sub: revoked }),
+      "a token of no key": await tokenOf({ sub: "stranger" }),
+      "an expired token": await tokenOf({ sub: first, exp: 1_000_000_000 }),
+      "a token for another audience": await tokenOf({ sub: first, aud: "other" }),
+      "a token that another one has signed": await tokenOf({ sub: first }, new TestIssuer(issuer.issuer)),
+      "a token of another issuer": await tokenOf({ sub: first }, new TestIssuer("https://other.example")),
       "no certificate": { pair: undefined, sent: {} },
       "a certificate of no key": { pair: unbound, sent: {} },
       "a certificate of no key, and a key": { pair: unbound, sent: keys["a key"]! },
