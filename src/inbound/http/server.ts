@@ -133,6 +133,7 @@ class Front {
   readonly #documents: Documents | undefined;
   readonly #console: Mounted | undefined;
   readonly #tls: TlsEntrance | undefined;
+  readonly #stallMs: number;
   /**
    * Responses of a connection in order: those not sent yet, and the latest. Nothing else may be written to the connection
    * while one is in flight.
@@ -161,6 +162,7 @@ class Front {
     this.#documents = documents;
     this.#console = console;
     this.#tls = tls;
+    this.#stallMs = stallMs;
   }
 
   announce(): void {
@@ -303,7 +305,7 @@ class Front {
   #document(exchange: Exchange): void {
     const file = this.#documents?.find(exchange.path);
     if (file === undefined) this.#notFound(exchange, undefined);
-    else sendDocument(exchange, file);
+    else sendDocument(exchange, file, this.#stallMs);
   }
 
   #notFound(exchange: Exchange, allow: string | undefined): void {
