@@ -34,15 +34,17 @@ const SHOWN = { names: 3, length: 100 } as const;
  * Authenticates a caller by its token, or without one by its certificate. Throws an `unauthenticated` Failure, or an
  * `overloaded` one when keys cannot be looked up.
  */
-export async function authenticateCaller(
+export function authenticateCaller(ports: Ports, { token, certificate }: ShownCredentials): Promise<KeyPrincipal> {
+  if (token === undefined && certificate !== undefined) return authenticateCertificate(ports, certificate);
+  const { tokens } = ports.bindings();
+  if (token === undefined || tokens === undefined || !isToken(token)) return ports.keys.authenticate(token);
+  return tokens.keyOf(token).then((id) => keyOf(ports.keys, id, "token"));
+}
+
+async function authenticateCertificate(
   { keys, clock, bindings }: Ports,
-  { token, certificate }: ShownCredentials,
+  certificate: NonNullable<ShownCredentials["certificate"]>,
 ): Promise<KeyPrincipal> {
-  if (token !== undefined || certificate === undefined) {
-    const { tokens } = bindings();
-    if (token === undefined || tokens === undefined || !isToken(token)) return keys.authenticate(token);
-    return keyOf(keys, await tokens.keyOf(token), "token");
-  }
   if (certificate.expiresAtMs <= clock.now())
     throw new Failure("unauthenticated", "The client certificate has expired since the connection was opened.");
   const bound = bindings().certificates;

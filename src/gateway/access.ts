@@ -62,6 +62,7 @@ export class CallerBindings {
   async #warnOfMissing(ids: readonly string[]): Promise<void> {
     const names = await this.#ports.store.keys.names(ids).catch(() => undefined);
     for (const key of ids)
-      if (names?.has(key) === false) this.#ports.log.warn({ setting: "access", key }, "there is no key with this ID");
+      if (names?.has(key) === false)
+        this.#ports.log.warn({ setting: "access", key_id: key }, "there is no key with this ID");
   }
 }

@@ -15,7 +15,7 @@ export interface ClientCertificate {
 const HANDSHAKE_MS = 10_000;
 
 /**
- * Unfinished handshakes of a listener; beyond it the oldest connection closes. One holds about 50 KiB. A client finishes its
+ * Unfinished handshakes of a listener; beyond it the oldest connection closes. One holds about 70 KiB. A client finishes its
  * handshake within a round trip, in which a thousand others would have to connect.
  */
 const MAX_HANDSHAKES = 1_024;

@@ -184,6 +184,18 @@ describe("clients' certificates", () => {
     );
   });
 
+  it("stand for keys that a reload names, and a warning tells of one that does not exist", async () => {
+    const bound = { name: "URI:spiffe://example.org/billing", key: "key_missing" };
+    await gateway.configure({ access: { certificates: [bound] } });
+    expect(await complete(gateway, { pair: client, headers: {} })).toMatchObject({
+      status: 401,
+      text: expect.stringContaining("The client certificate stands for the key key_missing, which is not in use."),
+    });
+    const warning = expect.objectContaining({ level: 40, setting: "access", key_id: "key_missing" });
+    await expect.poll(() => gateway.log).toContainEqual(warning);
+    await gateway.configure({});
+  });
+
   it("of authorities that are no longer listed are refused, and their connections end after their calls", async () => {
     const kept = new Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => kept.destroy());

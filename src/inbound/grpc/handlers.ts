@@ -43,8 +43,8 @@ import { type CallFacts, toCompletionError, toServiceError } from "./status.ts";
 
 /** Services of the handlers. */
 export interface CallServices extends EdgeServices {
-  /** The certificate of the client at the other end of a connection, by its address as grpc-js has it. */
-  readonly certificateOf: (peer: string) => ClientCertificate | undefined;
+  /** The certificate of the client at the other end of a connection, by its address as grpc-js has it. Undefined without TLS. */
+  readonly certificateOf: ((peer: string) => ClientCertificate | undefined) | undefined;
 }
 
 type AnyCall = ServerUnaryCall<Encoded<Message>, Message> | ServerWritableStream<Encoded<Message>, Message>;
@@ -268,7 +268,7 @@ async function writeStream(
 }
 
 async function authenticate(services: CallServices, call: AnyCall, opened: Opened): Promise<KeyPrincipal> {
-  const certificate = services.certificateOf(call.getPeer());
+  const certificate = services.certificateOf?.(call.getPeer());
   const principal = await services.authenticate({ authorization: authorizationOf(call), certificate });
   opened.limits = services.limitsOf(principal);
   return principal;

@@ -92,7 +92,8 @@ export async function startGrpcServer(
   allowResets(server);
   const served = [CompletionService, EmbeddingService, ModelService, KeyService];
   const guard = new ConnectionGuard(services, { maxAgeMs: maxConnectionAgeMs, maxReceiveBytes, tls });
-  const callServices = { ...services, certificateOf: (peer: string) => guard.certificateOf(peer) };
+  const certificateOf = tls && ((peer: string) => guard.certificateOf(peer));
+  const callServices = { ...services, certificateOf };
   const handlers = [completionHandlers, embeddingHandlers, modelHandlers, keyHandlers].map((make) =>
     make(callServices),
   );
