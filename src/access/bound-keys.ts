@@ -16,6 +16,8 @@ export interface ShownCredentials {
 export interface Bindings {
   /** IDs of keys by alternative names of certificates, such as `URI:spiffe://example.org/billing`. */
   readonly certificates: ReadonlyMap<string, string>;
+  /** Alternative names of the certificates of fronts, which hand on the names of their callers' certificates. */
+  readonly fronts: ReadonlySet<string>;
   /** Undefined where no tokens are accepted. */
   readonly tokens: TokenVerifier | undefined;
 }

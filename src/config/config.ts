@@ -227,6 +227,8 @@ export interface Config {
   readonly access: {
     /** Alternative names of certificates, with the IDs of the keys that they stand for. */
     readonly certificates: readonly { readonly name: string; readonly key: string }[];
+    /** Alternative names of the certificates of fronts. */
+    readonly fronts: readonly string[];
     readonly issuers: readonly TokenIssuerConfig[];
   };
   /** Number of processes that serve behind the same addresses: 1 to 128. */

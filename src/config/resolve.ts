@@ -181,12 +181,14 @@ function resolveAccess({ access, http, grpc }: FileInput, report: Report): Confi
   const verifiesClients = (http.tls?.client_ca_file ?? grpc.tls?.client_ca_file) !== undefined;
   if (certificates.length > 0 && !verifiesClients)
     report(["access", "certificates"], "needs client_ca_file in http.tls or grpc.tls, whose certificates these are");
+  if (access.fronts.length > 0 && grpc.tls?.client_ca_file === undefined)
+    report(["access", "fronts"], "needs grpc.tls.client_ca_file, whose certificates these are");
   for (const index of repeated(certificates.map(({ name }) => name)))
     report(["access", "certificates", index, "name"], "is listed twice");
   for (const index of repeated(access.issuers.map(({ issuer }) => issuer)))
     report(["access", "issuers", index, "issuer"], "is listed twice");
   const issuers = access.issuers.map((input, index) => resolveIssuer(input, ["access", "issuers", index], report));
-  return { certificates, issuers };
+  return { certificates, fronts: access.fronts, issuers };
 }
 
 /** Indexes of values that are in the list before. */

@@ -127,7 +127,7 @@ export const certificateName = z
 export const httpsUrl = z
   .string()
   .refine(
-    (text) => /^https:/.test(text) && URL.canParse(text),
+    (text) => text.startsWith("https:") && URL.canParse(text),
     'must be an address such as "https://example.com/jwks.json"',
   );
 

@@ -199,6 +199,7 @@ const listenerTls = section({
 /** Certificates that stand for keys, and bindings of an issuer's tokens. */
 const MAX_BINDINGS = 10_000;
 const MAX_ISSUERS = 32;
+const MAX_FRONTS = 1_000;
 
 const issuer = section({
   issuer: z.string().min(1).max(1024),
@@ -252,6 +253,7 @@ export const fileSchema = section({
       .array(section({ name: certificateName, key: keyId }))
       .max(MAX_BINDINGS)
       .default([]),
+    fronts: z.array(certificateName).max(MAX_FRONTS).default([]),
     issuers: z.array(issuer).max(MAX_ISSUERS).default([]),
   }).prefault({}),
   workers: z.int().min(1).max(128).default(1),

@@ -32,6 +32,7 @@ export function listSettings(config: Config): Setting[] {
     "operations.listen": formatAddress(others.operations.listen),
     ...tlsSettings("operations", others.operations.tls),
     "access.certificates": others.access.certificates.map(({ name, key }) => `${name} = ${key}`),
+    "access.fronts": others.access.fronts,
     "access.issuers": others.access.issuers.map(({ issuer, audience }) => `${issuer} for ${audience}`),
     workers: others.workers,
     data_dir: others.dataDir,

@@ -1,4 +1,4 @@
-import type { Bindings } from "../access/bound-keys.ts";
+import type { Bindings, ShownCredentials } from "../access/bound-keys.ts";
 import type { AccessContext } from "../access/context.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
 import { createSecurityLog } from "../access/security-log.ts";
@@ -6,6 +6,9 @@ import { createThrottle } from "../access/throttle.ts";
 import type { Config } from "../config/config.ts";
 import { isExposed } from "../config/warnings.ts";
 import type { Clock } from "../core/clock.ts";
+import { readNames } from "../inbound/certificate-names.ts";
+import { bearerToken } from "../inbound/current-key.ts";
+import type { Credentials } from "../inbound/services.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { tokenVerifierOf } from "./token-issuers.ts";
@@ -37,7 +40,7 @@ export function accessOf(config: Config, { store, clock, log }: AccessPorts): Ac
 export class CallerBindings {
   readonly #ports: AccessPorts;
   #issuers = "[]";
-  #inForce: Bindings = { certificates: new Map(), tokens: undefined };
+  #inForce: Bindings = { certificates: new Map(), fronts: new Set(), tokens: undefined };
 
   constructor(ports: AccessPorts) {
     this.#ports = ports;
@@ -54,7 +57,7 @@ export class CallerBindings {
     const tokens =
       issuers === this.#issuers ? this.#inForce.tokens : await tokenVerifierOf(access.issuers, this.#ports);
     this.#issuers = issuers;
-    this.#inForce = { certificates, tokens };
+    this.#inForce = { certificates, fronts: new Set(access.fronts), tokens };
     const ids = [...access.certificates, ...access.issuers.flatMap(({ bindings }) => bindings)].map(({ key }) => key);
     if (ids.length > 0) void this.#warnOfMissing([...new Set(ids)]);
   }
@@ -65,4 +68,13 @@ export class CallerBindings {
       if (names?.has(key) === false)
         this.#ports.log.warn({ setting: "access", key_id: key }, "there is no key with this ID");
   }
+}
+
+/** What a caller shows. A front's header may have the names of its caller's certificate; its own end then applies. */
+export function toShown({ authorization, certificate }: Credentials, { fronts }: Bindings): ShownCredentials {
+  if (authorization === undefined) return { token: undefined, certificate };
+  const names = readNames(authorization);
+  if (names !== undefined && certificate?.names.some((name) => fronts.has(name)) === true)
+    return { token: undefined, certificate: { ...certificate, names } };
+  return { token: bearerToken(authorization) ?? "", certificate };
 }

@@ -12,7 +12,7 @@ import { createCompletions } from "../core/completions.ts";
 import { createEmbedder } from "../core/embeddings.ts";
 import { createModels } from "../core/models.ts";
 import { Calls } from "../inbound/calls.ts";
-import { bearerToken, startKeyWatch } from "../inbound/current-key.ts";
+import { startKeyWatch } from "../inbound/current-key.ts";
 import { RequestFeed } from "../inbound/dashboard/request-feed.ts";
 import { startGrpcServer } from "../inbound/grpc/server.ts";
 import { startHttpServer } from "../inbound/http/server.ts";
@@ -32,7 +32,7 @@ import { consoleOf, documentsOf } from "./console.ts";
 import { jobsOf, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
-import { accessOf, CallerBindings } from "./access.ts";
+import { accessOf, CallerBindings, toShown } from "./access.ts";
 import { openAccounting } from "./accounting.ts";
 import { keptResponsesOf } from "./kept-responses.ts";
 import { openRates } from "./rates.ts";
@@ -228,10 +228,7 @@ async function assemble(
     embedder: createEmbedder({ ...ports, settling }),
     models: createModels(router, limiter),
     responses: role === "core" ? undefined : keptResponsesOf(config, { store: store.responses, limiter, clock, log }),
-    authenticate: ({ authorization, certificate }) => {
-      const token = authorization === undefined ? undefined : (bearerToken(authorization) ?? "");
-      return authenticateCaller(callerPorts, { token, certificate });
-    },
+    authenticate: (shown) => authenticateCaller(callerPorts, toShown(shown, bindings.inForce)),
     limitsOf: (principal) => limiter.peek(principal),
     requireRequestRate: (principal) => limiter.requireRequestRate(principal),
     calls,

@@ -14,7 +14,7 @@ async function setUp() {
   const context = { store, clock };
   const { secret, record } = await createKey(context, { name: "billing" });
   const authenticator = createAuthenticator(context);
-  let bindings: Bindings = { certificates: new Map([[NAME, record.id]]), tokens: undefined };
+  let bindings: Bindings = { certificates: new Map([[NAME, record.id]]), fronts: new Set(), tokens: undefined };
   const ports = { keys: authenticator, clock, bindings: () => bindings };
   return {
     clock,
@@ -81,11 +81,11 @@ describe("a certificate", () => {
     announce();
     expect(await call(certificate())).toBe(`The client certificate stands for the key ${id}, which is not in use.`);
     const next = await createKey(context, { name: "next" });
-    bind({ certificates: new Map([[NAME, next.record.id]]), tokens: undefined });
+    bind({ certificates: new Map([[NAME, next.record.id]]), fronts: new Set(), tokens: undefined });
     expect(await call(certificate())).toBe(next.record.id);
-    bind({ certificates: new Map([[NAME, "key_missing"]]), tokens: undefined });
+    bind({ certificates: new Map([[NAME, "key_missing"]]), fronts: new Set(), tokens: undefined });
     expect(await call(certificate())).toMatch(/key_missing, which is not in use/);
-    bind({ certificates: new Map(), tokens: undefined });
+    bind({ certificates: new Map(), fronts: new Set(), tokens: undefined });
     expect(await call(certificate())).toMatch(/No alternative name/);
   });
 
@@ -101,7 +101,7 @@ describe("a certificate", () => {
 
   it("asks for its key once a second at most while that is missing", async () => {
     const { call, certificate, store, clock, bind } = world;
-    bind({ certificates: new Map([[NAME, "key_missing"]]), tokens: undefined });
+    bind({ certificates: new Map([[NAME, "key_missing"]]), fronts: new Set(), tokens: undefined });
     const find = vi.spyOn(store, "findWithHash");
     for (let calls = 0; calls < 10; calls += 1) await call(certificate());
     expect(find).toHaveBeenCalledTimes(1);

@@ -109,6 +109,7 @@ describe("hostile clients over TLS", () => {
       const open = sockets.filter(({ closed }) => !closed).length;
       const mib = Math.round((target.product.rssBytes() - before) / MIB);
       for (const socket of sockets) socket.destroy();
+      expect(open).toBeLessThanOrEqual(MAX_HANDSHAKES);
       figure({ name: "unfinished handshakes: kept", value: open, unit: "", atMost: MAX_HANDSHAKES });
       figure({ name: "unfinished handshakes: memory", value: mib, unit: "MiB", atMost: 128 });
     },

@@ -1,5 +1,5 @@
 import { request as requestOnce, type RequestOptions } from "node:https";
-import type { PeerCertificate, TLSSocket } from "node:tls";
+import type { TLSSocket } from "node:tls";
 import { Client, credentials } from "@grpc/grpc-js";
 import type { CertificateAuthority, TestCertificate } from "./certificates.ts";
 
@@ -25,7 +25,7 @@ export function askTls(port: number, { authority, pair, body, ...options }: TlsR
   const { promise, resolve, reject } = Promise.withResolvers<TlsAnswer>();
   const target = { host: "localhost", port, ca: authority.cert, agent: false as const };
   const request = requestOnce({ ...target, ...pair, ...options }, (response) => {
-    const { serialNumber: serial } = (response.socket as TLSSocket).getPeerCertificate() as PeerCertificate;
+    const { serialNumber: serial } = (response.socket as TLSSocket).getPeerCertificate();
     const cookies = String(response.headers["set-cookie"]);
     let text = "";
     response.on("data", (piece) => (text += String(piece)));

@@ -36,6 +36,7 @@ const NAMES: Readonly<Record<string, string>> = {
   "operations.tls.client_ca_file": "Authorities of operations clients",
   "operations.tls.client_certificates": "Certificates of operations clients",
   "access.certificates": "Certificates that stand for keys",
+  "access.fronts": "Certificates of fronts",
   "access.issuers": "Issuers of tokens that stand for keys",
   workers: "Worker processes",
   data_dir: "Data directory",

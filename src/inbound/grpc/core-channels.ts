@@ -162,7 +162,7 @@ export class CoreChannels {
 
   /** Makes new connections with changed files. Those from before end with their calls. */
   #retireAll(): void {
-    for (const channel of [...this.#channels]) {
+    for (const channel of this.#channels.slice()) {
       channel.isRetired = true;
       if (channel.calls === 0) this.#close(channel);
     }

@@ -32,8 +32,8 @@ export interface RemoteCoreOptions {
   /** Time that a call waits for a core, such as during its restart. Default: 5 seconds. */
   readonly waitMs?: number;
   readonly clock: Clock;
-  /** The caller's API key, which the core authenticates too. */
-  readonly keyOf: (principal: Principal) => string;
+  /** The header by which the core authenticates the caller, too. */
+  readonly authorizationOf: (principal: Principal) => string;
   /** Receives the limits that cores report. */
   readonly limits: LastLimits;
   /**
@@ -48,8 +48,8 @@ export interface RemoteCore {
   readonly completions: Completions;
   readonly embedder: Embedder;
   readonly models: Models;
-  /** Authenticates a key. Throws what the core throws, such as `unauthenticated`. */
-  currentKey(key: string): Promise<Key>;
+  /** Authenticates a caller by its header. Throws what the core throws, such as `unauthenticated`. */
+  currentKey(authorization: string): Promise<Key>;
   state(): CoreState;
   /** Closes all connections with their calls. */
   close(): void;
@@ -61,7 +61,7 @@ export function connectCore({
   tls,
   waitMs = 5_000,
   clock,
-  keyOf,
+  authorizationOf,
   limits,
   lost,
 }: RemoteCoreOptions): RemoteCore {
@@ -69,7 +69,7 @@ export function connectCore({
   const calls = new CoreCalls(channels, { clock, waitMs });
   const soon = (): number => clock.monotonic() + QUESTION_MS;
   const factsOf = (caller: Caller | Call): CallFacts => ({
-    key: keyOf(caller.principal),
+    authorization: authorizationOf(caller.principal),
     requestId: caller.requestId,
     heard: (facts) => {
       limits.note(caller.principal, facts);
@@ -119,9 +119,9 @@ export function connectCore({
       },
       get: (id, caller) => calls.unary(ModelService.method.get, create(GetModelRequestSchema, { id }), factsOf(caller)),
     },
-    currentKey: (key) =>
+    currentKey: (authorization) =>
       calls.unary(KeyService.method.getCurrent, create(GetCurrentKeyRequestSchema), {
-        key,
+        authorization,
         expiresMs: soon(),
         heard: () => undefined,
         // Reported to the caller of this function, which records it.
