@@ -121,8 +121,11 @@ export class TlsEntrance {
 
   #begin(socket: Socket): void {
     const peer = peerOf(socket);
-    if (this.#shaking.size >= (this.#options.maxHandshakes ?? MAX_HANDSHAKES))
-      this.#shaking.values().next().value?.socket.destroy();
+    const [oldest] = this.#shaking;
+    if (oldest !== undefined && this.#shaking.size >= (this.#options.maxHandshakes ?? MAX_HANDSHAKES)) {
+      this.#shaking.delete(oldest[0]);
+      oldest[1].socket.destroy();
+    }
     this.#shaking.set(peer, { socket, verified: this.#verified });
     socket.once("close", () => {
       if (this.#shaking.get(peer)?.socket === socket) this.#shaking.delete(peer);

@@ -105,7 +105,9 @@ export class ConnectionGuard {
     this.#connections.set(name, connection);
     const certificate = this.#tls?.certificateOf(socket);
     const peer = `${socket.remoteAddress}:${socket.remotePort}`;
-    if (certificate !== undefined) this.#certificates.set(peer, certificate);
+    // Also of an earlier connection of the same address, whose end is not known yet.
+    if (certificate === undefined) this.#certificates.delete(peer);
+    else this.#certificates.set(peer, certificate);
     socket.once("close", () => {
       if (this.#connections.get(name) !== connection) return;
       this.#connections.delete(name);
