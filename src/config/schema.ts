@@ -14,6 +14,7 @@ import {
   ipAddress,
   isoDate,
   keyId,
+  labelValue,
   modelAlias,
   modelId,
   network,
@@ -121,6 +122,8 @@ const MAX_PRICE_TIERS = 8;
 
 /** Targets of one name. */
 const MAX_TARGETS = 64;
+/** Tags of one condition. */
+const MAX_KEY_TAGS = 64;
 
 const target = section({
   model: modelId,
@@ -130,9 +133,12 @@ const target = section({
       prompt_tokens: overrides({ min: z.int().min(0), max: tokens }),
       modalities: z.array(z.enum(["image", "audio", "file", "video"])).min(1),
       tools: z.boolean(),
+      key_tags: z.array(labelValue).min(1).max(MAX_KEY_TAGS),
     }),
   ),
 });
+
+const labels = overrides({ region: labelValue, retention: labelValue });
 
 const model = overrides({
   targets: z.array(target).min(1).max(MAX_TARGETS),
@@ -155,6 +161,7 @@ const model = overrides({
   }),
   timeouts: overrides(timeouts),
   capabilities: overrides(capabilities),
+  labels,
 });
 
 /** Parley as the client of a connection. */
@@ -183,6 +190,7 @@ const provider = section({
     per_account: z.boolean().default(false),
   }).prefault({}),
   options: z.exactOptional(z.array(z.enum(PROVIDER_OPTIONS))),
+  labels: labels.prefault({}),
   proxy: z.exactOptional(proxy),
   address: z.exactOptional(ipAddress),
   tls: section(clientTls).prefault({}),

@@ -38,7 +38,7 @@ it("a connection that does not read a document is closed after a while, one that
 async function checkUnread({ tls, dial }: typeof PLAIN | typeof TLS): Promise<void> {
   const server = await startHttpServer(
     {
-      completions: { create: never, stream: never, count: never },
+      completions: { create: never, stream: never, count: never, explain: never },
       embedder: { create: never },
       models: { list: never, get: never },
       requireRequestRate: () => undefined,
