@@ -6,10 +6,12 @@ import {
   camelKeys,
   type Config,
   type ListenAddress,
+  type ListenerTls,
   type ModelConfig,
   type Price,
   type ProviderConfig,
   type RemoteProvider,
+  type TokenIssuerConfig,
   type TokenPrices,
 } from "./config.ts";
 import { DIALECT_DEFAULTS, type Dialect, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
@@ -21,7 +23,7 @@ import type { Environment } from "./environment.ts";
 import { isWithoutProxy, proxyVariable } from "./proxies.ts";
 import { resolveHedge, resolveRoutes } from "./routes.ts";
 import { KEY_FILE, NO_PROXY, sampleProblem } from "./scalars.ts";
-import type { CapabilitiesInput, FileInput, ModelInput, ProviderInput } from "./schema.ts";
+import type { CapabilitiesInput, ClientTlsInput, FileInput, IssuerInput, ModelInput, ProviderInput } from "./schema.ts";
 
 const LISTENERS = ["http", "grpc", "operations"] as const;
 const MIB = 1024 * 1024;
@@ -46,6 +48,10 @@ export function resolve(input: FileInput, { file, secretsInFile, env }: FileFact
       ["responses", "encryption_key"],
       'is required with database.url, because all replicas need the same key; write "${NAME}" with the output of "openssl rand -base64 32"',
     );
+  requirePair(input.redis.tls, ["redis", "tls"], report);
+  if (Object.keys(input.redis.tls).length > 0 && input.redis.url?.startsWith("rediss:") !== true)
+    report(["redis", "tls"], "is for a redis.url that begins with rediss://");
+  requirePair(input.core.tls ?? {}, ["core", "tls"], report);
   const models = resolveModels(input, providers, report);
   const routes = resolveRoutes(input, models, report);
   if (models.length === 0) {
@@ -61,18 +67,23 @@ export function resolve(input: FileInput, { file, secretsInFile, env }: FileFact
       allowPublic: input.http.allow_public,
       publicUrl: input.http.public_url,
       trustedProxies: input.http.trusted_proxies,
+      tls: resolveListenerTls("http", input, report),
     },
     grpc: {
       listen: grpc,
       maxReceiveBytes: Math.round(input.grpc.max_receive_mib * MIB),
       maxSendBytes: Math.round(input.grpc.max_send_mib * MIB),
       maxConnectionAgeMs: input.grpc.max_connection_age_ms,
+      tls: resolveListenerTls("grpc", input, report),
     },
-    operations: { listen: operations },
+    operations: { listen: operations, tls: resolveListenerTls("operations", input, report) },
+    access: resolveAccess(input, report),
     workers: input.workers,
     dataDir: resolvePath(input.data_dir),
     databaseUrl: input.database.url,
     redisUrl: input.redis.url,
+    redisTls: camelKeys(input.redis.tls),
+    core: { tls: input.core.tls && camelKeys(input.core.tls) },
     limits: resolveLimits(input.limits),
     signUp: input.sign_up,
     ledger: { retentionMs: input.ledger.retention_days * DAY_MS },
@@ -146,6 +157,53 @@ function resolveListeners(input: FileInput, report: Report): [ListenAddress, Lis
     return address;
   };
   return [resolveListener("http"), resolveListener("grpc"), resolveListener("operations")];
+}
+
+function resolveListenerTls(
+  name: (typeof LISTENERS)[number],
+  input: FileInput,
+  report: Report,
+): ListenerTls | undefined {
+  const { tls } = input[name];
+  if (tls === undefined) return undefined;
+  if (tls.client_certificates !== undefined && tls.client_ca_file === undefined)
+    report([name, "tls", "client_ca_file"], "is required with client_certificates");
+  return {
+    certFile: tls.cert_file,
+    keyFile: tls.key_file,
+    clientCaFile: tls.client_ca_file,
+    clientCertificates: tls.client_certificates ?? "required",
+  };
+}
+
+function resolveAccess({ access, http, grpc }: FileInput, report: Report): Config["access"] {
+  const { certificates } = access;
+  const verifiesClients = (http.tls?.client_ca_file ?? grpc.tls?.client_ca_file) !== undefined;
+  if (certificates.length > 0 && !verifiesClients)
+    report(["access", "certificates"], "needs client_ca_file in http.tls or grpc.tls, whose certificates these are");
+  if (access.fronts.length > 0 && grpc.tls?.client_ca_file === undefined)
+    report(["access", "fronts"], "needs grpc.tls.client_ca_file, whose certificates these are");
+  for (const index of repeated(certificates.map(({ name }) => name)))
+    report(["access", "certificates", index, "name"], "is listed twice");
+  for (const index of repeated(access.issuers.map(({ issuer }) => issuer)))
+    report(["access", "issuers", index, "issuer"], "is listed twice");
+  const issuers = access.issuers.map((input, index) => resolveIssuer(input, ["access", "issuers", index], report));
+  return { certificates, fronts: access.fronts, issuers };
+}
+
+/** Indexes of values that are in the list before. */
+function repeated(values: readonly string[]): number[] {
+  const seen = new Set<string>();
+  return values.flatMap((value, index) => (seen.size === seen.add(value).size ? [index] : []));
+}
+
+function resolveIssuer(input: IssuerInput, path: ConfigPath, report: Report): TokenIssuerConfig {
+  const { issuer, audience, algorithms, bindings, keys_url: url, keys_file: file, keys_ca_file: caFile } = input;
+  if ((url === undefined) === (file === undefined))
+    report([...path, "keys_url"], "is required, or keys_file in its place, with the issuer's JSON Web Key Set");
+  if (caFile !== undefined && url === undefined) report([...path, "keys_ca_file"], "is for keys_url");
+  const keySet = file === undefined ? { url: url ?? "", caFile } : { file };
+  return { issuer, audience, algorithms, bindings, clockSkewMs: input.clock_skew_seconds * 1000, keySet };
 }
 
 /** Default of `default_max_tokens`: enough for a long answer, and with reasoning for the reasoning tokens, too. */
@@ -456,12 +514,7 @@ interface EgressParts {
 /** The way to a provider: its own proxy, else the environment's, if the provider is neither private nor exempt. */
 function resolveEgress({ path, entry, baseUrl, env, report }: EgressParts): RemoteProvider["egress"] {
   const tls = camelKeys(entry.tls);
-  for (const [one, other] of [
-    ["cert_file", "key_file"],
-    ["key_file", "cert_file"],
-  ] as const)
-    if (entry.tls[one] !== undefined && entry.tls[other] === undefined)
-      report([...path, "tls", other], `is required with ${one}`);
+  requirePair(entry.tls, [...path, "tls"], report);
   const isPlain = baseUrl?.protocol === "http:";
   for (const key of ["proxy", "tls"] as const) {
     const isSet = key === "proxy" ? entry.proxy !== undefined && entry.proxy !== NO_PROXY : Object.keys(tls).length > 0;
@@ -473,6 +526,15 @@ function resolveEgress({ path, entry, baseUrl, env, report }: EgressParts): Remo
   const general = isExempt || privateReason(baseUrl) !== undefined ? undefined : proxyVariable(env)?.value;
   const proxy = entry.proxy === NO_PROXY ? undefined : (entry.proxy ?? general);
   return { proxy, address: entry.address, tls };
+}
+
+/** Reports a certificate without its key, and a key without its certificate. */
+function requirePair(tls: ClientTlsInput, path: ConfigPath, report: Report): void {
+  for (const [one, other] of [
+    ["cert_file", "key_file"],
+    ["key_file", "cert_file"],
+  ] as const)
+    if (tls[one] !== undefined && tls[other] === undefined) report([...path, other], `is required with ${one}`);
 }
 
 /** Why this header must not be set; undefined when it may, such as for a service with another kind of credential. */

@@ -124,6 +124,28 @@ export const absolutePath = z
   .string()
   .refine((text) => text.startsWith("/"), "must be an absolute path, such as /etc/parley/ca.pem");
 
+/** An alternative name of a certificate: DNS names are compared without regard to case. */
+export const certificateName = z
+  .string()
+  .max(1024)
+  .regex(
+    /^(DNS:[A-Za-z0-9.*_-]+|URI:[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]+)$/,
+    'must be an alternative name such as "URI:spiffe://example.org/billing" or "DNS:billing.internal"',
+  )
+  .transform((name) => (name.startsWith("DNS:") ? name.toLowerCase().replace(/^dns/, "DNS") : name));
+
+export const httpsUrl = z
+  .string()
+  .refine(
+    (text) => text.startsWith("https:") && URL.canParse(text),
+    'must be an address such as "https://example.com/jwks.json"',
+  );
+
+/** ID of a key. */
+export const keyId = z
+  .string()
+  .regex(/^key_[0-9A-Za-z]{1,32}$/, 'must be the ID of a key, as "parley keys list" shows it: key_…');
+
 /** A network of proxies: an address, with or without a prefix length. */
 export const network = z
   .string()

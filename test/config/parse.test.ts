@@ -191,6 +191,31 @@ describe("errors in the file", () => {
     ["providers: { alpha: { api_keys: [x], address: a.example } }", "providers.alpha.address: must be an IP address"],
     ["providers: { alpha: { api_keys: [x], tls: { ca_file: ca.pem } } }", "tls.ca_file: must be an absolute path"],
     ["providers: { alpha: { api_keys: [x], tls: { key_file: /k } } }", "tls.cert_file: is required with key_file"],
+    ["http: { tls: { cert_file: server.pem, key_file: /k } }", "http.tls.cert_file: must be an absolute path"],
+    ["grpc: { tls: { cert_file: /c } }", "grpc.tls.key_file: is required"],
+    [
+      "operations: { tls: { cert_file: /c, key_file: /k, client_certificates: optional } }",
+      "operations.tls.client_ca_file: is required with client_certificates",
+    ],
+    ["redis: { tls: { ca_file: /ca } }", "redis.tls: is for a redis.url that begins with rediss://"],
+    ["core: { tls: { cert_file: /c } }", "core.tls.key_file: is required with cert_file"],
+    ["access: { certificates: [{ name: 'DNS:a', key: key_1 }] }", "needs client_ca_file in http.tls or grpc.tls"],
+    ["access: { certificates: [{ name: billing, key: key_1 }] }", 'must be an alternative name such as "URI:spiffe'],
+    ["access: { certificates: [{ name: 'DNS:a', key: sk_parley_x }] }", "must be the ID of a key"],
+    ["access: { fronts: ['DNS:front'] }", "access.fronts: needs grpc.tls.client_ca_file"],
+    ["access: { issuers: [{ issuer: a, audience: b, bindings: [] }] }", "access.issuers[0].bindings"],
+    [
+      "access: { issuers: [{ issuer: a, audience: b, bindings: [{ claims: { sub: c }, key: key_1 }] }] }",
+      "access.issuers[0].keys_url: is required, or keys_file in its place",
+    ],
+    [
+      "access: { issuers: [{ issuer: a, audience: b, keys_file: /k, algorithms: [HS256], bindings: [] }] }",
+      "access.issuers[0].algorithms[0]",
+    ],
+    [
+      "access: { issuers: [{ issuer: a, audience: b, keys_url: 'http://a', bindings: [] }] }",
+      'keys_url: must be an address such as "https://',
+    ],
     [
       "providers: { alpha: { api_keys: [x], base_url: 'http://a', allow_private: true, proxy: 'http://p' } }",
       "providers.alpha.proxy: is for https only, and base_url is plain http",
