@@ -75,7 +75,6 @@ export class SimulatedProcess {
     this.#attempts = new AttemptWatch({
       watch: sky.watch,
       nowMs: () => clock.monotonic(),
-      stateOf: (key) => this.router.health().get(key) ?? "closed",
       breaker: BREAKER,
       requestsOf: (provider) => this.requests.get(provider) ?? 0,
     });
