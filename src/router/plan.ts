@@ -155,6 +155,7 @@ function translate(
   model: Model,
   { mode, rules, unknown = NOTHING, body }: Asked,
 ): Translation {
+  if (body?.notElsewhere !== undefined && body.dialect !== model.dialect) throw body.notElsewhere();
   const restricted = restrict(request, model, rules);
   if (request.strict && restricted.omitted.length > 0) throw notAllowed(restricted.omitted);
   const isKept = restricted.omitted.length === 0 && maySend(body, { unknown, model, rules });

@@ -226,7 +226,7 @@ export class MessageWriter implements AnswerStream {
 
   /** A native block; the input of a server tool's call comes in a delta, as the vendor sends it. */
   #native(open: OpenPart, { dialect, json }: NativeBlock): string {
-    const block = write.nativeBlock({ $typeName: "parley.v1.NativeBlock", dialect, json: json + open.json });
+    const block = write.nativeBlock({ dialect, json: json + open.json });
     if (block === undefined) return "";
     const { input } = block;
     if (typeof input !== "object" || input === null)

@@ -210,6 +210,9 @@ function toItems(parts: readonly Part[], { completionId, read, held }: ItemConte
         if (signature !== "") keep({ image: item.id, signature });
         break;
       }
+      case "native":
+        if (items.native(kind.value) !== undefined) open = undefined;
+        break;
       default:
     }
   }

@@ -36,6 +36,8 @@ export class EventStream implements AnswerStream {
   #open: OpenItem[] = [];
   /** Ended items as JSON text. */
   readonly #ended: string[] = [];
+  /** Unfinished native blocks, by part index. */
+  readonly #native = new Map<number, { readonly dialect: string; json: string }>();
   /** Items of unfinished parts, by part index; that of a text is the message that it is added to. */
   readonly #parts = new Map<number, OpenItem>();
   #hasRefusal = false;
@@ -137,6 +139,9 @@ export class EventStream implements AnswerStream {
           (signature === "" ? "" : this.#keep({ image: item.id, signature }))
         );
       }
+      case "native":
+        this.#native.set(partIndex, { ...kind.value });
+        return "";
       default:
         return "";
     }
@@ -156,6 +161,11 @@ export class EventStream implements AnswerStream {
       return begun + this.#textDelta(partIndex, content, logprobs);
     }
     if (content.case === "citation") return this.#cite(partIndex, content.value);
+    if (content.case === "nativeJson") {
+      const native = this.#native.get(partIndex);
+      if (native !== undefined) native.json += content.value;
+      return "";
+    }
     const open = this.#parts.get(partIndex);
     if (open === undefined) return "";
     const { item } = open;
@@ -165,7 +175,7 @@ export class EventStream implements AnswerStream {
       case "argumentsJson":
       case "customInput":
         return item.type === "function_call" || item.type === "custom_tool_call" ? open.input(item, content.value) : "";
-      // The format has no place for native blocks and speech. Images are whole here.
+      // The format has no place for speech. Images are whole here.
       default:
         return "";
     }
@@ -201,7 +211,23 @@ export class EventStream implements AnswerStream {
     return out + open.nextContent(open.item, content);
   }
 
+  /** Writes an item that is whole. */
+  #addNative(block: { readonly dialect: string; readonly json: string }): string {
+    const item = this.#items.native(block);
+    if (item === undefined) return "";
+    const out = this.#add(undefined, item);
+    const open = this.#open.at(-1);
+    if (open === undefined) return out;
+    open.finished = true;
+    return out + open.progress();
+  }
+
   #finishPart({ partIndex, signature }: PartFinish): string {
+    const native = this.#native.get(partIndex);
+    if (native !== undefined) {
+      this.#native.delete(partIndex);
+      return this.#addNative(native);
+    }
     const open = this.#parts.get(partIndex);
     this.#parts.delete(partIndex);
     if (open === undefined) return signature === "" ? "" : this.#keep({ text: true, signature });
@@ -220,6 +246,8 @@ export class EventStream implements AnswerStream {
         return this.#keep({ tool_call: item.call_id, signature });
       case "image_generation_call":
         return this.#keep({ image: item.id, signature });
+      case "native":
+        return "";
     }
   }
 
