@@ -216,8 +216,7 @@ export class ChoiceWriter {
     this.endFlow(out);
     const value = { $typeName: "parley.v1.NativeBlock", dialect, json: "" } as const;
     const partIndex = this.#start(toPart({ case: "native", value }), out);
-    for (const piece of inPieces(json))
-      out.push(deltaChunk({ choiceIndex: this.#index, partIndex }, { case: "nativeJson", value: piece }));
+    out.push(...nativeDeltas({ choiceIndex: this.#index, partIndex }, json));
     this.#end(partIndex, "", out);
   }
 
@@ -281,6 +280,11 @@ export class ChoiceWriter {
 
 /** Most UTF-16 units of a native block in one delta: at most three bytes each, so less than 1 MiB. */
 const NATIVE_PIECE_UNITS = 256 * 1024;
+
+/** The deltas of a native block's JSON, each of which fits into a message of a stream. */
+export function nativeDeltas(place: PartPlace, json: string): CompletionChunk[] {
+  return Array.from(inPieces(json), (value) => deltaChunk(place, { case: "nativeJson", value }));
+}
 
 function* inPieces(text: string): Generator<string> {
   for (let from = 0; from < text.length;) {

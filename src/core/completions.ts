@@ -1,11 +1,11 @@
-import type { Completion, CompletionRequest, TokenCount } from "../../gen/parley/v1/completion_pb.js";
+import type { Completion, CompletionChunk, CompletionRequest, TokenCount } from "../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { CompletionAccounting, type Reserved, Settling } from "./accounting.ts";
 import { toTimestamp } from "./attempt.ts";
 import type { Call } from "./call.ts";
 import { invalidField } from "./failure.ts";
 import type { Limiter } from "./limiter.ts";
-import { type ListedModel, makes } from "./model.ts";
+import { type ListedModel, makes, type Model } from "./model.ts";
 import { countRequest } from "./models.ts";
 import {
   admitOrCount,
@@ -19,6 +19,7 @@ import {
 } from "./pipeline.ts";
 import { leaveOutUnknownOptions, type ProviderOption, unknownOmissions } from "./provider-options.ts";
 import type { Emit } from "./provider.ts";
+import { AnswerSeal, openState, type StateSeal } from "./provider-state.ts";
 import { isRoute } from "./route.ts";
 import type { Mode, Plan, Router } from "./router.ts";
 import { SpeechType } from "./speech.ts";
@@ -38,6 +39,11 @@ export interface Completions {
   count(request: CompletionRequest, call: Call): Promise<TokenCount>;
 }
 
+/** Ports of completions. */
+export interface CompletionPorts extends CorePorts {
+  readonly seal: StateSeal;
+}
+
 /** The completion service, and the work that its completions leave behind. */
 export interface OwnedCompletions extends Completions {
   readonly settling: Settling;
@@ -47,8 +53,10 @@ export interface OwnedCompletions extends Completions {
  * The pipeline of one completion: find → permit → validate → plan → reserve → run → settle and record. From
  * the reservation on there is exactly one ledger entry, durable before the caller learns of the end.
  */
-export function createCompletions(corePorts: CorePorts): OwnedCompletions {
-  const ports = { ...corePorts, settling: new Settling() };
+export function createCompletions(given: CompletionPorts): OwnedCompletions {
+  const ports = { ...given, settling: new Settling() };
+  const sealOf = ({ principal }: Call, { providerName: provider }: Model): AnswerSeal =>
+    new AnswerSeal(ports.seal, { accountId: principal.accountId, provider });
   const begin = (
     meter: CompletionAccounting,
     request: CompletionRequest,
@@ -75,6 +83,7 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
         new SpeechType(request.audioOptions).complete(answer.choices);
         meter.answered(model, answer);
         meter.complete(report);
+        sealOf(call, model).choices(answer.choices);
         const { completionId: id, created } = meter.routerCall;
         return {
           $typeName: "parley.v1.Completion",
@@ -99,12 +108,15 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
         const { plan, reserving } = begin(meter, request, { call, mode: "stream" });
         meter.reserved(await reserving);
         const speech = new SpeechType(request.audioOptions);
+        let seal: AnswerSeal | undefined;
         await plan.stream(meter.routerCall, (batch) => {
           speech.completeChunks(batch);
           // Content has been sent: no other model is tried.
           releaseConversation(request, call);
           for (const chunk of batch) meter.observe(chunk);
-          return emit(batch);
+          seal ??= sealOf(call, servingModel(plan, batch));
+          const sealed = seal.chunks(batch);
+          return sealed.length > 0 ? emit(sealed) : undefined;
         });
       } catch (reason) {
         throw meter.failed(reason);
@@ -133,6 +145,14 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
   };
 }
 
+/** The model whose answer a stream begins with. */
+function servingModel({ candidates }: Plan, [first]: readonly CompletionChunk[]): Model {
+  const id = first?.event.case === "start" ? first.event.value.model : undefined;
+  const found = candidates.find((model) => model.id === id);
+  if (found === undefined) throw new TypeError("a stream must begin with its model");
+  return found;
+}
+
 /** Factor of estimated counts: a client that compacts its conversation by a count that is too low does it too late. */
 const COUNT_MARGIN = 1.1;
 
@@ -155,6 +175,7 @@ function releaseConversation(request: CompletionRequest, { body }: Pick<Call, "b
 
 /** Ports of `admit`. */
 interface AdmissionPorts {
+  readonly seal: StateSeal;
   readonly router: Router;
   readonly permit: Permit;
   readonly limiter: Pick<Limiter, "hasBudget">;
@@ -166,7 +187,7 @@ const makesEmbeddings = (model: ListedModel): boolean => makes(model, Modality.E
 
 /** Checks a request before anything is sent to a provider, in the documented order. */
 function admit(
-  { router, permit, limiter }: AdmissionPorts,
+  { router, permit, limiter, seal }: AdmissionPorts,
   request: CompletionRequest,
   { call, mode }: CallAndMode,
 ): Plan {
@@ -198,5 +219,6 @@ function admit(
   const { body, share } = call;
   const rules = { options, capped };
   const unknown = unknownOmissions(call);
-  return router.plan(request, candidates, { mode, rules, unknown, body, share, caller: principal });
+  const state = openState(request, { seal, accountId: principal.accountId, body });
+  return router.plan(request, candidates, { mode, rules, unknown, state, body, share, caller: principal });
 }

@@ -10,6 +10,7 @@ import { type Clock, sleep, systemClock } from "../core/clock.ts";
 import { createCompletions } from "../core/completions.ts";
 import { createEmbedder } from "../core/embeddings.ts";
 import { createModels } from "../core/models.ts";
+import { createStateSeal } from "../core/provider-state.ts";
 import { Calls } from "../inbound/calls.ts";
 import { bearerToken, startKeyWatch } from "../inbound/current-key.ts";
 import { RequestFeed } from "../inbound/dashboard/request-feed.ts";
@@ -83,6 +84,9 @@ export interface Shared {
     tell(hash: string | undefined): void;
   };
 }
+
+/** Name of the key that seals the state of providers. */
+export const STATE_SECRET = "provider_state";
 
 /** Limit for connections to close once their calls have ended. */
 const CLOSING_MS = 2000;
@@ -203,7 +207,8 @@ async function assemble(
   }
   undo.push(startKeyWatch({ calls, keys: authenticator, clock }));
   const ports = { router, permit, limiter, ledger, recorder: observer, clock };
-  const completions = createCompletions(ports);
+  const seal = createStateSeal(await store.secret(STATE_SECRET));
+  const completions = createCompletions({ ...ports, seal });
   const { settling } = completions;
   undo.push(() => {
     settling.cut();

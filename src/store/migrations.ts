@@ -361,6 +361,17 @@ const otherCounts: Migration = {
   },
 };
 
+const secrets: Migration = {
+  name: "secrets that all processes share",
+  async up(database) {
+    await database.schema
+      .createTable("secrets")
+      .addColumn("name", "text", (column) => column.primaryKey())
+      .addColumn("value", "text", (column) => column.notNull())
+      .execute();
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -378,4 +389,5 @@ export const MIGRATIONS: readonly Migration[] = [
   embeddings,
   keptResponses,
   otherCounts,
+  secrets,
 ];

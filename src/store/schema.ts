@@ -19,6 +19,7 @@ export interface Schema {
   readonly rate_states: RateStateRow;
   readonly replicas: ReplicaRow;
   readonly kept_responses: KeptResponseRow;
+  readonly secrets: SecretRow;
 }
 
 /** Null: no limit. */
@@ -215,4 +216,11 @@ export interface KeptResponseRow {
   readonly bytes: number;
   /** Encrypted, in base64. */
   readonly content: string;
+}
+
+/** A key that all processes of the database share. */
+export interface SecretRow {
+  readonly name: string;
+  /** In base64. */
+  readonly value: string;
 }

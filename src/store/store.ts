@@ -16,6 +16,7 @@ import { createBudgetStore } from "./limits/budget-store.ts";
 import { createRateStore } from "./limits/rate-store.ts";
 import type { MigrationResult } from "./migrate.ts";
 import { openDatabase } from "./open-database.ts";
+import { readSecret } from "./secrets.ts";
 import { createResponseStore, type ResponseStore } from "./responses/response-store.ts";
 import type { KeyListener } from "./postgres/key-listener.ts";
 
@@ -29,6 +30,8 @@ export interface Store {
   readonly usage: UsageStore;
   readonly budgets: BudgetStore;
   readonly responses: ResponseStore;
+  /** A random key of 32 bytes, the same for all processes of this database; made on first use. */
+  secret(name: string): Promise<Buffer>;
   /** Rates and concurrency shared by all processes. A request bucket holds the requests of `burstMs`. */
   createRates(options: { readonly burstMs: number }): RateStore;
   /** With PostgreSQL, the key changes of all processes that share it, else of this process only. */
@@ -72,6 +75,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
     usage: createUsageStore(ledger),
     budgets: createBudgetStore(database, compaction),
     responses: createResponseStore(database),
+    secret: (name) => readSecret(database, name),
     createRates: (options) => createRateStore(database, options),
     keyChanges: {
       subscribe(changed) {

@@ -11,7 +11,7 @@ import type { CompletionRecord, LedgerEntry } from "../../src/core/ledger.ts";
 import type { Model } from "../../src/core/model.ts";
 import { createRoute, type Route, type RoutePolicy } from "../../src/core/route.ts";
 import type { Router, RouterCall } from "../../src/core/router.ts";
-import { callOf, memoryLedger, notingLimiter } from "../support/core-ports.ts";
+import { callOf, memoryLedger, notingLimiter, seal } from "../support/core-ports.ts";
 import type { Script, ScriptedCall } from "../support/scripted-provider.ts";
 import { toChunks } from "../support/to-chunks.ts";
 import { createWorld, say, stop, stream, type World } from "./routed.ts";
@@ -209,6 +209,7 @@ async function run({ candidates, route, caller }: Case, mode: "stream" | "whole"
     permit: () => {},
     limiter,
     ledger,
+    seal,
     recorder: { record: (entry) => records.push(entry) },
   });
   const controller = new AbortController();

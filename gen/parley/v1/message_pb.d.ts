@@ -148,8 +148,8 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
   citations: Citation[];
 
   /**
-   * State of the provider that belongs to this part. Opaque; send the part back unchanged, or without it. Providers that did not make it
-   * do not get it; that is not listed as omitted.
+   * State of the provider that belongs to this part. Opaque; send the part back unchanged, or without it. It is bound to the account and
+   * to the provider: what another one gave, or was changed, is left out and listed with OMISSION_REASON_FOREIGN_STATE.
    *
    * @generated from field: string signature = 12;
    */

@@ -5,6 +5,7 @@ import { describeBudgetStore } from "./budget-store.ts";
 import { describeKeyStore } from "./key-store.ts";
 import { describeLedgerStore } from "./ledger-store.ts";
 import { describeResponseStore } from "./response-store.ts";
+import { describeSecrets } from "./secrets.ts";
 import { describeUsageStore } from "./usage-store.ts";
 
 /**
@@ -19,4 +20,5 @@ export function describeStore(open: () => Promise<Store>): void {
   describeUsageStore(open);
   describeBudgetStore(open);
   describeResponseStore(open);
+  describeSecrets(open);
 }
