@@ -14,14 +14,45 @@ export function readNative(
 
 /** An object from the JSON of an answer; undefined for any other text, and for one beyond the size of a response. */
 export function readObject(json: string): JsonObject | undefined {
+  const value = parsed(json);
+  return isObject(value) ? value : undefined;
+}
+
+function parsed(json: string): unknown {
   if (exceedsJsonSize(json, MAX_RESPONSE_JSON)) return undefined;
   try {
-    const value: unknown = parseExactly(json);
-    return isObject(value) ? value : undefined;
+    return parseExactly(json);
   } catch {
     return undefined;
   }
 }
+
+/** Fields of an answer that only its dialect has, by their place. */
+export type FurtherFields = Readonly<Record<string, unknown>>;
+
+const NONE: FurtherFields = {};
+
+/**
+ * The fields of a dialect in `Choice.provider_details_json`. `place`: the object that they are of, such as `message`; empty for the answer
+ * itself. They must not take the place of the format's own fields: put those after them.
+ */
+export function readFurther(
+  details: Readonly<Record<string, string>>,
+  { dialect, place = "" }: { readonly dialect: string; readonly place?: string },
+): FurtherFields {
+  const prefix = place === "" ? `${dialect}.` : `${dialect}.${place}.`;
+  let fields: Record<string, unknown> | undefined;
+  for (const name in details) {
+    const key = name.slice(prefix.length);
+    if (!name.startsWith(prefix) || !FIELD.test(key)) continue;
+    const value = parsed(details[name]!);
+    if (value !== undefined) (fields ??= {})[key] = value;
+  }
+  return fields ?? NONE;
+}
+
+/** The name of a field, which is not in a place of its own. */
+const FIELD = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 
 function isObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !isExactNumber(value);

@@ -1,6 +1,7 @@
 import type { Choice, Completion } from "../../../gen/parley/v1/completion_pb.js";
 import type { Part } from "../../../gen/parley/v1/message_pb.js";
 import { HeldStrings, type JsonText } from "../held-strings.ts";
+import { LeftOut } from "../left-out.ts";
 import { writeReport } from "../report.ts";
 import * as write from "./answer.ts";
 import type { ReadRequest } from "./request.ts";
@@ -18,9 +19,12 @@ export function writeGeminiResponse(completion: Completion, facts: AnswerFacts):
     ...(usage !== undefined && { usageMetadata: write.usage(usage) }),
     modelVersion: model,
     responseId: id,
-    ...(report !== undefined && { parley: writeReport(report, facts.nameOf) }),
+    ...(report !== undefined && {
+      parley: writeReport(report, facts.nameOf, new LeftOut(write.DIALECT).addWhole(choices).names),
+    }),
   };
-  return held.putBack(`{"candidates":[${candidates}],${JSON.stringify(rest).slice(1)}`);
+  const further = write.responseFields(choices[0]?.providerDetailsJson ?? {});
+  return held.putBack(`{"candidates":[${candidates}]${further},${JSON.stringify(rest).slice(1)}`);
 }
 
 function toCandidate(choice: Choice, facts: AnswerFacts, held: HeldStrings): string {

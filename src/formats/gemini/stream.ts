@@ -10,6 +10,7 @@ import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import type { Failure } from "../../core/failure.ts";
 import { type AnswerStream, EVENT_STREAM } from "../format.ts";
+import { LeftOut } from "../left-out.ts";
 import { writeReport } from "../report.ts";
 import * as write from "./answer.ts";
 import { toErrorBody } from "./error.ts";
@@ -40,6 +41,7 @@ export class GeminiStream implements AnswerStream {
   #tail = "";
   readonly #candidates = new Map<number, Candidate>();
   readonly #finishes: ChoiceFinish[] = [];
+  readonly #leftOut = new LeftOut(write.DIALECT);
   #usage: Usage | undefined;
   #begun = false;
   #ended = false;
@@ -61,7 +63,9 @@ export class GeminiStream implements AnswerStream {
 
   write(chunks: readonly CompletionChunk[]): string {
     let out = "";
-    for (const { event } of chunks) {
+    for (const chunk of chunks) {
+      const { event } = chunk;
+      this.#leftOut.addChunk(chunk);
       if (event.case === "partDelta") out += this.#delta(event.value);
       else if (event.case === "partStart") out += this.#startPart(event.value);
       else if (event.case === "partFinish") out += this.#finishPart(event.value);
@@ -172,10 +176,13 @@ export class GeminiStream implements AnswerStream {
       const content = `{"role":"model","parts":[${write.textPart("", candidate.sign(""))}]}`;
       return `{"content":${content},"index":${candidate.index},${write.finishFields(finish, candidate.cited)}}`;
     });
-    const routing = report === undefined ? "" : `,"parley":${JSON.stringify(writeReport(report, this.#facts.nameOf))}`;
+    const { nameOf } = this.#facts;
+    const leftOut = this.#leftOut.names;
+    const routing = report === undefined ? "" : `,"parley":${JSON.stringify(writeReport(report, nameOf, leftOut))}`;
+    const further = write.responseFields(this.#finishes[0]?.providerDetailsJson ?? {});
     this.#ended = true;
     const close = this.#facts.form === "events" ? this.#after : "]\n";
-    return `${this.#open()}{"candidates":[${candidates.join(",")}]${this.#counted}${this.#tail}${routing}}${close}`;
+    return `${this.#open()}{"candidates":[${candidates.join(",")}]${further}${this.#counted}${this.#tail}${routing}}${close}`;
   }
 
   get #counted(): string {

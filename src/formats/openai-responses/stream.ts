@@ -11,10 +11,12 @@ import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { Failure } from "../../core/failure.ts";
 import { type AnswerStream, EVENT_STREAM } from "../format.ts";
+import { LeftOut } from "../left-out.ts";
 import { countLogprobs, fillImage, MAX_CHARS, newText, type OutputItem, OutputItems, tooLong } from "./answer.ts";
 import { type State, writeState } from "./envelope.ts";
 import { toResponseError } from "./error.ts";
 import { EventWriter } from "./events.ts";
+import { DIALECT } from "./native.ts";
 import { OpenItem } from "./open-item.ts";
 import type { ReadRequest } from "./request.ts";
 import { endOf, reasoningState, ResponseWriter } from "./response.ts";
@@ -43,6 +45,8 @@ export class EventStream implements AnswerStream {
   #hasRefusal = false;
   #ending: ReturnType<typeof endOf> = { status: "completed" };
   #usage: Usage | undefined;
+  readonly #leftOut = new LeftOut(DIALECT);
+  #details: ChoiceFinish["providerDetailsJson"] = {};
   #isDone = false;
   /** Characters of the answer, with log probabilities as if they were some. */
   #chars = 0;
@@ -67,7 +71,9 @@ export class EventStream implements AnswerStream {
 
   write(chunks: readonly CompletionChunk[]): string {
     let out = "";
-    for (const { event } of chunks) {
+    for (const chunk of chunks) {
+      const { event } = chunk;
+      this.#leftOut.addChunk(chunk);
       if (event.case === "partDelta") {
         this.#count(event.value);
         out += this.#delta(event.value);
@@ -295,7 +301,8 @@ export class EventStream implements AnswerStream {
   }
 
   /** Ends all items: only now it is known whether the last one is complete. */
-  #finishChoice({ finishReason }: ChoiceFinish): string {
+  #finishChoice({ finishReason, providerDetailsJson }: ChoiceFinish): string {
+    this.#details = providerDetailsJson;
     this.#ending = endOf(finishReason, this.#hasRefusal);
     const open = this.#open;
     this.#open = [];
@@ -308,6 +315,7 @@ export class EventStream implements AnswerStream {
   #end(report: Report): string {
     this.#isDone = true;
     const name = this.#ending.status;
-    return this.#lifecycle(name, { ...this.#ending, usage: this.#usage, report }, this.#ended);
+    const said = { usage: this.#usage, report, details: this.#details, leftOut: this.#leftOut.names };
+    return this.#lifecycle(name, { ...this.#ending, ...said }, this.#ended);
   }
 }

@@ -3,6 +3,7 @@ import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { ChoiceWriter, MAX_CITATIONS, PartBudget, tooManyParts, toPart } from "../../core/chunks.ts";
 import { MAX_PARTS } from "../../core/validate.ts";
 import { array, type Json, object, parsed, string } from "../wire/json.ts";
+import { addDelta } from "../wire/further-fields.ts";
 import { brokenCall } from "../wire/response-failure.ts";
 import { toCitation } from "./citations.ts";
 
@@ -18,7 +19,7 @@ interface OpenCall {
 /** A block of a type that the contract has no word for. */
 interface OpenNative {
   readonly kind: "native";
-  readonly block: Json;
+  readonly block: Record<string, unknown>;
   /** Of a tool that the provider runs: its input's JSON, in pieces. */
   input: string;
 }
@@ -71,7 +72,7 @@ export class AnswerContent {
       case "tool_use":
         return this.#openCall(index, block, out);
       default:
-        if (string(block["type"]) !== "") this.#open.set(index, { kind: "native", block, input: "" });
+        if (string(block["type"]) !== "") this.#open.set(index, { kind: "native", block: { ...block }, input: "" });
     }
   }
 
@@ -93,6 +94,13 @@ export class AnswerContent {
       case "signature_delta": {
         const block = this.#open.get(index);
         if (block?.kind === "reasoning") block.signature += string(delta["signature"]);
+        return;
+      }
+      default: {
+        const block = this.#open.get(index);
+        if (block?.kind !== "native") return;
+        this.#budget.takeJson(JSON.stringify(delta));
+        addDelta(block.block, delta);
       }
     }
   }

@@ -9,12 +9,14 @@ import { EventJson, isEndMarker, type SseEvent } from "../wire/sse.ts";
 import { AnswerContent } from "./answer-content.ts";
 import { toInBandFailure } from "./failure.ts";
 import { type Finish, readFinish, writeFinish } from "./finish-reason.ts";
+import { MessageFields } from "./message-fields.ts";
 import { UsageCount } from "./usage.ts";
 
 /** Reads the events of one streamed answer. Ignores pings and events of unknown types. */
 export class AnswerStream implements StreamReader {
   readonly #content = new AnswerContent();
   readonly #usage = new UsageCount();
+  readonly #fields = new MessageFields();
   readonly #events = new EventJson();
   #finish: Finish | undefined;
   #complete = false;
@@ -40,6 +42,7 @@ export class AnswerStream implements StreamReader {
     const event = object(this.#events.read(data));
     switch (event["type"]) {
       case "message_start":
+        this.#fields.add(object(event["message"]));
         return this.#usage.update(object(event["message"])["usage"]);
       case "content_block_start":
         return this.#content.open(event["index"], object(event["content_block"]), out);
@@ -48,6 +51,7 @@ export class AnswerStream implements StreamReader {
       case "content_block_stop":
         return this.#content.close(event["index"], out);
       case "message_delta":
+        this.#fields.add(event);
         this.#usage.update(event["usage"]);
         this.#finish = readFinish(object(event["delta"])) ?? this.#finish;
         return;
@@ -62,7 +66,8 @@ export class AnswerStream implements StreamReader {
   end(out: CompletionChunk[]): void {
     if (this.#finish === undefined) throw truncated();
     this.#complete = true;
-    writeFinish(this.#finish, { content: this.#content, usage: this.#usage }, out);
+    const details = this.#fields.read(this.#redact);
+    writeFinish(this.#finish, { content: this.#content, usage: this.#usage, details }, out);
   }
 }
 
@@ -85,7 +90,9 @@ export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk
   });
   const usage = new UsageCount();
   usage.update(message["usage"]);
-  writeFinish(finish, { content, usage }, out);
+  const fields = new MessageFields();
+  fields.add(message);
+  writeFinish(finish, { content, usage, details: fields.read(redact) }, out);
   return out;
 }
 

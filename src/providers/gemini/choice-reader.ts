@@ -5,6 +5,7 @@ import { type Image, ImageSchema, type TokenLogprob, type TopLogprob } from "../
 import { ChoiceWriter, type PartBudget, toPart } from "../../core/chunks.ts";
 import { Base64, EncodedSource } from "../../encoding/base64.ts";
 import { array, isObject, type Json, MAX_TOKEN_CHARS, number, object, string } from "../wire/json.ts";
+import type { Redact } from "../wire/redaction.ts";
 import { brokenCall } from "../wire/response-failure.ts";
 import { CitedText } from "./citations.ts";
 import { toFinishReason } from "./finish-reason.ts";
@@ -15,6 +16,19 @@ const CALL_ID = /^[A-Za-z0-9_-]{1,40}$/;
 
 /** Fields that a part of any kind may have. */
 const OF_ANY_PART: ReadonlySet<string> = new Set(["thought", "thoughtSignature", "videoMetadata"]);
+
+/** What the response says beside its candidates, and the redaction of the provider's credentials. */
+interface ResponseDetails {
+  readonly details: Readonly<Record<string, string>>;
+  readonly redact: Redact;
+}
+
+/** Why the provider did not answer, in our words and in its own. */
+interface Refused {
+  readonly explanation: string;
+  readonly native: string;
+  readonly redact: Redact;
+}
 
 /** Reads one candidate, whole or in stream pieces. Each piece contains only new parts. */
 export class ChoiceReader {
@@ -57,23 +71,26 @@ export class ChoiceReader {
   }
 
   /** Appends the finish. Throws `upstream_protocol` for an unusable answer. */
-  finish(out: CompletionChunk[]): void {
+  finish(ofResponse: ResponseDetails, out: CompletionChunk[]): void {
     const produced = { content: this.#content, reasoning: this.#reasoning, calls: this.#callIds.size > 0 };
     const finishReason = toFinishReason(this.#native, produced);
-    const { details, grounding } = this.#details.read();
+    const { details, grounding } = this.#details.read(ofResponse.redact);
     // An earlier text part is finished and takes no citations.
     if (this.#writer.flowing === "text")
       for (const citation of this.#cited.toCitations(grounding)) this.#writer.cite(citation, out);
     this.#sign(out);
     if (this.#earlySignature !== "") this.#writer.sign("text", this.#earlySignature, out);
-    this.#writer.finish({ reason: finishReason, native: this.#native, details }, out);
+    this.#writer.finish(
+      { reason: finishReason, native: this.#native, details: { ...details, ...ofResponse.details } },
+      out,
+    );
   }
 
   /** Appends a refusal and the finish. */
-  refuse(explanation: string, native: string, out: CompletionChunk[]): void {
+  refuse({ explanation, native, redact }: Refused, out: CompletionChunk[]): void {
     this.#sign(out);
     this.#writer.text({ case: "refusal", value: explanation }, out);
-    const { details } = this.#details.read();
+    const { details } = this.#details.read(redact);
     this.#writer.finish({ reason: FinishReason.CONTENT_FILTER, native, details }, out);
   }
 

@@ -2,6 +2,7 @@ import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { AnswerBuilder, usageChunk } from "../../core/chunks.ts";
 import type { Answer } from "../../core/provider.ts";
 import { type JsonSize, MAX_EVENT_JSON, MAX_RESPONSE_JSON } from "../../encoding/json-size.ts";
+import { FurtherFields } from "../wire/further-fields.ts";
 import { array, count, type Json, object, string } from "../wire/json.ts";
 import { findError, toInBandFailure } from "../wire/openai-failure.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
@@ -30,6 +31,38 @@ const READ: ReadonlyMap<string, JsonSize> = new Map([
   ["response.completed", MAX_RESPONSE_JSON],
   ["response.incomplete", MAX_RESPONSE_JSON],
   ["response.failed", MAX_RESPONSE_JSON],
+]);
+
+/** Fields of a response that are read, or repeat the request. */
+const OF_RESPONSE: ReadonlySet<string> = new Set([
+  "status",
+  "completed_at",
+  "incomplete_details",
+  "output",
+  "output_text",
+  "tool_usage",
+  "background",
+  "conversation",
+  "instructions",
+  "max_output_tokens",
+  "max_tool_calls",
+  "metadata",
+  "parallel_tool_calls",
+  "previous_response_id",
+  "prompt",
+  "reasoning",
+  "safety_identifier",
+  "prompt_cache_key",
+  "service_tier",
+  "store",
+  "temperature",
+  "text",
+  "tool_choice",
+  "tools",
+  "top_logprobs",
+  "top_p",
+  "truncation",
+  "user",
 ]);
 
 /** The type of an event whose data begins with it, as most servers write it. */
@@ -106,7 +139,10 @@ export class AnswerStream implements StreamReader {
     const called = this.#content.called;
     if (finish.status === "completed" && !this.#content.begun) throw noOutput();
     const native = finish.reason || finish.status;
-    this.#content.finish({ reason: toFinishReason(finish, { called }), native }, out);
+    const further = new FurtherFields("openai-responses.", OF_RESPONSE);
+    further.add(response);
+    const details = further.read(this.#redact);
+    this.#content.finish({ reason: toFinishReason(finish, { called }), native, details }, out);
     const counted = readUsage(usage, ofTools, this.#content);
     if (counted !== undefined) out.push(usageChunk(counted));
     this.#complete = true;
