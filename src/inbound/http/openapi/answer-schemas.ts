@@ -150,6 +150,12 @@ export const parley = z
     omitted: z
       .array(z.string())
       .describe("Names of request fields that were left out, such as `seed` or `tools[0].strict`."),
+    left_out: z
+      .array(z.string())
+      .optional()
+      .describe(
+        "What the answer has in words of another dialect, for which the format has no place, such as `anthropic.server_tool_use`.",
+      ),
     clamped: z
       .array(
         z.object({
