@@ -154,7 +154,7 @@ export const parley = z
       .array(z.string())
       .optional()
       .describe(
-        "What the answer has in words of another dialect, for which the format has no place, such as `anthropic.server_tool_use`.",
+        "What the answer has in words of another dialect, for which the format has no place: its dialect with a type of block or the name of a field.",
       ),
     clamped: z
       .array(
