@@ -24,7 +24,10 @@ export class LeftOut {
 
   addWhole(choices: readonly Choice[]): this {
     for (const { message, providerDetailsJson } of choices) {
-      for (const { kind } of message?.parts ?? []) if (kind.case === "native") this.#addBlock(kind.value);
+      for (const part of message?.parts ?? []) {
+        if (part.kind.case === "native") this.#addBlock(part.kind.value);
+        this.#addDetails(part.providerDetailsJson);
+      }
       this.#addDetails(providerDetailsJson);
     }
     return this;
@@ -36,10 +39,12 @@ export class LeftOut {
     if (event.case === "partDelta" && event.value.content.case !== "nativeJson") return;
     const place = `${event.value.choiceIndex} ${event.value.partIndex}`;
     if (event.case === "partStart") {
-      const kind = event.value.part?.kind;
+      const { kind, providerDetailsJson = {} } = event.value.part ?? {};
+      this.#addDetails(providerDetailsJson);
       if (kind?.case === "native" && kind.value.dialect !== this.#dialect) this.#open.set(place, { ...kind.value });
       return;
     }
+    if (event.case === "partFinish") this.#addDetails(event.value.providerDetailsJson);
     const block = this.#open.get(place);
     if (block === undefined) return;
     if (event.case === "partDelta") block.json += event.value.content.value as string;

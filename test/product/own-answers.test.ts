@@ -70,6 +70,13 @@ const COMPACTION = { type: "compaction", content: "What was said." };
 const CONTAINER = { id: "container_1", expires_at: "2026-12-01T00:00:00Z" };
 const EDITS = { applied_edits: [{ type: "clear_tool_uses_20250919", cleared_tool_uses: 3 }] };
 const SAID = { type: "text", text: "Hello." };
+const CALL = {
+  type: "tool_use",
+  id: "toolu_1",
+  name: "f",
+  input: {},
+  caller: { type: "code_execution", tool_id: "s1" },
+};
 const USAGE = { input_tokens: 3, output_tokens: 4, service_tier: "priority", inference_geo: "eu" };
 const ANTHROPIC: readonly [object, readonly SentEvent[]] = [
   {
@@ -77,8 +84,8 @@ const ANTHROPIC: readonly [object, readonly SentEvent[]] = [
     type: "message",
     role: "assistant",
     model: "claude",
-    content: [COMPACTION, SAID],
-    stop_reason: "end_turn",
+    content: [COMPACTION, SAID, CALL],
+    stop_reason: "tool_use",
     container: CONTAINER,
     context_management: EDITS,
     usage: USAGE,
@@ -92,11 +99,13 @@ const ANTHROPIC: readonly [object, readonly SentEvent[]] = [
     ["content_block_start", { index: 1, content_block: { type: "text", text: "" } }],
     ["content_block_delta", { index: 1, delta: { type: "text_delta", text: "Hello." } }],
     ["content_block_stop", { index: 1 }],
+    ["content_block_start", { index: 2, content_block: CALL }],
+    ["content_block_stop", { index: 2 }],
     ["event_of_tomorrow", { a: 1 }],
     [
       "message_delta",
       {
-        delta: { stop_reason: "end_turn", container: CONTAINER },
+        delta: { stop_reason: "tool_use", container: CONTAINER },
         usage: { output_tokens: 4 },
         context_management: EDITS,
       },
@@ -105,10 +114,11 @@ const ANTHROPIC: readonly [object, readonly SentEvent[]] = [
   ].map(([event, fields]) => ({ event: event as string, data: { type: event, ...(fields as object) } })),
 ];
 
+const GEMINI_CALL = { functionCall: { id: "c1", name: "f", args: {} }, partMetadata: { key: "value" } };
 const GEMINI = {
   candidates: [
     {
-      content: { parts: [{ executableCode: { language: "PYTHON", code: "1" } }, { text: "Hello." }] },
+      content: { parts: [{ executableCode: { language: "PYTHON", code: "1" } }, { text: "Hello." }, GEMINI_CALL] },
       finishReason: "STOP",
       avgLogprobs: -0.5,
       finishMessage: `Done by ${CREDENTIAL}.`,
@@ -119,14 +129,36 @@ const GEMINI = {
 };
 
 const MODERATION = { results: [{ flagged: false }] };
+const PNG = "iVBORw0KGgo=";
+const DRAWN = {
+  id: "ig_1",
+  type: "image_generation_call",
+  status: "completed",
+  result: PNG,
+  output_format: "png",
+  revised_prompt: "A tide.",
+  size: "1024x1024",
+};
+const CALLED = {
+  id: "fc_1",
+  type: "function_call",
+  status: "completed",
+  call_id: "c1",
+  name: "f",
+  arguments: "{}",
+  caller: { type: "program" },
+};
 const OUTPUT = [
   {
     type: "message",
     id: "m",
     role: "assistant",
     status: "completed",
-    content: [{ type: "output_text", text: "Hello." }],
+    phase: "commentary",
+    content: [{ type: "output_text", text: "Hello.", annotations: [] }],
   },
+  DRAWN,
+  CALLED,
 ];
 const RESPONSE = {
   id: "resp_up",
@@ -186,7 +218,7 @@ describe.each([false, true])("an answer to a caller of the provider's dialect (s
     const message = (streamed
       ? await client.messages.stream(asked).finalMessage()
       : await client.messages.create(asked)) as unknown as Json;
-    expect(message["content"]).toMatchObject([COMPACTION, SAID]);
+    expect(message["content"]).toMatchObject([COMPACTION, SAID, CALL]);
     expect(message).toMatchObject({ container: CONTAINER, model: "fx-a" });
     const text = await raw("/v1/messages", { ...asked, stream: streamed });
     expect(text).toContain(`"context_management":${JSON.stringify(EDITS)}`);
@@ -211,6 +243,7 @@ describe.each([false, true])("an answer to a caller of the provider's dialect (s
     const text = await raw(path, { contents: [{ parts: [{ text: "Hi" }] }] });
     expect(text).toContain('"modelStatus":{"modelStage":"STABLE"}');
     expect(text).toContain('"finishMessage":"Done by [key]."');
+    expect(text).toContain('{"partMetadata":{"key":"value"},"functionCall":{');
     expect(text).not.toContain("left_out");
   });
 
@@ -221,6 +254,9 @@ describe.each([false, true])("an answer to a caller of the provider's dialect (s
       ? await client.responses.stream(asked).finalResponse()
       : await client.responses.create(asked);
     expect(response).toMatchObject({ moderation: MODERATION, output_text: "Hello.", model: "fx-r" });
+    const { id: _image, ...image } = DRAWN;
+    const { id: _call, ...call } = CALLED;
+    expect(response.output).toMatchObject([{ type: "message", phase: "commentary" }, image, call]);
     expect(response).not.toHaveProperty("billing");
     expect(response.id).not.toBe("resp_up");
   });
@@ -247,9 +283,9 @@ describe.each([false, true])("an answer to a caller of the provider's dialect (s
   });
 
   it.each([
-    ["fx-a", ["anthropic.compaction", "anthropic.container", "anthropic.context_management"]],
+    ["fx-a", ["anthropic.compaction", "anthropic.caller", "anthropic.container", "anthropic.context_management"]],
     ["fx-g", ["gemini.executableCode", "gemini.avgLogprobs", "gemini.finishMessage", "gemini.safety_ratings"]],
-    ["fx-r", ["openai-responses.moderation"]],
+    ["fx-r", ["openai-responses.moderation", "openai-responses.revised_prompt", "openai-responses.message.phase"]],
   ])("of another dialect (%s) is without them, and lists what was left out", async (model, names) => {
     const asked = { model, messages: [{ role: "user", content: "Hi" }], stream: streamed };
     const text = await raw("/v1/chat/completions", asked);

@@ -764,6 +764,13 @@ export declare type PartFinish = Message<"parley.v1.PartFinish"> & {
    * @generated from field: string signature = 3;
    */
   signature: string;
+
+  /**
+   * Those of `Part.provider_details_json` that were not in the part's start.
+   *
+   * @generated from field: map<string, string> provider_details_json = 4;
+   */
+  providerDetailsJson: { [key: string]: string };
 };
 
 /**

@@ -168,6 +168,14 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
    * @generated from field: repeated parley.v1.TokenLogprob logprobs = 14;
    */
   logprobs: TokenLogprob[];
+
+  /**
+   * Answers: as `Choice.provider_details_json`, of this part: `anthropic.caller` of a tool's call, `openai-responses.revised_prompt` of a
+   * picture. Ignored in a request.
+   *
+   * @generated from field: map<string, string> provider_details_json = 15;
+   */
+  providerDetailsJson: { [key: string]: string };
 };
 
 /**

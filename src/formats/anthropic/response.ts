@@ -43,7 +43,7 @@ function toAnswer(choice: Choice, form: AnswerForm): object {
 }
 
 /** The blocks of a part. The format has none for images, recordings and refusals. */
-function toBlocks({ kind, signature, citations }: Part, form: AnswerForm): object[] {
+function toBlocks({ kind, signature, citations, providerDetailsJson }: Part, form: AnswerForm): object[] {
   switch (kind.case) {
     case "text": {
       const text = kind.value === "" ? [] : [textBlock(kind.value, citations)];
@@ -53,7 +53,7 @@ function toBlocks({ kind, signature, citations }: Part, form: AnswerForm): objec
       return thinkingBlocks(kind.value, signature, form);
     case "toolCall": {
       const state = signature === "" ? [] : [write.stateBlock(signature, kind.value.id)];
-      return [...state, toolUse(kind.value)];
+      return [...state, { ...readFurther(providerDetailsJson, { dialect: DIALECT }), ...toolUse(kind.value) }];
     }
     case "native": {
       const block = write.nativeBlock(kind.value);

@@ -166,12 +166,13 @@ export class MessageWriter implements AnswerStream {
 
   #begin({ partIndex, part }: PartStart): string {
     if (part === undefined) return "";
-    const { kind, signature } = part;
+    const { kind, signature, providerDetailsJson } = part;
     this.#open = { partIndex, kind, signature, block: undefined, head: "", written: false, json: "" };
     if (kind.case !== "toolCall") return "";
     const { id, name } = kind.value;
     const state = signature === "" ? "" : this.#state(signature, id);
-    return state + this.#openBlock(this.#open, JSON.stringify({ type: "tool_use", id, name, input: {} }));
+    const further = readFurther(providerDetailsJson, { dialect: DIALECT });
+    return state + this.#openBlock(this.#open, JSON.stringify({ ...further, type: "tool_use", id, name, input: {} }));
   }
 
   #delta({ content }: PartDelta): string {

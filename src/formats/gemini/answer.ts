@@ -93,6 +93,12 @@ export function thoughtPart(text: string): string {
   return `{"text":${JSON.stringify(text)},"thought":true}`;
 }
 
+/** A part as JSON text, with the fields that only this dialect has before its own. */
+export function withFurther(part: string, given: Readonly<Record<string, string>>): string {
+  const fields = JSON.stringify(readFurther(given, { dialect: DIALECT }));
+  return fields === "{}" ? part : `${fields.slice(0, -1)},${part.slice(1)}`;
+}
+
 /** A picture; its characters are stored in `held`. */
 export function imagePart(image: Image, signature: string | undefined, held?: HeldStrings): string {
   const mimeType = JSON.stringify(image.mediaType);

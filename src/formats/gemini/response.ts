@@ -41,7 +41,7 @@ function toCandidate(choice: Choice, facts: AnswerFacts, held: HeldStrings): str
 function toParts(parts: readonly Part[], facts: AnswerFacts, held: HeldStrings): string[] {
   const out: string[] = [];
   let before: SignedReasoning[] = [];
-  for (const { kind, signature } of parts) {
+  for (const { kind, signature, providerDetailsJson } of parts) {
     if (kind.case === "reasoning") {
       const { text, redacted } = kind.value;
       if (facts.includeThoughts && text !== "") out.push(write.thoughtPart(text));
@@ -50,7 +50,7 @@ function toParts(parts: readonly Part[], facts: AnswerFacts, held: HeldStrings):
     }
     const written = toPart(kind, { signature: writeSignature(signature, before), facts, held });
     if (written === undefined) continue;
-    out.push(written);
+    out.push(write.withFurther(written, providerDetailsJson));
     if (kind.case !== "native") before = [];
   }
   if (before.length > 0 || out.length === 0) out.push(write.textPart("", writeSignature("", before)));

@@ -6,6 +6,7 @@ import type {
   PartFinish,
   PartStart,
 } from "../../../gen/parley/v1/completion_pb.js";
+import type { Part } from "../../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import type { Failure } from "../../core/failure.ts";
@@ -90,7 +91,7 @@ export class GeminiStream implements AnswerStream {
   #startPart({ choiceIndex, partIndex, part }: PartStart): string {
     if (part === undefined) return "";
     const candidate = this.#candidate(choiceIndex);
-    const { kind, signature } = part;
+    const { kind, signature, providerDetailsJson: details } = part;
     switch (kind.case) {
       case "reasoning":
         candidate.open.set(partIndex, { kind: "reasoning", ...kind.value, signature });
@@ -98,14 +99,17 @@ export class GeminiStream implements AnswerStream {
       case "toolCall": {
         const { id, name } = kind.value;
         const before = candidate.takeReasoning();
-        candidate.open.set(partIndex, { kind: "call", id, name, args: "", signature, before });
+        candidate.open.set(partIndex, { kind: "call", id, name, args: "", signature, details, before });
         return "";
       }
       case "native":
         candidate.open.set(partIndex, { kind: "native", dialect: kind.value.dialect, json: "" });
         return "";
       case "image":
-        return this.#piece(candidate, write.imagePart(kind.value, candidate.sign(signature)));
+        return this.#piece(
+          candidate,
+          write.withFurther(write.imagePart(kind.value, candidate.sign(signature)), details),
+        );
       default:
         return "";
     }
@@ -157,7 +161,7 @@ export class GeminiStream implements AnswerStream {
     const last = signature || open.signature;
     if (open.kind === "call") {
       const part = write.callPart(open, this.#facts.functionNames, writeSignature(last, open.before));
-      return this.#piece(candidate, part);
+      return this.#piece(candidate, write.withFurther(part, open.details));
     }
     candidate.addReasoning({ ...open, signature: last });
     return "";
@@ -208,6 +212,7 @@ type OpenPart =
   | { readonly kind: "reasoning"; text: string; readonly redacted: string; readonly signature: string }
   | {
       readonly kind: "call";
+      readonly details: Part["providerDetailsJson"];
       readonly id: string;
       readonly name: string;
       args: string;

@@ -1,11 +1,11 @@
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
-import type { Citation, Image, NativeBlock, TokenLogprob } from "../../../gen/parley/v1/message_pb.js";
+import type { Citation, Image, NativeBlock, Part, TokenLogprob } from "../../../gen/parley/v1/message_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { Failure } from "../../core/failure.ts";
 import type { HeldStrings } from "../held-strings.ts";
 import { tokenLogprob } from "../logprobs.ts";
 import { base64Of } from "../media.ts";
-import { type JsonObject, readNative } from "../native.ts";
+import { type JsonObject, readFurther, readNative } from "../native.ts";
 import { DIALECT, OWN_ID } from "./native.ts";
 import type { ToolName } from "./tools.ts";
 
@@ -184,6 +184,13 @@ export class OutputItems {
     this.list.push(item);
     return item;
   }
+}
+
+/** Adds fields that only this dialect has to an item; they do not take the place of its own. */
+export function addFurther(item: OutputItem, details: Part["providerDetailsJson"]): void {
+  const place = item.type === "message" ? { dialect: DIALECT, place: "message" } : { dialect: DIALECT };
+  for (const [name, value] of Object.entries(readFurther(details, place)))
+    if (!(name in item)) Object.defineProperty(item, name, { value, enumerable: true });
 }
 
 /** Ends an item. */

@@ -190,7 +190,7 @@ function toItems(parts: readonly Part[], { completionId, read, held }: ItemConte
     if (read.withState) items.reasoning().encrypted_content = writeState(state);
   };
   let chars = 0;
-  for (const { kind, signature, citations, logprobs } of parts) {
+  for (const { kind, signature, citations, logprobs, providerDetailsJson } of parts) {
     chars += write.countLogprobs(logprobs);
     if (chars > write.MAX_CHARS) throw write.tooLong();
     if (kind.case === "reasoning" || kind.case === "toolCall" || kind.case === "image") open = undefined;
@@ -207,6 +207,7 @@ function toItems(parts: readonly Part[], { completionId, read, held }: ItemConte
             annotations,
             logprobs: logprobs.map(write.logprob),
           });
+        if (open !== undefined) write.addFurther(open, providerDetailsJson);
         if (signature !== "") keep({ text: true, signature });
         break;
       }
@@ -225,13 +226,16 @@ function toItems(parts: readonly Part[], { completionId, read, held }: ItemConte
         const { id, name, input } = kind.value;
         if (signature !== "") keep({ tool_call: id, signature });
         const given = read.names.given(name);
-        if (input.case === "customInput") items.customCall(id, given).input = input.value;
-        else items.functionCall(id, given).arguments = input.value || "{}";
+        const item = input.case === "customInput" ? items.customCall(id, given) : items.functionCall(id, given);
+        if (item.type === "custom_tool_call") item.input = input.value ?? "";
+        else item.arguments = input.value || "{}";
+        write.addFurther(item, providerDetailsJson);
         break;
       }
       case "image": {
         const item = items.image();
         write.fillImage(item, kind.value, held);
+        write.addFurther(item, providerDetailsJson);
         if (signature !== "") keep({ image: item.id, signature });
         break;
       }

@@ -12,7 +12,16 @@ import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { Failure } from "../../core/failure.ts";
 import { type AnswerStream, EVENT_STREAM } from "../format.ts";
 import { LeftOut } from "../left-out.ts";
-import { countLogprobs, fillImage, MAX_CHARS, newText, type OutputItem, OutputItems, tooLong } from "./answer.ts";
+import {
+  addFurther,
+  countLogprobs,
+  fillImage,
+  MAX_CHARS,
+  newText,
+  type OutputItem,
+  OutputItems,
+  tooLong,
+} from "./answer.ts";
 import { type State, writeState } from "./envelope.ts";
 import { toResponseError } from "./error.ts";
 import { EventWriter } from "./events.ts";
@@ -118,7 +127,7 @@ export class EventStream implements AnswerStream {
   /** Texts begin with their first piece, so that there are no empty ones. */
   #startPart({ partIndex, part }: PartStart): string {
     if (part === undefined) return "";
-    const { kind, signature } = part;
+    const { kind, signature, providerDetailsJson } = part;
     switch (kind.case) {
       case "reasoning": {
         const item = this.#items.reasoning();
@@ -139,6 +148,7 @@ export class EventStream implements AnswerStream {
         const item = this.#items.image();
         const out = this.#add(partIndex, item);
         fillImage(item, kind.value);
+        addFurther(item, providerDetailsJson);
         return (
           out +
           (this.#parts.get(partIndex)?.progress() ?? "") +
@@ -228,7 +238,7 @@ export class EventStream implements AnswerStream {
     return out + open.progress();
   }
 
-  #finishPart({ partIndex, signature }: PartFinish): string {
+  #finishPart({ partIndex, signature, providerDetailsJson }: PartFinish): string {
     const native = this.#native.get(partIndex);
     if (native !== undefined) {
       this.#native.delete(partIndex);
@@ -238,6 +248,7 @@ export class EventStream implements AnswerStream {
     this.#parts.delete(partIndex);
     if (open === undefined) return signature === "" ? "" : this.#keep({ text: true, signature });
     const { item } = open;
+    addFurther(item, providerDetailsJson);
     // The next text is added to the same message.
     if (item.type !== "message") open.finished = true;
     if (signature === "") return "";

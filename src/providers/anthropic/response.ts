@@ -14,7 +14,7 @@ import { UsageCount } from "./usage.ts";
 
 /** Reads the events of one streamed answer. Ignores pings and events of unknown types. */
 export class AnswerStream implements StreamReader {
-  readonly #content = new AnswerContent();
+  readonly #content: AnswerContent;
   readonly #usage = new UsageCount();
   readonly #fields = new MessageFields();
   readonly #events = new EventJson();
@@ -26,6 +26,7 @@ export class AnswerStream implements StreamReader {
   /** `redact` takes the provider's credentials out of its errors. */
   constructor(redact: Redact = keepAll) {
     this.#redact = redact;
+    this.#content = new AnswerContent(redact);
   }
 
   get complete(): boolean {
@@ -83,7 +84,7 @@ export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk
   const finish = readFinish(message);
   if (!Array.isArray(blocks) || finish === undefined) throw incomplete();
   const out: CompletionChunk[] = [];
-  const content = new AnswerContent();
+  const content = new AnswerContent(redact);
   blocks.forEach((block: unknown, index) => {
     content.open(index, object(block), out);
     content.close(index, out);

@@ -70,8 +70,7 @@ export class AnswerReader {
 
   /** The first candidate has what the response says. */
   #finish(candidate: ChoiceReader, isFirst: boolean, out: CompletionChunk[]): void {
-    const redact = this.#redact;
-    candidate.finish({ details: isFirst ? this.#further.read(redact) : {}, redact }, out);
+    candidate.finish(isFirst ? this.#further.read(this.#redact) : {}, out);
   }
 
   get #candidatesFinished(): boolean {
@@ -96,7 +95,10 @@ export class AnswerReader {
   #candidate(at: unknown): ChoiceReader {
     const index = typeof at === "number" && Number.isInteger(at) && at > 0 && at <= MAX_INDEX ? at : 0;
     let candidate = this.#candidates.get(index);
-    if (candidate === undefined) this.#candidates.set(index, (candidate = new ChoiceReader(index, this.#budget)));
+    if (candidate === undefined) {
+      candidate = new ChoiceReader(index, { budget: this.#budget, redact: this.#redact });
+      this.#candidates.set(index, candidate);
+    }
     return candidate;
   }
 
@@ -110,7 +112,7 @@ export class AnswerReader {
     for (const candidate of refused) {
       const explanation = `The provider blocked the prompt${reason}.`;
       if (candidate.finished) this.#finish(candidate, false, out);
-      else candidate.refuse({ explanation, native: this.#blockReason, redact: this.#redact }, out);
+      else candidate.refuse(explanation, this.#blockReason, out);
     }
   }
 }

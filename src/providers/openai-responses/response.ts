@@ -73,7 +73,7 @@ const LEADING_TYPE = /^\s*\{\s*"type"\s*:\s*"([a-z_.]{1,64})"/;
  * events of unknown types, and those that repeat what their item says.
  */
 export class AnswerStream implements StreamReader {
-  readonly #content = new AnswerContent();
+  readonly #content: AnswerContent;
   readonly #events = new EventJson();
   readonly #redact: Redact;
   #complete = false;
@@ -81,6 +81,7 @@ export class AnswerStream implements StreamReader {
   /** `redact` removes the provider's credentials from its errors. */
   constructor(redact: Redact = keepAll) {
     this.#redact = redact;
+    this.#content = new AnswerContent(redact);
   }
 
   get complete(): boolean {

@@ -28,6 +28,19 @@ const OF_THE_GATEWAY: ReadonlySet<string> = new Set([
   "parley",
 ]);
 
+/** State, which has places of its own: it must be sealed. */
+const STATE = /^encrypted_|signature$/i;
+
+/** The further fields of one object, such as a tool's call. `prefix` and `known` as of `FurtherFields`. */
+export function furtherOf(
+  of: Json,
+  { prefix, known, redact }: { readonly prefix: string; readonly known: ReadonlySet<string>; readonly redact: Redact },
+): Record<string, string> {
+  const fields = new FurtherFields(prefix, known);
+  fields.add(of);
+  return fields.read(redact);
+}
+
 /** Collects the fields of an answer that the contract has no word for, for `Choice.provider_details_json`. */
 export class FurtherFields {
   readonly #prefix: string;
@@ -77,7 +90,7 @@ export class FurtherFields {
 
   #takes(key: string, value: unknown): boolean {
     if (value === undefined || value === null || this.#known.has(key)) return false;
-    if (OF_THE_GATEWAY.has(key) || !NAME.test(key)) return false;
+    if (OF_THE_GATEWAY.has(key) || STATE.test(key) || !NAME.test(key)) return false;
     return this.#values.has(key) || this.#values.size < MAX_FIELDS;
   }
 
