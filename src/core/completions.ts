@@ -53,8 +53,8 @@ export interface OwnedCompletions extends Completions {
  * The pipeline of one completion: find → permit → validate → plan → reserve → run → settle and record. From
  * the reservation on there is exactly one ledger entry, durable before the caller learns of the end.
  */
-export function createCompletions(given: CompletionPorts): OwnedCompletions {
-  const ports = { ...given, settling: new Settling() };
+export function createCompletions(completionPorts: CompletionPorts): OwnedCompletions {
+  const ports = { ...completionPorts, settling: new Settling() };
   const sealOf = ({ principal }: Call, { providerName: provider }: Model): AnswerSeal =>
     new AnswerSeal(ports.seal, { accountId: principal.accountId, provider });
   const begin = (

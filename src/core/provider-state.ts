@@ -13,6 +13,9 @@ import type { CallersBody } from "./provider.ts";
  * base64 in either alphabet. docs/decisions/0041-own-dialect.md.
  */
 
+/** Most lost state that is listed, as of fields that a provider does not support. */
+const MAX_LISTED = 1_000;
+
 const MARK = "PLY1";
 const TAG_CHARS = 6;
 const MAC_CHARS = 22;
@@ -302,7 +305,8 @@ export class RequestState {
       const before = messages[message]!;
       const parts = before === given ? [...given.parts] : before.parts;
       messages[message] = { ...given, parts };
-      for (const lost of removeState(parts, part)) omitted.push(toOmission(`messages[${message}].parts${lost}`));
+      for (const lost of removeState(parts, part))
+        if (omitted.length < MAX_LISTED) omitted.push(toOmission(`messages[${message}].parts${lost}`));
     }
     return { request: { ...request, messages }, omitted };
   }

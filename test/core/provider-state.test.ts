@@ -91,7 +91,7 @@ describe("sealed state", () => {
   it("is nothing after any change", () => {
     const given = seal.seal("c2lnbmF0dXJl", OWNER);
     fc.assert(
-      fc.property(fc.nat(given.length - 1), fc.constantFrom(..."aB3+="), (at, char) => {
+      fc.property(fc.nat(given.length - 1), fc.constantFrom("a", "B", "3", "+", "="), (at, char) => {
         fc.pre(given[at] !== char);
         expect(seal.open(given.slice(0, at) + char + given.slice(at + 1), "acct_1")).toBeUndefined();
       }),
@@ -101,14 +101,14 @@ describe("sealed state", () => {
   });
 });
 
-const words = fc.string({ minLength: 1, maxLength: 12 });
-const state = fc.oneof(fc.constant(""), words);
+const someText = fc.string({ minLength: 1, maxLength: 12 });
+const someState = fc.oneof(fc.constant(""), someText);
 const anyPart: fc.Arbitrary<Part> = fc.oneof(
-  fc.record({ value: words, signature: state }).map(({ value, signature }) => text(value, signature)),
-  fc.record({ value: words, signature: state }).map(({ value, signature }) => thought(value, "", signature)),
-  words.map((redacted) => thought("", redacted)),
-  state.map((signature) => call("c", signature)),
-  fc.record({ encrypted_content: words, signature: words, later: fc.jsonValue() }).map(native),
+  fc.record({ value: someText, signature: someState }).map(({ value, signature }) => text(value, signature)),
+  fc.record({ value: someText, signature: someState }).map(({ value, signature }) => thought(value, "", signature)),
+  someText.map((redacted) => thought("", redacted)),
+  someState.map((signature) => call("c", signature)),
+  fc.record({ encrypted_content: someText, signature: someText, later: fc.jsonValue() }).map(native),
 );
 
 describe("an answer", () => {
@@ -227,6 +227,11 @@ describe("state of another provider or account, and what was never given", () =>
     const given = [call("a", words), call("b", Buffer.from(words).toString("base64"))];
     expect(opened(structuredClone(given))).toEqual({ parts: given, omitted: [] });
   });
+});
+
+it("lists a thousand places at most", () => {
+  const given = Array.from({ length: 1_500 }, () => text("a", "s"));
+  expect(opened(given).omitted).toHaveLength(1_000);
 });
 
 describe("the caller's own body", () => {

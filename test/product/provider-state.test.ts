@@ -143,15 +143,13 @@ const CALLERS: Readonly<Record<string, Caller>> = {
     kept(given) {
       type Choice = { message?: Json; delta?: Json };
       const choices = [given].flat().flatMap((each) => (each as { choices?: Choice[] }).choices ?? []);
-      return choices.reduce<Json>((all, { message, delta }) => {
+      const kept: Record<string, unknown> = {};
+      for (const { message, delta } of choices) {
         const { tool_calls: calls, ...said } = message ?? delta ?? {};
         // The first piece of a call has all but its arguments.
-        return {
-          ...all,
-          ...said,
-          ...(calls !== undefined && all["tool_calls"] === undefined && { tool_calls: calls }),
-        };
-      }, {});
+        Object.assign(kept, said, calls !== undefined && kept["tool_calls"] === undefined && { tool_calls: calls });
+      }
+      return kept;
     },
     second(model, kept) {
       const { tool_calls: calls, content: _, ...message } = kept as { tool_calls: Json[]; content: unknown };
