@@ -102,8 +102,9 @@ export class FurtherFields {
 }
 
 /** Adds the fields of a delta of a kind that is not known to a block: texts follow those before. */
-export function addDelta(block: Record<string, unknown>, { type: _, ...delta }: Json): void {
+export function addDelta(block: Record<string, unknown>, delta: Json): void {
   for (const [key, value] of Object.entries(delta)) {
+    if (key === "type") continue;
     const before = block[key];
     if (typeof value === "string" && typeof before === "string") block[key] = before + value;
     else if (NAME.test(key)) block[key] = value;
