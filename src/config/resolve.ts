@@ -261,6 +261,7 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
     price: price && resolvePrice({ id, price, provider, isCompletion, report }),
     timeouts: camelKeys({ ...input.timeouts, ...input.providers[provider.name]?.timeouts, ...model.timeouts }),
     capabilities: camelKeys(capabilities),
+    labels: { ...input.providers[provider.name]?.labels, ...model.labels },
   };
 }
 

@@ -61,7 +61,7 @@ export const MODEL_STAGES = {
 } as const satisfies Record<ListedModel["stage"], ModelStage>;
 
 function toMessage(model: ListedModel): ModelMessage {
-  const { id, description, created, providerName, dialect, stage, shutdown, price, upstream } = model;
+  const { id, description, created, providerName, dialect, stage, shutdown, price, labels, upstream } = model;
   return create(ModelSchema, {
     id,
     description,
@@ -76,6 +76,7 @@ function toMessage(model: ListedModel): ModelMessage {
     outputModalities: [...upstream.outputModalities],
     capabilities: create(ModelCapabilitiesSchema, toCapabilitiesMessage(upstream.capabilities)),
     ...(price !== undefined && toPriceFields(price)),
+    ...labels,
   });
 }
 

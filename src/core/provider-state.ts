@@ -21,6 +21,9 @@ const TAG_CHARS = 6;
 const MAC_CHARS = 22;
 const PREFIX_CHARS = MARK.length + TAG_CHARS + MAC_CHARS;
 
+/** Name of the key among the secrets of a database. */
+export const STATE_SECRET = "provider_state";
+
 /** Whose state it is. */
 interface Owner {
   readonly accountId: string;

@@ -119,6 +119,7 @@ function toRoute({ targets, ...route }: RouteConfig, models: readonly Model[]): 
       when: when && {
         ...when,
         modalities: when.modalities && new Set(when.modalities.map((name) => MODALITIES[name])),
+        keyTags: when.keyTags && new Set(when.keyTags),
       },
     })),
   });
@@ -229,6 +230,7 @@ function toModel(model: ModelConfig, provider: Provider, { dialect, options }: R
     stage: model.stage,
     shutdown: model.shutdown,
     price: model.price,
+    labels: model.labels,
     timeouts: { firstContentMs, idleMs, totalMs, settleMs },
     maxTokensPerSecond: model.maxTokensPerSecond,
     options: options && new Set(options),

@@ -7,10 +7,10 @@ import type { Config } from "../config/config.ts";
 import { readVersion } from "../config/version.ts";
 import type { Settling } from "../core/accounting.ts";
 import { type Clock, sleep, systemClock } from "../core/clock.ts";
-import { createCompletions } from "../core/completions.ts";
+import { createCompletions, explainFor } from "../core/completions.ts";
 import { createEmbedder } from "../core/embeddings.ts";
 import { createModels } from "../core/models.ts";
-import { createStateSeal } from "../core/provider-state.ts";
+import { createStateSeal, STATE_SECRET } from "../core/provider-state.ts";
 import { Calls } from "../inbound/calls.ts";
 import { bearerToken, startKeyWatch } from "../inbound/current-key.ts";
 import { RequestFeed } from "../inbound/dashboard/request-feed.ts";
@@ -85,9 +85,6 @@ export interface Shared {
   };
 }
 
-/** Name of the key that seals the state of providers. */
-export const STATE_SECRET = "provider_state";
-
 /** Limit for connections to close once their calls have ended. */
 const CLOSING_MS = 2000;
 
@@ -145,6 +142,7 @@ async function assemble(
   const limiter = createLimiter({
     rates: rates.store,
     budgets: store.budgets,
+    spending: (subjects, month) => store.ledger.spending(subjects, month),
     defaults: config.limits.account,
     clock,
     burstMs: config.limits.burstMs,
@@ -243,6 +241,7 @@ async function assemble(
       ? undefined
       : await consoleOf(config, {
           ...services,
+          explain: (request, call, mode) => explainFor({ ...ports, seal }, request, { call, mode }),
           access,
           store,
           router,

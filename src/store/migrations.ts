@@ -361,6 +361,14 @@ const otherCounts: Migration = {
   },
 };
 
+const labels: Migration = {
+  name: "labels that keys require, and their tags",
+  async up(database) {
+    await addColumn(database, "api_keys", ["required_labels", "text"]);
+    await addColumn(database, "api_keys", ["tags", "text"]);
+  },
+};
+
 const secrets: Migration = {
   name: "secrets that all processes share",
   async up(database) {
@@ -389,5 +397,6 @@ export const MIGRATIONS: readonly Migration[] = [
   embeddings,
   keptResponses,
   otherCounts,
+  labels,
   secrets,
 ];

@@ -9,7 +9,7 @@ import type { Model } from "../../src/core/model.ts";
 import { createRoute, type Route, type TargetCondition } from "../../src/core/route.ts";
 import { conversationKey } from "../../src/router/conversation-key.ts";
 import { byRendezvous, hashOf } from "../../src/router/rendezvous.ts";
-import { meets, RequestFacts } from "../../src/router/request-facts.ts";
+import { unmetCondition, RequestFacts } from "../../src/router/request-facts.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { toPrice } from "../support/prices.ts";
 import { type ModelFacts, modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
@@ -87,7 +87,7 @@ describe("the key of a conversation", () => {
 });
 
 describe("a condition", () => {
-  const ANY: TargetCondition = { promptTokens: undefined, modalities: undefined, tools: undefined };
+  const ANY: TargetCondition = { promptTokens: undefined, modalities: undefined, tools: undefined, keyTags: undefined };
   const picture = create(MessageSchema, {
     role: Role.USER,
     parts: [{ kind: { case: "image", value: { source: { case: "url", value: "https://example.com/a.png" } } } }],
@@ -114,9 +114,12 @@ describe("a condition", () => {
     ["tools", { tools: true }, plain, false],
     ["no tools", { tools: false }, acting, false],
     ["no tools", { tools: false }, plain, true],
+    ["keys with the tag batch", { keyTags: new Set(["batch", "nightly"]) }, plain, true],
+    ["keys with the tag premium", { keyTags: new Set(["premium"]) }, plain, false],
     ["tools and images", { tools: true, modalities: image }, acting, false],
   ])("of %s: %j", (_, condition, request, expected) => {
-    expect(meets(new RequestFacts(request, "key_1"), { ...ANY, ...condition })).toBe(expected);
+    const facts = new RequestFacts(request, { keyFamilyId: "key_1", tags: new Set(["batch"]) });
+    expect(unmetCondition(facts, { ...ANY, ...condition }) === undefined).toBe(expected);
   });
 });
 
@@ -263,8 +266,9 @@ describe("a plan for a route", () => {
       ...facts,
       targets: models.map((model) => ({ model, weight: 1, when: undefined })),
     });
+  const CALLER = { keyFamilyId: "", accountId: "acct_1" };
   const planOf = (world: World, candidates: readonly (Model | Route)[], request = requestOf({})) =>
-    world.router.plan(request, candidates, { mode: "stream", rules: NO_RULES });
+    world.router.plan(request, candidates, { mode: "stream", rules: NO_RULES, caller: CALLER });
   const scripts = { a: [serves("a")], b: [serves("b")], c: [serves("c")] };
   const omitting = { omitted: [{ $typeName: "parley.v1.Omission" as const, field: "seed", reason: 1 }] };
 
@@ -289,6 +293,23 @@ describe("a plan for a route", () => {
     expect(translate).toHaveBeenCalledTimes(1);
     expect(candidates.map(({ id }) => id)).toEqual(TARGETS);
     expect(omitted).toHaveLength(1);
+  });
+
+  it("translates for four kinds of targets at most, and has sixteen models at most", () => {
+    const ids = Array.from({ length: 20 }, (_, index) => `m${index}`);
+    const world = createWorld({
+      scripts: Object.fromEntries(ids.map((id) => [id, [serves(id)]])),
+      translations: Object.fromEntries(ids.map((id) => [id, omitting])),
+    });
+    const models = world.models.map((model, index) => ({
+      ...model,
+      upstream: { ...model.upstream, contextWindow: 100_000 + index },
+    }));
+    const translate = vi.spyOn(world.provider, "translate");
+    const fallback = poolOf(world, {}, models.slice(6));
+    const { candidates } = planOf(world, [poolOf(world, {}, models.slice(0, 10)), fallback]);
+    expect(translate).toHaveBeenCalledTimes(4);
+    expect(candidates.map(({ id }) => id)).toEqual([...ids.slice(0, 8), ...ids.slice(10, 18)]);
   });
 
   it("prefers a target that is up and loses something to one that is down, unless the request is strict", async () => {

@@ -7,8 +7,8 @@ import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { createKey, type KeyContext } from "../../src/access/keys.ts";
 import { parseConfig } from "../../src/config/parse.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { createStateSeal, type StateSeal } from "../../src/core/provider-state.ts";
-import { startGateway, STATE_SECRET } from "../../src/gateway/gateway.ts";
+import { createStateSeal, STATE_SECRET, type StateSeal } from "../../src/core/provider-state.ts";
+import { startGateway } from "../../src/gateway/gateway.ts";
 import { openStore } from "../../src/store/store.ts";
 
 /** One line of the gateway's log. */
