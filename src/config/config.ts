@@ -34,8 +34,15 @@ export interface TokenPrices {
   readonly cachedImageInput: number;
   readonly audioOutput: number;
   readonly imageOutput: number;
-  /** For a million searches of the web. */
-  readonly webSearch: number;
+}
+
+/** Fees beside the prices of tokens, in micro-USD for a million; undefined: not known. Has the shape of core's type of the same name. */
+export interface Fees {
+  readonly requests: number;
+  readonly searchedRequests: number;
+  readonly webSearches: number | undefined;
+  readonly fileSearches: number | undefined;
+  readonly codeExecutions: number | undefined;
 }
 
 /** Prices of a completion whose prompt has more than `abovePromptTokens`. */
@@ -47,6 +54,7 @@ export interface PriceTier extends TokenPrices {
 export interface Price extends TokenPrices {
   /** The shortest prompts first. */
   readonly tiers: readonly PriceTier[];
+  readonly fees: Fees;
 }
 
 interface ProviderBase {
@@ -113,6 +121,10 @@ export interface ModelConfig {
   readonly shutdown: number | undefined;
   /** Undefined when not configured: the cost is then unknown, and not shown as zero. */
   readonly price: Price | undefined;
+  /** Most uses of the provider's tools by one request, for budgets; has the shape of core's type of the same name. */
+  readonly maxToolUses: {
+    readonly [Unit in Exclude<keyof Fees, "requests" | "searchedRequests">]?: number | undefined;
+  };
   /** The model's timeouts, else those of its provider, else the general ones. */
   readonly timeouts: Timeouts;
   readonly capabilities: Capabilities;

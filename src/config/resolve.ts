@@ -5,6 +5,7 @@ import type { ConfigPath, Report } from "./config-error.ts";
 import {
   camelKeys,
   type Config,
+  type Fees,
   type ListenAddress,
   type ModelConfig,
   type Price,
@@ -14,14 +15,14 @@ import {
 } from "./config.ts";
 import { DIALECT_DEFAULTS, type Dialect, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
 import { addressOf, keyHeaderOf, resolveHost, sellerAddressOf } from "./hosts.ts";
-import { knownPrice } from "./known-prices.ts";
+import { knownPrice, type PriceInput } from "./known-prices.ts";
 import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./models.ts";
 import { type Preset, PRESETS } from "./presets.ts";
 import type { Environment } from "./environment.ts";
 import { isWithoutProxy, proxyVariable } from "./proxies.ts";
 import { resolveRoutes } from "./routes.ts";
 import { KEY_FILE, NO_PROXY, sampleProblem } from "./scalars.ts";
-import type { CapabilitiesInput, FileInput, ModelInput, ProviderInput } from "./schema.ts";
+import { type CapabilitiesInput, FEES, type FileInput, type ModelInput, type ProviderInput } from "./schema.ts";
 
 const LISTENERS = ["http", "grpc", "operations"] as const;
 const MIB = 1024 * 1024;
@@ -243,8 +244,7 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
   if (capabilities.reasoning_budget[0] > capabilities.reasoning_budget[1]) {
     report(["models", id, "capabilities", "reasoning_budget"], "must be [smallest, largest]");
   }
-  const known = knownPrice(sellerOf({ id, model, provider }), model.upstream_model);
-  const price = model.price ?? (known !== undefined && isComplete(known, model, provider.dialect) ? known : undefined);
+  const price = findPrice({ id, model, provider, input, report });
   return {
     id,
     provider: provider.name,
@@ -259,9 +259,27 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
     stage: model.stage ?? "stable",
     shutdown: model.shutdown === undefined ? undefined : Date.parse(model.shutdown) / 1000,
     price: price && resolvePrice({ id, price, provider, isCompletion, report }),
+    maxToolUses: {
+      webSearches: model.max_tool_uses?.web_search,
+      fileSearches: model.max_tool_uses?.file_search,
+      codeExecutions: model.max_tool_uses?.code_execution,
+    },
     timeouts: camelKeys({ ...input.timeouts, ...input.providers[provider.name]?.timeouts, ...model.timeouts }),
     capabilities: camelKeys(capabilities),
   };
+}
+
+/** The price in the file, else the list price; a price in the file that has only fees is added to the list price. */
+function findPrice({ id, model, provider, report }: ModelParts): PriceInput | undefined {
+  const { price: given } = model;
+  if (given?.input !== undefined) return { ...given, input: given.input };
+  const listed = knownPrice(sellerOf({ id, model, provider }), model.upstream_model);
+  const known = listed !== undefined && isComplete(listed, model, provider.dialect) ? listed : undefined;
+  if (given === undefined) return known;
+  const path = ["models", id, "price", "input"];
+  if (Object.keys(given).some((key) => !(key in FEES))) report(path, "is required beside other prices of tokens");
+  else if (known === undefined) report(path, "is required, because the list price of this model is not known");
+  return known && { ...known, ...given, input: known.input };
 }
 
 /**
@@ -316,19 +334,18 @@ function checkEmbedding({ id, model, provider, report }: ModelParts): void {
 
 interface PriceParts {
   readonly id: string;
-  readonly price: NonNullable<ModelInput["price"]>;
+  readonly price: PriceInput;
   readonly provider: ProviderConfig;
   readonly isCompletion: boolean;
   readonly report: Report;
 }
 
-type PriceInput = PriceParts["price"];
-type TokenPricesInput = Omit<PriceInput, "tiers">;
+type TokenPricesInput = Omit<NonNullable<PriceInput["tiers"]>[number], "above">;
 
 function resolvePrice({ id, price: given, provider, isCompletion, report }: PriceParts): Price {
   const { tiers = [], ...first } = given;
   const path = ["models", id, "price"];
-  const kinds = Object.keys(first);
+  const kinds = Object.keys(first).filter((key) => !(key in FEES));
   let above = 0;
   tiers.forEach((tier, index) => {
     const missing = kinds.find((kind) => !(kind in tier));
@@ -342,6 +359,21 @@ function resolvePrice({ id, price: given, provider, isCompletion, report }: Pric
   return {
     ...toPrices(first),
     tiers: tiers.map(({ above: abovePromptTokens, ...prices }) => ({ ...toPrices(prices), abovePromptTokens })),
+    fees: resolveFees(given),
+  };
+}
+
+/** A host with a fee for each request that searches has none for each search, and the other way round. */
+function resolveFees(given: PriceInput): Fees {
+  const forMillion = (usd: number): number => Math.round(usd * 1_000 * MICRO_USD);
+  const known = (usd: number | undefined): number | undefined => (usd === undefined ? undefined : forMillion(usd));
+  const { searched_request: searched } = given;
+  return {
+    requests: forMillion(given.request ?? 0),
+    searchedRequests: forMillion(searched ?? 0),
+    webSearches: known(given.web_search ?? (searched === undefined ? undefined : 0)),
+    fileSearches: known(given.file_search),
+    codeExecutions: known(given.code_execution),
   };
 }
 
@@ -365,7 +397,6 @@ function resolveTokenPrices(given: TokenPricesInput, { dialect }: ProviderConfig
     cachedImageInput: toMicroUsd(price.cached_image_input ?? price.cached_input ?? imageInput),
     imageOutput: toMicroUsd(price.image_output ?? price.output),
     audioOutput: toMicroUsd(price.audio_output ?? price.output),
-    webSearch: toMicroUsd((price.web_search ?? 0) * 1_000),
   };
 }
 

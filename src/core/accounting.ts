@@ -4,8 +4,9 @@ import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "./clock.ts";
-import { boundCost, type Capped, costOf, dearestCost, mostTokens, type Sending } from "./cost.ts";
+import { boundCost, type Capped, costOf, dearestCost, dearestTokens, mostTokens, type Sending } from "./cost.ts";
 import { Failure, type FailureCode } from "./failure.ts";
+import { boundedUses, unboundedFees, unpricedUnits } from "./fees.ts";
 import {
   type CompletionRecord,
   type Ledger,
@@ -271,7 +272,7 @@ export class CompletionAccounting {
   #bookCounted(usage: Usage, model: Model): Booking {
     // The count belongs to the last attempt, whose model and request no longer change.
     if (this.#counted?.usage !== usage)
-      this.#counted = { usage, booking: book(toTokenCounts(usage), { model, sent: this.#sent! }, false) };
+      this.#counted = { usage, booking: book(countsOf(usage, model), { model, sent: this.#sent! }, false) };
     return this.#counted.booking;
   }
 
@@ -303,10 +304,11 @@ export class CompletionAccounting {
   }
 
   async #reserveAnother(model: Model, sent: SentSize): Promise<Failure | undefined> {
-    const { reservation, prompt } = this.#reserved!;
+    const { reservation, prompt, hasBudget } = this.#reserved!;
     const next = boundCost(this.#request, { prompt, sent, model });
     const held = this.#reservedMicroUsd;
-    if (next === undefined || held === undefined) return undefined;
+    if (next === undefined) return hasBudget ? unboundedFees({ model, sent }) : undefined;
+    if (held === undefined) return undefined;
     const missing = sumOf(this.#bookings).costMicroUsd + next - held;
     if (missing <= 0) return undefined;
     try {
@@ -353,7 +355,7 @@ function bookUncounted(
   { model, sent, progress, ...attempt }: UncountedAttempt,
   { request, prompt, hasBudget, seen, outcome }: UncountedFacts,
 ): Booking {
-  if (outcome?.usage !== undefined) return book(toTokenCounts(outcome.usage), { model, sent }, false);
+  if (outcome?.usage !== undefined) return book(countsOf(outcome.usage, model), { model, sent }, false);
   if (outcome?.refused === true || progress.unsent) return { tokens: NO_TOKENS, costMicroUsd: 0, estimated: false };
   const most = mostTokens(request, { prompt, sent, model });
   const { elapsedMs, unseen: later } = outcome ?? attempt;
@@ -366,7 +368,8 @@ function bookUncounted(
     prompt: promptTokens(most.prompt, { prompt, hasBudget, sent }),
     completion: Math.min(Math.max(said, generated), most.completion),
   };
-  const costMicroUsd = dearestCost(booked, { prompt, sent, model }) ?? 0;
+  const sending = { prompt, sent, model };
+  const costMicroUsd = dearestCost(booked, sending) ?? dearestTokens(booked, sending) ?? 0;
   return { tokens: { ...NO_TOKENS, ...booked }, costMicroUsd, estimated: true };
 }
 
@@ -390,10 +393,20 @@ function bookSeen(
   const prompt = promptTokens(most.prompt, { ...sending, hasBudget });
   const completion = Math.min(estimateAnswerTokens(seen), most.completion);
   const image = Math.min(estimateAnswerTokens({ ...seen, textTokens: 0 }), completion);
-  return book({ ...NO_TOKENS, prompt, completion, image }, sending, true);
+  return book({ ...NO_TOKENS, prompt, completion, image, ...boundedUses(sending) }, sending, true);
 }
 
-/** Prices the tokens; 0 for a model without a price. */
+/** The counts of a provider. Names units without a price among the unknown ones, also in `usage`. */
+function countsOf(usage: Usage, { price }: Model): TokenCounts {
+  const unpriced = price === undefined ? [] : unpricedUnits(usage, price.fees);
+  if (unpriced.length > 0) usage.unknownUnits = [...unpriced, ...usage.unknownUnits].slice(0, MAX_UNKNOWN_UNITS);
+  return toTokenCounts(usage);
+}
+
+/** Most names in `Usage.unknown_units`. */
+const MAX_UNKNOWN_UNITS = 16;
+
+/** Prices the tokens and fees; 0 for a model without a price. */
 function book(tokens: TokenCounts, { model, sent }: Omit<Sending, "prompt">, estimated: boolean): Booking {
   return { tokens, costMicroUsd: model.price === undefined ? 0 : costOf(tokens, model.price, sent), estimated };
 }

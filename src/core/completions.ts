@@ -12,6 +12,7 @@ import {
   type CorePorts,
   findModel,
   type Permit,
+  requireBoundedFees,
   requireKnownFields,
   requirePermission,
   reserve,
@@ -54,7 +55,11 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
     request: CompletionRequest,
     { call, mode }: CallAndMode,
   ): { plan: Plan; reserving: Promise<Reserved> } => {
-    const plan = admitOrCount(ports, call, () => admit(ports, request, { call, mode }));
+    const plan = admitOrCount(ports, call, () => {
+      const admitted = admit(ports, request, { call, mode });
+      requireBoundedFees(ports, admitted, call);
+      return admitted;
+    });
     meter.planned(plan);
     const { candidates, prompt, sent } = plan;
     const reserving = reserve(ports, { request, prompt, candidates, sent }, call);

@@ -1,5 +1,6 @@
 import type { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { Failure } from "./failure.ts";
+import type { Fees, MaxToolUses } from "./fees.ts";
 import type { ProviderOption } from "./provider-options.ts";
 import type { Provider, UpstreamModel } from "./provider.ts";
 import { nearest } from "../encoding/nearest.ts";
@@ -31,8 +32,6 @@ export interface TokenPrices {
   readonly cachedImageInput: number;
   readonly imageOutput: number;
   readonly audioOutput: number;
-  /** Millionths of a micro-USD for each search of the web. */
-  readonly webSearch: number;
 }
 
 /** Prices of a completion whose prompt has more than `abovePromptTokens`. */
@@ -44,6 +43,7 @@ export interface PriceTier extends TokenPrices {
 export interface Price extends TokenPrices {
   /** Prices for longer prompts, the shortest first. Default: none. */
   readonly tiers?: readonly PriceTier[];
+  readonly fees: Fees;
 }
 
 /** What lists of models show: the public facts of a model, or of a route (`route.ts`). Immutable. */
@@ -71,6 +71,8 @@ export interface Model extends ListedModel {
   readonly timeouts: Timeouts;
   /** Highest generation rate of one choice, in tokens per second: bounds the cost of an answer without a count. */
   readonly maxTokensPerSecond: number;
+  /** What budgets reserve for tools whose uses a request does not bound. Default: such a request is refused under a budget. */
+  readonly maxToolUses?: MaxToolUses | undefined;
   /** The options that may be sent to its provider; undefined: all. */
   readonly options?: ReadonlySet<ProviderOption> | undefined;
   readonly upstream: UpstreamModel;

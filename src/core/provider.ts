@@ -1,4 +1,5 @@
 import type { CallerShare } from "./call.ts";
+import type { ToolUses } from "./fees.ts";
 import type { Choice, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
 import type { Modality } from "../../gen/parley/v1/modality_pb.js";
@@ -82,6 +83,8 @@ export interface SentSize {
   readonly unbounded: "no" | "search" | "address";
   /** Requested lifetime of cached prefixes. */
   readonly cacheWrite: "none" | "minutes" | "hour";
+  /** What it may cause beside tokens. Default: nothing that costs. */
+  readonly uses?: ToolUses | undefined;
 }
 
 /** The body of a request as its caller wrote it, in the format of a dialect. */

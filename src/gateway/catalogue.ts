@@ -229,6 +229,7 @@ function toModel(model: ModelConfig, provider: Provider, { dialect, options }: R
     stage: model.stage,
     shutdown: model.shutdown,
     price: model.price,
+    maxToolUses: model.maxToolUses,
     timeouts: { firstContentMs, idleMs, totalMs, settleMs },
     maxTokensPerSecond: model.maxTokensPerSecond,
     options: options && new Set(options),

@@ -6,6 +6,7 @@ import { toEffort } from "../wire/reasoning.ts";
 import { enumWord, readObject, TranslationLog } from "../wire/translation.ts";
 import { toCallersBody } from "./callers-body.ts";
 import { isSystem, toContents, toItems } from "./messages.ts";
+import { toolUsesOf } from "./tool-uses.ts";
 import { toTools } from "./tools.ts";
 import type { InputItem, ResponsesBody, TextFormat } from "./wire.ts";
 
@@ -54,7 +55,9 @@ export function toResponsesRequest(
   omitForeign(request, log);
   const facts = { streamed, maxTokens, tier: body.service_tier, cacheWrite };
   const own = log.isComplete ? toCallersBody(callers, body) : undefined;
-  return own === undefined ? log.finish(body, facts) : log.finish(own, { ...facts, isCallers: true });
+  return own === undefined
+    ? log.finish(body, { ...facts, uses: toolUsesOf(body) })
+    : log.finish(own, { ...facts, uses: toolUsesOf(own), isCallers: true });
 }
 
 /** The service writes its cache unasked, for longer only where it is told. */

@@ -5,6 +5,7 @@ import type { Capabilities, TranslateOptions, Translation, UpstreamModel } from 
 import { toEffort } from "../wire/reasoning.ts";
 import { enumWord, readObject, TranslationLog } from "../wire/translation.ts";
 import { toMessages } from "./messages.ts";
+import { toolUsesOf } from "./tool-uses.ts";
 import { toTools } from "./tools.ts";
 import type { OpenAiMessage, OpenAiRequest, OpenAiResponseFormat } from "./wire.ts";
 
@@ -48,6 +49,7 @@ export function toOpenAiRequest(
     maxTokens,
     tier: body.service_tier,
     searches: body.web_search_options !== undefined,
+    uses: toolUsesOf(body),
     // Some servers write caches unasked, and native parts may have marks.
     cacheWrite: (json) => (json.includes("cache_control") ? "hour" : "minutes"),
   });

@@ -29,6 +29,8 @@ const KNOWN: ReadonlySet<string> = new Set([
   "prompt_time",
   "completion_time",
   "total_time",
+  "num_search_queries",
+  "server_tool_use.web_search_requests",
   ...COSTS,
 ]);
 
@@ -60,6 +62,8 @@ export function readUsage(value: unknown): Usage | undefined {
     imageOutputTokens: count(ofAnswer.image_tokens),
     acceptedPredictionTokens: count(ofAnswer.accepted_prediction_tokens),
     rejectedPredictionTokens: count(ofAnswer.rejected_prediction_tokens),
+    // Perplexity ("Chat Completions" of its API reference) and OpenRouter ("Web Search", both November 2026).
+    webSearches: count(value.num_search_queries) ?? count(object(value.server_tool_use).web_search_requests),
   };
   return toUsage(counts, unknownUnits(value, KNOWN));
 }
