@@ -119,7 +119,16 @@ export interface ModelConfig {
   readonly stage: "preview" | "stable" | "deprecated";
   /** Unix seconds of its end; undefined when it is not known. */
   readonly shutdown: number | undefined;
-  /** Undefined when not configured: the cost is then unknown, and not shown as zero. */
+  /**
+   * Where facts are from: the file or Parley's own models, the list of known models, or an assumption. Of a price with only fees in the
+   * file that of its tokens; undefined without one.
+   */
+  readonly sources: {
+    readonly contextWindow: "configured" | "list" | "assumed";
+    readonly maxOutputTokens: "configured" | "assumed";
+    readonly price: "configured" | "list" | undefined;
+  };
+  /** Undefined when it is not known: the cost is then unknown, and not shown as zero. */
   readonly price: Price | undefined;
   /** Most uses of the provider's tools by one request, for budgets; has the shape of core's type of the same name. */
   readonly maxToolUses: {

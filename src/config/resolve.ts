@@ -15,7 +15,7 @@ import {
 } from "./config.ts";
 import { DIALECT_DEFAULTS, type Dialect, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
 import { addressOf, keyHeaderOf, resolveHost, sellerAddressOf } from "./hosts.ts";
-import { knownPrice, type PriceInput } from "./known-prices.ts";
+import { knownModel, type KnownModel, type PriceInput } from "./known-models.ts";
 import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./models.ts";
 import { type Preset, PRESETS } from "./presets.ts";
 import type { Environment } from "./environment.ts";
@@ -206,10 +206,11 @@ const REQUIRED = ["provider", "upstream_model"] as const;
 /** Assumed for a model when the file does not say otherwise. */
 const DEFAULTS: ModelInput = {
   created: "1970-01-01",
-  context_window: 131_072,
   modalities: { input: ["text"], output: ["text"] },
 };
 
+/** Assumed where neither the file nor the list of known models has them. */
+const DEFAULT_CONTEXT_WINDOW = 131_072;
 const DEFAULT_MAX_OUTPUT_TOKENS = 32_768;
 
 interface ModelParts {
@@ -235,7 +236,11 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
       ["models", id, "capabilities", "embedding_dimensions"],
       "is only for models with modalities.output: [embedding]",
     );
-  const maxOutputTokens = isCompletion ? (model.max_output_tokens ?? DEFAULT_MAX_OUTPUT_TOKENS) : 0;
+  const known = knownModel(sellerOf({ id, model, provider }), model.upstream_model);
+  const contextWindow = model.context_window ?? known?.contextWindow ?? DEFAULT_CONTEXT_WINDOW;
+  const maxOutputTokens = isCompletion
+    ? (model.max_output_tokens ?? Math.min(DEFAULT_MAX_OUTPUT_TOKENS, contextWindow))
+    : 0;
   const fallback = capabilities.reasoning_by_default ? DEFAULT_MAX_TOKENS_REASONING : DEFAULT_MAX_TOKENS;
   const defaultMaxTokens = model.default_max_tokens ?? Math.min(fallback, maxOutputTokens);
   if (isCompletion && defaultMaxTokens > maxOutputTokens) {
@@ -244,20 +249,22 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
   if (capabilities.reasoning_budget[0] > capabilities.reasoning_budget[1]) {
     report(["models", id, "capabilities", "reasoning_budget"], "must be [smallest, largest]");
   }
-  const price = findPrice({ id, model, provider, input, report });
+  const listed = known?.price && isComplete(known.price, model, provider.dialect) ? known.price : undefined;
+  const price = findPrice({ id, model, listed, report });
   return {
     id,
     provider: provider.name,
     upstreamModel: model.upstream_model,
     description: model.description,
     created: Date.parse(model.created) / 1000,
-    contextWindow: model.context_window,
+    contextWindow,
     maxOutputTokens,
     defaultMaxTokens,
     maxTokensPerSecond: model.max_tokens_per_second ?? DEFAULT_MAX_TOKENS_PER_SECOND,
     modalities: model.modalities,
     stage: model.stage ?? "stable",
     shutdown: model.shutdown === undefined ? undefined : Date.parse(model.shutdown) / 1000,
+    sources: sourcesOf(model, known, listed),
     price: price && resolvePrice({ id, price, provider, isCompletion, report }),
     maxToolUses: {
       webSearches: model.max_tool_uses?.web_search,
@@ -270,16 +277,31 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
 }
 
 /** The price in the file, else the list price; a price in the file that has only fees is added to the list price. */
-function findPrice({ id, model, provider, report }: ModelParts): PriceInput | undefined {
-  const { price: given } = model;
+function findPrice({
+  id,
+  model: { price: given },
+  listed,
+  report,
+}: Pick<ModelParts, "id" | "model" | "report"> & { readonly listed: PriceInput | undefined }): PriceInput | undefined {
   if (given?.input !== undefined) return { ...given, input: given.input };
-  const listed = knownPrice(sellerOf({ id, model, provider }), model.upstream_model);
-  const known = listed !== undefined && isComplete(listed, model, provider.dialect) ? listed : undefined;
-  if (given === undefined) return known;
+  if (given === undefined) return listed;
   const path = ["models", id, "price", "input"];
   if (Object.keys(given).some((key) => !(key in FEES))) report(path, "is required beside other prices of tokens");
-  else if (known === undefined) report(path, "is required, because the list price of this model is not known");
-  return known && { ...known, ...given, input: known.input };
+  else if (listed === undefined) report(path, "is required, because the list price of this model is not known");
+  return listed && { ...listed, ...given, input: listed.input };
+}
+
+function sourcesOf(
+  model: CompleteModelInput,
+  known: KnownModel | undefined,
+  listed: PriceInput | undefined,
+): ModelConfig["sources"] {
+  const assumed = known?.contextWindow === undefined ? "assumed" : "list";
+  return {
+    contextWindow: model.context_window === undefined ? assumed : "configured",
+    maxOutputTokens: model.max_output_tokens === undefined && !isEmbedding(model) ? "assumed" : "configured",
+    price: model.price?.input === undefined ? listed && "list" : "configured",
+  };
 }
 
 /**

@@ -148,8 +148,8 @@ describe("models", () => {
   it("are listed with their prices", async () => {
     const { stdout } = await run("models");
     expect(stdout.split("\n")).toHaveLength(10);
-    expect(stdout).toMatch(/alpha-opus-4\.5 +alpha \(simulated\) +claude-opus-4-5-20251101 .* 5 +25\n/);
-    expect(stdout).toMatch(/gamma-embedding-3-small +gamma \(simulated\) .* 8192 +- +text +embedding +0\.02 +-\n/);
+    expect(stdout).toMatch(/alpha-opus-4\.5 +alpha \(simulated\) +claude-opus-4-5-20251101 .* 5 \(list\) +25\n/);
+    expect(stdout).toMatch(/gamma-embedding-3-small +gamma \(simulated\) .* 8192 +- +text +embedding +0\.02 \(list\) +-\n/);
     expect(await runJson("models")).toHaveLength(8);
   });
 

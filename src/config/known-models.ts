@@ -1,4 +1,4 @@
-import { calcPrice, findProvider, type ModelPrice } from "@pydantic/genai-prices";
+import { calcPrice, findProvider, type ModelPrice, type PriceCalculation } from "@pydantic/genai-prices";
 import type { ModelInput } from "./schema.ts";
 
 /** A price as in a file, with that of the prompt. */
@@ -33,17 +33,29 @@ const FEES: Readonly<Record<string, Fee>> = {
 /** Units that are billed for ordinary completions, and that Parley does not count. */
 const UNCOUNTED = ["output_reasoning_mtok", "output_citation_mtok", "input_text_messages_kcount"];
 
-/**
- * The list price of a model of a host, as `@pydantic/genai-prices` has it today. Undefined for unknown hosts and models, for
- * prices that depend on the time of day, and for those with units that Parley does not count.
- */
-export function knownPrice(baseUrl: string, upstreamModel: string): PriceInput | undefined {
+/** Facts of a model from `@pydantic/genai-prices`. */
+export interface KnownModel {
+  /**
+   * The list price of today. Undefined for prices that depend on the time of day, and for those with units that Parley does not
+   * count.
+   */
+  readonly price: PriceInput | undefined;
+  /** In tokens; undefined where the package has none. */
+  readonly contextWindow: number | undefined;
+}
+
+/** What the package knows of a model of a host. Undefined for unknown hosts and models. */
+export function knownModel(baseUrl: string, upstreamModel: string): KnownModel | undefined {
   const provider = findProvider({ providerApiUrl: baseUrl });
   if (provider === undefined) return undefined;
   // Google's API has its own models below this path.
   const name = upstreamModel.replace(/^models\//, "");
   const found = calcPrice({ input_tokens: 1 }, name, { provider });
   if (found === null) return undefined;
+  return { price: priceOf(found), contextWindow: found.model.context_window };
+}
+
+function priceOf(found: PriceCalculation): PriceInput | undefined {
   const { prices } = found.model;
   if (Array.isArray(prices) && prices.some(({ constraint }) => constraint?.type === "time_of_date")) return undefined;
   if (UNCOUNTED.some((unit) => found.model_price[unit] !== undefined)) return undefined;

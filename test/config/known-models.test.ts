@@ -34,6 +34,51 @@ function priceOf({ dialect, baseUrl }: Host, model: string, modalities = TEXT): 
   return config.models.find(({ id }) => id === "m")!.price;
 }
 
+describe("the context window of a model without one in the file", () => {
+  const factsOf = (entry: object) => {
+    const text = JSON.stringify({
+      providers: { p: { preset: "openai", api_keys: ["${P_KEY}"] } },
+      models: { m: { provider: "p", ...entry } },
+    });
+    return parseConfig({ file: "parley.yaml", text, env: { P_KEY: "k".repeat(40) } }).models.find(
+      ({ id }) => id === "m",
+    )!;
+  };
+
+  it.each<[string, object, object]>([
+    [
+      "is that of the list",
+      { upstream_model: "gpt-5.1" },
+      {
+        contextWindow: 400_000,
+        maxOutputTokens: 32_768,
+        sources: { contextWindow: "list", maxOutputTokens: "assumed" },
+      },
+    ],
+    [
+      "bounds the answer that is assumed",
+      { upstream_model: "gpt-4" },
+      { contextWindow: 8_192, maxOutputTokens: 8_192, defaultMaxTokens: 8_192, sources: { contextWindow: "list" } },
+    ],
+    [
+      "is below the operator's",
+      { upstream_model: "gpt-5.1", context_window: 100_000, max_output_tokens: 50_000 },
+      {
+        contextWindow: 100_000,
+        maxOutputTokens: 50_000,
+        sources: { contextWindow: "configured", maxOutputTokens: "configured" },
+      },
+    ],
+    [
+      "is assumed for an unknown model",
+      { upstream_model: "no-such-model" },
+      { contextWindow: 131_072, sources: { contextWindow: "assumed", price: undefined } },
+    ],
+  ])("%s", (_, entry, facts) => {
+    expect(factsOf(entry)).toMatchObject(facts);
+  });
+});
+
 /** Names of a host's models that are sold by the token, at prices that do not depend on the hour. */
 function namesOf(provider: Provider): string[] {
   return provider.models.flatMap(({ id, prices }) => {
