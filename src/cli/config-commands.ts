@@ -55,6 +55,10 @@ export const models: Command = {
       stdout.write(`${formatTable([HEADING, ...rows])}\n`);
       if (config.routes.length > 0)
         stdout.write(`\n${formatTable([ROUTE_HEADING, ...config.routes.map(toRouteRow)])}\n`);
+      for (const { provider, prefix } of config.imports)
+        stdout.write(
+          `\nAnd those that ${provider} lists when Parley runs, as ${prefix}NAME: parley providers test ${provider}\n`,
+        );
     }
     return EXIT.ok;
   },
@@ -75,8 +79,10 @@ function toRow(model: ModelConfig, providerNote: string): string[] {
   ];
 }
 
+type Sources = ModelConfig["sources"];
+
 /** A fact, with its source unless it is configured. */
-function withSource(fact: number | string, source: "configured" | "list" | "assumed" | undefined): string {
+function withSource(fact: number | string, source: Sources[keyof Sources]): string {
   return source === "configured" || source === undefined ? String(fact) : `${fact} (${source})`;
 }
 

@@ -120,12 +120,12 @@ export interface ModelConfig {
   /** Unix seconds of its end; undefined when it is not known. */
   readonly shutdown: number | undefined;
   /**
-   * Where facts are from: the file or Parley's own models, the list of known models, or an assumption. Of a price with only fees in the
+   * Where facts are from: the file or Parley's own models, the provider's list, the list of known models, or an assumption. Of a price with only fees in the
    * file that of its tokens; undefined without one.
    */
   readonly sources: {
-    readonly contextWindow: "configured" | "list" | "assumed";
-    readonly maxOutputTokens: "configured" | "assumed";
+    readonly contextWindow: "configured" | "provider" | "list" | "assumed";
+    readonly maxOutputTokens: "configured" | "provider" | "assumed";
     readonly price: "configured" | "list" | undefined;
   };
   /** Undefined when it is not known: the cost is then unknown, and not shown as zero. */
@@ -137,6 +137,16 @@ export interface ModelConfig {
   /** The model's timeouts, else those of its provider, else the general ones. */
   readonly timeouts: Timeouts;
   readonly capabilities: Capabilities;
+}
+
+/** A provider whose list of models is imported. */
+export interface ImportConfig {
+  /** The name of an entry of `Config.providers`. */
+  readonly provider: string;
+  /** Stands before the provider's names in the IDs. */
+  readonly prefix: string;
+  /** Names of its list that are not imported, because another provider's list has them; at most 10. Empty without a list. */
+  readonly shadowed: readonly string[];
 }
 
 /** How a name with several models orders them; has the values of core's type of the same name. */
@@ -246,6 +256,8 @@ export interface Config {
   readonly models: readonly ModelConfig[];
   /** Names with several models behind them; none is the ID of a model. */
   readonly routes: readonly RouteConfig[];
+  /** Providers whose lists of models are imported; their models are among `models` when the lists are known. */
+  readonly imports: readonly ImportConfig[];
   /** IDs of models and routes by other names, in the order in which they are tried. A name that ends with `*` is the beginning of names. */
   readonly aliases: ReadonlyArray<readonly [name: string, model: string]>;
 }

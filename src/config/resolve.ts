@@ -6,6 +6,7 @@ import {
   camelKeys,
   type Config,
   type Fees,
+  type ImportConfig,
   type ListenAddress,
   type ModelConfig,
   type Price,
@@ -15,14 +16,22 @@ import {
 } from "./config.ts";
 import { DIALECT_DEFAULTS, type Dialect, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
 import { addressOf, keyHeaderOf, resolveHost, sellerAddressOf } from "./hosts.ts";
+import { type ModelLists, type OfferedModel, resolveImports } from "./imports.ts";
 import { knownModel, type KnownModel, type PriceInput } from "./known-models.ts";
 import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./models.ts";
 import { type Preset, PRESETS } from "./presets.ts";
 import type { Environment } from "./environment.ts";
 import { isWithoutProxy, proxyVariable } from "./proxies.ts";
 import { resolveRoutes } from "./routes.ts";
-import { KEY_FILE, NO_PROXY, sampleProblem } from "./scalars.ts";
-import { type CapabilitiesInput, FEES, type FileInput, type ModelInput, type ProviderInput } from "./schema.ts";
+import { KEY_FILE, MODEL_ID, NO_PROXY, sampleProblem } from "./scalars.ts";
+import {
+  type CapabilitiesInput,
+  FEES,
+  type FileInput,
+  MAX_TOKENS,
+  type ModelInput,
+  type ProviderInput,
+} from "./schema.ts";
 
 const LISTENERS = ["http", "grpc", "operations"] as const;
 const MIB = 1024 * 1024;
@@ -30,10 +39,20 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const MICRO_USD = 1_000_000;
 
 /** Facts of the file that are not settings. */
-export type FileFacts = Pick<Config, "file" | "secretsInFile"> & { readonly env: Environment };
+export type FileFacts = Pick<Config, "file" | "secretsInFile"> & {
+  readonly env: Environment;
+  /** Entries of `models` that import. */
+  readonly patterns: readonly string[];
+  /** Known lists by the names of providers. */
+  readonly lists: ModelLists;
+};
 
 /** Completes the checked input, and reports mistakes across settings. The result is meaningless after a report. */
-export function resolve(input: FileInput, { file, secretsInFile, env }: FileFacts, report: Report): Config {
+export function resolve(
+  input: FileInput,
+  { file, secretsInFile, env, patterns, lists }: FileFacts,
+  report: Report,
+): Config {
   const [http, grpc, operations] = resolveListeners(input, report);
   const providers = resolveProviders(input, env, report);
   if (input.breaker.open_ms > input.breaker.max_open_ms) report(["breaker", "open_ms"], "must be at most max_open_ms");
@@ -49,7 +68,9 @@ export function resolve(input: FileInput, { file, secretsInFile, env }: FileFact
     );
   const models = resolveModels(input, providers, report);
   const routes = resolveRoutes(input, models, report);
-  if (models.length === 0) {
+  const asked = resolveImports(patterns, providers, report);
+  const { imports, imported } = importModels({ asked, lists, input, models, providers, report });
+  if (models.length === 0 && patterns.length === 0) {
     const names = providers.map(({ name }) => name).join(", ") || "any provider, because none is configured";
     report(["models"], `no model is left: none uses ${names}, and the built-in ones need alpha or beta; add one here`);
   }
@@ -89,8 +110,9 @@ export function resolve(input: FileInput, { file, secretsInFile, env }: FileFact
     breaker: camelKeys(input.breaker),
     overload: camelKeys(input.overload),
     providers,
-    models,
+    models: [...models, ...imported],
     routes,
+    imports,
     aliases: resolveAliases(input.aliases, [...models, ...routes], report),
   };
 }
@@ -273,6 +295,74 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
     },
     timeouts: camelKeys({ ...input.timeouts, ...input.providers[provider.name]?.timeouts, ...model.timeouts }),
     capabilities: camelKeys(capabilities),
+  };
+}
+
+interface ImportParts extends Pick<ModelParts, "input" | "report"> {
+  readonly asked: readonly Pick<ImportConfig, "provider" | "prefix">[];
+  readonly lists: ModelLists;
+  /** Those of the file, and the built-in ones. */
+  readonly models: readonly ModelConfig[];
+  readonly providers: readonly ProviderConfig[];
+}
+
+/**
+ * The models of the lists that are known, of which each name is imported once: those of the file go before, then the first provider
+ * that has it.
+ */
+function importModels({ asked, lists, input, models, providers, report }: ImportParts): {
+  readonly imports: readonly ImportConfig[];
+  readonly imported: readonly ModelConfig[];
+} {
+  const configured = new Set([
+    ...models.map(({ id }) => id),
+    ...Object.keys(input.models),
+    ...Object.keys(input.aliases),
+  ]);
+  const imported = new Map<string, ModelConfig>();
+  const imports = asked.map(({ provider: name, prefix }) => {
+    const provider = providers.find((one) => one.name === name)!;
+    const shadowed: string[] = [];
+    for (const offered of (lists.get(name) ?? []).slice(0, MAX_IMPORTED)) {
+      const id = prefix + offered.name;
+      if (configured.has(id) || !MODEL_ID.test(id)) continue;
+      if (imported.has(id)) shadowed.push(offered.name);
+      else imported.set(id, resolveOffered({ id, offered, provider, input, report }));
+    }
+    return { provider: name, prefix, shadowed: shadowed.slice(0, MAX_SHADOWED) };
+  });
+  return { imports, imported: [...imported.values()] };
+}
+
+/** Models of one list that are imported. */
+const MAX_IMPORTED = 1_000;
+
+/** Names that a warning has. */
+const MAX_SHADOWED = 10;
+
+/** A model with the facts of its provider's list before those of the list of known models. */
+function resolveOffered({
+  id,
+  offered: { name, contextWindow, maxOutputTokens },
+  ...parts
+}: Omit<ModelParts, "model"> & { readonly offered: OfferedModel }): ModelConfig {
+  const offered = { context_window: contextWindow, max_output_tokens: maxOutputTokens };
+  const given = Object.entries(offered).filter(([, tokens]) => tokens !== undefined && tokens <= MAX_TOKENS);
+  const model = { ...DEFAULTS, description: id, provider: parts.provider.name, upstream_model: name };
+  const resolved = resolveModel({
+    id,
+    model: { ...model, ...Object.fromEntries(given) } as CompleteModelInput,
+    ...parts,
+  });
+  const { sources } = resolved;
+  const ofProvider = <T>(source: T): T | "provider" => (source === "configured" ? "provider" : source);
+  return {
+    ...resolved,
+    sources: {
+      ...sources,
+      contextWindow: ofProvider(sources.contextWindow),
+      maxOutputTokens: ofProvider(sources.maxOutputTokens),
+    },
   };
 }
 

@@ -44,7 +44,8 @@ function overrides<Shape extends z.ZodRawShape>(shape: Shape) {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const durationMs = z.int().min(1).max(DAY_MS);
-const tokens = z.int().min(1).max(100_000_000);
+export const MAX_TOKENS = 100_000_000;
+const tokens = z.int().min(1).max(MAX_TOKENS);
 const usd = z.number().min(0).max(100_000);
 const listen = z.string();
 const unlimited = z.literal("unlimited");

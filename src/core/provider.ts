@@ -209,8 +209,21 @@ export interface Provider {
    */
   readonly count?: (call: UpstreamCall) => Promise<number>;
 
+  /**
+   * The service's own list of models that make completions. Absent where it has none. Throws a Failure, or the signal's reason, which
+   * is the only limit of time.
+   */
+  readonly list?: (signal: AbortSignal) => Promise<readonly OfferedModel[]>;
+
   /** Closes idle connections. Does not wait for calls in flight. */
   close(): Promise<void>;
+}
+
+/** A model in a service's own list. Undefined facts are not in the list. */
+export interface OfferedModel {
+  readonly name: string;
+  readonly contextWindow: number | undefined;
+  readonly maxOutputTokens: number | undefined;
 }
 
 /** The embeddings of a configured upstream service. */

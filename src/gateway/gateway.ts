@@ -292,6 +292,7 @@ async function assemble(
         providers: next.providers,
         models: next.models,
         routes: next.routes,
+        imports: next.imports,
         aliases: next.aliases,
       };
       // Calls that began with the old catalogue may still retry or fall back; its connections close when the last one ends.

@@ -39,6 +39,7 @@ async function assemble(
       providers: next.providers,
       models: next.models,
       routes: next.routes,
+      imports: next.imports,
       aliases: next.aliases,
     },
     simulatorUrl: role.name === "front" ? null : ((await simulator.url(next)) ?? null),
