@@ -37,7 +37,7 @@ export async function serve(source: ConfigSource, { stdout, isTerminal, role, re
   process.on("SIGHUP", () => applyReload());
   const models = new ImportedModels(log, role);
   // Lists that change before the gateway has started are applied at the next look.
-  let apply = async (_: Config): Promise<void> => undefined;
+  let apply: (next: Config) => Promise<void> = async () => undefined;
   const config = (await models.use(source, (next) => apply(next))) ?? parsed;
   const gateway = await start(config, log, role);
   const stopped = Promise.race([stopSignal(), fault(log), giveUp(gateway, log)]);

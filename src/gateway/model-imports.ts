@@ -34,7 +34,7 @@ export class ModelImports {
   readonly #ports: ImportPorts;
   readonly #ending = new AbortController();
   /** Lists by the names of providers, and the addresses that they are from. */
-  #known = new Map<string, { readonly baseUrl: string; readonly list: readonly OfferedModel[] }>();
+  readonly #known = new Map<string, { readonly baseUrl: string; readonly list: readonly OfferedModel[] }>();
   #source: ConfigSource | undefined;
   #cancelTimer: (() => void) | undefined;
 

@@ -58,10 +58,8 @@ describe.each([
   });
 
   it("is read from its deltas, also where each event has all of the message so far", () => {
-    const both = (delta: string, content: string, finish: unknown = null) => ({
-      choices: [
-        { index: 0, delta: { content: delta }, message: { role: "assistant", content }, finish_reason: finish },
-      ],
+    const both = (piece: string, content: string, word: unknown = null) => ({
+      choices: [{ index: 0, delta: { content: piece }, message: { role: "assistant", content }, finish_reason: word }],
     });
     const bytes = toSse(both("It ", "It "), both("is.", "It is.", "stop"));
     const { chunks, failure } = readStream(bytes, everyBytes(size, bytes.length));
