@@ -399,7 +399,8 @@ function bookSeen(
 /** The counts of a provider. Names units without a price among the unknown ones, also in `usage`. */
 function countsOf(usage: Usage, { price }: Model): TokenCounts {
   const unpriced = price === undefined ? [] : unpricedUnits(usage, price.fees);
-  if (unpriced.length > 0) usage.unknownUnits = [...unpriced, ...usage.unknownUnits].slice(0, MAX_UNKNOWN_UNITS);
+  if (unpriced.length > 0)
+    usage.unknownUnits = [...new Set([...unpriced, ...usage.unknownUnits])].slice(0, MAX_UNKNOWN_UNITS);
   return toTokenCounts(usage);
 }
 
