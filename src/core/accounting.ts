@@ -4,7 +4,16 @@ import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "./clock.ts";
-import { boundCost, type Capped, costOf, dearestCost, dearestTokens, mostTokens, type Sending } from "./cost.ts";
+import {
+  boundCost,
+  type Capped,
+  costOf,
+  dearestCost,
+  dearestTokens,
+  mostTokens,
+  type MostTokens,
+  type Sending,
+} from "./cost.ts";
 import { Failure, type FailureCode } from "./failure.ts";
 import { boundedUses, unboundedFees, unpricedUnits } from "./fees.ts";
 import {
@@ -23,7 +32,7 @@ import type { Mode, Plan, RestOutcome, RouterCall, UncountedAttempt } from "./ro
 import {
   addChunk,
   type AnswerSize,
-  estimateAnswerTokens,
+  estimatePictures,
   estimateTokens,
   type PromptSize,
   sizeOfChoices,
@@ -348,8 +357,8 @@ interface UncountedFacts {
 /**
  * What a provider may bill for an attempt: its own count if it came in time, nothing if it refused the request. Otherwise an
  * estimate: the prompt by its size (under a budget: its upper bound; with documents or searches: the context window), and as
- * many answer tokens as the model can generate in the elapsed time, at least those received and at most those allowed by the
- * request. The kinds of these tokens are not known: they have the price of the dearest one.
+ * many answer tokens as the model can generate in the elapsed time, at most those allowed by the request, and at least those
+ * received. The kinds of these tokens are not known: they have the price of the dearest one.
  */
 function bookUncounted(
   { model, sent, progress, ...attempt }: UncountedAttempt,
@@ -359,14 +368,13 @@ function bookUncounted(
   if (outcome?.refused === true || progress.unsent) return { tokens: NO_TOKENS, costMicroUsd: 0, estimated: false };
   const most = mostTokens(request, { prompt, sent, model });
   const { elapsedMs, unseen: later } = outcome ?? attempt;
-  const said = estimateAnswerTokens({
-    textTokens: seen.textTokens + (later?.textTokens ?? 0),
-    pictures: seen.pictures + (later?.pictures ?? 0),
-  });
+  const textTokens = seen.textTokens + (later?.textTokens ?? 0);
+  const pictures = seen.pictures + (later?.pictures ?? 0);
+  const received = receivedTokens({ textTokens, pictures }, { most, sent, hasBudget });
   const generated = Math.ceil((elapsedMs / 1000) * model.maxTokensPerSecond) * (request.choiceCount ?? 1);
   const booked = {
     prompt: promptTokens(most.prompt, { prompt, hasBudget, sent }),
-    completion: Math.min(Math.max(said, generated), most.completion),
+    completion: Math.max(received.completion, Math.min(generated, most.completion)),
   };
   const sending = { prompt, sent, model };
   const costMicroUsd = dearestCost(booked, sending) ?? dearestTokens(booked, sending) ?? 0;
@@ -384,16 +392,27 @@ function promptTokens(
   return isEstimable ? Math.min(estimateTokens(prompt), most) : most;
 }
 
-/** Booking of a complete answer without a count: the received tokens, at most as many as the request allows. */
+/**
+ * Tokens of what was received of an answer: text, at most as much as the request allows, and all pictures. Under a budget each picture has
+ * its largest size: a caller could take large ones and leave before their count, again and again.
+ */
+function receivedTokens(
+  { textTokens, pictures }: AnswerSize,
+  { most, sent, hasBudget }: { readonly most: MostTokens } & Pick<Sending, "sent"> & Pick<UncountedFacts, "hasBudget">,
+): Pick<TokenCounts, "completion" | "image"> {
+  const image = estimatePictures(pictures, hasBudget ? sent.pictureTokens : undefined);
+  return { completion: Math.min(Math.ceil(textTokens), most.text) + image, image };
+}
+
+/** Booking of a complete answer without a count: the received tokens. */
 function bookSeen(
   seen: AnswerSize,
   { request, hasBudget, ...sending }: Sending & Pick<UncountedFacts, "request" | "hasBudget">,
 ): Booking {
   const most = mostTokens(request, sending);
   const prompt = promptTokens(most.prompt, { ...sending, hasBudget });
-  const completion = Math.min(estimateAnswerTokens(seen), most.completion);
-  const image = Math.min(estimateAnswerTokens({ ...seen, textTokens: 0 }), completion);
-  return book({ ...NO_TOKENS, prompt, completion, image, ...boundedUses(sending) }, sending, true);
+  const received = receivedTokens(seen, { most, sent: sending.sent, hasBudget });
+  return book({ ...NO_TOKENS, prompt, ...received, ...boundedUses(sending) }, sending, true);
 }
 
 /** The counts of a provider. Names units without a price among the unknown ones, also in `usage`. */

@@ -3,7 +3,7 @@ import { boundFees, feesOf } from "./fees.ts";
 import type { TokenCounts } from "./ledger.ts";
 import type { Model, Price, TokenPrices } from "./model.ts";
 import type { SentSize } from "./provider.ts";
-import { boundTokens, estimateTokens, type PromptSize } from "./token-estimate.ts";
+import { boundTokens, estimatePictures, estimateTokens, type PromptSize } from "./token-estimate.ts";
 
 /** Facts of a request that change the price of its tokens. */
 export type Pricing = Pick<SentSize, "priceFactor" | "cacheWrite">;
@@ -95,7 +95,11 @@ export function worstCase(
     // What a fallback's tools may cost is known when it is translated for.
     return index === 0 ? boundCost(request, sending) : dearestTokens(mostTokens(request, sending), sending);
   });
-  return { tokens: estimateTokens(prompt) + expected * choices, costMicroUsd: dearest(costs) };
+  const pictures = sent.pictureTokens === undefined ? 0 : choices;
+  return {
+    tokens: estimateTokens(prompt) + expected * choices + estimatePictures(pictures),
+    costMicroUsd: dearest(costs),
+  };
 }
 
 /** One attempt: the model and the size of what is sent. */
@@ -111,17 +115,25 @@ interface AttemptTokens {
   readonly completion: number;
 }
 
+/** Token bounds of one attempt, and of a part of them. */
+export interface MostTokens extends AttemptTokens {
+  /** Those of the completion without `SentSize.pictureTokens`. */
+  readonly text: number;
+}
+
 /** Upper bounds of the tokens of an attempt. */
-export function mostTokens({ choiceCount }: Capped, { prompt, sent, model }: Sending): AttemptTokens {
+export function mostTokens({ choiceCount }: Capped, { prompt, sent, model }: Sending): MostTokens {
   const { contextWindow, maxOutputTokens } = model.upstream;
+  const choices = choiceCount ?? 1;
+  const text = (Math.min(sent.maxTokens ?? maxOutputTokens, maxOutputTokens) + prompt.predictedBytes) * choices;
   return {
     // A provider refuses a prompt larger than the context window, at no cost, and cuts or refuses such an input of embeddings.
     prompt:
       sent.unbounded !== "no"
         ? contextWindow
         : Math.min(boundTokens(prompt, sent.textBytes), contextWindow * prompt.windows),
-    completion:
-      (Math.min(sent.maxTokens ?? maxOutputTokens, maxOutputTokens) + prompt.predictedBytes) * (choiceCount ?? 1),
+    completion: text + (sent.pictureTokens ?? 0) * choices,
+    text,
   };
 }
 

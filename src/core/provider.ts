@@ -77,6 +77,11 @@ export interface SentSize {
   readonly textBytes: number;
   /** Token limit per choice in the body; undefined without one. */
   readonly maxTokens: number | undefined;
+  /**
+   * Largest picture that each choice may have, in tokens that do not count towards `maxTokens`: providers make pictures with a model of
+   * their own, or do not say that the limit holds for them. Default: none is expected.
+   */
+  readonly pictureTokens?: number | undefined;
   /** Largest price factor of the requested service tier. Usually 1. */
   readonly priceFactor: number;
   /** Why the provider may add any number of tokens to the prompt: it searches the web, or reads an address of a picture. */
@@ -174,6 +179,8 @@ export interface TranslateOptions {
   readonly mode: "whole" | "stream";
   /** The caller's body, if it may be sent. */
   readonly callers?: CallersBody | undefined;
+  /** Whether a budget limits the request, so that all that the provider makes for it must be bounded. Default: no. */
+  readonly capped?: boolean | undefined;
 }
 
 /**

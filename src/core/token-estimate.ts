@@ -117,9 +117,9 @@ export function estimateTokens({ textTokens, pictures, mediaBytes, messages }: P
   return text + pictures * PICTURE_TOKENS.estimate + Math.ceil(mediaBytes / MEDIA_BYTES_PER_TOKEN);
 }
 
-/** Estimated tokens of an answer. */
-export function estimateAnswerTokens({ textTokens, pictures }: AnswerSize): number {
-  return Math.ceil(textTokens) + pictures * PICTURE_TOKENS.estimate;
+/** Tokens of the pictures of an answer: an estimate, but at least `each` for each of them. */
+export function estimatePictures(pictures: number, each = 0): number {
+  return pictures * Math.max(PICTURE_TOKENS.estimate, each);
 }
 
 /** Adds a chunk of a streamed answer. */

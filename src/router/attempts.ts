@@ -137,7 +137,11 @@ export class AttemptRun {
     let failure = Failure.from(over ? this.#overall.reason : limit.isOver ? limit.reason : reason);
     if (this.#plan.namesContent && failure.refused && ABOUT_CONTENT.has(failure.upstreamStatus ?? 0))
       failure = failure.with({ requestBound: true });
-    const isOfRequest = over || failure.requestBound || failure.code === "upstream_rejected";
+    const isOfRequest =
+      over ||
+      failure.requestBound ||
+      failure.code === "upstream_rejected" ||
+      this.#ports.breakerOf(attempt.model).worksForOthers(this.#call.accountId);
     attempt.loaded.end(isOfRequest ? "unknown" : "failed");
     // A disconnected caller or a passed deadline says nothing about the health of the model.
     if (over) attempt.permit.abandoned();
@@ -252,7 +256,8 @@ export class AttemptRun {
     const waitMs = backoffMs(failure, this.#retries, { options: this.#ports.backoff, random: this.#ports.random });
     if (waitMs === undefined) return undefined;
     // A breaker opened by a rate limit closes with the wait; any other open breaker rules out a retry.
-    const rests = failure.code !== "upstream_rate_limited" && this.#ports.breakerOf(primary).state !== "closed";
+    const rests =
+      failure.code !== "upstream_rate_limited" && !this.#ports.breakerOf(primary).mayAdmit(this.#call.accountId);
     if (rests) return undefined;
     this.#giveBack = this.#ports.budgetOf(primary).take();
     if (this.#giveBack === undefined) return undefined;

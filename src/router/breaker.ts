@@ -11,13 +11,13 @@ export interface BreakerOptions {
   readonly maxOpenMs: number;
 }
 
-/** Longest open time after a provider's `retry-after`. */
-const MAX_RATE_LIMIT_OPEN_MS = 10 * 60_000;
+/** Longest rest after a provider's `retry-after`: it may be about one large request. */
+const MAX_RATE_LIMIT_MS = 60_000;
 
-/** The breaker also opens when more than half of the latest attempts, this many, failed. */
+/** An account rests also when more than half of its latest attempts, this many, failed. */
 const WINDOW = 20;
 
-/** Time after a success of another account in which failures of one account alone do not open the breaker. */
+/** Time after a success of another account in which failures of one account alone have no effect. */
 const OTHERS_MS = 10_000;
 
 /** Failures that count against the health of the upstream model; invalid requests and disconnected callers do not. */
@@ -31,159 +31,177 @@ const COUNTED: ReadonlySet<FailureCode> = new Set([
 /** Time that a probe of one account has before one of another account is permitted beside it. */
 const PROBE_MS = 5_000;
 
+/** Time between a failed probe and the next one of another account. */
+const NEXT_PROBE_MS = 1_000;
+
+/** Accounts with failures that are kept; the oldest is forgotten. */
+const MAX_ACCOUNTS = 1_000;
+
 /** What an account met last: a success, a rate limit, or the beginning of a probe. */
 interface Met {
   readonly accountId: string;
   atMs: number;
 }
 
-/** Permission for one attempt. Exactly one of the methods but `alive` must be called at its end. */
+/** A time in which no attempt is permitted, and then one at a time until one of them succeeds. */
+interface Rest {
+  /** Wall-clock time of its beginning. */
+  readonly beganAt: number;
+  /** Time of the last failure that prolonged it. */
+  sinceMs: number;
+  untilMs: number;
+  /** The undecided probe; one that was replaced counts like any other attempt. */
+  probe: Met | undefined;
+  last: Failure;
+}
+
+/** The failures of one account since its last success in a row of as many as the window has. */
+interface AccountRecord {
+  inARow: number;
+  /** Whether its latest attempts failed. */
+  readonly latest: boolean[];
+  /** Length of its next rest. */
+  openMs: number;
+  rest: Rest | undefined;
+}
+
+/** Permission for one attempt. Exactly one of the methods but `committed` must be called at its end. */
 export interface BreakerPermit {
   /** The first content has arrived, so the upstream works. One of the other calls follows. */
   committed(): void;
   /** The attempt succeeded. */
   succeeded(): void;
-  /** The attempt failed. Returns how long the breaker is open now, if it is. */
+  /** The attempt failed. Returns for how long the account gets no permit now, if it gets none. */
   failed(failure: Failure): number | undefined;
   /** No verdict: the caller disconnected, or the request caused the failure. */
   abandoned(): void;
 }
 
 /**
- * The circuit breaker of one upstream model. Closed, it permits all attempts; after too many failures it opens and permits
- * none; after the open time a single probe decides whether it closes. A rate limit opens it for the time that the provider
- * asked for. Failures and rate limits of one account alone do not open it while the model works for others: requests that never
- * succeed would otherwise keep all callers out.
+ * The circuit breaker of one upstream model. Closed, it permits all attempts. After too many failures of an account it permits
+ * none of that account until the open time is over; then a single probe decides whether it closes. A rate limit opens it for the
+ * time that the provider asked for. One account's failures and rate limits never concern another one, and not even itself while
+ * the model works for another one: requests that never succeed would otherwise keep all callers out. Once several accounts fail
+ * and none succeeds, the model rests for all: then any account that has not failed itself may probe, one at a time.
  */
 export class Breaker {
   readonly #options: BreakerOptions;
   readonly #clock: Clock;
+  readonly #accounts = new Map<string, AccountRecord>();
+  /** The rest for all accounts. */
+  #shared: Rest | undefined;
+  /** Failures of all accounts since the last success. */
   #inARow = 0;
-  /** Of the latest attempts: undefined for a success, else the account. */
+  /** Of the latest attempts of all accounts: undefined for a success, else the account. */
   #latest: (string | undefined)[] = [];
   /** The last success, and that of another account before it. */
   #success: Met | undefined;
   #othersSuccess: Met | undefined;
+  /** The last rate limit since the last success. */
   #limited: Met | undefined;
-  #openUntilMs: number | undefined;
-  /** Wall-clock time. */
-  #openSinceMs: number | undefined;
-  #openMs: number;
-  /** The undecided probe; one that was replaced counts like any other attempt. */
-  #probe: Met | undefined;
-  #last: Failure | undefined;
 
   constructor(options: BreakerOptions, clock: Clock) {
     this.#options = options;
     this.#clock = clock;
-    this.#openMs = options.openMs;
   }
 
-  /** `closed`, `open`, or `half_open` while a probe is due or in flight. */
+  /** `closed`, `open`, or `half_open` while a probe is due or in flight. Of one account only while the model works for no other. */
   get state(): "closed" | "open" | "half_open" {
-    if (this.#openUntilMs === undefined) return "closed";
-    return this.#clock.monotonic() < this.#openUntilMs ? "open" : "half_open";
+    const rest = this.#current();
+    if (rest === undefined) return "closed";
+    return this.#clock.monotonic() < rest.untilMs ? "open" : "half_open";
   }
 
   /** Start of the current outage; undefined while closed. A failed probe does not start another one. */
   get rest(): Opening | undefined {
-    if (this.#openUntilMs === undefined) return undefined;
-    const remainingMs = Math.max(this.#openUntilMs - this.#clock.monotonic(), 0);
-    return { sinceMs: this.#openSinceMs!, remainingMs, isProbed: remainingMs === 0 && this.#probe !== undefined };
+    const rest = this.#current();
+    if (rest === undefined) return undefined;
+    const remainingMs = Math.max(rest.untilMs - this.#clock.monotonic(), 0);
+    return { sinceMs: rest.beganAt, remainingMs, isProbed: remainingMs === 0 && rest.probe !== undefined };
+  }
+
+  /** Whether an attempt of another account has succeeded within `OTHERS_MS`: then failures of this one say nothing of the model. */
+  worksForOthers(accountId: string): boolean {
+    return this.#hasWorkedForOthers(accountId, this.#clock.monotonic() - OTHERS_MS);
   }
 
   /** Whether `admit` would permit an attempt. */
   mayAdmit(accountId: string): boolean {
-    const { state } = this;
-    return state === "closed" || (state === "half_open" && this.#mayProbe(accountId));
+    return this.#obstacle(accountId) === undefined;
   }
 
   /** A permit for one attempt, or the failure to return while the breaker is open. */
   admit(accountId: string): BreakerPermit | Failure {
-    if (!this.mayAdmit(accountId)) return this.#resting();
-    const probe = this.state === "closed" ? undefined : { accountId, atMs: this.#clock.monotonic() };
-    if (probe !== undefined) this.#probe = probe;
+    const obstacle = this.#obstacle(accountId);
+    if (obstacle !== undefined) return this.#refuse(obstacle);
+    const probe = this.#beginProbe(accountId);
+    let hasContent = false;
     /** Ends the probe if this permit is the undecided one; returns whether it was. */
-    const decide = (): boolean => {
-      if (probe === undefined || this.#probe !== probe) return false;
-      this.#probe = undefined;
-      return true;
-    };
+    const decide = (): boolean => probe !== undefined && this.#endProbe(probe);
     return {
       committed: () => {
-        if (decide()) this.#close();
+        hasContent = true;
+        if (decide()) this.#accounts.delete(accountId);
+        this.#works(accountId);
       },
       succeeded: () => {
-        if (decide()) this.#close();
-        this.#inARow = 0;
+        if (decide()) this.#accounts.delete(accountId);
+        else this.#noteSuccess(accountId);
+        // Content that came long ago says nothing about now.
+        if (!hasContent) this.#works(accountId);
         this.#note(undefined);
-        this.#noteSuccess(accountId);
       },
       failed: (failure) => {
-        this.#failed(failure, { probe: decide(), accountId });
-        return this.state === "open" ? this.#openUntilMs! - this.#clock.monotonic() : undefined;
+        this.#failed(failure, { isProbe: decide(), accountId });
+        const next = this.#obstacle(accountId);
+        const openMs = next === undefined ? 0 : next.untilMs - this.#clock.monotonic();
+        return openMs > 0 ? openMs : undefined;
       },
       abandoned: () => void decide(),
     };
   }
 
+  /** What keeps an account from an attempt. */
+  #obstacle(accountId: string): Rest | undefined {
+    const own = this.#accounts.get(accountId)?.rest;
+    if (own !== undefined && !this.#mayProbe(own, accountId)) return own;
+    if (this.#shared !== undefined && !this.#mayProbe(this.#shared, accountId)) return this.#shared;
+    return undefined;
+  }
+
   /** Whether a probe of this account may begin: without another one, or beside one of another account that takes long. */
-  #mayProbe(accountId: string): boolean {
-    if (this.#probe === undefined) return true;
-    return this.#probe.accountId !== accountId && this.#clock.monotonic() - this.#probe.atMs >= PROBE_MS;
+  #mayProbe(rest: Rest, accountId: string): boolean {
+    const { untilMs, sinceMs, probe } = rest;
+    const nowMs = this.#clock.monotonic();
+    if (nowMs < untilMs && !this.#hasWorkedForOthers(accountId, sinceMs)) return false;
+    return probe === undefined || (probe.accountId !== accountId && nowMs - probe.atMs >= PROBE_MS);
   }
 
-  #close(): void {
-    this.#openUntilMs = undefined;
-    this.#openSinceMs = undefined;
-    this.#openMs = this.#options.openMs;
-    this.#latest = [];
-    this.#inARow = 0;
+  #beginProbe(accountId: string): Met | undefined {
+    const own = this.#accounts.get(accountId)?.rest;
+    if (own === undefined && this.#shared === undefined) return undefined;
+    const probe = { accountId, atMs: this.#clock.monotonic() };
+    if (own !== undefined) own.probe = probe;
+    if (this.#shared !== undefined) this.#shared.probe = probe;
+    return probe;
   }
 
-  #failed(failure: Failure, { probe, accountId }: { readonly probe: boolean; readonly accountId: string }): void {
-    if (failure.code === "upstream_rate_limited") {
-      if (failure.retryAfterMs !== undefined && this.#limitsAll(accountId))
-        this.#rest(failure, Math.min(failure.retryAfterMs, MAX_RATE_LIMIT_OPEN_MS));
-      return;
+  #endProbe(probe: Met): boolean {
+    let isUndecided = false;
+    for (const rest of [this.#accounts.get(probe.accountId)?.rest, this.#shared]) {
+      if (rest?.probe !== probe) continue;
+      rest.probe = undefined;
+      isUndecided = true;
     }
-    if (failure.requestBound || !COUNTED.has(failure.code)) return;
-    this.#inARow += 1;
-    this.#note(accountId);
-    if (!probe && !this.#isTripped()) return;
-    this.#rest(failure, this.#openMs);
-    this.#openMs = Math.min(this.#openMs * 2, this.#options.maxOpenMs);
+    return isUndecided;
   }
 
-  /** Whether this failure opens the breaker. While it is open, only the probe counts, not attempts from before. */
-  #isTripped(): boolean {
-    if (this.#openUntilMs !== undefined) return false;
-    if (this.#inARow >= this.#options.failures) return !this.#isOfOne(this.#latest.slice(-this.#inARow));
-    const failures = this.#latest.filter((accountId) => accountId !== undefined);
-    return this.#latest.length >= WINDOW && failures.length > WINDOW / 2 && !this.#isOfOne(failures);
-  }
-
-  /** Whether these failures are all of one account, while the model works for another one. */
-  #isOfOne(failures: readonly (string | undefined)[]): boolean {
-    const [accountId] = failures;
-    return failures.every((other) => other === accountId) && this.#worksForOthers(accountId);
-  }
-
-  /** Whether a rate limit holds for all: the model does not work for others, or limits another one too. */
-  #limitsAll(accountId: string): boolean {
-    const others = this.#limited;
-    const atMs = this.#clock.monotonic();
-    this.#limited = { accountId, atMs };
-    const limitsOthers = others !== undefined && others.accountId !== accountId && others.atMs >= atMs - OTHERS_MS;
-    return limitsOthers || !this.#worksForOthers(accountId);
-  }
-
-  #worksForOthers(accountId: string | undefined): boolean {
-    const success = this.#success?.accountId === accountId ? this.#othersSuccess : this.#success;
-    return success !== undefined && success.atMs >= this.#clock.monotonic() - OTHERS_MS;
-  }
-
-  #noteSuccess(accountId: string): void {
+  /** The model answers an account now. */
+  #works(accountId: string): void {
+    this.#inARow = 0;
+    this.#limited = undefined;
+    if (this.#shared !== undefined) this.#latest = [];
+    this.#shared = undefined;
     const atMs = this.#clock.monotonic();
     if (this.#success?.accountId === accountId) {
       this.#success.atMs = atMs;
@@ -193,26 +211,129 @@ export class Breaker {
     this.#success = { accountId, atMs };
   }
 
-  /** Notes an attempt: the account of a failure, undefined for a success. */
-  #note(failed: string | undefined): void {
-    this.#latest.push(failed);
-    if (this.#latest.length > WINDOW) this.#latest.shift();
+  #failed(failure: Failure, { isProbe, accountId }: { readonly isProbe: boolean; readonly accountId: string }): void {
+    const isLimit = failure.code === "upstream_rate_limited";
+    if (isLimit ? failure.retryAfterMs === undefined : failure.requestBound || !COUNTED.has(failure.code)) return;
+    const worksForOthers = this.worksForOthers(accountId);
+    if (isLimit) {
+      if (!worksForOthers) this.#letRest(this.#recordOf(accountId), failure, failure.retryAfterMs!);
+    } else this.#countOwn(failure, { isProbe, accountId, worksForOthers });
+    if (isLimit ? this.#limitsSeveral(accountId) : this.#failsForSeveral(accountId)) {
+      const untilMs = this.#clock.monotonic() + NEXT_PROBE_MS;
+      this.#shared = prolonged(this.#shared, { failure, untilMs, clock: this.#clock });
+    }
   }
 
-  #rest(failure: Failure, openMs: number): void {
-    this.#last = failure;
-    this.#openSinceMs ??= this.#clock.now();
-    this.#openUntilMs = Math.max(this.#openUntilMs ?? 0, this.#clock.monotonic() + openMs);
+  #countOwn(
+    failure: Failure,
+    { isProbe, accountId, worksForOthers }: { isProbe: boolean; accountId: string; worksForOthers: boolean },
+  ): void {
+    const record = this.#recordOf(accountId);
+    record.inARow += 1;
+    noteIn(record.latest, true);
+    const failures = record.latest.filter((failed) => failed).length;
+    const isTripped = record.inARow >= this.#options.failures || failures > WINDOW / 2;
+    if (worksForOthers) record.rest = undefined;
+    // While it rests only the probe counts, not attempts from before.
+    else if (isProbe || (isTripped && record.rest === undefined)) {
+      this.#letRest(record, failure, record.openMs);
+      record.openMs = Math.min(record.openMs * 2, this.#options.maxOpenMs);
+    }
+  }
+
+  #letRest(record: AccountRecord, failure: Failure, restMs: number): void {
+    const untilMs = this.#clock.monotonic() + Math.min(restMs, MAX_RATE_LIMIT_MS);
+    record.rest = prolonged(record.rest, { failure, untilMs, clock: this.#clock });
+  }
+
+  /** Whether accounts, this one last, fail and none succeeds, or more than half of the latest attempts of several failed. */
+  #failsForSeveral(accountId: string): boolean {
+    this.#inARow += 1;
+    this.#note(accountId);
+    if (this.#shared !== undefined) return true;
+    const failed = this.#latest.filter((account) => account !== undefined);
+    const isInARow = this.#inARow >= this.#options.failures && !isOfOne(this.#latest.slice(-this.#inARow));
+    return isInARow || (failed.length > WINDOW / 2 && !isOfOne(failed));
+  }
+
+  /** Whether rate limits of several accounts came without a success between them. */
+  #limitsSeveral(accountId: string): boolean {
+    const before = this.#limited;
+    const atMs = this.#clock.monotonic();
+    this.#limited = { accountId, atMs };
+    if (this.#shared !== undefined) return true;
+    return before !== undefined && before.accountId !== accountId && before.atMs >= atMs - OTHERS_MS;
+  }
+
+  #hasWorkedForOthers(accountId: string, sinceMs: number): boolean {
+    const success = this.#success?.accountId === accountId ? this.#othersSuccess : this.#success;
+    return success !== undefined && success.atMs > sinceMs;
+  }
+
+  #recordOf(accountId: string): AccountRecord {
+    let record = this.#accounts.get(accountId);
+    if (record !== undefined) return record;
+    record = { inARow: 0, latest: [], openMs: this.#options.openMs, rest: undefined };
+    this.#accounts.set(accountId, record);
+    if (this.#accounts.size > MAX_ACCOUNTS) this.#accounts.delete(this.#accounts.keys().next().value!);
+    return record;
+  }
+
+  /** Notes a success of an account that is kept for its failures. */
+  #noteSuccess(accountId: string): void {
+    const record = this.#accounts.get(accountId);
+    if (record === undefined) return;
+    record.inARow = 0;
+    noteIn(record.latest, false);
+    if (record.rest === undefined && !record.latest.includes(true)) this.#accounts.delete(accountId);
+  }
+
+  /** Notes an attempt: the account of a failure, undefined for a success. */
+  #note(failed: string | undefined): void {
+    noteIn(this.#latest, failed);
+  }
+
+  /** The rest to show: that of all, or the longest of an account while the model works for no other one. */
+  #current(): Rest | undefined {
+    if (this.#shared !== undefined) return this.#shared;
+    let longest: Rest | undefined;
+    for (const [accountId, { rest }] of this.#accounts) {
+      if (rest === undefined || this.worksForOthers(accountId)) continue;
+      if (longest === undefined || rest.untilMs > longest.untilMs) longest = rest;
+    }
+    return longest;
   }
 
   /** The failure while open: `upstream_rate_limited` after a rate limit, otherwise `upstream_unavailable`. */
-  #resting(): Failure {
-    const retryAfterMs = Math.max((this.#openUntilMs ?? 0) - this.#clock.monotonic(), 1);
-    const limited = this.#last?.code === "upstream_rate_limited";
+  #refuse({ untilMs, last }: Rest): Failure {
+    const retryAfterMs = Math.max(untilMs - this.#clock.monotonic(), 1);
+    const limited = last.code === "upstream_rate_limited";
     const code = limited ? "upstream_rate_limited" : "upstream_unavailable";
     const message = limited
-      ? this.#last!.message
+      ? last.message
       : "The upstream model is temporarily disabled after repeated failures (circuit breaker open).";
-    return new Failure(code, message, { retryAfterMs, transient: false, cause: this.#last });
+    return new Failure(code, message, { retryAfterMs, transient: false, cause: last });
   }
+}
+
+/** Adds to the latest attempts. */
+function noteIn<T>(latest: T[], attempt: T): void {
+  latest.push(attempt);
+  if (latest.length > WINDOW) latest.shift();
+}
+
+const isOfOne = (failures: readonly (string | undefined)[]): boolean =>
+  failures.every((account) => account === failures[0]);
+
+/** A rest with another failure, never shorter than before. */
+function prolonged(
+  rest: Rest | undefined,
+  { failure, untilMs, clock }: { readonly failure: Failure; readonly untilMs: number; readonly clock: Clock },
+): Rest {
+  const sinceMs = clock.monotonic();
+  if (rest === undefined) return { beganAt: clock.now(), sinceMs, untilMs, probe: undefined, last: failure };
+  rest.sinceMs = sinceMs;
+  rest.untilMs = Math.max(rest.untilMs, untilMs);
+  rest.last = failure;
+  return rest;
 }

@@ -40,6 +40,10 @@ export interface EmbeddingAttempts extends AttemptPlan {
 
 /** Targets of a route that one request is sent to at most: one that all of them refuse would be sent to each. */
 const MAX_TARGETS_TRIED = 8;
+/** The same for all models of a request, those of its fallbacks included. */
+const MAX_MODELS_TRIED = 16;
+/** Kinds of targets for which a request is translated to find one that loses nothing: each takes as long as the first. */
+const MAX_KINDS_TRIED = 4;
 
 /** Requirements of a plan whose first candidates are the targets of one route. */
 export interface AskedOfRanked extends Asked {
@@ -69,7 +73,8 @@ export function planAttempts(
       : { model: first, primary: translate(request, first, asked) };
   const ordered = model === first ? ranked : [model, ...ranked.filter((other) => other !== model)];
   const surplus = Math.max(targets.length - MAX_TARGETS_TRIED, 0);
-  const candidates = surplus === 0 ? ordered : ordered.toSpliced(MAX_TARGETS_TRIED, surplus);
+  const within = surplus === 0 ? ordered : ordered.toSpliced(MAX_TARGETS_TRIED, surplus);
+  const candidates = within.length > MAX_MODELS_TRIED ? within.slice(0, MAX_MODELS_TRIED) : within;
   return {
     candidates,
     mode: asked.mode,
@@ -111,7 +116,7 @@ interface Primary {
   readonly primary: Translation;
 }
 
-/** Translates for one model after the other until one loses nothing. */
+/** Translates for one model after the other, of MAX_KINDS_TRIED kinds at most, until one loses nothing. */
 function choosePrimary(
   request: CompletionRequest,
   { targets, up }: Required<Pick<AskedOfRanked, "targets" | "up">>,
@@ -126,6 +131,7 @@ function choosePrimary(
   for (const [index, { model, kind }] of targets.entries()) {
     if (index === up && (almost ?? lossy) !== undefined) break;
     if (unfit.has(kind)) continue;
+    if (unfit.size >= MAX_KINDS_TRIED) break;
     try {
       const primary = translate(request, model, asked);
       const { omitted, clamped } = primary;
@@ -159,7 +165,11 @@ function translate(
   if (request.strict && restricted.omitted.length > 0) throw notAllowed(restricted.omitted);
   const isKept = restricted.omitted.length === 0 && maySend(body, { unknown, model, rules });
   const callers = isKept ? body : undefined;
-  let translation = model.provider.translate(restricted.request, model.upstream, { mode, callers });
+  let translation = model.provider.translate(restricted.request, model.upstream, {
+    mode,
+    callers,
+    capped: rules.capped,
+  });
   const before = translation.isCallers === true ? NOTHING : [...unknown, ...restricted.omitted];
   if (before.length > 0) translation = { ...translation, omitted: [...before, ...translation.omitted] };
   const refusal = request.strict ? refuseLosses(model, translation) : undefined;

@@ -147,7 +147,7 @@ class RunnablePlan implements Plan {
     const { candidates, primary: translation } = this.#plan;
     const [model] = candidates as readonly [Model];
     const { provider, upstream, timeouts } = model;
-    if (provider.count === undefined || this.#ports.breakerOf(model).state !== "closed") return undefined;
+    if (provider.count === undefined || !this.#ports.breakerOf(model).mayAdmit(accountId)) return undefined;
     const limit = new TimeLimit(signal, this.#ports.clock);
     limit.start(COUNT_LIMIT_MS, "The provider did not count in time.");
     const { idleMs } = timeouts;

@@ -11,10 +11,13 @@ class Latency {
   #waiting = 0;
   /** Since when calls have waited without any of them being answered. */
   #silentSinceMs = 0;
+  #failedAtMs: number | undefined;
 
   /** Milliseconds to expect; 0 without samples. Calls that wait longer than usual raise it before they are answered. */
   expectedMs(clock: Pick<Clock, "monotonic">): number {
-    return this.#waiting === 0 ? this.#averageMs : Math.max(this.#averageMs, clock.monotonic() - this.#silentSinceMs);
+    const nowMs = clock.monotonic();
+    const averageMs = this.#failedWithin(FAILED_MS, nowMs) ? Math.max(this.#averageMs, FAILED_MS) : this.#averageMs;
+    return this.#waiting === 0 ? averageMs : Math.max(averageMs, nowMs - this.#silentSinceMs);
   }
 
   /** Lets the next sample replace all before it. */
@@ -27,13 +30,19 @@ class Latency {
     this.#waiting += 1;
   }
 
-  /** `sampleMs`: undefined when the call says nothing about the waiting time. */
-  end(nowMs: number, sampleMs: number | undefined): void {
+  end(how: Ended, { startMs, nowMs }: { readonly startMs: number; readonly nowMs: number }): void {
     this.#waiting -= 1;
-    if (sampleMs === undefined) return;
+    if (how === "unknown") return;
     this.#silentSinceMs = nowMs;
+    this.#failedAtMs = how === "failed" ? nowMs : undefined;
+    if (how === "failed") return;
     this.#samples += 1;
-    this.#averageMs += (sampleMs - this.#averageMs) * Math.max(1 / this.#samples, NEWEST);
+    this.#averageMs += (nowMs - startMs - this.#averageMs) * Math.max(1 / this.#samples, NEWEST);
+  }
+
+  /** Whether the last verdict is a failure of that time. */
+  #failedWithin(ms: number, nowMs: number): boolean {
+    return this.#failedAtMs !== undefined && nowMs - this.#failedAtMs < ms;
   }
 }
 
@@ -72,10 +81,7 @@ export class UpstreamLoad {
     const stopWaiting = (how: Ended): void => {
       if (!isWaiting) return;
       isWaiting = false;
-      const nowMs = this.#clock.monotonic();
-      const elapsedMs = nowMs - startMs;
-      const sampleMs = how === "failed" ? Math.max(elapsedMs, FAILED_MS) : elapsedMs;
-      latency.end(nowMs, how === "unknown" ? undefined : sampleMs);
+      latency.end(how, { startMs, nowMs: this.#clock.monotonic() });
     };
     return {
       answered: () => stopWaiting("answered"),
@@ -90,7 +96,10 @@ export class UpstreamLoad {
 /** How a call has ended: `unknown` when that says nothing of the upstream model. */
 export type Ended = "answered" | "failed" | "unknown";
 
-/** Time in ms that a failed call counts as, at least: one that fails at once must not look like the fastest. */
+/**
+ * Time in ms that is expected, at least, for as long after a failed call: one that fails at once must not look like the fastest. It
+ * is no part of the average, which would need hundreds of answers to forget it.
+ */
 const FAILED_MS = 10_000;
 
 /** One counted call. */

@@ -1,11 +1,11 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it, vi } from "vitest";
 import { type CompletionChunk, type CompletionRequestSchema, FinishReason } from "../../gen/parley/v1/completion_pb.js";
-import { Role } from "../../gen/parley/v1/message_pb.js";
+import { ImageSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { AttemptOutcome, OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { UsageSchema } from "../../gen/parley/v1/usage_pb.js";
-import { finishChunk, usageChunk } from "../../src/core/chunks.ts";
+import { finishChunk, startChunk, toPart, usageChunk } from "../../src/core/chunks.ts";
 import type { Call } from "../../src/core/call.ts";
 import { createCompletions } from "../../src/core/completions.ts";
 import { omission } from "../../src/core/provider-options.ts";
@@ -690,6 +690,41 @@ describe("an attempt that ended without the provider's count", () => {
     expect(tokens.prompt).toBeGreaterThanOrEqual(least);
     expect(tokens.prompt).toBeLessThanOrEqual(most);
     expect(costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd!);
+  });
+
+  /** The first content of an answer with two pictures. */
+  const drawing = [0, 1].map((partIndex) => {
+    const image = create(ImageSchema, { mediaType: "image/png", source: { case: "data", value: new Uint8Array(8) } });
+    return startChunk({
+      $typeName: "parley.v1.PartStart",
+      choiceIndex: 0,
+      partIndex,
+      part: toPart({ case: "image", value: image }),
+    });
+  });
+  const finished = finishChunk(0, { reason: FinishReason.STOP, native: "stop" });
+  it.each([
+    ["an estimate of each", undefined, 2 * 1_500],
+    ["the largest of each under a budget", 5_000_000, 2 * 20_000],
+  ])("is booked by no less than its pictures, which no limit of text cuts: %s", async (_, budget, tokens) => {
+    const principal = { ...somebody, limits: { ...somebody.limits, monthlyBudgetMicroUsd: budget } };
+    const sent = { ...PLAINLY_SENT, textBytes: 100, maxTokens: 16, pictureTokens: 20_000 };
+    for (const ending of ["hang", "end"] as const) {
+      const batches = ending === "end" ? [[...drawing, finished]] : [drawing];
+      const core = createCore({
+        scripts: { a: [{ batches, ending }] },
+        translations: { a: { sent } },
+        facts: { timeouts, price: { ...price, imageOutput: 40_000_000 } },
+        principal,
+      });
+      core.world.clock.after(500, () => core.caller.abort(gone));
+      await core.read({ maxOutputTokens: 16 });
+      await core.world.clock.pass(2_000);
+      await core.settling.idle();
+      const [entry] = core.entries as [LedgerEntry];
+      expect([entry.estimated, entry.tokens.completion]).toEqual([true, tokens]);
+      expect(entry.costMicroUsd).toBe(entry.tokens.prompt * 5 + tokens * 40);
+    }
   });
 
   it("costs nothing when the provider turns out to have refused it", async () => {

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import type { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import type { CompletionRequest, CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { MessageSchema, type PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { worstCase } from "../../src/core/cost.ts";
@@ -8,6 +8,7 @@ import { measurePrompt } from "../../src/core/token-estimate.ts";
 import { toAnthropicRequest } from "../../src/providers/anthropic/request.ts";
 import { toGeminiRequest } from "../../src/providers/gemini/request.ts";
 import { toOpenAiRequest } from "../../src/providers/openai/request.ts";
+import { toResponsesRequest } from "../../src/providers/openai-responses/request.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { toPrice } from "../support/prices.ts";
 import { modelOf, PLAINLY_SENT, ScriptedProvider } from "../support/scripted-provider.ts";
@@ -223,5 +224,34 @@ describe("the money that is held for a prompt", () => {
     const reasoned = requestTo({ messages: [message(Role.USER, "Hi."), turn, message(Role.USER, "Go on.")] });
     const { sent } = toAnthropicRequest(reasoned, model.upstream, { mode: "whole" });
     expect(sent.textBytes).toBeGreaterThan(1_000);
+  });
+});
+
+describe("the money that is held for an answer", () => {
+  /** Nothing for the prompt, and more for pictures than for text. */
+  const drawn = toPrice({ input: 0, cachedInput: 0, output: 10_000_000, imageOutput: 40_000_000 });
+  const TEXT_AND_IMAGE = [Modality.TEXT, Modality.IMAGE];
+  const hold = (translate: typeof toGeminiRequest, asked: Partial<CompletionRequest>): number => {
+    const request = { ...requestTo({ messages: [message(Role.USER, "Draw.")] }), ...asked };
+    const { sent } = translate(request, model.upstream, { mode: "whole" });
+    return worstCase(request, { prompt: measurePrompt(request), sent }, [{ ...model, price: drawn }]).costMicroUsd!;
+  };
+
+  it.each([
+    ["openai-responses", toResponsesRequest, 24_019],
+    ["openai", toOpenAiRequest, 24_019],
+    ["gemini", toGeminiRequest, 2_520],
+  ])("is also that of the largest picture, whatever the limit of its tokens: %s", (_, translate, picture) => {
+    expect(hold(translate, { modalities: TEXT_AND_IMAGE, maxOutputTokens: 10 })).toBe((10 + picture) * 40);
+  });
+
+  it("is that of a picture in each choice", () => {
+    const asked = { modalities: TEXT_AND_IMAGE, maxOutputTokens: 10, choiceCount: 3 };
+    expect(hold(toGeminiRequest, asked)).toBe(3 * (10 + 2_520) * 40);
+  });
+
+  it("is that of its text where no picture can come", () => {
+    expect(hold(toGeminiRequest, { maxOutputTokens: 10 })).toBe(10 * 40);
+    expect(hold(toResponsesRequest, { maxOutputTokens: 10 })).toBe(10 * 40);
   });
 });

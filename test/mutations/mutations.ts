@@ -33,8 +33,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "an estimate does not exceed the reservation",
     file: "src/core/accounting.ts",
-    text: "Math.min(estimateAnswerTokens(seen), most.completion)",
-    by: "estimateAnswerTokens(seen)",
+    text: "Math.min(Math.ceil(textTokens), most.text) + image",
+    by: "Math.ceil(textTokens) + image",
   },
   {
     promise: "a stream's tokens are those of the provider's usage",
@@ -153,20 +153,20 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "a model with an open circuit breaker is not called",
     file: "src/router/breaker.ts",
-    text: "if (!this.mayAdmit(accountId)) return this.#resting();",
+    text: "if (obstacle !== undefined) return this.#refuse(obstacle);",
     by: "",
   },
   {
     promise: "one probe at a time",
     file: "src/router/breaker.ts",
-    text: 'return state === "closed" || (state === "half_open" && this.#mayProbe(accountId));',
-    by: 'return state !== "open";',
+    text: "return probe === undefined || (probe.accountId !== accountId && nowMs - probe.atMs >= PROBE_MS);",
+    by: "return true;",
   },
   {
     promise: "a rate limit's retry-after is respected",
     file: "src/router/breaker.ts",
-    text: "this.#rest(failure, Math.min(failure.retryAfterMs, MAX_RATE_LIMIT_OPEN_MS));",
-    by: "this.#rest(failure, 0);",
+    text: "this.#letRest(this.#recordOf(accountId), failure, failure.retryAfterMs!);",
+    by: "this.#letRest(this.#recordOf(accountId), failure, 0);",
   },
   {
     promise: "an outdated look-up of a revoked key is not cached",

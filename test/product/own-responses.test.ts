@@ -29,8 +29,9 @@ const ANSWER = { status: "completed", output: ITEMS, usage: { input_tokens: 3, o
 let upstream: Upstream;
 let gateway: TestGateway;
 let answer: (exchange: UpstreamExchange) => void;
-/** A key with a budget. */
+/** A key with a budget, and one that may use fields that Parley does not know. */
 let budgetKey: string;
+let openKey: string;
 
 beforeAll(async () => {
   upstream = await startUpstream((exchange) => answer(exchange));
@@ -56,6 +57,7 @@ beforeAll(async () => {
     prepareKeys: async (context) => {
       const limits = { ...NO_LIMITS, monthlyBudgetMicroUsd: 10_000_000 };
       budgetKey = (await createKey(context, { name: "small", limits })).secret;
+      openKey = (await createKey(context, { name: "open", limits, options: ["other_fields"] })).secret;
     },
   });
 });
@@ -123,6 +125,13 @@ describe("a Responses request to a provider of the dialect", () => {
       include: ["file_search_call.results", "reasoning.encrypted_content"],
       reasoning: { summary: "auto" },
     });
+  });
+
+  it("makes one picture at most under a budget", async () => {
+    const tools = [{ type: "image_generation", quality: "high" }];
+    const { sent, omitted } = await send({ model: "fx-r", input: "Draw", tools, max_tool_calls: 9 }, openKey);
+    expect(JSON.parse(sent)).toMatchObject({ tools, max_tool_calls: 1 });
+    expect(omitted).toEqual([]);
   });
 
   it("has its own words in every turn, with the provider's reasoning, phases and pictures, and without IDs", async () => {

@@ -65,8 +65,9 @@ describe("a closed breaker", () => {
     ["cancelled attempts between failures", "--..---", "open"],
     ["half of the last twenty", "+-".repeat(10), "closed"],
     ["more than half of the last twenty", "+-".repeat(9) + "--", "open"],
-    ["more than half of fewer than twenty", "+--".repeat(6), "closed"],
-    ["more than half of twenty, long ago", "--+".repeat(6) + "+".repeat(20) + "----", "closed"],
+    ["ten failures of fewer than twenty", "+--".repeat(5), "closed"],
+    ["eleven failures of fewer than twenty", "+--".repeat(5) + "+-", "open"],
+    ["ten of twenty, long ago", "--+".repeat(5) + "+".repeat(20) + "----", "closed"],
   ] as const)("after %s (%s) it is %s", (_, results, state) => {
     attempt(results);
     expect(breaker.state).toBe(state);
@@ -186,30 +187,61 @@ describe("attempts in flight when it opened", () => {
   });
 });
 
-describe("a probe that takes long", () => {
+describe("failures of several accounts", () => {
   beforeEach(() => {
-    attempt("-----");
+    attempt("---", "b");
+    attempt("--", "c");
+  });
+
+  it("open it for all, for a second; then accounts that have not failed so often probe one at a time", () => {
+    expect(breaker.admit("d")).toMatchObject({ code: "upstream_unavailable", retryAfterMs: 1_000 });
     clock.advance(1_000);
+    expect(breaker.state).toBe("half_open");
+    admitted("d").failed(down);
+    expect(breaker.admit("e")).toMatchObject({ retryAfterMs: 1_000 });
+    clock.advance(1_000);
+    // Its own failure, not the shared one: doubled with each probe.
+    attempt("-", "d2");
+    expect(breaker.admit("d2")).toMatchObject({ retryAfterMs: 1_000 });
+    clock.advance(1_000);
+    const probe = admitted("e");
+    expect(breaker.admit("f")).toBeInstanceOf(Failure);
+    probe.committed();
+    expect(breaker.state).toBe("closed");
+    attempt("+", "f");
   });
 
-  it("has one of another account beside it, whose success closes the breaker", () => {
-    const slow = admitted();
+  it("keep an account whose probes always fail from those of another one", () => {
+    for (let ms = 0; ms < 60_000; ms += 100) {
+      const permit = breaker.admit("b");
+      if (!(permit instanceof Failure)) permit.failed(down);
+      clock.advance(100);
+    }
+    clock.advance(1_000);
+    attempt("++", "d");
+    expect(breaker.state).toBe("closed");
+  });
+
+  it("have a probe of another account beside one that takes long, whose success closes the breaker", () => {
+    clock.advance(1_000);
+    const slow = admitted("d");
     clock.advance(4_999);
-    expect(breaker.admit("b")).toBeInstanceOf(Failure);
+    expect(breaker.admit("e")).toBeInstanceOf(Failure);
     clock.advance(1);
-    expect(breaker.admit("a")).toBeInstanceOf(Failure);
-    admitted("b").succeeded();
+    expect(breaker.admit("d")).toBeInstanceOf(Failure);
+    admitted("e").succeeded();
     expect(breaker.state).toBe("closed");
     slow.failed(down);
     expect(breaker.state).toBe("closed");
   });
 
-  it("has no say any more when another one was permitted", () => {
-    const slow = admitted();
+  it("leave a probe that was replaced no say", () => {
+    clock.advance(1_000);
+    const slow = admitted("d");
     clock.advance(5_000);
-    const other = admitted("b");
+    const other = admitted("e");
     slow.failed(down);
-    expect(breaker.rest).toMatchObject({ isProbed: true });
+    expect(breaker.rest).toMatchObject({ sinceMs: expect.any(Number) });
     other.failed(down);
     expect(breaker.state).toBe("open");
   });
@@ -249,11 +281,36 @@ describe("failures of one account", () => {
 
   it("count with those of others in the latest attempts", () => {
     attempt("+", "c");
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < 3; round++) {
       attempt("-", "a");
       attempt("-+-", "b");
     }
+    expect(breaker.state).toBe("closed");
+    attempt("--", "a");
     expect(breaker.state).toBe("open");
+  });
+
+  it("are no matter of another one, not even when it has never worked", () => {
+    attempt("-----");
+    attempt("+", "b");
+    expect(breaker.state).toBe("closed");
+  });
+
+  it("end its rest early once the model works for another one", () => {
+    attempt("-----");
+    expect(breaker.admit("a")).toBeInstanceOf(Failure);
+    clock.advance(1);
+    attempt("+", "b");
+    attempt("+");
+    expect(breaker.admit("a")).not.toBeInstanceOf(Failure);
+  });
+
+  it("do not count while a stream of another one begins", () => {
+    const stream = admitted("b");
+    stream.committed();
+    attempt("-------");
+    expect(breaker.state).toBe("closed");
+    stream.succeeded();
   });
 });
 
@@ -283,6 +340,23 @@ describe("a rate limit", () => {
     expect(breaker.state).toBe("closed");
     admitted("c").failed(limited(30_000));
     expect(breaker.state).toBe("open");
+    clock.advance(1_000);
+    attempt("+", "d");
+    expect(breaker.state).toBe("closed");
+  });
+
+  it("of several accounts does not open the breaker when it works between them", () => {
+    admitted().failed(limited(30_000));
+    attempt("+", "b");
+    admitted("c").failed(limited(30_000));
+    attempt("+", "b");
+    expect(breaker.state).toBe("closed");
+  });
+
+  it("opens it for a minute at most, and for its own account", () => {
+    admitted().failed(limited(600_000));
+    expect(refusal().retryAfterMs).toBe(60_000);
+    attempt("++", "b");
   });
 
   it("does not count as a failure", () => {

@@ -67,7 +67,7 @@ export function newCall(): TestCall {
     completionId: "chatcmpl-1",
     created: 1_767_225_600,
     signal,
-    accountId: "acct",
+    accountId: "acct_1",
     keyFamilyId: "key_1",
     attempts: [],
     arrivedMs: 0,

@@ -263,8 +263,9 @@ describe("a plan for a route", () => {
       ...facts,
       targets: models.map((model) => ({ model, weight: 1, when: undefined })),
     });
+  const CALLER = { keyFamilyId: "", accountId: "acct_1" };
   const planOf = (world: World, candidates: readonly (Model | Route)[], request = requestOf({})) =>
-    world.router.plan(request, candidates, { mode: "stream", rules: NO_RULES });
+    world.router.plan(request, candidates, { mode: "stream", rules: NO_RULES, caller: CALLER });
   const scripts = { a: [serves("a")], b: [serves("b")], c: [serves("c")] };
   const omitting = { omitted: [{ $typeName: "parley.v1.Omission" as const, field: "seed", reason: 1 }] };
 
@@ -289,6 +290,23 @@ describe("a plan for a route", () => {
     expect(translate).toHaveBeenCalledTimes(1);
     expect(candidates.map(({ id }) => id)).toEqual(TARGETS);
     expect(omitted).toHaveLength(1);
+  });
+
+  it("translates for four kinds of targets at most, and has sixteen models at most", () => {
+    const ids = Array.from({ length: 20 }, (_, index) => `m${index}`);
+    const world = createWorld({
+      scripts: Object.fromEntries(ids.map((id) => [id, [serves(id)]])),
+      translations: Object.fromEntries(ids.map((id) => [id, omitting])),
+    });
+    const models = world.models.map((model, index) => ({
+      ...model,
+      upstream: { ...model.upstream, contextWindow: 100_000 + index },
+    }));
+    const translate = vi.spyOn(world.provider, "translate");
+    const fallback = poolOf(world, {}, models.slice(6));
+    const { candidates } = planOf(world, [poolOf(world, {}, models.slice(0, 10)), fallback]);
+    expect(translate).toHaveBeenCalledTimes(4);
+    expect(candidates.map(({ id }) => id)).toEqual([...ids.slice(0, 8), ...ids.slice(10, 18)]);
   });
 
   it("prefers a target that is up and loses something to one that is down, unless the request is strict", async () => {

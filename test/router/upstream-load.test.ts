@@ -48,8 +48,8 @@ describe("the expected time", () => {
     expect(load.expectedMs("stream")).toBeLessThan(310);
   });
 
-  it("does not depend on calls that end without an answer, unless they fail: then they count as ten seconds at least", () => {
-    const { clock, load } = loadOf(100);
+  it("does not depend on calls that end without an answer, unless they fail: then ten seconds are expected for ten seconds", () => {
+    const { clock, load, answer } = loadOf(100);
     const wait = (ms: number, how: "failed" | "unknown"): number => {
       const call = load.begin("stream");
       clock.advance(ms);
@@ -57,8 +57,14 @@ describe("the expected time", () => {
       return load.expectedMs("stream");
     };
     expect(wait(1_000, "unknown")).toBe(100);
-    expect(wait(20_100, "failed")).toBe(10_100);
-    expect(wait(1, "failed")).toBeGreaterThan(10_000);
+    expect(wait(1, "failed")).toBe(10_000);
+    clock.advance(9_999);
+    expect(load.expectedMs("stream")).toBe(10_000);
+    clock.advance(1);
+    expect(load.expectedMs("stream")).toBe(100);
+    expect(wait(1, "failed")).toBe(10_000);
+    answer(100);
+    expect(load.expectedMs("stream")).toBeCloseTo(100);
   });
 
   it("is that of the next answer after it was forgotten", () => {

@@ -25,48 +25,98 @@ export interface KeyPoolOptions {
   readonly now?: () => number;
 }
 
-interface PooledKey {
-  readonly apiKey: ApiKey;
-  readonly merge: ReturnType<typeof createMerge>;
-  /** Position from 1. */
-  readonly position: number;
-  restsUntilMs: number;
-}
-
 /**
  * Sends each request with one of several keys. Callers keep to a key, because a provider's prompt cache belongs to an account: the
- * first one by rendezvous hashing, which all replicas agree on. A key that the provider limits (429) or refuses (401) rests, and the
- * request is sent with the next one at once. With all keys at rest the one is used that rests for the shortest time.
+ * first one by rendezvous hashing, which all replicas agree on. A key that the provider refuses (401) rests, one that it limits (429)
+ * rests for the account that was limited, and for all once two accounts were without a success between them; a request that is
+ * always too large would otherwise take all keys from all callers. The refused request is sent with the next key at once. With all
+ * keys at rest the one is used that rests for the shortest time; a key that rests is tried also after those that do not.
  */
 export function withKeyPool(
   upstream: Upstream,
   { keys, onRest, now = () => performance.now() }: KeyPoolOptions,
 ): Upstream {
-  const pool = keys.map((apiKey, index): PooledKey => {
-    return { apiKey, merge: createMerge(), position: index + 1, restsUntilMs: -Infinity };
-  });
-  const rest = (key: PooledKey, { status, headers }: Awaited<ReturnType<Upstream["post"]>>): void => {
-    const restMs = Math.min(readRetryAfterMs(headers) ?? REST_MS, MAX_REST_MS);
-    key.restsUntilMs = Math.max(key.restsUntilMs, now() + restMs);
-    onRest?.({ key: key.position, status, restMs });
-  };
+  const pool = keys.map((apiKey, index) => new PooledKey(apiKey, index + 1));
   return {
     async post(request, accept) {
-      const order = orderFor(request.keyFamilyId ?? "", pool);
-      const awake = order.filter(({ restsUntilMs }) => restsUntilMs <= now());
-      const usable = awake.length > 0 ? awake : order.toSorted((a, b) => a.restsUntilMs - b.restsUntilMs).slice(0, 1);
+      const { accountId = "" } = request;
+      const usable = usableKeys(orderFor(request.keyFamilyId ?? "", pool), { accountId, nowMs: now() });
       for (const [index, key] of usable.entries()) {
         const headers = key.merge(request.headers, key.apiKey.headers());
+        const sentMs = now();
         const response = await upstream.post({ ...request, headers }, accept);
-        const isRefused = response.status === 429 || response.status === 401;
-        if (isRefused) rest(key, response);
-        if (!isRefused || index === usable.length - 1) return response;
+        const { status } = response;
+        if (status !== 429 && status !== 401) {
+          if (status < 400) key.worked(sentMs);
+          return response;
+        }
+        const restMs = Math.min(readRetryAfterMs(response.headers) ?? REST_MS, MAX_REST_MS);
+        key.letRest(status === 429 ? accountId : undefined, { sinceMs: now(), untilMs: now() + restMs });
+        onRest?.({ key: key.position, status, restMs });
+        if (index === usable.length - 1) return response;
         response.abandon();
       }
       throw new RangeError("a pool needs at least one key");
     },
     close: () => upstream.close(),
   };
+}
+
+/** Those that do not rest for the account, in their order, then the one that rests for the shortest time. */
+function usableKeys(
+  order: readonly PooledKey[],
+  { accountId, nowMs }: { readonly accountId: string; readonly nowMs: number },
+): readonly PooledKey[] {
+  const awake = order.filter((key) => key.restsUntilMs(accountId) <= nowMs);
+  if (awake.length === order.length) return awake;
+  const resting = order.filter((key) => !awake.includes(key));
+  const [soonest] = resting.toSorted((a, b) => a.restsUntilMs(accountId) - b.restsUntilMs(accountId));
+  return [...awake, soonest!];
+}
+
+/** Accounts whose rests a key keeps; the oldest is forgotten. */
+const MAX_ACCOUNTS = 100;
+
+interface Rest {
+  readonly sinceMs: number;
+  readonly untilMs: number;
+}
+
+const NO_REST: Rest = { sinceMs: -Infinity, untilMs: -Infinity };
+
+class PooledKey {
+  readonly apiKey: ApiKey;
+  readonly merge = createMerge();
+  /** From 1. */
+  readonly position: number;
+  /** Of accounts that were limited since the last success. */
+  readonly #limited = new Map<string, Rest>();
+  #ofAll = NO_REST;
+
+  constructor(apiKey: ApiKey, position: number) {
+    this.apiKey = apiKey;
+    this.position = position;
+  }
+
+  restsUntilMs(accountId: string): number {
+    return Math.max(this.#ofAll.untilMs, this.#limited.get(accountId)?.untilMs ?? -Infinity);
+  }
+
+  /** `accountId`: undefined when the key rests for all. */
+  letRest(accountId: string | undefined, { sinceMs, untilMs }: Rest): void {
+    const rest = (before = NO_REST): Rest => ({ sinceMs, untilMs: Math.max(before.untilMs, untilMs) });
+    const limitsOthers = [...this.#limited].some(([other, each]) => other !== accountId && each.untilMs > sinceMs);
+    if (accountId === undefined || limitsOthers) this.#ofAll = rest(this.#ofAll);
+    if (accountId === undefined) return;
+    this.#limited.set(accountId, rest(this.#limited.get(accountId)));
+    if (this.#limited.size > MAX_ACCOUNTS) this.#limited.delete(this.#limited.keys().next().value!);
+  }
+
+  /** The provider has accepted a request that was sent then: rests from before are over. */
+  worked(sentMs: number): void {
+    if (this.#ofAll.sinceMs <= sentMs) this.#ofAll = NO_REST;
+    for (const [accountId, { sinceMs }] of this.#limited) if (sinceMs <= sentMs) this.#limited.delete(accountId);
+  }
 }
 
 /** The keys in the order in which a caller prefers them. */

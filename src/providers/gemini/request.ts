@@ -15,6 +15,12 @@ import { toTools } from "./tools.ts";
 import type { GenerateContentRequest, GenerationConfig, JsonObject, SystemInstruction } from "./wire.ts";
 
 /**
+ * Most tokens of a picture: 4K of "Gemini 3.1 Flash Image" (Google Cloud's documentation of models, November 2026). The reference of
+ * `maxOutputTokens` does not say that a picture is cut or refused at the limit.
+ */
+const PICTURE_TOKENS = 2_520;
+
+/**
  * Converts the request to a `generateContent` body. Pure function. The body is the same for both modes. A whole answer
  * is streamed when its token limit, or the model's default without one, is above `streamAbove`.
  *
@@ -41,6 +47,7 @@ export function toGeminiRequest(
   const facts = {
     streamed: mode === "stream" || limit > model.capabilities.streamAbove,
     maxTokens: body.generationConfig?.maxOutputTokens,
+    pictureTokens: request.modalities.includes(Modality.IMAGE) ? PICTURE_TOKENS : undefined,
     tier: body.serviceTier,
   };
   const own = log.isComplete ? toCallersBody(callers, body) : undefined;

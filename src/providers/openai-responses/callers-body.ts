@@ -9,9 +9,9 @@ const REASONING = "reasoning.encrypted_content";
 
 /**
  * The caller's body of `POST /responses` with what the gateway decides: the model, that the provider stores nothing and encrypts its
- * reasoning, the token limit, the service tier, and whether the answer is a stream. Its reasoning is that of the provider, and its items
- * have no IDs, which are the gateway's own. Undefined for the body of another dialect, and for one that the translation `body` had to
- * change: other items, another order, other tools or another reasoning.
+ * reasoning, the limits of tokens and pictures, the service tier, and whether the answer is a stream. Its reasoning is that of the
+ * provider, and its items have no IDs, which are the gateway's own. Undefined for the body of another dialect, and for one that the
+ * translation `body` had to change: other items, another order, other tools or another reasoning.
  */
 export function toCallersBody(callers: CallersBody | undefined, body: ResponsesBody): object | undefined {
   const given = callers?.dialect === DIALECT ? callers.json : undefined;
@@ -24,6 +24,7 @@ export function toCallersBody(callers: CallersBody | undefined, body: ResponsesB
   setField(own, "stream", body.stream);
   setField(own, "service_tier", body.service_tier);
   if (body.max_output_tokens !== undefined) own["max_output_tokens"] = body.max_output_tokens;
+  if (body.max_tool_calls !== undefined) own["max_tool_calls"] = body.max_tool_calls;
   if (given["reasoning"] == null) setField(own, "reasoning", body.reasoning);
   // Only streams may have them.
   if (body.stream === undefined) delete own["stream_options"];

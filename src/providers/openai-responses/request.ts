@@ -2,6 +2,7 @@ import { type CompletionRequest, type ResponseFormat, Verbosity } from "../../..
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { Capabilities, TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
+import { MADE_PICTURE_TOKENS } from "../wire/openai-content.ts";
 import { toEffort } from "../wire/reasoning.ts";
 import { enumWord, readObject, TranslationLog } from "../wire/translation.ts";
 import { toCallersBody } from "./callers-body.ts";
@@ -21,7 +22,7 @@ const MIN_OUTPUT_TOKENS = 16;
 export function toResponsesRequest(
   request: CompletionRequest,
   model: UpstreamModel,
-  { mode, callers }: TranslateOptions,
+  { mode, callers, capped = false }: TranslateOptions,
 ): Translation {
   const { capabilities } = model;
   const log = new TranslationLog();
@@ -38,6 +39,8 @@ export function toResponsesRequest(
         ]);
   const streamed = mode === "stream" || (maxTokens ?? model.defaultMaxTokens) > capabilities.streamAbove;
   const verbosity = enumWord(Verbosity, request.verbosity);
+  const tools = withImages(toTools(request, model, log), request, model);
+  const draws = tools.tools?.some(({ type }) => type === "image_generation") === true;
   const body: ResponsesBody = {
     model: model.name,
     ...conversation,
@@ -46,14 +49,16 @@ export function toResponsesRequest(
     include: toIncluded(request, capabilities),
     max_output_tokens: maxTokens,
     ...toSamplingFields(request, capabilities, log),
-    ...withImages(toTools(request, model, log), request, model),
+    ...tools,
+    max_tool_calls: draws && capped ? 1 : undefined,
     text: format === undefined && verbosity === undefined ? undefined : { format, verbosity },
     reasoning: toReasoning(request, capabilities, log),
     ...toImageFields(request, model, log),
     ...toPassedFields(request, log),
   };
   omitForeign(request, log);
-  const facts = { streamed, maxTokens, tier: body.service_tier, cacheWrite };
+  const pictureTokens = draws ? MADE_PICTURE_TOKENS : undefined;
+  const facts = { streamed, maxTokens, pictureTokens, tier: body.service_tier, cacheWrite };
   const own = log.isComplete ? toCallersBody(callers, body) : undefined;
   return own === undefined
     ? log.finish(body, { ...facts, uses: toolUsesOf(body) })

@@ -13,6 +13,8 @@ export interface ResponsesBody {
   readonly store: boolean;
   readonly include?: readonly ("reasoning.encrypted_content" | "message.output_text.logprobs")[] | undefined;
   readonly max_output_tokens?: number | undefined;
+  /** Calls of all tools that the service runs itself; it ignores further ones. */
+  readonly max_tool_calls?: number | undefined;
   readonly temperature?: number | undefined;
   readonly top_p?: number | undefined;
   readonly top_logprobs?: number | undefined;

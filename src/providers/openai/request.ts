@@ -2,6 +2,7 @@ import { type CompletionRequest, type ResponseFormat, Verbosity } from "../../..
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { Capabilities, TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
+import { MADE_PICTURE_TOKENS } from "../wire/openai-content.ts";
 import { toEffort } from "../wire/reasoning.ts";
 import { enumWord, readObject, TranslationLog } from "../wire/translation.ts";
 import { toMessages } from "./messages.ts";
@@ -47,6 +48,8 @@ export function toOpenAiRequest(
   return log.finish(body, {
     streamed,
     maxTokens,
+    // Servers behind this dialect do not say whether the limit holds for pictures, and some draw unasked.
+    pictureTokens: model.outputModalities.has(Modality.IMAGE) ? MADE_PICTURE_TOKENS : undefined,
     tier: body.service_tier,
     searches: body.web_search_options !== undefined,
     uses: toolUsesOf(body),

@@ -8,6 +8,13 @@ import type { TranslationLog } from "./translation.ts";
  * What OpenAI's chat completions and its Responses API write and read alike.
  */
 
+/**
+ * Most tokens of a picture that OpenAI's tool makes as it is by default, with `gpt-image-2`: 23,719 for 2880x2880 in quality `high` (its
+ * calculator in the guide "Image generation" and the formula in "Gpt-image-2 output pricing calculator", OpenAI's developer community,
+ * June 2026; earlier models have 6,240 at most), and 100 for each of three partial pictures.
+ */
+export const MADE_PICTURE_TOKENS = 24_019;
+
 /** Formats by media type, where they are not its subtype. */
 const AUDIO_FORMATS: ReadonlyMap<string, string> = new Map([
   ["audio/mpeg", "mp3"],

@@ -1,6 +1,7 @@
 import { once } from "node:events";
-import { createServer, type Server } from "node:http";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
 import { afterEach, describe, expect, it } from "vitest";
 import { toApiKey } from "../../../src/providers/credentials/api-key.ts";
 import { type KeyRest, withKeyPool } from "../../../src/providers/credentials/key-pool.ts";
@@ -21,16 +22,19 @@ interface Reply {
 }
 
 /** A pool of these keys before a server that answers each key as `replies` says, else 200; and what came of its requests. */
-async function poolOf(keys: readonly string[], replies: Record<string, Reply> = {}) {
+async function poolOf(keys: readonly string[], replies: Record<string, Reply | ((body: string) => Reply)> = {}) {
   const used: string[] = [];
   const rests: KeyRest[] = [];
   let nowMs = 0;
-  const own = createServer((request, response) => {
+  const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const key = String(request.headers["x-api-key"]);
     used.push(key);
-    const { status, headers } = replies[key] ?? { status: 200 };
-    request.resume().on("end", () => response.writeHead(status, headers).end("{}"));
-  });
+    const given = replies[key] ?? { status: 200 };
+    const body = await text(request);
+    const { status, headers } = typeof given === "function" ? given(body) : given;
+    response.writeHead(status, headers).end("{}");
+  };
+  const own = createServer((request, response) => void answer(request, response));
   server = own;
   own.listen(0, "127.0.0.1");
   await once(own, "listening");
@@ -47,10 +51,10 @@ async function poolOf(keys: readonly string[], replies: Record<string, Reply> = 
     used,
     rests,
     pass: (ms: number) => (nowMs += ms),
-    send: async (keyFamilyId?: string) => {
+    send: async (keyFamilyId?: string, { accountId = "acct", body = "{}" } = {}) => {
       const { signal } = new AbortController();
       const response = await pool.post(
-        { path: "/", headers, body: "{}", signal, idleMs: 1000, keyFamilyId },
+        { path: "/", headers, body, signal, idleMs: 1000, keyFamilyId, accountId },
         "application/json",
       );
       await response.body();
@@ -115,6 +119,54 @@ describe("a pool of keys", () => {
     expect(used.toSorted()).toEqual(["a", "b"]);
     expect(await send()).toBe(429);
     expect(used.slice(2)).toEqual(["b"]);
+  });
+
+  it("lets no request that is too large take keys from other accounts", async () => {
+    const limits = (body: string): Reply => (body === "large" ? { status: 429 } : { status: 200 });
+    const { send, used } = await poolOf(["a", "b", "c"], { a: limits, b: limits, c: limits });
+    for (const caller of callers.slice(0, 20)) await send(caller);
+    const before = used.splice(0);
+    for (let count = 0; count < 3; count++)
+      expect(await send("large", { accountId: "other", body: "large" })).toBe(429);
+    used.splice(0);
+    for (const caller of callers.slice(0, 20)) await send(caller);
+    expect(used).toEqual(before);
+  });
+
+  it("rests for all once it limits two accounts, until a request is accepted", async () => {
+    const { send, used } = await poolOf(["a", "b"], { a: { status: 429 } });
+    let caller = 0;
+    const nextOfA = async (accountId: string): Promise<void> => {
+      do {
+        used.splice(0);
+        await send(`caller ${caller++}`, { accountId });
+      } while (used[0] !== "a");
+    };
+    await nextOfA("1");
+    const own = `caller ${caller - 1}`;
+    used.splice(0);
+    await send(own, { accountId: "2" });
+    expect(used.splice(0)).toEqual(["a", "b"]);
+    await send(own, { accountId: "3" });
+    expect(used).toEqual(["b"]);
+  });
+
+  it("uses a key that rests when the others refuse, and for all once that succeeds", async () => {
+    const refused = new Set(["a", "b"]);
+    const reply = (key: string) => (): Reply => ({ status: refused.has(key) ? 429 : 200 });
+    const { send, used } = await poolOf(["a", "b"], { a: reply("a"), b: reply("b") });
+    expect(await send("x", { accountId: "1" })).toBe(429);
+    expect(await send("x", { accountId: "2" })).toBe(429);
+    refused.clear();
+    used.splice(0);
+    for (const caller of callers.slice(0, 40)) expect(await send(caller, { accountId: "3" })).toBe(200);
+    const first = new Set(used.slice(0, 1));
+    expect(new Set(used)).toEqual(first);
+    refused.add([...first][0]!);
+    expect(await send("x", { accountId: "4" })).toBe(200);
+    used.splice(0);
+    for (const caller of callers.slice(0, 40)) await send(caller, { accountId: "5" });
+    expect(new Set(used).size).toBe(2);
   });
 
   it.each([

@@ -24,6 +24,7 @@ const system = (...parts: PartInit[]): MessageInit => ({ role: Role.SYSTEM, part
 const assistant = (...parts: PartInit[]): MessageInit => ({ role: Role.ASSISTANT, parts });
 const HI = user(text("Hi"));
 const PNG = Buffer.from("89504e470d0a1a0a", "hex");
+const DRAWS = '{"type":"image_generation","quality":"high"}';
 const DATA_URL = `data:image/png;base64,${PNG.toString("base64")}`;
 
 function translate(request: RequestInit, can: Partial<Capabilities> = {}): Translation & { readonly json: Body } {
@@ -306,6 +307,19 @@ describe("tools", () => {
       image_config: { aspect_ratio: "1:1" },
     });
     expect(refusalOf({ modalities: [AUDIO] })).toContain("modalities: this model does not make audio");
+  });
+
+  it("make one picture at most under a budget, whoever asks for it", () => {
+    const native = { kind: { case: "native", value: { dialect: "openai-responses", json: DRAWS } } } as const;
+    const callsOf = (request: RequestInit, capped: boolean): unknown => {
+      const asked = create(CompletionRequestSchema, { messages: [HI], ...request });
+      const { body } = toResponsesRequest(asked, modelThat(), { mode: "whole", capped });
+      return (JSON.parse(body.toString()) as Body).max_tool_calls;
+    };
+    expect(callsOf({ modalities: [Modality.IMAGE] }, true)).toBe(1);
+    expect(callsOf({ tools: [native] }, true)).toBe(1);
+    expect(callsOf({ modalities: [Modality.IMAGE] }, false)).toBeUndefined();
+    expect(callsOf({ tools: [f as never] }, true)).toBeUndefined();
   });
 });
 
