@@ -15,7 +15,7 @@ import {
   type Sending,
 } from "./cost.ts";
 import { Failure, type FailureCode } from "./failure.ts";
-import { boundedUses, unboundedFees, unpricedUnits } from "./fees.ts";
+import { boundedUses, completeCounts, unboundedFees } from "./fees.ts";
 import {
   type CompletionRecord,
   type Ledger,
@@ -281,7 +281,7 @@ export class CompletionAccounting {
   #bookCounted(usage: Usage, model: Model): Booking {
     // The count belongs to the last attempt, whose model and request no longer change.
     if (this.#counted?.usage !== usage)
-      this.#counted = { usage, booking: book(countsOf(usage, model), { model, sent: this.#sent! }, false) };
+      this.#counted = { usage, booking: bookUsage(usage, { model, sent: this.#sent! }) };
     return this.#counted.booking;
   }
 
@@ -364,7 +364,7 @@ function bookUncounted(
   { model, sent, progress, ...attempt }: UncountedAttempt,
   { request, prompt, hasBudget, seen, outcome }: UncountedFacts,
 ): Booking {
-  if (outcome?.usage !== undefined) return book(countsOf(outcome.usage, model), { model, sent }, false);
+  if (outcome?.usage !== undefined) return bookUsage(outcome.usage, { model, sent });
   if (outcome?.refused === true || progress.unsent) return { tokens: NO_TOKENS, costMicroUsd: 0, estimated: false };
   const most = mostTokens(request, { prompt, sent, model });
   const { elapsedMs, unseen: later } = outcome ?? attempt;
@@ -415,16 +415,11 @@ function bookSeen(
   return book({ ...NO_TOKENS, prompt, ...received, ...boundedUses(sending) }, sending, true);
 }
 
-/** The counts of a provider. Names units without a price among the unknown ones, also in `usage`. */
-function countsOf(usage: Usage, { price }: Model): TokenCounts {
-  const unpriced = price === undefined ? [] : unpricedUnits(usage, price.fees);
-  if (unpriced.length > 0)
-    usage.unknownUnits = [...new Set([...unpriced, ...usage.unknownUnits])].slice(0, MAX_UNKNOWN_UNITS);
-  return toTokenCounts(usage);
+/** Booking of a provider's count, which is completed for the caller too. */
+function bookUsage(usage: Usage, sending: Omit<Sending, "prompt">): Booking {
+  completeCounts(usage, sending);
+  return book(toTokenCounts(usage), sending, false);
 }
-
-/** Most names in `Usage.unknown_units`. */
-const MAX_UNKNOWN_UNITS = 16;
 
 /** Prices the tokens and fees; 0 for a model without a price. */
 function book(tokens: TokenCounts, { model, sent }: Omit<Sending, "prompt">, estimated: boolean): Booking {

@@ -1,3 +1,4 @@
+import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import { invalidField, type Failure } from "./failure.ts";
 import type { TokenCounts } from "./ledger.ts";
 import type { Model } from "./model.ts";
@@ -22,6 +23,8 @@ export type Fees = { readonly [Unit in FeeUnit]: number | undefined } & {
 export type ToolUses = { readonly [Unit in FeeUnit]?: number | undefined } & {
   /** Name of a tool with unknown fees. */
   readonly unknown?: string | undefined;
+  /** Whether the provider may search without a count in its usage. Default: no. */
+  readonly uncounted?: boolean | undefined;
 };
 
 /** Most uses that one request causes, as the operator states. */
@@ -35,9 +38,28 @@ export function feesOf(counts: Pick<TokenCounts, FeeUnit>, fees: Fees): number {
 }
 
 /** Names of units that were counted and have no known price. */
-export function unpricedUnits(counts: Pick<TokenCounts, FeeUnit>, fees: Fees): readonly string[] {
+function unpricedUnits(counts: Pick<TokenCounts, FeeUnit>, fees: Fees): readonly string[] {
   return FEE_UNITS.filter((unit) => (counts[unit] ?? 0) > 0 && fees[unit] === undefined).map(toWords);
 }
+
+/**
+ * Completes the counts of a provider for the ledger and the caller: searches that it does not count are all that there may have been,
+ * and units without a price are among the unknown ones, as searches without a bound are.
+ */
+export function completeCounts(usage: Usage, sending: SentTools): void {
+  const { model, sent } = sending;
+  if (model.price === undefined) return;
+  const { fees } = model.price;
+  const isUncounted = sent.uses?.uncounted === true && usage.webSearches === undefined && fees.webSearches !== 0;
+  const most = isUncounted ? boundedUses(sending).webSearches : 0;
+  if (most > 0) usage.webSearches = most;
+  const unpriced = [...unpricedUnits(usage, fees), ...(isUncounted && most === 0 ? [toWords("webSearches")] : [])];
+  if (unpriced.length === 0) return;
+  usage.unknownUnits = [...new Set([...unpriced, ...usage.unknownUnits])].slice(0, MAX_UNKNOWN_UNITS);
+}
+
+/** Most names in `Usage.unknown_units`. */
+const MAX_UNKNOWN_UNITS = 16;
 
 /** A model and what is sent to it. */
 export interface SentTools {

@@ -1,11 +1,13 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { UsageSchema } from "../../gen/parley/v1/usage_pb.js";
 import {
   boundFees,
+  completeCounts,
   type Fees,
   type MaxToolUses,
   type ToolUses,
   unboundedFees,
-  unpricedUnits,
 } from "../../src/core/fees.ts";
 import { NO_FEES, toPrice } from "../support/prices.ts";
 
@@ -73,6 +75,27 @@ describe("a request whose fees have no bound", () => {
   });
 });
 
-it("names units that were counted and have no price", () => {
-  expect(unpricedUnits({ webSearches: 1, codeExecutions: 2, fileSearches: 0 }, FEES)).toEqual(["code executions"]);
+describe("the counts of a provider", () => {
+  const completed = (counts: MessageInitShape<typeof UsageSchema>, sent: Parameters<typeof sending>) => {
+    const usage = create(UsageSchema, counts);
+    completeCounts(usage, sending(...sent));
+    return usage;
+  };
+
+  it("name units that have no price, once", () => {
+    const counts = { webSearches: 1, codeExecutions: 2, unknownUnits: ["steps", "code executions"] };
+    expect(completed(counts, [undefined]).unknownUnits).toEqual(["code executions", "steps"]);
+    expect(completed({ fileSearches: 0 }, [undefined]).unknownUnits).toEqual([]);
+  });
+
+  it("have all searches that there may have been where the provider counts none", () => {
+    const uncounted = { webSearches: Infinity, uncounted: true };
+    const bounded = { maxToolUses: { webSearches: 2 } };
+    expect(completed({}, [uncounted, bounded]).webSearches).toBe(2);
+    expect(completed({ webSearches: 1 }, [uncounted, bounded]).webSearches).toBe(1);
+    const unknown = completed({}, [uncounted]);
+    expect([unknown.webSearches, unknown.unknownUnits]).toEqual([undefined, ["web searches"]]);
+    // The host's fee for the request is for them.
+    expect(completed({}, [uncounted, { fees: { ...FEES, webSearches: 0 } }]).unknownUnits).toEqual([]);
+  });
 });

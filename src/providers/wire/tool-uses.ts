@@ -11,6 +11,12 @@ export class ToolUsesBuilder {
     this.#isEmpty = false;
   }
 
+  /** Adds a tool without a bound, that the provider's usage may not count. */
+  addUncounted(unit: "webSearches"): void {
+    this.add(unit, Infinity);
+    this.#uses.uncounted = true;
+  }
+
   /** Adds a tool with unknown fees; of several, the first is kept. */
   addUnknown(name: string): void {
     this.#uses.unknown ??= name.slice(0, MAX_NAME_CHARS).toWellFormed();
