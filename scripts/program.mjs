@@ -31,6 +31,9 @@ export const programEnvironment = {
   NODE_COMPILE_CACHE: fileURLToPath(new URL("../dist/program/compiled", import.meta.url)),
   // One arena: otherwise the GNU C library keeps freed memory per thread.
   MALLOC_ARENA_MAX: "1",
+  // Half of libuv's threads may look names up. With its default of 4, two names whose servers are silent would keep
+  // all others, such as the database's, from being found.
+  UV_THREADPOOL_SIZE: "16",
 };
 
 /** @type {import("./build.mjs").Build} */

@@ -15,7 +15,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   core: ["encoding", "gen"],
   router: ["core", "gen"],
   providers: ["core", "encoding", "scheduling", "net", "gen"],
-  access: ["core"],
+  access: ["core", "scheduling"],
   limits: ["core"],
   ledger: ["core"],
   // Their port types, and core's that they are made of.
@@ -47,6 +47,8 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     "admission",
     "config",
     "core",
+    // A request on standard input, and the plan for it.
+    "formats",
     "inbound",
     "inbound/dashboard",
     "inbound/grpc",

@@ -46,6 +46,7 @@ export async function measureAccounting(rounds: number): Promise<readonly Accoun
   const limiter = createLimiter({
     rates,
     budgets: store.budgets,
+    spending: (subjects, month) => store.ledger.spending(subjects, month),
     defaults: LIMITS,
     clock,
     burstMs: 60_000,

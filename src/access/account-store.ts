@@ -138,6 +138,7 @@ export interface AccountStore {
   claimDefault(owner: Pick<AccountRecord, "email" | "name" | "passwordHash">): Promise<boolean>;
 
   insertSession(session: SessionRecord): Promise<void>;
+  /** Rejects at once while 2,000 look-ups wait. */
   findSession(hash: string): Promise<{ readonly session: SessionRecord; readonly account: AccountRecord } | undefined>;
   /** At most `limit` sessions of an account, most recently used first; includes ended ones that are not pruned yet. */
   listSessions(accountId: string, limit: number): Promise<readonly SessionRecord[]>;

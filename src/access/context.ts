@@ -3,6 +3,7 @@ import type { AccountStore } from "./account-store.ts";
 import type { PasswordHasher } from "./password-hash.ts";
 import type { SecurityLog } from "./security-log.ts";
 import type { Throttle } from "./throttle.ts";
+import type { Turns } from "./turns.ts";
 
 /** Who may make an account. While there is no administrator, the first person may, unless sign-up is closed. */
 export type SignUpMode = "open" | "invited" | "closed";
@@ -11,6 +12,7 @@ export type SignUpMode = "open" | "invited" | "closed";
 export interface AccessContext {
   readonly store: AccountStore;
   readonly throttle: Throttle;
+  readonly turns: Turns;
   readonly passwords: PasswordHasher;
   readonly log: SecurityLog;
   readonly clock: Clock;

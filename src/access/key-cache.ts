@@ -3,6 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { hashApiKey, isApiKey } from "./api-key.ts";
 import type { KeyGrant } from "./key-store.ts";
+import { type LookUpLimits, LookUpQueue } from "./look-up-queue.ts";
 import { isExpired, type KeyPrincipal, toPrincipal } from "./principal.ts";
 
 /**
@@ -33,6 +34,15 @@ const RETRY_MS = 1_000;
 /** Time that a request with a known key waits for the store before the store counts as unavailable. */
 const STORE_WAIT_MS = 500;
 
+/**
+ * Queries about keys that are not cached, which may be anybody's inventions: together at a store, one by one at a core, which
+ * answers each in about a millisecond.
+ */
+const UNCACHED = {
+  together: { perQuery: 500, inFlight: 1 },
+  oneByOne: { perQuery: 1, inFlight: 16 },
+} as const satisfies Record<string, LookUpLimits>;
+
 const MAX_KNOWN = 50_000;
 const MAX_UNKNOWN = 10_000;
 
@@ -45,8 +55,8 @@ interface KnownKey {
 export interface Authenticator {
   /**
    * Returns the principal of a key. Throws an `unauthenticated` Failure for a missing, malformed, unknown, revoked or
-   * expired key (the last three with the same text), and an `overloaded` one when the store is unavailable and the key is
-   * not cached: only the store can say that a key is unknown.
+   * expired key (the last three with the same text), and an `overloaded` one when the key is not cached and the store is
+   * unavailable or too many such keys wait for it: only the store can say that a key is unknown.
    */
   authenticate(key: string | undefined): Promise<KeyPrincipal>;
   /**
@@ -101,11 +111,15 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
     unknown.set(hash, askedAtMs + UNKNOWN_TTL_MS);
   };
 
+  const uncached = queueOf(store);
+
   const lookUp = async (hash: string, key: string): Promise<KeyPrincipal> => {
     // Counted from the query, so that an answer is never taken to be younger than it is.
     const askedAtMs = clock.monotonic();
     const current = (): boolean => inFlight.get(hash) === asking;
-    const asking = store.findByHash(hash, key).then(
+    // Keys that are or were in use do not wait for those of strangers.
+    const answer = known.has(hash) ? store.findByHash(hash, key) : uncached.find({ hash, key });
+    const asking = answer.then(
       (found) => {
         away = undefined;
         const principal = found && toPrincipal(found, { hash, confirmedAtMs: askedAtMs });
@@ -235,6 +249,23 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
       for (const batch of batches) batch.delete(hash);
     },
   };
+}
+
+interface AskedKey {
+  readonly hash: string;
+  readonly key: string;
+}
+
+function queueOf(store: KeyLookup): LookUpQueue<AskedKey, KeyGrant> {
+  if (store.findByHashes === undefined)
+    return new LookUpQueue(
+      (asked) => Promise.all(asked.map(({ hash, key }) => store.findByHash(hash, key))),
+      UNCACHED.oneByOne,
+    );
+  return new LookUpQueue(async (asked) => {
+    const found = await store.findByHashes!(asked.map(({ hash }) => hash));
+    return asked.map(({ hash }) => found.get(hash));
+  }, UNCACHED.together);
 }
 
 const MISSING = 'An API key is required. Send it in the header "Authorization: Bearer <key>".';

@@ -1,3 +1,4 @@
+import type { LabelRequirements } from "../core/labels.ts";
 import type { Capability, Limits } from "../core/principal.ts";
 import type { ProviderOption } from "../core/provider-options.ts";
 
@@ -16,7 +17,11 @@ export interface KeyRecord {
   readonly models: readonly string[] | "all";
   readonly capabilities: readonly Capability[];
   readonly limits: Limits;
-  /** An administrator has restricted the models, capabilities or limits: a member cannot change them. */
+  /** Labels that a model must have to be sent its requests; of each at least one value. */
+  readonly requiredLabels: LabelRequirements;
+  /** By which names with several models may choose among them. */
+  readonly tags: readonly string[];
+  /** An administrator has restricted the models, capabilities, limits or labels: a member cannot change them. */
   readonly limitedByAdministrator: boolean;
   /** Provider options that its requests may use; `default`: all without a budget, none with one. */
   readonly options: readonly ProviderOption[] | "default";
@@ -61,6 +66,8 @@ export interface KeyGrant extends Omit<FoundKey, "record"> {
     | "capabilities"
     | "limits"
     | "options"
+    | "requiredLabels"
+    | "tags"
     | "expiresAtMs"
     | "revokedAtMs"
   >;
@@ -68,7 +75,10 @@ export interface KeyGrant extends Omit<FoundKey, "record"> {
 
 /** The fields of a key that can be changed. */
 export type KeyChanges = Partial<
-  Pick<KeyRecord, "name" | "models" | "capabilities" | "limits" | "options" | "limitedByAdministrator">
+  Pick<
+    KeyRecord,
+    "name" | "models" | "capabilities" | "limits" | "options" | "requiredLabels" | "tags" | "limitedByAdministrator"
+  >
 >;
 
 /**

@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { Failure, invalidField } from "../core/failure.ts";
+import { type LabelRequirements, LABELS, valuesProblem } from "../core/labels.ts";
 import { type Capability, type Limits, NO_LIMITS } from "../core/principal.ts";
 import type { ProviderOption } from "../core/provider-options.ts";
 import { displayApiKey, generateApiKey, hashApiKey, randomBase62 } from "./api-key.ts";
@@ -45,6 +46,10 @@ export interface KeyRequest {
   readonly limits?: Limits | undefined;
   /** Default: depends on whether a budget applies. */
   readonly options?: readonly ProviderOption[] | "default" | undefined;
+  /** Default: none. */
+  readonly requiredLabels?: LabelRequirements | undefined;
+  /** Default: none. */
+  readonly tags?: readonly string[] | undefined;
   readonly accountId?: string | undefined;
   /** Default: a member. */
   readonly by?: KeyActor;
@@ -63,7 +68,8 @@ export interface CreatedKey {
 export async function createKey({ store, clock }: KeyContext, request: KeyRequest): Promise<CreatedKey> {
   const { lifetimeMs, accountId = DEFAULT_ACCOUNT_ID, by = "member" } = request;
   const { models = "all", capabilities = CAPABILITIES, limits = NO_LIMITS, options = "default" } = request;
-  const choices = checkChoices({ name: request.name, models, capabilities, limits, options });
+  const { requiredLabels = {}, tags = [] } = request;
+  const choices = checkChoices({ name: request.name, models, capabilities, limits, options, requiredLabels, tags });
   const now = clock.now();
   await requireRoom({ store, clock }, accountId);
   const made = makeKey({
@@ -87,6 +93,8 @@ export async function createFirstKey({ store, clock }: KeyContext): Promise<Crea
     limits: NO_LIMITS,
     limitedByAdministrator: false,
     options: "default",
+    requiredLabels: {},
+    tags: [],
     createdAtMs: clock.now(),
     expiresAtMs: undefined,
   });
@@ -124,11 +132,10 @@ function makeSuccessor(
   { createdAtMs, expiresAtMs, ...old }: KeyRecord,
   { now, by }: { readonly now: number; readonly by: KeyActor },
 ): ReturnType<typeof makeKey> {
-  const { accountId, keyFamilyId, name, models, capabilities, limits, options, limitedByAdministrator } = old;
-  const kept = { accountId, keyFamilyId, name, models, capabilities, limits, options, limitedByAdministrator };
+  const { limitedByAdministrator } = old;
   const isRenewed = by === "administrator" || !limitedByAdministrator;
   const endMs = expiresAtMs === undefined || !isRenewed ? expiresAtMs : now + (expiresAtMs - createdAtMs);
-  return makeKey({ ...kept, createdAtMs: now, expiresAtMs: endMs });
+  return makeKey({ ...old, createdAtMs: now, expiresAtMs: endMs });
 }
 
 /**
@@ -167,7 +174,7 @@ function predecessorsOf(id: string, family: readonly KeyRecord[]): KeyRecord[] {
 export type KeyUpdate = Omit<KeyChanges, "limitedByAdministrator">;
 
 /**
- * Changes the name, permissions or limits of a key, of its predecessors that still work and of its successors; absent fields stay.
+ * Changes the name, permissions, limits, labels or tags of a key, of its predecessors that still work and of its successors; absent fields stay.
  * Throws an `invalid_request` Failure for an unknown or
  * revoked key and for invalid values, and a `permission_denied` one for a member who changes more than the name of a key
  * that an administrator has limited.
@@ -179,8 +186,8 @@ export async function updateKey(
 ): Promise<void> {
   const choices = checkChoices(update);
   const key = await findKey(store, id);
-  const { models, capabilities, limits } = choices;
-  const isPermission = (models ?? capabilities ?? limits) !== undefined;
+  const { models, capabilities, limits, requiredLabels } = choices;
+  const isPermission = (models ?? capabilities ?? limits ?? requiredLabels) !== undefined;
   const hasLimitedLife = key.limitedByAdministrator && key.expiresAtMs !== undefined;
   const isLimited = by === "administrator" && (hasLimitedLife || isRestricted({ ...key, ...choices }));
   const changes: KeyChanges = { ...choices, ...(isPermission && { limitedByAdministrator: isLimited }) };
@@ -195,7 +202,7 @@ function isForAdministrators(): Failure {
   const what = "This key is locked by an administrator";
   return new Failure(
     "permission_denied",
-    `${what}: only administrators can change its models, capabilities and limits.`,
+    `${what}: only administrators can change its models, capabilities, limits and required labels.`,
   );
 }
 
@@ -204,9 +211,11 @@ function isRestricted({
   models,
   capabilities,
   limits,
-}: Pick<KeyRecord, "models" | "capabilities" | "limits">): boolean {
+  requiredLabels,
+}: Pick<KeyRecord, "models" | "capabilities" | "limits" | "requiredLabels">): boolean {
   const isLimited = Object.values(limits).some((limit) => limit !== undefined);
-  return models !== "all" || CAPABILITIES.some((capability) => !capabilities.includes(capability)) || isLimited;
+  const lacksOne = CAPABILITIES.some((capability) => !capabilities.includes(capability));
+  return models !== "all" || lacksOne || isLimited || Object.keys(requiredLabels).length > 0;
 }
 
 /**
@@ -253,7 +262,7 @@ async function findKey(store: KeyStore, id: string): Promise<KeyRecord> {
 
 /** Checks the chosen values and removes repetitions. */
 function checkChoices<C extends KeyChanges>(choices: C): C {
-  const { name, models, capabilities, limits, options } = choices;
+  const { name, models, capabilities, limits, options, requiredLabels, tags } = choices;
   if (models?.length === 0) throw invalidField("models", "select at least one model, or omit the field for all models");
   if (capabilities?.length === 0)
     throw invalidField("capabilities", "select at least one, or omit the field for all capabilities");
@@ -264,5 +273,22 @@ function checkChoices<C extends KeyChanges>(choices: C): C {
     ...(Array.isArray(models) && { models: [...new Set(models)] }),
     ...(capabilities !== undefined && { capabilities: [...new Set(capabilities)] }),
     ...(Array.isArray(options) && { options: [...new Set(options)] }),
+    ...(requiredLabels !== undefined && { requiredLabels: checkRequiredLabels(requiredLabels) }),
+    ...(tags !== undefined && { tags: checkValues("tags", tags) }),
   };
+}
+
+/** Labels without values are not required. */
+function checkRequiredLabels(required: LabelRequirements): LabelRequirements {
+  const checked = LABELS.map(
+    (label) => [label, checkValues(`required_labels.${label}s`, required[label] ?? [])] as const,
+  );
+  return Object.fromEntries(checked.filter(([, values]) => values.length > 0));
+}
+
+function checkValues(field: string, given: readonly string[]): string[] {
+  const values = [...new Set(given)];
+  const problem = valuesProblem(values);
+  if (problem !== undefined) throw invalidField(field, problem);
+  return values;
 }

@@ -13,8 +13,11 @@ const COST: HashCost = { memoryKib: 47_104, passes: 2, parallelism: 1 };
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 
-/** Hashes computed at once; each takes a thread of Node's pool, which files and DNS need too. */
-const MAX_RUNNING = 2;
+/**
+ * Hashes computed at once; each takes a core. One of unknown browsers: anybody can keep that busy, and on two cores the event loop
+ * needs the other one.
+ */
+const MAX_RUNNING = { all: 2, unknown: 1 } as const;
 /** Limit per lane. */
 const MAX_WAITING = 32;
 const RETRY_AFTER_MS = 2_000;
@@ -95,20 +98,31 @@ function isEqual(one: HashCost, other: HashCost): boolean {
 
 /** Limits concurrent work to MAX_RUNNING and queues up to MAX_WAITING more in each lane. */
 class Queue {
-  #running = 0;
+  readonly #running: Record<Lane, number> = { known: 0, unknown: 0 };
   readonly #waiting: Readonly<Record<Lane, (() => void)[]>> = { known: [], unknown: [] };
 
   async run<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
-    if (this.#running < MAX_RUNNING) this.#running += 1;
+    if (this.#mayRun(lane)) this.#running[lane] += 1;
     else await this.#turn(lane);
     try {
       return await work();
     } finally {
-      const next = this.#waiting.known.shift() ?? this.#waiting.unknown.shift();
-      // The slot passes directly to the next waiting one, so that a newcomer cannot take it in between.
-      if (next === undefined) this.#running -= 1;
-      else next();
+      this.#running[lane] -= 1;
+      this.#beginNext();
     }
+  }
+
+  #mayRun(lane: Lane): boolean {
+    const { known, unknown } = this.#running;
+    return known + unknown < MAX_RUNNING.all && (lane === "known" || unknown < MAX_RUNNING.unknown);
+  }
+
+  /** The slot passes directly to the next waiting one, so that a newcomer cannot take it in between. */
+  #beginNext(): void {
+    const lane = (["known", "unknown"] as const).find((each) => this.#waiting[each].length > 0 && this.#mayRun(each));
+    if (lane === undefined) return;
+    this.#running[lane] += 1;
+    this.#waiting[lane].shift()!();
   }
 
   requireRoom(lane: Lane): void {

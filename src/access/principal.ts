@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
+import { describeRequirement, firstUnmet, requirementsOf } from "../core/labels.ts";
 import { type Capability, mayUse, type Needs, type Principal } from "../core/principal.ts";
 import type { KeyGrant } from "./key-store.ts";
 
@@ -35,6 +36,8 @@ export function toPrincipal(
     models: record.models === "all" ? undefined : new Set(record.models),
     capabilities: new Set(record.capabilities),
     options: record.options === "default" ? undefined : new Set(record.options),
+    requiredLabels: Object.keys(record.requiredLabels).length === 0 ? undefined : record.requiredLabels,
+    tags: record.tags.length === 0 ? undefined : new Set(record.tags),
     limits: record.limits,
     accountLimits,
     expiresAtMs: record.expiresAtMs,
@@ -42,8 +45,8 @@ export function toPrincipal(
   };
 }
 
-/** Throws a `permission_denied` Failure that names the first model, or the capability, that the key lacks. */
-export function permit(principal: Principal, { models, capability }: Needs): void {
+/** Throws a `permission_denied` Failure that names the first model, the capability, or the required label, that the key lacks. */
+export function permit(principal: Principal, { models, capability, labels = [] }: Needs): void {
   if (!principal.capabilities.has(capability)) {
     throw new Failure("permission_denied", `This API key lacks the capability "${capability}".`);
   }
@@ -51,4 +54,12 @@ export function permit(principal: Principal, { models, capability }: Needs): voi
   if (refused !== undefined) {
     throw new Failure("permission_denied", `This API key may not use the model "${refused}".`);
   }
+  if (labels.length === 0) return;
+  const required = requirementsOf(principal.requiredLabels, undefined);
+  const unmet = labels.map((one) => firstUnmet(one, required)).find((one) => one !== undefined);
+  if (unmet !== undefined)
+    throw new Failure(
+      "permission_denied",
+      `This request may be sent to a model that is not of ${describeRequirement(unmet)}.`,
+    );
 }

@@ -68,8 +68,11 @@ export async function peekSession(
 ): Promise<SignedIn | undefined> {
   if (!isToken(id)) return undefined;
   const found = await store.findSession(hashToken(id));
-  if (found === undefined || found.account.disabledAtMs !== undefined) return undefined;
-  return hasEnded(found.session, clock.now()) ? undefined : found;
+  return found !== undefined && isValid(found, clock.now()) ? found : undefined;
+}
+
+function isValid({ session, account }: SignedIn, nowMs: number): boolean {
+  return account.disabledAtMs === undefined && !hasEnded(session, nowMs);
 }
 
 function hasEnded({ lastSeenAtMs, createdAtMs }: SessionRecord, nowMs: number): boolean {
@@ -95,13 +98,18 @@ export function requireAdministrator({ account }: SignedIn): void {
   throw new Failure("permission_denied", "Only administrators can do this.");
 }
 
-/** Ends the session of an ID, if there is one. */
-export async function signOut(context: AccessContext, id: string, network: string | undefined): Promise<void> {
-  const found = await findSession(context, id);
-  if (isToken(id)) await context.store.removeSession(hashToken(id));
+/** Ends the session of an ID, if there is one. Writes nothing for an unknown one, which anybody can send. */
+export async function signOut(
+  { store, clock, log }: Pick<AccessContext, "store" | "clock" | "log">,
+  id: string,
+  network: string | undefined,
+): Promise<void> {
+  const found = isToken(id) ? await store.findSession(hashToken(id)) : undefined;
   if (found === undefined) return;
+  await store.removeSession(found.session.hash);
+  if (!isValid(found, clock.now())) return;
   const { id: accountId } = found.account;
-  await context.log.record({ type: "signed_out", actorId: accountId, accountId, network });
+  await log.record({ type: "signed_out", actorId: accountId, accountId, network });
 }
 
 /** The sessions of a signed-in account, most recently used first, at most 100. */

@@ -5,7 +5,7 @@ import type { AccessContext, Origin } from "./context.ts";
 import { recognizeBrowser } from "./known-browsers.ts";
 import { toPassword } from "./password-rules.ts";
 import type { SecurityEventType } from "./security-log.ts";
-import type { Guesser } from "./throttle.ts";
+import type { Attempt, Guesser } from "./throttle.ts";
 import { type SignedIn, startSession, type StartedSession } from "./sessions.ts";
 
 export interface Credentials {
@@ -27,13 +27,7 @@ export async function signIn(
   const { network } = origin;
   const email = toEmail(credentials.email);
   const password = toPassword(credentials.password);
-  const account = await context.store.findByEmail(email);
-  const { hash, accountIds } = await recognizeBrowser(context, origin.browserToken);
-  const isKnown = hash !== undefined && account !== undefined && accountIds.includes(account.id);
-  const guesser: Guesser = isKnown ? { kind: "browser", hash } : { kind: "unknown", network };
-  // An unknown browser that meets a full queue writes nothing to the database.
-  if (!isKnown) context.passwords.requireRoom();
-  const attempt = await context.throttle.attempt(email, guesser, account !== undefined);
+  const { account, isKnown, attempt } = await context.turns.take(network, () => begin(context, email, origin));
   const expected = attempt.counts ? account?.passwordHash : undefined;
   const verdict = await context.passwords.verify(password, expected, isKnown ? "known" : "unknown");
   if (account === undefined || !verdict.matches || account.disabledAtMs !== undefined) {
@@ -50,6 +44,25 @@ export async function signIn(
   if (verdict.outdated) await rehash(context, account, password).catch(() => undefined);
   await context.log.record({ type: "signed_in", actorId: account.id, accountId: account.id, network });
   return started;
+}
+
+interface Begun {
+  readonly account: AccountRecord | undefined;
+  /** Whether the account has signed in with this browser. */
+  readonly isKnown: boolean;
+  readonly attempt: Attempt;
+}
+
+/** Finds the account and counts the attempt. */
+async function begin(context: AccessContext, email: string, { network, browserToken }: Origin): Promise<Begun> {
+  const account = await context.store.findByEmail(email);
+  const { hash, accountIds } = await recognizeBrowser(context, browserToken);
+  const isKnown = hash !== undefined && account !== undefined && accountIds.includes(account.id);
+  const guesser: Guesser = isKnown ? { kind: "browser", hash } : { kind: "unknown", network };
+  // An unknown browser that meets a full queue writes nothing to the database.
+  if (!isKnown) context.passwords.requireRoom();
+  const attempt = await context.throttle.attempt(email, guesser, account !== undefined);
+  return { account, isKnown, attempt };
 }
 
 /**

@@ -44,7 +44,7 @@ export async function signUp(
   const name = nameFor(application.name, email);
   const password = toPassword(application.password);
   checkPassword(password, email);
-  if (network !== undefined) await context.throttle.enterSignUp(network);
+  if (network !== undefined) await context.turns.take(network, () => context.throttle.enterSignUp(network));
   const token = application.token === "" ? undefined : application.token;
   if (await context.store.isClaimed()) await admit(context, token, email);
   else await admitFirst(context, { email, token, setupToken: application.setupToken }, origin);

@@ -6,6 +6,7 @@ import { resetPassword } from "../access/password-change.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
 import { createSecurityLog } from "../access/security-log.ts";
 import { createThrottle } from "../access/throttle.ts";
+import { Turns } from "../access/turns.ts";
 import { isExposed } from "../config/warnings.ts";
 import { systemClock } from "../core/clock.ts";
 import {
@@ -14,6 +15,7 @@ import {
   CONFIG_FLAG,
   type Invocation,
   JSON_FLAG,
+  readStandardInput,
   UsageError,
   writeJson,
 } from "./command.ts";
@@ -155,6 +157,7 @@ function withAccounts(
     action({
       store: accounts,
       throttle: createThrottle(throttles, clock),
+      turns: new Turns(),
       passwords: createPasswordHasher(),
       log: createSecurityLog(accounts, clock, () => undefined),
       clock,
@@ -171,20 +174,10 @@ const MAX_BYTES = 4096;
  * Reads the password from standard input, without its final line feed. Never an argument, which every user of the machine
  * can see. Throws when there is more than one line, or nothing.
  */
-async function readPassword({ readInput = readStandardInput }: CliContext): Promise<string> {
-  const password = (await readInput()).replace(/\r?\n$/, "");
+async function readPassword({ readInput }: CliContext): Promise<string> {
+  const input = await (readInput?.() ?? readStandardInput(MAX_BYTES, "--password-stdin"));
+  const password = input.replace(/\r?\n$/, "");
   if (password === "") throw new Error("--password-stdin: standard input is empty");
   if (password.includes("\n")) throw new Error("--password-stdin: standard input has more than one line");
   return password;
-}
-
-async function readStandardInput(): Promise<string> {
-  const pieces: Buffer[] = [];
-  let size = 0;
-  for await (const piece of process.stdin as AsyncIterable<Buffer>) {
-    pieces.push(piece);
-    size += piece.length;
-    if (size > MAX_BYTES) throw new Error("--password-stdin: standard input is too long for a password");
-  }
-  return Buffer.concat(pieces).toString("utf8");
 }

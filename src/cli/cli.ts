@@ -15,6 +15,7 @@ import { configCheck, models } from "./config-commands.ts";
 import { keysCreate, keysList, keysRevoke, keysRotate, keysUpdate } from "./keys-commands.ts";
 import { formatTable } from "./output.ts";
 import { providersTest } from "./providers-commands.ts";
+import { routeExplain } from "./route-commands.ts";
 import { serve } from "./serve-command.ts";
 import { simulate } from "./simulate-command.ts";
 import { backup, migrate } from "./store-commands.ts";
@@ -48,6 +49,7 @@ const COMMANDS: readonly Command[] = [
   configCheck,
   models,
   providersTest,
+  routeExplain,
   keysCreate,
   keysList,
   keysUpdate,

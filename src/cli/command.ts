@@ -65,6 +65,18 @@ export function writeJson(output: Output, value: unknown): void {
   output.write(`${JSON.stringify(value, undefined, 2)}\n`);
 }
 
+/** All of standard input, at most so many bytes. Throws an Error that begins with `what` for more. */
+export async function readStandardInput(maxBytes: number, what: string): Promise<string> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  for await (const piece of process.stdin as AsyncIterable<Buffer>) {
+    pieces.push(piece);
+    size += piece.length;
+    if (size > maxBytes) throw new Error(`${what}: standard input has more than ${maxBytes} bytes`);
+  }
+  return Buffer.concat(pieces).toString("utf8");
+}
+
 /** Exit codes. */
 export const EXIT = {
   ok: 0,

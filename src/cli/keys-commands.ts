@@ -14,6 +14,7 @@ import { CAPABILITIES } from "../access/principal.ts";
 import { createSecurityLog, type SecurityEventType } from "../access/security-log.ts";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
+import type { LabelRequirements } from "../core/labels.ts";
 import { type Capability, NO_LIMITS } from "../core/principal.ts";
 import { PROVIDER_OPTIONS } from "../core/provider-options.ts";
 import { nearest } from "../encoding/nearest.ts";
@@ -38,6 +39,12 @@ const OPTIONS_FLAG = {
   },
 } as const;
 
+const LABEL_FLAGS = {
+  "require-region": { value: "A,B|any", help: "regions of which a model must have one, by its label (default: any)" },
+  "require-retention": { value: "A,B|any", help: "the same for its label retention (default: any)" },
+  tags: { value: "A,B|none", help: "tags, by which names with several models may choose among them (default: none)" },
+} as const;
+
 export const keysCreate: Command = {
   name: "keys create",
   summary: "create an API key and print it; it is not shown again",
@@ -49,6 +56,7 @@ export const keysCreate: Command = {
     account: { value: "A", help: "owner, by the account's ID or e-mail address (default: the first account)" },
     ...LIMIT_FLAGS,
     ...OPTIONS_FLAG,
+    ...LABEL_FLAGS,
     expires: { value: "30d", help: "lifetime, in m, h, d or w (default: never expires)" },
     ...CONFIG_FLAG,
     ...JSON_FLAG,
@@ -64,6 +72,8 @@ export const keysCreate: Command = {
         limits: readLimits(invocation.flags, NO_LIMITS),
         by: "administrator",
         options: options === undefined ? undefined : readOptions(options),
+        requiredLabels: readRequiredLabels(invocation.flags, {}),
+        tags: readList(invocation.flags["tags"], "none"),
         accountId: account === undefined ? undefined : (await findAccountByIdOrEmail(store.accounts, account)).id,
         lifetimeMs: expires === undefined ? undefined : readLifetime(expires),
       });
@@ -132,6 +142,7 @@ export const keysUpdate: Command = {
     capabilities: { value: CAPABILITIES.join(","), help: "permissions of the key" },
     ...LIMIT_FLAGS,
     ...OPTIONS_FLAG,
+    ...LABEL_FLAGS,
     ...CONFIG_FLAG,
     ...JSON_FLAG,
   },
@@ -140,14 +151,18 @@ export const keysUpdate: Command = {
       const id = invocation.positionals[0] ?? "";
       const { flags } = invocation;
       const { name, models, capabilities, options } = flags;
-      const before = (await keys.store.find(id))?.limits ?? NO_LIMITS;
+      const before = await keys.store.find(id);
       await updateKey(keys, id, {
         by: "administrator",
         ...(name !== undefined && { name }),
         ...(models !== undefined && { models: models === "all" ? ("all" as const) : readModels(models, config) }),
         ...(capabilities !== undefined && { capabilities: readCapabilities(capabilities) }),
-        ...(namesLimits(flags) && { limits: readLimits(flags, before) }),
+        ...(namesLimits(flags) && { limits: readLimits(flags, before?.limits ?? NO_LIMITS) }),
         ...(options !== undefined && { options: readOptions(options) }),
+        ...((flags["require-region"] ?? flags["require-retention"]) !== undefined && {
+          requiredLabels: readRequiredLabels(flags, before?.requiredLabels ?? {}),
+        }),
+        ...(flags["tags"] !== undefined && { tags: readList(flags["tags"], "none")! }),
       });
       const after = (await keys.store.find(id))!;
       await record("key_updated", after);
@@ -224,6 +239,20 @@ function readOptions(list: string): KeyRecord["options"] {
     if (option !== undefined) return option;
     throw new UsageError(`--options: there is no option "${word}"; ${suggest(word, PROVIDER_OPTIONS)}`);
   });
+}
+
+/** The required labels given by flags, over the previous ones. */
+function readRequiredLabels(flags: Invocation["flags"], before: LabelRequirements): LabelRequirements {
+  return {
+    region: readList(flags["require-region"], "any") ?? before.region ?? [],
+    retention: readList(flags["require-retention"], "any") ?? before.retention ?? [],
+  };
+}
+
+/** A list; `empty` stands for an empty one. */
+function readList(text: string | undefined, empty: string): string[] | undefined {
+  if (text === undefined) return undefined;
+  return text === empty ? [] : text.split(",");
 }
 
 function readLifetime(text: string): number {

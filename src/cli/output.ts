@@ -93,6 +93,8 @@ export function toKeyJson(record: KeyRecord) {
     limits: toLimitsJson(record.limits),
     limited_by_administrator: record.limitedByAdministrator,
     options: record.options,
+    required_labels: record.requiredLabels,
+    tags: record.tags,
     last_used_at: toIso(record.lastUsedAtMs),
     created_at: toIso(record.createdAtMs),
     expires_at: toIso(record.expiresAtMs),

@@ -16,6 +16,9 @@ export type Capabilities = Readonly<CamelKeys<CapabilitiesInput>>;
 
 export type Modality = "text" | "image" | "audio" | "file" | "video" | "embedding";
 
+/** Labels that keys and requests can require; has the shape of core's type of the same name. */
+export type Labels = { readonly region?: string; readonly retention?: string };
+
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
 
 /** Prices in micro-USD per million tokens, as integers: 5 USD per million tokens is 5,000,000. */
@@ -137,6 +140,8 @@ export interface ModelConfig {
   /** The model's timeouts, else those of its provider, else the general ones. */
   readonly timeouts: Timeouts;
   readonly capabilities: Capabilities;
+  /** The model's, over those of its provider. */
+  readonly labels: Labels;
 }
 
 /** A provider whose list of models is imported. */
@@ -167,6 +172,8 @@ export interface TargetConfig {
         readonly modalities: readonly Modality[] | undefined;
         /** Whether the request has tools. */
         readonly tools: boolean | undefined;
+        /** The key has at least one of these tags. */
+        readonly keyTags: readonly string[] | undefined;
       }
     | undefined;
 }

@@ -286,6 +286,7 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
     },
     timeouts: camelKeys({ ...input.timeouts, ...input.providers[provider.name]?.timeouts, ...model.timeouts }),
     capabilities: camelKeys(capabilities),
+    labels: { ...input.providers[provider.name]?.labels, ...model.labels },
   };
 }
 

@@ -90,6 +90,7 @@ function resolveTarget(
       promptTokens: when.prompt_tokens && { min, max },
       modalities: when.modalities,
       tools: when.tools,
+      keyTags: when.key_tags,
     },
   };
 }

@@ -42,6 +42,9 @@ function credentialProblem(text: string): string | undefined {
   return text === "" ? "the credential is empty" : undefined;
 }
 
+/** A value of a label, or a tag of a key. */
+export const labelValue = z.string().regex(/^[a-z0-9._-]{1,64}$/, "must be 1 to 64 of a-z, 0-9, ., _ and -");
+
 /** A region of a cloud: part of host names. */
 export const region = z
   .string()

@@ -11,6 +11,7 @@ import {
   headerValue,
   ipAddress,
   isoDate,
+  labelValue,
   modelAlias,
   modelId,
   network,
@@ -128,6 +129,8 @@ const MAX_PRICE_TIERS = 8;
 
 /** Targets of one name. */
 const MAX_TARGETS = 64;
+/** Tags of one condition. */
+const MAX_KEY_TAGS = 64;
 
 const target = section({
   model: modelId,
@@ -137,9 +140,12 @@ const target = section({
       prompt_tokens: overrides({ min: z.int().min(0), max: tokens }),
       modalities: z.array(z.enum(["image", "audio", "file", "video"])).min(1),
       tools: z.boolean(),
+      key_tags: z.array(labelValue).min(1).max(MAX_KEY_TAGS),
     }),
   ),
 });
+
+const labels = overrides({ region: labelValue, retention: labelValue });
 
 const model = overrides({
   targets: z.array(target).min(1).max(MAX_TARGETS),
@@ -165,6 +171,7 @@ const model = overrides({
   max_tool_uses: overrides({ web_search: uses, file_search: uses, code_execution: uses }),
   timeouts: overrides(timeouts),
   capabilities: overrides(capabilities),
+  labels,
 });
 
 const provider = section({
@@ -186,6 +193,7 @@ const provider = section({
     per_account: z.boolean().default(false),
   }).prefault({}),
   options: z.exactOptional(z.array(z.enum(PROVIDER_OPTIONS))),
+  labels: labels.prefault({}),
   proxy: z.exactOptional(proxy),
   address: z.exactOptional(ipAddress),
   tls: section({

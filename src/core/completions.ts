@@ -1,11 +1,14 @@
 import type { Completion, CompletionRequest, TokenCount } from "../../gen/parley/v1/completion_pb.js";
+import type { RoutePlan } from "../../gen/parley/v1/route_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { CompletionAccounting, type Reserved, Settling } from "./accounting.ts";
 import { toTimestamp } from "./attempt.ts";
 import type { Call } from "./call.ts";
+import { type Explained, toRoutePlan } from "./explain.ts";
 import { invalidField } from "./failure.ts";
+import { firstUnmet, type Requirement, requirementsOf, ruledOut } from "./labels.ts";
 import type { Limiter } from "./limiter.ts";
-import { type ListedModel, makes } from "./model.ts";
+import { type ListedModel, makes, type Model } from "./model.ts";
 import { countRequest } from "./models.ts";
 import {
   admitOrCount,
@@ -20,8 +23,8 @@ import {
 } from "./pipeline.ts";
 import { leaveOutUnknownOptions, type ProviderOption, unknownOmissions } from "./provider-options.ts";
 import type { Emit } from "./provider.ts";
-import { isRoute } from "./route.ts";
-import type { Mode, Plan, Router } from "./router.ts";
+import { isRoute, type Route } from "./route.ts";
+import type { Asked, Mode, Plan, Router } from "./router.ts";
 import { SpeechType } from "./speech.ts";
 import { estimateTokens } from "./token-estimate.ts";
 import { MAX_FALLBACKS, validate } from "./validate.ts";
@@ -37,6 +40,8 @@ export interface Completions {
   stream(request: CompletionRequest, call: Call, emit: Emit): Promise<void>;
   /** The input tokens of a request, which is not run. Counts as a request. Throws a Failure, but none of the provider's. */
   count(request: CompletionRequest, call: Call): Promise<TokenCount>;
+  /** What would happen to a request, which is not run. Counts as a request. Throws a Failure, as `create` before it sends the request. */
+  explain(request: CompletionRequest, call: Call, mode: Mode): Promise<RoutePlan>;
 }
 
 /** The completion service, and the work that its completions leave behind. */
@@ -50,13 +55,14 @@ export interface OwnedCompletions extends Completions {
  */
 export function createCompletions(corePorts: CorePorts): OwnedCompletions {
   const ports = { ...corePorts, settling: new Settling() };
+  const makePlan: Planner<Plan> = (...asked) => ports.router.plan(...asked);
   const begin = (
     meter: CompletionAccounting,
     request: CompletionRequest,
     { call, mode }: CallAndMode,
   ): { plan: Plan; reserving: Promise<Reserved> } => {
     const plan = admitOrCount(ports, call, () => {
-      const admitted = admit(ports, request, { call, mode });
+      const admitted = admit(ports, request, { call, mode, plan: makePlan });
       requireBoundedFees(ports, admitted, call);
       return admitted;
     });
@@ -64,7 +70,7 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
     const { candidates, prompt, sent } = plan;
     const reserving = reserve(ports, { request, prompt, candidates, sent }, call);
     // Before the first await, or the bodies of all requests that arrived together would stay in memory.
-    if (plan.candidates.length === 1) releaseConversation(request, call);
+    if (candidates.length === 1) releaseConversation(request, call);
     return { plan, reserving };
   };
   return {
@@ -120,7 +126,7 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
 
     async count(request, given) {
       const call = leaveOutUnknownOptions(request, given);
-      const plan = admitOrCount(ports, call, () => admit(ports, request, { call, mode: "whole" }));
+      const plan = admitOrCount(ports, call, () => admit(ports, request, { call, mode: "whole", plan: makePlan }));
       await countRequest(ports.limiter, call);
       const { principal, signal, hops } = call;
       const { keyFamilyId, accountId } = principal;
@@ -135,13 +141,42 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
         omitted: [...plan.omitted],
       };
     },
+
+    async explain(request, given, mode) {
+      const call = leaveOutUnknownOptions(request, given);
+      const explained = admitOrCount(ports, call, () => explain(ports, request, { call, mode }));
+      await countRequest(ports.limiter, call);
+      return toRoutePlan(ports, explained, call);
+    },
   };
+}
+
+/** As `Completions.explain`, for others than the holder of the key: takes nothing of its limits. */
+export function explainFor(
+  ports: AdmissionPorts & { readonly limiter: Pick<Limiter, "preview"> },
+  request: CompletionRequest,
+  { call: given, mode }: CallAndMode,
+): Promise<RoutePlan> {
+  const call = leaveOutUnknownOptions(request, given);
+  const run = (): Explained => explain(ports, request, { call, mode });
+  return toRoutePlan(ports, call.share === undefined ? run() : call.share.work(run), call);
+}
+
+/** Admits and plans a request with reasons, and notes the aliases that it has. */
+function explain(ports: AdmissionPorts, request: CompletionRequest, { call, mode }: CallAndMode): Explained {
+  const names = [request.model, ...request.fallbackModels];
+  const plan = admit(ports, request, { call, mode, plan: (...asked) => ports.router.explain(...asked) });
+  requireBoundedFees(ports, plan, call);
+  const ids = [request.model, ...request.fallbackModels];
+  const aliases = names.flatMap((name, index) => (name === ids[index]! ? [] : [{ name, model: ids[index]! }]));
+  return { request, aliases, plan };
 }
 
 /** Factor of estimated counts: a client that compacts its conversation by a count that is too low does it too late. */
 const COUNT_MARGIN = 1.1;
 
-interface CallAndMode {
+/** A call, and how its answer is to come. */
+export interface CallAndMode {
   readonly call: Call;
   readonly mode: Mode;
 }
@@ -158,8 +193,8 @@ function releaseConversation(request: CompletionRequest, { body }: Pick<Call, "b
   if (body !== undefined) body.json = undefined;
 }
 
-/** Ports of `admit`. */
-interface AdmissionPorts {
+/** Ports of the checks and the plan. */
+export interface AdmissionPorts {
   readonly router: Router;
   readonly permit: Permit;
   readonly limiter: Pick<Limiter, "hasBudget">;
@@ -169,12 +204,19 @@ const NO_OPTIONS: ReadonlySet<ProviderOption> = new Set();
 
 const makesEmbeddings = (model: ListedModel): boolean => makes(model, Modality.EMBEDDING);
 
-/** Checks a request before anything is sent to a provider, in the documented order. */
-function admit(
+/** A method of the router that plans. */
+type Planner<P> = (request: CompletionRequest, candidates: readonly (Model | Route)[], asked: Asked) => P;
+
+interface Admitting<P> extends CallAndMode {
+  readonly plan: Planner<P>;
+}
+
+/** Checks a request before anything is sent to a provider, in the documented order, and plans it. */
+function admit<P extends Pick<Plan, "candidates">>(
   { router, permit, limiter }: AdmissionPorts,
   request: CompletionRequest,
-  { call, mode }: CallAndMode,
-): Plan {
+  { call, mode, plan }: Admitting<P>,
+): P {
   const { principal } = call;
   if (request.model === "") throw invalidField("model", "is required");
   const primary = findModel(router, request.model, { field: "model", principal });
@@ -188,20 +230,47 @@ function admit(
     if (!candidates.includes(model)) candidates.push(model);
   });
   const capability = request.modalities.includes(Modality.IMAGE) ? "images" : "chat";
-  requirePermission(permit, call, { models: candidates.map((model) => model.id), capability });
+  const needs = { models: candidates.map((model) => model.id), capability } as const;
+  requirePermission(permit, call, needs);
   const wrong = candidates.find(makesEmbeddings);
   if (wrong !== undefined) {
     const field = wrong === primary ? "model" : `fallback_models[${request.fallbackModels.indexOf(wrong.id)}]`;
     const isAble = (model: ListedModel): boolean => !makesEmbeddings(model);
     throw wrongModel(router, { field, model: wrong, principal }, { makes: "completions", isAble });
   }
+  requireLabels(candidates, requirementsOf(principal.requiredLabels, undefined), request);
   const bounds = isRoute(primary) ? { id: primary.id, upstream: primary.widest } : primary;
   validate(request, bounds, () => router.list().flatMap((model) => (makes(model, Modality.IMAGE) ? [model.id] : [])));
   requireKnownFields(request, call);
+  const requirements = requirementsOf(principal.requiredLabels, request.requiredLabels);
+  requireLabels(candidates, requirements, request);
   const capped = limiter.hasBudget(principal);
   const options = principal.options ?? (capped ? NO_OPTIONS : undefined);
   const { body, share } = call;
   const rules = { options, capped };
   const unknown = unknownOmissions(call);
-  return router.plan(request, candidates, { mode, rules, unknown, body, share, caller: principal });
+  const planned = plan(request, candidates, { mode, rules, unknown, body, share, caller: principal, requirements });
+  call.permitted?.({ ...needs, labels: planned.candidates.map(({ labels }) => labels) });
+  return planned;
+}
+
+/** Throws `permission_denied` or `invalid_request` when a candidate, or all targets of one, lacks a label that key or request requires. */
+function requireLabels(
+  candidates: readonly (Model | Route)[],
+  requirements: readonly Requirement[],
+  { fallbackModels }: Pick<CompletionRequest, "fallbackModels">,
+): void {
+  if (requirements.length === 0) return;
+  candidates.forEach((candidate, index) => {
+    const unmet = unmetBy(candidate, requirements);
+    const field = index === 0 ? "model" : `fallback_models[${fallbackModels.indexOf(candidate.id)}]`;
+    if (unmet !== undefined) throw ruledOut(field, candidate.id, unmet);
+  });
+}
+
+/** What rules a candidate out: of a route, whose targets the key allows, what the request requires. */
+function unmetBy(candidate: Model | Route, requirements: readonly Requirement[]): Requirement | undefined {
+  if (!isRoute(candidate)) return firstUnmet(candidate.labels, requirements);
+  const unmet = candidate.targets.map(({ model }) => firstUnmet(model.labels, requirements));
+  return unmet.includes(undefined) ? undefined : (unmet.find((one) => one?.by === "request") ?? unmet[0]);
 }

@@ -4,6 +4,7 @@ import { CompletionAccounting } from "./accounting.ts";
 import type { Call } from "./call.ts";
 import type { Capped } from "./cost.ts";
 import { invalidField } from "./failure.ts";
+import { firstUnmet, type Requirement, requirementsOf, ruledOut } from "./labels.ts";
 import { type ListedModel, makes, type Model } from "./model.ts";
 import {
   admitOrCount,
@@ -107,10 +108,20 @@ function admit(
   if (request.model === "") throw invalidField("model", "is required");
   const model = findModel(router, request.model, { field: "model", principal });
   request.model = model.id;
-  requirePermission(permit, call, { models: [model.id], capability: "embeddings" });
+  const needs = { models: [model.id], capability: "embeddings" } as const;
+  requirePermission(permit, call, needs);
   if (isRoute(model) || !makesEmbeddings(model))
     throw wrongModel(router, { field: "model", model, principal }, { makes: "embeddings", isAble: makesEmbeddings });
+  requireLabels(model, requirementsOf(principal.requiredLabels, undefined));
   validateEmbedding(request);
   requireKnownFields(request, call);
+  requireLabels(model, requirementsOf(undefined, request.requiredLabels));
+  call.permitted?.({ ...needs, labels: [model.labels] });
   return router.planEmbeddings(request, model);
+}
+
+/** Throws `permission_denied` or `invalid_request` when the model lacks a label that key or request requires. */
+function requireLabels(model: Model, requirements: readonly Requirement[]): void {
+  const unmet = firstUnmet(model.labels, requirements);
+  if (unmet !== undefined) throw ruledOut("model", model.id, unmet);
 }

@@ -65,6 +65,11 @@ export interface Limiter extends RefusedRequests {
    * to wait; `overloaded` when a budget cannot be checked; `permission_denied` when a budget applies and the cost is unknown.
    */
   reserve(demand: Demand): Promise<Reservation>;
+  /**
+   * The failures with which `reserve` would refuse the demand now: of token rates as last known to this process, and of budgets. Takes
+   * nothing. Throws `overloaded` when a budget cannot be checked.
+   */
+  preview(demand: Demand): Promise<readonly Failure[]>;
   /** Whether a budget applies to the key or its account. */
   hasBudget(principal: Principal): boolean;
   /** The limits as last known to this process, without I/O. */

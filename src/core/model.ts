@@ -1,6 +1,7 @@
 import type { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { Failure } from "./failure.ts";
 import type { Fees, MaxToolUses } from "./fees.ts";
+import type { Labels } from "./labels.ts";
 import type { ProviderOption } from "./provider-options.ts";
 import type { Provider, UpstreamModel } from "./provider.ts";
 import { nearest } from "../encoding/nearest.ts";
@@ -60,6 +61,8 @@ export interface ListedModel {
   /** Unix seconds; undefined when it is not known. */
   readonly shutdown: number | undefined;
   readonly price: Price | undefined;
+  /** Of a route those that all its targets share. */
+  readonly labels: Labels;
   readonly upstream: ListedFacts;
 }
 

@@ -62,7 +62,7 @@ export const MODEL_STAGES = {
 } as const satisfies Record<ListedModel["stage"], ModelStage>;
 
 function toMessage(model: ListedModel): ModelMessage {
-  const { id, description, created, providerName, dialect, stage, shutdown, price, upstream } = model;
+  const { id, description, created, providerName, dialect, stage, shutdown, price, labels, upstream } = model;
   return create(ModelSchema, {
     id,
     description,
@@ -77,6 +77,7 @@ function toMessage(model: ListedModel): ModelMessage {
     outputModalities: [...upstream.outputModalities],
     capabilities: create(ModelCapabilitiesSchema, toCapabilitiesMessage(upstream.capabilities)),
     ...(price !== undefined && toPriceFields(price)),
+    ...labels,
   });
 }
 

@@ -98,7 +98,7 @@ export function admitOrCount<P>(
  * known when they are tried.
  */
 export function requireBoundedFees(
-  { limiter }: Pick<CorePorts, "limiter">,
+  { limiter }: { readonly limiter: Pick<Limiter, "hasBudget"> },
   { candidates, sent }: Pick<Planned, "candidates" | "sent">,
   { principal }: Pick<Call, "principal">,
 ): void {

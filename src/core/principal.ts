@@ -1,3 +1,4 @@
+import type { LabelRequirements, Labels } from "./labels.ts";
 import type { ProviderOption } from "./provider-options.ts";
 
 /** What a key may be used for besides its models. */
@@ -34,6 +35,10 @@ export interface Principal {
   readonly capabilities: ReadonlySet<Capability>;
   /** Permitted provider options; undefined: all without a budget, none with one. */
   readonly options?: ReadonlySet<ProviderOption> | undefined;
+  /** Labels that a model must have to be sent its requests. Default: none. */
+  readonly requiredLabels?: LabelRequirements | undefined;
+  /** Default: none. */
+  readonly tags?: ReadonlySet<string> | undefined;
   /** Limits of the key. */
   readonly limits: Limits;
   /** Limits of its account, shared by all its keys. */
@@ -46,6 +51,8 @@ export interface Principal {
 export interface Needs {
   readonly models: readonly string[];
   readonly capability: Capability;
+  /** Labels of the models that it may be sent to. Default: they are not known yet. */
+  readonly labels?: readonly Labels[] | undefined;
 }
 
 /** Whether the key may use the model, by its ID. */

@@ -1,4 +1,5 @@
 import type { Modality } from "../../gen/parley/v1/modality_pb.js";
+import { LABELS, type Labels } from "./labels.ts";
 import type { ListedFacts, ListedModel, Model } from "./model.ts";
 import type { Capabilities, UpstreamModel } from "./provider.ts";
 
@@ -13,6 +14,8 @@ export interface TargetCondition {
   readonly modalities: ReadonlySet<Modality> | undefined;
   /** Whether the request has tools. */
   readonly tools: boolean | undefined;
+  /** The key has at least one of these tags. */
+  readonly keyTags: ReadonlySet<string> | undefined;
 }
 
 /** One of the models behind a route. */
@@ -53,6 +56,7 @@ export function createRoute(parts: RouteParts): Route {
     stage: "stable",
     shutdown: undefined,
     price: undefined,
+    labels: commonLabels(models.map(({ labels }) => labels)),
     upstream: commonFacts(upstreams),
     widest: {
       maxOutputTokens: Math.max(...upstreams.map(({ maxOutputTokens }) => maxOutputTokens)),
@@ -69,6 +73,11 @@ export function isRoute(found: ListedModel): found is Route {
 function kindOf({ providerName, options, upstream }: Model): string {
   const modalities = [[...upstream.inputModalities], [...upstream.outputModalities]];
   return JSON.stringify([providerName, options && [...options], modalities, { ...upstream, name: "" }]);
+}
+
+function commonLabels(all: readonly Labels[]): Labels {
+  const shared = LABELS.map((label) => [label, common(all.map((labels) => labels[label] ?? ""))] as const);
+  return Object.fromEntries(shared.filter(([, value]) => value !== ""));
 }
 
 function common(names: readonly string[]): string {

@@ -1,15 +1,18 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
 import type { Omission, Report } from "../../gen/parley/v1/report_pb.js";
+import type { RouteFiguresSchema, RouteReason } from "../../gen/parley/v1/route_pb.js";
 import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
 import type { CallerShare } from "./call.ts";
 import type { Failure } from "./failure.ts";
+import type { Requirement } from "./labels.ts";
 import type { ListedModel, Model } from "./model.ts";
 import type { Principal } from "./principal.ts";
 import type { Route } from "./route.ts";
 import type { SendingRules } from "./provider-options.ts";
-import type { Answer, CallersBody, CallProgress, EmbeddingAnswer, Emit, SentSize } from "./provider.ts";
+import type { Answer, CallersBody, CallProgress, EmbeddingAnswer, Emit, SentSize, Translation } from "./provider.ts";
 import type { AnswerSize, PromptSize } from "./token-estimate.ts";
 
 /** Mode of an answer. */
@@ -130,8 +133,38 @@ export interface Asked {
   readonly body?: CallersBody | undefined;
   /** Charged for translations after the plan: those for other candidates. */
   readonly share?: CallerShare | undefined;
-  /** The caller, whose conversations a route keeps at one target. Default: one shared by all plans without. */
-  readonly caller?: Pick<Principal, "keyFamilyId" | "accountId"> | undefined;
+  /**
+   * The caller, whose conversations a route keeps at one target, and by whose tags it may choose. Default: one shared by all plans
+   * without.
+   */
+  readonly caller?: Pick<Principal, "keyFamilyId" | "accountId" | "tags"> | undefined;
+  /** What targets of a route must meet. Of other candidates the caller of `plan` has checked it. Default: nothing. */
+  readonly requirements?: readonly Requirement[] | undefined;
+}
+
+/** A model's place in a plan, or why it has none. */
+export interface ExplainedModel {
+  readonly model: Model;
+  readonly reason: RouteReason;
+  /** In words. */
+  readonly message: string;
+  /** Undefined for a model that is asked for by its ID. */
+  readonly figures: MessageInitShape<typeof RouteFiguresSchema> | undefined;
+  /** A Failure for a model that cannot take the request; undefined when it was not tried. */
+  readonly translation: ExplainedTranslation | Failure | undefined;
+}
+
+/** A translation without what would be sent. */
+export type ExplainedTranslation = Pick<Translation, "omitted" | "clamped" | "sent">;
+
+/** A plan that is not run, with its reasons. */
+export interface PlanExplanation extends Pick<Plan, "prompt" | "candidates" | "sent"> {
+  /** The first candidate, if it is a route. */
+  readonly route: Route | undefined;
+  /** One for each of `candidates`. */
+  readonly steps: readonly ExplainedModel[];
+  /** Targets of the routes that are not among the candidates. */
+  readonly leftOut: readonly ExplainedModel[];
 }
 
 /** Port of the router: models, and plans that answer requests. */
@@ -147,6 +180,9 @@ export interface Router {
    * request, or, for a strict request, when a field would be omitted or clamped; of a route, when no target is left.
    */
   plan(request: CompletionRequest, candidates: readonly (Model | Route)[], asked: Asked): Plan;
+
+  /** The plan that `plan` would make now, and why. Changes nothing, so that the next plan is the same. Throws what `plan` throws. */
+  explain(request: CompletionRequest, candidates: readonly (Model | Route)[], asked: Asked): PlanExplanation;
 
   /** The same for embeddings. Throws `invalid_request` for more inputs than the provider takes, too. */
   planEmbeddings(request: EmbeddingRequest, model: Model): EmbeddingPlan;

@@ -1,4 +1,5 @@
 import { type EmbeddingInput, type EmbeddingRequest, EmbeddingTask } from "../../gen/parley/v1/embedding_pb.js";
+import { labelViolations } from "./labels.ts";
 import { MAX_INT32, Violations } from "./validate.ts";
 
 /** Limit of inputs per request. */
@@ -7,7 +8,7 @@ export const MAX_INPUTS = 2_048;
 /**
  * Checks the meaning of an embedding request, for all inbound protocols. Throws `invalid_request` with every invalid field.
  */
-export function validateEmbedding({ inputs, dimensions, task }: EmbeddingRequest): void {
+export function validateEmbedding({ inputs, dimensions, task, requiredLabels }: EmbeddingRequest): void {
   const wrong = new Violations();
   if (inputs.length === 0) wrong.add("inputs", "must hold at least one input");
   if (inputs.length > MAX_INPUTS) wrong.add("inputs", `must hold at most ${MAX_INPUTS} inputs`);
@@ -16,6 +17,7 @@ export function validateEmbedding({ inputs, dimensions, task }: EmbeddingRequest
     wrong.add("inputs", "must hold an input of a kind that this version knows");
   wrong.range("dimensions", dimensions, [1, MAX_INT32]);
   if (EmbeddingTask[task] === undefined) wrong.add("task", "is not a task");
+  for (const { field, description } of labelViolations(requiredLabels)) wrong.add(field, description);
   wrong.throwIfAny();
 }
 

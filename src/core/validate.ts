@@ -15,6 +15,7 @@ import { ReasoningEffort } from "../../gen/parley/v1/reasoning_pb.js";
 import { type Tool, ToolMode } from "../../gen/parley/v1/tool_pb.js";
 import { Failure, type FieldViolation } from "./failure.ts";
 import { exceedsJsonSize, MAX_PARSED_DEPTH, MAX_REQUEST_JSON, measureJson } from "../encoding/json-size.ts";
+import { labelViolations } from "./labels.ts";
 import { makes } from "./model.ts";
 import type { UpstreamModel } from "./provider.ts";
 
@@ -284,6 +285,7 @@ function checkLimits(request: CompletionRequest, primary: Bounds, wrong: Violati
     wrong.add("fallback_models", `must hold at most ${MAX_FALLBACKS} models`);
   }
   checkLabels(request.metadata, wrong);
+  for (const { field, description } of labelViolations(request.requiredLabels)) wrong.add(field, description);
 }
 
 function checkLabels(metadata: Readonly<Record<string, string>>, wrong: Violations): void {

@@ -61,6 +61,7 @@ export type Operation =
       readonly takesForms?: boolean;
     }
   | { readonly name: "count"; readonly read: (input: FormatInput) => ReadCount }
+  | { readonly name: "explain"; readonly read: (input: FormatInput) => ReadExplanation }
   | { readonly name: "embedding"; readonly read: (input: FormatInput) => ReadEmbedding }
   | { readonly name: "models"; readonly write: (models: readonly Model[], query: URLSearchParams) => object }
   | { readonly name: "model"; readonly id: string; readonly write: (model: Model) => object }
@@ -164,6 +165,11 @@ export interface ReadCount extends Read<CompletionRequest> {
   readonly write: (inputTokens: number) => object;
   /** Present for a request that continues a kept answer: it is not whole without that. */
   readonly previous?: PreviousAnswer<ReadCount> | undefined;
+}
+
+/** A read request for a completion that is only explained. */
+export interface ReadExplanation extends Read<CompletionRequest> {
+  readonly stream: boolean;
 }
 
 /** A read request for embeddings. */

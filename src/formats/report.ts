@@ -8,15 +8,28 @@ import type { NameOf } from "./format.ts";
 export function writeReport(report: Report, nameOf: NameOf): object {
   return {
     attempts: report.attempts.map((each) => writeAttempt(fromAttemptMessage(each))),
+    ...writeLosses(report, nameOf),
+    ...(report.targets.length > 0 && { targets: report.targets }),
+    ...(report.costMicroUsd !== undefined && { cost_usd: Number(report.costMicroUsd) / 1_000_000 }),
+  };
+}
+
+/** Request fields that were not honoured, in JSON. */
+export interface LossesJson {
+  readonly omitted: readonly string[];
+  readonly clamped: readonly { readonly field: string; readonly requested: unknown; readonly sent: unknown }[];
+}
+
+/** Writes the request fields that were not honoured. */
+export function writeLosses({ omitted, clamped }: Pick<Report, "omitted" | "clamped">, nameOf: NameOf): LossesJson {
+  return {
     // Fields of the contract may be one in the format.
-    omitted: report.omitted.length === 0 ? [] : [...new Set(report.omitted.map(({ field }) => nameOf(field)))],
-    clamped: report.clamped.map(({ field, requested, sent }) => ({
+    omitted: omitted.length === 0 ? [] : [...new Set(omitted.map(({ field }) => nameOf(field)))],
+    clamped: clamped.map(({ field, requested, sent }) => ({
       field: nameOf(field),
       requested: clampedValue(requested),
       sent: clampedValue(sent),
     })),
-    ...(report.targets.length > 0 && { targets: report.targets }),
-    ...(report.costMicroUsd !== undefined && { cost_usd: Number(report.costMicroUsd) / 1_000_000 }),
   };
 }
 

@@ -2,6 +2,7 @@ import type { AccessContext } from "../access/context.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
 import { createSecurityLog } from "../access/security-log.ts";
 import { createThrottle } from "../access/throttle.ts";
+import { Turns } from "../access/turns.ts";
 import type { Config } from "../config/config.ts";
 import { isExposed } from "../config/warnings.ts";
 import type { Clock } from "../core/clock.ts";
@@ -19,6 +20,7 @@ export function accessOf(config: Config, { store, clock, log }: AccessPorts): Ac
   return {
     store: store.accounts,
     throttle: createThrottle(store.throttles, clock),
+    turns: new Turns(),
     passwords: createPasswordHasher(),
     log: createSecurityLog(store.accounts, clock, (event, lost) => {
       if (lost === undefined) return log.info(event, "security event");

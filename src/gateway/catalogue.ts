@@ -123,6 +123,7 @@ function toRoute({ targets, ...route }: RouteConfig, models: readonly Model[]): 
       when: when && {
         ...when,
         modalities: when.modalities && new Set(when.modalities.map((name) => MODALITIES[name])),
+        keyTags: when.keyTags && new Set(when.keyTags),
       },
     })),
   });
@@ -234,6 +235,7 @@ function toModel(model: ModelConfig, provider: Provider, { dialect, options }: R
     shutdown: model.shutdown,
     price: model.price,
     maxToolUses: model.maxToolUses,
+    labels: model.labels,
     timeouts: { firstContentMs, idleMs, totalMs, settleMs },
     maxTokensPerSecond: model.maxTokensPerSecond,
     options: options && new Set(options),

@@ -5,6 +5,7 @@ import type { AccessContext } from "../access/context.ts";
 import type { Config } from "../config/config.ts";
 import { listSettings } from "../config/settings.ts";
 import { readVersion } from "../config/version.ts";
+import type { Completions } from "../core/completions.ts";
 import { readBuiltFiles } from "../inbound/dashboard/built-files.ts";
 import { type Console, createConsole } from "../inbound/dashboard/console.ts";
 import type { RequestFeed } from "../inbound/dashboard/request-feed.ts";
@@ -18,6 +19,8 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { Rates } from "./rates.ts";
 
 interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "admission"> {
+  /** As of `completions`, without counting a request. */
+  readonly explain: Completions["explain"];
   readonly access: AccessContext;
   readonly store: Store;
   readonly router: OwnedRouter;
@@ -40,7 +43,21 @@ const UNTRUSTED_PROXY =
 /** Builds the dashboard from the parts of this gateway. */
 export async function consoleOf(
   { http, limits }: Config,
-  { access, store, router, health, rates, inForce, feed, observer, log, completions, calls, admission }: ConsoleParts,
+  {
+    access,
+    store,
+    router,
+    health,
+    rates,
+    inForce,
+    feed,
+    observer,
+    log,
+    completions,
+    explain,
+    calls,
+    admission,
+  }: ConsoleParts,
 ): Promise<{ readonly console: Console; readonly hasPages: boolean }> {
   const files = await readBuiltFiles(PAGES_FOLDER);
   const console = createConsole(
@@ -56,6 +73,7 @@ export async function consoleOf(
       configuration: () => describeConfiguration(inForce(), { store, rates }),
       accountLimits: limits.account,
       completions,
+      explain,
       calls,
       admission,
       version: readVersion(),

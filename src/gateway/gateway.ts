@@ -7,7 +7,7 @@ import type { Config } from "../config/config.ts";
 import { readVersion } from "../config/version.ts";
 import type { Settling } from "../core/accounting.ts";
 import { type Clock, sleep, systemClock } from "../core/clock.ts";
-import { createCompletions } from "../core/completions.ts";
+import { createCompletions, explainFor } from "../core/completions.ts";
 import { createEmbedder } from "../core/embeddings.ts";
 import { createModels } from "../core/models.ts";
 import { Calls } from "../inbound/calls.ts";
@@ -141,6 +141,7 @@ async function assemble(
   const limiter = createLimiter({
     rates: rates.store,
     budgets: store.budgets,
+    spending: (subjects, month) => store.ledger.spending(subjects, month),
     defaults: config.limits.account,
     clock,
     burstMs: config.limits.burstMs,
@@ -238,6 +239,7 @@ async function assemble(
       ? undefined
       : await consoleOf(config, {
           ...services,
+          explain: (request, call, mode) => explainFor(ports, request, { call, mode }),
           access,
           store,
           router,

@@ -53,6 +53,8 @@ export function toGrant({
       limits: fromLimits(limits),
       // See above.
       options: "default",
+      requiredLabels: {},
+      tags: [],
       expiresAtMs: expireTime && timestampMs(expireTime),
       revokedAtMs: undefined,
     },

@@ -34,8 +34,8 @@ export const FAILURE_ADVICE: Readonly<Record<string, FailureAdvice>> = {
   },
   permission_denied: {
     means:
-      "The key is valid but lacks permission for the model or the capability. A completion in flight also ends with this error when its key loses the permission.",
-    todo: "Use a key with the model or capability that the message names, or add it to this key.",
+      "The key is valid but lacks permission for the model or the capability, or requires a label that the model lacks. A completion in flight also ends with this error when its key loses the permission.",
+    todo: "Use a key with the model or capability that the message names, or add it to this key; or a model with the label.",
     retry: "no",
   },
   model_not_found: {

@@ -1,6 +1,11 @@
-import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
-import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { create, type DescField, type DescMessage, type Message } from "@bufbuild/protobuf";
+import {
+  type CompletionRequest,
+  CompletionRequestSchema,
+  type ExplainRequest,
+} from "../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../core/failure.ts";
+import type { Mode } from "../core/router.ts";
 import { MAX_UNRECOGNIZED } from "../core/validate.ts";
 
 /** Unknown fields that are named; a request with more is refused or reported by these. */
@@ -22,6 +27,14 @@ export function requireKnownFields(request: Message, desc: DescMessage): void {
   const [first] = violations;
   if (first !== undefined)
     throw new Failure("invalid_request", `${first.field}: ${first.description}.`, { violations });
+}
+
+/** What to explain. Without a completion it is an empty one, which is refused as such. */
+export function toExplain({ completion, stream }: ExplainRequest): {
+  readonly completion: CompletionRequest;
+  readonly mode: Mode;
+} {
+  return { completion: completion ?? create(CompletionRequestSchema), mode: stream ? "stream" : "whole" };
 }
 
 /** Header from a front to its core with `Call.unrecognized`: a URI-encoded JSON list of names. */

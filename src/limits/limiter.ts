@@ -1,4 +1,4 @@
-import type { Clock } from "../core/clock.ts";
+import { type Clock, monthOf } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { Demand, Limiter, LimitFacts, Reservation } from "../core/limiter.ts";
 import type { Limits, Principal } from "../core/principal.ts";
@@ -11,6 +11,8 @@ export interface LimiterOptions {
   /** Closed by the limiter's owner, not by the limiter. */
   readonly rates: RateStore;
   readonly budgets: BudgetStore;
+  /** Money spent in a month, such as `2026-11`, and held for completions in flight, by each subject in the given order. */
+  readonly spending: (subjects: readonly string[], month: string) => Promise<readonly Taken[]>;
   /** Defaults of account limits, per field. */
   readonly defaults: Limits;
   /** The same as of `rates`. */
@@ -20,6 +22,11 @@ export interface LimiterOptions {
   readonly replicaId: string;
   /** Random number from 0 to 1. Default: Math.random. */
   readonly random?: () => number;
+}
+
+interface Taken {
+  readonly spentMicroUsd: number;
+  readonly heldMicroUsd: number;
 }
 
 /** Core's limiter with a method that stops its renewals. */
@@ -34,7 +41,7 @@ const NO_FACTS: LimitFacts = { requests: undefined, tokens: undefined };
  * from the reservation to its release. For a principal without limits no store is asked.
  */
 export function createLimiter(options: LimiterOptions): OwnedLimiter {
-  const { rates, budgets, defaults, burstMs, clock, replicaId, random = Math.random } = options;
+  const { rates, budgets, spending, defaults, burstMs, clock, replicaId, random = Math.random } = options;
   const known = new KnownLevels(burstMs);
   const limitedOf = rememberLimited(defaults);
   const requestRate = createRequestRate({ rates, known, subjectsOf: (of) => limitedOf(of).subjects, burstMs, clock });
@@ -105,6 +112,26 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
         },
         extend: (costMicroUsd) => holdMoney({ ...demand, costMicroUsd }, { holds, facts, extended: true }),
       };
+    },
+    async preview({ principal, tokens, costMicroUsd, completionId: id }) {
+      const { subjects, holds } = limitedOf(principal);
+      if (holds[0] !== undefined && costMicroUsd === undefined) return [toUnpricedFailure(holds[0].subject)];
+      const nowMs = clock.monotonic();
+      const limits = known.facts(subjects, nowMs);
+      const tooMany = known.tokenRefusal(subjects, tokens, nowMs);
+      const ofRates = tooMany === undefined ? [] : [toRateFailure(tooMany, { id, subjects, tokens }, limits)];
+      const amountMicroUsd = costMicroUsd ?? 0;
+      if (holds.length === 0 || amountMicroUsd === 0) return ofRates;
+      const names = holds.map(({ subject }) => subject);
+      const taken = await spending(names, monthOf(clock.now())).catch((reason: unknown) => {
+        throw toUncheckedFailure(reason, limits);
+      });
+      const full = holds
+        .map((hold, index) => ({ ...hold, takenMicroUsd: taken[index]!.spentMicroUsd + taken[index]!.heldMicroUsd }))
+        .find(({ takenMicroUsd, limitMicroUsd }) => takenMicroUsd + amountMicroUsd > limitMicroUsd);
+      if (full === undefined) return ofRates;
+      const facts = { amountMicroUsd, nowMs: clock.now(), limits };
+      return [...ofRates, toBudgetFailure({ admitted: false, ...full }, facts)];
     },
     hasBudget: (principal) => limitedOf(principal).holds.length > 0,
     peek: (principal) => known.facts(limitedOf(principal).subjects, clock.monotonic()),

@@ -5,7 +5,7 @@ import type { Failure, FailureCode } from "../core/failure.ts";
 import type { LimitFacts, LimitState, RefusedRequests } from "../core/limiter.ts";
 import type { Principal } from "../core/principal.ts";
 import { sizeOf, toBucketLevel, UNITS } from "./bucket.ts";
-import type { BucketLevel, RateStore, RateSubject, SubjectLevels } from "./rates.ts";
+import type { BucketLevel, RateDecision, RateStore, RateSubject, SubjectLevels } from "./rates.ts";
 import { toRateFailure } from "./refusals.ts";
 
 /** Subjects kept; those updated longest ago are dropped, and count as full. */
@@ -14,6 +14,7 @@ const MAX_SUBJECTS = 10_000;
 const LOST_BY_ROUNDING = 1e-6;
 
 type Kind = "requests" | "tokens";
+type RateRefusal = Extract<RateDecision, { admitted: false }>;
 
 /** Last known levels of buckets. */
 export class KnownLevels {
@@ -41,6 +42,20 @@ export class KnownLevels {
   /** For each kind of limit the state of the subject with less left; of two equal ones the first. */
   facts(subjects: readonly RateSubject[], nowMs: number): LimitFacts {
     return { requests: this.#tightest("requests", subjects, nowMs), tokens: this.#tightest("tokens", subjects, nowMs) };
+  }
+
+  /** The refusal of these tokens by the subject with the longest wait; undefined when there are enough, as far as is known. */
+  tokenRefusal(subjects: readonly RateSubject[], tokens: number, nowMs: number): RateRefusal | undefined {
+    let longest: RateRefusal | undefined;
+    for (const subject of subjects) {
+      const bucket = this.#levelOf("tokens", subject, nowMs);
+      if (bucket === undefined) continue;
+      const missing = Math.min(tokens, bucket.capacity) - bucket.level - LOST_BY_ROUNDING;
+      const retryAfterMs = Math.ceil((missing * 60_000) / bucket.perMinute);
+      if (retryAfterMs > (longest?.retryAfterMs ?? 0))
+        longest = { admitted: false, subject: subject.subject, limit: "tokens", retryAfterMs, levels: [] };
+    }
+    return longest;
   }
 
   #tightest(kind: Kind, subjects: readonly RateSubject[], nowMs: number): LimitState | undefined {

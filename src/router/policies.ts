@@ -1,5 +1,6 @@
 import { costOf } from "../core/cost.ts";
 import { NO_TOKENS } from "../core/ledger.ts";
+import type { Model } from "../core/model.ts";
 import type { RoutePolicy, Target } from "../core/route.ts";
 import type { Mode } from "../core/router.ts";
 import { byRendezvous, byWeight, sortBy, type Weighted } from "./rendezvous.ts";
@@ -85,10 +86,14 @@ function leastLatency(members: readonly Member[], choice: Choice): readonly Memb
   const first = affinity
     ? byAffinity(order.slice(0, fast), choice)[0]!
     : order[Math.min(indexBelow(fast, choice), indexBelow(fast, choice))]!;
-  // What was measured so long ago does not slow down what is measured now.
-  if (number - first.chosenAt > halfAfter) first.load.forget(mode);
-  first.chosenAt = number;
   return first === order[0] ? order : [first, ...order.filter((member) => member !== first)];
+}
+
+/** Notes that a request goes to one of `members`, by its latency. */
+export function noteChoice(first: Member, members: readonly Member[], { mode, number }: Choice): void {
+  // What was measured so long ago does not slow down what is measured now.
+  if (number - first.chosenAt > HALF_AFTER * members.length) first.load.forget(mode);
+  first.chosenAt = number;
 }
 
 function indexBelow(end: number, { random }: Choice): number {
@@ -100,9 +105,12 @@ const USUAL_ANSWER_TOKENS = 1_000;
 
 /** By the price of the request with a usual answer, the cheapest first and those without a price last. */
 function cheapest(members: readonly Member[], { facts }: Choice): readonly Member[] {
+  return sortBy(members, ({ target: { model } }) => usualCost(model, facts) ?? Infinity).order;
+}
+
+/** Price of a request with a usual answer, in micro-USD; undefined without one. */
+export function usualCost({ price }: Model, facts: RequestFacts): number | undefined {
   const { promptTokens: prompt, maxOutputTokens = USUAL_ANSWER_TOKENS } = facts;
   const tokens = { ...NO_TOKENS, prompt, completion: Math.min(maxOutputTokens, USUAL_ANSWER_TOKENS) };
-  return sortBy(members, ({ target: { model } }) =>
-    model.price === undefined ? Infinity : costOf(tokens, model.price),
-  ).order;
+  return price && costOf(tokens, price);
 }

@@ -1,6 +1,7 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { Part } from "../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
+import type { Principal } from "../core/principal.ts";
 import type { TargetCondition } from "../core/route.ts";
 import { estimateTokens, measurePrompt } from "../core/token-estimate.ts";
 import { conversationKey } from "./conversation-key.ts";
@@ -15,14 +16,14 @@ const MODALITY_OF: Partial<Record<NonNullable<Part["kind"]["case"]>, Modality>> 
 /** What the choice of a target may depend on, each computed on first use: most routes need little of it. */
 export class RequestFacts {
   readonly #request: CompletionRequest;
-  readonly #keyFamilyId: string;
+  readonly #caller: Pick<Principal, "keyFamilyId" | "tags">;
   #promptTokens: number | undefined;
   #modalities: ReadonlySet<Modality> | undefined;
   #conversation: number | undefined;
 
-  constructor(request: CompletionRequest, keyFamilyId: string) {
+  constructor(request: CompletionRequest, caller: Pick<Principal, "keyFamilyId" | "tags">) {
     this.#request = request;
-    this.#keyFamilyId = keyFamilyId;
+    this.#caller = caller;
   }
 
   /** Estimated. */
@@ -44,18 +45,29 @@ export class RequestFacts {
     return this.#request.tools.length > 0;
   }
 
+  /** Tags of the key. */
+  get keyTags(): ReadonlySet<string> {
+    return this.#caller.tags ?? NO_TAGS;
+  }
+
   /** Hash of the conversation. */
   get conversation(): number {
-    return (this.#conversation ??= conversationKey(this.#request, this.#keyFamilyId));
+    return (this.#conversation ??= conversationKey(this.#request, this.#caller.keyFamilyId));
   }
 }
 
-/** Whether a target with this condition is used for the request. */
-export function meets(facts: RequestFacts, { promptTokens, modalities, tools }: TargetCondition): boolean {
-  if (tools !== undefined && tools !== facts.hasTools) return false;
+const NO_TAGS: ReadonlySet<string> = new Set();
+
+/** The first part of a target's condition that the request does not meet; undefined when the target is used for it. */
+export function unmetCondition(
+  facts: RequestFacts,
+  { promptTokens, modalities, tools, keyTags }: TargetCondition,
+): keyof TargetCondition | undefined {
+  if (tools !== undefined && tools !== facts.hasTools) return "tools";
+  if (keyTags?.isDisjointFrom(facts.keyTags) === true) return "keyTags";
   if (promptTokens !== undefined && (facts.promptTokens < promptTokens.min || facts.promptTokens > promptTokens.max))
-    return false;
-  return modalities === undefined || !modalities.isDisjointFrom(facts.modalities);
+    return "promptTokens";
+  return modalities?.isDisjointFrom(facts.modalities) === true ? "modalities" : undefined;
 }
 
 function modalitiesOf({ messages, modalities }: CompletionRequest): ReadonlySet<Modality> {

@@ -1,4 +1,4 @@
-import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
+import type { CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { Omission, Report } from "../../gen/parley/v1/report_pb.js";
 import { toAttemptMessage, toDuration, toTimestamp } from "../core/attempt.ts";
 import { AnswerBuilder, toChunk } from "../core/chunks.ts";
@@ -7,13 +7,14 @@ import { Failure } from "../core/failure.ts";
 import { type Model, upstreamKey } from "../core/model.ts";
 import type { Answer, EmbeddingAnswer, Emit, SentSize } from "../core/provider.ts";
 import type { Route } from "../core/route.ts";
-import type { EmbeddingPlan, Plan, Routed, Router, RouterCall } from "../core/router.ts";
+import type { Asked, EmbeddingPlan, Plan, Routed, Router, RouterCall } from "../core/router.ts";
 import type { PromptSize } from "../core/token-estimate.ts";
 import { type AttemptPorts, AttemptRun, type RunningAttempt, TimeLimit, UnseenAnswer } from "./attempts.ts";
 import { Breaker, type BreakerOptions } from "./breaker.ts";
+import { explainPlan } from "./explain.ts";
 import { type CompletionAttempts, type EmbeddingAttempts, planAttempts, planEmbeddings } from "./plan.ts";
 import { type BackoffOptions, RetryBudget } from "./retry-budget.ts";
-import { Routes } from "./routes.ts";
+import { type ExplainedRoute, type RankAsked, type Ranked, Routes } from "./routes.ts";
 import type { Opening } from "./upstream-health.ts";
 import { UpstreamLoad } from "./upstream-load.ts";
 
@@ -90,12 +91,24 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
     loadOf: (model) => getOrAdd(loads, upstreamKey(model), () => new UpstreamLoad(clock)),
   };
   const routes = new Routes(ports);
+  const planOf = (
+    request: CompletionRequest,
+    candidates: readonly (Model | Route)[],
+    asked: Asked & RankAsked,
+  ): { readonly ranked: Ranked; readonly attempts: CompletionAttempts } => {
+    const ranked = routes.rank(request, candidates, asked);
+    const { models, targets, up } = ranked;
+    return { ranked, attempts: planAttempts(request, models, { ...asked, targets, up }) };
+  };
   return {
     find: (id) => registry.find(id),
     list: () => registry.list(),
-    plan(request, candidates, asked) {
-      const { models, targets, up } = routes.rank(request, candidates, asked);
-      return new RunnablePlan(planAttempts(request, models, { ...asked, targets, up }), ports);
+    plan: (request, candidates, asked) => new RunnablePlan(planOf(request, candidates, asked).attempts, ports),
+    explain(request, candidates, asked) {
+      const explained: ExplainedRoute[] = [];
+      // All of it is charged by the caller.
+      const planned = planOf(request, candidates, { ...asked, share: undefined, explained });
+      return explainPlan({ ...planned, candidates, explained, asked }, ports);
     },
     planEmbeddings: (request, model) => toRunnable(planEmbeddings(request, model), ports),
 

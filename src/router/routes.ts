@@ -1,12 +1,13 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../core/failure.ts";
+import { firstUnmet } from "../core/labels.ts";
 import type { Model } from "../core/model.ts";
 import { isRoute, type Route, type Target } from "../core/route.ts";
 import type { Asked } from "../core/router.ts";
 import type { Breaker } from "./breaker.ts";
-import { type Member, POLICIES } from "./policies.ts";
+import { type Choice, type Member, noteChoice, POLICIES } from "./policies.ts";
 import { hashOf } from "./rendezvous.ts";
-import { meets, RequestFacts } from "./request-facts.ts";
+import { unmetCondition, RequestFacts } from "./request-facts.ts";
 import type { UpstreamLoad } from "./upstream-load.ts";
 
 /** The models of a plan. */
@@ -17,6 +18,18 @@ export interface Ranked {
   readonly targets: readonly Target[];
   /** Number of `targets` at the beginning that are not known to be down. */
   readonly up: number;
+}
+
+/** A request's facts, and what decides about its targets. */
+export interface RankAsked extends Pick<Asked, "mode" | "caller" | "requirements"> {
+  /** Collects the routes that were replaced. With it nothing is chosen: the next ranking is the same. Default: none. */
+  readonly explained?: ExplainedRoute[] | undefined;
+}
+
+/** A route whose targets were ranked. */
+export interface ExplainedRoute {
+  readonly route: Route;
+  readonly facts: RequestFacts;
 }
 
 interface RankPorts {
@@ -58,21 +71,19 @@ export class Routes {
    * The models of the candidates, a route's in the order of its policy. Throws `invalid_request` when the first one is a route and no
    * target of it is for such a request; another one is left out then.
    */
-  rank(
-    request: CompletionRequest,
-    candidates: readonly (Model | Route)[],
-    asked: Pick<Asked, "mode" | "caller">,
-  ): Ranked {
+  rank(request: CompletionRequest, candidates: readonly (Model | Route)[], asked: RankAsked): Ranked {
     if (candidates.every((candidate): candidate is Model => !isRoute(candidate)))
       return { models: candidates, targets: [], up: 0 };
-    const facts = new RequestFacts(request, (asked.caller ?? NOBODY).keyFamilyId);
+    const facts = new RequestFacts(request, asked.caller ?? NOBODY);
     const [first, ...others] = candidates as readonly [Model | Route, ...(Model | Route)[]];
     const { targets, up } = isRoute(first) ? this.#order(first, facts, asked) : { targets: [], up: 0 };
-    if (isRoute(first) && targets.length === 0)
+    if (isRoute(first) && targets.length === 0) {
+      const which = (asked.requirements ?? []).length === 0 ? "" : "of those with the required labels ";
       throw invalidField(
         "model",
-        `has no target for this request: ${first.id} has only targets with conditions, of which none is met`,
+        `has no target for this request: ${first.id} has ${which}only targets with conditions, of which none is met`,
       );
+    }
     const toModels = (candidate: Model | Route): Model[] =>
       isRoute(candidate) ? this.#order(candidate, facts, asked).targets.map(({ model }) => model) : [candidate];
     const before = isRoute(first) ? targets.map(({ model }) => model) : [first];
@@ -83,16 +94,24 @@ export class Routes {
   #order(
     route: Route,
     facts: RequestFacts,
-    { mode, caller = NOBODY }: Pick<Asked, "mode" | "caller">,
+    { mode, caller = NOBODY, requirements = [], explained }: RankAsked,
   ): Pick<Ranked, "targets" | "up"> {
     const live = this.#liveOf(route);
-    const able = filtered(live.members, ({ target: { when } }) => when === undefined || meets(facts, when));
+    const able = filtered(live.members, ({ target: { model, when } }) => {
+      if (requirements.length > 0 && firstUnmet(model.labels, requirements) !== undefined) return false;
+      return when === undefined || unmetCondition(facts, when) === undefined;
+    });
     const up = filtered(able, ({ breaker }) => breaker.mayAdmit(caller.accountId));
     const ranked = up.length === 0 ? able : up;
     const { policy, affinity } = route;
-    const number = (live.choices += 1);
     const { random } = this.#ports;
-    const order = ranked.length <= 1 ? ranked : POLICIES[policy](ranked, { facts, mode, affinity, random, number });
+    const choice: Choice = { facts, mode, affinity, random, number: live.choices + 1 };
+    const order = ranked.length <= 1 ? ranked : POLICIES[policy](ranked, choice);
+    if (explained !== undefined) explained.push({ route, facts });
+    else {
+      live.choices = choice.number;
+      if (policy === "least_latency" && ranked.length > 1) noteChoice(order[0]!, ranked, choice);
+    }
     const all = ranked === able ? order : [...order, ...able.filter((member) => !up.includes(member))];
     return { targets: all.map(({ target }) => target), up: up.length };
   }

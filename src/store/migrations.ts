@@ -361,6 +361,14 @@ const otherCounts: Migration = {
   },
 };
 
+const labels: Migration = {
+  name: "labels that keys require, and their tags",
+  async up(database) {
+    await addColumn(database, "api_keys", ["required_labels", "text"]);
+    await addColumn(database, "api_keys", ["tags", "text"]);
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -378,4 +386,5 @@ export const MIGRATIONS: readonly Migration[] = [
   embeddings,
   keptResponses,
   otherCounts,
+  labels,
 ];

@@ -51,6 +51,10 @@ export interface KeyRow extends LimitColumns {
   readonly capabilities: string;
   /** A list of provider options; null for the default. */
   readonly options: string | null;
+  /** An object of lists; null without any. */
+  readonly required_labels: string | null;
+  /** A list; null without any. */
+  readonly tags: string | null;
   readonly created_at_ms: number;
   readonly expires_at_ms: number | null;
   readonly revoked_at_ms: number | null;

@@ -86,7 +86,7 @@ describe("authentication", () => {
       return asked;
     };
     const unknown = await workOf(generateApiKey());
-    expect(unknown).toEqual(["findByHash", "refused", "refused"]);
+    expect(unknown).toEqual(["findByHashes", "findByHash", "refused", "refused"]);
     expect(await workOf(revoked.secret)).toEqual(unknown);
     expect(await workOf(expired.secret)).toEqual(unknown);
   });
@@ -105,10 +105,10 @@ describe("authentication", () => {
 
   it("refreshes all keys in use with one query before they are five seconds old", async () => {
     const { authenticator, keys, clock, store, findByHash } = world;
-    const findByHashes = vi.spyOn(store, "findByHashes");
     const made = await Promise.all(["a", "b", "c"].map((name) => createKey(keys, { name })));
     const [first, second, unused] = made.map(({ secret }) => secret);
     for (const key of [first, second, unused]) await authenticator.authenticate(key);
+    const findByHashes = vi.spyOn(store, "findByHashes");
     clock.advance(3_000);
     for (const key of [first, second, first]) await authenticator.authenticate(key);
     expect(findByHashes).not.toHaveBeenCalled();
@@ -241,6 +241,84 @@ describe("authentication", () => {
     const made = await Promise.all(Array.from({ length: 500 }, (_, index) => createKey(keys, { name: `n${index}` })));
     const names = await Promise.all(made.map(async ({ secret }) => (await authenticator.authenticate(secret)).keyName));
     expect(names).toEqual(made.map(({ record }) => record.name));
+  });
+});
+
+describe("keys that are not cached", () => {
+  const guesses = (count: number): string[] => Array.from({ length: count }, generateApiKey);
+
+  it("wait while the store is asked about others, and are then looked up in queries of 500", async () => {
+    const { authenticator, store } = setUp();
+    const answer = Promise.withResolvers<ReadonlyMap<string, FoundKey>>();
+    const findByHashes = vi.spyOn(store, "findByHashes").mockReturnValueOnce(answer.promise);
+    const asked = guesses(1_201).map((key) => authenticator.authenticate(key).catch(String));
+    await new Promise(setImmediate);
+    expect(findByHashes).toHaveBeenCalledTimes(1);
+    answer.resolve(new Map());
+    expect(new Set(await Promise.all(asked)).size).toBe(1);
+    expect(findByHashes.mock.calls.map(([hashes]) => hashes.length)).toEqual([1, 500, 500, 200]);
+  });
+
+  it("do not delay a key that is", async () => {
+    const { authenticator, keys, clock, store } = setUp();
+    const { secret } = await createKey(keys, { name: "a" });
+    await authenticator.authenticate(secret);
+    vi.spyOn(store, "findByHashes").mockReturnValue(new Promise(() => undefined));
+    for (const key of guesses(1_000)) authenticator.authenticate(key).catch(String);
+    clock.advance(4_500);
+    await expect(authenticator.authenticate(secret)).resolves.toMatchObject({ keyName: "a" });
+    clock.advance(60_001);
+    await expect(authenticator.authenticate(secret)).resolves.toMatchObject({ keyName: "a" });
+  });
+
+  it("are refused at once when 2,000 wait, and known keys are confirmed meanwhile", async () => {
+    const { authenticator, keys, clock, store } = setUp();
+    const [valid, revoked] = [await createKey(keys, { name: "a" }), await createKey(keys, { name: "b" })];
+    for (const { secret } of [valid, revoked]) await authenticator.authenticate(secret);
+    await revokeKey(keys, revoked.record.id);
+    const answer = Promise.withResolvers<ReadonlyMap<string, FoundKey>>();
+    const findByHashes = vi.spyOn(store, "findByHashes").mockReturnValueOnce(answer.promise);
+    const waiting = guesses(2_001).map((key) => authenticator.authenticate(key).catch(String));
+    const late = generateApiKey();
+    await expect(authenticator.authenticate(late)).rejects.toThrow(unavailable);
+    clock.advance(4_500);
+    await expect(authenticator.authenticate(revoked.secret)).rejects.toThrow(invalid);
+    await expect(authenticator.authenticate(valid.secret)).resolves.toMatchObject({ keyName: "a" });
+    answer.resolve(new Map());
+    await Promise.all(waiting);
+    findByHashes.mockClear();
+    await expect(authenticator.authenticate(late)).rejects.toThrow(invalid);
+    expect(findByHashes).toHaveBeenCalledTimes(1);
+  });
+
+  it("are all refused as overloaded when a query fails, and asked about again later", async () => {
+    const { authenticator, keys, store } = setUp();
+    const { secret } = await createKey(keys, { name: "a" });
+    const answer = Promise.withResolvers<ReadonlyMap<string, FoundKey>>();
+    const findByHashes = vi.spyOn(store, "findByHashes").mockReturnValueOnce(answer.promise);
+    const waiting = [...guesses(600), secret].map((key) => authenticator.authenticate(key).catch((reason) => reason));
+    answer.reject(new Error("disk"));
+    for (const reason of await Promise.all(waiting)) expect(reason).toEqual(unavailable);
+    expect(findByHashes).toHaveBeenCalledTimes(1);
+    await expect(authenticator.authenticate(secret)).resolves.toMatchObject({ keyName: "a" });
+  });
+
+  it("are looked up one by one where only that is possible, sixteen at a time", async () => {
+    const { clock, keys, findByHash } = setUp();
+    const authenticator = createAuthenticator({ clock, store: { findByHash } });
+    const { secret } = await createKey(keys, { name: "a" });
+    await authenticator.authenticate(secret);
+    const answer = Promise.withResolvers<undefined>();
+    findByHash.mockClear();
+    for (let look = 0; look < 16; look++) findByHash.mockReturnValueOnce(answer.promise);
+    const waiting = guesses(100).map((key) => authenticator.authenticate(key).catch(String));
+    await new Promise(setImmediate);
+    expect(findByHash).toHaveBeenCalledTimes(16);
+    clock.advance(4_500);
+    await expect(authenticator.authenticate(secret)).resolves.toMatchObject({ keyName: "a" });
+    answer.resolve(undefined);
+    expect(new Set(await Promise.all(waiting)).size).toBe(1);
+    expect(findByHash).toHaveBeenCalledTimes(101);
   });
 });
 

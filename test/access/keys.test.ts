@@ -73,16 +73,20 @@ describe("keys", () => {
     [{ name: "x".repeat(101) }, "name"],
     [{ name: "a", models: [] }, "models"],
     [{ name: "a", capabilities: [] }, "capabilities"],
+    [{ name: "a", requiredLabels: { region: ["EU"] } }, "required_labels.regions"],
+    [{ name: "a", tags: [""] }, "tags"],
+    [{ name: "a", tags: Array.from({ length: 17 }, (_, index) => `t${index}`) }, "tags"],
   ])("cannot be made from %o", async (request, param) => {
     await expect(createKey(setUp().keys, request)).rejects.toMatchObject({ code: "invalid_request", param });
   });
 
   it.each(Object.keys(GRACES) as Grace[])("rotated with a grace period of %s work exactly that long", async (grace) => {
     const { keys, store, clock } = setUp();
-    const old = await createKey(keys, { name: "ci", models: ["m"], lifetimeMs: 30 * DAY_MS });
+    const labels = { requiredLabels: { region: ["eu"] }, tags: ["batch"] };
+    const old = await createKey(keys, { name: "ci", models: ["m"], lifetimeMs: 30 * DAY_MS, ...labels });
     clock.advance(DAY_MS);
     const next = await rotateKey(keys, old.record.id, { grace });
-    expect(next.record).toMatchObject({ name: "ci", models: ["m"], expiresAtMs: clock.now() + 30 * DAY_MS });
+    expect(next.record).toMatchObject({ name: "ci", models: ["m"], expiresAtMs: clock.now() + 30 * DAY_MS, ...labels });
     const rotated = (await store.find(old.record.id))!;
     expect(rotated.replacedBy).toBe(next.record.id);
     expect(keyState(rotated, clock.now() + GRACES[grace] - 1)).toBe("active");
@@ -166,6 +170,7 @@ describe("keys", () => {
   it.each([
     { by: "models", choices: { models: ["m"] }, lifting: { models: "all" } },
     { by: "capabilities", choices: { capabilities: ["chat"] }, lifting: { capabilities: CAPABILITIES } },
+    { by: "a label", choices: { requiredLabels: { region: ["eu"] } }, lifting: { requiredLabels: {} } },
     { by: "a budget", choices: { limits: { ...NO_LIMITS, monthlyBudgetMicroUsd: 1 } }, lifting: { limits: NO_LIMITS } },
   ] as const)("that an administrator has limited by $by are not changed by a member", async ({ choices, lifting }) => {
     const { keys, store } = setUp();
@@ -233,6 +238,17 @@ describe("permissions", () => {
     expect(() => permit(principal, { models: ["m1", "m2"], capability: "chat" })).not.toThrow();
     expect(() => permit({ ...principal, models: undefined }, { models: ["any"], capability: "chat" })).not.toThrow();
     expect(mayUse(principal, "M1")).toBe(false);
+  });
+
+  it("permit only models with the labels that the key requires", () => {
+    const european = { ...principal, requiredLabels: { region: ["eu", "ch"] } };
+    const needs = (...regions: readonly string[]) =>
+      ({ models: ["m1"], capability: "chat", labels: regions.map((region) => ({ region })) }) as const;
+    expect(() => permit(european, needs("eu", "ch"))).not.toThrow();
+    expect(() => permit(european, { models: ["m1"], capability: "chat" })).not.toThrow();
+    expect(() => permit(principal, needs("us"))).not.toThrow();
+    for (const wrong of [needs("eu", "us"), { ...needs(), labels: [{}] }])
+      expect(() => permit(european, wrong)).toThrow("region eu or ch, as this API key requires");
   });
 
   it.each([

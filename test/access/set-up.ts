@@ -3,6 +3,7 @@ import type { SecurityEvent } from "../../src/access/account-store.ts";
 import { createPasswordHasher, type HashCost } from "../../src/access/password-hash.ts";
 import { createSecurityLog } from "../../src/access/security-log.ts";
 import { createThrottle } from "../../src/access/throttle.ts";
+import { Turns } from "../../src/access/turns.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { type MemoryAccounts, memoryAccountStore, memoryThrottleStore } from "./memory-accounts.ts";
 
@@ -34,6 +35,7 @@ export function setUpAccess(
     clock,
     logged,
     throttle: createThrottle(throttles, clock),
+    turns: new Turns(),
     passwords: createPasswordHasher(CHEAP),
     log: createSecurityLog(store, clock, (event) => logged.push(event)),
     signUp: "open",

@@ -225,6 +225,22 @@ describe("keys", () => {
     expect((await runJson<KeyJson[]>("keys list")).map(({ state }) => state)).toEqual(Array(3).fill("revoked"));
   });
 
+  it("have labels and tags by flags, of which those without a flag stay", async () => {
+    const made = await runJson<KeyJson>("keys create --name ci --require-region eu,ch --tags batch");
+    expect(made).toMatchObject({ required_labels: { region: ["eu", "ch"] }, tags: ["batch"] });
+    const update = (flags: string) => runJson<KeyJson>(`keys update ${made.id} ${flags}`);
+    expect(await update("--require-retention none")).toMatchObject({
+      required_labels: { region: ["eu", "ch"], retention: ["none"] },
+      tags: ["batch"],
+      limited_by_administrator: true,
+    });
+    expect(await update("--require-region any --require-retention any --tags none")).toMatchObject({
+      required_labels: {},
+      tags: [],
+      limited_by_administrator: false,
+    });
+  });
+
   it("are limited by an administrator when the command line restricts them", async () => {
     const plain = await runJson<KeyJson>("keys create --name plain");
     const narrow = await runJson<KeyJson>("keys create --name narrow --rpm 5");

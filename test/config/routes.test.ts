@@ -48,12 +48,13 @@ describe("a name with targets", () => {
   });
 
   it("has conditions, with open ends", () => {
-    const when = "{ prompt_tokens: { min: 1000 }, modalities: [image], tools: false }";
+    const when = "{ prompt_tokens: { min: 1000 }, modalities: [image], tools: false, key_tags: [batch] }";
     const { routes } = parse(`models: { chat: { targets: [{ model: beta-3-flash, when: ${when} }] } }`);
     expect(routes[0]?.targets[0]?.when).toEqual({
       promptTokens: { min: 1_000, max: Number.MAX_SAFE_INTEGER },
       modalities: ["image"],
       tools: false,
+      keyTags: ["batch"],
     });
   });
 
@@ -89,6 +90,8 @@ describe("a name with targets", () => {
       "models.chat.targets[0].when.prompt_tokens.min: must be at most max",
     ],
     ["{ targets: [{ model: beta-3-flash, when: { tool: true } }] }", "did you mean tools?"],
+    ["{ targets: [{ model: beta-3-flash, when: { key_tags: [A] } }] }", "when.key_tags[0]: must be 1 to 64 of a-z"],
+    [`{ ${TARGETS}, labels: { region: eu } }`, "models.chat.labels: is not for a name with targets"],
     [`{ ${TARGETS}, policy: fastest }`, "models.chat.policy: "],
     [`{ ${TARGETS}, affinity: true }`, "models.chat.affinity: has no effect with the policy ordered"],
     [
@@ -98,5 +101,24 @@ describe("a name with targets", () => {
     ["{ provider: alpha, upstream_model: x, policy: weighted }", "models.chat.policy: is only for a name with targets"],
   ])("is refused as %s", (entry, expected) => {
     expect(errorOf(chat(entry))).toContain(expected);
+  });
+});
+
+describe("labels", () => {
+  it("are those of a model, over those of its provider", () => {
+    const { models } = parse(`
+providers: { alpha: { dialect: anthropic, api_keys: [abcdefghijklmnop], labels: { region: eu, retention: none } } }
+models: { alpha-opus-4.5: { labels: { region: us } }, alpha-haiku-4.5: {} }`);
+    const labelsOf = (name: string) => models.find(({ id }) => id === name)?.labels;
+    expect(labelsOf("alpha-opus-4.5")).toEqual({ region: "us", retention: "none" });
+    expect(labelsOf("alpha-haiku-4.5")).toEqual({ region: "eu", retention: "none" });
+    expect(parse("models: {}").models[0]?.labels).toEqual({});
+  });
+
+  it.each([
+    ["{ regoin: eu }", "labels.regoin: unknown"],
+    ["{ region: E U }", "labels.region: must be 1 to 64 of a-z, 0-9, ., _ and -"],
+  ])("are refused as %s", (labels, expected) => {
+    expect(errorOf(`models: { alpha-opus-4.5: { labels: ${labels} } }`)).toContain(expected);
   });
 });

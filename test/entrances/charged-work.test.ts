@@ -44,6 +44,7 @@ beforeEach(async () => {
     },
     list: () => [],
     plan: asked,
+    explain: asked,
     planEmbeddings: asked,
   };
   const ports = {

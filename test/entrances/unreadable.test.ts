@@ -23,7 +23,7 @@ beforeEach(async () => {
   refusals = [];
   const calls = new Calls(systemClock);
   const services: EdgeServices = {
-    completions: { create: asked, stream: asked, count: asked },
+    completions: { create: asked, stream: asked, count: asked, explain: asked },
     embedder: { create: asked },
     models: { list: asked, get: asked },
     authenticate: async () => somebody,

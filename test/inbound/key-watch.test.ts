@@ -26,7 +26,7 @@ function setUp() {
       const principal = await authenticator.authenticate(secret);
       const call = calls.open(undefined);
       call.authenticated(principal);
-      call.permitted({ models: ["m", "n"], capability: "chat" });
+      call.permitted({ models: ["m", "n"], capability: "chat", labels: [{ region: "eu" }, { region: "us" }] });
       return call;
     },
   };
@@ -78,6 +78,7 @@ describe("a call in flight", () => {
   it.each([
     { changes: { models: ["m", "other"] }, message: 'may not use the model "n"' },
     { changes: { capabilities: ["images"] as const }, message: 'lacks the capability "chat"' },
+    { changes: { requiredLabels: { region: ["eu"] } }, message: "region eu, as this API key requires" },
   ])("ends with permission_denied when its key becomes $changes", async ({ changes, message }) => {
     const { clock, keys, open } = world;
     const key = await createKey(keys, { name: "a" });

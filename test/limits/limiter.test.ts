@@ -12,11 +12,13 @@ interface Given {
   readonly key?: Partial<Limits>;
   readonly account?: Partial<Limits>;
   readonly defaults?: Partial<Limits>;
+  /** What is spent and held by each subject. Default: nothing. */
+  readonly taken?: number;
   readonly decide?: (demand: BudgetDemand) => Promise<BudgetDecision>;
 }
 
 /** A limiter on in-memory rates and budgets, and the calls of its stores. */
-function createWorld({ key = {}, account = {}, defaults = {}, decide }: Given) {
+function createWorld({ key = {}, account = {}, defaults = {}, taken = 0, decide }: Given) {
   const clock = new FakeClock(Date.UTC(2026, 10, 21));
   const memory = createMemoryRates({ clock, burstMs: 60_000 });
   const asked = { takes: 0, held: [] as BudgetDemand[], cancelled: [] as string[] };
@@ -38,6 +40,7 @@ function createWorld({ key = {}, account = {}, defaults = {}, decide }: Given) {
   const limiter = createLimiter({
     rates,
     budgets,
+    spending: async (subjects) => subjects.map(() => ({ spentMicroUsd: taken - 1, heldMicroUsd: 1 })),
     defaults: { ...NO_LIMITS, ...defaults },
     burstMs: 60_000,
     clock,
@@ -222,5 +225,39 @@ describe("a limiter with budgets", () => {
     const { asked, reserve } = createWorld({ key: budget });
     await reserve({ costMicroUsd: 0 });
     expect(asked.held).toEqual([]);
+  });
+
+  describe("that previews a demand", () => {
+    const demandOf = (principal: Principal, tokens: number, costMicroUsd?: number): Demand => ({
+      principal,
+      completionId: "c",
+      tokens,
+      costMicroUsd,
+      lastsMs: 0,
+    });
+
+    it("names what would refuse it, in the same words, and takes nothing", async () => {
+      const given = { key: { ...budget, tokensPerMinute: 1_000 }, taken: 4_999_995 };
+      const { asked, limiter, principal, reserve } = createWorld(given);
+      expect(await limiter.preview(demandOf(principal, 1_000, 5))).toEqual([]);
+      const [money, ...others] = await limiter.preview(demandOf(principal, 1_000, 6));
+      expect(others).toEqual([]);
+      expect(money).toMatchObject({
+        code: "budget_spent",
+        message: expect.stringContaining("has no room for this request"),
+      });
+      expect(asked).toMatchObject({ takes: 0, held: [] });
+      await reserve({ tokens: 600, costMicroUsd: 0 });
+      const [tokens] = await limiter.preview(demandOf(principal, 500, 0));
+      expect(tokens).toEqual(await failureOf(reserve({ tokens: 500, costMicroUsd: 0 })));
+      expect(await limiter.preview(demandOf(principal, 400, 0))).toEqual([]);
+    });
+
+    it("names a budget without a price, and no limit for a principal without any", async () => {
+      const { limiter, principal } = createWorld({ key: budget });
+      expect(await limiter.preview(demandOf(principal, 1))).toMatchObject([{ code: "permission_denied" }]);
+      const free = createWorld({});
+      expect(await free.limiter.preview(demandOf(free.principal, 1e9))).toEqual([]);
+    });
   });
 });

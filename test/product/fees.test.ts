@@ -113,17 +113,25 @@ async function newKey(budgetMicroUsd?: number): Promise<string> {
   return secret;
 }
 
-function ask(key: string, model: string, tools: readonly (readonly [dialect: string, tool: object])[]) {
-  return fetch(`${product.url}/parley.v1.CompletionService/Create`, {
+function body(model: string, tools: readonly (readonly [dialect: string, tool: object])[]) {
+  return {
+    model,
+    messages: [{ role: "ROLE_USER", parts: [{ text: "Hi." }] }],
+    tools: tools.map(([dialect, tool]) => ({ native: { dialect, json: JSON.stringify(tool) } })),
+  };
+}
+
+function post(key: string, method: string, request: object): Promise<Response> {
+  return fetch(`${product.url}/parley.v1.CompletionService/${method}`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({
-      model,
-      messages: [{ role: "ROLE_USER", parts: [{ text: "Hi." }] }],
-      tools: tools.map(([dialect, tool]) => ({ native: { dialect, json: JSON.stringify(tool) } })),
-    }),
+    body: JSON.stringify(request),
   });
 }
+
+const ask = (key: string, ...asked: Parameters<typeof body>) => post(key, "Create", body(...asked));
+const explain = (key: string, ...asked: Parameters<typeof body>) =>
+  post(key, "Explain", { completion: body(...asked) });
 
 const SEARCH = ["anthropic", { type: "web_search_20250305", name: "web_search", max_uses: SEARCHES }] as const;
 const GROUNDING = ["gemini", { googleSearch: {} }] as const;
@@ -174,7 +182,16 @@ describe("a budget", () => {
     const asked = upstream.exchanges.length;
     const response = await ask(key, model, tools);
     expect([response.status, upstream.exchanges.length]).toEqual([400, asked]);
-    expect(await response.text()).toContain(advice);
+    const { message } = (await response.json()) as { message: string };
+    expect(message).toContain(advice);
+    expect(await (await explain(key, model, tools)).json()).toMatchObject({ message });
+  });
+
+  it("is shown what would be held, fees included", async () => {
+    const response = await explain(await newKey(1_000_000), "anthropic", [SEARCH]);
+    const { reservedMicroUsd } = (await response.json()) as { reservedMicroUsd: string };
+    expect(Number(reservedMicroUsd)).toBeGreaterThanOrEqual(SEARCHES * 10_000);
+    expect(Number(reservedMicroUsd)).toBeLessThan(SEARCHES * 10_000 + 1_000);
   });
 });
 

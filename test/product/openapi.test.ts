@@ -170,6 +170,16 @@ describe("a response of the running product matches the document:", () => {
     expect(await faultsOf(response, "/v1/chat/completions")).toEqual([]);
   });
 
+  it("the plan of a request", async () => {
+    const plan = await fetch(`${product.url}/v1/route`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "local/test", ...saying("Hi"), seed: 1 }),
+    });
+    expect(plan.status).toBe(200);
+    expect(await faultsOf(plan, "/v1/route")).toEqual([]);
+  });
+
   it("models and health", async () => {
     const headers = { authorization: `Bearer ${product.firstKey}` };
     for (const [url, path] of [

@@ -9,7 +9,7 @@ import type { Model } from "../../src/core/model.ts";
 import { createRoute, type Route, type TargetCondition } from "../../src/core/route.ts";
 import { conversationKey } from "../../src/router/conversation-key.ts";
 import { byRendezvous, hashOf } from "../../src/router/rendezvous.ts";
-import { meets, RequestFacts } from "../../src/router/request-facts.ts";
+import { unmetCondition, RequestFacts } from "../../src/router/request-facts.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { toPrice } from "../support/prices.ts";
 import { type ModelFacts, modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
@@ -87,7 +87,7 @@ describe("the key of a conversation", () => {
 });
 
 describe("a condition", () => {
-  const ANY: TargetCondition = { promptTokens: undefined, modalities: undefined, tools: undefined };
+  const ANY: TargetCondition = { promptTokens: undefined, modalities: undefined, tools: undefined, keyTags: undefined };
   const picture = create(MessageSchema, {
     role: Role.USER,
     parts: [{ kind: { case: "image", value: { source: { case: "url", value: "https://example.com/a.png" } } } }],
@@ -114,9 +114,12 @@ describe("a condition", () => {
     ["tools", { tools: true }, plain, false],
     ["no tools", { tools: false }, acting, false],
     ["no tools", { tools: false }, plain, true],
+    ["keys with the tag batch", { keyTags: new Set(["batch", "nightly"]) }, plain, true],
+    ["keys with the tag premium", { keyTags: new Set(["premium"]) }, plain, false],
     ["tools and images", { tools: true, modalities: image }, acting, false],
   ])("of %s: %j", (_, condition, request, expected) => {
-    expect(meets(new RequestFacts(request, "key_1"), { ...ANY, ...condition })).toBe(expected);
+    const facts = new RequestFacts(request, { keyFamilyId: "key_1", tags: new Set(["batch"]) });
+    expect(unmetCondition(facts, { ...ANY, ...condition }) === undefined).toBe(expected);
   });
 });
 

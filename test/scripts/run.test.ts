@@ -67,6 +67,18 @@ describe("the launcher of the npm scripts", () => {
     await expect.poll(run.output, patience).toBe("ready\nSIGTERM\ndrained\n");
   });
 
+  it("gives Parley threads to look up names beside some whose servers are silent, or the operator's number", async () => {
+    const print =
+      "--import=data:text/javascript,process.argv[1]?.includes('main')&&console.log(process.env.UV_THREADPOOL_SIZE)";
+    const started = ["", "6"].map((UV_THREADPOOL_SIZE) => {
+      const { UV_THREADPOOL_SIZE: _, ...own } = process.env;
+      const env = { ...own, NODE_OPTIONS: print, ...(UV_THREADPOOL_SIZE && { UV_THREADPOOL_SIZE }) };
+      return follow(spawn(process.execPath, [launcher, "src/main.ts", "version"], { env }));
+    });
+    for (const { ended } of started) expect(await ended).toEqual([0, null]);
+    expect(started.map(({ output }) => output().split("\n", 1)[0])).toEqual(["16", "6"]);
+  });
+
   it("says how to use it when there is nothing to run", async () => {
     const run = follow(spawn(process.execPath, [launcher]));
     expect(await run.ended).toEqual([1, null]);

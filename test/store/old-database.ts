@@ -20,6 +20,8 @@ export const OLD_KEY: KeyRecord = {
   limits: NO_LIMITS,
   limitedByAdministrator: false,
   options: "default",
+  requiredLabels: {},
+  tags: [],
   createdAtMs: 1,
   expiresAtMs: undefined,
   revokedAtMs: undefined,

@@ -45,6 +45,7 @@ export function notingLimiter(refusal?: Failure) {
         },
       };
     },
+    preview: async () => (refusal === undefined ? [] : [refusal]),
     hasBudget: ({ limits }) => limits.monthlyBudgetMicroUsd !== undefined,
     peek: () => FACTS,
   };

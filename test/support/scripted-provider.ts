@@ -189,6 +189,7 @@ export function modelOf(id: string, provider: Provider, { upstream, capabilities
     stage: "stable",
     shutdown: undefined,
     price: undefined,
+    labels: {},
     timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: 900_000, settleMs: 0 },
     maxTokensPerSecond: 1_000,
     ...facts,

@@ -8,9 +8,11 @@ import type { Audio, Citation, Image, Message as Message$1, Part, TokenLogprob }
 import type { Tool, ToolChoice } from "./tool_pb.js";
 import type { Modality } from "./modality_pb.js";
 import type { ReasoningOptions } from "./reasoning_pb.js";
+import type { LabelRequirements } from "./model_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Usage } from "./usage_pb.js";
 import type { Attempt, Omission, Report } from "./report_pb.js";
+import type { RoutePlanSchema } from "./route_pb.js";
 
 /**
  * Describes the file parley/v1/completion.proto.
@@ -281,6 +283,14 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
    * @generated from field: optional int32 max_response_bytes = 34;
    */
   maxResponseBytes?: number | undefined;
+
+  /**
+   * Labels that a model must have to be sent this request, in addition to those that the key requires. INVALID_ARGUMENT when `model` or an
+   * entry of `fallback_models` has none that complies; of a name with several models only those that do are used.
+   *
+   * @generated from field: parley.v1.LabelRequirements required_labels = 35;
+   */
+  requiredLabels?: LabelRequirements | undefined;
 };
 
 /**
@@ -288,6 +298,33 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
  * Use `create(CompletionRequestSchema)` to create a new message.
  */
 export declare const CompletionRequestSchema: GenMessage<CompletionRequest>;
+
+/**
+ * Which request to explain.
+ *
+ * @generated from message parley.v1.ExplainRequest
+ */
+export declare type ExplainRequest = Message<"parley.v1.ExplainRequest"> & {
+  /**
+   * Required. As for Create or Stream.
+   *
+   * @generated from field: parley.v1.CompletionRequest completion = 1;
+   */
+  completion?: CompletionRequest | undefined;
+
+  /**
+   * Whether it is for Stream. Default: for Create.
+   *
+   * @generated from field: bool stream = 2;
+   */
+  stream: boolean;
+};
+
+/**
+ * Describes the message parley.v1.ExplainRequest.
+ * Use `create(ExplainRequestSchema)` to create a new message.
+ */
+export declare const ExplainRequestSchema: GenMessage<ExplainRequest>;
 
 /**
  * Asks for log probabilities.
@@ -1109,7 +1146,8 @@ export declare const FinishReasonSchema: GenEnum<FinishReason>;
  * table stands in docs/errors.md. `ErrorInfo.metadata` has `request_id` and, for some failures, `error_code`. Over gRPC details have at most
  * 4 KiB: beyond it the messages of attempts are shortened, then `AttemptList` and `BadRequest` are left out.
  *
- * Request metadata: `x-request-id` may be sent, and is then the ID of the call.
+ * Request metadata: `x-request-id` may be sent, and is then the ID of the call. `parley-require-region` and `parley-require-retention` may be
+ * sent in place of `required_labels`, each with its values separated by commas.
  *
  * Response metadata, sent with the first message: `x-request-id`, `parley-requested-model`, `parley-served-model`,
  * `parley-attempts`, `parley-overhead-ms` and the caller's limits (`x-ratelimit-limit-requests`, `-remaining-requests`,
@@ -1166,6 +1204,17 @@ export declare const CompletionService: GenService<{
     methodKind: "unary";
     input: typeof CompletionRequestSchema;
     output: typeof TokenCountSchema;
+  },
+  /**
+   * Tells which models would be tried for a request, in which order and why, without running it. The request is checked as for Create, and
+   * refused with the same status. No provider is asked, nothing is reserved, and no later choice changes. It counts as a request.
+   *
+   * @generated from rpc parley.v1.CompletionService.Explain
+   */
+  explain: {
+    methodKind: "unary";
+    input: typeof ExplainRequestSchema;
+    output: typeof RoutePlanSchema;
   },
 }>;
 

@@ -4,6 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { LabelRequirements } from "./model_pb.js";
 import type { Usage } from "./usage_pb.js";
 import type { Report } from "./report_pb.js";
 
@@ -61,6 +62,13 @@ export declare type EmbeddingRequest = Message<"parley.v1.EmbeddingRequest"> & {
    * @generated from field: bool strict = 6;
    */
   strict: boolean;
+
+  /**
+   * Labels that the model must have to be sent this request, in addition to those that the key requires. INVALID_ARGUMENT when it does not.
+   *
+   * @generated from field: parley.v1.LabelRequirements required_labels = 7;
+   */
+  requiredLabels?: LabelRequirements | undefined;
 };
 
 /**

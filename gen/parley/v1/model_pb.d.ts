@@ -201,6 +201,20 @@ export declare type Model = Message<"parley.v1.Model"> & {
    * @generated from field: repeated parley.v1.PriceTier price_tiers = 14;
    */
   priceTiers: PriceTier[];
+
+  /**
+   * The label `region` of the configuration: where it answers. Empty without one, and for a name whose models differ in it.
+   *
+   * @generated from field: string region = 15;
+   */
+  region: string;
+
+  /**
+   * The label `retention` of the configuration: how long its provider keeps requests. Empty as `region` is.
+   *
+   * @generated from field: string retention = 16;
+   */
+  retention: string;
 };
 
 /**
@@ -208,6 +222,34 @@ export declare type Model = Message<"parley.v1.Model"> & {
  * Use `create(ModelSchema)` to create a new message.
  */
 export declare const ModelSchema: GenMessage<Model>;
+
+/**
+ * Labels of which a model must have one of the given values, to be sent a request. A model without the label has none of them. Labels and
+ * values are those of the configuration: `providers.*.labels` and `models.*.labels`.
+ *
+ * @generated from message parley.v1.LabelRequirements
+ */
+export declare type LabelRequirements = Message<"parley.v1.LabelRequirements"> & {
+  /**
+   * The label `region`: at most 16 values, each of 1 to 64 of a-z, 0-9, `.`, `_` and `-`. Empty: any, and none.
+   *
+   * @generated from field: repeated string regions = 1;
+   */
+  regions: string[];
+
+  /**
+   * The label `retention`: the same.
+   *
+   * @generated from field: repeated string retentions = 2;
+   */
+  retentions: string[];
+};
+
+/**
+ * Describes the message parley.v1.LabelRequirements.
+ * Use `create(LabelRequirementsSchema)` to create a new message.
+ */
+export declare const LabelRequirementsSchema: GenMessage<LabelRequirements>;
 
 /**
  * Prices in millionths of a US dollar for a million tokens, so that 1,000,000 is one dollar. Absent: the kind of token costs as much as

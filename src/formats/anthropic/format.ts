@@ -24,6 +24,12 @@ export const anthropic: Format = {
     { method: "POST", path: MESSAGES, operation: () => ({ name: "completion", read }) },
     { method: "POST", path: `${MESSAGES}/count_tokens`, operation: () => ({ name: "count", read: readCount }) },
     {
+      method: "POST",
+      path: "/v1/route",
+      accepts: hasVersion,
+      operation: () => ({ name: "explain", read: readMessagesRequest }),
+    },
+    {
       method: "GET",
       path: "/v1/models",
       accepts: hasVersion,

@@ -11,6 +11,11 @@ export const openaiChat: Format = {
   name: "openai-chat",
   routes: [
     { method: "POST", path: "/v1/chat/completions", operation: () => ({ name: "completion", read }) },
+    {
+      method: "POST",
+      path: "/v1/route",
+      operation: () => ({ name: "explain", read: ({ json }) => readChatRequest(json) }),
+    },
     { method: "GET", path: "/v1/models", operation: () => ({ name: "models", write: toModelList }) },
     { method: "GET", path: "/v1/models/{id}", operation: (id) => ({ name: "model", id, write: toModelObject }) },
   ],

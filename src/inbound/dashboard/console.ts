@@ -51,6 +51,7 @@ export interface ConsolePorts {
   /** Limits of accounts without their own. */
   readonly accountLimits: Limits;
   readonly completions: Pick<Completions, "stream">;
+  readonly explain: ModelServicePorts["explain"];
   readonly admission: AdmissionControl;
   /** Calls in flight, which a drain waits for. */
   readonly calls: Calls;

@@ -10,6 +10,7 @@ import {
   type ProviderOptionSelection,
   RotationGrace,
   RevocationScope as ScopeMessage,
+  type TagSelection,
 } from "../../../gen/parley/console/v1/key_pb.js";
 import { KeyCapability, type ModelSelection } from "../../../gen/parley/v1/key_pb.js";
 import { findAccount } from "../../access/accounts.ts";
@@ -30,6 +31,7 @@ import {
 import type { NewSecurityEvent } from "../../access/security-log.ts";
 import { monthOf } from "../../core/clock.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
+import { fromMessage } from "../../core/labels.ts";
 import type { Capability } from "../../core/principal.ts";
 import type { ProviderOption } from "../../core/provider-options.ts";
 import type { LedgerStore } from "../../ledger/ledger-store.ts";
@@ -90,7 +92,9 @@ export function createKeyService({
       };
     },
 
-    async create({ name, models: selection, capabilities, limits, lifetime, accountId, providerOptions }, context) {
+    async create(request, context) {
+      const { name, models: selection, capabilities, limits, lifetime, accountId, providerOptions } = request;
+      const { requiredLabels, tags } = request;
       const signedIn = signedInOf(context);
       const owner = accountInView(signedIn, accountId) ?? signedIn.account.id;
       await findAccount(access.store, owner);
@@ -100,6 +104,8 @@ export function createKeyService({
         capabilities: capabilities && fromCapabilitySelection(capabilities),
         limits: limits && fromLimitsMessage(limits),
         options: providerOptions && readOptions(providerOptions, context),
+        requiredLabels: requiredLabels && fromMessage(requiredLabels),
+        tags: tags && readTags(tags, context),
         lifetimeMs: lifetime && checkLifetime(Math.round(durationMs(lifetime))),
         accountId: owner,
         by: actorFor(context),
@@ -108,7 +114,8 @@ export function createKeyService({
       return { key: toMessage(made.record), secret: made.secret };
     },
 
-    async update({ id, name, models: selection, capabilities, limits, providerOptions }, context) {
+    async update(request, context) {
+      const { id, name, models: selection, capabilities, limits, providerOptions, requiredLabels, tags } = request;
       const before = await find(id, context);
       await updateKey(keys, id, {
         by: actorFor(context),
@@ -117,6 +124,8 @@ export function createKeyService({
         ...(capabilities !== undefined && { capabilities: fromCapabilitySelection(capabilities) }),
         ...(limits !== undefined && { limits: fromLimitsMessage(limits) }),
         ...(providerOptions !== undefined && { options: readOptions(providerOptions, context) }),
+        ...(requiredLabels !== undefined && { requiredLabels: fromMessage(requiredLabels) }),
+        ...(tags !== undefined && { tags: readTags(tags, context) }),
       });
       await record(before, "key_updated", context);
       return { key: toMessage(await find(id, context)) };
@@ -143,11 +152,20 @@ function actorFor(context: HandlerContext): KeyActor {
   return signedInOf(context).account.role;
 }
 
-/** Options are for administrators. Throws `permission_denied` for members. */
 function readOptions(selection: ProviderOptionSelection, context: HandlerContext): KeyRecord["options"] {
-  if (signedInOf(context).account.role !== "administrator")
-    throw new Failure("permission_denied", "Only an administrator may choose a key's provider options.");
+  requireAdministrator("provider options", context);
   return fromOptionSelection(selection);
+}
+
+function readTags({ tags }: TagSelection, context: HandlerContext): KeyRecord["tags"] {
+  requireAdministrator("tags", context);
+  return tags;
+}
+
+/** Throws `permission_denied` for members. */
+function requireAdministrator(what: string, context: HandlerContext): void {
+  if (signedInOf(context).account.role === "administrator") return;
+  throw new Failure("permission_denied", `Only an administrator may choose a key's ${what}.`);
 }
 
 function checkLifetime(lifetimeMs: number): number {
@@ -197,6 +215,8 @@ function toKeyMessage(record: KeyRecord, nowMs: number): MessageInitShape<typeof
     capabilities,
     limits,
     options,
+    requiredLabels,
+    tags,
     replacedBy = "",
     limitedByAdministrator,
   } = record;
@@ -212,6 +232,11 @@ function toKeyMessage(record: KeyRecord, nowMs: number): MessageInitShape<typeof
     limitedByAdministrator,
     providerOptions:
       options === "default" ? { byBudget: true } : { options: options.map((option) => PROVIDER_OPTIONS[option]) },
+    requiredLabels: {
+      regions: [...(requiredLabels.region ?? [])],
+      retentions: [...(requiredLabels.retention ?? [])],
+    },
+    tags: [...tags],
     createTime: timestampFromMs(record.createdAtMs),
     ...optionalTime("expireTime", record.expiresAtMs),
     ...optionalTime("revokeTime", record.revokedAtMs),

@@ -9,10 +9,17 @@ import {
   type ModelService,
   type UpstreamSchema,
 } from "../../../gen/parley/console/v1/model_pb.js";
+import type { KeyStore } from "../../access/key-store.ts";
 import type { Clock } from "../../core/clock.ts";
+import type { Completions } from "../../core/completions.ts";
+import { invalidField } from "../../core/failure.ts";
 import { type ListedModel, type Model, upstreamKey } from "../../core/model.ts";
 import { MODEL_STAGES, toCapabilitiesMessage, toPriceFields } from "../../core/models.ts";
 import { isRoute, type Route } from "../../core/route.ts";
+import { newCompletionId } from "../calls.ts";
+import { unknownFields } from "../unknown-fields.ts";
+import { callOf } from "./call.ts";
+import { findPrincipal } from "./key-principal.ts";
 import type {
   HealthRecorder,
   Latency,
@@ -28,6 +35,9 @@ export interface ModelServicePorts {
   readonly health: Pick<HealthRecorder, "of" | "sinceMs">;
   /** The open breaker of a model's upstream model; undefined while it is closed. */
   readonly openingOf: (model: Model) => Opening | undefined;
+  /** Takes nothing of the key's limits. */
+  readonly explain: Completions["explain"];
+  readonly keys: Pick<KeyStore, "findWithHash">;
   readonly clock: Clock;
 }
 
@@ -36,6 +46,8 @@ export function createModelService({
   models,
   health,
   openingOf,
+  explain,
+  keys,
   clock,
 }: ModelServicePorts): ServiceImpl<typeof ModelService> {
   const conditionOf = (model: Model): Condition => ({
@@ -63,6 +75,24 @@ export function createModelService({
         since: timestampFromMs(health.sinceMs()),
         time: timestampFromMs(clock.now()),
       };
+    },
+
+    async explainRoute({ keyId, completion, stream }, context) {
+      const { requestId, arrivedMs, open } = callOf(context);
+      const principal = await findPrincipal({ keys, clock }, keyId);
+      if (completion === undefined) throw invalidField("completion", "is required");
+      const call = {
+        principal,
+        requestId,
+        completionId: newCompletionId(),
+        entrance: "console",
+        signal: open.signal,
+        arrivedMs,
+        unrecognized: unknownFields(completion),
+        share: open,
+        admitted: () => undefined,
+      } as const;
+      return { plan: await explain(completion, call, stream ? "stream" : "whole") };
     },
   };
 }

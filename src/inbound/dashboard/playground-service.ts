@@ -1,10 +1,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import { isId } from "../../access/checks.ts";
 import type { KeyStore } from "../../access/key-store.ts";
-import { keyState } from "../../access/keys.ts";
-import { type KeyPrincipal, toPrincipal } from "../../access/principal.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Completions } from "../../core/completions.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
@@ -12,6 +9,7 @@ import { newCompletionId } from "../calls.ts";
 import { toConnectError } from "../error-details.ts";
 import { toAsyncIterable } from "../to-async-iterable.ts";
 import { signedInOf } from "./call.ts";
+import { findPrincipal } from "./key-principal.ts";
 import { type Streams, withHeartbeat } from "./streams.ts";
 
 /** Ports of the playground. */
@@ -36,7 +34,7 @@ export function createPlaygroundService({
     stream({ keyId, completion: request }, context) {
       return streams.run(context, async function* ({ requestId, arrivedMs, open }) {
         const { signal, expiresMs } = open;
-        const principal = await findPrincipal({ keys, clock }, keyId, signedInOf(context).account.id);
+        const principal = await findPrincipal({ keys, clock }, keyId, { accountId: signedInOf(context).account.id });
         open.authenticated(principal);
         if (request === undefined) throw invalidField("completion", "is required");
         const completionId = newCompletionId();
@@ -78,21 +76,4 @@ function leaving(signal: AbortSignal): AbortSignal {
   if (signal.aborted) leave();
   else signal.addEventListener("abort", leave, { once: true });
   return controller.signal;
-}
-
-/** The principal of a key of this account. Throws `invalid_request`, also for a key of another account. */
-async function findPrincipal(
-  { keys, clock }: Pick<PlaygroundPorts, "keys" | "clock">,
-  keyId: string,
-  accountId: string,
-): Promise<KeyPrincipal> {
-  const confirmedAtMs = clock.monotonic();
-  const found = isId(keyId) ? await keys.findWithHash(keyId) : undefined;
-  if (found === undefined || found.record.accountId !== accountId)
-    throw invalidField("key_id", "is not a key of this account");
-  const state = keyState(found.record, clock.now());
-  const principal = toPrincipal(found, { hash: found.hash, confirmedAtMs });
-  if (state !== "active" || principal === undefined)
-    throw invalidField("key_id", `${keyId} is ${state}; choose another key`);
-  return principal;
 }

@@ -17,7 +17,7 @@ export interface Policy {
   readonly fresh?: true;
   /** Size limit of requests. Default: 64 KiB. */
   readonly maxBodyBytes?: number;
-  /** Whether it runs a completion, which takes a slot before its request is read. */
+  /** Whether its request is one for a completion, which takes a slot before it is read. */
   readonly isCompletion?: true;
   /** Whether a drain ends its calls at once: for streams without an end of their own. */
   readonly endsWithDrain?: true;
@@ -38,6 +38,7 @@ const SIGNED_IN: Policy = { who: "signed in" };
 const SIGNED_IN_FRESH: Policy = { who: "signed in", fresh: true };
 /** Prompts have pictures. */
 const PLAYGROUND: Policy = { who: "signed in", maxBodyBytes: 16 * 1024 * 1024, isCompletion: true };
+const EXPLAIN: Policy = { ...PLAYGROUND, who: "administrator" };
 const LIVE: Policy = { who: "signed in", endsWithDrain: true };
 const ADMINISTRATOR: Policy = { who: "administrator" };
 const ADMINISTRATOR_FRESH: Policy = { who: "administrator", fresh: true };
@@ -87,7 +88,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
   ...entries(UsageService.method, { summarize: SIGNED_IN, getLatency: SIGNED_IN, getSpending: SIGNED_IN }),
   ...entries(RequestService.method, { list: SIGNED_IN, get: SIGNED_IN, watch: LIVE }),
   ...entries(SettingsService.method, { get: SIGNED_IN, getConfiguration: ADMINISTRATOR }),
-  ...entries(ModelService.method, { list: SIGNED_IN, listUpstreams: ADMINISTRATOR }),
+  ...entries(ModelService.method, { list: SIGNED_IN, listUpstreams: ADMINISTRATOR, explainRoute: EXPLAIN }),
   ...entries(PlaygroundService.method, { stream: PLAYGROUND }),
 ]);
 

@@ -68,8 +68,9 @@ export function createSessionService(access: AccessContext, cookies: Cookies): S
       };
     },
 
-    async getInvitation({ token }) {
-      const invitation = access.signUp === "closed" ? undefined : await findInvitation(access, token);
+    async getInvitation({ token }, context) {
+      const find = () => access.turns.take(callOf(context).network, () => findInvitation(access, token));
+      const invitation = access.signUp === "closed" ? undefined : await find();
       return { valid: invitation !== undefined, email: invitation?.email ?? "" };
     },
 

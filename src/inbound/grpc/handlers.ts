@@ -6,6 +6,8 @@ import {
   type CompletionRequest,
   CompletionRequestSchema,
   CompletionSchema,
+  type ExplainRequest,
+  ExplainRequestSchema,
   type TokenCount,
 } from "../../../gen/parley/v1/completion_pb.js";
 import {
@@ -22,6 +24,7 @@ import {
   type ListModelsResponse,
   type Model,
 } from "../../../gen/parley/v1/model_pb.js";
+import type { RoutePlan } from "../../../gen/parley/v1/route_pb.js";
 import type { Call } from "../../core/call.ts";
 import { Failure } from "../../core/failure.ts";
 import { HOPS_HEADER, readHops } from "../../core/hops.ts";
@@ -33,17 +36,24 @@ import { drained } from "../drain.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart, toLimitHeaders } from "../headers.ts";
 import { splitImages } from "../image-pieces.ts";
 import { pageOfModels } from "../list-models.ts";
+import { addRequiredLabels, readRequiredLabels } from "../required-labels.ts";
 import { requireResponseSize } from "../response-size.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
-import { readUnrecognized, requireKnownFields, UNRECOGNIZED_HEADER, unknownFields } from "../unknown-fields.ts";
+import {
+  readUnrecognized,
+  requireKnownFields,
+  toExplain,
+  UNRECOGNIZED_HEADER,
+  unknownFields,
+} from "../unknown-fields.ts";
 import { encode, type Encoded } from "./definition.ts";
 import { type CallFacts, toCompletionError, toServiceError } from "./status.ts";
 
 type AnyCall = ServerUnaryCall<Encoded<Message>, Message> | ServerWritableStream<Encoded<Message>, Message>;
 /** A call of completions or embeddings. */
 type MeteredCall<R extends Message> =
-  | ServerUnaryCall<Encoded<R>, Buffer | TokenCount>
+  | ServerUnaryCall<Encoded<R>, Buffer | TokenCount | RoutePlan>
   | ServerWritableStream<Encoded<R>, CompletionChunk>;
 
 /** `getPeer` of grpc-js for a closed connection or stream. */
@@ -73,6 +83,7 @@ export function completionHandlers(services: EdgeServices): {
   create(call: ServerUnaryCall<Encoded<CompletionRequest>, Buffer>, reply: sendUnaryData<Buffer>): void;
   stream(call: ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>): void;
   count(call: ServerUnaryCall<Encoded<CompletionRequest>, TokenCount>, reply: sendUnaryData<TokenCount>): void;
+  explain(call: ServerUnaryCall<Encoded<ExplainRequest>, RoutePlan>, reply: sendUnaryData<RoutePlan>): void;
 } {
   return {
     create: (call, reply) =>
@@ -107,6 +118,18 @@ export function completionHandlers(services: EdgeServices): {
           call.sendMetadata(toMetadata(opened, []));
           opened.answered();
           reply(null, count);
+        },
+        fail: (error) => reply(error),
+      }),
+    explain: (call, reply) =>
+      void complete(services, call, {
+        async run(request, principal, opened) {
+          const { completion, mode } = toExplain(request);
+          const asked = meteredCall(request, ExplainRequestSchema, { call, opened, principal });
+          const plan = await services.completions.explain(completion, asked, mode);
+          call.sendMetadata(toMetadata(opened, []));
+          opened.answered();
+          reply(null, plan);
         },
         fail: (error) => reply(error),
       }),
@@ -214,7 +237,7 @@ interface Completing<R> {
 }
 
 /** Runs a call of completions or embeddings. */
-async function complete<R extends Message>(
+async function complete<R extends CompletionRequest | EmbeddingRequest | ExplainRequest>(
   services: EdgeServices,
   call: MeteredCall<R>,
   { run, fail }: Completing<R>,
@@ -230,7 +253,16 @@ async function complete<R extends Message>(
     // grpc-js has read the message; the stream's guard has charged its bytes to the key.
     bytes: call.request.bytes,
     isRead: true,
-    read: () => () => call.request.read(),
+    read() {
+      const labels = readRequiredLabels((name) => call.metadata.get(name).join(",") || undefined);
+      return () => {
+        const request = call.request.read();
+        const labelled: CompletionRequest | EmbeddingRequest | undefined =
+          request.$typeName === "parley.v1.ExplainRequest" ? request.completion : request;
+        if (labelled !== undefined) addRequiredLabels(labelled, labels);
+        return request;
+      };
+    },
     run: (request, principal) => run(request, principal, opened),
     fail(failure) {
       opened.answered();

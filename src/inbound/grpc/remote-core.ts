@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { CompletionService } from "../../../gen/parley/v1/completion_pb.js";
+import { CompletionService, ExplainRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { EmbeddingService } from "../../../gen/parley/v1/embedding_pb.js";
 import { GetCurrentKeyRequestSchema, type Key, KeyService } from "../../../gen/parley/v1/key_pb.js";
 import {
@@ -92,6 +92,12 @@ export function connectCore({ target, waitMs = 5_000, clock, keyOf, limits, lost
         }
       },
       count: (request, call) => calls.unary(CompletionService.method.count, request, factsOf(call)),
+      explain: (completion, call, mode) =>
+        calls.unary(
+          CompletionService.method.explain,
+          create(ExplainRequestSchema, { completion, stream: mode === "stream" }),
+          factsOf(call),
+        ),
     },
     embedder: {
       create: (request, call) => calls.unary(EmbeddingService.method.create, request, factsOf(call)),

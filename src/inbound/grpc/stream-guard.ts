@@ -12,8 +12,12 @@ import { toCompletionError } from "./status.ts";
 
 /** Time limit of an arriving request, as over HTTP/1.1. */
 const ARRIVAL_MS = 60_000;
-/** Bytes of a request that are read before its key is authenticated and charged. */
+/**
+ * Bytes of a request that are read before its key is authenticated and charged. Further ones come only from the stream's window,
+ * 64 KiB, until that is done.
+ */
 const UNCHARGED_BYTES = 16 * 1024;
+const NOTHING = Buffer.alloc(0);
 /** Time in which the rest of a refused request is read and dropped, so that the caller can read the refusal. */
 const LINGER_MS = 1000;
 /** Duration below which a reset call counts as a quick reset. */
@@ -88,6 +92,15 @@ export class StreamGuard {
   readonly #took: (bytes: number) => void;
   readonly #frames: MessageFrames;
   #bytes = 0;
+  /**
+   * What the library has not got: parts of a message that is not complete, from a caller that is not charged; null for the end. The
+   * library would keep them until the stream closes.
+   */
+  #held: (Buffer | null)[] = [];
+  /** Whether the caller is being charged, and the stream is not read. */
+  #isCharging = false;
+  /** Time for which it was not read. */
+  #unreadMs = 0;
   /** Held while the request arrives. */
   #slot: Slot | undefined;
   #arrived: boolean;
@@ -127,7 +140,7 @@ export class StreamGuard {
     stream.on("finish", () => stream.closed || waits(true));
     if (this.#isReflection) stream.on("data", () => (this.#heardMs = services.clock.monotonic()));
     // Not a listener: the library would get the same bytes, and those that arrive while it does not read would cost nothing.
-    stream.push = (piece: Buffer | null) => (piece === null ? this.#push(piece) : this.#receive(piece));
+    stream.push = (piece: Buffer | null) => (piece === null ? this.#ended() : this.#receive(piece));
     stream.write = writeUnlessEnded;
   }
 
@@ -136,8 +149,8 @@ export class StreamGuard {
   }
 
   /**
-   * Passes a piece of the body on, or drops it. Returns whether there is room for more. The library stops reading after each piece
-   * with a message, but decodes all that are in it, so it gets the messages one by one.
+   * Passes a piece of the body on, holds or drops it. Returns whether there is room for more. The library stops reading after each
+   * piece with a message, but decodes all that are in it, so it gets the messages one by one.
    */
   #receive(piece: Buffer): boolean {
     this.#took(piece.length);
@@ -153,19 +166,35 @@ export class StreamGuard {
     }
     if (before <= UNCHARGED_BYTES && this.#bytes > UNCHARGED_BYTES) void this.#charge();
     else if (this.#slot !== undefined) this.#received(this.#slot);
+    if (this.#isDropped) return true;
     // A copy of a small part: it would keep all bytes that were read from the socket with it.
     const own = piece.length * 4 < piece.buffer.byteLength ? Buffer.from(piece) : piece;
-    let hasRoom = true;
     let from = 0;
     for (const end of [...ends, piece.length]) {
-      if (end > from && !this.#isDropped) hasRoom = this.#push(own.subarray(from, end));
+      if (end > from) this.#held.push(own.subarray(from, end));
       from = end;
     }
+    if (this.#isCharging) return false;
+    return ends.length > 0 || this.#slot !== undefined ? this.#passOn() : true;
+  }
+
+  #ended(): boolean {
+    // Node says it also of a call that its caller has reset.
+    if (this.stream.closed) this.#held = [];
+    this.#held.push(null);
+    return (!this.#isCharging || this.stream.closed) && this.#passOn();
+  }
+
+  /** Passes on what is held. Returns whether there is room for more. */
+  #passOn(): boolean {
+    let hasRoom = true;
+    for (let next = this.#held.shift(); next !== undefined; next = this.#held.shift()) hasRoom = this.#push(next);
     return hasRoom;
   }
 
   /** Call it when the stream is closed. */
   closed(): void {
+    this.#held = [];
     this.#waits(false);
     this.#release();
   }
@@ -202,12 +231,13 @@ export class StreamGuard {
   }
 
   look(nowMs: number): void {
-    if (!this.#arrived) this.#lookAtRequest(nowMs - this.#sinceMs);
+    if (!this.#arrived) this.#lookAtRequest(nowMs - this.#sinceMs - this.#unreadMs);
     else if (this.#isReflection && nowMs - this.#heardMs > REFLECTION_SILENCE_MS) this.#refuse(silence());
     this.#lookAtAnswer();
   }
 
   #lookAtRequest(elapsedMs: number): void {
+    if (this.#isCharging) return;
     if (!arrivesTooSlowly(this.#bytes, elapsedMs, this.#frames.declaredBytes) && elapsedMs <= ARRIVAL_MS) return;
     if (this.stream.state.remoteClose === 1) this.#arrived = true;
     else this.#refuse(new Failure("deadline_exceeded", "The request did not arrive in time."));
@@ -227,19 +257,30 @@ export class StreamGuard {
     return this.#headers[":path"]?.toString() ?? "";
   }
 
-  /** Authenticates the caller and takes a slot for the rest of the request. */
+  /** Authenticates the caller and takes a slot for the rest of the request, which is not read before. */
   async #charge(): Promise<void> {
+    const { clock, admission } = this.#services;
+    const sinceMs = clock.monotonic();
+    this.#isCharging = true;
+    let refusal: unknown;
     try {
       const principal = await this.#services.authenticate(this.#headers.authorization);
-      if (this.#isDropped || this.stream.readableEnded || this.stream.destroyed) return;
-      this.#slot = this.#services.admission.receive(principal, this.#frames.declaredBytes);
-      this.#waits(false);
-      // Released before the library calls the handler, which takes a slot of its own.
-      this.stream.prependOnceListener("end", this.#release);
-      this.#received(this.#slot);
+      const isWhole = this.#held.at(-1) === null;
+      if (!this.#isDropped && !isWhole && !this.stream.destroyed) {
+        this.#slot = admission.receive(principal, this.#frames.declaredBytes);
+        this.#waits(false);
+        // Released before the library calls the handler, which takes a slot of its own.
+        this.stream.prependOnceListener("end", this.#release);
+      }
     } catch (reason) {
-      this.#refuseAtItsEnd(reason);
+      refusal = reason;
     }
+    this.#isCharging = false;
+    this.#unreadMs += clock.monotonic() - sinceMs;
+    if (this.#isDropped || this.stream.destroyed) return;
+    if (refusal !== undefined) return this.#refuseAtItsEnd(refusal);
+    if (this.#slot !== undefined) this.#received(this.#slot);
+    this.#passOn();
   }
 
   #received(slot: Slot): void {
@@ -325,7 +366,11 @@ export class StreamGuard {
   #dropRest(): void {
     this.#isDropped = true;
     this.#release();
+    const hasEnded = this.#held.at(-1) === null;
+    this.#held = [];
     this.stream.removeAllListeners("data").removeAllListeners("end").resume();
+    // Node reads on after a push.
+    this.#push(hasEnded ? null : NOTHING);
   }
 
   /** Closes the stream after LINGER_MS: a reset at once would overtake the answer. */

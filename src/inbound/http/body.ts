@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { promisify } from "node:util";
 import { gunzip as gunzipOrThrow } from "node:zlib";
 import { Failure } from "../../core/failure.ts";
+import { Pieces } from "../../encoding/pieces.ts";
 import type { OpenCall } from "../calls.ts";
 
 /** A request whose body is read, and its response. */
@@ -57,31 +58,6 @@ export function declaredBytes({ headers }: IncomingMessage): number | undefined 
 
 /** Larger bodies are read into a buffer of their declared length: joining pieces would need twice the memory. */
 const PIECES_BYTES = 256 * 1024;
-
-/** Pieces that are joined before the end when they are small. */
-const JOINED_PIECES = 128;
-const JOINED_BYTES = 64 * 1024;
-
-/** The pieces of a body. They may come one by one in single bytes, and each takes some hundred bytes more than its content. */
-class Pieces {
-  readonly #earlier: Buffer[] = [];
-  #latest: Buffer[] = [];
-
-  add(piece: Buffer): void {
-    this.#latest.push(piece);
-    if (this.#latest.length < JOINED_PIECES) return;
-    const bytes = this.#latest.reduce((sum, { length }) => sum + length, 0);
-    if (bytes < JOINED_BYTES) this.#earlier.push(Buffer.concat(this.#latest, bytes));
-    else this.#earlier.push(...this.#latest);
-    this.#latest = [];
-  }
-
-  /** The body. One piece is not copied. */
-  joined(): Buffer {
-    const pieces = this.#earlier.length === 0 ? this.#latest : [...this.#earlier, ...this.#latest];
-    return pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
-  }
-}
 
 /**
  * Reads a body. Throws `request_too_large`, `invalid_request` for a body in tiny chunks, what the meter throws (default: no

@@ -1,4 +1,5 @@
 import type { CompletionChunk, CompletionStart } from "../../../gen/parley/v1/completion_pb.js";
+import type { LabelRequirements } from "../../../gen/parley/v1/model_pb.js";
 import type { Call, Caller } from "../../core/call.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { KeptResponses } from "../../core/kept-responses.ts";
@@ -11,9 +12,12 @@ import type {
   ReadCompletion,
   ReadCount,
   ReadEmbedding,
+  ReadExplanation,
 } from "../../formats/format.ts";
+import { writeRoutePlan } from "../../formats/route-plan.ts";
 import { newCompletionId, newEmbeddingId, type OpenCall } from "../calls.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../headers.ts";
+import { addRequiredLabels, readRequiredLabels } from "../required-labels.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { declaredBytes, requireUncompressed } from "./body.ts";
@@ -58,6 +62,21 @@ export function tokenCount(
     async run(read, call) {
       const { inputTokens } = await services.completions.count(read.request, call);
       exchange.json(200, read.write(inputTokens));
+    },
+  });
+}
+
+/** What would happen to a request in the format of the exchange. */
+export function explanation(
+  services: EdgeServices,
+  exchange: Exchange,
+  asked: { readonly principal: KeyPrincipal; readonly read: (input: FormatInput) => ReadExplanation },
+): Promise<void> {
+  return serve(services, exchange, {
+    ...asked,
+    async run(read, call) {
+      const plan = await services.completions.explain(read.request, call, read.stream ? "stream" : "whole");
+      exchange.json(200, writeRoutePlan(plan, read.nameOf));
     },
   });
 }
@@ -138,7 +157,7 @@ interface Asked<R> {
 }
 
 /** Not async: the state of a suspended function would be held for as long as the answer takes. */
-function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
+function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplanation>(
   services: EdgeServices,
   exchange: Exchange,
   { principal, read: readBody, takesForms = false, complete, run }: Asked<R>,
@@ -147,6 +166,7 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
   const { open, done: close } = openCall(services.calls, exchange, deadlineMs(exchange));
   let asked: R | undefined;
   let hops = 0;
+  let requiredLabels: LabelRequirements | undefined;
   const served = serveCompletion<R>(services, {
     entrance: "http",
     requestId,
@@ -159,6 +179,7 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
       if (!isForm) requireJson(exchange, takesForms);
       requireUncompressed(request);
       refuseCircles((hops = readHops(request.headers[HOPS_HEADER])));
+      requiredLabels = readRequiredLabels((name) => request.headers[name]?.toString());
       const body = await exchange.body(open, slot);
       return () =>
         readBody({
@@ -173,6 +194,7 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding>(
     complete: complete && ((read) => complete(read, open)),
     run(read, current) {
       asked = read;
+      addRequiredLabels(read.request, requiredLabels);
       const call: Call = {
         principal: current,
         requestId,

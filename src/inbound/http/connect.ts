@@ -3,10 +3,24 @@ import { type ConnectRouter, createContextKey, createContextValues, type Handler
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
-import { CompletionSchema, CompletionService } from "../../../gen/parley/v1/completion_pb.js";
-import { EmbeddingRequestSchema, EmbeddingService } from "../../../gen/parley/v1/embedding_pb.js";
+import {
+  type CompletionRequest,
+  CompletionSchema,
+  CompletionService,
+  ExplainRequestSchema,
+} from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type EmbeddingRequest,
+  EmbeddingRequestSchema,
+  EmbeddingService,
+} from "../../../gen/parley/v1/embedding_pb.js";
 import { GetCurrentKeyRequestSchema, KeyService } from "../../../gen/parley/v1/key_pb.js";
-import { GetModelRequestSchema, ListModelsRequestSchema, ModelService } from "../../../gen/parley/v1/model_pb.js";
+import {
+  GetModelRequestSchema,
+  type LabelRequirements,
+  ListModelsRequestSchema,
+  ModelService,
+} from "../../../gen/parley/v1/model_pb.js";
 import type { Call } from "../../core/call.ts";
 import { Failure } from "../../core/failure.ts";
 import { isMetered, MAX_QUESTION_BYTES } from "../arrival-limits.ts";
@@ -16,11 +30,12 @@ import { toConnectError } from "../error-details.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../headers.ts";
 import { splitImages } from "../image-pieces.ts";
 import { pageOfModels } from "../list-models.ts";
+import { addRequiredLabels, readRequiredLabels } from "../required-labels.ts";
 import { requireResponseSize } from "../response-size.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { toAsyncIterable } from "../to-async-iterable.ts";
-import { requireKnownFields, unknownFields } from "../unknown-fields.ts";
+import { requireKnownFields, toExplain, unknownFields } from "../unknown-fields.ts";
 import { declaredBytes } from "./body.ts";
 import {
   answerConnect,
@@ -36,6 +51,8 @@ import { type Exchange, MAX_BODY_BYTES, openCall, PRIVATE_HEADERS } from "./exch
 interface Admitted {
   readonly call: Call;
   readonly open: OpenCall;
+  /** Labels that its headers require. */
+  readonly labels: LabelRequirements | undefined;
 }
 
 /** Context of an admitted request for Connect's handlers. */
@@ -73,7 +90,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       },
     };
     const handler = handlers.get(path)!;
-    const contextValues = createContextValues().set(ADMITTED, { call, open });
+    const contextValues = createContextValues().set(ADMITTED, { call, open, labels: undefined });
     const asked: ConnectExchange = {
       request,
       response,
@@ -90,6 +107,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       else writeConnectError(exchange, failure);
     };
     if (takesSlot) {
+      let labels: LabelRequirements | undefined;
       await serveCompletion<CheckedBody>(services, {
         entrance: "connect",
         requestId,
@@ -97,9 +115,12 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
         open,
         authenticate: () => principal,
         bytes: declaredBytes(request),
-        read: (slot) => readConnect(handler, asked, slot),
+        read(slot) {
+          labels = readRequiredLabels((name) => request.headers[name]?.toString());
+          return readConnect(handler, asked, slot);
+        },
         run(body, current) {
-          contextValues.set(ADMITTED, { call: { ...call, principal: current }, open });
+          contextValues.set(ADMITTED, { call: { ...call, principal: current }, open, labels });
           return runConnect(handler, asked, body);
         },
         fail,
@@ -139,9 +160,21 @@ export function writeConnectError(exchange: Exchange, failure: Failure): void {
 function addRoutes(router: ConnectRouter, services: EdgeServices): void {
   const { completions, embedder, models, clock } = services;
   const elapsed = ({ arrivedMs }: Call): number => clock.monotonic() - arrivedMs;
+  const addLabels = (request: CompletionRequest | EmbeddingRequest, { call, labels }: Admitted): void => {
+    try {
+      addRequiredLabels(request, labels);
+    } catch (reason) {
+      // Counted here: it does not reach the service.
+      const { requestId, principal, entrance } = call;
+      services.refused({ entrance, requestId, target: request.$typeName, failure: Failure.from(reason), principal });
+      throw reason;
+    }
+  };
   router.service(CompletionService, {
     create: (request, context) =>
-      answer(context, async ({ call }) => {
+      answer(context, async (admitted) => {
+        const { call } = admitted;
+        addLabels(request, admitted);
         const completion = await completions.create(request, { ...call, unrecognized: unknownFields(request) });
         const { maxResponseBytes } = request;
         if (maxResponseBytes !== undefined)
@@ -150,8 +183,10 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
         return completion;
       }),
     async *stream(request, context) {
-      const { call, open } = admittedOf(context);
+      const admitted = admittedOf(context);
+      const { call, open } = admitted;
       try {
+        addLabels(request, admitted);
         const asked = { ...call, unrecognized: unknownFields(request) };
         const batches = toAsyncIterable((emit) => completions.stream(request, asked, emit), open);
         for await (const batch of batches) {
@@ -169,12 +204,24 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
       }
     },
     count: (request, context) =>
-      answer(context, ({ call }) => completions.count(request, { ...call, unrecognized: unknownFields(request) })),
+      answer(context, (admitted) => {
+        addLabels(request, admitted);
+        return completions.count(request, { ...admitted.call, unrecognized: unknownFields(request) });
+      }),
+    explain: (request, context) =>
+      answer(context, (admitted) => {
+        const unrecognized = unknownFields(request, ExplainRequestSchema);
+        const { completion, mode } = toExplain(request);
+        addLabels(completion, admitted);
+        return completions.explain(completion, { ...admitted.call, unrecognized }, mode);
+      }),
   });
   router.service(EmbeddingService, {
     create: (request, context) =>
-      answer(context, async ({ call }) => {
+      answer(context, async (admitted) => {
+        const { call } = admitted;
         const { model } = request;
+        addLabels(request, admitted);
         const unrecognized = unknownFields(request, EmbeddingRequestSchema);
         const embeddings = await embedder.create(request, { ...call, unrecognized });
         setFacts(context.responseHeader, routingOfCompletion(embeddings, model, elapsed(call)));

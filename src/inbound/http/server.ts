@@ -8,7 +8,7 @@ import { requestIdFrom } from "../calls.ts";
 import { authorizationOf } from "../current-key.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { declaredBytes } from "./body.ts";
-import { callerOf, completion, embeddings, keptAnswers, tokenCount } from "./completion.ts";
+import { callerOf, completion, embeddings, explanation, keptAnswers, tokenCount } from "./completion.ts";
 import { connectHandler, writeConnectError } from "./connect.ts";
 import { type Documents, sendDocument } from "./documents.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
@@ -252,6 +252,7 @@ class Front {
     if (operation.name === "embedding")
       return embeddings(this.#services, exchange, { principal, read: operation.read });
     if (operation.name === "count") return tokenCount(this.#services, exchange, { principal, read: operation.read });
+    if (operation.name === "explain") return explanation(this.#services, exchange, { principal, read: operation.read });
     if (operation.name === "kept") return keptAnswers(this.#services, exchange, { principal, find: operation.find });
     return this.#listModels(exchange, principal, operation);
   }

@@ -1,7 +1,10 @@
 import { createHash, createHmac, type Hash, type Hmac } from "node:crypto";
+import { Readable } from "node:stream";
+import type { NodeHttpHandler } from "@smithy/node-http-handler";
 import type { SignatureV4 } from "@smithy/signature-v4";
 import { Failure } from "../../core/failure.ts";
 import type { Credential, RequestToAuthorize } from "./credential.ts";
+import { readAnswer } from "./token.ts";
 
 /** Keys of an AWS account or role, as the AWS SDK has them. */
 export interface AwsKeys {
@@ -84,10 +87,30 @@ function chainFor(region: string): () => Promise<AwsKeys> {
   return async () => {
     if (chain === undefined) {
       const { fromNodeProviderChain } = await import("@aws-sdk/credential-providers");
-      chain ??= fromNodeProviderChain({ clientConfig: { region } });
+      const requestHandler = await limitedHandler();
+      chain ??= fromNodeProviderChain({ clientConfig: { region, requestHandler } });
     }
     return chain();
   };
+}
+
+/** Sends the chain's requests to services of AWS. Ends each after FIND_MS, and reads bounded answers: the SDK has no limits for them. */
+async function limitedHandler(): Promise<NodeHttpHandler> {
+  const { NodeHttpHandler: Handler } = await import("@smithy/node-http-handler");
+  class LimitedHandler extends Handler {
+    override async handle(...[request, options]: Parameters<NodeHttpHandler["handle"]>) {
+      const limit = new AbortController();
+      const timer = setTimeout(() => limit.abort(), FIND_MS);
+      try {
+        const { response } = await super.handle(request, { ...options, abortSignal: limit.signal });
+        response.body = Readable.from([await readAnswer(response.body as Readable)]);
+        return { response };
+      } finally {
+        clearTimeout(timer);
+      }
+    }
+  }
+  return new LimitedHandler();
 }
 
 async function findInTime(findKeys: () => Promise<AwsKeys>, signal: AbortSignal): Promise<AwsKeys> {

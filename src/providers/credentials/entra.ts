@@ -1,5 +1,6 @@
+import type { DefaultAzureCredentialOptions } from "@azure/identity";
 import { object, string } from "../wire/json.ts";
-import { type AccessToken, isNetworkText, refusedToken, unavailableToken } from "./token.ts";
+import { type AccessToken, isNetworkText, readAnswer, refusedToken, unavailableToken } from "./token.ts";
 
 const SCOPE = "https://cognitiveservices.azure.com/.default";
 
@@ -16,12 +17,32 @@ export function entraTokens(): (signal: AbortSignal) => Promise<AccessToken> {
     try {
       const { DefaultAzureCredential } = await import("@azure/identity");
       // The authority is Microsoft's, or the operator's own in AZURE_AUTHORITY_HOST: Microsoft's list of them is not needed.
-      const credential = new DefaultAzureCredential({ disableInstanceDiscovery: true });
+      const credential = new DefaultAzureCredential({
+        disableInstanceDiscovery: true,
+        additionalPolicies: [{ policy: limitedTo(abortSignal), position: "perRetry" }],
+      });
       const { token, expiresOnTimestamp } = await credential.getToken(SCOPE, { abortSignal });
       return { token, expiresMs: expiresOnTimestamp };
     } catch (error) {
       throw toFailure(error);
     }
+  };
+}
+
+type Policy = NonNullable<DefaultAzureCredentialOptions["additionalPolicies"]>[number]["policy"];
+
+/** Ends requests with the signal, and reads bounded answers: the library has no limit for them. Not used by it for managed identities. */
+function limitedTo(abortSignal: AbortSignal): Policy {
+  return {
+    name: "parley-limits",
+    async sendRequest(request, next) {
+      request.abortSignal = abortSignal;
+      // Infinity stands for every status.
+      request.streamResponseStatusCodes = new Set([Infinity]);
+      const { readableStreamBody, ...response } = await next(request);
+      const body = await readAnswer(readableStreamBody as AsyncIterable<Buffer>);
+      return { ...response, bodyAsText: body.toString() };
+    },
   };
 }
 

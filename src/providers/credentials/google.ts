@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { Failure } from "../../core/failure.ts";
 import { isObject, object, parsed, string } from "../wire/json.ts";
-import { type AccessToken, isNetworkText, refusedToken, unavailableToken } from "./token.ts";
+import { type AccessToken, isNetworkText, MAX_TOKEN_BYTES, refusedToken, unavailableToken } from "./token.ts";
 
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 
@@ -21,10 +21,8 @@ export interface GoogleTokenOptions {
 export function googleTokens({ file }: GoogleTokenOptions): (signal: AbortSignal) => Promise<AccessToken> {
   return async (signal) => {
     try {
-      const transporterOptions = { signal };
-      const client =
-        (file === undefined ? undefined : await accountOfFile(file, transporterOptions)) ??
-        (await clientOf(file, transporterOptions));
+      const client = (file === undefined ? undefined : await accountOfFile(file)) ?? (await clientOf(file));
+      limit(client as unknown as Client, { signal, size: MAX_TOKEN_BYTES });
       const { token } = await client.getAccessToken();
       const { expiry_date: expiresMs } = client.credentials;
       if (typeof token !== "string" || typeof expiresMs !== "number")
@@ -41,18 +39,38 @@ export function googleTokens({ file }: GoogleTokenOptions): (signal: AbortSignal
   };
 }
 
-interface TransporterOptions {
-  readonly signal: AbortSignal;
+/** The parts of a client that make requests. The library hands options for requests to none but the client itself. */
+interface Client {
+  readonly transporter: Requests;
+  /** Of an external account. */
+  readonly stsCredential?: { readonly transporter: Requests };
+  /** Of an impersonated account. */
+  readonly sourceClient?: Client;
 }
 
-async function clientOf(keyFile: string | undefined, transporterOptions: TransporterOptions) {
+interface Requests {
+  readonly defaults: object;
+}
+
+/** Sets the limits of all requests that the client will make. */
+function limit(
+  { transporter, stsCredential, sourceClient }: Client,
+  limits: { readonly signal: AbortSignal; readonly size: number },
+): void {
+  Object.assign(transporter.defaults, limits);
+  if (stsCredential !== undefined) Object.assign(stsCredential.transporter.defaults, limits);
+  if (sourceClient !== undefined) limit(sourceClient, limits);
+}
+
+async function clientOf(keyFile: string | undefined) {
   const { GoogleAuth } = await import("google-auth-library");
-  const options = { scopes: SCOPE, clientOptions: { transporterOptions } };
+  // With the ID of a project none is asked for before there are limits. Nothing else uses it.
+  const options = { scopes: SCOPE, projectId: "none" };
   return new GoogleAuth(keyFile === undefined ? options : { ...options, keyFile }).getClient();
 }
 
 /** The service account whose key is in the file; undefined for a file of another type. */
-async function accountOfFile(path: string, transporterOptions: TransporterOptions) {
+async function accountOfFile(path: string) {
   const { JWT } = await import("google-auth-library");
   const key = parsed(await readFile(path, "utf8"));
   if (!isObject(key)) throw refusedToken("credential_file has no JSON object.");
@@ -63,7 +81,6 @@ async function accountOfFile(path: string, transporterOptions: TransporterOption
     key: string(privateKey),
     keyId: string(keyId),
     scopes: SCOPE,
-    transporterOptions,
     ...(typeof quota === "string" && { quotaProjectId: quota }),
   });
 }

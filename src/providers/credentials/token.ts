@@ -1,4 +1,5 @@
 import { Failure } from "../../core/failure.ts";
+import { Pieces } from "../../encoding/pieces.ts";
 import type { Credential, Headers, RequestToAuthorize } from "./credential.ts";
 
 /** A token that authenticates for some time. */
@@ -18,6 +19,9 @@ export interface TokenOptions {
   /** Milliseconds since 1970. Default: the process's clock. */
   readonly now?: () => number;
 }
+
+/** Limit of a token service's answer, in bytes: tokens take some kilobytes. */
+export const MAX_TOKEN_BYTES = 1024 * 1024;
 
 /** Time in ms before its end in which a token still serves, while the next one is fetched. Services refresh theirs at this age. */
 const EARLY_MS = 5 * 60_000;
@@ -123,6 +127,18 @@ export class TokenCredential implements Credential {
       clearTimeout(timer);
     }
   }
+}
+
+/** Reads a token service's answer. Throws an Error beyond MAX_TOKEN_BYTES, and closes the connection. */
+export async function readAnswer(body: AsyncIterable<Buffer>): Promise<Buffer> {
+  const pieces = new Pieces();
+  let size = 0;
+  for await (const piece of body) {
+    size += piece.length;
+    if (size > MAX_TOKEN_BYTES) throw new Error(`the token service's answer is larger than ${MAX_TOKEN_BYTES} bytes`);
+    pieces.add(piece);
+  }
+  return pieces.joined();
 }
 
 /** What callers are told, whatever the reason: that is for the operator, in the cause. */

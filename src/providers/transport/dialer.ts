@@ -16,8 +16,8 @@ export interface Egress {
 export interface Origin extends Egress {
   /** Only protocol, host and port are used. */
   readonly url: URL;
-  /** Default: the system's resolver. */
-  readonly lookup?: LookupFunction;
+  /** Finds the address of the host. */
+  readonly lookup: LookupFunction;
 }
 
 /** Opens sockets to one origin, with TLS when it is `https:`. */
@@ -25,7 +25,7 @@ export class Dialer {
   /** Event after which a socket may be written to: with TLS, once the server's certificate is verified. */
   readonly readyEvent: "connect" | "secureConnect";
   readonly #host: string;
-  readonly #to: { readonly host: string; readonly port: number; readonly lookup?: LookupFunction };
+  readonly #to: { readonly host: string; readonly port: number; readonly lookup: LookupFunction };
   readonly #proxy: URL | undefined;
   readonly #secureContext: SecureContext | undefined;
   /** TLS session of the last handshake, resumed by the next one. */
@@ -35,7 +35,7 @@ export class Dialer {
     const isTls = url.protocol === "https:";
     this.readyEvent = isTls ? "secureConnect" : "connect";
     this.#host = url.hostname.replace(/^\[|\]$/g, "");
-    this.#to = { host: address ?? this.#host, port: Number(url.port || (isTls ? 443 : 80)), ...(lookup && { lookup }) };
+    this.#to = { host: address ?? this.#host, port: Number(url.port || (isTls ? 443 : 80)), lookup };
     this.#proxy = proxy;
     this.#secureContext = secureContext;
   }

@@ -6,8 +6,9 @@ import { LargeBodyScheduler, ReadScheduler, TURN_BYTES } from "../../scheduling/
 import type { Carrier, ResponseListener } from "./connection.ts";
 import { type ConnectionLimits, Connections } from "./connections.ts";
 import type { Egress } from "./dialer.ts";
+import { lookupHost, lookupPublic } from "./host-lookup.ts";
 import type { ResponseHeaders } from "./response-parser.ts";
-import { lookupPublic, toTransportFailure } from "./transport-failure.ts";
+import { toTransportFailure } from "./transport-failure.ts";
 
 /** Address of a provider and limits of its connections. */
 export interface UpstreamOptions {
@@ -86,7 +87,7 @@ export function connectUpstream({
   if (!allowPrivate && isIP(host) && isPrivateAddress(host)) throw new Error(`${baseUrl} is a private address`);
   if (!allowPrivate && url.protocol !== "https:") throw new Error(`${baseUrl} is plain http`);
   const heads = new RequestHeads(url);
-  const origin = { url, ...(!allowPrivate && { lookup: lookupPublic }), ...egress };
+  const origin = { url, lookup: allowPrivate ? lookupHost : lookupPublic, ...egress };
   const connections = new Connections(origin, connectMs, limits);
   const turns = new LargeBodyScheduler();
   return {

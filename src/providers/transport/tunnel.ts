@@ -1,6 +1,7 @@
 import { connect, type Socket } from "node:net";
 import { Duplex } from "node:stream";
 import { connect as connectTls } from "node:tls";
+import { lookupHost } from "./host-lookup.ts";
 
 /** A proxy that did not open a tunnel; `status` is undefined for an answer that is not HTTP. */
 export class ProxyError extends Error {
@@ -33,8 +34,9 @@ export function openTunnel(proxy: URL, target: string): Duplex {
 
 function connectTo({ protocol, hostname, port }: URL): Socket {
   const host = hostname.replace(/^\[|\]$/g, "");
-  if (protocol !== "https:") return connect({ host, port: Number(port || 80) });
-  return connectTls({ host, port: Number(port || 443), servername: host, ALPNProtocols: ["http/1.1"] });
+  const lookup = lookupHost;
+  if (protocol !== "https:") return connect({ host, port: Number(port || 80), lookup });
+  return connectTls({ host, port: Number(port || 443), lookup, servername: host, ALPNProtocols: ["http/1.1"] });
 }
 
 function authorizationOf({ username, password }: URL): string {

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 import type { EventStreamCodec } from "@smithy/eventstream-codec";
 import { Failure } from "../../core/failure.ts";
-import { MAX_RESPONSE_BYTES } from "../transport/http.ts";
+import { Pieces } from "../../encoding/pieces.ts";
 import { truncated } from "./response-failure.ts";
 import type { Framing, StreamParser } from "./response.ts";
 
@@ -30,11 +30,18 @@ export const EVENT_STREAM: Framing<EventStreamMessage> = {
 const PRELUDE_BYTES = 12;
 /** A message without headers and payload. */
 const MIN_BYTES = 16;
+/**
+ * Limits of a message from the service: the headers and the payload. Source: Amazon Event Stream Specification, "Message Format"
+ * (smithy.io/2.0/aws/amazon-eventstream.html). It asks clients to leave the check to services; here others may send, and a decoded header
+ * takes many times its bytes.
+ */
+const MAX_HEADERS_BYTES = 128 * 1024;
+const MAX_PAYLOAD_BYTES = 24 * 1024 * 1024;
 
 class EventStreamParser implements StreamParser<EventStreamMessage> {
   readonly #codec: EventStreamCodec;
   /** Bytes of unfinished messages, joined only once the next message is whole. */
-  #pieces: Buffer[] = [];
+  #pieces = new Pieces();
   #size = 0;
   /** Size from which on something can be read. */
   #neededBytes = PRELUDE_BYTES;
@@ -44,17 +51,18 @@ class EventStreamParser implements StreamParser<EventStreamMessage> {
   }
 
   *push(bytes: Buffer): Generator<EventStreamMessage> {
-    this.#pieces.push(bytes);
+    this.#pieces.add(bytes);
     this.#size += bytes.length;
     if (this.#size < this.#neededBytes) return;
-    let rest = this.#pieces.length === 1 ? bytes : Buffer.concat(this.#pieces);
+    let rest = this.#pieces.joined();
     this.#neededBytes = neededBytes(rest);
     while (rest.length >= this.#neededBytes) {
       yield* this.#decode(rest.subarray(0, this.#neededBytes));
       rest = rest.subarray(this.#neededBytes);
       this.#neededBytes = neededBytes(rest);
     }
-    this.#pieces = rest.length === 0 ? [] : [rest];
+    this.#pieces = new Pieces();
+    if (rest.length > 0) this.#pieces.add(rest);
     this.#size = rest.length;
   }
 
@@ -90,8 +98,10 @@ function neededBytes(bytes: Buffer): number {
   // The codec checks a message only once it is whole: of a broken length one would wait for bytes that never come.
   if (crc32(bytes.subarray(0, 8)) !== bytes.readUInt32BE(8)) throw broken();
   const length = bytes.readUInt32BE(0);
-  if (length < MIN_BYTES) throw broken();
-  if (length > MAX_RESPONSE_BYTES)
+  const headersLength = bytes.readUInt32BE(4);
+  const payloadLength = length - headersLength - MIN_BYTES;
+  if (payloadLength < 0) throw broken();
+  if (headersLength > MAX_HEADERS_BYTES || payloadLength > MAX_PAYLOAD_BYTES)
     throw new Failure("upstream_protocol", "The upstream provider sent an event larger than this gateway reads.");
   return length;
 }

@@ -164,6 +164,9 @@ export interface StreamHandling<Event extends StreamEvent> {
 /** Bytes read of a refusal's body: the error is at its beginning. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
+/** Time in ms for the body of a refusal: a fallback waits for it. */
+const REFUSAL_MS = 1000;
+
 const NOTHING = Buffer.alloc(0);
 
 /** Length of a whole response whose reading is not counted. */
@@ -358,13 +361,14 @@ async function toUnreadableFailure(response: UpstreamResponse, call: DialectCall
   return call.toFailure({ status, headers, body });
 }
 
-/** Reads the beginning of a refusal's body. A body that breaks off is returned as far as it was read. */
+/** Reads the beginning of a refusal's body. A body that breaks off, or takes longer than REFUSAL_MS, is returned as far as it was read. */
 async function readRefusal(response: UpstreamResponse): Promise<string> {
   const pieces: Buffer[] = [];
+  const endMs = performance.now() + REFUSAL_MS;
   let size = 0;
   try {
-    while (size < MAX_REFUSAL_BYTES) {
-      const more = await response.read();
+    for (let leftMs = REFUSAL_MS; leftMs > 0 && size < MAX_REFUSAL_BYTES; leftMs = endMs - performance.now()) {
+      const more = await response.read(leftMs);
       if (more === undefined) break;
       for (const piece of more) {
         pieces.push(piece);

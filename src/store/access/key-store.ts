@@ -224,6 +224,8 @@ function toChangedColumns({
   capabilities,
   limits,
   options,
+  requiredLabels,
+  tags,
   limitedByAdministrator,
 }: Changes): Partial<KeyRow> {
   return {
@@ -233,6 +235,8 @@ function toChangedColumns({
     ...(limits !== undefined && toLimitColumns(limits)),
     ...(limitedByAdministrator !== undefined && { limited_by_administrator: Number(limitedByAdministrator) }),
     ...(options !== undefined && { options: toOptions(options) }),
+    ...(requiredLabels !== undefined && { required_labels: toNullable(requiredLabels) }),
+    ...(tags !== undefined && { tags: toNullable(tags) }),
   };
 }
 
@@ -246,6 +250,8 @@ function toRow({ record, hash }: NewKey): KeyRow {
     models: toModels(record.models),
     capabilities: JSON.stringify(record.capabilities),
     options: toOptions(record.options),
+    required_labels: toNullable(record.requiredLabels),
+    tags: toNullable(record.tags),
     created_at_ms: record.createdAtMs,
     expires_at_ms: record.expiresAtMs ?? null,
     revoked_at_ms: record.revokedAtMs ?? null,
@@ -265,6 +271,11 @@ function toOptions(options: KeyRecord["options"]): string | null {
   return options === "default" ? null : JSON.stringify(options);
 }
 
+/** As JSON; null for an empty list or object. */
+function toNullable(value: object): string | null {
+  return Object.keys(value).length === 0 ? null : JSON.stringify(value);
+}
+
 function toRecord(row: KeyRow & { readonly latest_end_ms?: number | null }): KeyRecord {
   return {
     id: row.id,
@@ -277,6 +288,9 @@ function toRecord(row: KeyRow & { readonly latest_end_ms?: number | null }): Key
     limits: fromLimitColumns(row),
     limitedByAdministrator: row.limited_by_administrator === 1,
     options: row.options === null ? "default" : (JSON.parse(row.options) as KeyRecord["options"]),
+    requiredLabels:
+      row.required_labels === null ? {} : (JSON.parse(row.required_labels) as KeyRecord["requiredLabels"]),
+    tags: row.tags === null ? [] : (JSON.parse(row.tags) as string[]),
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms ?? undefined,
     revokedAtMs: row.revoked_at_ms ?? undefined,

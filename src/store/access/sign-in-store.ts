@@ -1,4 +1,5 @@
 import type { AccountStore } from "../../access/account-store.ts";
+import { LookUpQueue } from "../../access/look-up-queue.ts";
 import type { Database } from "../database.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import {
@@ -69,33 +70,38 @@ type Sessions = Pick<
   | "pruneSessions"
 >;
 
-/** The sessions of the account store. */
+/** The sessions of the account store. Look-ups are made together, because anybody can send any number of unknown sessions. */
 export function createSessions({ query }: Database): Sessions {
+  const findSessions = async (hashes: readonly string[]) => {
+    const found = query
+      .selectFrom("sessions")
+      .innerJoin("accounts", "accounts.id", "sessions.account_id")
+      .selectAll("accounts")
+      .select([
+        "sessions.hash",
+        "sessions.account_id",
+        "sessions.created_at_ms as session_created_at_ms",
+        "sessions.last_seen_at_ms",
+        "sessions.authenticated_at_ms",
+        "sessions.network",
+        "sessions.browser",
+      ])
+      .where("sessions.hash", "in", hashes);
+    const rows = await retryWhileBusy(() => found.execute());
+    const signedIn = rows.map((row) => ({
+      session: toSessionRecord({ ...row, created_at_ms: row.session_created_at_ms }),
+      account: toAccountRecord(row),
+    }));
+    const byHash = new Map(signedIn.map((each) => [each.session.hash, each]));
+    return hashes.map((hash) => byHash.get(hash));
+  };
+  const lookUps = new LookUpQueue(findSessions, { perQuery: 500, inFlight: 1 });
   return {
     async insertSession(session) {
       await retryWhileBusy(() => query.insertInto("sessions").values(toSessionRow(session)).execute());
     },
 
-    async findSession(hash) {
-      const found = query
-        .selectFrom("sessions")
-        .innerJoin("accounts", "accounts.id", "sessions.account_id")
-        .selectAll("accounts")
-        .select([
-          "sessions.hash",
-          "sessions.account_id",
-          "sessions.created_at_ms as session_created_at_ms",
-          "sessions.last_seen_at_ms",
-          "sessions.authenticated_at_ms",
-          "sessions.network",
-          "sessions.browser",
-        ])
-        .where("sessions.hash", "=", hash);
-      const row = await retryWhileBusy(() => found.executeTakeFirst());
-      if (row === undefined) return undefined;
-      const session = toSessionRecord({ ...row, created_at_ms: row.session_created_at_ms });
-      return { session, account: toAccountRecord(row) };
-    },
+    findSession: async (hash) => lookUps.find(hash),
 
     async listSessions(accountId, limit) {
       const latest = query

@@ -109,6 +109,7 @@ const METHODS = ["GET", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "PROPFIND",
 const PATHS = [
   "/v1/chat/completions",
   "/v1/chat/completions?a=%00",
+  "/v1/route",
   "/v1/models",
   "/v1/models/local%2Ftest",
   "/v1/models/local/test",

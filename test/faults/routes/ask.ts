@@ -1,6 +1,6 @@
 import { create, fromJson, toBinary } from "@bufbuild/protobuf";
 import { Client, Metadata, type ServiceError, status as Status } from "@grpc/grpc-js";
-import { CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
+import { CompletionRequestSchema, ExplainRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { EmbeddingRequestSchema } from "../../../gen/parley/v1/embedding_pb.js";
 import { GetModelRequestSchema } from "../../../gen/parley/v1/model_pb.js";
 import { toRequest } from "../../entrances/scenarios/ask.ts";
@@ -63,7 +63,7 @@ function bodyOf(path: string): string | Buffer {
   if (path.includes("{model}:")) return JSON.stringify({ contents: [{ parts: [{ text: "Hello?" }] }] });
   if (path.startsWith("/v1/messages"))
     return JSON.stringify({ model: MODEL, max_tokens: 100, messages: [{ role: "user", content: "Hello?" }] });
-  if (path === "/v1/chat/completions") return JSON.stringify(toOpenAiJson(REQUEST, "whole"));
+  if (path === "/v1/chat/completions" || path === "/v1/route") return JSON.stringify(toOpenAiJson(REQUEST, "whole"));
   if (path.startsWith("/v1/responses")) return JSON.stringify({ model: MODEL, input: "Hello?" });
   const completion = JSON.stringify({
     model: MODEL,
@@ -75,6 +75,7 @@ function bodyOf(path: string): string | Buffer {
   if (path.includes("EmbeddingService")) return JSON.stringify(EMBEDDING_REQUEST);
   if (path.endsWith("/Stream")) return envelope(completion);
   if (path.endsWith("/Create") || path.endsWith("/Count")) return completion;
+  if (path.endsWith("/Explain")) return `{"completion":${completion}}`;
   return path.endsWith("/Get") ? JSON.stringify({ id: MODEL }) : "{}";
 }
 
@@ -105,6 +106,8 @@ const GRPC_OUTCOMES: Readonly<Record<number, Outcome>> = {
 };
 
 function messageOf(path: string): Buffer {
+  if (path.endsWith("/Explain"))
+    return Buffer.from(toBinary(ExplainRequestSchema, create(ExplainRequestSchema, { completion: REQUEST })));
   if (path.includes("CompletionService")) return Buffer.from(toBinary(CompletionRequestSchema, REQUEST));
   if (path.includes("EmbeddingService"))
     return Buffer.from(toBinary(EmbeddingRequestSchema, fromJson(EmbeddingRequestSchema, EMBEDDING_REQUEST)));

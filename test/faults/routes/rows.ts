@@ -12,6 +12,7 @@ export type KeyRow = "everybody" | "key" | "permission";
 /** HTTP routes with a key: the API, and public files and documents. */
 export const HTTP_ROWS: Readonly<Record<string, KeyRow>> = {
   "POST /v1/chat/completions": "permission",
+  "POST /v1/route": "permission",
   "POST /v1/responses": "permission",
   "POST /v1/responses/input_tokens": "permission",
   // Refuses WebSockets.
@@ -51,6 +52,7 @@ export const HTTP_ROWS: Readonly<Record<string, KeyRow>> = {
   "POST /parley.v1.CompletionService/Create": "permission",
   "POST /parley.v1.CompletionService/Stream": "permission",
   "POST /parley.v1.CompletionService/Count": "permission",
+  "POST /parley.v1.CompletionService/Explain": "permission",
   "POST /parley.v1.EmbeddingService/Create": "permission",
   "POST /parley.v1.ModelService/List": "key",
   "GET /parley.v1.ModelService/List": "key",
@@ -72,6 +74,7 @@ export const GRPC_ROWS: Readonly<Record<string, KeyRow>> = {
   "/parley.v1.CompletionService/Create": "permission",
   "/parley.v1.CompletionService/Stream": "permission",
   "/parley.v1.CompletionService/Count": "permission",
+  "/parley.v1.CompletionService/Explain": "permission",
   "/parley.v1.EmbeddingService/Create": "permission",
   "/parley.v1.ModelService/List": "key",
   "/parley.v1.ModelService/Get": "permission",
@@ -124,5 +127,6 @@ export const CONSOLE_ROWS: Readonly<Record<string, ConsoleRow>> = {
   "SettingsService/GetConfiguration": { who: "administrator" },
   "ModelService/List": { who: "signed in" },
   "ModelService/ListUpstreams": { who: "administrator" },
+  "ModelService/ExplainRoute": { who: "administrator" },
   "PlaygroundService/Stream": { who: "signed in" },
 };

@@ -70,6 +70,8 @@ export function drawGrants(chance: Chance, beganMs: number): KeyGrant[] {
         capabilities: ["chat"],
         limits: isOfFirst ? ofFirst : drawLimits(chance, 1),
         options: "default",
+        requiredLabels: {},
+        tags: [],
         expiresAtMs: chance.percent(10) ? beganMs + chance.between(0, 60_000) : undefined,
         revokedAtMs: undefined,
       },

@@ -87,6 +87,8 @@ export class SimulatedProcess {
         cancel: (id) => clock.hear(bank.cancel(id)),
         reap: () => clock.hear(bank.reap()),
       },
+      // Nothing is explained here.
+      spending: async () => [],
       defaults: NO_LIMITS,
       burstMs,
       clock,

@@ -228,6 +228,7 @@ describe("who may call what", () => {
     "AccountService/List",
     "AccountService/ListInvitations",
     "ModelService/ListUpstreams",
+    "ModelService/ExplainRoute",
     "SettingsService/GetConfiguration",
   ];
   // Without an ID it is not one's own account.

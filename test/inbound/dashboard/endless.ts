@@ -55,7 +55,7 @@ export async function startEndless() {
   const never = (): never => expect.fail("nothing is completed here");
   const server = await startHttpServer(
     {
-      completions: { create: never, stream: never, count: never },
+      completions: { create: never, stream: never, count: never, explain: never },
       embedder: { create: never },
       models: { list: never, get: never },
       requireRequestRate: () => undefined,

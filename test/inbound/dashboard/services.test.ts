@@ -6,6 +6,7 @@ import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../../gen
 import { AccountRole } from "../../../gen/parley/console/v1/account_pb.js";
 import { KeyState, RevocationScope, RotationGrace } from "../../../gen/parley/console/v1/key_pb.js";
 import { KeyCapability } from "../../../gen/parley/v1/key_pb.js";
+import { RoutePlanSchema } from "../../../gen/parley/v1/route_pb.js";
 import { SignUpMode } from "../../../gen/parley/console/v1/session_pb.js";
 import { SummarizeUsageRequestSchema, UsageGrouping, UsageStep } from "../../../gen/parley/console/v1/usage_pb.js";
 import { hashApiKey, isApiKey } from "../../../src/access/api-key.ts";
@@ -284,6 +285,29 @@ describe("keys", () => {
     expect(free).toMatchObject({ limitedByAdministrator: false });
   });
 
+  it("have labels that members may require until an administrator does, and tags that only administrators give", async () => {
+    const ada = await site.signedUp("ada");
+    const bob = await site.signedUp("bob");
+    const europe = { regions: ["eu", "ch", "eu"], retentions: [] };
+    const { key: own } = await bob.key.create({ name: "b", requiredLabels: europe });
+    expect(own).toMatchObject({ requiredLabels: { regions: ["eu", "ch"] }, tags: [], limitedByAdministrator: false });
+    const { id } = own!;
+    expect((await bob.key.update({ id, requiredLabels: {} })).key?.requiredLabels?.regions).toEqual([]);
+    for (const act of [
+      bob.key.create({ name: "c", tags: { tags: ["premium"] } }),
+      bob.key.update({ id, tags: { tags: [] } }),
+    ])
+      expect((await errorOf(act)).rawMessage).toBe("Only an administrator may choose a key's tags.");
+    await ada.key.update({ id, requiredLabels: { retentions: ["none"] }, tags: { tags: ["premium"] } });
+    expect((await errorOf(bob.key.update({ id, requiredLabels: {} }))).code).toBe(Code.PermissionDenied);
+    const { key: rotated } = await bob.key.rotate({ id });
+    expect(rotated).toMatchObject({ requiredLabels: { retentions: ["none"] }, tags: ["premium"] });
+    const wrong = await errorOf(ada.key.update({ id, requiredLabels: { regions: ["E U"] } }));
+    expect(wrong.findDetails(BadRequestSchema)[0]?.fieldViolations[0]?.field).toBe("required_labels.regions");
+    const many = Array.from({ length: 17 }, (_, index) => `t${index}`);
+    expect((await errorOf(ada.key.update({ id, tags: { tags: many } }))).rawMessage).toContain("at most 16");
+  });
+
   it("of somebody else are like keys that do not exist, except for administrators", async () => {
     const ada = await site.signedUp("ada");
     const bob = await site.signedUp("bob");
@@ -494,5 +518,34 @@ describe("a drain", () => {
     goOn.resolve();
     expect((await asked).status).toBe(200);
     await drained;
+  });
+});
+
+describe("the explanation of a route", () => {
+  it("is that of any key that works, for administrators", async () => {
+    const asked: string[] = [];
+    site.close();
+    site = await startConsole({
+      signUp: "open",
+      async explain({ model }, { principal }, mode) {
+        asked.push(`${model} for ${principal.keyName}, ${mode}`);
+        return create(RoutePlanSchema, { model: "chat" });
+      },
+    });
+    const ada = await site.signedUp("ada");
+    const bob = await site.signedUp("bob");
+    const { key } = await bob.key.create({ name: "bob's" });
+    const completion = { model: "gpt-5" };
+    const { plan } = await ada.model.explainRoute({ keyId: key!.id, completion, stream: true });
+    expect(plan?.model).toBe("chat");
+    expect(asked).toEqual(["gpt-5 for bob's, stream"]);
+    expect((await errorOf(bob.model.explainRoute({ keyId: key!.id, completion }))).code).toBe(Code.PermissionDenied);
+    await bob.key.revoke({ id: key!.id });
+    for (const [keyId, words] of [
+      [key!.id, "is revoked"],
+      ["key_none", "key_id: is not the ID of a key"],
+    ] as const)
+      expect((await errorOf(ada.model.explainRoute({ keyId, completion }))).rawMessage).toContain(words);
+    expect(asked).toHaveLength(1);
   });
 });

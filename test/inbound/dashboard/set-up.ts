@@ -110,9 +110,21 @@ export const JSON_TYPE = { "content-type": "application/json" };
 export async function startConsole(
   options: Partial<ConsoleOptions> &
     Partial<Pick<ConsolePorts, "ledger" | "usage" | "admission">> &
-    Parameters<typeof setUpAccess>[0] & { readonly stream?: Completions["stream"] } = {},
+    Parameters<typeof setUpAccess>[0] & {
+      readonly stream?: Completions["stream"];
+      readonly explain?: Completions["explain"];
+    } = {},
 ): Promise<ConsoleUnderTest> {
-  const { publicUrl, trustedProxies = [], files, ledger: kept, usage: used, stream = never, ...others } = options;
+  const {
+    publicUrl,
+    trustedProxies = [],
+    files,
+    ledger: kept,
+    usage: used,
+    stream = never,
+    explain = never,
+    ...others
+  } = options;
   const { admission = roomyAdmission(systemClock), ...changes } = others;
   const access = setUpAccess(changes);
   const keys = memoryKeyStore();
@@ -141,6 +153,7 @@ export async function startConsole(
       configuration: () => CONFIGURATION,
       accountLimits: { ...NO_LIMITS, requestsPerMinute: 600 },
       completions: { stream },
+      explain,
       admission,
       calls,
       version: "1.2.3",
@@ -152,7 +165,7 @@ export async function startConsole(
   const authenticator = createAuthenticator({ store: keys, clock: systemClock });
   const server = await startHttpServer(
     {
-      completions: { create: never, stream: never, count: never },
+      completions: { create: never, stream: never, count: never, explain: never },
       embedder: { create: never },
       models: { list: never, get: never },
       requireRequestRate: () => undefined,

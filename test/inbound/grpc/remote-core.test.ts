@@ -8,6 +8,8 @@ import {
   CompletionSchema,
   CompletionStartSchema,
 } from "../../../gen/parley/v1/completion_pb.js";
+import { LabelRequirementsSchema } from "../../../gen/parley/v1/model_pb.js";
+import { RoutePlanSchema } from "../../../gen/parley/v1/route_pb.js";
 import { EmbeddingRequestSchema, EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
 import type { Call } from "../../../src/core/call.ts";
 import { deltaChunk } from "../../../src/core/chunks.ts";
@@ -65,6 +67,7 @@ async function openCore(answers: Answers, port = 0) {
       create: noted(answers.create ?? unscripted),
       stream: noted(answers.stream ?? unscripted),
       count: noted(answers.count ?? unscripted),
+      explain: noted(answers.explain ?? unscripted),
     },
     embedder: { create: noted(answers.embed ?? unscripted) },
     models: {
@@ -187,6 +190,20 @@ describe("a call of a remote core", () => {
     const { remote, call } = openRemote([core.server]);
     const asked = remote.embedder.create(create(EmbeddingRequestSchema, { model: "e" }), call());
     await expect(asked).rejects.toMatchObject({ code: "invalid_request", param: "inputs" });
+  });
+
+  it("takes a request to be explained along, with its mode", async () => {
+    const asked: unknown[] = [];
+    const core = await openCore({
+      async explain(request, _, mode) {
+        asked.push(request.requiredLabels?.regions, mode);
+        return create(RoutePlanSchema, { model: request.model });
+      },
+    });
+    const { remote, call } = openRemote([core.server]);
+    const request = { ...REQUEST, requiredLabels: create(LabelRequirementsSchema, { regions: ["eu"] }) };
+    expect((await remote.completions.explain(request, call(), "stream")).model).toBe(REQUEST.model);
+    expect(asked).toEqual([["eu"], "stream"]);
   });
 
   it.each([[undefined], [0], [1]])("takes the count of gateways along (%j)", async (hops) => {

@@ -37,6 +37,7 @@ describe("a path and a method have a route", () => {
     ["HEAD", "/openapi.json", { name: "document" }],
     ["GET", "/proto/parley/v1/completion.proto", { name: "document" }],
     ["POST", "/v1/responses", { name: "completion", format: "openai-responses" }],
+    ["POST", "/v1/route", { name: "explain", format: "openai-chat" }],
     ["POST", "/v1/responses/input_tokens", { name: "count", format: "openai-responses" }],
     ["OPTIONS", "/v1/chat/completions", { name: "preflight" }],
     ["OPTIONS", "/v1/responses", { name: "preflight" }],

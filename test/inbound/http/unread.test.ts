@@ -12,7 +12,7 @@ const never = (): never => expect.fail("nothing is completed here");
 it("a connection that does not read a document is closed after a while, one that reads it is not", async () => {
   const server = await startHttpServer(
     {
-      completions: { create: never, stream: never, count: never },
+      completions: { create: never, stream: never, count: never, explain: never },
       embedder: { create: never },
       models: { list: never, get: never },
       requireRequestRate: () => undefined,

@@ -5,6 +5,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
 import { awsCredential, type AwsKeys } from "../../../src/providers/credentials/aws.ts";
 import type { Credential } from "../../../src/providers/credentials/credential.ts";
+import { close, listen } from "../../support/hosts/server.ts";
+import { STUCK, stuck } from "../../support/hosts/stuck.ts";
 import { type RawRequest, refuseSignature } from "../../support/bedrock/sigv4.ts";
 
 const BASE = "https://bedrock-runtime.eu-west-1.amazonaws.com";
@@ -160,6 +162,28 @@ describe("the AWS SDK's default chain", () => {
       expect(credential.secrets().slice(0, 3)).toEqual(["secret-2", "ASIAEXAMPLE00002", "token-2"]);
     } finally {
       server.close();
+    }
+  });
+
+  it.each(STUCK)("is not waited for beyond the limit, nor read without one, at an STS that is %s", async (how) => {
+    const service = stuck(how);
+    const server = createServer(service.listener);
+    vi.stubEnv("AWS_ENDPOINT_URL_STS", `http://127.0.0.1:${await listen(server)}`);
+    vi.stubEnv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/parley");
+    // Any file does.
+    vi.stubEnv("AWS_WEB_IDENTITY_TOKEN_FILE", import.meta.filename);
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    try {
+      const asked = signed(chained(), "/a").catch((error: unknown) => error);
+      await expect.poll(() => service.asked).toBe(1);
+      if (how !== "endless") vi.advanceTimersByTime(10_000);
+      expect(await asked).toMatchObject({ message: "The gateway has no AWS credentials for the upstream provider." });
+      await expect.poll(() => service.open).toBe(0);
+      expect(service.asked).toBe(1);
+      expect(service.sentBytes).toBeLessThan(40 * 1024 * 1024);
+    } finally {
+      vi.useRealTimers();
+      close(server);
     }
   });
 });

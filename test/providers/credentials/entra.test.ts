@@ -1,8 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:https";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { entraTokens } from "../../../src/providers/credentials/entra.ts";
+import { certificate } from "../../support/hosts/certificate.ts";
+import { close, listen } from "../../support/hosts/server.ts";
+import { STUCK, stuck } from "../../support/hosts/stuck.ts";
 import { CLIENT, type Entra, SECRET, startEntra, TENANT } from "../../support/hosts/entra.ts";
 
 let entra: Entra;
@@ -19,7 +23,7 @@ beforeEach(() => {
   vi.stubEnv("AZURE_CLIENT_ID", CLIENT);
 });
 
-const get = () => entraTokens()(AbortSignal.timeout(30_000));
+const get = (signal = AbortSignal.timeout(30_000)) => entraTokens()(signal);
 
 describe("a token of Microsoft Entra ID", () => {
   it("comes for a client secret, a new one each time", async () => {
@@ -80,5 +84,21 @@ describe("a token of Microsoft Entra ID", () => {
     vi.stubEnv("AZURE_CLIENT_SECRET", SECRET);
     vi.stubEnv("AZURE_AUTHORITY_HOST", "https://localhost:1");
     await expect(get()).rejects.toMatchObject({ code: "upstream_unavailable", transient: true });
+  });
+
+  it.each(STUCK)("is not waited for beyond the limit, nor read without one, from a service that is %s", async (how) => {
+    const service = stuck(how);
+    const server = createServer(certificate, service.listener);
+    vi.stubEnv("AZURE_AUTHORITY_HOST", `https://localhost:${await listen(server)}`);
+    vi.stubEnv("AZURE_CLIENT_SECRET", SECRET);
+    vi.stubEnv("AZURE_TOKEN_CREDENTIALS", "EnvironmentCredential");
+    const limit = new AbortController();
+    const asked = get(limit.signal).catch((error: unknown) => error);
+    await expect.poll(() => service.asked).toBeGreaterThan(0);
+    if (how !== "endless") limit.abort();
+    expect(await asked).toMatchObject({ message: "The gateway could not get a token for the upstream provider." });
+    await expect.poll(() => service.open).toBe(0);
+    expect(service.sentBytes).toBeLessThan(40 * 1024 * 1024);
+    close(server);
   });
 });

@@ -1,8 +1,11 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { googleTokens } from "../../../src/providers/credentials/google.ts";
+import { close, listen } from "../../support/hosts/server.ts";
+import { STUCK, stuck } from "../../support/hosts/stuck.ts";
 import { forgedAccount, type GoogleOAuth, serviceAccount, startGoogleOAuth } from "../../support/hosts/google-oauth.ts";
 
 let oauth: GoogleOAuth;
@@ -25,7 +28,26 @@ beforeEach(() => {
 });
 afterEach(() => void (oauth.failure = undefined));
 
-const get = (file?: string) => googleTokens({ file })(new AbortController().signal);
+const get = (file?: string, signal = new AbortController().signal) => googleTokens({ file })(signal);
+
+/** Workload identity: a token of elsewhere is exchanged at `tokenUrl`. */
+function externalAccount(tokenUrl: string): object {
+  const file = join(folder, "subject");
+  writeFileSync(file, "subject-token");
+  return {
+    type: "external_account",
+    audience: "//iam.googleapis.com/projects/1/locations/global/workloadIdentityPools/p/providers/x",
+    subject_token_type: "urn:ietf:params:oauth:token-type:jwt",
+    token_url: tokenUrl,
+    credential_source: { file },
+  };
+}
+
+const impersonated = {
+  type: "impersonated_service_account",
+  service_account_impersonation_url:
+    "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/a@b.iam.gserviceaccount.com:generateAccessToken",
+};
 
 /** What the operator reads. */
 const causeOf = (text: string): object => ({ cause: { message: expect.stringContaining(text) as string } });
@@ -88,4 +110,26 @@ describe("a token of Google", () => {
     vi.stubEnv("HTTPS_PROXY", "http://127.0.0.1:1");
     await expect(get(file)).rejects.toMatchObject({ code: "upstream_unavailable", transient: true });
   });
+
+  it.each(STUCK.flatMap((how) => [[how, "itself"] as const, [how, "the source of another one"] as const]))(
+    "is not waited for beyond the limit, nor read without one, from a service that is %s: of %s",
+    async (how, kind) => {
+      const service = stuck(how);
+      const server = createServer(service.listener);
+      const port = await listen(server);
+      vi.stubEnv("HTTPS_PROXY", undefined);
+      const account = externalAccount(`http://127.0.0.1:${port}/token`);
+      const source = { ...impersonated, source_credentials: account };
+      vi.stubEnv("GOOGLE_APPLICATION_CREDENTIALS", write("external.json", kind === "itself" ? account : source));
+      const limit = new AbortController();
+      const asked = get(undefined, limit.signal).catch((error: unknown) => error);
+      await expect.poll(() => service.asked).toBeGreaterThan(0);
+      if (how !== "endless") limit.abort();
+      expect(await asked).toMatchObject({ message: "The gateway could not get a token for the upstream provider." });
+      limit.abort();
+      await expect.poll(() => service.open).toBe(0);
+      expect(service.sentBytes).toBeLessThan(40 * 1024 * 1024);
+      close(server);
+    },
+  );
 });

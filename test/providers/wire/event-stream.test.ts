@@ -1,7 +1,16 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { crc32 } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { EVENT_STREAM, type EventStreamMessage } from "../../../src/providers/wire/event-stream.ts";
 import { eventFrame, exceptionFrame, frame } from "../../support/bedrock/frames.ts";
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
+
+const TOO_LARGE = "The upstream provider sent an event larger than this gateway reads.";
+const TRUNCATED = "The upstream provider closed the stream before it was complete.";
 
 /** Reads the pieces; with the message of what was thrown, if anything was. */
 async function read(
@@ -81,8 +90,30 @@ describe("AWS's event stream", () => {
     });
   });
 
-  it("refuses a message longer than an answer at its beginning", async () => {
-    const valid = frame({}, Buffer.alloc(64 * 1024 * 1024)).subarray(0, 12);
-    expect((await read([valid])).thrown).toBe("The upstream provider sent an event larger than this gateway reads.");
+  it.each([
+    ["headers beyond 128 KiB", 128 * 1024 + 1, 0, TOO_LARGE],
+    ["a payload beyond 24 MiB", 40, 24 * 1024 * 1024 + 1, TOO_LARGE],
+    ["headers longer than itself", 41, -1, "The upstream provider's event stream is damaged."],
+    ["headers and a payload up to these", 128 * 1024, 24 * 1024 * 1024, TRUNCATED],
+  ])("is refused at the beginning of a message, or not: with %s", async (_, headersBytes, payloadBytes, thrown) => {
+    const prelude = Buffer.alloc(12);
+    prelude.writeUInt32BE(16 + headersBytes + payloadBytes, 0);
+    prelude.writeUInt32BE(headersBytes, 4);
+    prelude.writeUInt32BE(crc32(prelude.subarray(0, 8)), 8);
+    expect((await read([prelude])).thrown).toBe(thrown);
+  });
+
+  it("takes little more memory than its bytes when they come one by one", async () => {
+    const bytes = eventFrame("contentBlockDelta", { text: "x".repeat(500_000) });
+    const parser = await EVENT_STREAM.createParser();
+    collectGarbage();
+    const before = process.memoryUsage();
+    let early = 0;
+    for (const byte of bytes.subarray(0, -1)) early += [...parser.push(Buffer.from([byte]))].length;
+    collectGarbage();
+    const after = process.memoryUsage();
+    const grown = after.heapUsed + after.arrayBuffers - before.heapUsed - before.arrayBuffers;
+    expect(grown / bytes.length).toBeLessThan(10);
+    expect(early + [...parser.push(bytes.subarray(-1))].length).toBe(1);
   });
 });

@@ -154,6 +154,25 @@ describe("a refusal", () => {
     await expect(fetchWhole(upstream, dialect, () => "mapped")).rejects.toMatchObject({ upstreamStatus: 302 });
     expect(seen[0]).toMatchObject({ status: 302, body: "a".repeat(64 * 1024) });
   });
+
+  it("is named by its status when its body does not end, and its connection is closed", async () => {
+    const beginning = `${head(503, "text/html")}${chunkOf("<html>")}`;
+    const silent = await serve(beginning);
+    const trickling = await serve(beginning);
+    const trickle = setInterval(() => trickling.server.sockets[0]?.write(chunkOf("a")), 100);
+    const bodies: string[] = [];
+    const dialect = call(({ body }) => {
+      bodies.push(body.slice(0, 6));
+      return failure;
+    });
+    const begunMs = performance.now();
+    const refused = [silent, trickling].map(({ upstream }) => fetchWhole(upstream, dialect, () => "mapped"));
+    for (const each of refused) await expect(each).rejects.toMatchObject({ message: "No.", upstreamStatus: 503 });
+    expect(performance.now() - begunMs).toBeLessThan(dialect.idleMs / 2);
+    expect(bodies).toEqual(["<html>", "<html>"]);
+    for (const { server } of [silent, trickling]) await expect.poll(() => server.openCount()).toBe(0);
+    clearInterval(trickle);
+  });
 });
 
 describe("a compressed body", () => {

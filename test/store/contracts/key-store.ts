@@ -20,6 +20,8 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
         capabilities: ["chat"],
         lifetimeMs: 1000,
         limits: { ...NO_LIMITS, requestsPerMinute: 5, monthlyBudgetMicroUsd: 9_000_000_000_000 },
+        requiredLabels: { region: ["eu", "ch"] },
+        tags: ["batch", "premium"],
       });
       expect(await store.find(plain.record.id)).toEqual(plain.record);
       expect(await store.findByHash(hashApiKey(narrow.secret))).toEqual({

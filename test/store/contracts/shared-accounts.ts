@@ -49,6 +49,19 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
     });
   });
 
+  it("sessions that many ask for at once are looked up together, and no more wait than a limit", async () => {
+    const { accounts } = await open();
+    const facts = { accountId: DEFAULT_ACCOUNT_ID, network: undefined, browser: undefined };
+    const session = { ...facts, hash: "h7", createdAtMs: 1, lastSeenAtMs: 1, authenticatedAtMs: 1 };
+    await accounts.insertSession(session);
+    const looks = Array.from({ length: 2_500 }, (_, index) => accounts.findSession(`h${index}`));
+    const found = await Promise.allSettled(looks);
+    expect(found.filter((each) => each.status === "fulfilled" && each.value !== undefined)).toMatchObject([
+      { value: { session, account: { id: DEFAULT_ACCOUNT_ID } } },
+    ]);
+    expect(found.filter(({ status }) => status === "rejected")).toHaveLength(499);
+  });
+
   describe("invitations for many at once", () => {
     const invitation: InvitationRecord = {
       id: "inv_1",

@@ -6,6 +6,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { KeyCapability, ModelSelection, UsageLimits } from "../../v1/key_pb.js";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import type { LabelRequirements } from "../../v1/model_pb.js";
 
 /**
  * Describes the file parley/console/v1/key.proto.
@@ -59,6 +60,26 @@ export declare type ProviderOptionSelection = Message<"parley.console.v1.Provide
  * Use `create(ProviderOptionSelectionSchema)` to create a new message.
  */
 export declare const ProviderOptionSelectionSchema: GenMessage<ProviderOptionSelection>;
+
+/**
+ * The tags of a key.
+ *
+ * @generated from message parley.console.v1.TagSelection
+ */
+export declare type TagSelection = Message<"parley.console.v1.TagSelection"> & {
+  /**
+   * At most 16, each of 1 to 64 of a-z, 0-9, `.`, `_` and `-`.
+   *
+   * @generated from field: repeated string tags = 1;
+   */
+  tags: string[];
+};
+
+/**
+ * Describes the message parley.console.v1.TagSelection.
+ * Use `create(TagSelectionSchema)` to create a new message.
+ */
+export declare const TagSelectionSchema: GenMessage<TagSelection>;
 
 /**
  * An API key without its secret.
@@ -166,7 +187,7 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
   monthSpentMicroUsd?: bigint | undefined;
 
   /**
-   * An administrator has restricted its models, capabilities or limits: a member cannot change them.
+   * An administrator has restricted its models, capabilities, limits or required labels: a member cannot change them.
    *
    * @generated from field: bool limited_by_administrator = 15;
    */
@@ -178,6 +199,20 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
    * @generated from field: parley.console.v1.ProviderOptionSelection provider_options = 16;
    */
   providerOptions?: ProviderOptionSelection | undefined;
+
+  /**
+   * Labels that a model must have to be sent its requests.
+   *
+   * @generated from field: parley.v1.LabelRequirements required_labels = 17;
+   */
+  requiredLabels?: LabelRequirements | undefined;
+
+  /**
+   * Its tags, by which names with several models may choose among them.
+   *
+   * @generated from field: repeated string tags = 18;
+   */
+  tags: string[];
 };
 
 /**
@@ -301,6 +336,20 @@ export declare type CreateKeyRequest = Message<"parley.console.v1.CreateKeyReque
    * @generated from field: parley.console.v1.ProviderOptionSelection provider_options = 7;
    */
   providerOptions?: ProviderOptionSelection | undefined;
+
+  /**
+   * Absent: none.
+   *
+   * @generated from field: parley.v1.LabelRequirements required_labels = 8;
+   */
+  requiredLabels?: LabelRequirements | undefined;
+
+  /**
+   * Absent: none. Only administrators may say it: PERMISSION_DENIED.
+   *
+   * @generated from field: parley.console.v1.TagSelection tags = 9;
+   */
+  tags?: TagSelection | undefined;
 };
 
 /**
@@ -383,6 +432,20 @@ export declare type UpdateKeyRequest = Message<"parley.console.v1.UpdateKeyReque
    * @generated from field: parley.console.v1.ProviderOptionSelection provider_options = 6;
    */
   providerOptions?: ProviderOptionSelection | undefined;
+
+  /**
+   * In place of all that it requires of labels.
+   *
+   * @generated from field: parley.v1.LabelRequirements required_labels = 7;
+   */
+  requiredLabels?: LabelRequirements | undefined;
+
+  /**
+   * In place of its tags. Only administrators may say it: PERMISSION_DENIED.
+   *
+   * @generated from field: parley.console.v1.TagSelection tags = 8;
+   */
+  tags?: TagSelection | undefined;
 };
 
 /**
@@ -732,7 +795,7 @@ export declare const KeyService: GenService<{
   },
   /**
    * Changes a key that was not revoked; what is absent stays. Needs a fresh password. PERMISSION_DENIED for a member who
-   * changes the models, capabilities or limits of a key that is `limited_by_administrator`.
+   * changes the models, capabilities, limits or required labels of a key that is `limited_by_administrator`.
    *
    * @generated from rpc parley.console.v1.KeyService.Update
    */

@@ -7,6 +7,8 @@ import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { ModelCapabilities, ModelPrice, ModelStage, PriceTier } from "../../v1/model_pb.js";
 import type { Modality } from "../../v1/modality_pb.js";
+import type { CompletionRequest } from "../../v1/completion_pb.js";
+import type { RoutePlan } from "../../v1/route_pb.js";
 
 /**
  * Describes the file parley/console/v1/model.proto.
@@ -476,6 +478,60 @@ export declare type ListUpstreamsResponse = Message<"parley.console.v1.ListUpstr
 export declare const ListUpstreamsResponseSchema: GenMessage<ListUpstreamsResponse>;
 
 /**
+ * Which request to explain, and for which key.
+ *
+ * @generated from message parley.console.v1.ExplainRouteRequest
+ */
+export declare type ExplainRouteRequest = Message<"parley.console.v1.ExplainRouteRequest"> & {
+  /**
+   * Required. The key whose permissions, limits, tags and required labels count.
+   *
+   * @generated from field: string key_id = 1;
+   */
+  keyId: string;
+
+  /**
+   * Required. As a client of `CompletionService` would ask.
+   *
+   * @generated from field: parley.v1.CompletionRequest completion = 2;
+   */
+  completion?: CompletionRequest | undefined;
+
+  /**
+   * Whether the answer is to be a stream. Default: a whole one.
+   *
+   * @generated from field: bool stream = 3;
+   */
+  stream: boolean;
+};
+
+/**
+ * Describes the message parley.console.v1.ExplainRouteRequest.
+ * Use `create(ExplainRouteRequestSchema)` to create a new message.
+ */
+export declare const ExplainRouteRequestSchema: GenMessage<ExplainRouteRequest>;
+
+/**
+ * What would happen to it.
+ *
+ * @generated from message parley.console.v1.ExplainRouteResponse
+ */
+export declare type ExplainRouteResponse = Message<"parley.console.v1.ExplainRouteResponse"> & {
+  /**
+   * The plan.
+   *
+   * @generated from field: parley.v1.RoutePlan plan = 1;
+   */
+  plan?: RoutePlan | undefined;
+};
+
+/**
+ * Describes the message parley.console.v1.ExplainRouteResponse.
+ * Use `create(ExplainRouteResponseSchema)` to create a new message.
+ */
+export declare const ExplainRouteResponseSchema: GenMessage<ExplainRouteResponse>;
+
+/**
  * Whether an upstream model is called.
  *
  * @generated from enum parley.console.v1.BreakerState
@@ -541,6 +597,18 @@ export declare const ModelService: GenService<{
     methodKind: "unary";
     input: typeof ListUpstreamsRequestSchema;
     output: typeof ListUpstreamsResponseSchema;
+  },
+  /**
+   * Tells which models would be tried for a request with a key, as `parley.v1.CompletionService.Explain` does for its own key, and with the
+   * same errors: for any key, without taking anything of its limits. INVALID_ARGUMENT for an unknown key and one that has ended. The request
+   * may have 16 MiB. For administrators.
+   *
+   * @generated from rpc parley.console.v1.ModelService.ExplainRoute
+   */
+  explainRoute: {
+    methodKind: "unary";
+    input: typeof ExplainRouteRequestSchema;
+    output: typeof ExplainRouteResponseSchema;
   },
 }>;
 

@@ -142,23 +142,27 @@ export const attempt = z
 
 const clampedValue = z.union([z.number(), z.string()]);
 
+const losses = {
+  omitted: z
+    .array(z.string())
+    .describe("Names of request fields that were left out, such as `seed` or `tools[0].strict`."),
+  clamped: z
+    .array(
+      z.object({
+        field: text("The field."),
+        requested: clampedValue.describe("The value of the request."),
+        sent: clampedValue.describe("The value that was sent."),
+      }),
+    )
+    .describe("Request fields whose value was changed into one that the provider has."),
+};
+
 export const parley = z
   .object({
     attempts: z
       .array(attempt)
       .describe("Every upstream model that was tried or skipped, in order; the last one served."),
-    omitted: z
-      .array(z.string())
-      .describe("Names of request fields that were left out, such as `seed` or `tools[0].strict`."),
-    clamped: z
-      .array(
-        z.object({
-          field: text("The field."),
-          requested: clampedValue.describe("The value of the request."),
-          sent: clampedValue.describe("The value that was sent."),
-        }),
-      )
-      .describe("Request fields whose value was changed into one that the provider has."),
+    ...losses,
     targets: z
       .array(z.string())
       .optional()
@@ -342,3 +346,61 @@ export const imageCompleted = z
 export const imageEditCompleted = z
   .object({ type: z.literal("image_edit.completed"), ...pictureEvent })
   .describe(PICTURE_EVENT);
+
+const usd = (description: string) => z.number().min(0).nullable().describe(description);
+
+const leftOut = {
+  model: text("The model’s ID."),
+  reason: text(
+    "Why it has this place, or none: `requested`, `policy`, `loses_least`, `passed_over`, `breaker_open`, `fallback`; `condition`, `label`, `surplus`.",
+  ),
+  message: text("The same in words."),
+  provider: text("The configured provider that serves it."),
+  region: z.string().nullable().describe("Its label `region`."),
+  retention: z.string().nullable().describe("Its label `retention`."),
+  weight: z.number().optional().describe("Its configured share. This and the next three: of models of a name."),
+  in_flight: count("Calls of it in flight in the process that answers.").optional(),
+  expected_ms: z
+    .number()
+    .nullable()
+    .optional()
+    .describe("Time to the first content of a stream, or to the end of a whole answer. Null when nothing is known."),
+  usual_cost_usd: usd("The price of this request with a usual answer.").optional(),
+  input_usd_per_mtok: usd("Price of a million tokens of the prompt. Absent without a price.").optional(),
+  output_usd_per_mtok: usd("Price of a million tokens of the answer. Absent without a price.").optional(),
+};
+
+export const routePlan = z
+  .object({
+    object: z.literal("route_plan"),
+    model: text("The model, or the name with several models, that is asked for."),
+    aliases: z
+      .array(z.object({ name: text("The name in the request."), model: text("What it stands for.") }))
+      .describe("The aliases that were followed."),
+    policy: z.string().nullable().describe("How the name chooses among its models. Null for a model."),
+    affinity: z.boolean().describe("Whether the name keeps a conversation at one model."),
+    steps: z
+      .array(
+        z.object({
+          ...leftOut,
+          ...losses,
+          refusal: z.string().nullable().describe("Why it cannot take the request, so that it would be skipped."),
+          worst_case_usd: usd("The most that one attempt can cost. Null without a price."),
+        }),
+      )
+      .describe("The models in the order in which they would be tried. What is lost is known for the first 16."),
+    left_out: z.array(z.object(leftOut)).describe("The models of the names that would not be tried."),
+    prompt_tokens: count("Tokens of the prompt, estimated."),
+    reserved_tokens: count("What rates of tokens would reserve."),
+    reserved_usd: usd("What budgets would hold: the worst case of the dearest model. Null when a model has no price."),
+    refusals: z
+      .array(
+        z.object({
+          reason: text("Such as `rate_limited` or `budget_spent`."),
+          message: text("In words, with the limit and its owner."),
+          retry_after_ms: z.number().nullable().describe("When it could be admitted."),
+        }),
+      )
+      .describe("The limits that would refuse the request now. Concurrency is not among them."),
+  })
+  .describe("What would happen to a request if it were sent now.");

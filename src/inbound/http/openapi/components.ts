@@ -68,6 +68,7 @@ const WRITTEN = {
   Delta: answer.delta,
   Model: answer.model,
   ModelList: answer.modelList,
+  RoutePlan: answer.routePlan,
   EmbeddingList: answer.embeddingList,
   ImageList: answer.imageList,
   ImageCompleted: answer.imageCompleted,

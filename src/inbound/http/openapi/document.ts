@@ -8,6 +8,7 @@ import {
   EVERYWHERE,
   headerParameters,
   headerRefs,
+  LABEL_PARAMETERS,
   ROUTE_FAILURES,
   ROUTING,
 } from "./errors.ts";
@@ -16,7 +17,8 @@ import { guide } from "./guide.ts";
 import { messagesPaths, messagesSchemas } from "./messages.ts";
 import { described, type ProtoComments, protoSchemas } from "./proto-schemas.ts";
 
-const DEADLINES = ["x-request-timeout-ms", "x-stainless-timeout"];
+/** Headers of requests with a model. */
+const ASKING = ["x-request-id", "x-request-timeout-ms", "x-stainless-timeout", ...LABEL_PARAMETERS];
 
 /** Inputs of the document. */
 export interface DocumentFacts {
@@ -62,7 +64,7 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
         post: {
           ...ofOpenai("countResponseTokens", "Count the tokens of a response’s request"),
           description: "Takes the request of a response, and runs nothing.",
-          parameters: headerParameters(["x-request-id", ...DEADLINES]),
+          parameters: headerParameters(ASKING),
           requestBody: responsesBody(),
           responses: {
             "200": whole("The number of tokens.", "ResponseInputTokens", EVERYWHERE),
@@ -127,7 +129,7 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
           ...ofOpenai("createEmbedding", "Create embeddings"),
           description:
             "Makes one vector for each text, in their order. The model is one with the output modality `embedding`; there are no fallback models, because vectors of different models cannot be compared.",
-          parameters: headerParameters(["x-request-id", ...DEADLINES]),
+          parameters: headerParameters(ASKING),
           requestBody: {
             required: true,
             description: "At most 32 MiB of JSON, not compressed.",
@@ -146,6 +148,7 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
       },
       "/v1/images/generations": { post: imagesOperation() },
       "/v1/images/edits": { post: imageEditsOperation() },
+      "/v1/route": { post: routeOperation() },
       "/v1/models": {
         get: {
           ...ofOpenai("listModels", "List the models that the key may use"),
@@ -210,7 +213,7 @@ function chatOperation(): object {
     ...ofOpenai("createChatCompletion", "Create a chat completion"),
     description:
       'Runs one completion. With `stream` the answer comes as server-sent events: each is a line `data: ` with a chunk as JSON and an empty line. First comes a delta with the role, then the pieces; the chunk with the finish reason has an empty delta; with `stream_options.include_usage` a chunk without choices has the usage; `data: [DONE]` ends the stream. A failure after the first content is the last event, `data: {"error": {…}}`, and the connection closes without `[DONE]`. Lines that begin with a colon are comments, sent after 15 seconds of silence.',
-    parameters: headerParameters(["x-request-id", ...DEADLINES]),
+    parameters: headerParameters(ASKING),
     requestBody: {
       required: true,
       description: "At most 32 MiB of JSON, not compressed.",
@@ -225,6 +228,24 @@ function chatOperation(): object {
           "text/event-stream": { schema: { anyOf: [refTo("ChatCompletionChunk"), refTo("Error")] } },
         },
       },
+      ...errorResponses(ROUTE_FAILURES.chat),
+    },
+  };
+}
+
+function routeOperation(): object {
+  return {
+    ...ofOpenai("explainRoute", "Explain where a chat completion would go"),
+    description:
+      "Takes the request of a chat completion, or with the version header of the Messages API that of a message, checks it as such, and answers with the models that would be tried, in order and with the reasons. Nothing is sent to a provider or reserved. It counts as a request.",
+    parameters: headerParameters(ASKING),
+    requestBody: {
+      required: true,
+      description: "At most 32 MiB of JSON, not compressed.",
+      content: { "application/json": { schema: refTo("ChatCompletionRequest"), example: EXAMPLE } },
+    },
+    responses: {
+      "200": whole("The plan.", "RoutePlan", EVERYWHERE),
       ...errorResponses(ROUTE_FAILURES.chat),
     },
   };
@@ -258,7 +279,7 @@ function responsesOperation(): object {
     ...ofOpenai("createResponse", "Create a response"),
     description:
       "Runs one completion in the format of OpenAI’s Responses API. Unless the gateway stores responses, each request has the whole conversation, and `previous_response_id` is refused. State of the provider travels in the `encrypted_content` of reasoning items when `include` asks for it. With `stream` the answer comes as server-sent events, numbered by `sequence_number`: `response.created` and `response.in_progress`, the events of each item, and one of `response.completed`, `response.incomplete` and `response.failed`. After 15 seconds of silence a `keepalive` event is sent. A WebSocket at this path is refused with 426.",
-    parameters: headerParameters(["x-request-id", ...DEADLINES]),
+    parameters: headerParameters(ASKING),
     requestBody: responsesBody(),
     responses: {
       "200": {
@@ -279,7 +300,7 @@ function imagesOperation(): object {
     ...ofOpenai("createImage", "Create pictures"),
     description:
       "Makes pictures from a text, by a model with the output modality `image`. Pictures are base64 in the answer; Parley keeps none. With `stream` each comes as an event `image_generation.completed`. What the provider lacks is omitted and listed in `parley.omitted`.",
-    parameters: headerParameters(["x-request-id", ...DEADLINES]),
+    parameters: headerParameters(ASKING),
     requestBody: {
       required: true,
       description: "At most 32 MiB of JSON, not compressed.",
@@ -300,7 +321,7 @@ function imageEditsOperation(): object {
     ...ofOpenai("editImage", "Edit pictures"),
     description:
       "Makes pictures from others and a text, by a model with the output modality `image`: the pictures and the text are one message. What the provider lacks is omitted and listed in `parley.omitted`: most lack `mask`. With `stream` each picture comes as an event `image_edit.completed`.",
-    parameters: headerParameters(["x-request-id", ...DEADLINES]),
+    parameters: headerParameters(ASKING),
     requestBody: {
       required: true,
       description: "A form or JSON of at most 32 MiB, not compressed, with at most 16 pictures.",
@@ -379,6 +400,7 @@ function connectPaths(comments: ProtoComments): Record<string, object> {
             description: "How long you will wait, in milliseconds.",
             schema: { type: "string", pattern: "^[0-9]{1,10}$" },
           },
+          ...(isRouted ? headerParameters(LABEL_PARAMETERS) : []),
         ],
         requestBody: { required: true, content: { [type]: { schema: refTo(input.typeName) } } },
         responses: {

@@ -1,6 +1,7 @@
 import type { FailureCode, FailureDetail } from "../../../core/failure.ts";
 import { FAILURE_TABLE, type FailureRow } from "../../failure-table.ts";
 import { type JsonSchema, refTo } from "./components.ts";
+import { LABEL_HEADERS } from "../../required-labels.ts";
 
 /** A header of the document. */
 interface HeaderText {
@@ -70,6 +71,8 @@ export const EVERYWHERE = Object.keys(ANSWER_HEADERS).filter(
 );
 export const ROUTING = Object.keys(ANSWER_HEADERS).filter((name) => name.startsWith("parley-"));
 
+const labelValues = { type: "string", pattern: "^[a-z0-9._-]{1,64}( *, *[a-z0-9._-]{1,64}){0,15}$" };
+
 /** Request headers. */
 export const REQUEST_HEADERS: Readonly<Record<string, HeaderText>> = {
   "x-request-id": {
@@ -91,7 +94,20 @@ export const REQUEST_HEADERS: Readonly<Record<string, HeaderText>> = {
     schema: { type: "number", exclusiveMinimum: 0 },
     when: "completions",
   },
+  [LABEL_HEADERS.region]: {
+    description: "Regions, separated by commas: only models with the label `region` of one of them are used.",
+    schema: labelValues,
+    when: "completions and embeddings",
+  },
+  [LABEL_HEADERS.retention]: {
+    description: "The same for the label `retention`.",
+    schema: labelValues,
+    when: "completions and embeddings",
+  },
 };
+
+/** Request headers of completions and embeddings: labels that a model must have. */
+export const LABEL_PARAMETERS = Object.values(LABEL_HEADERS);
 
 /** Request headers as parameters. */
 export function headerParameters(names: readonly string[]): object[] {

@@ -4,7 +4,7 @@ import { batchEmbedContentsRequest, embedContentRequest } from "../../../formats
 import { countTokensRequest, generateContentRequest } from "../../../formats/gemini/schema.ts";
 import { parley } from "./answer-schemas.ts";
 import { type JsonSchema, refTo, toJsonSchemas } from "./components.ts";
-import { EVERYWHERE, headerParameters, headerRefs, ROUTING } from "./errors.ts";
+import { EVERYWHERE, headerParameters, headerRefs, LABEL_PARAMETERS, ROUTING } from "./errors.ts";
 
 /* The Gemini format in the OpenAPI document: its requests by the schemas that read them, its answers in outline. */
 
@@ -202,7 +202,7 @@ function post(
     parameters: [
       { name: "model", in: "path", required: true, description: "The model’s ID.", schema: { type: "string" } },
       ...parameters,
-      ...headerParameters(["x-request-id", "x-request-timeout-ms", "x-server-timeout"]),
+      ...headerParameters(["x-request-id", "x-request-timeout-ms", "x-server-timeout", ...LABEL_PARAMETERS]),
     ],
     requestBody: {
       required: true,

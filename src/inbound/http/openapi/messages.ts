@@ -3,7 +3,7 @@ import * as blocks from "../../../formats/anthropic/block-schema.ts";
 import { customTool, message, messagesRequest, serverTool } from "../../../formats/anthropic/schema.ts";
 import { attempt, parley } from "./answer-schemas.ts";
 import { type JsonSchema, refTo, toJsonSchemas } from "./components.ts";
-import { EVERYWHERE, headerParameters, headerRefs, ROUTING } from "./errors.ts";
+import { EVERYWHERE, headerParameters, headerRefs, LABEL_PARAMETERS, ROUTING } from "./errors.ts";
 
 /* The Messages format in the OpenAPI document: its requests by the schemas that read them, its answers in outline. */
 
@@ -185,7 +185,7 @@ function named(operationId: string, summary: string) {
 function requestOf(schema: string): object {
   const deadlines = ["x-request-timeout-ms", "x-stainless-timeout"];
   return {
-    parameters: headerParameters(["x-request-id", ...deadlines]),
+    parameters: headerParameters(["x-request-id", ...deadlines, ...LABEL_PARAMETERS]),
     requestBody: {
       required: true,
       description: "At most 32 MiB of JSON, not compressed.",

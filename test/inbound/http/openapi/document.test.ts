@@ -117,6 +117,7 @@ describe("the OpenAPI document", () => {
       "/v1/embeddings",
       "/v1/images/generations",
       "/v1/images/edits",
+      "/v1/route",
       "/v1/models",
       "/v1/models/{id}",
     ];

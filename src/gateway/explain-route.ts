@@ -1,0 +1,70 @@
+import { permit } from "../access/principal.ts";
+import type { Config } from "../config/config.ts";
+import { systemClock } from "../core/clock.ts";
+import { explainFor } from "../core/completions.ts";
+import { readChatRequest } from "../formats/openai-chat/request.ts";
+import { type RoutePlanJson, writeRoutePlan } from "../formats/route-plan.ts";
+import { newCompletionId, requestIdFrom } from "../inbound/calls.ts";
+import { findPrincipal } from "../inbound/dashboard/key-principal.ts";
+import { createLimiter } from "../limits/limiter.ts";
+import { createMemoryRates } from "../limits/memory.ts";
+import { createRouter } from "../router/router.ts";
+import { ReadScheduler } from "../scheduling/read-scheduler.ts";
+import type { Store } from "../store/store.ts";
+import { buildCatalogue } from "./catalogue.ts";
+
+/** A request to explain. */
+export interface AskedRoute {
+  readonly keyId: string;
+  /** The parsed body of a chat completion. */
+  readonly json: unknown;
+}
+
+/** Nothing is sent to it. */
+const SIMULATOR_URL = "http://127.0.0.1";
+
+/**
+ * The plan for a request of a key by a configuration and its database: of this process, to which every provider is up, none has been
+ * measured and no rate is used. Throws a Failure as the completion would.
+ */
+export async function explainRoute(
+  config: Config,
+  store: Pick<Store, "keys" | "budgets" | "ledger">,
+  { keyId, json }: AskedRoute,
+): Promise<RoutePlanJson> {
+  const clock = systemClock;
+  const { burstMs, account } = config.limits;
+  const principal = await findPrincipal({ keys: store.keys, clock }, keyId);
+  const catalogue = buildCatalogue(config, { simulatorUrl: SIMULATOR_URL, readScheduler: new ReadScheduler() });
+  const rates = createMemoryRates({ clock, burstMs });
+  const limiter = createLimiter({
+    rates,
+    budgets: store.budgets,
+    spending: (subjects, month) => store.ledger.spending(subjects, month),
+    defaults: account,
+    clock,
+    burstMs,
+    replicaId: "explain",
+  });
+  try {
+    const { models, routes } = catalogue;
+    const { aliases, retries, breaker } = config;
+    const router = createRouter({ models, routes, aliases, clock, random: Math.random, backoff: retries, breaker });
+    const { request, unrecognized, stream, nameOf } = readChatRequest(json);
+    const call = {
+      principal,
+      requestId: requestIdFrom(undefined),
+      completionId: newCompletionId(),
+      entrance: "console",
+      signal: new AbortController().signal,
+      arrivedMs: clock.monotonic(),
+      unrecognized,
+      admitted: () => undefined,
+    } as const;
+    const plan = await explainFor({ router, permit, limiter }, request, { call, mode: stream ? "stream" : "whole" });
+    return writeRoutePlan(plan, nameOf);
+  } finally {
+    limiter.close();
+    await Promise.all([rates.close(), catalogue.close()]);
+  }
+}

@@ -1,0 +1,53 @@
+import type { LookupAddress, LookupAllOptions } from "node:dns";
+import { lookup } from "node:dns/promises";
+import type { LookupFunction } from "node:net";
+import { callbackify } from "node:util";
+import { isPrivateAddress } from "../../net/private-addresses.ts";
+
+/** Error code of a refused private address. */
+export const PRIVATE_ADDRESS = "ERR_PRIVATE_ADDRESS";
+
+/** Time in ms for which found addresses serve further connections. */
+const KEPT_MS = 5000;
+
+/**
+ * Looks hosts up for sockets, one lookup per host at a time: sockets share the one in flight, and addresses found in the last KEPT_MS. The
+ * system's resolver occupies a thread of libuv until name servers answer or time out, and all names of the process are looked up with half
+ * of these threads. A socket that gives up leaves its lookup running, for the next one. Failures are not kept. Holds an entry per host, of
+ * which there are as many as are configured. `resolve` gets the options of the first socket: they are the same for all sockets to providers.
+ */
+export function sharedLookup(
+  resolve: (host: string, options: LookupAllOptions) => Promise<readonly LookupAddress[]>,
+): LookupFunction {
+  const lookups = new Map<string, ReturnType<typeof resolve>>();
+  const begin = (host: string, options: LookupAllOptions): ReturnType<typeof resolve> => {
+    const found = resolve(host, options);
+    lookups.set(host, found);
+    const forget = () => lookups.delete(host);
+    found.then(() => setTimeout(forget, KEPT_MS).unref(), forget);
+    return found;
+  };
+  return (host, options, callback) => {
+    const found = lookups.get(host) ?? begin(host, { ...options, all: true });
+    callbackify(() => found)((error, addresses) => {
+      if (error !== null) return callback(error, "", 0);
+      if (options.all === true) return callback(null, [...addresses]);
+      callback(null, addresses[0]!.address, addresses[0]!.family);
+    });
+  };
+}
+
+/** Resolves with the system's resolver. */
+export const lookupHost = sharedLookup(lookup);
+
+/** Refuses private addresses. The checked address is the one that is connected to (no DNS rebinding). */
+export const lookupPublic: LookupFunction = (host, options, callback) => {
+  lookupHost(host, options, (error, address, family) => {
+    const addresses = typeof address === "string" ? [address] : address.map((entry) => entry.address);
+    if (error === null && addresses.some(isPrivateAddress)) {
+      const text = `${host} resolves to a private address; set allow_private to permit this`;
+      return callback(Object.assign(new Error(text), { code: PRIVATE_ADDRESS }), "", 0);
+    }
+    callback(error, address, family);
+  });
+};

@@ -1,0 +1,155 @@
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
+import { RouteReason } from "../../gen/parley/v1/route_pb.js";
+import { Failure } from "../core/failure.ts";
+import { describeRequirement, firstUnmet } from "../core/labels.ts";
+import type { Model } from "../core/model.ts";
+import type { Translation } from "../core/provider.ts";
+import { isRoute, type Route, type Target, type TargetCondition } from "../core/route.ts";
+import type { Asked, ExplainedModel, ExplainedTranslation, PlanExplanation } from "../core/router.ts";
+import type { Breaker } from "./breaker.ts";
+import type { CompletionAttempts } from "./plan.ts";
+import { usualCost } from "./policies.ts";
+import { unmetCondition, type RequestFacts } from "./request-facts.ts";
+import type { ExplainedRoute, Ranked } from "./routes.ts";
+import type { UpstreamLoad } from "./upstream-load.ts";
+
+/** Candidates that are translated for, and of which losses are known: each translation reads the whole request. */
+const MAX_TRANSLATED = 16;
+
+/** A plan and what it was made of. */
+interface Planned {
+  readonly candidates: readonly (Model | Route)[];
+  readonly ranked: Ranked;
+  readonly attempts: CompletionAttempts;
+  /** The routes among the candidates. */
+  readonly explained: readonly ExplainedRoute[];
+  readonly asked: Asked;
+}
+
+interface ExplainPorts {
+  readonly breakerOf: (model: Model) => Breaker;
+  readonly loadOf: (model: Model) => UpstreamLoad;
+}
+
+/** Says why each model has its place in a plan, and why targets of its routes have none. */
+export function explainPlan(planned: Planned, ports: ExplainPorts): PlanExplanation {
+  const { attempts, explained, asked, ranked } = planned;
+  const { candidates, primary, prompt } = attempts;
+  const [first] = planned.candidates;
+  const targets = explained.flatMap(({ route, facts }) => route.targets.map((target) => ({ target, facts })));
+  const figuresOf = (model: Model): ExplainedModel["figures"] => {
+    const found = targets.find(({ target }) => target.model === model);
+    if (found === undefined) return undefined;
+    const load = ports.loadOf(model);
+    const expectedMs = load.expectedMs(asked.mode);
+    const cost = usualCost(model, found.facts);
+    return {
+      weight: found.target.weight,
+      inFlight: load.inFlight,
+      ...(expectedMs > 0 && { expectedMs }),
+      ...(cost !== undefined && { usualCostMicroUsd: BigInt(cost) }),
+    };
+  };
+  const steps = candidates.map((model, index): ExplainedModel => {
+    const { reason, message } = placeOf(model, index, planned);
+    const note = breakerNote(ports.breakerOf(model), asked.caller?.accountId ?? "");
+    const run = (): Translation => (index === 0 ? primary : attempts.translate(model));
+    const translation = index < MAX_TRANSLATED ? withoutBody(run) : undefined;
+    return { model, reason, message: message + note, figures: figuresOf(model), translation };
+  });
+  const leftOut = targets
+    .filter(({ target: { model } }, index) => {
+      const isFirst = targets.findIndex(({ target }) => target.model === model) === index;
+      return isFirst && !candidates.includes(model);
+    })
+    .map(({ target, facts }): ExplainedModel => {
+      const { model } = target;
+      const isSurplus = ranked.models.includes(model);
+      const why = isSurplus ? SURPLUS : whyUnfit(target, facts, asked);
+      return { model, ...why, figures: figuresOf(model), translation: undefined };
+    });
+  const route = first !== undefined && isRoute(first) ? first : undefined;
+  return { prompt, candidates, sent: primary.sent, route, steps, leftOut };
+}
+
+type Why = Pick<ExplainedModel, "reason" | "message">;
+
+/** Why the candidate with this index has its place. */
+function placeOf(model: Model, index: number, { candidates: [first], ranked, attempts }: Planned): Why {
+  if (index >= attempts.targets) {
+    if (model === first) return { reason: RouteReason.REQUESTED, message: "asked for by its ID" };
+    return { reason: RouteReason.FALLBACK, message: "of fallback_models" };
+  }
+  const placeAmong = (of: Model | undefined): number => ranked.targets.findIndex((target) => target.model === of);
+  const place = placeAmong(model);
+  const places = `place ${place + 1} ${howOf(first as Route)}`;
+  const primary = placeAmong(attempts.candidates[0]);
+  if (place === primary && place > 0)
+    return { reason: RouteReason.LOSES_LEAST, message: `${places}, first because it loses less than those before it` };
+  if (place >= ranked.up) return { reason: RouteReason.BREAKER_OPEN, message: "after those that work" };
+  if (place < primary)
+    return { reason: RouteReason.PASSED_OVER, message: `${places}, not first because of what it would lose` };
+  return { reason: RouteReason.POLICY, message: places };
+}
+
+/** How a route orders its targets. */
+function howOf({ policy, affinity }: Route): string {
+  switch (policy) {
+    case "ordered":
+      return "in the configured order";
+    case "weighted":
+      return affinity
+        ? "for this conversation, by weight"
+        : "in a draw by weight, which is another one for each request";
+    case "least_latency":
+      return affinity ? "for this conversation, among the fastest" : "in a draw among the fastest";
+    case "cheapest":
+      return "by price";
+  }
+}
+
+/** What to say of a breaker that lets no request of this account through; empty for another one. */
+function breakerNote(breaker: Breaker, accountId: string): string {
+  if (breaker.mayAdmit(accountId)) return "";
+  const remainingMs = breaker.rest?.remainingMs ?? 0;
+  const left = remainingMs > 0 ? ` for ${Math.ceil(remainingMs / 100) / 10} s more` : "";
+  return `; its circuit breaker is open${left}`;
+}
+
+const SURPLUS: Why = { reason: RouteReason.SURPLUS, message: "as many others are tried as a request may be sent to" };
+
+function whyUnfit({ model, when }: Target, facts: RequestFacts, { requirements = [] }: Asked): Why {
+  const unmet = firstUnmet(model.labels, requirements);
+  if (unmet !== undefined) return { reason: RouteReason.LABEL, message: `is not of ${describeRequirement(unmet)}` };
+  return { reason: RouteReason.CONDITION, message: when === undefined ? "" : describeUnmet(when, facts) };
+}
+
+function describeUnmet(when: TargetCondition, facts: RequestFacts): string {
+  const { promptTokens, modalities, keyTags } = when;
+  switch (unmetCondition(facts, when)) {
+    case "tools":
+      return facts.hasTools ? "is for requests without tools" : "is for requests with tools";
+    case "keyTags":
+      return `is for keys with one of the tags ${[...keyTags!].join(", ")}`;
+    case "promptTokens": {
+      const { min, max } = promptTokens!;
+      const range = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `${min} to ${max}`;
+      return `is for prompts of ${range} tokens; this one has about ${facts.promptTokens}`;
+    }
+    case "modalities":
+      return `is for requests with one of ${[...modalities!].map((one) => Modality[one].toLowerCase()).join(", ")}`;
+    case undefined:
+      return "";
+  }
+}
+
+/** What a translation loses, or its refusal. Without the body: those for all models together could fill the memory. */
+function withoutBody(translate: () => Translation): ExplainedTranslation | Failure {
+  try {
+    const { omitted, clamped, sent } = translate();
+    return { omitted, clamped, sent };
+  } catch (reason) {
+    if (reason instanceof Failure) return reason;
+    throw reason;
+  }
+}
