@@ -7,7 +7,7 @@ const offered = (...names: readonly string[]): OfferedModel[] =>
   names.map((name) => ({ name, contextWindow: undefined, maxOutputTokens: undefined }));
 
 const PROVIDERS = `providers:
-  one: { preset: openai, api_keys: ["\${KEY}"] }
+  one: { preset: openai, api_keys: ["\${KEY}"], labels: { region: us } }
   two: { preset: groq, api_keys: ["\${KEY}"] }
   cloud: { preset: azure, base_url: "https://a.openai.azure.com/openai/v1", api_keys: ["\${KEY}"] }
 `;
@@ -55,6 +55,7 @@ aliases: { mine: chat }`,
         contextWindow: 400_000,
         price: { input: 1_250_000 },
         sources: { contextWindow: "list", maxOutputTokens: "assumed", price: "list" },
+        labels: { region: "us" },
       },
       {
         contextWindow: 64_000,
