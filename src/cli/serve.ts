@@ -140,6 +140,7 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   routes: "on reload",
   aliases: "on reload",
   timeouts: "on reload",
+  access: "on reload",
   http: "at restart",
   grpc: "at restart",
   operations: "at restart",
@@ -147,6 +148,8 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   dataDir: "at restart",
   databaseUrl: "at restart",
   redisUrl: "at restart",
+  redisTls: "at restart",
+  core: "at restart",
   limits: "at restart",
   signUp: "at restart",
   ledger: "at restart",
@@ -207,7 +210,8 @@ async function greeting(
 ): Promise<string> {
   const { httpPort, grpcPort, operationsPort, hasPages } = gateway;
   const at = (listen: Config["http"]["listen"], port: number): string => formatAddress({ host: listen.host, port });
-  const base = `http://${at(config.http.listen, httpPort)}`;
+  const schemeOf = (name: "http" | "operations"): string => (config[name].tls === undefined ? "http" : "https");
+  const base = `${schemeOf("http")}://${at(config.http.listen, httpPort)}`;
   const simulated = config.providers.filter((provider) => provider.simulated).map((provider) => provider.name);
   const lines = [
     `Parley is ready${role.name === "all" ? "" : ` as a ${role.name}`}.`,
@@ -217,7 +221,7 @@ async function greeting(
     ...(role.name === "front"
       ? [`  core                     ${role.core}`]
       : [`  gRPC                     ${at(config.grpc.listen, grpcPort)}`]),
-    `  metrics, health          http://${at(config.operations.listen, operationsPort)}`,
+    `  metrics, health          ${schemeOf("operations")}://${at(config.operations.listen, operationsPort)}`,
   ];
   if (role.name === "front") return `${lines.join("\n")}\n\n`;
   if (simulated.length > 0) {

@@ -8,6 +8,39 @@ export interface ListenAddress {
   readonly port: number;
 }
 
+/** TLS of a listener; undefined for plain TCP. */
+export interface ListenerTls {
+  /** Absolute paths of files in PEM: the certificate with its intermediates, its private key, authorities for clients. */
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly clientCaFile: string | undefined;
+  /** With authorities: whether each client needs a certificate. */
+  readonly clientCertificates: "required" | "optional";
+}
+
+/** Absolute paths of files in PEM for connections to a server. */
+export interface ClientTls {
+  /** Authorities that the server's certificate is verified by; undefined: those of Node. */
+  readonly caFile?: string;
+  /** The own certificate and its private key; undefined: none. */
+  readonly certFile?: string;
+  readonly keyFile?: string;
+}
+
+/** An issuer of JSON Web Tokens that stand for keys; has the fields of access' type `TokenIssuer`. */
+export interface TokenIssuerConfig {
+  readonly issuer: string;
+  readonly audience: string;
+  readonly algorithms: readonly string[];
+  readonly clockSkewMs: number;
+  readonly bindings: readonly {
+    readonly claims: Readonly<Record<string, string | number | boolean>>;
+    readonly key: string;
+  }[];
+  /** Where its public keys are. `caFile`: authorities for the address; undefined: those of Node. */
+  readonly keySet: { readonly file: string } | { readonly url: string; readonly caFile: string | undefined };
+}
+
 /** Limits of one attempt in milliseconds; `totalMs` is for all attempts of one completion together. */
 export type Timeouts = Readonly<CamelKeys<TimeoutsInput>>;
 
@@ -87,6 +120,8 @@ export interface RemoteProvider extends ProviderBase {
    * Per process: limit of open connections, age and number of requests of one connection, and whether accounts share them.
    */
   readonly connections: Readonly<CamelKeys<ConnectionsInput>>;
+  /** Time without a call after which a model is asked for a token; undefined: never. */
+  readonly checkedMs: number | undefined;
   /** Provider options that requests may use (`PROVIDER_OPTIONS`); undefined: all. */
   readonly options: readonly ProviderOption[] | undefined;
   readonly egress: {
@@ -94,7 +129,7 @@ export interface RemoteProvider extends ProviderBase {
     readonly proxy: string | undefined;
     /** IP address that is connected to in place of the host's. */
     readonly address: string | undefined;
-    readonly tls: { readonly caFile?: string; readonly certFile?: string; readonly keyFile?: string };
+    readonly tls: ClientTls;
   };
 }
 
@@ -140,6 +175,8 @@ export interface ModelConfig {
   /** The model's timeouts, else those of its provider, else the general ones. */
   readonly timeouts: Timeouts;
   readonly capabilities: Capabilities;
+  /** Undefined: none. */
+  readonly hedge: Hedge | undefined;
   /** The model's, over those of its provider. */
   readonly labels: Labels;
 }
@@ -152,6 +189,14 @@ export interface ImportConfig {
   readonly prefix: string;
   /** Names of its list that are not imported, because another provider's list has them; at most 10. Empty without a list. */
   readonly shadowed: readonly string[];
+}
+
+/** Second attempts; has the shape of core's type of the same name. */
+export interface Hedge {
+  /** Milliseconds without content, or a percentile of the model's own times. */
+  readonly after: { readonly ms: number } | { readonly percentile: number };
+  /** Largest share of the requests that are sent twice. */
+  readonly budget: number;
 }
 
 /** How a name with several models orders them; has the values of core's type of the same name. */
@@ -187,6 +232,8 @@ export interface RouteConfig {
   readonly policy: RoutePolicy;
   /** Whether conversations stay at one target. */
   readonly affinity: boolean;
+  /** Undefined: none. */
+  readonly hedge: Hedge | undefined;
   /** At least one. */
   readonly targets: readonly TargetConfig[];
 }
@@ -217,6 +264,7 @@ export interface Config {
     readonly publicUrl: string | undefined;
     /** Networks whose `x-forwarded-for` is believed. */
     readonly trustedProxies: readonly string[];
+    readonly tls: ListenerTls | undefined;
   };
   readonly grpc: {
     readonly listen: ListenAddress;
@@ -224,8 +272,17 @@ export interface Config {
     readonly maxSendBytes: number;
     /** Age at which a connection gets GOAWAY, plus or minus a tenth; its calls finish. */
     readonly maxConnectionAgeMs: number;
+    readonly tls: ListenerTls | undefined;
   };
-  readonly operations: { readonly listen: ListenAddress };
+  readonly operations: { readonly listen: ListenAddress; readonly tls: ListenerTls | undefined };
+  /** Callers without the secret of a key. */
+  readonly access: {
+    /** Alternative names of certificates, with the IDs of the keys that they stand for. */
+    readonly certificates: readonly { readonly name: string; readonly key: string }[];
+    /** Alternative names of the certificates of fronts. */
+    readonly fronts: readonly string[];
+    readonly issuers: readonly TokenIssuerConfig[];
+  };
   /** Number of processes that serve behind the same addresses: 1 to 128. */
   readonly workers: number;
   /** Absolute path. */
@@ -234,6 +291,10 @@ export interface Config {
   readonly databaseUrl: string | undefined;
   /** Redis' address, a secret; undefined when rates are kept in the database or in this process. */
   readonly redisUrl: string | undefined;
+  /** For a `rediss:` address. */
+  readonly redisTls: ClientTls;
+  /** TLS of a front's connections to its cores; undefined: plain TCP. `serverName`: name in their certificates. */
+  readonly core: { readonly tls: (ClientTls & { readonly serverName?: string }) | undefined };
   readonly limits: { readonly account: Limits; readonly burstMs: number };
   readonly signUp: SignUp;
   readonly ledger: { readonly retentionMs: number };

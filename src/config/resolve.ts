@@ -7,9 +7,11 @@ import {
   type Config,
   type ImportConfig,
   type ListenAddress,
+  type ListenerTls,
   type ModelConfig,
   type ProviderConfig,
   type RemoteProvider,
+  type TokenIssuerConfig,
 } from "./config.ts";
 import { DIALECT_DEFAULTS, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
 import { addressOf, keyHeaderOf, resolveHost, sellerAddressOf } from "./hosts.ts";
@@ -20,9 +22,17 @@ import { type Preset, PRESETS } from "./presets.ts";
 import { findPrice, isComplete, resolvePrice } from "./prices.ts";
 import type { Environment } from "./environment.ts";
 import { isWithoutProxy, proxyVariable } from "./proxies.ts";
-import { resolveRoutes } from "./routes.ts";
+import { resolveHedge, resolveRoutes } from "./routes.ts";
 import { KEY_FILE, MODEL_ID, NO_PROXY, sampleProblem } from "./scalars.ts";
-import { type CapabilitiesInput, type FileInput, MAX_TOKENS, type ModelInput, type ProviderInput } from "./schema.ts";
+import {
+  type CapabilitiesInput,
+  type ClientTlsInput,
+  type FileInput,
+  type IssuerInput,
+  MAX_TOKENS,
+  type ModelInput,
+  type ProviderInput,
+} from "./schema.ts";
 
 const LISTENERS = ["http", "grpc", "operations"] as const;
 const MIB = 1024 * 1024;
@@ -57,6 +67,10 @@ export function resolve(
       ["responses", "encryption_key"],
       'is required with database.url, because all replicas need the same key; write "${NAME}" with the output of "openssl rand -base64 32"',
     );
+  requirePair(input.redis.tls, ["redis", "tls"], report);
+  if (Object.keys(input.redis.tls).length > 0 && input.redis.url?.startsWith("rediss:") !== true)
+    report(["redis", "tls"], "is for a redis.url that begins with rediss://");
+  requirePair(input.core.tls ?? {}, ["core", "tls"], report);
   const models = resolveModels(input, providers, report);
   const routes = resolveRoutes(input, models, report);
   const asked = resolveImports(patterns, providers, report);
@@ -74,18 +88,23 @@ export function resolve(
       allowPublic: input.http.allow_public,
       publicUrl: input.http.public_url,
       trustedProxies: input.http.trusted_proxies,
+      tls: resolveListenerTls("http", input, report),
     },
     grpc: {
       listen: grpc,
       maxReceiveBytes: Math.round(input.grpc.max_receive_mib * MIB),
       maxSendBytes: Math.round(input.grpc.max_send_mib * MIB),
       maxConnectionAgeMs: input.grpc.max_connection_age_ms,
+      tls: resolveListenerTls("grpc", input, report),
     },
-    operations: { listen: operations },
+    operations: { listen: operations, tls: resolveListenerTls("operations", input, report) },
+    access: resolveAccess(input, report),
     workers: input.workers,
     dataDir: resolvePath(input.data_dir),
     databaseUrl: input.database.url,
     redisUrl: input.redis.url,
+    redisTls: camelKeys(input.redis.tls),
+    core: { tls: input.core.tls && camelKeys(input.core.tls) },
     limits: resolveLimits(input.limits),
     signUp: input.sign_up,
     ledger: { retentionMs: input.ledger.retention_days * DAY_MS },
@@ -160,6 +179,53 @@ function resolveListeners(input: FileInput, report: Report): [ListenAddress, Lis
     return address;
   };
   return [resolveListener("http"), resolveListener("grpc"), resolveListener("operations")];
+}
+
+function resolveListenerTls(
+  name: (typeof LISTENERS)[number],
+  input: FileInput,
+  report: Report,
+): ListenerTls | undefined {
+  const { tls } = input[name];
+  if (tls === undefined) return undefined;
+  if (tls.client_certificates !== undefined && tls.client_ca_file === undefined)
+    report([name, "tls", "client_ca_file"], "is required with client_certificates");
+  return {
+    certFile: tls.cert_file,
+    keyFile: tls.key_file,
+    clientCaFile: tls.client_ca_file,
+    clientCertificates: tls.client_certificates ?? "required",
+  };
+}
+
+function resolveAccess({ access, http, grpc }: FileInput, report: Report): Config["access"] {
+  const { certificates } = access;
+  const verifiesClients = (http.tls?.client_ca_file ?? grpc.tls?.client_ca_file) !== undefined;
+  if (certificates.length > 0 && !verifiesClients)
+    report(["access", "certificates"], "needs client_ca_file in http.tls or grpc.tls, whose certificates these are");
+  if (access.fronts.length > 0 && grpc.tls?.client_ca_file === undefined)
+    report(["access", "fronts"], "needs grpc.tls.client_ca_file, whose certificates these are");
+  for (const index of repeated(certificates.map(({ name }) => name)))
+    report(["access", "certificates", index, "name"], "is listed twice");
+  for (const index of repeated(access.issuers.map(({ issuer }) => issuer)))
+    report(["access", "issuers", index, "issuer"], "is listed twice");
+  const issuers = access.issuers.map((input, index) => resolveIssuer(input, ["access", "issuers", index], report));
+  return { certificates, fronts: access.fronts, issuers };
+}
+
+/** Indexes of values that are in the list before. */
+function repeated(values: readonly string[]): number[] {
+  const seen = new Set<string>();
+  return values.flatMap((value, index) => (seen.size === seen.add(value).size ? [index] : []));
+}
+
+function resolveIssuer(input: IssuerInput, path: ConfigPath, report: Report): TokenIssuerConfig {
+  const { issuer, audience, algorithms, bindings, keys_url: url, keys_file: file, keys_ca_file: caFile } = input;
+  if ((url === undefined) === (file === undefined))
+    report([...path, "keys_url"], "is required, or keys_file in its place, with the issuer's JSON Web Key Set");
+  if (caFile !== undefined && url === undefined) report([...path, "keys_ca_file"], "is for keys_url");
+  const keySet = file === undefined ? { url: url ?? "", caFile } : { file };
+  return { issuer, audience, algorithms, bindings, clockSkewMs: input.clock_skew_seconds * 1000, keySet };
 }
 
 /** Default of `default_max_tokens`: enough for a long answer, and with reasoning for the reasoning tokens, too. */
@@ -286,6 +352,7 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
     },
     timeouts: camelKeys({ ...input.timeouts, ...input.providers[provider.name]?.timeouts, ...model.timeouts }),
     capabilities: camelKeys(capabilities),
+    hedge: resolveHedge(model.hedge, ["models", id, "hedge"], report),
     labels: { ...input.providers[provider.name]?.labels, ...model.labels },
   };
 }
@@ -391,7 +458,7 @@ function hasEmbeddings({ dialect }: ProviderConfig): boolean {
 
 /** Reports what a model that makes embeddings cannot have. */
 function checkEmbedding({ id, model, provider, report }: ModelParts): void {
-  const { modalities, max_output_tokens, default_max_tokens, capabilities = {} } = model;
+  const { modalities, max_output_tokens, default_max_tokens, hedge, capabilities = {} } = model;
   if (!hasEmbeddings(provider))
     report(["models", id, "modalities", "output"], `the dialect ${provider.dialect} has no embeddings`);
   if (modalities.output.length > 1) report(["models", id, "modalities", "output"], "embedding must be the only entry");
@@ -400,6 +467,7 @@ function checkEmbedding({ id, model, provider, report }: ModelParts): void {
   for (const [key, value] of Object.entries({ max_output_tokens, default_max_tokens }))
     if (value !== undefined)
       report(["models", id, key], "is not for models that make embeddings: they have no output tokens");
+  if (hedge !== undefined) report(["models", id, "hedge"], "is not for models that make embeddings");
   for (const key of Object.keys(capabilities))
     if (key !== "embedding_dimensions")
       report(["models", id, "capabilities", key], "is not for models that make embeddings");
@@ -471,6 +539,7 @@ function resolveRemote(
     allowPrivate: entry.allow_private,
     headers: Object.fromEntries(headers),
     connections: camelKeys(entry.connections),
+    checkedMs: entry.health.check === "none" ? undefined : entry.health.interval_ms,
     options: entry.options,
     egress: resolveEgress({ path, entry, baseUrl: URL.parse(baseUrl), env, report }),
   };
@@ -488,12 +557,7 @@ interface EgressParts {
 /** The way to a provider: its own proxy, else the environment's, if the provider is neither private nor exempt. */
 function resolveEgress({ path, entry, baseUrl, env, report }: EgressParts): RemoteProvider["egress"] {
   const tls = camelKeys(entry.tls);
-  for (const [one, other] of [
-    ["cert_file", "key_file"],
-    ["key_file", "cert_file"],
-  ] as const)
-    if (entry.tls[one] !== undefined && entry.tls[other] === undefined)
-      report([...path, "tls", other], `is required with ${one}`);
+  requirePair(entry.tls, [...path, "tls"], report);
   const isPlain = baseUrl?.protocol === "http:";
   for (const key of ["proxy", "tls"] as const) {
     const isSet = key === "proxy" ? entry.proxy !== undefined && entry.proxy !== NO_PROXY : Object.keys(tls).length > 0;
@@ -505,6 +569,15 @@ function resolveEgress({ path, entry, baseUrl, env, report }: EgressParts): Remo
   const general = isExempt || privateReason(baseUrl) !== undefined ? undefined : proxyVariable(env)?.value;
   const proxy = entry.proxy === NO_PROXY ? undefined : (entry.proxy ?? general);
   return { proxy, address: entry.address, tls };
+}
+
+/** Reports a certificate without its key, and a key without its certificate. */
+function requirePair(tls: ClientTlsInput, path: ConfigPath, report: Report): void {
+  for (const [one, other] of [
+    ["cert_file", "key_file"],
+    ["key_file", "cert_file"],
+  ] as const)
+    if (tls[one] !== undefined && tls[other] === undefined) report([...path, other], `is required with ${one}`);
 }
 
 /** Why this header must not be set; undefined when it may, such as for a service with another kind of credential. */

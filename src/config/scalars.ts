@@ -42,6 +42,13 @@ function credentialProblem(text: string): string | undefined {
   return text === "" ? "the credential is empty" : undefined;
 }
 
+/** A percentile from 50 to 99, such as `p95`, or a time, such as `800ms` or `1.5s`. */
+export const hedgeAfter = z
+  .string()
+  .regex(
+    /^(p[5-9]\d|[1-9]\d{0,4}ms|\d{1,2}(\.\d{1,3})?s)$/,
+    'must be a percentile from p50 to p99, or a time such as "800ms" or "1.5s"',
+  );
 /** A value of a label, or a tag of a key. */
 export const labelValue = z.string().regex(/^[a-z0-9._-]{1,64}$/, "must be 1 to 64 of a-z, 0-9, ., _ and -");
 
@@ -116,6 +123,28 @@ export const ipAddress = z.string().refine((text) => isIP(text) !== 0, 'must be 
 export const absolutePath = z
   .string()
   .refine((text) => text.startsWith("/"), "must be an absolute path, such as /etc/parley/ca.pem");
+
+/** An alternative name of a certificate: DNS names are compared without regard to case. */
+export const certificateName = z
+  .string()
+  .max(1024)
+  .regex(
+    /^(DNS:[A-Za-z0-9.*_-]+|URI:[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]+)$/,
+    'must be an alternative name such as "URI:spiffe://example.org/billing" or "DNS:billing.internal"',
+  )
+  .transform((name) => (name.startsWith("DNS:") ? name.toLowerCase().replace(/^dns/, "DNS") : name));
+
+export const httpsUrl = z
+  .string()
+  .refine(
+    (text) => text.startsWith("https:") && URL.canParse(text),
+    'must be an address such as "https://example.com/jwks.json"',
+  );
+
+/** ID of a key. */
+export const keyId = z
+  .string()
+  .regex(/^key_[0-9A-Za-z]{1,32}$/, 'must be the ID of a key, as "parley keys list" shows it: key_…');
 
 /** A network of proxies: an address, with or without a prefix length. */
 export const network = z

@@ -4,13 +4,16 @@ import { HOSTS } from "./hosts.ts";
 import {
   absolutePath,
   apiVersion,
+  certificateName,
   credential,
   databaseUrl,
   encryptionKey,
   headerName,
   headerValue,
+  httpsUrl,
   ipAddress,
   isoDate,
+  keyId,
   labelValue,
   modelAlias,
   modelId,
@@ -22,6 +25,7 @@ import {
   publicUrl,
   redisUrl,
   region,
+  hedgeAfter,
 } from "./scalars.ts";
 import { describeUnknownKey } from "./describe.ts";
 import { PRESET_NAMES } from "./presets.ts";
@@ -145,12 +149,17 @@ const target = section({
   ),
 });
 
+const hedge = section({
+  after: hedgeAfter,
+  budget: z.number().min(0.001).max(0.5).default(0.05),
+});
 const labels = overrides({ region: labelValue, retention: labelValue });
 
 const model = overrides({
   targets: z.array(target).min(1).max(MAX_TARGETS),
   policy: z.enum(["ordered", "weighted", "least_latency", "cheapest"]),
   affinity: z.boolean(),
+  hedge,
   provider: providerName,
   upstream_model: z.string().min(1).max(256),
   description: z.string().max(1000),
@@ -174,6 +183,13 @@ const model = overrides({
   labels,
 });
 
+/** Parley as the client of a connection. */
+const clientTls = {
+  ca_file: z.exactOptional(absolutePath),
+  cert_file: z.exactOptional(absolutePath),
+  key_file: z.exactOptional(absolutePath),
+};
+
 const provider = section({
   preset: z.exactOptional(z.enum(PRESET_NAMES)),
   dialect: z.exactOptional(z.enum(DIALECTS)),
@@ -192,16 +208,52 @@ const provider = section({
     max_requests: z.int().min(1).max(1_000_000).default(1_000),
     per_account: z.boolean().default(false),
   }).prefault({}),
+  health: section({
+    check: z.enum(["none", "completion"]).default("none"),
+    interval_ms: z.int().min(5_000).max(3_600_000).default(60_000),
+  }).prefault({}),
   options: z.exactOptional(z.array(z.enum(PROVIDER_OPTIONS))),
   labels: labels.prefault({}),
   proxy: z.exactOptional(proxy),
   address: z.exactOptional(ipAddress),
-  tls: section({
-    ca_file: z.exactOptional(absolutePath),
-    cert_file: z.exactOptional(absolutePath),
-    key_file: z.exactOptional(absolutePath),
-  }).prefault({}),
+  tls: section(clientTls).prefault({}),
   timeouts: overrides(timeouts).prefault({}),
+});
+
+const listenerTls = section({
+  cert_file: absolutePath,
+  key_file: absolutePath,
+  client_ca_file: z.exactOptional(absolutePath),
+  client_certificates: z.exactOptional(z.enum(["required", "optional"])),
+});
+
+/** Certificates that stand for keys, and bindings of an issuer's tokens. */
+const MAX_BINDINGS = 10_000;
+const MAX_ISSUERS = 32;
+const MAX_FRONTS = 1_000;
+
+const issuer = section({
+  issuer: z.string().min(1).max(1024),
+  audience: z.string().min(1).max(1024),
+  keys_url: z.exactOptional(httpsUrl),
+  keys_ca_file: z.exactOptional(absolutePath),
+  keys_file: z.exactOptional(absolutePath),
+  algorithms: z
+    .array(z.enum(["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]))
+    .min(1)
+    .default(["RS256", "ES256"]),
+  clock_skew_seconds: z.int().min(0).max(300).default(30),
+  bindings: z
+    .array(
+      section({
+        claims: z
+          .record(z.string().max(1024), z.union([z.string().max(4096), z.number(), z.boolean()]))
+          .refine((claims) => Object.keys(claims).length > 0, "must have at least one claim, such as sub"),
+        key: keyId,
+      }),
+    )
+    .min(1)
+    .max(MAX_BINDINGS),
 });
 
 /** A configuration file, before defaults that depend on other settings. */
@@ -212,6 +264,7 @@ export const fileSchema = section({
     cors_origins: z.array(origin).default([]),
     public_url: z.exactOptional(publicUrl),
     trusted_proxies: z.array(network).default([]),
+    tls: z.exactOptional(listenerTls),
   }).prefault({}),
   grpc: section({
     listen: listen.default("127.0.0.1:50051"),
@@ -219,15 +272,28 @@ export const fileSchema = section({
     max_receive_mib: z.number().positive().max(1024).default(32),
     max_send_mib: z.number().positive().max(1024).default(64),
     max_connection_age_ms: z.int().min(1_000).max(DAY_MS).default(3_600_000),
+    tls: z.exactOptional(listenerTls),
   }).prefault({}),
   operations: section({
     listen: listen.default("127.0.0.1:9464"),
     allow_public: z.boolean().default(false),
+    tls: z.exactOptional(listenerTls),
+  }).prefault({}),
+  access: section({
+    certificates: z
+      .array(section({ name: certificateName, key: keyId }))
+      .max(MAX_BINDINGS)
+      .default([]),
+    fronts: z.array(certificateName).max(MAX_FRONTS).default([]),
+    issuers: z.array(issuer).max(MAX_ISSUERS).default([]),
   }).prefault({}),
   workers: z.int().min(1).max(128).default(1),
   data_dir: z.string().min(1).default("./data"),
   database: section({ url: z.exactOptional(databaseUrl) }).prefault({}),
-  redis: section({ url: z.exactOptional(redisUrl) }).prefault({}),
+  redis: section({ url: z.exactOptional(redisUrl), tls: section(clientTls).prefault({}) }).prefault({}),
+  core: section({
+    tls: z.exactOptional(section({ ...clientTls, server_name: z.exactOptional(z.string().min(1).max(253)) })),
+  }).prefault({}),
   limits: section({
     requests_per_minute: limit.default(600),
     tokens_per_minute: limit.default(2_000_000),
@@ -282,6 +348,9 @@ export const fileSchema = section({
 export type FileInput = z.output<typeof fileSchema>;
 export type ProviderInput = z.output<typeof provider>;
 export type ConnectionsInput = ProviderInput["connections"];
+export type HedgeInput = z.output<typeof hedge>;
+export type ClientTlsInput = FileInput["redis"]["tls"];
+export type IssuerInput = z.output<typeof issuer>;
 export type TargetInput = z.output<typeof target>;
 export type ModelInput = z.output<typeof model>;
 export type TimeoutsInput = { [K in keyof typeof timeouts]: z.output<(typeof timeouts)[K]> };

@@ -218,6 +218,7 @@ function simulate(provider: Config["providers"][number], simulatorUrl: string | 
     allowPrivate: true,
     headers: {},
     connections: UNLIMITED,
+    checkedMs: undefined,
     options: undefined,
     egress: { proxy: undefined, address: undefined, tls: {} },
   };
@@ -238,6 +239,7 @@ function toModel(model: ModelConfig, provider: Provider, { dialect, options }: R
     labels: model.labels,
     timeouts: { firstContentMs, idleMs, totalMs, settleMs },
     maxTokensPerSecond: model.maxTokensPerSecond,
+    hedge: model.hedge,
     options: options && new Set(options),
     provider,
     upstream: {

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { authenticateCaller } from "../access/bound-keys.ts";
 import { createAuthenticator } from "../access/key-cache.ts";
 import { createFirstKey } from "../access/keys.ts";
 import { permit } from "../access/principal.ts";
@@ -8,10 +9,11 @@ import { readVersion } from "../config/version.ts";
 import type { Settling } from "../core/accounting.ts";
 import { type Clock, sleep, systemClock } from "../core/clock.ts";
 import { createCompletions, explainFor } from "../core/completions.ts";
+import type { HealthNotes } from "../core/health-notes.ts";
 import { createEmbedder } from "../core/embeddings.ts";
 import { createModels } from "../core/models.ts";
 import { Calls } from "../inbound/calls.ts";
-import { bearerToken, startKeyWatch } from "../inbound/current-key.ts";
+import { startKeyWatch } from "../inbound/current-key.ts";
 import { RequestFeed } from "../inbound/dashboard/request-feed.ts";
 import { startGrpcServer } from "../inbound/grpc/server.ts";
 import { startHttpServer } from "../inbound/http/server.ts";
@@ -28,15 +30,18 @@ import { type Readiness, startOperationsServer } from "../telemetry/operations.t
 import { buildCatalogue, type CatalogueOptions } from "./catalogue.ts";
 import { createConnections } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
+import { startHealthChecks } from "./health-checks.ts";
 import { jobsOf, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
-import { accessOf } from "./access.ts";
+import { accessOf, CallerBindings, toShown } from "./access.ts";
 import { openAccounting } from "./accounting.ts";
 import { keptResponsesOf } from "./kept-responses.ts";
 import { openRates } from "./rates.ts";
+import { shareHealth } from "./shared-health.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
-import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
+import { openTls } from "./tls.ts";
+import { reloadable, ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
 /** A running gateway: all parts are connected and listening. */
 export interface Gateway {
@@ -75,6 +80,8 @@ export interface MemberGateway extends Gateway {
 export interface Shared {
   /** Used where the rates would be counted in this process's memory. */
   readonly rates: RateStore;
+  /** Used where notes about upstream models would be nobody's but this process's. */
+  readonly notes: HealthNotes;
   /** Used in place of a simulator of its own. */
   readonly simulator: Pick<SimulatorOnDemand, "url">;
   /** Changed keys: those of other workers are received, those of this worker are sent. */
@@ -91,7 +98,7 @@ const CLOSING_MS = 2000;
 export async function startGateway(config: Config, log: Logger, role: "all" | "core" = "all"): Promise<Gateway> {
   return undoneOnFailure(async (teardown) => {
     const member = await assemble(config, log, { ...teardown, role, shared: undefined });
-    return serveAlone(member, config, teardown);
+    return serveAlone(member, config, { ...teardown, log });
   });
 }
 
@@ -108,17 +115,26 @@ export function startMember(
 export async function serveAlone(
   member: MemberGateway,
   config: Config,
-  { undo }: Pick<Teardown, "undo">,
+  { undo, log }: Pick<Teardown, "undo"> & { readonly log: Logger },
 ): Promise<Gateway> {
+  const tls = await openTls("operations", config, log);
   const operations = await startListening("operations", config, () =>
     startOperationsServer({
       ...config.operations.listen,
       metrics: member.metrics,
       readiness: () => member.readiness(),
+      tls,
     }),
   );
   undo.push(() => operations.close());
-  return { ...member, operationsPort: operations.port };
+  return {
+    ...member,
+    operationsPort: operations.port,
+    async reload(next) {
+      await member.reload(next);
+      await tls?.check();
+    },
+  };
 }
 
 async function assemble(
@@ -136,7 +152,7 @@ async function assemble(
   undo.push(() => accounting.close());
   const { ledger } = accounting;
   const replica = randomUUID();
-  const rates = await openRates(config, { database: store, clock, log, replica, shared: shared?.rates });
+  const rates = await openRates(config, { database: store, clock, log, replica, shared });
   undo.push(() => rates.store.close());
   const limiter = createLimiter({
     rates: rates.store,
@@ -175,9 +191,13 @@ async function assemble(
     backoff: retries,
     breaker,
   });
+  if (rates.notes !== undefined) undo.push(shareHealth({ notes: rates.notes, router, clock }));
+  undo.push(startHealthChecks({ config: () => inForce, router, clock }));
   const metrics = createMetrics({
     activeCalls: () => calls.active,
     breakers: () => router.health(),
+    hedges: () => router.hedges(),
+    outliers: () => router.outliers(),
     ledgerWaiting: () => ledger.state().waiting,
     ratesLocal: () => rates.isAlone(),
     ratesDecidedLocally: () => rates.decidedAlone(),
@@ -203,6 +223,9 @@ async function assemble(
     undo.push(store.keyChanges.subscribe((hash) => shared.keyChanges.tell(hash)));
   }
   undo.push(startKeyWatch({ calls, keys: authenticator, clock }));
+  const bindings = new CallerBindings({ store, clock, log });
+  await bindings.use(config);
+  const callerPorts = { keys: authenticator, clock, bindings: () => bindings.inForce };
   const ports = { router, permit, limiter, ledger, recorder: observer, clock };
   const completions = createCompletions(ports);
   const { settling } = completions;
@@ -215,7 +238,7 @@ async function assemble(
     embedder: createEmbedder({ ...ports, settling }),
     models: createModels(router, limiter),
     responses: role === "core" ? undefined : keptResponsesOf(config, { store: store.responses, limiter, clock, log }),
-    authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
+    authenticate: (shown) => authenticateCaller(callerPorts, toShown(shown, bindings.inForce)),
     limitsOf: (principal) => limiter.peek(principal),
     requireRequestRate: (principal) => limiter.requireRequestRate(principal),
     calls,
@@ -230,8 +253,9 @@ async function assemble(
 
   let draining = false;
   const shutdownDelay = new ShutdownDelay(clock, config.shutdown.delayMs);
+  const grpcTls = await openTls("grpc", config, log);
   const grpc = await startListening("grpc", config, () =>
-    startGrpcServer(services, { ...config.grpc, ...config.grpc.listen }),
+    startGrpcServer(services, { ...config.grpc, ...config.grpc.listen, tls: grpcTls }),
   );
   undo.push(() => grpc.close());
   const mounted =
@@ -251,6 +275,7 @@ async function assemble(
           log,
         });
   const documents = await documentsOf(grpc.port);
+  const httpTls = mounted && (await openTls("http", config, log));
   const http =
     mounted &&
     (await startListening("http", config, () =>
@@ -259,6 +284,7 @@ async function assemble(
         corsOrigins: config.http.corsOrigins,
         documents,
         console: mounted.console,
+        tls: httpTls,
       }),
     ));
   undo.push(() => http?.close());
@@ -285,23 +311,18 @@ async function assemble(
     prepareSetup: async () => (role === "core" ? undefined : prepareSetup(access)),
     async reload(next) {
       const simulatorUrl = await simulator.url(next);
+      await bindings.use(next);
       // No await from here on, so that two reloads cannot replace the same catalogue.
       const before = catalogue;
       catalogue = buildCatalogue(next, { simulatorUrl, readScheduler, keyRests });
       router.replace(catalogue.models, { routes: catalogue.routes, aliases: next.aliases });
-      inForce = {
-        ...config,
-        providers: next.providers,
-        models: next.models,
-        routes: next.routes,
-        imports: next.imports,
-        aliases: next.aliases,
-      };
+      inForce = { ...config, ...reloadable(next) };
       // Calls that began with the old catalogue may still retry or fall back; its connections close when the last one ends.
       void calls
         .passed()
         .then(() => before.close())
         .catch((error: unknown) => log.warn({ cause: String(error) }, "closing replaced providers failed"));
+      await Promise.all([httpTls?.check(), grpcTls?.check()]);
     },
     async drain() {
       draining = true;

@@ -5,10 +5,12 @@ import type { Logger } from "../telemetry/logger.ts";
 import { type Readiness, startOperationsServer } from "../telemetry/operations.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { SimulatorOnDemand } from "../gateway/simulator-on-demand.ts";
-import { startListening, type Teardown, undoneOnFailure } from "../gateway/starting.ts";
+import { reloadable, startListening, type Teardown, undoneOnFailure } from "../gateway/starting.ts";
 import type { Role } from "../gateway/role.ts";
+import { openTls } from "../gateway/tls.ts";
 import type { InForce, Started } from "./calls.ts";
 import { Fleet } from "./fleet.ts";
+import { NoteBoard } from "./note-board.ts";
 import { ParentRates } from "./parent-rates.ts";
 import { mergeReadiness } from "./readiness.ts";
 
@@ -34,18 +36,12 @@ async function assemble(
   const simulator = new SimulatorOnDemand(config);
   undo.push(() => simulator.close());
   const toInForce = async (next: Config): Promise<InForce> => ({
-    config: {
-      ...config,
-      providers: next.providers,
-      models: next.models,
-      routes: next.routes,
-      imports: next.imports,
-      aliases: next.aliases,
-    },
+    config: { ...config, ...reloadable(next) },
     simulatorUrl: role.name === "front" ? null : ((await simulator.url(next)) ?? null),
   });
   let inForce = await toInForce(config);
   const rates = new ParentRates({ clock: systemClock, burstMs: config.limits.burstMs });
+  const notes = new NoteBoard(systemClock);
   /** Listen addresses. A port chosen by the system (0) is kept for successors only while a worker listens on it. */
   let listens: Pick<Config, "http" | "grpc"> = config;
   const fleet: Fleet = new Fleet({
@@ -61,6 +57,7 @@ async function assemble(
         await rates.renew(member.name);
         return Math.max(fleet.serving.length, 1);
       },
+      healthNote: (text) => notes.exchange(member.name, text),
       keyChanged(change) {
         fleet.tellOthers(member, "keyChanged", change);
         return null;
@@ -68,6 +65,7 @@ async function assemble(
     }),
     onGone({ name }) {
       void rates.leave(name);
+      notes.leave(name);
       void metrics.forget(name);
     },
   });
@@ -84,6 +82,7 @@ async function assemble(
       workers: { configured: config.workers, ready: answers.length, replaced: fleet.replaced },
     };
   };
+  const tls = await openTls("operations", config, log);
   const operations = await startListening("operations", config, () =>
     startOperationsServer({
       ...config.operations.listen,
@@ -98,6 +97,7 @@ async function assemble(
         },
       },
       readiness,
+      tls,
     }),
   );
   undo.push(() => operations.close());
@@ -121,6 +121,7 @@ async function assemble(
         await fleet.reload(before).catch(() => undefined);
         throw error;
       }
+      await tls?.check();
     },
     async drain() {
       draining = true;

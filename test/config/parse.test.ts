@@ -191,6 +191,31 @@ describe("errors in the file", () => {
     ["providers: { alpha: { api_keys: [x], address: a.example } }", "providers.alpha.address: must be an IP address"],
     ["providers: { alpha: { api_keys: [x], tls: { ca_file: ca.pem } } }", "tls.ca_file: must be an absolute path"],
     ["providers: { alpha: { api_keys: [x], tls: { key_file: /k } } }", "tls.cert_file: is required with key_file"],
+    ["http: { tls: { cert_file: server.pem, key_file: /k } }", "http.tls.cert_file: must be an absolute path"],
+    ["grpc: { tls: { cert_file: /c } }", "grpc.tls.key_file: is required"],
+    [
+      "operations: { tls: { cert_file: /c, key_file: /k, client_certificates: optional } }",
+      "operations.tls.client_ca_file: is required with client_certificates",
+    ],
+    ["redis: { tls: { ca_file: /ca } }", "redis.tls: is for a redis.url that begins with rediss://"],
+    ["core: { tls: { cert_file: /c } }", "core.tls.key_file: is required with cert_file"],
+    ["access: { certificates: [{ name: 'DNS:a', key: key_1 }] }", "needs client_ca_file in http.tls or grpc.tls"],
+    ["access: { certificates: [{ name: billing, key: key_1 }] }", 'must be an alternative name such as "URI:spiffe'],
+    ["access: { certificates: [{ name: 'DNS:a', key: sk_parley_x }] }", "must be the ID of a key"],
+    ["access: { fronts: ['DNS:front'] }", "access.fronts: needs grpc.tls.client_ca_file"],
+    ["access: { issuers: [{ issuer: a, audience: b, bindings: [] }] }", "access.issuers[0].bindings"],
+    [
+      "access: { issuers: [{ issuer: a, audience: b, bindings: [{ claims: { sub: c }, key: key_1 }] }] }",
+      "access.issuers[0].keys_url: is required, or keys_file in its place",
+    ],
+    [
+      "access: { issuers: [{ issuer: a, audience: b, keys_file: /k, algorithms: [HS256], bindings: [] }] }",
+      "access.issuers[0].algorithms[0]",
+    ],
+    [
+      "access: { issuers: [{ issuer: a, audience: b, keys_url: 'http://a', bindings: [] }] }",
+      'keys_url: must be an address such as "https://',
+    ],
     [
       "providers: { alpha: { api_keys: [x], base_url: 'http://a', allow_private: true, proxy: 'http://p' } }",
       "providers.alpha.proxy: is for https only, and base_url is plain http",
@@ -304,6 +329,15 @@ describe("providers", () => {
   ])("of the dialect %s cannot set the header %s", (dialect, header, problem) => {
     const entry = `dialect: ${dialect}, base_url: "https://a.example", api_keys: [${KEY}], headers: { ${header} }`;
     expect(errorOf(`providers: { local: { ${entry} } }`)).toContain(problem);
+  });
+
+  it("are checked only where it is configured", () => {
+    const entry = `dialect: openai, base_url: "https://a.example", api_keys: [${KEY}]`;
+    const checkedOf = (health: string) =>
+      parse(`providers: { local: { ${entry}, health: { ${health} } } }\n${OF_LOCAL}`).providers[0];
+    expect(checkedOf("interval_ms: 5000")).toMatchObject({ checkedMs: undefined });
+    expect(checkedOf("check: completion")).toMatchObject({ checkedMs: 60_000 });
+    expect(checkedOf("check: completion, interval_ms: 5000")).toMatchObject({ checkedMs: 5_000 });
   });
 
   it("have bounded connections, shared by all accounts by default", () => {
@@ -491,6 +525,7 @@ describe("models of embeddings", () => {
 
   it.each([
     [model("", "words"), "models.m.modalities.output: the dialect anthropic has no embeddings"],
+    [model("hedge: { after: p95 }"), "models.m.hedge: is not for models that make embeddings"],
     [model("max_output_tokens: 9"), "models.m.max_output_tokens: is not for models that make embeddings"],
     [model("default_max_tokens: 9"), "models.m.default_max_tokens: is not for models that make embeddings"],
     [model("capabilities: { tools: true }"), "models.m.capabilities.tools: is not for models that make embeddings"],

@@ -23,6 +23,7 @@ export interface TestGatewayOptions {
 export interface TestGateway {
   readonly httpPort: number;
   readonly grpcPort: number;
+  readonly operationsPort: number;
   /** Secret of a key with all permissions. */
   readonly key: string;
   /** All log lines so far. */
@@ -59,6 +60,7 @@ export async function startTestGateway({ config, prepareKeys }: TestGatewayOptio
   return {
     httpPort: gateway.httpPort,
     grpcPort: gateway.grpcPort,
+    operationsPort: gateway.operationsPort,
     key,
     log,
     configure: (next) => gateway.reload(parse({ ...config, ...next })),
