@@ -1,4 +1,5 @@
 import type { CallerShare } from "./call.ts";
+import type { Failure } from "./failure.ts";
 import type { ToolUses } from "./fees.ts";
 import type { Choice, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
@@ -100,6 +101,8 @@ export interface CallersBody {
   readonly mayHaveMore: boolean;
   /** Headers that go with it, names in lower case. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Why providers of other dialects cannot serve the request. Default: they can. */
+  readonly notElsewhere?: (() => Failure) | undefined;
   /** Undefined when no further attempt needs it. */
   json: Readonly<Record<string, unknown>> | undefined;
 }

@@ -12,6 +12,7 @@ import { createCompletions, explainFor } from "../core/completions.ts";
 import type { HealthNotes } from "../core/health-notes.ts";
 import { createEmbedder } from "../core/embeddings.ts";
 import { createModels } from "../core/models.ts";
+import { createStateSeal, STATE_SECRET } from "../core/provider-state.ts";
 import { Calls } from "../inbound/calls.ts";
 import { startKeyWatch } from "../inbound/current-key.ts";
 import { RequestFeed } from "../inbound/dashboard/request-feed.ts";
@@ -227,7 +228,8 @@ async function assemble(
   await bindings.use(config);
   const callerPorts = { keys: authenticator, clock, bindings: () => bindings.inForce };
   const ports = { router, permit, limiter, ledger, recorder: observer, clock };
-  const completions = createCompletions(ports);
+  const seal = createStateSeal(await store.secret(STATE_SECRET));
+  const completions = createCompletions({ ...ports, seal });
   const { settling } = completions;
   undo.push(() => {
     settling.cut();
@@ -263,7 +265,7 @@ async function assemble(
       ? undefined
       : await consoleOf(config, {
           ...services,
-          explain: (request, call, mode) => explainFor(ports, request, { call, mode }),
+          explain: (request, call, mode) => explainFor({ ...ports, seal }, request, { call, mode }),
           access,
           store,
           router,

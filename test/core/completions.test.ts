@@ -16,7 +16,7 @@ import { NO_LIMITS, type Principal } from "../../src/core/principal.ts";
 import type { Emit } from "../../src/core/provider.ts";
 import { collect, createWorld, fails, outcomes, said, say, serves, type WorldOptions } from "../router/routed.ts";
 import { batchesOf } from "../support/batches.ts";
-import { callOf, FACTS, memoryLedger, notingLimiter, somebody } from "../support/core-ports.ts";
+import { callOf, FACTS, memoryLedger, notingLimiter, somebody, seal } from "../support/core-ports.ts";
 import type { Model } from "../../src/core/model.ts";
 import { NO_FEES, toPrice } from "../support/prices.ts";
 import { PLAINLY_SENT, type Script } from "../support/scripted-provider.ts";
@@ -59,6 +59,7 @@ function createCore(options: CoreOptions, forbidden: readonly string[] = []) {
     clock: world.clock,
     limiter,
     ledger,
+    seal,
     recorder: {
       record(entry) {
         if (options.recorderFault !== undefined) throw options.recorderFault;

@@ -4,8 +4,10 @@ import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { ImageSchema } from "../../../gen/parley/v1/message_pb.js";
 import { ChoiceWriter, PartBudget, tooManyParts, toPart, type WrittenText } from "../../core/chunks.ts";
 import { MAX_PARTS } from "../../core/validate.ts";
+import { furtherOf } from "../wire/further-fields.ts";
 import { array, type Json, object, string } from "../wire/json.ts";
 import { readTokens } from "../wire/openai-content.ts";
+import type { Redact } from "../wire/redaction.ts";
 import { brokenCall } from "../wire/response-failure.ts";
 import { toCitation } from "./citations.ts";
 import { DIALECT } from "./parts.ts";
@@ -22,6 +24,21 @@ export interface Place {
 interface Piece extends WrittenText {
   readonly logprobs?: unknown;
 }
+
+/** Fields of items that are read. */
+const OF_ITEMS: ReadonlySet<string> = new Set([
+  "type",
+  "role",
+  "status",
+  "content",
+  "call_id",
+  "name",
+  "namespace",
+  "arguments",
+  "input",
+  "result",
+  "output_format",
+]);
 
 /** An item that has not ended. */
 interface OpenItem {
@@ -63,6 +80,12 @@ export class AnswerContent {
   /** IDs of containers in which code ran. */
   readonly #containers = new Set<string>();
   #drew = false;
+  readonly #redact: Redact;
+
+  /** `redact` removes the provider's credentials from what is not content. */
+  constructor(redact: Redact) {
+    this.#redact = redact;
+  }
 
   /** Whether any content was emitted. */
   get begun(): boolean {
@@ -267,13 +290,20 @@ export class AnswerContent {
   }
 
   /** A message may have a phase, which belongs to its last text. */
-  #endMessage(item: number, { content, phase }: Json, out: CompletionChunk[]): void {
+  #endMessage(item: number, message: Json, out: CompletionChunk[]): void {
+    const { content, phase } = message;
     const contents = array(content);
     contents.forEach((each, index) => this.endText({ item, list: "content", index }, object(each), out));
     const last: Place = { item, list: "content", index: contents.length - 1 };
-    if (string(phase) !== "" && this.#isFlowing(last))
-      this.#writer.sign("text", writeState({ phase: string(phase) }), out);
-    this.#writer.endFlow(out);
+    if (!this.#isFlowing(last)) return this.#writer.endFlow(out);
+    const signature = string(phase) === "" ? "" : writeState({ phase: string(phase) });
+    this.#writer.endFlow(out, { signature, details: this.#further(message, "message") });
+  }
+
+  /** Fields of an item that the contract has no word for. `place`: of an item that the last text of a message stands for. */
+  #further(item: Json, place?: "message"): Record<string, string> {
+    const prefix = place === undefined ? `${DIALECT}.` : `${DIALECT}.${place}.`;
+    return furtherOf(item, { prefix, known: OF_ITEMS, redact: this.#redact });
   }
 
   /** The summary is what the provider shows of its reasoning; servers without one show the reasoning itself. */
@@ -325,17 +355,18 @@ export class AnswerContent {
     const whole = isCustom ? string(item["input"]) : readArguments(item["arguments"]);
     this.#addInput(open, whole.slice(open.inputLength), out);
     if (open.isBlank && !isCustom) this.#writer.arguments(partIndex, "{}", out);
-    this.#writer.endCall(partIndex, out);
+    this.#writer.endCall(partIndex, out, { details: this.#further(item) });
   }
 
-  #addImage({ id, result, output_format: format }: Json, out: CompletionChunk[]): void {
+  #addImage(item: Json, out: CompletionChunk[]): void {
+    const { id, result, output_format: format } = item;
     const value = Buffer.from(string(result), "base64");
     if (value.length === 0) return;
     const subtype = /^[a-z]{1,16}$/.test(string(format)) ? string(format) : "png";
     const image = create(ImageSchema, { mediaType: `image/${subtype}` });
     image.source = { case: "data", value };
     const state = string(id) === "" ? "" : writeState({ image: string(id) });
-    this.#writer.whole(toPart({ case: "image", value: image }, state), out);
+    this.#writer.whole(toPart({ case: "image", value: image }, state, this.#further(item)), out);
   }
 }
 

@@ -3,6 +3,7 @@ import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { AnswerBuilder, PartBudget, usageChunk } from "../../core/chunks.ts";
 import { Failure } from "../../core/failure.ts";
 import type { Answer } from "../../core/provider.ts";
+import { FurtherFields } from "../wire/further-fields.ts";
 import { array, count, type Json, object, string } from "../wire/json.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
 import { incomplete, noOutput, truncated } from "../wire/response-failure.ts";
@@ -15,6 +16,8 @@ import { readUsage } from "./usage.ts";
 
 /** The most that a request may ask for. */
 const MAX_CHOICES = 128;
+
+const OF_ANSWER: ReadonlySet<string> = new Set(["choices"]);
 
 const tooManyChoices = (): Failure =>
   new Failure("upstream_protocol", `The provider's answer has more than ${MAX_CHOICES} choices.`);
@@ -29,6 +32,7 @@ export class AnswerStream implements StreamReader {
   readonly #events = new EventJson();
   readonly #redact: Redact;
   readonly #form: "delta" | "message";
+  readonly #further = new FurtherFields("openai.", OF_ANSWER);
   #usage: Usage | undefined;
   #complete = false;
 
@@ -71,6 +75,7 @@ export class AnswerStream implements StreamReader {
     const error = findError(json);
     if (error !== undefined) throw this.#toFailure(error);
     const answer = object(json);
+    this.#further.add(answer);
     array(answer.choices).forEach((entry, position) => this.#readChoice(object(entry), position, out));
     this.#usage = readUsage(answer.usage) ?? this.#usage;
   }
@@ -80,7 +85,11 @@ export class AnswerStream implements StreamReader {
     const choices = [...this.#choices].toSorted(([a], [b]) => a - b).map(([, choice]) => choice);
     if (!this.ended) throw truncated();
     if (!choices.some((choice) => choice.meant)) throw noOutput();
-    for (const choice of choices) choice.finish(out);
+    const redact = this.#redact;
+    // The first choice has what the answer says.
+    choices.forEach((choice, at) =>
+      choice.finish({ details: at === 0 ? this.#further.read(redact) : {}, redact }, out),
+    );
     if (this.#usage !== undefined) out.push(usageChunk(this.#usage));
     this.#complete = true;
   }
