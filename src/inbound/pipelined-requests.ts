@@ -1,4 +1,3 @@
-import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { FairQueue, type Waiter } from "../scheduling/fair-queue.ts";
 
@@ -18,12 +17,12 @@ export class PipelinedRequests {
   readonly #waiting = new FairQueue<Waiting>();
   #isArmed = false;
 
-  /** Calls `begin` at the end of this turn or of a later one; never when the response closes before. */
-  add(socket: Socket, response: ServerResponse, begin: () => void): void {
+  /** Calls `begin` at the end of this turn or of a later one. Returns what removes it; the caller calls it when the response closes. */
+  add(socket: Socket, begin: () => void): () => void {
     const waiting = { key: socket, begin };
     this.#waiting.add(waiting);
-    response.once("close", () => this.#waiting.remove(waiting));
     this.#arm();
+    return () => this.#waiting.remove(waiting);
   }
 
   #arm(): void {

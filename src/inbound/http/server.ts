@@ -208,8 +208,9 @@ class Front {
     answers.push(response);
     response.once("prefinish", this.#ending);
     this.#arrivals.add(request);
-    if (isPipelined) this.#pipelined.add(socket, response, () => this.#answer(exchange));
-    else this.#answer(exchange);
+    if (!isPipelined) return this.#answer(exchange);
+    const leave = this.#pipelined.add(socket, () => this.#answer(exchange));
+    response.once("close", leave);
   }
 
   #answer(exchange: Exchange): void {
