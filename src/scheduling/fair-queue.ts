@@ -1,13 +1,13 @@
 /** An entry of a `FairQueue`. */
-export interface Waiter {
+export interface Waiter<K = string> {
   /** Key under which it is queued. */
-  readonly key: string;
+  readonly key: K;
 }
 
 /** A queue per key, served round robin with the oldest waiter of each, so that no key waits for the queue of another. */
-export class FairQueue<W extends Waiter> {
+export class FairQueue<W extends Waiter<unknown>> {
   /** Non-empty queues in round-robin order. */
-  readonly #queues = new Map<string, Set<W>>();
+  readonly #queues = new Map<W["key"], Set<W>>();
   #size = 0;
 
   get size(): number {
@@ -65,7 +65,7 @@ export class FairQueue<W extends Waiter> {
   }
 
   /** Number of waiters of a key. */
-  sizeOf(key: string): number {
+  sizeOf(key: W["key"]): number {
     return this.#queues.get(key)?.size ?? 0;
   }
 

@@ -54,8 +54,6 @@ export class Exchange {
   limits: LimitFacts | undefined;
   /** Last known limits of the caller, for responses without counting; none before authentication. */
   limitsKnown: () => LimitFacts | undefined = () => undefined;
-  /** Whether other requests wait for the response on the same connection. */
-  readonly #isPipelined: () => boolean;
   readonly #formatOf: (path: string) => Format;
   readonly #clock: Clock;
   #format: Format | undefined;
@@ -69,7 +67,6 @@ export class Exchange {
       readonly requestId: string;
       readonly clock: Clock;
       readonly headers: HeaderList;
-      readonly isPipelined: () => boolean;
       readonly formatOf: (path: string) => Format;
     },
   ) {
@@ -77,7 +74,6 @@ export class Exchange {
     this.response = response;
     this.requestId = facts.requestId;
     this.arrivedMs = facts.clock.monotonic();
-    this.#isPipelined = facts.isPipelined;
     this.#formatOf = facts.formatOf;
     this.#clock = facts.clock;
     const target = request.url!;
@@ -184,11 +180,7 @@ export class Exchange {
     this.refuse(failure, { status, body, headers: [...more, ...own] });
   }
 
-  /**
-   * Writes a failure in any format, with `retry-after`. Closes the connection when much of a body is still to come, and when a
-   * stranger pipelines: Node accepts one new connection per turn of the event loop, and the requests of a few hundred such
-   * connections made turns so long that new ones waited for ten seconds.
-   */
+  /** Writes a failure in any format, with `retry-after`. Closes the connection when much of a body is still to come. */
   refuse(failure: Failure, { status, body, type, headers = [] }: Refusal): void {
     this.limits = failure.limits ?? this.limits;
     const more = [...headers];
@@ -196,8 +188,7 @@ export class Exchange {
     if (waitMs !== undefined)
       more.push(["retry-after", String(Math.ceil(waitMs / 1000))], ["retry-after-ms", String(Math.ceil(waitMs))]);
     const unread = hasUnreadBody(this.request, failure);
-    const isOfStranger = failure.code === "unauthenticated" || failure.code === "not_found";
-    if (unread || (isOfStranger && this.#isPipelined())) more.push(["connection", "close"]);
+    if (unread) more.push(["connection", "close"]);
     this.#json(status, body, { headers: more, lingers: unread, ...(type !== undefined && { type }) });
   }
 

@@ -8,6 +8,7 @@ import type { TlsEntrance } from "../../net/tls-entrance.ts";
 import { arrivesTooSlowly } from "../arrival-limits.ts";
 import { requestIdFrom } from "../calls.ts";
 import { authorizationOf } from "../current-key.ts";
+import { PipelinedRequests } from "../pipelined-requests.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { declaredBytes } from "./body.ts";
 import { callerOf, completion, embeddings, explanation, keptAnswers, tokenCount } from "./completion.ts";
@@ -140,6 +141,7 @@ class Front {
    */
   readonly #answering = new WeakMap<Socket, ServerResponse[]>();
   readonly #arrivals: Arrivals;
+  readonly #pipelined = new PipelinedRequests();
   /** Listener at the end of each response. */
   readonly #ending: (this: ServerResponse) => void;
   #draining = false;
@@ -193,18 +195,25 @@ class Front {
     const answers = this.#answering.get(socket) ?? this.#begin(socket);
     const isLast = this.#draining || answers.at(-1)?.shouldKeepAlive === false || this.#tls?.isRetired(socket) === true;
     while (answers[0]?.writableFinished === true) answers.shift();
+    // The response to an earlier request of the same read may be finished already.
+    const isPipelined = answers.length > 0 || this.#arrivals.isOfLatestRead(socket);
     const requestId = requestIdFrom(single(request.headers["x-request-id"]));
     if (isLast) response.setHeader("connection", "close");
     const exchange = new Exchange(request, response, {
       requestId,
       clock: this.#services.clock,
       headers: isForPages(request.url!) ? this.#cors(request) : [],
-      isPipelined: () => unfinished(answers).length > 1,
       formatOf: (path) => formatOf(path, request.headers),
     });
     answers.push(response);
     response.once("prefinish", this.#ending);
     this.#arrivals.add(request);
+    if (!isPipelined) return this.#answer(exchange);
+    const leave = this.#pipelined.add(socket, () => this.#answer(exchange));
+    response.once("close", leave);
+  }
+
+  #answer(exchange: Exchange): void {
     this.#serve(exchange).catch((reason: unknown) => this.#refuse(exchange, Failure.from(reason)));
   }
 
@@ -421,6 +430,11 @@ class Arrivals {
   add(request: IncomingMessage): void {
     const { socket } = request;
     this.#arriving.set(socket, { request, sinceMs: this.#clock.monotonic(), fromBytes: socket.bytesRead });
+  }
+
+  /** Whether nothing was read from the connection since its latest request began. */
+  isOfLatestRead(socket: Socket): boolean {
+    return this.#arriving.get(socket)?.fromBytes === socket.bytesRead;
   }
 
   /** Takes the connections of requests that arrive too slowly. */

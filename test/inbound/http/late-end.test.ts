@@ -17,7 +17,6 @@ it("sends all but the end of a body whose end is known later", async () => {
       requestId: "req_1",
       clock: systemClock,
       headers: [],
-      isPipelined: () => false,
       formatOf: () => openaiResponses,
     });
     const open = { answering: () => ({ signal: new AbortController().signal, leave: () => undefined }) };
