@@ -43,16 +43,23 @@ export function redactionOfChanging(secrets: () => readonly string[]): Redact {
 function formsOf(secret: string): string[] {
   const json = JSON.stringify(secret).slice(1, -1);
   const ascii = json.replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
-  const inUrl = encodeURIComponent(secret.toWellFormed());
   const base64 = base64Of(secret);
   return [
     secret,
     ...[json, ascii].flatMap((text) => [text, text.replaceAll("/", "\\/"), JSON.stringify(text).slice(1, -1)]),
-    inUrl,
-    inUrl.replaceAll("%20", "+"),
+    ...formsInUrls(secret),
     ...base64,
     ...base64.map((text) => text.replaceAll("+", "-").replaceAll("/", "_")),
   ];
+}
+
+/** Percent-encoded as JavaScript does, by RFC 3986, and by encoders that keep slashes; with both ways to write a space. */
+function formsInUrls(secret: string): string[] {
+  const common = encodeURIComponent(secret.toWellFormed());
+  const strict = common.replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+  return [common, strict]
+    .flatMap((text) => [text, text.replaceAll("%2F", "/")])
+    .flatMap((text) => [text, text.replaceAll("%20", "+")]);
 }
 
 /** Base64 of the value at the three possible offsets, without the characters that depend on its neighbours. */

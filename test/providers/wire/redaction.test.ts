@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { redactionOf } from "../../../src/providers/wire/redaction.ts";
 
-const SECRET = 'horse/staple+ö "quoted" \\battery';
+const SECRET = 'horse/staple+ö "quoted" \\bat\'tery!';
 const redact = redactionOf([SECRET, "correcthorsebatterystaple"]);
 
 describe("a provider's credentials", () => {
@@ -14,6 +14,8 @@ describe("a provider's credentials", () => {
     ["in ASCII JSON", JSON.stringify(SECRET).replace("ö", "\\u00f6")],
     ["in JSON in JSON", JSON.stringify(JSON.stringify(SECRET))],
     ["in a URL", `?key=${encodeURIComponent(SECRET)}&x=1`],
+    ["in a URL by RFC 3986", encodeURIComponent(SECRET).replaceAll("'", "%27").replaceAll("!", "%21")],
+    ["in a URL that keeps slashes", encodeURIComponent(SECRET).replaceAll("%2F", "/")],
     ["in a form", new URLSearchParams({ key: SECRET }).toString()],
     ["in base64", Buffer.from(SECRET).toString("base64")],
     ["in base64 for URLs", Buffer.from(SECRET).toString("base64url")],
@@ -23,7 +25,7 @@ describe("a provider's credentials", () => {
   ])("are replaced: %s", (_, text) => {
     const shown = redact(`got ${text} here`);
     expect(shown).toContain("[key]");
-    for (const part of ["staple", "battery", "quoted"]) expect(shown.toLowerCase()).not.toContain(part);
+    for (const part of ["staple", "tery", "quoted"]) expect(shown.toLowerCase()).not.toContain(part);
   });
 
   it("are replaced wherever they stand in base64", () => {
