@@ -70,8 +70,15 @@ export interface TokenPrices {
   readonly cachedImageInput: number;
   readonly audioOutput: number;
   readonly imageOutput: number;
-  /** For a million searches of the web. */
-  readonly webSearch: number;
+}
+
+/** Fees beside the prices of tokens, in micro-USD for a million; undefined: not known. Has the shape of core's type of the same name. */
+export interface Fees {
+  readonly requests: number;
+  readonly searchedRequests: number;
+  readonly webSearches: number | undefined;
+  readonly fileSearches: number | undefined;
+  readonly codeExecutions: number | undefined;
 }
 
 /** Prices of a completion whose prompt has more than `abovePromptTokens`. */
@@ -83,6 +90,7 @@ export interface PriceTier extends TokenPrices {
 export interface Price extends TokenPrices {
   /** The shortest prompts first. */
   readonly tiers: readonly PriceTier[];
+  readonly fees: Fees;
 }
 
 interface ProviderBase {
@@ -149,8 +157,21 @@ export interface ModelConfig {
   readonly stage: "preview" | "stable" | "deprecated";
   /** Unix seconds of its end; undefined when it is not known. */
   readonly shutdown: number | undefined;
-  /** Undefined when not configured: the cost is then unknown, and not shown as zero. */
+  /**
+   * Where facts are from: the file or Parley's own models, the provider's list, the list of known models, or an assumption. Of a price with only fees in the
+   * file that of its tokens; undefined without one.
+   */
+  readonly sources: {
+    readonly contextWindow: "configured" | "provider" | "list" | "assumed";
+    readonly maxOutputTokens: "configured" | "provider" | "assumed";
+    readonly price: "configured" | "list" | undefined;
+  };
+  /** Undefined when it is not known: the cost is then unknown, and not shown as zero. */
   readonly price: Price | undefined;
+  /** Most uses of the provider's tools by one request, for budgets; has the shape of core's type of the same name. */
+  readonly maxToolUses: {
+    readonly [Unit in Exclude<keyof Fees, "requests" | "searchedRequests">]?: number | undefined;
+  };
   /** The model's timeouts, else those of its provider, else the general ones. */
   readonly timeouts: Timeouts;
   readonly capabilities: Capabilities;
@@ -158,6 +179,16 @@ export interface ModelConfig {
   readonly hedge: Hedge | undefined;
   /** The model's, over those of its provider. */
   readonly labels: Labels;
+}
+
+/** A provider whose list of models is imported. */
+export interface ImportConfig {
+  /** The name of an entry of `Config.providers`. */
+  readonly provider: string;
+  /** Stands before the provider's names in the IDs. */
+  readonly prefix: string;
+  /** Names of its list that are not imported, because another provider's list has them; at most 10. Empty without a list. */
+  readonly shadowed: readonly string[];
 }
 
 /** Second attempts; has the shape of core's type of the same name. */
@@ -293,6 +324,8 @@ export interface Config {
   readonly models: readonly ModelConfig[];
   /** Names with several models behind them; none is the ID of a model. */
   readonly routes: readonly RouteConfig[];
+  /** Providers whose lists of models are imported; their models are among `models` when the lists are known. */
+  readonly imports: readonly ImportConfig[];
   /** IDs of models and routes by other names, in the order in which they are tried. A name that ends with `*` is the beginning of names. */
   readonly aliases: ReadonlyArray<readonly [name: string, model: string]>;
 }

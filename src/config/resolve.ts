@@ -5,25 +5,34 @@ import type { ConfigPath, Report } from "./config-error.ts";
 import {
   camelKeys,
   type Config,
+  type ImportConfig,
   type ListenAddress,
   type ListenerTls,
   type ModelConfig,
-  type Price,
   type ProviderConfig,
   type RemoteProvider,
   type TokenIssuerConfig,
-  type TokenPrices,
 } from "./config.ts";
-import { DIALECT_DEFAULTS, type Dialect, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
+import { DIALECT_DEFAULTS, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
 import { addressOf, keyHeaderOf, resolveHost, sellerAddressOf } from "./hosts.ts";
-import { knownPrice } from "./known-prices.ts";
+import { type ModelLists, type OfferedModel, resolveImports } from "./imports.ts";
+import { knownModel, type KnownModel, type PriceInput } from "./known-models.ts";
 import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./models.ts";
 import { type Preset, PRESETS } from "./presets.ts";
+import { findPrice, isComplete, resolvePrice } from "./prices.ts";
 import type { Environment } from "./environment.ts";
 import { isWithoutProxy, proxyVariable } from "./proxies.ts";
 import { resolveHedge, resolveRoutes } from "./routes.ts";
-import { KEY_FILE, NO_PROXY, sampleProblem } from "./scalars.ts";
-import type { CapabilitiesInput, ClientTlsInput, FileInput, IssuerInput, ModelInput, ProviderInput } from "./schema.ts";
+import { KEY_FILE, MODEL_ID, NO_PROXY, sampleProblem } from "./scalars.ts";
+import {
+  type CapabilitiesInput,
+  type ClientTlsInput,
+  type FileInput,
+  type IssuerInput,
+  MAX_TOKENS,
+  type ModelInput,
+  type ProviderInput,
+} from "./schema.ts";
 
 const LISTENERS = ["http", "grpc", "operations"] as const;
 const MIB = 1024 * 1024;
@@ -31,10 +40,20 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const MICRO_USD = 1_000_000;
 
 /** Facts of the file that are not settings. */
-export type FileFacts = Pick<Config, "file" | "secretsInFile"> & { readonly env: Environment };
+export type FileFacts = Pick<Config, "file" | "secretsInFile"> & {
+  readonly env: Environment;
+  /** Entries of `models` that import. */
+  readonly patterns: readonly string[];
+  /** Known lists by the names of providers. */
+  readonly lists: ModelLists;
+};
 
 /** Completes the checked input, and reports mistakes across settings. The result is meaningless after a report. */
-export function resolve(input: FileInput, { file, secretsInFile, env }: FileFacts, report: Report): Config {
+export function resolve(
+  input: FileInput,
+  { file, secretsInFile, env, patterns, lists }: FileFacts,
+  report: Report,
+): Config {
   const [http, grpc, operations] = resolveListeners(input, report);
   const providers = resolveProviders(input, env, report);
   if (input.breaker.open_ms > input.breaker.max_open_ms) report(["breaker", "open_ms"], "must be at most max_open_ms");
@@ -54,7 +73,9 @@ export function resolve(input: FileInput, { file, secretsInFile, env }: FileFact
   requirePair(input.core.tls ?? {}, ["core", "tls"], report);
   const models = resolveModels(input, providers, report);
   const routes = resolveRoutes(input, models, report);
-  if (models.length === 0) {
+  const asked = resolveImports(patterns, providers, report);
+  const { imports, imported } = importModels({ asked, lists, input, models, providers, report });
+  if (models.length === 0 && patterns.length === 0) {
     const names = providers.map(({ name }) => name).join(", ") || "any provider, because none is configured";
     report(["models"], `no model is left: none uses ${names}, and the built-in ones need alpha or beta; add one here`);
   }
@@ -99,8 +120,9 @@ export function resolve(input: FileInput, { file, secretsInFile, env }: FileFact
     breaker: camelKeys(input.breaker),
     overload: camelKeys(input.overload),
     providers,
-    models,
+    models: [...models, ...imported],
     routes,
+    imports,
     aliases: resolveAliases(input.aliases, [...models, ...routes], report),
   };
 }
@@ -263,10 +285,11 @@ const REQUIRED = ["provider", "upstream_model"] as const;
 /** Assumed for a model when the file does not say otherwise. */
 const DEFAULTS: ModelInput = {
   created: "1970-01-01",
-  context_window: 131_072,
   modalities: { input: ["text"], output: ["text"] },
 };
 
+/** Assumed where neither the file nor the list of known models has them. */
+const DEFAULT_CONTEXT_WINDOW = 131_072;
 const DEFAULT_MAX_OUTPUT_TOKENS = 32_768;
 
 interface ModelParts {
@@ -292,7 +315,11 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
       ["models", id, "capabilities", "embedding_dimensions"],
       "is only for models with modalities.output: [embedding]",
     );
-  const maxOutputTokens = isCompletion ? (model.max_output_tokens ?? DEFAULT_MAX_OUTPUT_TOKENS) : 0;
+  const known = knownModel(sellerOf({ id, model, provider }), model.upstream_model);
+  const contextWindow = model.context_window ?? known?.contextWindow ?? DEFAULT_CONTEXT_WINDOW;
+  const maxOutputTokens = isCompletion
+    ? (model.max_output_tokens ?? Math.min(DEFAULT_MAX_OUTPUT_TOKENS, contextWindow))
+    : 0;
   const fallback = capabilities.reasoning_by_default ? DEFAULT_MAX_TOKENS_REASONING : DEFAULT_MAX_TOKENS;
   const defaultMaxTokens = model.default_max_tokens ?? Math.min(fallback, maxOutputTokens);
   if (isCompletion && defaultMaxTokens > maxOutputTokens) {
@@ -301,22 +328,28 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
   if (capabilities.reasoning_budget[0] > capabilities.reasoning_budget[1]) {
     report(["models", id, "capabilities", "reasoning_budget"], "must be [smallest, largest]");
   }
-  const known = knownPrice(sellerOf({ id, model, provider }), model.upstream_model);
-  const price = model.price ?? (known !== undefined && isComplete(known, model, provider.dialect) ? known : undefined);
+  const listed = known?.price && isComplete(known.price, model, provider.dialect) ? known.price : undefined;
+  const price = findPrice(model.price, listed, { id, report });
   return {
     id,
     provider: provider.name,
     upstreamModel: model.upstream_model,
     description: model.description,
     created: Date.parse(model.created) / 1000,
-    contextWindow: model.context_window,
+    contextWindow,
     maxOutputTokens,
     defaultMaxTokens,
     maxTokensPerSecond: model.max_tokens_per_second ?? DEFAULT_MAX_TOKENS_PER_SECOND,
     modalities: model.modalities,
     stage: model.stage ?? "stable",
     shutdown: model.shutdown === undefined ? undefined : Date.parse(model.shutdown) / 1000,
+    sources: sourcesOf(model, known, listed),
     price: price && resolvePrice({ id, price, provider, isCompletion, report }),
+    maxToolUses: {
+      webSearches: model.max_tool_uses?.web_search,
+      fileSearches: model.max_tool_uses?.file_search,
+      codeExecutions: model.max_tool_uses?.code_execution,
+    },
     timeouts: camelKeys({ ...input.timeouts, ...input.providers[provider.name]?.timeouts, ...model.timeouts }),
     capabilities: camelKeys(capabilities),
     hedge: resolveHedge(model.hedge, ["models", id, "hedge"], report),
@@ -324,20 +357,85 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
   };
 }
 
+interface ImportParts extends Pick<ModelParts, "input" | "report"> {
+  readonly asked: readonly Pick<ImportConfig, "provider" | "prefix">[];
+  readonly lists: ModelLists;
+  /** Those of the file, and the built-in ones. */
+  readonly models: readonly ModelConfig[];
+  readonly providers: readonly ProviderConfig[];
+}
+
 /**
- * Whether a list price has all kinds of tokens that the model may have: speech and pictures cost several times as much as text. Google
- * lists speech in the prompt only where its price differs.
+ * The models of the lists that are known, of which each name is imported once: those of the file go before, then the first provider
+ * that has it.
  */
-function isComplete(
-  known: PriceInput,
-  { modalities: { input, output } }: CompleteModelInput,
-  dialect: Dialect,
-): boolean {
-  if (output.includes("embedding")) return true;
-  if (known.output === undefined) return false;
-  if (output.includes("image") && known.image_output === undefined) return false;
-  if (output.includes("audio") && known.audio_output === undefined) return false;
-  return !input.includes("audio") || known.audio_input !== undefined || dialect === "gemini";
+function importModels({ asked, lists, input, models, providers, report }: ImportParts): {
+  readonly imports: readonly ImportConfig[];
+  readonly imported: readonly ModelConfig[];
+} {
+  const configured = new Set([
+    ...models.map(({ id }) => id),
+    ...Object.keys(input.models),
+    ...Object.keys(input.aliases),
+  ]);
+  const imported = new Map<string, ModelConfig>();
+  const imports = asked.map(({ provider: name, prefix }) => {
+    const provider = providers.find((one) => one.name === name)!;
+    const shadowed: string[] = [];
+    for (const offered of (lists.get(name) ?? []).slice(0, MAX_IMPORTED)) {
+      const id = prefix + offered.name;
+      if (configured.has(id) || !MODEL_ID.test(id)) continue;
+      if (imported.has(id)) shadowed.push(offered.name);
+      else imported.set(id, resolveOffered({ id, offered, provider, input, report }));
+    }
+    return { provider: name, prefix, shadowed: shadowed.slice(0, MAX_SHADOWED) };
+  });
+  return { imports, imported: [...imported.values()] };
+}
+
+/** Models of one list that are imported. */
+const MAX_IMPORTED = 1_000;
+
+/** Names that a warning has. */
+const MAX_SHADOWED = 10;
+
+/** A model with the facts of its provider's list before those of the list of known models. */
+function resolveOffered({
+  id,
+  offered: { name, contextWindow, maxOutputTokens },
+  ...parts
+}: Omit<ModelParts, "model"> & { readonly offered: OfferedModel }): ModelConfig {
+  const offered = { context_window: contextWindow, max_output_tokens: maxOutputTokens };
+  const given = Object.entries(offered).filter(([, tokens]) => tokens !== undefined && tokens <= MAX_TOKENS);
+  const model = { ...DEFAULTS, description: id, provider: parts.provider.name, upstream_model: name };
+  const resolved = resolveModel({
+    id,
+    model: { ...model, ...Object.fromEntries(given) } as CompleteModelInput,
+    ...parts,
+  });
+  const { sources } = resolved;
+  const ofProvider = <T>(source: T): T | "provider" => (source === "configured" ? "provider" : source);
+  return {
+    ...resolved,
+    sources: {
+      ...sources,
+      contextWindow: ofProvider(sources.contextWindow),
+      maxOutputTokens: ofProvider(sources.maxOutputTokens),
+    },
+  };
+}
+
+function sourcesOf(
+  model: CompleteModelInput,
+  known: KnownModel | undefined,
+  listed: PriceInput | undefined,
+): ModelConfig["sources"] {
+  const assumed = known?.contextWindow === undefined ? "assumed" : "list";
+  return {
+    contextWindow: model.context_window === undefined ? assumed : "configured",
+    maxOutputTokens: model.max_output_tokens === undefined && !isEmbedding(model) ? "assumed" : "configured",
+    price: model.price?.input === undefined ? listed && "list" : "configured",
+  };
 }
 
 /**
@@ -373,61 +471,6 @@ function checkEmbedding({ id, model, provider, report }: ModelParts): void {
   for (const key of Object.keys(capabilities))
     if (key !== "embedding_dimensions")
       report(["models", id, "capabilities", key], "is not for models that make embeddings");
-}
-
-interface PriceParts {
-  readonly id: string;
-  readonly price: NonNullable<ModelInput["price"]>;
-  readonly provider: ProviderConfig;
-  readonly isCompletion: boolean;
-  readonly report: Report;
-}
-
-type PriceInput = PriceParts["price"];
-type TokenPricesInput = Omit<PriceInput, "tiers">;
-
-function resolvePrice({ id, price: given, provider, isCompletion, report }: PriceParts): Price {
-  const { tiers = [], ...first } = given;
-  const path = ["models", id, "price"];
-  const kinds = Object.keys(first);
-  let above = 0;
-  tiers.forEach((tier, index) => {
-    const missing = kinds.find((kind) => !(kind in tier));
-    if (missing !== undefined)
-      report([...path, "tiers", index, missing], "is required, because the price for shorter prompts has it");
-    if (tier.above <= above) report([...path, "tiers", index, "above"], "must be more than in the tier before it");
-    above = tier.above;
-  });
-  if (isCompletion && given.output === undefined) report([...path, "output"], "is required");
-  const toPrices = (prices: TokenPricesInput): TokenPrices => resolveTokenPrices(prices, provider);
-  return {
-    ...toPrices(first),
-    tiers: tiers.map(({ above: abovePromptTokens, ...prices }) => ({ ...toPrices(prices), abovePromptTokens })),
-  };
-}
-
-function resolveTokenPrices(given: TokenPricesInput, { dialect }: ProviderConfig): TokenPrices {
-  const [minutes, hour] = DIALECT_DEFAULTS[dialect].cacheWrite;
-  const price = { ...given, output: given.output ?? 0 };
-  const cacheWrite = price.cache_write ?? minutes * price.input;
-  // Hosts that charge for writes at all charge twice the input for an hour.
-  const hourFactor = cacheWrite > price.input ? 2 : hour;
-  const { audio_input: audioInput = price.input, image_input: imageInput = price.input } = price;
-  const toMicroUsd = (usd: number): number => Math.round(usd * MICRO_USD);
-  return {
-    input: toMicroUsd(price.input),
-    output: toMicroUsd(price.output),
-    cachedInput: toMicroUsd(price.cached_input ?? price.input),
-    cacheWrite: toMicroUsd(cacheWrite),
-    cacheWriteHour: toMicroUsd(price.cache_write_1h ?? Math.max(cacheWrite, hourFactor * price.input)),
-    audioInput: toMicroUsd(audioInput),
-    imageInput: toMicroUsd(imageInput),
-    cachedAudioInput: toMicroUsd(price.cached_audio_input ?? price.cached_input ?? audioInput),
-    cachedImageInput: toMicroUsd(price.cached_image_input ?? price.cached_input ?? imageInput),
-    imageOutput: toMicroUsd(price.image_output ?? price.output),
-    audioOutput: toMicroUsd(price.audio_output ?? price.output),
-    webSearch: toMicroUsd((price.web_search ?? 0) * 1_000),
-  };
 }
 
 /** Says that there is no provider of this name, and which there are. */

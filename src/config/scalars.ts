@@ -77,9 +77,9 @@ export const providerName = z
   .string()
   .regex(/^[a-z][a-z0-9_-]{0,31}$/, "a provider's name is 1 to 32 of a-z, 0-9, - and _, beginning with a letter");
 
-export const modelId = z
-  .string()
-  .regex(/^[A-Za-z0-9._:/@-]{1,256}$/, "a model's ID is 1 to 256 of letters, digits and . _ : / @ -");
+export const MODEL_ID = /^[A-Za-z0-9._:/@-]{1,256}$/;
+
+export const modelId = z.string().regex(MODEL_ID, "a model's ID is 1 to 256 of letters, digits and . _ : / @ -");
 
 export const modelAlias = z
   .string()

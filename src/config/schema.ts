@@ -49,7 +49,8 @@ function overrides<Shape extends z.ZodRawShape>(shape: Shape) {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const durationMs = z.int().min(1).max(DAY_MS);
-const tokens = z.int().min(1).max(100_000_000);
+export const MAX_TOKENS = 100_000_000;
+const tokens = z.int().min(1).max(MAX_TOKENS);
 const usd = z.number().min(0).max(100_000);
 const listen = z.string();
 const unlimited = z.literal("unlimited");
@@ -101,9 +102,8 @@ const capabilities = {
 const inputModalities = z.array(z.enum(["text", "image", "audio", "file", "video"])).min(1);
 const outputModalities = z.array(z.enum(["text", "image", "audio", "embedding"])).min(1);
 
-/** In US dollars per million tokens. */
-const tokenPrices = {
-  input: usd,
+/** In US dollars per million tokens, beside those of the prompt. */
+const otherTokenPrices = {
   output: z.exactOptional(usd),
   cached_input: z.exactOptional(usd),
   cache_write: z.exactOptional(usd),
@@ -114,9 +114,19 @@ const tokenPrices = {
   cached_image_input: z.exactOptional(usd),
   audio_output: z.exactOptional(usd),
   image_output: z.exactOptional(usd),
-  /** For a thousand. */
-  web_search: z.exactOptional(usd),
 };
+
+/** In US dollars for a thousand. */
+export const FEES = {
+  request: z.exactOptional(usd),
+  searched_request: z.exactOptional(usd),
+  web_search: z.exactOptional(usd),
+  file_search: z.exactOptional(usd),
+  code_execution: z.exactOptional(usd),
+};
+
+/** More of one kind in a request are not usual. */
+const uses = z.int().min(1).max(10_000);
 
 /** Providers have one or two. */
 const MAX_PRICE_TIERS = 8;
@@ -162,9 +172,12 @@ const model = overrides({
   stage: z.enum(["preview", "stable", "deprecated"]),
   shutdown: isoDate,
   price: section({
-    ...tokenPrices,
-    tiers: z.exactOptional(z.array(section({ above: tokens, ...tokenPrices })).max(MAX_PRICE_TIERS)),
+    input: z.exactOptional(usd),
+    ...otherTokenPrices,
+    ...FEES,
+    tiers: z.exactOptional(z.array(section({ above: tokens, input: usd, ...otherTokenPrices })).max(MAX_PRICE_TIERS)),
   }),
+  max_tool_uses: overrides({ web_search: uses, file_search: uses, code_execution: uses }),
   timeouts: overrides(timeouts),
   capabilities: overrides(capabilities),
   labels,

@@ -15,6 +15,7 @@ import {
   type CorePorts,
   findModel,
   type Permit,
+  requireBoundedFees,
   requireKnownFields,
   requirePermission,
   reserve,
@@ -68,7 +69,11 @@ export function createCompletions(completionPorts: CompletionPorts): OwnedComple
     request: CompletionRequest,
     { call, mode }: CallAndMode,
   ): { plan: Plan; reserving: Promise<Reserved> } => {
-    const plan = admitOrCount(ports, call, () => admit(ports, request, { call, mode, plan: makePlan }));
+    const plan = admitOrCount(ports, call, () => {
+      const admitted = admit(ports, request, { call, mode, plan: makePlan });
+      requireBoundedFees(ports, admitted, call);
+      return admitted;
+    });
     meter.planned(plan);
     const { candidates, prompt, sent } = plan;
     const reserving = reserve(ports, { request, prompt, candidates, sent }, call);
@@ -181,6 +186,7 @@ export function explainFor(
 function explain(ports: AdmissionPorts, request: CompletionRequest, { call, mode }: CallAndMode): Explained {
   const names = [request.model, ...request.fallbackModels];
   const plan = admit(ports, request, { call, mode, plan: (...asked) => ports.router.explain(...asked) });
+  requireBoundedFees(ports, plan, call);
   const ids = [request.model, ...request.fallbackModels];
   const aliases = names.flatMap((name, index) => (name === ids[index]! ? [] : [{ name, model: ids[index]! }]));
   return { request, aliases, plan };

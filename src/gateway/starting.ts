@@ -74,9 +74,10 @@ export function reloadable({
   providers,
   models,
   routes,
+  imports,
   aliases,
-}: Config): Pick<Config, "access" | "providers" | "models" | "routes" | "aliases"> {
-  return { access, providers, models, routes, aliases };
+}: Config): Pick<Config, "access" | "providers" | "models" | "routes" | "imports" | "aliases"> {
+  return { access, providers, models, routes, imports, aliases };
 }
 
 /** Time between reporting "not ready" and refusing work, in which load balancers stop sending requests. */

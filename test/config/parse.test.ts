@@ -232,6 +232,15 @@ describe("errors in the file", () => {
     ["simulator: { enabled: false }\nmodels: { beta-3-flash: {} }", "2:11: models.beta-3-flash.provider: there is no"],
     ["models: { beta-3-flash: { price: { input: -1, output: 1 } } }", "price.input: must be at least 0"],
     ["models: { beta-3-flash: { price: { input: 1 } } }", "price.output: is required"],
+    [
+      "models: { beta-3-flash: { price: { output: 1, web_search: 14 } } }",
+      "price.input: is required beside other prices of tokens",
+    ],
+    [
+      "models: { beta-3-flash: { upstream_model: none, price: { web_search: 14 } } }",
+      "price.input: is required, because the list price of this model is not known",
+    ],
+    ["models: { beta-3-flash: { max_tool_uses: { web_search: 0 } } }", "max_tool_uses.web_search: must be at least 1"],
     ['aliases: { "claude-*": beta-3-flush }', "there is no model beta-3-flush; did you mean beta-3-flash?"],
     ["aliases: { beta-3-flash: alpha-opus-4.5 }", "aliases.beta-3-flash: is the ID of a model already"],
     ['aliases: { "*-mini": beta-3-flash }', "an alias is the ID of a model, or the beginning of one and *"],
@@ -403,6 +412,15 @@ describe("models", () => {
       audioInput: 8_000_000,
       audioOutput: 10_000_000,
     });
+  });
+
+  it("have the list price with the fees that the file adds", () => {
+    const { price, maxToolUses } = parse(
+      "models: { beta-3-flash: { price: { web_search: 14, request: 0.5 }, max_tool_uses: { web_search: 8 } } }",
+    ).models.find(({ id }) => id === "beta-3-flash")!;
+    const listed = parse("{}").models.find(({ id }) => id === "beta-3-flash")!.price!;
+    expect(price).toEqual({ ...listed, fees: { ...listed.fees, webSearches: 14_000_000_000, requests: 500_000_000 } });
+    expect(maxToolUses).toEqual({ webSearches: 8 });
   });
 
   it("may have other prices for long prompts", () => {

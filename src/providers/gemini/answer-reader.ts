@@ -22,6 +22,9 @@ const OF_RESPONSE: ReadonlySet<string> = new Set([
 /** Largest accepted candidate index, because it is used as a list index later. A larger one reads as 0. */
 const MAX_INDEX = 127;
 
+/** Queries of one answer that are counted. */
+const MAX_QUERIES = 10_000;
+
 /** Form of an enum value. Other block reasons are not passed on to the caller. */
 const WORD = /^[A-Z_]{1,64}$/;
 
@@ -38,6 +41,8 @@ export class AnswerReader {
   readonly #further = new FurtherFields("gemini.response.", OF_RESPONSE);
   #blockReason = "";
   #usage: Usage | undefined;
+  /** Queries of the provider's searches. */
+  readonly #queries = new Set<string>();
   #begun = false;
 
   /**
@@ -65,7 +70,9 @@ export class AnswerReader {
     if (this.#candidatesFinished) candidates.forEach(([, candidate], at) => this.#finish(candidate, at === 0, out));
     else if (this.#blockReason !== "") this.#refuse(candidates, out);
     else throw this.#unfinished();
-    if (this.#usage !== undefined) out.push(usageChunk(this.#usage));
+    if (this.#usage === undefined) return;
+    if (this.#queries.size > 0) this.#usage.webSearches = this.#queries.size;
+    out.push(usageChunk(this.#usage));
   }
 
   /** The first candidate has what the response says. */
@@ -84,12 +91,19 @@ export class AnswerReader {
     this.#further.add(object(json));
     const before = out.length;
     for (const candidate of array(candidates)) {
-      const { index } = object(candidate);
+      const { index, groundingMetadata } = object(candidate);
       this.#candidate(index).read(object(candidate), out);
+      this.#countSearches(object(groundingMetadata)["webSearchQueries"]);
     }
     this.#begun ||= out.length > before;
     this.#blockReason = string(object(promptFeedback)["blockReason"]) || this.#blockReason;
     this.#usage = readUsage(usageMetadata) ?? this.#usage;
+  }
+
+  /** Empty queries, and equal ones, are billed once (ai.google.dev, "Grounding with Google Search", November 2026). */
+  #countSearches(queries: unknown): void {
+    for (const query of array(queries))
+      if (string(query) !== "" && this.#queries.size < MAX_QUERIES) this.#queries.add(string(query));
   }
 
   #candidate(at: unknown): ChoiceReader {

@@ -25,12 +25,6 @@ interface Piece extends WrittenText {
   readonly logprobs?: unknown;
 }
 
-/**
- * Items that the provider bills beside the model's tokens and without a count in its usage: containers, searches of stored files, and
- * pictures where their tokens are not counted. Source: OpenAI's price list, November 2026.
- */
-const BILLED: ReadonlySet<string> = new Set(["code_interpreter_call", "file_search_call", "image_generation_call"]);
-
 /** Fields of items that are read. */
 const OF_ITEMS: ReadonlySet<string> = new Set([
   "type",
@@ -82,7 +76,10 @@ export class AnswerContent {
   #flow = "";
   #calls = 0;
   #webSearches = 0;
-  readonly #billed = new Set<string>();
+  #fileSearches = 0;
+  /** IDs of containers in which code ran. */
+  readonly #containers = new Set<string>();
+  #drew = false;
   readonly #redact: Redact;
 
   /** `redact` removes the provider's credentials from what is not content. */
@@ -105,9 +102,19 @@ export class AnswerContent {
     return this.#webSearches;
   }
 
-  /** Types of its items that are billed beside their tokens. */
-  get billed(): ReadonlySet<string> {
-    return this.#billed;
+  /** Searches of stored files that it made. */
+  get fileSearches(): number {
+    return this.#fileSearches;
+  }
+
+  /** Containers in which it ran code. */
+  get containers(): number {
+    return this.#containers.size;
+  }
+
+  /** Whether it made pictures. */
+  get drew(): boolean {
+    return this.#drew;
   }
 
   /** Begins an item; `index` is its place in the answer. Throws for more items than a message may have parts. */
@@ -158,7 +165,6 @@ export class AnswerContent {
     const open = this.#find(index);
     if (open === undefined) return;
     const type = string(item["type"]);
-    if (BILLED.has(type)) this.#billed.add(type);
     switch (type) {
       case "message":
         this.#endMessage(index, item, out);
@@ -171,11 +177,20 @@ export class AnswerContent {
         this.#endCall(open, item, out);
         break;
       case "image_generation_call":
+        this.#drew = true;
         this.#addImage(item, out);
         break;
       case "web_search_call":
         // Opening a page and looking into it cost nothing.
         if ((string(object(item["action"])["type"]) || "search") === "search") this.#webSearches += 1;
+        this.#writer.native(DIALECT, JSON.stringify(item), out);
+        break;
+      case "file_search_call":
+        this.#fileSearches += 1;
+        this.#writer.native(DIALECT, JSON.stringify(item), out);
+        break;
+      case "code_interpreter_call":
+        this.#containers.add(string(item["container_id"]));
         this.#writer.native(DIALECT, JSON.stringify(item), out);
         break;
       default:

@@ -46,6 +46,8 @@ interface AnswerDetails {
 
 /** Reads one choice of a whole answer or a stream. */
 export class ChoiceReader {
+  /** What has the content of an entry that has both. */
+  readonly #form: "delta" | "message";
   readonly #writer: ChoiceWriter;
   readonly #toolCalls: ToolCallReader;
   /** Log probabilities of text and of refusals, of which the content has not arrived. */
@@ -66,7 +68,8 @@ export class ChoiceReader {
   #textLength = 0;
   #textBefore = 0;
 
-  constructor(index: number, budget: PartBudget) {
+  constructor(index: number, budget: PartBudget, form: "delta" | "message") {
+    this.#form = form;
     this.#writer = new ChoiceWriter(index, budget);
     this.#toolCalls = new ToolCallReader(this.#writer, budget);
   }
@@ -96,12 +99,14 @@ export class ChoiceReader {
   read(choice: Json, out: CompletionChunk[]): void {
     const start = out.length;
     if (isObject(choice.logprobs)) this.#addLogprobs(choice.logprobs);
-    const message = isObject(choice.delta) ? choice.delta : object(choice.message);
+    const other = this.#form === "delta" ? "message" : "delta";
+    const form = isObject(choice[this.#form]) ? this.#form : other;
+    const message = object(choice[form]);
     this.#further.add(choice);
     this.#ofMessage.addPiece(message);
     for (const content of readContents(message)) this.#sayContent(content, out);
     if (array(message.tool_calls).length > 0 || isObject(message.function_call)) this.#settleText(out);
-    if (isObject(choice.delta)) this.#toolCalls.readDelta(message, out);
+    if (form === "delta") this.#toolCalls.readDelta(message, out);
     else this.#toolCalls.readWhole(message, out);
     this.#spoke ||= out.length > start;
     if (this.#spoke) this.#release(out);

@@ -31,13 +31,18 @@ export class AnswerStream implements StreamReader {
   readonly #budget = new PartBudget();
   readonly #events = new EventJson();
   readonly #redact: Redact;
+  readonly #form: "delta" | "message";
   readonly #further = new FurtherFields("openai.", OF_ANSWER);
   #usage: Usage | undefined;
   #complete = false;
 
-  /** `redact` removes the provider's credentials from its errors. */
-  constructor(redact: Redact = keepAll) {
+  /**
+   * `redact` removes the provider's credentials from its errors. `form`: what has a choice's content where it has both. Perplexity sends
+   * an empty delta in a whole completion, and the message so far in every chunk.
+   */
+  constructor(redact: Redact = keepAll, form: "delta" | "message" = "delta") {
     this.#redact = redact;
+    this.#form = form;
   }
 
   get complete(): boolean {
@@ -100,7 +105,7 @@ export class AnswerStream implements StreamReader {
     let choice = this.#choices.get(index);
     if (choice === undefined) {
       if (this.#choices.size >= MAX_CHOICES) throw tooManyChoices();
-      this.#choices.set(index, (choice = new ChoiceReader(index, this.#budget)));
+      this.#choices.set(index, (choice = new ChoiceReader(index, this.#budget, this.#form)));
     }
     if (entry.error) throw this.#toFailure(entry.error);
     choice.read(entry, out);
@@ -123,7 +128,7 @@ export function toAnswer(json: unknown, redact = keepAll): Answer {
 export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk[] {
   const error = findError(json);
   if (error !== undefined) throw toInBandFailure(error, { begun: false, redact });
-  const reader = new AnswerStream(redact);
+  const reader = new AnswerStream(redact, "message");
   const out: CompletionChunk[] = [];
   reader.readObject(json, out);
   if (!reader.ended) throw incomplete();

@@ -7,8 +7,8 @@ import type { Watch } from "./watch.ts";
 
 /** Expected state of the circuit breaker of one upstream model. */
 interface Health {
-  /** Failures in a row of each account since its last success, or its rest. */
-  readonly failed: Map<string, number>;
+  /** Whether the latest attempts of each account failed, since its last rest. */
+  readonly latest: Map<string, readonly boolean[]>;
   /** When each account was last answered. */
   readonly answeredMs: Map<string, number>;
   /** Ends of rests by account. */
@@ -100,7 +100,7 @@ export class AttemptWatch implements CallWatch {
     if (health === undefined)
       this.#healths.set(
         key,
-        (health = { failed: new Map(), answeredMs: new Map(), rests: new Map(), probes: new Map() }),
+        (health = { latest: new Map(), answeredMs: new Map(), rests: new Map(), probes: new Map() }),
       );
     this.#healthOf.set(call, health);
     const rest = health.rests.get(accountId);
@@ -149,8 +149,8 @@ export class AttemptWatch implements CallWatch {
     // A call that we aborted does not count.
     if (outlived || (call.signal.aborted && !isOwnTimeout(call.signal.reason))) return;
     if (failure === undefined) {
-      health.failed.delete(accountId);
       if (isProbe) health.rests.delete(accountId);
+      note(health, accountId, { failed: false, isProbe });
       health.answeredMs.set(accountId, this.#ports.nowMs());
       return;
     }
@@ -165,21 +165,33 @@ export class AttemptWatch implements CallWatch {
     if (failure.code === "upstream_rate_limited" && failure.retryAfterMs !== undefined && !works)
       letRest(Math.min(failure.retryAfterMs, MAX_RATE_LIMIT_MS));
     if (!COUNTED.has(failure.code) || failure.requestBound) return;
-    const inARow = (health.failed.get(accountId) ?? 0) + 1;
-    health.failed.set(accountId, inARow);
-    if (works) health.rests.delete(accountId);
-    else if (isProbe || (inARow >= breaker.failures && !health.rests.has(accountId))) letRest(breaker.openMs);
+    const latest = note(health, accountId, { failed: true });
+    const inARow = latest.length - 1 - latest.lastIndexOf(false);
+    const isTripped = inARow >= breaker.failures || latest.filter((failed) => failed).length > WINDOW / 2;
+    if (isProbe || (isTripped && !health.rests.has(accountId))) letRest(breaker.openMs);
   }
 
   #answered(call: UpstreamRecord, health: Health): void {
     const accountId = this.#journeyOf.get(call)?.key.grant.record.accountId;
     if (accountId === undefined) return;
     health.answeredMs.set(accountId, this.#ports.nowMs());
+    // Expects less than there is where the call was no probe: whether the model rests for all is not known here.
+    health.latest.delete(accountId);
     if (health.probes.get(accountId) !== call) return;
     health.probes.delete(accountId);
     health.rests.delete(accountId);
-    health.failed.delete(accountId);
   }
+}
+
+/** Notes an attempt among the latest of an account, all of which the success of a probe forgets. */
+function note(
+  { latest }: Health,
+  accountId: string,
+  { failed, isProbe = false }: { readonly failed: boolean; readonly isProbe?: boolean },
+): readonly boolean[] {
+  const noted = isProbe ? [] : [...(latest.get(accountId) ?? []), failed].slice(-WINDOW);
+  latest.set(accountId, noted);
+  return noted;
 }
 
 /** Whether another account has been answered since then. */
@@ -190,6 +202,8 @@ function worksForOthers({ answeredMs }: Health, accountId: string, sinceMs: numb
 /** Time after another account's answer in which failures of an account have no effect. */
 const OTHERS_MS = 10_000;
 const MAX_RATE_LIMIT_MS = 60_000;
+/** Latest attempts of an account of which more than half may not fail. */
+const WINDOW = 20;
 
 const COUNTED: ReadonlySet<string> = new Set([
   "upstream_unavailable",
