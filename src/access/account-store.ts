@@ -152,7 +152,10 @@ export interface AccountStore {
   /** Removes sessions created or last used before the limits; answers how many. */
   pruneSessions(limits: { readonly createdBeforeMs: number; readonly seenBeforeMs: number }): Promise<number>;
 
-  /** The IDs of the accounts that have signed in with the browser of this hash. */
+  /**
+   * The IDs of the accounts that have signed in with the browser of this hash. Throws `overloaded` while too many unknown ones
+   * are looked up.
+   */
   accountsOfBrowser(hash: string): Promise<readonly string[]>;
   /**
    * Adds a browser, or a sign-in with it. Accounts known under `formerHash` become known under the new hash. Only the latest

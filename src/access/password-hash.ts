@@ -1,5 +1,6 @@
 import { argon2, randomBytes, timingSafeEqual } from "node:crypto";
 import { Failure } from "../core/failure.ts";
+import { WaitingRoom } from "./waiting-room.ts";
 
 /** Cost parameters of a hash. */
 export interface HashCost {
@@ -18,15 +19,17 @@ const HASH_BYTES = 32;
  * needs the other one.
  */
 const MAX_RUNNING = { all: 2, unknown: 1 } as const;
-/** Limit per lane. */
-const MAX_WAITING = 32;
+/** Limits of those who wait. Each one of `unknown` takes about 0.1 s, so the first of a network has its turn within 13 s. */
+const PLACES = { known: { perKey: 32, all: 32 }, unknown: { perKey: 8, all: 128 } } as const;
 const RETRY_AFTER_MS = 2_000;
+/** Key of those without a network. */
+const NO_NETWORK = "none";
 
 /**
- * Queue of a password: `known` browsers and sessions have their own, which goes first, so that unknown ones cannot delay
- * them.
+ * Queue of a password: `known` browsers, sessions and invited people have their own, which goes first, so that others cannot delay
+ * them. Unknown browsers wait for the turn of their network.
  */
-export type Lane = "known" | "unknown";
+export type Lane = "known" | { readonly network: string | undefined };
 
 /** Result of a comparison. */
 export interface Verdict {
@@ -37,14 +40,14 @@ export interface Verdict {
 
 /**
  * Makes and checks encoded argon2id hashes, `$argon2id$v=19$m=47104,t=2,p=1$salt$hash`. Throws `overloaded` when the queue
- * is full: password guessing must not use up the machine. The default lane is "unknown".
+ * is full: password guessing must not use up the machine. The default lane is that of unknown browsers without a network.
  */
 export interface PasswordHasher {
   hash(password: string, lane?: Lane): Promise<string>;
   /** Takes as long without a hash to compare with: the time does not tell whether an account exists. */
   verify(password: string, encoded: string | undefined, lane?: Lane): Promise<Verdict>;
-  /** Throws `overloaded` while the queue of unknown browsers is full. */
-  requireRoom(): void;
+  /** Throws `overloaded` while the queue of unknown browsers has no place for this network. */
+  requireRoom(network: string | undefined): void;
 }
 
 /** Makes a hasher with its own queue. Tests pass a lower cost. */
@@ -53,12 +56,12 @@ export function createPasswordHasher(cost: HashCost = COST): PasswordHasher {
   // Compared with when there is no account; no password matches it.
   const dummy = encode(cost, randomBytes(SALT_BYTES), randomBytes(HASH_BYTES));
   return {
-    async hash(password, lane = "unknown") {
+    async hash(password, lane = { network: undefined }) {
       const salt = randomBytes(SALT_BYTES);
       return encode(cost, salt, await queue.run(lane, () => derive(password, salt, cost)));
     },
-    requireRoom: () => queue.requireRoom("unknown"),
-    async verify(password, encoded, lane = "unknown") {
+    requireRoom: (network) => queue.requireRoom(network),
+    async verify(password, encoded, lane = { network: undefined }) {
       const known = decode(encoded ?? dummy);
       if (known === undefined) throw new TypeError("a stored password hash cannot be read");
       const actual = await queue.run(lane, () => derive(password, known.salt, known.cost));
@@ -96,44 +99,41 @@ function isEqual(one: HashCost, other: HashCost): boolean {
   return one.memoryKib === other.memoryKib && one.passes === other.passes && one.parallelism === other.parallelism;
 }
 
-/** Limits concurrent work to MAX_RUNNING and queues up to MAX_WAITING more in each lane. */
+/** Limits concurrent work to MAX_RUNNING; more waits. */
 class Queue {
-  readonly #running: Record<Lane, number> = { known: 0, unknown: 0 };
-  readonly #waiting: Readonly<Record<Lane, (() => void)[]>> = { known: [], unknown: [] };
+  readonly #running = { known: 0, unknown: 0 };
+  readonly #waiting = { known: new WaitingRoom(PLACES.known, busy), unknown: new WaitingRoom(PLACES.unknown, busy) };
 
   async run<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
-    if (this.#mayRun(lane)) this.#running[lane] += 1;
-    else await this.#turn(lane);
+    const kind = lane === "known" ? "known" : "unknown";
+    if (this.#mayRun(kind)) this.#running[kind] += 1;
+    else await this.#waiting[kind].enter(lane === "known" ? lane : (lane.network ?? NO_NETWORK));
     try {
       return await work();
     } finally {
-      this.#running[lane] -= 1;
+      this.#running[kind] -= 1;
       this.#beginNext();
     }
   }
 
-  #mayRun(lane: Lane): boolean {
+  #mayRun(kind: "known" | "unknown"): boolean {
     const { known, unknown } = this.#running;
-    return known + unknown < MAX_RUNNING.all && (lane === "known" || unknown < MAX_RUNNING.unknown);
+    return known + unknown < MAX_RUNNING.all && (kind === "known" || unknown < MAX_RUNNING.unknown);
   }
 
   /** The slot passes directly to the next waiting one, so that a newcomer cannot take it in between. */
   #beginNext(): void {
-    const lane = (["known", "unknown"] as const).find((each) => this.#waiting[each].length > 0 && this.#mayRun(each));
-    if (lane === undefined) return;
-    this.#running[lane] += 1;
-    this.#waiting[lane].shift()!();
+    const next = (["known", "unknown"] as const).find((kind) => this.#mayRun(kind) && this.#waiting[kind].callNext());
+    if (next !== undefined) this.#running[next] += 1;
   }
 
-  requireRoom(lane: Lane): void {
-    if (this.#waiting[lane].length < MAX_WAITING) return;
-    throw new Failure("overloaded", "The server is busy checking passwords. Try again shortly.", {
-      retryAfterMs: RETRY_AFTER_MS,
-    });
+  requireRoom(network: string | undefined): void {
+    this.#waiting.unknown.requireRoom(network ?? NO_NETWORK);
   }
+}
 
-  #turn(lane: Lane): Promise<void> {
-    this.requireRoom(lane);
-    return new Promise((resolve) => void this.#waiting[lane].push(resolve));
-  }
+function busy(): Failure {
+  return new Failure("overloaded", "The server is busy checking passwords. Try again shortly.", {
+    retryAfterMs: RETRY_AFTER_MS,
+  });
 }

@@ -2,7 +2,7 @@ import { Failure, invalidField } from "../core/failure.ts";
 import type { AccountRecord } from "./account-store.ts";
 import { hashEmail, toEmail } from "./address.ts";
 import type { AccessContext, Origin } from "./context.ts";
-import { recognizeBrowser } from "./known-browsers.ts";
+import { recognizeBrowser, type Recognized } from "./known-browsers.ts";
 import { toPassword } from "./password-rules.ts";
 import type { SecurityEventType } from "./security-log.ts";
 import type { Attempt, Guesser } from "./throttle.ts";
@@ -16,8 +16,8 @@ export interface Credentials {
 /**
  * Starts a session. Throws the same `unauthenticated` Failure, after the same work, for an unknown address, a wrong password
  * and a disabled account; `rate_limited` after too many failures, also for unknown addresses; `invalid_request` for a
- * malformed address or password. A browser in which the account has signed in before has its own throttle, whatever others
- * have guessed.
+ * malformed address or password; `overloaded` when its network's requests wait already. A browser in which the account has signed
+ * in before has its own throttle and its own turns, whatever others have guessed.
  */
 export async function signIn(
   context: AccessContext,
@@ -27,9 +27,14 @@ export async function signIn(
   const { network } = origin;
   const email = toEmail(credentials.email);
   const password = toPassword(credentials.password);
-  const { account, isKnown, attempt } = await context.turns.take(network, () => begin(context, email, origin));
+  const browser = await recognizeBrowser(context, origin.browserToken);
+  // Only a browser that was found has turns of its own: anybody can make up tokens.
+  const turn = browser.accountIds.length > 0 ? `browser:${browser.hash}` : network;
+  const { account, isKnown, attempt } = await context.turns.take(turn, () =>
+    begin(context, email, { network, browser }),
+  );
   const expected = attempt.counts ? account?.passwordHash : undefined;
-  const verdict = await context.passwords.verify(password, expected, isKnown ? "known" : "unknown");
+  const verdict = await context.passwords.verify(password, expected, isKnown ? "known" : { network });
   if (account === undefined || !verdict.matches || account.disabledAtMs !== undefined) {
     const details = { email_hash: hashEmail(email) };
     // Attempts with unknown addresses are recorded only until the throttle refuses.
@@ -54,13 +59,16 @@ interface Begun {
 }
 
 /** Finds the account and counts the attempt. */
-async function begin(context: AccessContext, email: string, { network, browserToken }: Origin): Promise<Begun> {
+async function begin(
+  context: AccessContext,
+  email: string,
+  { network, browser: { hash, accountIds } }: { readonly network: string | undefined; readonly browser: Recognized },
+): Promise<Begun> {
   const account = await context.store.findByEmail(email);
-  const { hash, accountIds } = await recognizeBrowser(context, browserToken);
   const isKnown = hash !== undefined && account !== undefined && accountIds.includes(account.id);
   const guesser: Guesser = isKnown ? { kind: "browser", hash } : { kind: "unknown", network };
   // An unknown browser that meets a full queue writes nothing to the database.
-  if (!isKnown) context.passwords.requireRoom();
+  if (!isKnown) context.passwords.requireRoom(network);
   const attempt = await context.throttle.attempt(email, guesser, account !== undefined);
   return { account, isKnown, attempt };
 }

@@ -46,9 +46,10 @@ export async function signUp(
   checkPassword(password, email);
   if (network !== undefined) await context.turns.take(network, () => context.throttle.enterSignUp(network));
   const token = application.token === "" ? undefined : application.token;
-  if (await context.store.isClaimed()) await admit(context, token, email);
-  else await admitFirst(context, { email, token, setupToken: application.setupToken }, origin);
-  const passwordHash = await context.passwords.hash(password);
+  const isVouchedFor = (await context.store.isClaimed())
+    ? (await admit(context, token, email)) !== undefined
+    : await admitFirst(context, { email, token, setupToken: application.setupToken }, origin);
+  const passwordHash = await context.passwords.hash(password, isVouchedFor ? "known" : { network });
   const newcomer = { email, name, passwordHash };
   const claimed = await claim(context, newcomer);
   if (claimed !== undefined) await context.store.removeSetupTokens();
@@ -123,18 +124,19 @@ async function admit(
   return invitation;
 }
 
-/** Throws `permission_denied` without the right to become the first administrator. */
+/** Answers whether a token gave the right to become the first administrator. Throws `permission_denied` without it. */
 async function admitFirst(
   context: AccessContext,
   { email, token, setupToken }: Pick<Application, "email" | "token" | "setupToken">,
   { isForwarded = false }: Origin,
-): Promise<void> {
+): Promise<boolean> {
   if (context.signUp === "closed")
     throw new Failure("permission_denied", `Sign-up is closed. Create the first administrator with: ${CREATE_FIRST}`);
   const isNeeded = context.isExposed || isForwarded;
-  if (!isNeeded || (await isSetupToken(context, setupToken))) return;
+  if (!isNeeded) return false;
+  if (await isSetupToken(context, setupToken)) return true;
   const invitation = token === undefined ? undefined : await findInvitation(context, token);
-  if (invitation?.role === "administrator" && (invitation.email ?? email) === email) return;
+  if (invitation?.role === "administrator" && (invitation.email ?? email) === email) return true;
   if (!context.isExposed)
     throw new Failure(
       "permission_denied",

@@ -124,9 +124,9 @@ export async function reserve(
 ): Promise<Reserved> {
   ledger.admit();
   const { principal, completionId } = call;
-  const [primary] = candidates;
-  const { totalMs, settleMs } = primary!.timeouts;
-  const lastsMs = totalMs + settleMs + SETTLING_MS;
+  // The first one's deadline ends all attempts; the one that is in flight then has its own time to settle.
+  const settleMs = Math.max(...candidates.map(({ timeouts }) => timeouts.settleMs));
+  const lastsMs = candidates[0]!.timeouts.totalMs + settleMs + SETTLING_MS;
   const { tokens, costMicroUsd } = worstCase(request, { prompt, sent }, candidates);
   const reservation = await limiter.reserve({ principal, completionId, lastsMs, tokens, costMicroUsd });
   call.admitted(reservation.facts);

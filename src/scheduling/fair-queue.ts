@@ -64,6 +64,25 @@ export class FairQueue<W extends Waiter<unknown>> {
     return this.takeLate(() => true);
   }
 
+  /** Takes the newest waiter of the key with the most waiters. Linear in the number of keys. */
+  takeNewestOfMost(): W | undefined {
+    const { most } = this;
+    for (const queue of this.#queues.values()) {
+      if (queue.size < most) continue;
+      const newest = [...queue].at(-1)!;
+      this.remove(newest);
+      return newest;
+    }
+    return undefined;
+  }
+
+  /** Number of waiters of the key with the most. Linear in the number of keys. */
+  get most(): number {
+    let most = 0;
+    for (const { size } of this.#queues.values()) most = Math.max(most, size);
+    return most;
+  }
+
   /** Number of waiters of a key. */
   sizeOf(key: W["key"]): number {
     return this.#queues.get(key)?.size ?? 0;

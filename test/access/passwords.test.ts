@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createPasswordHasher } from "../../src/access/password-hash.ts";
 import { checkPassword, toPassword } from "../../src/access/password-rules.ts";
-import { CHEAP, PASSWORD } from "./set-up.ts";
+import { CHEAP, networkNumber, PASSWORD } from "./set-up.ts";
 
 describe("a password's hash", () => {
   it("is argon2id with 46 MiB, two passes and a salt of its own", async () => {
@@ -28,14 +28,40 @@ describe("a password's hash", () => {
     await expect(passwords.verify(PASSWORD, "plain text")).rejects.toThrow("cannot be read");
   });
 
-  it("is computed for at most 33 requests of unknown browsers, one at a time; others are refused as overloaded", async () => {
+  it("is computed for at most nine requests of a network at once; others are refused as overloaded", async () => {
     const passwords = createPasswordHasher(CHEAP);
     const all = await Promise.allSettled(Array.from({ length: 50 }, () => passwords.hash(PASSWORD)));
     const refused = all.filter((result) => result.status === "rejected");
-    expect(refused).toHaveLength(17);
+    expect(refused).toHaveLength(41);
     expect(refused[0]?.reason).toMatchObject({ code: "overloaded", retryAfterMs: 2000 });
     // The queue is empty again.
     expect(await passwords.hash(PASSWORD)).toMatch(/^\$argon2id/);
+  });
+
+  it("is computed for networks in turn, so that those that flood the queue delay others by one hash each", async () => {
+    const passwords = createPasswordHasher(CHEAP);
+    const order: string[] = [];
+    const hash = (network: string) => passwords.hash(PASSWORD, { network }).then(() => order.push(network));
+    const flood = Array.from({ length: 120 }, (_, index) => hash(networkNumber(index % 20)).catch(() => undefined));
+    expect(() => passwords.requireRoom("newcomer")).not.toThrow();
+    await hash("newcomer");
+    expect(order).toHaveLength(22);
+    await Promise.all(flood);
+  });
+
+  it("is computed for everybody who comes while fewer than 128 networks wait", async () => {
+    const passwords = createPasswordHasher(CHEAP);
+    const hash = (index: number) => passwords.hash(PASSWORD, { network: networkNumber(index) });
+    // The first one begins at once, and 8 of each of 16 networks take all places.
+    const flood = Promise.allSettled(Array.from({ length: 129 }, (_, index) => hash(index % 16)));
+    const newcomers = Array.from({ length: 112 }, (_, index) => hash(16 + index));
+    expect(() => passwords.requireRoom(networkNumber(128))).toThrow("busy checking passwords");
+    await expect(hash(128)).rejects.toMatchObject({ code: "overloaded" });
+    await expect(Promise.all(newcomers)).resolves.toHaveLength(112);
+    const served = (await flood).map(({ status }) => status === "fulfilled");
+    // Each network of the flood has kept its oldest.
+    expect(served.lastIndexOf(true)).toBe(16);
+    expect(served.filter(Boolean)).toHaveLength(17);
   });
 });
 

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { prepareSetup } from "../../src/access/setup-token.ts";
 import { createAccount, updateAccount } from "../../src/access/accounts.ts";
 import { pruneAccess } from "../../src/access/prune-access.ts";
@@ -160,6 +160,17 @@ describe("signing up after the first person", () => {
 });
 
 describe("an invitation", () => {
+  it("has its password hashed before those of strangers, as a setup token does", async () => {
+    const { access, invite } = await setUp("open");
+    const hash = vi.spyOn(access.passwords, "hash");
+    await signUp(access, application("bob", (await invite()).token), HERE);
+    await signUp(access, application("eve"), HERE);
+    const fresh = setUpAccess({ isExposed: true, passwords: access.passwords });
+    const { token: setupToken } = await prepareSetup(fresh);
+    await signUp(fresh, { ...application("ada"), setupToken }, HERE);
+    expect(hash.mock.calls.map(([, lane]) => lane)).toEqual(["known", HERE, "known"]);
+  });
+
   it("makes one account, with its role, when used at the same time", async () => {
     const { access, invite } = await setUp("invited");
     const { token, record } = await invite(undefined, "administrator");

@@ -46,10 +46,22 @@ describe("requests of strangers", () => {
     expect(waiting).toHaveLength(504);
   });
 
-  it("are refused when 2,000 wait", async () => {
+  it("are refused when 2,000 networks wait", async () => {
     const { take } = setUp();
     for (let count = 0; count < 2_004; count++) void take(networkNumber(count));
     await expect(take("another")).rejects.toMatchObject({ code: "overloaded" });
+  });
+
+  it("get the place of another network that has more of 2,000", async () => {
+    const { take, begun, end } = setUp();
+    const flood = Array.from({ length: 2_004 }, (_, index) => take(networkNumber(index % 5)).catch(() => "refused"));
+    void take("a");
+    expect(await Promise.race(flood)).toBe("refused");
+    for (let count = 0; count < 6; count++) {
+      end();
+      await turn();
+    }
+    expect(begun).toContain("a");
   });
 });
 

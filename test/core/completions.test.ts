@@ -431,6 +431,16 @@ describe("what a completion may come to", () => {
     expect(core.told).toEqual([FACTS]);
   });
 
+  it("is held until the last of the models that may answer has settled", async () => {
+    const core = createCore({ scripts: { a: [counted], b: [counted] } });
+    const [a, b] = core.world.models;
+    await core.create(asked);
+    core.world.router.replace([a!, { ...b!, timeouts: { ...b!.timeouts, totalMs: 1, settleMs: 50_000 } }]);
+    await core.create({ ...asked, fallbackModels: ["b"] });
+    const [alone, together] = core.demands.map(({ lastsMs }) => lastsMs);
+    expect(together! - alone!).toBe(50_000);
+  });
+
   it("is that of the dearest model that may answer, and unknown when one has no price", async () => {
     const core = createCore({ scripts: { a: [counted], b: [counted] } });
     const [a, b] = core.world.models;

@@ -32,6 +32,15 @@ describe("the fair queue", () => {
     expect(queue.next()).toBe(a2);
   });
 
+  it("gives up the newest waiter of the key with the most", () => {
+    const queue = new FairQueue<{ key: string; name: string }>();
+    for (const waiter of waiters("a1 b1 b2 b3 a2 c1")) queue.add(waiter);
+    expect(queue.most).toBe(3);
+    expect(Array.from({ length: 3 }, () => queue.takeNewestOfMost()!.name)).toEqual(["b3", "a2", "b2"]);
+    queue.takeAll();
+    expect([queue.most, queue.takeNewestOfMost()]).toEqual([0, undefined]);
+  });
+
   it("removes and returns expired waiters of all keys", () => {
     const queue = new FairQueue<{ key: string; name: string }>();
     for (const waiter of waiters("a1 a2 b1 a3 b3")) queue.add(waiter);

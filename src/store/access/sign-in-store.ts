@@ -13,14 +13,17 @@ import {
 
 type Browsers = Pick<AccountStore, "accountsOfBrowser" | "keepBrowser" | "removeBrowsers" | "pruneBrowsers">;
 
-/** The known browsers of the account store. */
+/** The known browsers of the account store. Look-ups are made together, as those of sessions. */
 export function createBrowsers(database: Database): Browsers {
   const { query } = database;
+  const findAccounts = async (hashes: readonly string[]) => {
+    const found = query.selectFrom("known_browsers").select(["hash", "account_id"]).where("hash", "in", hashes);
+    const byHash = Map.groupBy(await retryWhileBusy(() => found.execute()), ({ hash }) => hash);
+    return hashes.map((hash) => byHash.get(hash)?.map(({ account_id }) => account_id));
+  };
+  const lookUps = new LookUpQueue(findAccounts, { perQuery: 500, inFlight: 1 });
   return {
-    async accountsOfBrowser(hash) {
-      const found = query.selectFrom("known_browsers").select("account_id").where("hash", "=", hash);
-      return (await retryWhileBusy(() => found.execute())).map(({ account_id }) => account_id);
-    },
+    accountsOfBrowser: async (hash) => (await lookUps.find(hash)) ?? [],
 
     async keepBrowser({ hash, accountId, signedInAtMs }, { formerHash, most }) {
       await database.transaction(async (transaction) => {

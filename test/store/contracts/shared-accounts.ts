@@ -62,6 +62,17 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
     expect(found.filter(({ status }) => status === "rejected")).toHaveLength(499);
   });
 
+  it("browsers that many ask for at once are looked up together, and no more wait than a limit", async () => {
+    const { accounts } = await open();
+    const browser = { hash: "b7", accountId: DEFAULT_ACCOUNT_ID, signedInAtMs: 1 };
+    await accounts.keepBrowser(browser, { formerHash: undefined, most: 1 });
+    const looks = Array.from({ length: 2_500 }, (_, index) => accounts.accountsOfBrowser(`b${index}`));
+    const found = await Promise.allSettled(looks);
+    expect(found[7]).toEqual({ status: "fulfilled", value: [DEFAULT_ACCOUNT_ID] });
+    expect(found.filter((each) => each.status === "fulfilled" && each.value.length > 0)).toHaveLength(1);
+    expect(found.filter(({ status }) => status === "rejected")).toHaveLength(499);
+  });
+
   describe("invitations for many at once", () => {
     const invitation: InvitationRecord = {
       id: "inv_1",
