@@ -8,6 +8,7 @@ import { withPresets } from "./presets.ts";
 import { resolve } from "./resolve.ts";
 import { KEY_FILE } from "./scalars.ts";
 import { fileSchema } from "./schema.ts";
+import { readTraceExport } from "./tracing.ts";
 
 /** Sources of a configuration. */
 export interface ConfigSource {
@@ -27,17 +28,18 @@ export function parseConfig({ file, text, env, unused }: ConfigSource): Config {
   const problems: Problem[] = [...filled.problems];
   const report: Report = (path, problem) => problems.push({ path, text: problem });
 
-  const overrides = readOverrides(env, providersOf(filled.value), (variable, problem) =>
-    problems.push({ path: [], text: problem, variable }),
-  );
+  const reportVariable = (variable: string, problem: string): void =>
+    void problems.push({ path: [], text: problem, variable });
+  const overrides = readOverrides(env, providersOf(filled.value), reportVariable);
+  const traceExport = readTraceExport(env, reportVariable);
   const proxy = proxyVariable(env);
   const flaw = proxy && proxyProblem(proxy.value);
   if (flaw !== undefined) problems.push({ path: [], text: flaw, variable: proxy!.variable });
   const value = overrides.reduce(override, filled.value);
   const checked = fileSchema.safeParse(value, { error: describeIssue });
   if (checked.error !== undefined) problems.push(...checked.error.issues.flatMap(toProblems));
-  const config =
-    checked.data && resolve(checked.data, { file, secretsInFile: holdsSecrets(document?.value), env }, report);
+  const facts = { file, secretsInFile: holdsSecrets(document?.value), env, traceExport };
+  const config = checked.data && resolve(checked.data, facts, report);
 
   if (config === undefined || problems.length > 0) {
     const place = createPlaces({ document, overrides, variables: filled.variables });

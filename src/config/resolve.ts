@@ -29,10 +29,17 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const MICRO_USD = 1_000_000;
 
 /** Facts of the file that are not settings. */
-export type FileFacts = Pick<Config, "file" | "secretsInFile"> & { readonly env: Environment };
+export type FileFacts = Pick<Config, "file" | "secretsInFile"> & {
+  readonly env: Environment;
+  readonly traceExport: Config["tracing"]["export"];
+};
 
 /** Completes the checked input, and reports mistakes across settings. The result is meaningless after a report. */
-export function resolve(input: FileInput, { file, secretsInFile, env }: FileFacts, report: Report): Config {
+export function resolve(
+  input: FileInput,
+  { file, secretsInFile, env, traceExport }: FileFacts,
+  report: Report,
+): Config {
   const [http, grpc, operations] = resolveListeners(input, report);
   const providers = resolveProviders(input, env, report);
   if (input.breaker.open_ms > input.breaker.max_open_ms) report(["breaker", "open_ms"], "must be at most max_open_ms");
@@ -87,6 +94,7 @@ export function resolve(input: FileInput, { file, secretsInFile, env }: FileFact
     retries: camelKeys(input.retries),
     breaker: camelKeys(input.breaker),
     overload: camelKeys(input.overload),
+    tracing: { ...camelKeys(input.tracing), export: traceExport },
     providers,
     models,
     routes,
@@ -434,6 +442,7 @@ function resolveRemote(
     baseUrl: baseUrl.replace(/\/+$/, ""),
     apiKeys: entry.api_keys,
     allowPrivate: entry.allow_private,
+    sendsTraceContext: entry.trace_context,
     headers: Object.fromEntries(headers),
     connections: camelKeys(entry.connections),
     options: entry.options,

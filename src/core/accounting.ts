@@ -74,7 +74,10 @@ interface Metered {
 type MeteredRequest = Capped & Pick<CompletionRequest, "model">;
 
 /** Fields that the record and the ledger entry share. */
-type Noted = Omit<CompletionRecord, "principal" | "usage" | "costMicroUsd" | "reservedMicroUsd" | "failure" | "entry">;
+type Noted = Omit<
+  CompletionRecord,
+  "principal" | "usage" | "costMicroUsd" | "reservedMicroUsd" | "failure" | "entry" | "trace"
+>;
 
 /** The reservation of a completion. */
 export interface Reserved {
@@ -126,7 +129,7 @@ export class CompletionAccounting {
     this.#mode = mode;
     this.#startedAtMs = ports.clock.now();
     const created = Math.floor(this.#startedAtMs / 1000);
-    const { completionId, arrivedMs, signal, hops, share, principal } = call;
+    const { completionId, arrivedMs, signal, hops, share, principal, trace } = call;
     const { keyFamilyId, accountId } = principal;
     this.routerCall = {
       completionId,
@@ -137,6 +140,7 @@ export class CompletionAccounting {
       accountId,
       hops,
       share,
+      trace,
       attempts: this.#attempts,
       sending: (sent) => void (this.#sent = sent),
       uncounted: (attempt) => this.#noteUncounted(attempt),
@@ -146,6 +150,8 @@ export class CompletionAccounting {
 
   planned({ candidates }: Pick<Plan, "candidates">): void {
     this.#candidates = candidates;
+    const { trace } = this.#call;
+    if (trace !== undefined) trace.plannedMs = this.#ports.clock.monotonic();
   }
 
   /** Stores the reservation. From now on the completion must have a ledger entry. */
@@ -153,6 +159,8 @@ export class CompletionAccounting {
     this.#reserved = reserved;
     this.#reservedMicroUsd = reserved.costMicroUsd;
     this.#sent = reserved.sent;
+    const { trace } = this.#call;
+    if (trace !== undefined) trace.reservedMs = this.#ports.clock.monotonic();
   }
 
   observe(chunk: CompletionChunk): void {
@@ -210,33 +218,39 @@ export class CompletionAccounting {
       firstContentMs: this.#firstContentMs,
     };
     const unsettled = this.#unsettled;
-    if (unsettled?.rest === undefined) return this.#writeDown(noted);
+    if (unsettled?.rest === undefined) return this.#writeDown(noted, false);
     const { outcome, giveUp } = unsettled.rest;
     const settle = async (): Promise<void> => {
       this.#settle(unsettled, await outcome);
-      await this.#writeDown(noted);
+      await this.#writeDown(noted, true);
     };
     this.#ports.settling.add(settle(), giveUp);
   }
 
-  async #writeDown(noted: Noted): Promise<void> {
+  async #writeDown(noted: Noted, isSettled: boolean): Promise<void> {
     const total = this.#total();
     const entry = this.#toEntry(noted, total);
-    const written = entry && this.#ports.ledger.append(entry);
+    const { principal, trace } = this.#call;
+    const { clock, ledger, recorder } = this.#ports;
+    const beganMs = trace && clock.monotonic();
+    const written = entry && ledger.append(entry);
+    const record: CompletionRecord = {
+      ...noted,
+      principal,
+      usage: this.#usage,
+      costMicroUsd: this.#countedCost(this.#usage),
+      reservedMicroUsd: this.#reservedMicroUsd,
+      failure: this.#failure,
+      entry,
+      trace,
+    };
     try {
-      this.#ports.recorder.record({
-        ...noted,
-        principal: this.#call.principal,
-        usage: this.#usage,
-        costMicroUsd: this.#countedCost(this.#usage),
-        reservedMicroUsd: this.#reservedMicroUsd,
-        failure: this.#failure,
-        entry,
-      });
+      recorder.record(record);
     } finally {
       // A failing log or metric must not keep the reservation.
       await written;
     }
+    if (beganMs !== undefined) trace?.end(record, { ledgerMs: [beganMs, clock.monotonic()], isSettled });
   }
 
   /** Releases the reservation and makes the ledger entry, if the completion must have one. */

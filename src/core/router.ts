@@ -14,6 +14,7 @@ import type { Route } from "./route.ts";
 import type { SendingRules } from "./provider-options.ts";
 import type { Answer, CallersBody, CallProgress, EmbeddingAnswer, Emit, SentSize, Translation } from "./provider.ts";
 import type { AnswerSize, PromptSize } from "./token-estimate.ts";
+import type { Trace } from "./trace.ts";
 
 /** Mode of an answer. */
 export type Mode = "whole" | "stream";
@@ -103,6 +104,8 @@ export interface RouterCall {
   readonly hops?: number | undefined;
   /** Counts work for the call. Default: it is not counted. */
   readonly share?: CallerShare | undefined;
+  /** `Call.trace`. */
+  readonly trace?: Trace | undefined;
   /** The router appends each attempt when it ends, so that none is lost however the call ends. */
   readonly attempts: Attempt[];
   /** Called at the start of each attempt. */

@@ -87,9 +87,10 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler, ke
     const key = `${name} ${connectMs}`;
     let provider = connected.get(key);
     if (provider === undefined) {
-      const { dialect, host, baseUrl, allowPrivate, connections, ...rest } = remote.get(name)!;
+      const { dialect, host, baseUrl, allowPrivate, connections, sendsTraceContext, ...rest } = remote.get(name)!;
       const egress = toEgress(rest);
-      const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs, connections, egress, readScheduler });
+      const address = { baseUrl, allowPrivate, sendsTraceContext };
+      const upstream = connectUpstream({ ...address, connectMs, connections, egress, readScheduler });
       const header = keyHeaderOf(dialect, host);
       const credential = toCredential(remote.get(name)!, connectMs);
       const onRest = (rested: KeyRest): void => keyRests?.({ provider: name, ...rested });
@@ -212,6 +213,7 @@ function simulate(provider: Config["providers"][number], simulatorUrl: string | 
     baseUrl,
     apiKeys: ["simulator-credential"],
     allowPrivate: true,
+    sendsTraceContext: false,
     headers: {},
     connections: UNLIMITED,
     options: undefined,

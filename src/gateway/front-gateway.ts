@@ -21,6 +21,7 @@ import { documentsOf } from "./console.ts";
 import { drainCalls, type Gateway, type MemberGateway, serveAlone } from "./gateway.ts";
 import { createObserver } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
+import { passOn } from "./tracing.ts";
 import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
 /**
@@ -83,6 +84,7 @@ async function assemble(
     admission,
     connections,
     clock,
+    traces: passOn,
     refused(refusal) {
       observer.refused(refusal);
       if (refusal.principal !== undefined) requestRate.countRefused(refusal.principal, refusal.failure);

@@ -36,6 +36,7 @@ import { openAccounting } from "./accounting.ts";
 import { keptResponsesOf } from "./kept-responses.ts";
 import { openRates } from "./rates.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
+import { openTracing } from "./tracing.ts";
 import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
 /** A running gateway: all parts are connected and listening. */
@@ -132,10 +133,13 @@ async function assemble(
   const { versions } = store;
   if (versions.before !== versions.after)
     log.info({ schema_before: versions.before, schema: versions.after }, "database migrated");
+  const replica = randomUUID();
+  // Ended after the last completion was recorded. The router is there before the first one.
+  const tracing = await openTracing(config, { clock, log, replica, find: (name) => router.find(name) });
+  undo.push(() => tracing.close());
   const accounting = await openAccounting(config, { store: store.ledger, clock, log });
   undo.push(() => accounting.close());
   const { ledger } = accounting;
-  const replica = randomUUID();
   const rates = await openRates(config, { database: store, clock, log, replica, shared: shared?.rates });
   undo.push(() => rates.store.close());
   const limiter = createLimiter({
@@ -222,6 +226,7 @@ async function assemble(
     admission,
     connections,
     clock,
+    traces: tracing.traces,
     refused(refusal) {
       observer.refused(refusal);
       if (refusal.principal !== undefined) limiter.countRefused(refusal.principal, refusal.failure);

@@ -105,7 +105,8 @@ export class AttemptRun {
   }
 
   /** Commits to the attempt: its content goes to the caller, and no other attempt follows. */
-  committed({ limit, permit, loaded, translation }: RunningAttempt): void {
+  committed({ call, limit, permit, loaded, translation }: RunningAttempt): void {
+    if (call.trace !== undefined) call.trace.firstContentMs = this.#ports.clock.monotonic();
     limit.stop();
     permit.committed();
     loaded.answered();
@@ -205,7 +206,7 @@ export class AttemptRun {
     const limit = new TimeLimit(this.#overall, this.#ports.clock, settleMs);
     const limitMs = this.#plan.mode === "whole" && !translation.streamed ? firstContentMs + idleMs : firstContentMs;
     limit.start(limitMs, "The upstream provider did not answer in time.");
-    const { hops, share, keyFamilyId, accountId } = this.#call;
+    const { hops, share, keyFamilyId, accountId, trace, attempts } = this.#call;
     const { upstream } = model;
     this.#call.sending(translation.sent);
     const { signal } = limit;
@@ -220,6 +221,7 @@ export class AttemptRun {
       accountId,
       hops,
       share,
+      trace: trace?.beginAttempt(attempts.length),
     };
     return {
       model,

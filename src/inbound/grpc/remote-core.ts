@@ -70,6 +70,7 @@ export function connectCore({ target, waitMs = 5_000, clock, keyOf, limits, lost
           signal: caller.signal,
           expiresMs: caller.expiresMs,
           hops: caller.hops,
+          trace: caller.trace?.context,
           unrecognized: caller.unrecognized,
           lost: (failure) => lost(failure, caller.requestId),
         }

@@ -30,6 +30,7 @@ export function openaiResponses({ upstream, headers: extra, redact }: Service): 
     keyFamilyId,
     accountId,
     share,
+    trace,
     hops = 0,
   }: UpstreamCall): DialectCall => ({
     path: "/responses",
@@ -41,6 +42,7 @@ export function openaiResponses({ upstream, headers: extra, redact }: Service): 
     keyFamilyId,
     accountId,
     share,
+    trace,
     toFailure: (refusal) => toFailure(refusal, redact, translation),
   });
 
