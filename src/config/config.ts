@@ -82,6 +82,8 @@ export interface RemoteProvider extends ProviderBase {
    * Per process: limit of open connections, age and number of requests of one connection, and whether accounts share them.
    */
   readonly connections: Readonly<CamelKeys<ConnectionsInput>>;
+  /** Time without a call after which a model is asked for a token; undefined: never. */
+  readonly checkedMs: number | undefined;
   /** Provider options that requests may use (`PROVIDER_OPTIONS`); undefined: all. */
   readonly options: readonly ProviderOption[] | undefined;
   readonly egress: {
@@ -122,8 +124,18 @@ export interface ModelConfig {
   /** The model's timeouts, else those of its provider, else the general ones. */
   readonly timeouts: Timeouts;
   readonly capabilities: Capabilities;
+  /** Undefined: none. */
+  readonly hedge: Hedge | undefined;
   /** The model's, over those of its provider. */
   readonly labels: Labels;
+}
+
+/** Second attempts; has the shape of core's type of the same name. */
+export interface Hedge {
+  /** Milliseconds without content, or a percentile of the model's own times. */
+  readonly after: { readonly ms: number } | { readonly percentile: number };
+  /** Largest share of the requests that are sent twice. */
+  readonly budget: number;
 }
 
 /** How a name with several models orders them; has the values of core's type of the same name. */
@@ -159,6 +171,8 @@ export interface RouteConfig {
   readonly policy: RoutePolicy;
   /** Whether conversations stay at one target. */
   readonly affinity: boolean;
+  /** Undefined: none. */
+  readonly hedge: Hedge | undefined;
   /** At least one. */
   readonly targets: readonly TargetConfig[];
 }

@@ -19,7 +19,7 @@ import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./
 import { type Preset, PRESETS } from "./presets.ts";
 import type { Environment } from "./environment.ts";
 import { isWithoutProxy, proxyVariable } from "./proxies.ts";
-import { resolveRoutes } from "./routes.ts";
+import { resolveHedge, resolveRoutes } from "./routes.ts";
 import { KEY_FILE, NO_PROXY, sampleProblem } from "./scalars.ts";
 import type { CapabilitiesInput, FileInput, ModelInput, ProviderInput } from "./schema.ts";
 
@@ -269,6 +269,7 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
     price: price && resolvePrice({ id, price, provider, isCompletion, report }),
     timeouts: camelKeys({ ...input.timeouts, ...input.providers[provider.name]?.timeouts, ...model.timeouts }),
     capabilities: camelKeys(capabilities),
+    hedge: resolveHedge(model.hedge, ["models", id, "hedge"], report),
     labels: { ...input.providers[provider.name]?.labels, ...model.labels },
   };
 }
@@ -309,7 +310,7 @@ function hasEmbeddings({ dialect }: ProviderConfig): boolean {
 
 /** Reports what a model that makes embeddings cannot have. */
 function checkEmbedding({ id, model, provider, report }: ModelParts): void {
-  const { modalities, max_output_tokens, default_max_tokens, capabilities = {} } = model;
+  const { modalities, max_output_tokens, default_max_tokens, hedge, capabilities = {} } = model;
   if (!hasEmbeddings(provider))
     report(["models", id, "modalities", "output"], `the dialect ${provider.dialect} has no embeddings`);
   if (modalities.output.length > 1) report(["models", id, "modalities", "output"], "embedding must be the only entry");
@@ -318,6 +319,7 @@ function checkEmbedding({ id, model, provider, report }: ModelParts): void {
   for (const [key, value] of Object.entries({ max_output_tokens, default_max_tokens }))
     if (value !== undefined)
       report(["models", id, key], "is not for models that make embeddings: they have no output tokens");
+  if (hedge !== undefined) report(["models", id, "hedge"], "is not for models that make embeddings");
   for (const key of Object.keys(capabilities))
     if (key !== "embedding_dimensions")
       report(["models", id, "capabilities", key], "is not for models that make embeddings");
@@ -445,6 +447,7 @@ function resolveRemote(
     sendsTraceContext: entry.trace_context,
     headers: Object.fromEntries(headers),
     connections: camelKeys(entry.connections),
+    checkedMs: entry.health.check === "none" ? undefined : entry.health.interval_ms,
     options: entry.options,
     egress: resolveEgress({ path, entry, baseUrl: URL.parse(baseUrl), env, report }),
   };

@@ -1,10 +1,10 @@
 import { nearest } from "../encoding/nearest.ts";
 import type { Report } from "./config-error.ts";
-import type { ModelConfig, RouteConfig, TargetConfig } from "./config.ts";
-import type { FileInput, TargetInput } from "./schema.ts";
+import type { Hedge, ModelConfig, RouteConfig, TargetConfig } from "./config.ts";
+import type { FileInput, HedgeInput, TargetInput } from "./schema.ts";
 
 /** Keys of an entry with targets; all others are facts of its models. */
-const KEYS: ReadonlySet<string> = new Set(["description", "created", "targets", "policy", "affinity"]);
+const KEYS: ReadonlySet<string> = new Set(["description", "created", "targets", "policy", "affinity", "hedge"]);
 
 /** Policies that spread conversations, which affinity keeps together. */
 const SPREADING: ReadonlySet<string> = new Set(["weighted", "least_latency"]);
@@ -42,10 +42,28 @@ export function resolveRoutes(input: FileInput, models: readonly ModelConfig[], 
         created: Date.parse(created) / 1000,
         policy,
         affinity,
+        hedge: resolveHedge(entry.hedge, ["models", id, "hedge"], report),
         targets: resolved,
       },
     ];
   });
+}
+
+/** Sooner than any model answers. */
+const LEAST_HEDGE_MS = 50;
+
+/** Second attempts of a model or a name with targets. */
+export function resolveHedge(
+  hedge: HedgeInput | undefined,
+  path: readonly (string | number)[],
+  report: Report,
+): Hedge | undefined {
+  if (hedge === undefined) return undefined;
+  const { after, budget } = hedge;
+  if (after.startsWith("p")) return { after: { percentile: Number(after.slice(1)) }, budget };
+  const ms = after.endsWith("ms") ? Number(after.slice(0, -2)) : Number(after.slice(0, -1)) * 1000;
+  if (ms < LEAST_HEDGE_MS) report([...path, "after"], `must be at least ${LEAST_HEDGE_MS}ms`);
+  return { after: { ms }, budget };
 }
 
 interface TargetParts {

@@ -44,6 +44,13 @@ function credentialProblem(text: string): string | undefined {
   return text === "" ? "the credential is empty" : undefined;
 }
 
+/** A percentile from 50 to 99, such as `p95`, or a time, such as `800ms` or `1.5s`. */
+export const hedgeAfter = z
+  .string()
+  .regex(
+    /^(p[5-9]\d|[1-9]\d{0,4}ms|\d{1,2}(\.\d{1,3})?s)$/,
+    'must be a percentile from p50 to p99, or a time such as "800ms" or "1.5s"',
+  );
 /** A value of a label, or a tag of a key. */
 export const labelValue = z.string().regex(/^[a-z0-9._-]{1,64}$/, "must be 1 to 64 of a-z, 0-9, ., _ and -");
 

@@ -22,6 +22,7 @@ import {
   publicUrl,
   redisUrl,
   region,
+  hedgeAfter,
 } from "./scalars.ts";
 import { describeUnknownKey } from "./describe.ts";
 import { PRESET_NAMES } from "./presets.ts";
@@ -135,12 +136,17 @@ const target = section({
   ),
 });
 
+const hedge = section({
+  after: hedgeAfter,
+  budget: z.number().min(0.001).max(0.5).default(0.05),
+});
 const labels = overrides({ region: labelValue, retention: labelValue });
 
 const model = overrides({
   targets: z.array(target).min(1).max(MAX_TARGETS),
   policy: z.enum(["ordered", "weighted", "least_latency", "cheapest"]),
   affinity: z.boolean(),
+  hedge,
   provider: providerName,
   upstream_model: z.string().min(1).max(256),
   description: z.string().max(1000),
@@ -179,6 +185,10 @@ const provider = section({
     max_age_ms: durationMs.default(300_000),
     max_requests: z.int().min(1).max(1_000_000).default(1_000),
     per_account: z.boolean().default(false),
+  }).prefault({}),
+  health: section({
+    check: z.enum(["none", "completion"]).default("none"),
+    interval_ms: z.int().min(5_000).max(3_600_000).default(60_000),
   }).prefault({}),
   options: z.exactOptional(z.array(z.enum(PROVIDER_OPTIONS))),
   labels: labels.prefault({}),
@@ -271,6 +281,7 @@ export const fileSchema = section({
 export type FileInput = z.output<typeof fileSchema>;
 export type ProviderInput = z.output<typeof provider>;
 export type ConnectionsInput = ProviderInput["connections"];
+export type HedgeInput = z.output<typeof hedge>;
 export type TargetInput = z.output<typeof target>;
 export type ModelInput = z.output<typeof model>;
 export type TimeoutsInput = { [K in keyof typeof timeouts]: z.output<(typeof timeouts)[K]> };

@@ -18,7 +18,7 @@ import {
 import type { Reservation } from "./limiter.ts";
 import type { Model } from "./model.ts";
 import type { Answer, SentSize } from "./provider.ts";
-import type { Mode, Plan, RestOutcome, RouterCall, UncountedAttempt } from "./router.ts";
+import type { AttemptInFlight, Mode, Plan, Rest, RestOutcome, RouterCall, UncountedAttempt } from "./router.ts";
 import {
   addChunk,
   type AnswerSize,
@@ -104,8 +104,8 @@ export class CompletionAccounting {
   #answer: AnswerSize = { textTokens: 0, pictures: 0 };
   /** Bookings of earlier attempts that may be billed. */
   readonly #bookings: Booking[] = [];
-  /** The last attempt, if its provider may still send a token count. */
-  #unsettled: UncountedAttempt | undefined;
+  /** The last attempts, if their providers may still send token counts: two of a hedged call. */
+  readonly #unsettled: (UncountedAttempt & { readonly rest: Rest })[] = [];
   /** Whether the bookings include the answer that the caller received. */
   #isBooked = false;
   /** Outcome until another one is set; a completion should never end with it. */
@@ -114,7 +114,7 @@ export class CompletionAccounting {
   #candidates: readonly Model[] = [];
   #reserved: Reserved | undefined;
   #reservedMicroUsd: number | undefined;
-  /** Reported by the latest attempt. */
+  /** Of the attempt that answers. */
   #sent: SentSize | undefined;
   #model: Model | undefined;
   #usage: Usage | undefined;
@@ -142,9 +142,9 @@ export class CompletionAccounting {
       share,
       trace,
       attempts: this.#attempts,
-      sending: (sent) => void (this.#sent = sent),
+      answering: (sent) => void (this.#sent = sent),
       uncounted: (attempt) => this.#noteUncounted(attempt),
-      reserveAnother: (model, sent) => this.#reserveAnother(model, sent),
+      reserveAnother: (model, sent, beside) => this.#reserveAnother(model, sent, beside),
     };
   }
 
@@ -218,13 +218,12 @@ export class CompletionAccounting {
       firstContentMs: this.#firstContentMs,
     };
     const unsettled = this.#unsettled;
-    if (unsettled?.rest === undefined) return this.#writeDown(noted, false);
-    const { outcome, giveUp } = unsettled.rest;
+    if (unsettled.length === 0) return this.#writeDown(noted, false);
     const settle = async (): Promise<void> => {
-      this.#settle(unsettled, await outcome);
+      for (const attempt of unsettled) this.#settle(attempt, await attempt.rest.outcome);
       await this.#writeDown(noted, true);
     };
-    this.#ports.settling.add(settle(), giveUp);
+    this.#ports.settling.add(settle(), () => unsettled.forEach(({ rest }) => rest.giveUp()));
   }
 
   async #writeDown(noted: Noted, isSettled: boolean): Promise<void> {
@@ -297,8 +296,9 @@ export class CompletionAccounting {
   #noteUncounted(attempt: UncountedAttempt): void {
     // A count that arrived before the stream broke stays valid.
     if (attempt.committed && this.#usage !== undefined) return attempt.rest?.giveUp();
-    if (attempt.rest === undefined) this.#settle(attempt, undefined);
-    else this.#unsettled = attempt;
+    const { rest } = attempt;
+    if (rest === undefined) this.#settle(attempt, undefined);
+    else this.#unsettled.push({ ...attempt, rest });
   }
 
   #settle(attempt: UncountedAttempt, outcome: RestOutcome | undefined): void {
@@ -316,12 +316,20 @@ export class CompletionAccounting {
     if (outcome?.usage !== undefined) this.#usage = outcome.usage;
   }
 
-  async #reserveAnother(model: Model, sent: SentSize): Promise<Failure | undefined> {
+  async #reserveAnother(
+    model: Model,
+    sent: SentSize,
+    beside: AttemptInFlight | undefined,
+  ): Promise<Failure | undefined> {
     const { reservation, prompt } = this.#reserved!;
     const next = boundCost(this.#request, { prompt, sent, model });
+    const other =
+      beside === undefined
+        ? 0
+        : boundCost(this.#request, { prompt, sent: beside.translation.sent, model: beside.model });
     const held = this.#reservedMicroUsd;
-    if (next === undefined || held === undefined) return undefined;
-    const missing = sumOf(this.#bookings).costMicroUsd + next - held;
+    if (next === undefined || other === undefined || held === undefined) return undefined;
+    const missing = sumOf(this.#bookings).costMicroUsd + other + next - held;
     if (missing <= 0) return undefined;
     try {
       await reservation.extend(missing);

@@ -47,6 +47,14 @@ export interface Price extends TokenPrices {
   readonly tiers?: readonly PriceTier[];
 }
 
+/** When a second attempt of a request starts, beside a first one without content. */
+export interface Hedge {
+  /** Milliseconds without content, or that percentile of the model's own times, 50 to 99. */
+  readonly after: { readonly ms: number } | { readonly percentile: number };
+  /** Largest share of the requests that are sent twice, above 0. */
+  readonly budget: number;
+}
+
 /** What lists of models show: the public facts of a model, or of a route (`route.ts`). Immutable. */
 export interface ListedModel {
   readonly id: string;
@@ -72,6 +80,8 @@ export type ListedFacts = Omit<UpstreamModel, "name" | "defaultMaxTokens">;
 /** A configured model: its public facts and its upstream. Immutable. */
 export interface Model extends ListedModel {
   readonly timeouts: Timeouts;
+  /** Of requests for this model itself. Default: none. */
+  readonly hedge?: Hedge | undefined;
   /** Highest generation rate of one choice, in tokens per second: bounds the cost of an answer without a count. */
   readonly maxTokensPerSecond: number;
   /** The options that may be sent to its provider; undefined: all. */

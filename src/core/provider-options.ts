@@ -3,6 +3,7 @@ import { type Omission, OmissionReason } from "../../gen/parley/v1/report_pb.js"
 import type { Tool } from "../../gen/parley/v1/tool_pb.js";
 import type { Call } from "./call.ts";
 import type { Model } from "./model.ts";
+import type { Asked } from "./router.ts";
 import { MAX_UNRECOGNIZED } from "./validate.ts";
 
 /**
@@ -149,6 +150,26 @@ export function toMeasured(
 /** Whether an option may be sent to a model for a key. */
 export function isPermitted(option: ProviderOption, model: Model, { options }: SendingRules): boolean {
   return (options?.has(option) ?? true) && (model.options?.has(option) ?? true);
+}
+
+/** The options of a request without which a provider only answers. */
+const EFFECTLESS: ReadonlySet<ProviderOption> = new Set(["service_tier", "prompt_cache_retention"]);
+
+/**
+ * Whether a provider does nothing with a request but answer it, as far as this gateway knows, so that it may be sent to two at the
+ * same time: nothing is stored, searched or run for it, and no field of it is unknown.
+ */
+export function onlyAnswers(
+  { store, tools, providerOptionsJson }: CompletionRequest,
+  { unknown = NOTHING_OMITTED }: Pick<Asked, "unknown">,
+): boolean {
+  const hasEffect = (field: string): boolean => {
+    const option = optionOf(field);
+    return option !== undefined && !EFFECTLESS.has(option);
+  };
+  return (
+    store !== true && unknown.length === 0 && !tools.some(isNative) && !Object.keys(providerOptionsJson).some(hasEffect)
+  );
 }
 
 const isNative = ({ kind }: Tool): boolean => kind.case === "native";

@@ -1,6 +1,6 @@
 import type { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { LABELS, type Labels } from "./labels.ts";
-import type { ListedFacts, ListedModel, Model } from "./model.ts";
+import type { Hedge, ListedFacts, ListedModel, Model } from "./model.ts";
 import type { Capabilities, UpstreamModel } from "./provider.ts";
 
 /** How a route orders its targets. docs/routing.md describes them. */
@@ -34,13 +34,15 @@ export interface Route extends ListedModel {
   readonly policy: RoutePolicy;
   /** Whether the requests of a conversation go to the same target while that is possible. */
   readonly affinity: boolean;
+  /** Second attempts, of the next target. Default: none. */
+  readonly hedge?: Hedge | undefined;
   /** At least one, in the order of the configuration. */
   readonly targets: readonly Target[];
   /** The widest bounds of its targets, by which requests are checked. */
   readonly widest: Pick<UpstreamModel, "maxOutputTokens" | "outputModalities">;
 }
 
-interface RouteParts extends Pick<Route, "id" | "description" | "created" | "policy" | "affinity"> {
+interface RouteParts extends Pick<Route, "id" | "description" | "created" | "policy" | "affinity" | "hedge"> {
   readonly targets: readonly Omit<Target, "kind">[];
 }
 

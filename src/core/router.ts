@@ -87,6 +87,12 @@ export interface RestOutcome {
   readonly unseen: AnswerSize | undefined;
 }
 
+/** An attempt that has not ended. */
+export interface AttemptInFlight {
+  readonly model: Model;
+  readonly translation: { readonly sent: SentSize };
+}
+
 /** What the router needs to know of a call. */
 export interface RouterCall {
   readonly completionId: string;
@@ -108,15 +114,15 @@ export interface RouterCall {
   readonly trace?: Trace | undefined;
   /** The router appends each attempt when it ends, so that none is lost however the call ends. */
   readonly attempts: Attempt[];
-  /** Called at the start of each attempt. */
-  sending(sent: SentSize): void;
+  /** Called with the size of what was sent when its answer begins, and, of a whole answer, when it is complete. */
+  answering(sent: SentSize): void;
   /** Called at the end of each attempt that may be billed and has no token count. */
   uncounted(attempt: UncountedAttempt): void;
   /**
-   * Reserves the cost of another attempt, in addition to what earlier attempts may be billed. Resolves with the Failure when
-   * it is refused. Called before every attempt but the first.
+   * Reserves the cost of another attempt, in addition to what earlier attempts, and the one in flight `beside` it, may be
+   * billed. Resolves with the Failure when it is refused. Called before every attempt but the first.
    */
-  reserveAnother(model: Model, sent: SentSize): Promise<Failure | undefined>;
+  reserveAnother(model: Model, sent: SentSize, beside?: AttemptInFlight): Promise<Failure | undefined>;
 }
 
 /** A whole answer and its attempts. */

@@ -107,7 +107,7 @@ export class Trace {
   plannedMs: number | undefined;
   reservedMs: number | undefined;
   isEmbedding = false;
-  /** At the places of their attempts in the record; none for those that were skipped. */
+  /** At the places of their attempts in the record, set when these are noted; none for those that were skipped. */
   readonly attempts: (AttemptTrace | undefined)[] = [];
   readonly #ended: ((record: CompletionRecord, ending: TraceEnding) => void) | undefined;
 
@@ -117,11 +117,8 @@ export class Trace {
     this.#ended = ended;
   }
 
-  /** The attempt that is noted at `place` of the record. */
-  beginAttempt(place: number): AttemptTrace {
-    const attempt = { context: { ...this.context, spanId: newTraceId(8) } };
-    this.attempts[place] = attempt;
-    return attempt;
+  beginAttempt(): AttemptTrace {
+    return { context: { ...this.context, spanId: newTraceId(8) } };
   }
 
   end(record: CompletionRecord, ending: TraceEnding): void {

@@ -216,6 +216,7 @@ function simulate(provider: Config["providers"][number], simulatorUrl: string | 
     sendsTraceContext: false,
     headers: {},
     connections: UNLIMITED,
+    checkedMs: undefined,
     options: undefined,
     egress: { proxy: undefined, address: undefined, tls: {} },
   };
@@ -235,6 +236,7 @@ function toModel(model: ModelConfig, provider: Provider, { dialect, options }: R
     labels: model.labels,
     timeouts: { firstContentMs, idleMs, totalMs, settleMs },
     maxTokensPerSecond: model.maxTokensPerSecond,
+    hedge: model.hedge,
     options: options && new Set(options),
     provider,
     upstream: {

@@ -53,6 +53,8 @@ async function assemble(
   const metrics = createMetrics({
     activeCalls: () => calls.active,
     breakers: () => new Map(),
+    hedges: () => new Map(),
+    outliers: () => new Map(),
     // The cores have the ledger and the rates.
     ledgerWaiting: () => 0,
     ratesLocal: () => false,

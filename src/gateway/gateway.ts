@@ -8,6 +8,7 @@ import { readVersion } from "../config/version.ts";
 import type { Settling } from "../core/accounting.ts";
 import { type Clock, sleep, systemClock } from "../core/clock.ts";
 import { createCompletions, explainFor } from "../core/completions.ts";
+import type { HealthNotes } from "../core/health-notes.ts";
 import { createEmbedder } from "../core/embeddings.ts";
 import { createModels } from "../core/models.ts";
 import { Calls } from "../inbound/calls.ts";
@@ -28,6 +29,7 @@ import { type Readiness, startOperationsServer } from "../telemetry/operations.t
 import { buildCatalogue, type CatalogueOptions } from "./catalogue.ts";
 import { createConnections } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
+import { startHealthChecks } from "./health-checks.ts";
 import { jobsOf, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
@@ -35,6 +37,7 @@ import { accessOf } from "./access.ts";
 import { openAccounting } from "./accounting.ts";
 import { keptResponsesOf } from "./kept-responses.ts";
 import { openRates } from "./rates.ts";
+import { shareHealth } from "./shared-health.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
 import { openTracing } from "./tracing.ts";
 import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
@@ -76,6 +79,8 @@ export interface MemberGateway extends Gateway {
 export interface Shared {
   /** Used where the rates would be counted in this process's memory. */
   readonly rates: RateStore;
+  /** Used where notes about upstream models would be nobody's but this process's. */
+  readonly notes: HealthNotes;
   /** Used in place of a simulator of its own. */
   readonly simulator: Pick<SimulatorOnDemand, "url">;
   /** Changed keys: those of other workers are received, those of this worker are sent. */
@@ -140,7 +145,7 @@ async function assemble(
   const accounting = await openAccounting(config, { store: store.ledger, clock, log });
   undo.push(() => accounting.close());
   const { ledger } = accounting;
-  const rates = await openRates(config, { database: store, clock, log, replica, shared: shared?.rates });
+  const rates = await openRates(config, { database: store, clock, log, replica, shared });
   undo.push(() => rates.store.close());
   const limiter = createLimiter({
     rates: rates.store,
@@ -179,9 +184,13 @@ async function assemble(
     backoff: retries,
     breaker,
   });
+  if (rates.notes !== undefined) undo.push(shareHealth({ notes: rates.notes, router, clock }));
+  undo.push(startHealthChecks({ config: () => inForce, router, clock }));
   const metrics = createMetrics({
     activeCalls: () => calls.active,
     breakers: () => router.health(),
+    hedges: () => router.hedges(),
+    outliers: () => router.outliers(),
     ledgerWaiting: () => ledger.state().waiting,
     ratesLocal: () => rates.isAlone(),
     ratesDecidedLocally: () => rates.decidedAlone(),

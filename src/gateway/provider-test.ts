@@ -35,7 +35,7 @@ export async function testProvider(config: Config, modelId: string): Promise<Pro
   try {
     const model = catalogue.models.find(({ id }) => id === modelId)!;
     const beganMs = performance.now();
-    const usage = await ask(model, timer.signal);
+    const usage = await askOneToken(model, timer.signal);
     return {
       upstreamModel: model.upstream.name,
       durationMs: Math.round(performance.now() - beganMs),
@@ -47,7 +47,8 @@ export async function testProvider(config: Config, modelId: string): Promise<Pro
   }
 }
 
-async function ask(model: Model, signal: AbortSignal) {
+/** Asks a model for one token; returns what the provider counted. */
+export async function askOneToken(model: Model, signal: AbortSignal) {
   const { provider, upstream, timeouts } = model;
   const request = create(CompletionRequestSchema, {
     model: model.id,

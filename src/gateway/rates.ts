@@ -1,5 +1,6 @@
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
+import type { HealthNotes } from "../core/health-notes.ts";
 import { createMemoryRates } from "../limits/memory.ts";
 import type { RateStore } from "../limits/rates.ts";
 import { createSharedRates } from "../limits/shared-rates.ts";
@@ -19,6 +20,8 @@ export interface Rates {
   decidedAlone(): number;
   /** Number of replicas that share the rates, as last seen. */
   replicas(): number;
+  /** What the others know of upstream models; undefined for a process that is alone. */
+  readonly notes: HealthNotes | undefined;
 }
 
 /** Limit for joining the shared store at the start. */
@@ -33,13 +36,17 @@ interface RatesPorts {
   /** ID of this process among the replicas. */
   readonly replica: string;
   /** Used in place of this process's memory. */
-  readonly shared?: RateStore | undefined;
+  readonly shared?: { readonly rates: RateStore; readonly notes: HealthNotes } | undefined;
 }
 
 /** Opens the rates in Redis if it is configured, else in PostgreSQL if that is the database, else in memory. */
 export async function openRates(config: Config, { database, clock, log, replica, shared }: RatesPorts): Promise<Rates> {
   const { burstMs } = config.limits;
-  const share = async (place: RatesPlace, remote: RateStore, census?: () => Promise<number>): Promise<Rates> => {
+  const share = async (
+    place: RatesPlace,
+    { remote, notes }: { readonly remote: RateStore; readonly notes: HealthNotes },
+    census?: () => Promise<number>,
+  ): Promise<Rates> => {
     const store = createSharedRates({
       remote,
       clock,
@@ -62,24 +69,31 @@ export async function openRates(config: Config, { database, clock, log, replica,
       isAlone: () => store.state() === "local",
       decidedAlone: () => store.localDecisions(),
       replicas: () => store.replicas(),
+      notes,
     };
   };
   if (config.redisUrl !== undefined) {
     // Imported on demand: the client has hundreds of modules.
     const { openRedisRates } = await import("../limits/redis.ts");
     const remote = await openRedisRates({ url: config.redisUrl, clock, burstMs, startingMs: JOIN_MS + STARTING_MS });
-    if (database.kind === "sqlite") return share("redis", remote);
+    const notes: HealthNotes = { exchange: (note) => remote.exchange(replica, note) };
+    if (database.kind === "sqlite") return share("redis", { remote, notes });
     const counted = database.createRates({ burstMs });
-    return share("redis", remote, () => counted.renew({ replica, held: [] }));
+    return share("redis", { remote, notes }, () => counted.renew({ replica, held: [] }));
   }
-  if (database.kind === "postgres") return share("postgres", database.createRates({ burstMs }));
-  if (shared !== undefined) return share("memory", shared);
+  if (database.kind === "postgres")
+    return share("postgres", {
+      remote: database.createRates({ burstMs }),
+      notes: database.createHealthNotes({ replica }),
+    });
+  if (shared !== undefined) return share("memory", { remote: shared.rates, notes: shared.notes });
   return {
     store: createMemoryRates({ clock, burstMs }),
     place: "memory",
     isAlone: () => false,
     decidedAlone: () => 0,
     replicas: () => 1,
+    notes: undefined,
   };
 }
 

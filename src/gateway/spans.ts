@@ -142,7 +142,7 @@ export function toSpans(call: EndedCall, ports: SpanPorts): EndedSpan[] {
           [ATTRIBUTES.outcome]: attempt.outcome,
           [ATTRIBUTES.httpStatus]: attempt.upstreamStatus,
           [ATTRIBUTES.errorType]: failed ? attempt.outcome : undefined,
-          [ATTRIBUTES.firstChunk]: traced.firstContentMs && (traced.firstContentMs - beganMs) / 1000,
+          [ATTRIBUTES.firstChunk]: traced.firstContentMs && Math.max(traced.firstContentMs - beganMs, 0) / 1000,
           // A count is that of the last attempt.
           ...(place === record.attempts.length - 1 && usageOf(record)),
         },

@@ -150,6 +150,20 @@ redis.call("PEXPIRE", KEYS[1], whole(lease + SPARE))
 return redis.call("ZCARD", KEYS[1])
 `;
 
+/** KEYS: the notes of all replicas. ARGV: time or "", life of a note, replica, its note. Returns the others' notes. */
+const NOTES = `${SHARED}
+local notes = {}
+local all = redis.call("HGETALL", KEYS[1])
+for i = 1, #all, 2 do
+  local ends, note = string.match(all[i + 1], "^(%d+) (.*)$")
+  if ends == nil or tonumber(ends) <= now or tonumber(ends) > now + lease then redis.call("HDEL", KEYS[1], all[i])
+  elseif all[i] ~= ARGV[3] then notes[#notes + 1] = note end
+end
+redis.call("HSET", KEYS[1], ARGV[3], whole(now + lease) .. " " .. ARGV[4])
+redis.call("PEXPIRE", KEYS[1], whole(lease + SPARE))
+return notes
+`;
+
 function toScript(text: string): RedisScript {
   return { text, sha1: createHash("sha1").update(text).digest("hex") };
 }
@@ -160,4 +174,5 @@ export const redisScripts = {
   release: toScript(RELEASE),
   renew: toScript(RENEW),
   join: toScript(JOIN),
+  notes: toScript(NOTES),
 } as const;

@@ -1,4 +1,5 @@
 import type { Clock } from "../core/clock.ts";
+import { type HealthNote, NOTE_LASTS_MS, readHealthNotes, writeHealthNote } from "../core/health-notes.ts";
 import { type BucketSize, placesOf, sizeOf, toBucketLevel, UNITS, unitsOf } from "./bucket.ts";
 import {
   LEASE_MS,
@@ -14,6 +15,7 @@ import { CLUSTER_REFUSED, RedisConnection, type ScriptReply } from "./redis-conn
 import { redisScripts } from "./redis-scripts.ts";
 
 const REPLICAS_KEY = "parley:replicas";
+const NOTES_KEY = "parley:health";
 /** Units renewed by one command, so that none occupies Redis for long. */
 const RENEWED_AT_ONCE = 500;
 /** Longest wait for the first connection. */
@@ -34,11 +36,17 @@ export interface RedisRatesOptions {
   readonly nowMs?: () => number;
 }
 
+/** Rates in Redis, and what replicas know of upstream models. */
+export interface RedisRates extends RateStore {
+  /** As `HealthNotes.exchange`, for the replica of this ID. */
+  exchange(replica: string, note: HealthNote): Promise<readonly HealthNote[]>;
+}
+
 /**
  * State of rates in Redis or Valkey, by its clock. Methods reject with a RateStoreError within 50 ms without an answer; opening
  * rejects for a cluster node. Reconnects until it is closed.
  */
-export async function openRedisRates({ url, clock, burstMs, nowMs, ...times }: RedisRatesOptions): Promise<RateStore> {
+export async function openRedisRates({ url, clock, burstMs, nowMs, ...times }: RedisRatesOptions): Promise<RedisRates> {
   const connection = new RedisConnection({ url, clock, ...times });
   await connection.settled(FIRST_CONNECTION_MS);
   if (await connection.isCluster()) {
@@ -58,6 +66,11 @@ export async function openRedisRates({ url, clock, burstMs, nowMs, ...times }: R
 
   return {
     release,
+    async exchange(replica, note) {
+      const args = [head("")[0]!, String(NOTE_LASTS_MS), replica, writeHealthNote(note)];
+      const texts = await connection.run(redisScripts.notes, { keys: [NOTES_KEY], args });
+      return readHealthNotes(Array.isArray(texts) ? texts.filter((text) => typeof text === "string") : []);
+    },
     async take(demand) {
       const args = [...head(demand.id), ...demand.subjects.flatMap((subject) => toNeeds(subject, demand, burstMs))];
       // The request was decided without it, and would never release it.

@@ -9,6 +9,7 @@ import type { Answer, EmbeddingAnswer, Translation, UpstreamCall } from "../core
 import type { RestOutcome, RouterCall } from "../core/router.ts";
 import { addChunk, type AnswerSize, sizeOfChoices } from "../core/token-estimate.ts";
 import type { Breaker, BreakerPermit } from "./breaker.ts";
+import type { ContentTimes, Hedging } from "./hedging.ts";
 import type { AttemptPlan } from "./plan.ts";
 import { backoffMs, type BackoffOptions, type RetryBudget } from "./retry-budget.ts";
 import type { LoadedCall, UpstreamLoad } from "./upstream-load.ts";
@@ -22,11 +23,17 @@ export interface AttemptPorts {
   readonly breakerOf: (model: Model) => Breaker;
   readonly budgetOf: (model: Model) => RetryBudget;
   readonly loadOf: (model: Model) => UpstreamLoad;
+  /** Hedges of the name of a plan with `hedge`. */
+  readonly hedgingOf: (name: string) => Hedging;
+  /** Times to the first content of first attempts that may be hedged; of whole answers that are not fetched as streams, to their end. */
+  readonly contentTimesOf: (model: Model, streamed: boolean) => ContentTimes;
 }
 
 /** One call of an upstream model. Exactly one of `AttemptRun`'s `served` and `failed` ends it. */
 export interface RunningAttempt {
   readonly model: Model;
+  /** The first one of its run, which may be hedged. */
+  readonly isFirst: boolean;
   readonly call: UpstreamCall;
   readonly permit: BreakerPermit;
   readonly loaded: LoadedCall;
@@ -37,6 +44,10 @@ export interface RunningAttempt {
   work: Promise<Answer | EmbeddingAnswer | void> | undefined;
   /** Received parts of the answer that were not emitted to core. */
   unseen: UnseenAnswer | undefined;
+  /** Its content goes to the caller: a failure is final. */
+  committed: boolean;
+  /** Another attempt of the run had content first. */
+  isLost: boolean;
 }
 
 /** Measures received parts of the answer that are not emitted to core. */
@@ -59,6 +70,7 @@ const PRIMARY_RETRIES = 1;
 const ABOUT_CONTENT: ReadonlySet<number> = new Set([400, 403, 404]);
 
 const NOTHING = Buffer.alloc(0);
+const NONE: readonly RunningAttempt[] = [];
 
 /**
  * Runs a plan: decides after each failure which attempt follows, and records every attempt. The same for whole answers and
@@ -76,7 +88,20 @@ export class AttemptRun {
   /** The failure returned when no candidate answers: the primary's. */
   #primaryFailure: Failure | undefined;
   #giveBack: (() => void) | undefined;
+  /** Number of attempts in flight: two of a hedged request. */
+  #inFlight = 0;
+  /** Since when at least one attempt has been in flight. */
+  #busySinceMs = 0;
   #upstreamMs = 0;
+  readonly #hedging: Hedging | undefined;
+  /** Attempts in flight of a request that may be hedged. */
+  #running: readonly RunningAttempt[] = NONE;
+  #hedge: RunningAttempt | undefined;
+  /** The attempt that has content. */
+  #winner: RunningAttempt | undefined;
+  #endHedge: (() => void) | undefined;
+  /** Ends the wait for the time of the hedge. */
+  #stopWaiting: (() => void) | undefined;
 
   constructor(plan: AttemptPlan, call: RouterCall, ports: AttemptPorts) {
     this.#plan = plan;
@@ -86,6 +111,10 @@ export class AttemptRun {
     this.#overall = new TimeLimit(call.signal, ports.clock);
     this.#overall.start(primary.timeouts.totalMs, "The completion took longer than this gateway allows.");
     this.#endRequest = ports.budgetOf(primary).begin();
+    if (plan.hedge !== undefined) {
+      this.#hedging = ports.hedgingOf(plan.hedge.name);
+      this.#hedging.count();
+    }
   }
 
   /** Starts the next attempt of the plan. Throws the final failure when no candidate or no time is left. */
@@ -97,16 +126,81 @@ export class AttemptRun {
       const model = this.#plan.candidates[this.#next];
       if (model === undefined) throw this.#noneLeft();
       // The reservation is that of the primary.
-      const isFirst = this.#next === 0 && this.#retries === 0;
-      const attempt = isFirst ? this.#begin(model) : await this.#beginAnother(model);
+      const attempt = this.#isFirst ? this.#begin(model) : await this.#beginAnother(model);
       this.#next += 1;
       if (attempt !== undefined) return attempt;
     }
   }
 
+  /** Whether `hedge` may start a second attempt beside this one. */
+  isHedged(attempt: RunningAttempt): boolean {
+    return this.#hedging !== undefined && attempt.isFirst;
+  }
+
+  /**
+   * Starts the next attempt of the plan beside the first one when that has no content in time, and all that bounds hedges
+   * permits it. Resolves with undefined otherwise, as soon as that is known.
+   */
+  async hedge(first: RunningAttempt): Promise<RunningAttempt | undefined> {
+    const afterMs = this.#hedgeAfterMs(first);
+    if (afterMs === undefined) return undefined;
+    await new Promise<void>((resolve) => {
+      const cancel = this.#ports.clock.after(afterMs, resolve);
+      this.#stopWaiting = () => {
+        cancel();
+        resolve();
+      };
+    });
+    const model = this.#hedgeModel;
+    const mayBegin = (): boolean => this.#waits(first) && this.#ports.breakerOf(model).mayAdmit(this.#call.accountId);
+    if (!mayBegin()) return undefined;
+    const translation = this.#translate(model);
+    if (translation instanceof Failure) return undefined;
+    const hedging = this.#hedging!;
+    const giveBack = this.#permitHedge(hedging);
+    if (giveBack === undefined) return undefined;
+    const isPaid = (await this.#call.reserveAnother(model, translation.sent, first)) === undefined;
+    const hedge = isPaid && mayBegin() ? this.#begin(model, translation) : undefined;
+    if (hedge === undefined) {
+      hedging.giveUp();
+      giveBack();
+      return undefined;
+    }
+    hedging.start();
+    this.#hedge = hedge;
+    this.#endHedge = giveBack;
+    // A hedge is the next attempt of the plan, started early: the other target, or the retry.
+    if (model === first.model) this.#retries += 1;
+    else this.#next += 1;
+    return hedge;
+  }
+
+  /** The attempt has content. Ends the one beside it; throws when that one had content before. */
+  won(attempt: RunningAttempt): void {
+    if (this.#hedging === undefined || attempt === this.#winner) return;
+    if (attempt.isLost) throw attempt.limit.reason;
+    this.#noteContentTime(attempt);
+    this.#winner = attempt;
+    this.#stopWaiting?.();
+    if (attempt === this.#hedge) this.#hedging.counts.won += 1;
+    this.#endOthers(attempt, "Another attempt was faster.");
+  }
+
+  /** The attempt has its whole answer. Throws when a stream had no content, or another attempt was first. */
+  answered(attempt: RunningAttempt): void {
+    if (attempt.committed) return;
+    if (this.#plan.mode === "stream")
+      throw new Failure("upstream_protocol", "The upstream model returned no usable output.");
+    this.won(attempt);
+  }
+
   /** Commits to the attempt: its content goes to the caller, and no other attempt follows. */
-  committed({ call, limit, permit, loaded, translation }: RunningAttempt): void {
+  committed(attempt: RunningAttempt): void {
+    this.won(attempt);
+    attempt.committed = true;
+    const { call, limit, permit, loaded, translation } = attempt;
     if (call.trace !== undefined) call.trace.firstContentMs = this.#ports.clock.monotonic();
+    this.#call.answering(translation.sent);
     limit.stop();
     permit.committed();
     loaded.answered();
@@ -116,9 +210,11 @@ export class AttemptRun {
 
   /** Ends the attempt with a whole answer or the end of its stream. */
   served(attempt: RunningAttempt): Report {
+    this.#call.answering(attempt.translation.sent);
+    this.#ended(attempt);
     attempt.permit.succeeded();
     attempt.loaded.end("answered");
-    this.#note(attempt.model, "served", { startedMs: attempt.startedMs, upstreamStatus: 200 });
+    this.#note(attempt.model, "served", { running: attempt, upstreamStatus: 200 });
     const { omitted, clamped } = attempt.translation;
     const { candidates, targets } = this.#plan;
     return {
@@ -132,7 +228,10 @@ export class AttemptRun {
   }
 
   /** Ends the attempt with a failure. Throws when it is final: caller disconnected, deadline passed, or content was sent. */
-  failed(attempt: RunningAttempt, reason: unknown, { committed }: { readonly committed: boolean }): void {
+  failed(attempt: RunningAttempt, reason: unknown): void {
+    if (attempt.isLost) return;
+    const { committed } = attempt;
+    this.#ended(attempt);
     const over = this.#overall.isOver;
     const { limit } = attempt;
     let failure = Failure.from(over ? this.#overall.reason : limit.isOver ? limit.reason : reason);
@@ -151,13 +250,18 @@ export class AttemptRun {
       // A retry while the breaker is open would be refused.
       if (openMs !== undefined) failure = failure.with({ retryAfterMs: Math.max(openMs, failure.retryAfterMs ?? 0) });
     }
+    const isFinal = over || committed || !isUpstreamFailure(failure);
+    // When the call is over, the other attempt is read on, too.
+    if (isFinal && !over) this.#endOthers(attempt, "Another attempt failed, and the request with it.");
     // Content implies a 2xx response, whatever failed later.
     const upstreamStatus = failure.upstreamStatus ?? (committed ? 200 : undefined);
-    this.#note(attempt.model, failure.code, { startedMs: attempt.startedMs, failure, upstreamStatus });
-    if ((committed || !failure.refused) && !attempt.call.progress!.unsent) this.#tellUncounted(attempt, committed);
+    this.#note(attempt.model, failure.code, { running: attempt, failure, upstreamStatus });
+    if ((committed || !failure.refused) && !attempt.call.progress!.unsent) this.#tellUncounted(attempt);
     else if (limit.isOver) limit.giveUp();
+    if (failure.code === "upstream_timeout") this.#noteContentTime(attempt);
     if (attempt.model === this.#plan.candidates[0]) this.#primaryFailure = failure;
-    if (over || committed || !isUpstreamFailure(failure)) throw failure.with({ attempts: this.#call.attempts });
+    else if (attempt === this.#hedge) this.#primaryFailure ??= failure;
+    if (isFinal) throw failure.with({ attempts: this.#call.attempts });
   }
 
   /** Cancels all timers of the run. Must be called at every end. */
@@ -168,12 +272,81 @@ export class AttemptRun {
   }
 
   /** Milliseconds spent on upstreams so far: all attempts, the current one included, and backoff. */
-  upstreamMs(attempt: RunningAttempt): number {
-    return this.#upstreamMs + this.#ports.clock.monotonic() - attempt.startedMs;
+  upstreamMs(): number {
+    return this.#upstreamMs + this.#ports.clock.monotonic() - this.#busySinceMs;
   }
 
-  #tellUncounted(running: RunningAttempt, committed: boolean): void {
-    const { model, call, translation, startedMs, limit, unseen } = running;
+  get #isFirst(): boolean {
+    return this.#next === 0 && this.#retries === 0;
+  }
+
+  /** The next target, or, of a name with only one, the same model. */
+  get #hedgeModel(): Model {
+    const { candidates, targets } = this.#plan;
+    return candidates[targets > 1 ? 1 : 0]!;
+  }
+
+  /** Undefined while too little is known. */
+  #hedgeAfterMs({ model, translation }: RunningAttempt): number | undefined {
+    const { after } = this.#plan.hedge!;
+    if ("ms" in after) return after.ms;
+    return this.#contentTimesOf(model, translation).percentile(after.percentile);
+  }
+
+  #contentTimesOf(model: Model, translation: Translation): ContentTimes {
+    return this.#ports.contentTimesOf(model, this.#plan.mode === "stream" || translation.streamed);
+  }
+
+  /** Takes a permit of the name's budget and one of the retries of the primary's provider. Returns the end of the latter. */
+  #permitHedge(hedging: Hedging): (() => void) | undefined {
+    const { candidates, hedge } = this.#plan;
+    const giveBack = this.#ports.budgetOf(candidates[0]!).take();
+    if (giveBack !== undefined && hedging.permit(hedge!.budget)) return giveBack;
+    giveBack?.();
+    hedging.counts.refused += 1;
+    return undefined;
+  }
+
+  /** Whether the first attempt still has no content, and no end. */
+  #waits(first: RunningAttempt): boolean {
+    return !this.#overall.isOver && this.#winner === undefined && this.#running.includes(first);
+  }
+
+  /** The attempt is no longer in flight. */
+  #ended(attempt: RunningAttempt): void {
+    this.#inFlight -= 1;
+    if (this.#inFlight === 0) this.#upstreamMs += this.#ports.clock.monotonic() - this.#busySinceMs;
+    if (this.#hedging === undefined) return;
+    this.#running = this.#running.filter((other) => other !== attempt);
+    if (attempt.isFirst) this.#stopWaiting?.();
+    if (attempt === this.#hedge) this.#endHedge?.();
+  }
+
+  /** Ends the attempts beside this one: their connections are closed, and what they may cost is booked. */
+  #endOthers(attempt: RunningAttempt, why: string): void {
+    for (const other of this.#running) {
+      if (other === attempt) continue;
+      other.isLost = true;
+      const failure = new Failure("cancelled", why);
+      other.limit.cancel(failure);
+      this.#ended(other);
+      this.#noteContentTime(other);
+      other.permit.abandoned();
+      // The first one would have taken at least as long; of a hedge, which began later, that says nothing.
+      other.loaded.end(other.isFirst ? "answered" : "unknown");
+      this.#note(other.model, failure.code, { running: other, failure });
+      if (!other.call.progress!.unsent) this.#tellUncounted(other);
+    }
+  }
+
+  /** Notes the time to the first content of a first attempt, or a time that it exceeded. */
+  #noteContentTime({ isFirst, model, translation, startedMs }: RunningAttempt): void {
+    if (!isFirst || this.#hedging === undefined || this.#winner?.isFirst === true) return;
+    this.#contentTimesOf(model, translation).add(this.#ports.clock.monotonic() - startedMs);
+  }
+
+  #tellUncounted(running: RunningAttempt): void {
+    const { model, call, translation, startedMs, limit, unseen, committed } = running;
     this.#call.uncounted({
       model,
       attempt: this.#call.attempts.at(-1)!,
@@ -182,7 +355,7 @@ export class AttemptRun {
       elapsedMs: limit.workEndedMs - startedMs,
       committed,
       unseen: unseen?.size,
-      rest: limit.settles ? { outcome: outcomeOf(running, committed), giveUp: () => limit.giveUp() } : undefined,
+      rest: limit.settles ? { outcome: outcomeOf(running), giveUp: () => limit.giveUp() } : undefined,
     });
   }
 
@@ -206,9 +379,8 @@ export class AttemptRun {
     const limit = new TimeLimit(this.#overall, this.#ports.clock, settleMs);
     const limitMs = this.#plan.mode === "whole" && !translation.streamed ? firstContentMs + idleMs : firstContentMs;
     limit.start(limitMs, "The upstream provider did not answer in time.");
-    const { hops, share, keyFamilyId, accountId, trace, attempts } = this.#call;
+    const { hops, share, keyFamilyId, accountId, trace } = this.#call;
     const { upstream } = model;
-    this.#call.sending(translation.sent);
     const { signal } = limit;
     const progress = { unsent: false };
     const call: UpstreamCall = {
@@ -221,10 +393,11 @@ export class AttemptRun {
       accountId,
       hops,
       share,
-      trace: trace?.beginAttempt(attempts.length),
+      trace: trace?.beginAttempt(),
     };
-    return {
+    const attempt: RunningAttempt = {
       model,
+      isFirst: this.#isFirst,
       call,
       permit,
       loaded: this.#ports.loadOf(model).begin(this.#plan.mode),
@@ -233,7 +406,13 @@ export class AttemptRun {
       startedMs: this.#ports.clock.monotonic(),
       work: undefined,
       unseen: undefined,
+      committed: false,
+      isLost: false,
     };
+    if (this.#inFlight === 0) this.#busySinceMs = attempt.startedMs;
+    this.#inFlight += 1;
+    if (this.#hedging !== undefined) this.#running = [...this.#running, attempt];
+    return attempt;
   }
 
   #translate(model: Model): Translation | Failure {
@@ -292,12 +471,13 @@ export class AttemptRun {
   #note(
     model: Model,
     outcome: Attempt["outcome"],
-    { startedMs, failure, upstreamStatus = failure?.upstreamStatus, reason = failure?.message ?? "" }: AttemptNote,
+    { running, failure, upstreamStatus = failure?.upstreamStatus, reason = failure?.message ?? "" }: AttemptNote,
   ): void {
     const nowMs = this.#ports.clock.monotonic();
-    const beganMs = startedMs ?? nowMs;
-    this.#upstreamMs += nowMs - beganMs;
-    this.#call.attempts.push({
+    const beganMs = running?.startedMs ?? nowMs;
+    const { trace, attempts } = this.#call;
+    if (trace !== undefined) trace.attempts[attempts.length] = running?.call.trace;
+    attempts.push({
       model: model.id,
       outcome,
       ...(failure?.detail === "context_length_exceeded" && { detail: failure.detail }),
@@ -310,15 +490,16 @@ export class AttemptRun {
 }
 
 interface AttemptNote {
-  readonly startedMs?: number;
+  /** Undefined for a model that was passed over. */
+  readonly running?: RunningAttempt;
   readonly failure?: Failure;
   readonly upstreamStatus?: number | undefined;
   readonly reason?: string;
 }
 
 /** The rest of the answer until the provider call ends or `settle_ms` has passed. */
-async function outcomeOf(attempt: RunningAttempt, committed: boolean): Promise<RestOutcome> {
-  const { work, limit } = attempt;
+async function outcomeOf(attempt: RunningAttempt): Promise<RestOutcome> {
+  const { work, limit, committed } = attempt;
   let answer: Answer | EmbeddingAnswer | undefined;
   let refused = false;
   try {
@@ -353,8 +534,9 @@ export class TimeLimit {
   #controller: AbortController | undefined;
   #hasAborted = false;
   readonly #parent: AbortSignal | TimeLimit;
-  /** The child limit; there is one attempt at a time. */
+  /** That of the attempt in flight, whose sibling is that of the one beside it. */
   #child: TimeLimit | undefined;
+  #sibling: TimeLimit | undefined;
   readonly #clock: Clock;
   readonly #settleMs: number;
   readonly #follow = (): void => this.#end(this.#parent.reason, this.#settleMs);
@@ -365,7 +547,7 @@ export class TimeLimit {
   #settles = false;
   #reason: unknown;
   #reject: ((reason: unknown) => void) | undefined;
-  #release: (() => void) | undefined;
+  #stopEmitting: (() => void) | undefined;
   #room: Promise<void> | undefined;
   #workEndedMs: number | undefined;
 
@@ -374,7 +556,7 @@ export class TimeLimit {
     this.#clock = clock;
     this.#settleMs = settleMs;
     if (parent instanceof TimeLimit ? parent.isOver : parent.aborted) this.#follow();
-    else if (parent instanceof TimeLimit) parent.#child = this;
+    else if (parent instanceof TimeLimit) parent.#adopt(this);
     else parent.addEventListener("abort", this.#follow, { once: true });
   }
 
@@ -429,7 +611,7 @@ export class TimeLimit {
   unlessOver(room: Promise<void>): Promise<void> {
     this.#room = room;
     return new Promise((resolve, reject) => {
-      this.#release = resolve;
+      this.#stopEmitting = resolve;
       room.then(resolve, (reason: unknown) => (this.#isOver ? resolve() : reject(reason)));
     });
   }
@@ -437,6 +619,11 @@ export class TimeLimit {
   /** Cancels the time limit; the parent still applies. */
   stop(): void {
     this.#cancelTimer?.();
+  }
+
+  /** Ends it now: the provider call is not read on. */
+  cancel(reason: Failure): void {
+    this.#end(reason, 0);
   }
 
   /** Ends `settleMs` early. */
@@ -450,7 +637,17 @@ export class TimeLimit {
     this.#cancelTimer?.();
     this.#cancelGrace?.();
     if (!(this.#parent instanceof TimeLimit)) this.#parent.removeEventListener("abort", this.#follow);
-    else if (this.#parent.#child === this) this.#parent.#child = undefined;
+    else this.#parent.#release(this);
+  }
+
+  #adopt(child: TimeLimit): void {
+    if (this.#child === undefined) this.#child = child;
+    else this.#child.#sibling = child;
+  }
+
+  #release(child: TimeLimit): void {
+    if (this.#child === child) this.#child = child.#sibling;
+    else if (this.#child !== undefined) this.#child.#sibling = undefined;
   }
 
   #abort(): void {
@@ -471,8 +668,8 @@ export class TimeLimit {
     this.#cancelTimer?.();
     if (settleMs === 0) this.#abort();
     else this.#cancelSettling = this.#clock.after(settleMs, () => this.#abort());
-    if (this.#child !== undefined) this.#child.#follow();
-    this.#release?.();
+    for (let child = this.#child; child !== undefined; child = child.#sibling) child.#follow();
+    this.#stopEmitting?.();
     const reject = (): void => this.#reject?.(reason);
     if (this.#room === undefined) return reject();
     // A caller that hardly reads must not outlast the hold of its budget.

@@ -1,5 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { Failure, type FailureCode } from "../core/failure.ts";
+import type { Span } from "./outliers.ts";
+import { TrackRecord } from "./track-record.ts";
 import type { Opening } from "./upstream-health.ts";
 
 /** When a breaker opens and for how long. */
@@ -100,9 +102,15 @@ export class Breaker {
   /** The last rate limit since the last success. */
   #limited: Met | undefined;
 
+  /** The last outage that has ended. */
+  #outage: Span | undefined;
+  /** What the breaker counts. */
+  readonly record: TrackRecord;
+
   constructor(options: BreakerOptions, clock: Clock) {
     this.#options = options;
     this.#clock = clock;
+    this.record = new TrackRecord(clock);
   }
 
   /** `closed`, `open`, or `half_open` while a probe is due or in flight. Of one account only while the model works for no other. */
@@ -125,6 +133,16 @@ export class Breaker {
     return this.#hasWorkedForOthers(accountId, this.#clock.monotonic() - OTHERS_MS);
   }
 
+  /** The last outage that has ended, by the clock's `monotonic`; undefined without one. */
+  get outage(): Span | undefined {
+    return this.#outage;
+  }
+
+  /** Whether an account was answered in the last `ms`. */
+  hasServedIn(ms: number): boolean {
+    return this.#success !== undefined && this.#clock.monotonic() - this.#success.atMs < ms;
+  }
+
   /** Whether `admit` would permit an attempt. */
   mayAdmit(accountId: string): boolean {
     return this.#obstacle(accountId) === undefined;
@@ -141,15 +159,16 @@ export class Breaker {
     return {
       committed: () => {
         hasContent = true;
-        if (decide()) this.#accounts.delete(accountId);
+        if (decide()) this.#recovered(accountId);
         this.#works(accountId);
       },
       succeeded: () => {
-        if (decide()) this.#accounts.delete(accountId);
+        if (decide()) this.#recovered(accountId);
         else this.#noteSuccess(accountId);
         // Content that came long ago says nothing about now.
         if (!hasContent) this.#works(accountId);
         this.#note(undefined);
+        this.record.add(accountId, { failed: false });
       },
       failed: (failure) => {
         this.#failed(failure, { isProbe: decide(), accountId });
@@ -196,6 +215,16 @@ export class Breaker {
     return isUndecided;
   }
 
+  /** A probe has succeeded. */
+  #recovered(accountId: string): void {
+    const rest = this.#shared ?? this.#accounts.get(accountId)?.rest;
+    this.#accounts.delete(accountId);
+    if (rest === undefined) return;
+    const untilMs = this.#clock.monotonic();
+    this.#outage = { sinceMs: untilMs - Math.max(this.#clock.now() - rest.beganAt, 0), untilMs };
+    this.record.clear();
+  }
+
   /** The model answers an account now. */
   #works(accountId: string): void {
     this.#inARow = 0;
@@ -215,6 +244,7 @@ export class Breaker {
     const isLimit = failure.code === "upstream_rate_limited";
     if (isLimit ? failure.retryAfterMs === undefined : failure.requestBound || !COUNTED.has(failure.code)) return;
     const worksForOthers = this.worksForOthers(accountId);
+    if (!isLimit) this.record.add(accountId, { failed: true });
     if (isLimit) {
       if (!worksForOthers) this.#letRest(this.#recordOf(accountId), failure, failure.retryAfterMs!);
     } else this.#countOwn(failure, { isProbe, accountId, worksForOthers });

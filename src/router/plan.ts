@@ -5,7 +5,7 @@ import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
 import type { Omission } from "../../gen/parley/v1/report_pb.js";
 import { Failure, type FieldViolation } from "../core/failure.ts";
-import type { Model } from "../core/model.ts";
+import type { Hedge, Model } from "../core/model.ts";
 import { namesContent } from "../core/named-content.ts";
 import type { CallersBody, Translation } from "../core/provider.ts";
 import { isPermitted, restrict, type SendingRules, toMeasured } from "../core/provider-options.ts";
@@ -22,6 +22,8 @@ export interface AttemptPlan {
   readonly targets: number;
   /** Whether a refusal may be about content that the request only names (`core/named-content.ts`). */
   readonly namesContent: boolean;
+  /** Hedging by the name that was asked for. Default: none. */
+  readonly hedge?: (Hedge & { readonly name: string }) | undefined;
   /** Translates the request for another candidate. Throws what planning throws. */
   translate(model: Model): Translation;
 }

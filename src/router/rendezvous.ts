@@ -6,6 +6,11 @@ export function byRendezvous<M extends Weighted>(members: readonly M[], key: num
   return byDraw(members, ({ seed }) => (mix(key ^ seed) + 0.5) / 2 ** 32);
 }
 
+/** A number from 0 to 1 that is the same for the same key and member, independent of the order by these. */
+export function drawFor(key: number, { seed }: Weighted): number {
+  return mix(mix(key) ^ seed) / 2 ** 32;
+}
+
 /** Orders members at random by their weights: each is first as often as its weight says. `random`: 0 to 1. */
 export function byWeight<M extends Weighted>(members: readonly M[], random: () => number): M[] {
   return byDraw(members, () => 1 - random());

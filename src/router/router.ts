@@ -4,15 +4,20 @@ import { toAttemptMessage, toDuration, toTimestamp } from "../core/attempt.ts";
 import { AnswerBuilder, toChunk } from "../core/chunks.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
+import type { HealthNote } from "../core/health-notes.ts";
 import { type Model, upstreamKey } from "../core/model.ts";
+import { onlyAnswers } from "../core/provider-options.ts";
 import type { Answer, EmbeddingAnswer, Emit, SentSize } from "../core/provider.ts";
-import type { Route } from "../core/route.ts";
+import { isRoute, type Route } from "../core/route.ts";
 import type { Asked, EmbeddingPlan, Plan, Routed, Router, RouterCall } from "../core/router.ts";
 import type { PromptSize } from "../core/token-estimate.ts";
 import { type AttemptPorts, AttemptRun, type RunningAttempt, TimeLimit, UnseenAnswer } from "./attempts.ts";
 import { Breaker, type BreakerOptions } from "./breaker.ts";
 import { explainPlan } from "./explain.ts";
 import { type CompletionAttempts, type EmbeddingAttempts, planAttempts, planEmbeddings } from "./plan.ts";
+import { type HealthCheck, runCheck } from "./health-check.ts";
+import { downElsewhere } from "./health-votes.ts";
+import { ContentTimes, type HedgeCounts, Hedging } from "./hedging.ts";
 import { type BackoffOptions, RetryBudget } from "./retry-budget.ts";
 import { type ExplainedRoute, type RankAsked, type Ranked, Routes } from "./routes.ts";
 import type { Opening } from "./upstream-health.ts";
@@ -72,6 +77,19 @@ export interface OwnedRouter extends Router {
   list(): readonly (Model | Route)[];
   /** Breaker state of each upstream model, by `provider/upstream model`. */
   health(): ReadonlyMap<string, Breaker["state"]>;
+  /** What this process has met, for the others; undefined without routes, whose order is all that depends on it. */
+  healthNote(): HealthNote | undefined;
+  /** Passes over what these notes of other processes find to be down, in place of those before. */
+  heed(others: readonly HealthNote[]): void;
+  /** IDs of the targets that are passed over as outliers, by route. */
+  outliers(): ReadonlyMap<string, readonly string[]>;
+  /**
+   * Checks the upstream model of a model with a call of no account, if its breaker is half-open, or closed and nobody has called it
+   * for `idleMs`. Resolves with whether it passed; undefined when it was not due, or says nothing. Never rejects.
+   */
+  check(model: Model, check: HealthCheck): Promise<boolean | undefined>;
+  /** What hedging has done, by name; without names that were never hedged. */
+  hedges(): ReadonlyMap<string, HedgeCounts>;
   /** The outage of the upstream model of a model; undefined while its breaker is closed. */
   openingOf(model: Model): Opening | undefined;
 }
@@ -82,6 +100,8 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
   const breakers = new Map<string, Breaker>();
   const budgets = new Map<string, RetryBudget>();
   const loads = new Map<string, UpstreamLoad>();
+  const contentTimes = new Map<string, ContentTimes>();
+  const hedgings = new Map<string, Hedging>();
   const ports: AttemptPorts = {
     clock,
     random,
@@ -89,6 +109,9 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
     breakerOf: (model) => getOrAdd(breakers, upstreamKey(model), () => new Breaker(breaker, clock)),
     budgetOf: (model) => getOrAdd(budgets, model.providerName, () => new RetryBudget()),
     loadOf: (model) => getOrAdd(loads, upstreamKey(model), () => new UpstreamLoad(clock)),
+    hedgingOf: (name) => getOrAdd(hedgings, name, () => new Hedging()),
+    contentTimesOf: (model, streamed) =>
+      getOrAdd(contentTimes, `${upstreamKey(model)} ${streamed ? "streamed" : "whole"}`, () => new ContentTimes()),
   };
   const routes = new Routes(ports);
   const planOf = (
@@ -98,7 +121,10 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
   ): { readonly ranked: Ranked; readonly attempts: CompletionAttempts } => {
     const ranked = routes.rank(request, candidates, asked);
     const { models, targets, up } = ranked;
-    return { ranked, attempts: planAttempts(request, models, { ...asked, targets, up }) };
+    const attempts = planAttempts(request, models, { ...asked, targets, up });
+    const [{ id: name, hedge }] = candidates as [Model | Route];
+    const isHedged = hedge !== undefined && onlyAnswers(request, asked);
+    return { ranked, attempts: isHedged ? { ...attempts, hedge: { ...hedge, name } } : attempts };
   };
   return {
     find: (id) => registry.find(id),
@@ -116,11 +142,31 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
       registry = new Registry({ models, ...others });
       breakers.clear();
       loads.clear();
+      contentTimes.clear();
     },
     health: () => new Map([...breakers].map(([key, { state }]) => [key, state])),
+    healthNote() {
+      if (!registry.list().some(isRoute)) return undefined;
+      const known = [...breakers];
+      return {
+        down: known.flatMap(([key, { state }]) => (state === "open" ? [key] : [])),
+        up: known.flatMap(([key, each]) => (each.state === "closed" && each.hasServedIn(SERVED_MS) ? [key] : [])),
+      };
+    },
+    heed(others) {
+      const own = this.healthNote();
+      routes.downElsewhere = own === undefined ? new Set() : downElsewhere(others, own);
+    },
+    check: (model, check) => runCheck(model, check, ports),
+    outliers: () =>
+      new Map(registry.list().flatMap((each) => (isRoute(each) ? [[each.id, routes.outliersOf(each)] as const] : []))),
+    hedges: () => new Map([...hedgings].map(([name, { counts }]) => [name, counts])),
     openingOf: (model) => breakers.get(upstreamKey(model))?.rest,
   };
 }
+
+/** Time for which a success is told to other processes. */
+const SERVED_MS = 10_000;
 
 /** Time limit of a provider's count. */
 const COUNT_LIMIT_MS = 5_000;
@@ -179,30 +225,17 @@ class RunnablePlan implements Plan {
   async stream(call: RouterCall, emit: Emit): Promise<void> {
     const run = new AttemptRun(this.#plan, call, this.#ports);
     try {
-      for (;;) {
-        const attempt = await run.next();
-        // After the first content a failure is final.
-        let committed = false;
-        try {
-          const give = ofOurs((batch) => {
-            if (committed) return emit(batch);
-            committed = true;
-            run.committed(attempt);
-            return emit([startChunk(call, attempt.model, run.upstreamMs(attempt)), ...batch]);
-          });
-          const work = attempt.model.provider.stream(attempt.call, whileWanted(attempt, give));
-          attempt.work = work;
-          await attempt.limit.race(work);
-          if (!committed) throw new Failure("upstream_protocol", "The upstream model returned no usable output.");
-        } catch (reason) {
-          run.failed(attempt, reason, { committed });
-          continue;
-        } finally {
-          attempt.limit.close();
-        }
-        await emit([reportChunk(run.served(attempt))]);
-        return;
-      }
+      const { attempt } = await untilAnswered(run, (running) => {
+        const give = ofOurs((batch) => {
+          if (running.committed) return emit(batch);
+          run.committed(running);
+          return emit([startChunk(call, running.model, run.upstreamMs()), ...batch]);
+        });
+        const work = running.model.provider.stream(running.call, whileWanted(running, give));
+        running.work = work;
+        return running.limit.race(work);
+      });
+      await emit([reportChunk(run.served(attempt))]);
     } finally {
       run.close();
     }
@@ -225,36 +258,81 @@ function toRunnable(plan: EmbeddingAttempts, ports: AttemptPorts): EmbeddingPlan
 /** Makes attempts until one returns a whole answer. */
 async function runWhole<A extends Answer | EmbeddingAnswer>(
   run: AttemptRun,
-  fetch: (attempt: RunningAttempt) => Promise<A>,
+  fetch: (attempt: RunningAttempt, run: AttemptRun) => Promise<A>,
 ): Promise<Routed<A>> {
   try {
-    for (;;) {
-      const attempt = await run.next();
-      try {
-        const work = fetch(attempt);
-        attempt.work = work;
-        const answer = await attempt.limit.race(work);
-        return { model: attempt.model, answer, report: run.served(attempt) };
-      } catch (reason) {
-        run.failed(attempt, reason, { committed: false });
-      } finally {
-        attempt.limit.close();
-      }
-    }
+    const { attempt, result } = await untilAnswered(run, (running) => {
+      const work = fetch(running, run);
+      running.work = work;
+      return running.limit.race(work);
+    });
+    return { model: attempt.model, answer: result, report: run.served(attempt) };
   } finally {
     run.close();
   }
+}
+
+interface Answered<T> {
+  readonly attempt: RunningAttempt;
+  readonly result: T;
+}
+
+/** Makes attempts until one has answered. Throws the final failure. */
+async function untilAnswered<T>(
+  run: AttemptRun,
+  perform: (attempt: RunningAttempt) => Promise<T>,
+): Promise<Answered<T>> {
+  for (;;) {
+    const attempt = await run.next();
+    const answered = await (run.isHedged(attempt) ? hedged : settle)(run, attempt, perform);
+    if (answered !== undefined) return answered;
+  }
+}
+
+/** Performs one attempt. Resolves with undefined when it fails and another one may follow; throws the final failure. */
+async function settle<T>(
+  run: AttemptRun,
+  attempt: RunningAttempt,
+  perform: (attempt: RunningAttempt) => Promise<T>,
+): Promise<Answered<T> | undefined> {
+  try {
+    const result = await perform(attempt);
+    run.answered(attempt);
+    return { attempt, result };
+  } catch (reason) {
+    run.failed(attempt, reason);
+    return undefined;
+  } finally {
+    attempt.limit.close();
+  }
+}
+
+/** As `settle`, of the first attempt and the one that may start beside it: the first one with content ends the other at once. */
+async function hedged<T>(
+  run: AttemptRun,
+  first: RunningAttempt,
+  perform: (attempt: RunningAttempt) => Promise<T>,
+): Promise<Answered<T> | undefined> {
+  const both = await Promise.allSettled([
+    settle(run, first, perform),
+    run.hedge(first).then((attempt) => attempt && settle(run, attempt, perform)),
+  ]);
+  const [answered] = both.flatMap((each) => (each.status === "fulfilled" ? (each.value ?? []) : []));
+  const failed = both.find((each) => each.status === "rejected");
+  if (answered === undefined && failed !== undefined) throw failed.reason;
+  return answered;
 }
 
 /**
  * The whole answer of one attempt. An answer that is fetched as a stream, because it may take long, is joined here: the limit
  * for the first content ends with the first content, and only the idle limit applies then.
  */
-async function fetchAnswer(attempt: RunningAttempt): Promise<Answer> {
+async function fetchAnswer(attempt: RunningAttempt, run: AttemptRun): Promise<Answer> {
   const { model, call, permit, limit, translation } = attempt;
   if (!translation.streamed) return model.provider.create(call);
   const builder = new AnswerBuilder();
   const take = ofOurs((batch) => {
+    run.won(attempt);
     limit.stop();
     permit.committed();
     for (const chunk of batch) builder.add(chunk);

@@ -1,13 +1,16 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { Clock } from "../core/clock.ts";
 import { invalidField } from "../core/failure.ts";
 import { firstUnmet } from "../core/labels.ts";
-import type { Model } from "../core/model.ts";
+import { type Model, upstreamKey } from "../core/model.ts";
 import { isRoute, type Route, type Target } from "../core/route.ts";
 import type { Asked } from "../core/router.ts";
 import type { Breaker } from "./breaker.ts";
+import { Outliers, shareAfter, type Span } from "./outliers.ts";
 import { type Choice, type Member, noteChoice, POLICIES } from "./policies.ts";
-import { hashOf } from "./rendezvous.ts";
+import { drawFor, hashOf } from "./rendezvous.ts";
 import { unmetCondition, RequestFacts } from "./request-facts.ts";
+import type { TrackRecord } from "./track-record.ts";
 import type { UpstreamLoad } from "./upstream-load.ts";
 
 /** The models of a plan. */
@@ -33,6 +36,7 @@ export interface ExplainedRoute {
 }
 
 interface RankPorts {
+  readonly clock: Pick<Clock, "monotonic">;
   /** Random number from 0 to 1. */
   readonly random: () => number;
   readonly breakerOf: (model: Model) => Breaker;
@@ -42,12 +46,19 @@ interface RankPorts {
 /** A route with what this process knows of its targets. */
 interface LiveRoute {
   readonly members: readonly LiveMember[];
+  readonly outliers: Outliers;
   /** Choices by latency so far. */
   choices: number;
 }
 
 interface LiveMember extends Member {
+  /** Of its upstream model. */
+  readonly key: string;
   readonly breaker: Breaker;
+  readonly record: TrackRecord;
+  /** When it is or was passed over as an outlier. */
+  out: Span | undefined;
+  times: number;
 }
 
 /** As `filter`, but the same list when all pass, as they mostly do. */
@@ -62,6 +73,8 @@ export class Routes {
   readonly #ports: RankPorts;
   /** A reload makes new routes. */
   readonly #live = new WeakMap<Route, LiveRoute>();
+  /** Upstream models that other processes found to be down. */
+  downElsewhere: ReadonlySet<string> = new Set();
 
   constructor(ports: RankPorts) {
     this.#ports = ports;
@@ -106,14 +119,52 @@ export class Routes {
     const { policy, affinity } = route;
     const { random } = this.#ports;
     const choice: Choice = { facts, mode, affinity, random, number: live.choices + 1 };
-    const order = ranked.length <= 1 ? ranked : POLICIES[policy](ranked, choice);
+    // An explanation changes no later choice.
+    if (explained === undefined) live.outliers.compare(live.members, this.#ports.clock.monotonic());
+    const fit = ranked.length <= 1 ? ranked : this.#fitOf(ranked, affinity ? facts : undefined);
+    const order = fit.length <= 1 ? fit : POLICIES[policy](fit, choice);
     if (explained !== undefined) explained.push({ route, facts });
     else {
       live.choices = choice.number;
-      if (policy === "least_latency" && ranked.length > 1) noteChoice(order[0]!, ranked, choice);
+      if (policy === "least_latency" && fit.length > 1) noteChoice(order[0]!, fit, choice);
     }
-    const all = ranked === able ? order : [...order, ...able.filter((member) => !up.includes(member))];
+    const all =
+      fit === able
+        ? order
+        : [
+            ...order,
+            ...ranked.filter((member) => !fit.includes(member)),
+            ...able.filter((member) => !ranked.includes(member)),
+          ];
     return { targets: all.map(({ target }) => target), up: up.length };
+  }
+
+  /**
+   * Those of the members that are no outliers, that others do not find down, and that, if they have just returned, get this
+   * request; all, if there is none.
+   */
+  #fitOf(members: readonly LiveMember[], facts: RequestFacts | undefined): readonly LiveMember[] {
+    const { clock, random } = this.#ports;
+    const nowMs = clock.monotonic();
+    const isFit = (member: LiveMember): boolean => {
+      const { out, breaker, key } = member;
+      if (this.downElsewhere.has(key)) return false;
+      const { outage } = breaker;
+      if (out === undefined && outage === undefined) return true;
+      const share = Math.min(out ? shareAfter(out, nowMs) : 1, outage ? shareAfter(outage, nowMs) : 1);
+      if (share === 0 || share === 1) return share === 1;
+      // A conversation returns once.
+      return (facts === undefined ? random() : drawFor(facts.conversation, member)) < share;
+    };
+    const fit = filtered(members, isFit);
+    return fit.length === 0 ? members : fit;
+  }
+
+  /** IDs of the targets of a route that are passed over as outliers. */
+  outliersOf(route: Route): readonly string[] {
+    const nowMs = this.#ports.clock.monotonic();
+    const members = this.#live.get(route)?.members ?? [];
+    return members.flatMap(({ out, target }) => (out !== undefined && out.untilMs > nowMs ? [target.model.id] : []));
   }
 
   #liveOf(route: Route): LiveRoute {
@@ -126,9 +177,13 @@ export class Routes {
       seed: hashOf(target.model.id),
       load: loadOf(target.model),
       breaker: breakerOf(target.model),
+      key: upstreamKey(target.model),
+      record: breakerOf(target.model).record,
+      out: undefined,
+      times: 0,
       chosenAt: 0,
     }));
-    this.#live.set(route, (live = { members, choices: 0 }));
+    this.#live.set(route, (live = { members, outliers: new Outliers(), choices: 0 }));
     return live;
   }
 }

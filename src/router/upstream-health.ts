@@ -3,39 +3,13 @@ import { type CompletionRecord, type Recorder, STOPPED } from "../core/ledger.ts
 import { type Model, upstreamKey } from "../core/model.ts";
 import { isRoute } from "../core/route.ts";
 import type { Router } from "../core/router.ts";
-
-/** Number of samples kept. */
-const CAPACITY = 64;
-
-/** Counts samples and keeps the latest 64. */
-class LatestSamples {
-  readonly #values: number[] = [];
-  #count = 0;
-
-  /** Number of samples so far, dropped ones included. */
-  get count(): number {
-    return this.#count;
-  }
-
-  add(value: number): void {
-    this.#values[this.#count % CAPACITY] = value;
-    this.#count += 1;
-  }
-
-  /** In no particular order. */
-  values(): readonly number[] {
-    return this.#values;
-  }
-}
-
-/** Percentile of a non-empty sorted list (nearest rank). */
-function percentile(sorted: readonly number[], percent: number): number {
-  return sorted[Math.max(Math.ceil((sorted.length * percent) / 100), 1) - 1]!;
-}
+import { LatestSamples, percentile } from "./latest-samples.ts";
 
 const MINUTE_MS = 60_000;
 /** Length of the window in minutes, the current one included. */
 const MINUTES = 15;
+/** Durations of each kind kept per minute. */
+const CAPACITY = 64;
 /** Failures kept per upstream model. */
 const MAX_FAILURES = 20;
 /** Characters of a failure's message that are kept; it may quote a provider. */
@@ -164,7 +138,11 @@ class Upstream {
     let minute = this.#minutes.get(present);
     if (minute === undefined) {
       for (const number of this.#minutes.keys()) if (number <= present - MINUTES) this.#minutes.delete(number);
-      minute = { outcomes: new Map(), firstContents: new LatestSamples(), durations: new LatestSamples() };
+      minute = {
+        outcomes: new Map(),
+        firstContents: new LatestSamples(CAPACITY),
+        durations: new LatestSamples(CAPACITY),
+      };
       this.#minutes.set(present, minute);
     }
     return minute;

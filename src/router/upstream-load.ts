@@ -52,6 +52,7 @@ export class UpstreamLoad {
   /** First content of streams, and whole answers: these take longer, by their length. */
   readonly #latencies: Readonly<Record<Mode, Latency>> = { stream: new Latency(), whole: new Latency() };
   #inFlight = 0;
+  #calledMs = -Infinity;
 
   constructor(clock: Pick<Clock, "monotonic">) {
     this.#clock = clock;
@@ -61,9 +62,19 @@ export class UpstreamLoad {
     return this.#inFlight;
   }
 
+  /** Milliseconds since the last call began. */
+  get idleMs(): number {
+    return this.#clock.monotonic() - this.#calledMs;
+  }
+
   /** Milliseconds to expect until the first content of a stream, or the end of a whole answer; 0 when it is not known. */
   expectedMs(mode: Mode): number {
     return this.#latencies[mode].expectedMs(this.#clock);
+  }
+
+  /** Notes a call that is not counted. */
+  called(): void {
+    this.#calledMs = this.#clock.monotonic();
   }
 
   /** Lets the next call's time replace what is known. */
@@ -77,6 +88,7 @@ export class UpstreamLoad {
     const latency = this.#latencies[mode];
     const startMs = this.#clock.monotonic();
     latency.begin(startMs);
+    this.#calledMs = startMs;
     let isWaiting = true;
     const stopWaiting = (how: Ended): void => {
       if (!isWaiting) return;

@@ -369,6 +369,18 @@ const labels: Migration = {
   },
 };
 
+const healthNotes: Migration = {
+  name: "what replicas know of upstream models",
+  async up({ schema }) {
+    await schema
+      .createTable("health_notes")
+      .addColumn("name", "text", (column) => column.primaryKey())
+      .addColumn("written_at_ms", "bigint", (column) => column.notNull())
+      .addColumn("note", "text", (column) => column.notNull())
+      .execute();
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -387,4 +399,5 @@ export const MIGRATIONS: readonly Migration[] = [
   keptResponses,
   otherCounts,
   labels,
+  healthNotes,
 ];

@@ -18,6 +18,7 @@ export interface Schema {
   readonly budget_holds: BudgetHoldRow;
   readonly rate_states: RateStateRow;
   readonly replicas: ReplicaRow;
+  readonly health_notes: HealthNoteRow;
   readonly kept_responses: KeptResponseRow;
 }
 
@@ -208,6 +209,13 @@ export interface RateStateRow {
 export interface ReplicaRow {
   readonly name: string;
   readonly seen_at_ms: number;
+}
+
+/** What a process has lately met at upstream models. */
+export interface HealthNoteRow {
+  readonly name: string;
+  readonly written_at_ms: number;
+  readonly note: string;
 }
 
 /** An answer of the Responses API with its conversation. */

@@ -1,6 +1,7 @@
 import { sql } from "kysely";
 import type { AccountStore, ThrottleStore } from "../access/account-store.ts";
 import type { KeyChangeFeed, KeyStore } from "../access/key-store.ts";
+import type { HealthNotes } from "../core/health-notes.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
 import type { UsageStore } from "../ledger/usage-store.ts";
 import type { BudgetStore } from "../limits/budgets.ts";
@@ -14,6 +15,7 @@ import { createLedgerCompaction, createLedgerStore } from "./ledger/ledger-store
 import { createUsageStore } from "./ledger/usage.ts";
 import { createBudgetStore } from "./limits/budget-store.ts";
 import { createRateStore } from "./limits/rate-store.ts";
+import { createHealthNotes } from "./health-notes.ts";
 import type { MigrationResult } from "./migrate.ts";
 import { openDatabase } from "./open-database.ts";
 import { createResponseStore, type ResponseStore } from "./responses/response-store.ts";
@@ -31,6 +33,8 @@ export interface Store {
   readonly responses: ResponseStore;
   /** Rates and concurrency shared by all processes. A request bucket holds the requests of `burstMs`. */
   createRates(options: { readonly burstMs: number }): RateStore;
+  /** What processes that share the database know of upstream models; `replica` is the ID of this one among them. */
+  createHealthNotes(options: { readonly replica: string }): HealthNotes;
   /** With PostgreSQL, the key changes of all processes that share it, else of this process only. */
   readonly keyChanges: KeyChangeFeed;
   /** Reachability of the database. */
@@ -73,6 +77,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
     budgets: createBudgetStore(database, compaction),
     responses: createResponseStore(database),
     createRates: (options) => createRateStore(database, options),
+    createHealthNotes: (options) => createHealthNotes(database, options),
     keyChanges: {
       subscribe(changed) {
         // Connects on the first subscription: a short command without a key cache needs no listener.

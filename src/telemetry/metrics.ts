@@ -45,6 +45,10 @@ export interface Gauges {
   readonly activeCalls: () => number;
   /** By `provider/upstream model`: `closed`, `open` or `half_open`. */
   readonly breakers: () => ReadonlyMap<string, string>;
+  /** What hedging has done, by name. */
+  readonly hedges: () => ReadonlyMap<string, Readonly<Record<"started" | "won" | "refused", number>>>;
+  /** Targets that are passed over because they fail more often than the others, by name. */
+  readonly outliers: () => ReadonlyMap<string, readonly string[]>;
   /** Ledger entries that are not written yet. */
   readonly ledgerWaiting: () => number;
   /** Whether this process counts rates by itself because the shared store (Redis, database or parent) is unavailable. */
@@ -71,6 +75,8 @@ export function createMetrics(gauges: Gauges): Metrics {
   const {
     activeCalls,
     breakers,
+    hedges,
+    outliers,
     ledgerWaiting,
     ratesLocal,
     ratesDecidedLocally,
@@ -150,6 +156,28 @@ export function createMetrics(gauges: Gauges): Metrics {
       this.reset();
       for (const [upstream, state] of breakers())
         this.set({ upstream }, state === "open" ? 1 : state === "half_open" ? 0.5 : 0);
+    },
+  });
+  const hedgeEvents = new Counter({
+    name: "parley_hedges_total",
+    help: "Second attempts beside slow first ones: started, won (with content first), refused (by their budget).",
+    labelNames: ["model", "event"],
+    registers: [],
+    collect() {
+      this.reset();
+      for (const [model, counts] of hedges())
+        for (const [event, count] of Object.entries(counts)) this.inc({ model, event }, count);
+    },
+  });
+  const outlierTargets = new Gauge({
+    name: "parley_target_outlier",
+    help: "1 while a target of a name is passed over because it fails more often than the others.",
+    labelNames: ["model", "target"],
+    aggregator: "max",
+    registers: [],
+    collect() {
+      this.reset();
+      for (const [model, targets] of outliers()) for (const target of targets) this.set({ model, target }, 1);
     },
   });
   const waiting = new Gauge({
@@ -259,6 +287,8 @@ export function createMetrics(gauges: Gauges): Metrics {
   registry.registerMetric(local);
   registry.registerMetric(calls);
   registry.registerMetric(breakerStates);
+  registry.registerMetric(hedgeEvents);
+  registry.registerMetric(outlierTargets);
   return {
     completion(of) {
       const { entrance, model, outcome } = of;

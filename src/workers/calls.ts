@@ -26,6 +26,8 @@ export type ParentCalls = {
   readonly rates: { readonly input: RateMessage; readonly output: RateReply };
   /** Renews the lease of all reservations not yet released. Answers the number of workers. */
   readonly renewRates: { readonly input: null; readonly output: number };
+  /** Replaces this worker's note about upstream models. Answers those of the others. */
+  readonly healthNote: { readonly input: string; readonly output: readonly string[] };
   readonly keyChanged: { readonly input: KeyChange; readonly output: null };
   /** The worker had an unexpected fault: it lets its calls in flight end and should be replaced. */
   readonly leaving: { readonly input: null; readonly output: null };

@@ -9,6 +9,7 @@ import { startListening, type Teardown, undoneOnFailure } from "../gateway/start
 import type { Role } from "../gateway/role.ts";
 import type { InForce, Started } from "./calls.ts";
 import { Fleet } from "./fleet.ts";
+import { NoteBoard } from "./note-board.ts";
 import { ParentRates } from "./parent-rates.ts";
 import { mergeReadiness } from "./readiness.ts";
 
@@ -45,6 +46,7 @@ async function assemble(
   });
   let inForce = await toInForce(config);
   const rates = new ParentRates({ clock: systemClock, burstMs: config.limits.burstMs });
+  const notes = new NoteBoard(systemClock);
   /** Listen addresses. A port chosen by the system (0) is kept for successors only while a worker listens on it. */
   let listens: Pick<Config, "http" | "grpc"> = config;
   const fleet: Fleet = new Fleet({
@@ -60,6 +62,7 @@ async function assemble(
         await rates.renew(member.name);
         return Math.max(fleet.serving.length, 1);
       },
+      healthNote: (text) => notes.exchange(member.name, text),
       keyChanged(change) {
         fleet.tellOthers(member, "keyChanged", change);
         return null;
@@ -67,6 +70,7 @@ async function assemble(
     }),
     onGone({ name }) {
       void rates.leave(name);
+      notes.leave(name);
       void metrics.forget(name);
     },
   });

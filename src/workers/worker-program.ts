@@ -1,9 +1,13 @@
 // Entry point of a worker process. It is controlled by its parent and ends when the parent is gone.
+import { readHealthNotes, writeHealthNote } from "../core/health-notes.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import type { MemberGateway } from "../gateway/gateway.ts";
 import type { Assignment, ParentCalls, WorkerCalls } from "./calls.ts";
 import { Channel, type Handlers } from "./channel.ts";
 import { createWorkerRates } from "./worker-rates.ts";
+
+/** Limit for the parent's answer to a note. */
+const NOTES_LIMIT_MS = 1_000;
 
 let gateway: MemberGateway | undefined;
 let starting: Promise<MemberGateway> | undefined;
@@ -66,6 +70,10 @@ async function start({ config, role, number, simulatorUrl: url }: Assignment): P
     role: role.name,
     shared: {
       rates: createWorkerRates(parent, config.limits),
+      notes: {
+        exchange: async (note) =>
+          readHealthNotes(await parent.ask("healthNote", writeHealthNote(note), NOTES_LIMIT_MS)),
+      },
       simulator: { url: async () => simulatorUrl },
       keyChanges: {
         subscribe: (changed) => void keyListeners.add(changed),

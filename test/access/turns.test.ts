@@ -1,5 +1,5 @@
 import { setImmediate as turn } from "node:timers/promises";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { signIn } from "../../src/access/sign-in.ts";
 import { Turns } from "../../src/access/turns.ts";
 import { networkNumber, PASSWORD, setUpAccess } from "./set-up.ts";
@@ -57,13 +57,12 @@ it("a flood of sign-ins has four queries in the database's queue", async () => {
   const access = setUpAccess();
   let running = 0;
   let most = 0;
-  const { findByEmail } = access.store;
-  access.store.findByEmail = async (email) => {
+  vi.spyOn(access.store, "findByEmail").mockImplementation(async () => {
     most = Math.max(most, (running += 1));
     await turn();
     running -= 1;
-    return findByEmail(email);
-  };
+    return undefined;
+  });
   const attempts = Array.from({ length: 40 }, () =>
     signIn(access, { email: "nobody@x.test", password: PASSWORD }, { network: networkNumber(1) }).catch(
       () => undefined,

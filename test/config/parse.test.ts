@@ -297,6 +297,15 @@ describe("providers", () => {
     expect(errorOf(`providers: { local: { ${entry} } }`)).toContain(problem);
   });
 
+  it("are checked only where it is configured", () => {
+    const entry = `dialect: openai, base_url: "https://a.example", api_keys: [${KEY}]`;
+    const checkedOf = (health: string) =>
+      parse(`providers: { local: { ${entry}, health: { ${health} } } }\n${OF_LOCAL}`).providers[0];
+    expect(checkedOf("interval_ms: 5000")).toMatchObject({ checkedMs: undefined });
+    expect(checkedOf("check: completion")).toMatchObject({ checkedMs: 60_000 });
+    expect(checkedOf("check: completion, interval_ms: 5000")).toMatchObject({ checkedMs: 5_000 });
+  });
+
   it("have bounded connections, shared by all accounts by default", () => {
     const entry = `dialect: openai, base_url: "https://a.example", api_keys: [${KEY}]`;
     const of = (connections: string) =>
@@ -473,6 +482,7 @@ describe("models of embeddings", () => {
 
   it.each([
     [model("", "words"), "models.m.modalities.output: the dialect anthropic has no embeddings"],
+    [model("hedge: { after: p95 }"), "models.m.hedge: is not for models that make embeddings"],
     [model("max_output_tokens: 9"), "models.m.max_output_tokens: is not for models that make embeddings"],
     [model("default_max_tokens: 9"), "models.m.default_max_tokens: is not for models that make embeddings"],
     [model("capabilities: { tools: true }"), "models.m.capabilities.tools: is not for models that make embeddings"],

@@ -29,6 +29,7 @@ describe("a name with targets", () => {
         created: 0,
         policy: "ordered",
         affinity: false,
+        hedge: undefined,
         targets: [
           { model: "alpha-haiku-4.5", ...target },
           { model: "beta-3-flash", ...target },
@@ -45,6 +46,19 @@ describe("a name with targets", () => {
     expect(affinityOf("policy: least_latency")).toBe(true);
     expect(affinityOf("policy: weighted, affinity: false")).toBe(false);
     expect(affinityOf("policy: cheapest")).toBe(false);
+  });
+
+  it("is hedged after a percentile or a time, as a model may be", () => {
+    const hedgesOf = (settings: string) =>
+      parse(`models: { chat: { ${TARGETS}, hedge: { ${settings} } }, beta-3-flash: { hedge: { ${settings} } } }`);
+    const expectBoth = (settings: string, hedge: unknown): void => {
+      const { models, routes } = hedgesOf(settings);
+      expect(routes[0]?.hedge).toEqual(hedge);
+      expect(models.find(({ id }) => id === "beta-3-flash")?.hedge).toEqual(hedge);
+    };
+    expectBoth("after: p95", { after: { percentile: 95 }, budget: 0.05 });
+    expectBoth("after: 800ms, budget: 0.1", { after: { ms: 800 }, budget: 0.1 });
+    expectBoth("after: 1.5s", { after: { ms: 1_500 }, budget: 0.05 });
   });
 
   it("has conditions, with open ends", () => {
@@ -90,6 +104,9 @@ describe("a name with targets", () => {
       "models.chat.targets[0].when.prompt_tokens.min: must be at most max",
     ],
     ["{ targets: [{ model: beta-3-flash, when: { tool: true } }] }", "did you mean tools?"],
+    [`{ ${TARGETS}, hedge: { after: soon } }`, "models.chat.hedge.after: must be a percentile from p50 to p99"],
+    [`{ ${TARGETS}, hedge: { after: 20ms } }`, "models.chat.hedge.after: must be at least 50ms"],
+    [`{ ${TARGETS}, hedge: { after: p95, budget: 0.6 } }`, "models.chat.hedge.budget: must be at most 0.5"],
     ["{ targets: [{ model: beta-3-flash, when: { key_tags: [A] } }] }", "when.key_tags[0]: must be 1 to 64 of a-z"],
     [`{ ${TARGETS}, labels: { region: eu } }`, "models.chat.labels: is not for a name with targets"],
     [`{ ${TARGETS}, policy: fastest }`, "models.chat.policy: "],

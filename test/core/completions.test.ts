@@ -756,6 +756,32 @@ describe("an attempt that ended without the provider's count", () => {
     expect(costMicroUsd).toBe(tokens.prompt * 5 + tokens.completion * 120);
   });
 
+  it("is billed beside a second one that was faster, and money is held for both before that starts", async () => {
+    const hedge = { after: { ms: 1_000 }, budget: 1 };
+    const core = createCore({ scripts: { a: [{ ending: "hang" }, counted] }, facts: { timeouts, hedge } });
+    const { failure, batches } = await core.read({ maxOutputTokens: 5_000 });
+    expect([failure, said(batches)]).toEqual([undefined, "start hi  there choiceFinish usage report"]);
+    // The first was given 1.1 s, in which it can have made 1,100 tokens.
+    const [{ tokens, costMicroUsd, estimated, outcome }] = core.entries as [LedgerEntry];
+    expect([outcome, tokens.completion, estimated]).toEqual(["served", 1_110, true]);
+    expect(costMicroUsd).toBe(COST_MICRO_USD + (tokens.prompt - 100) * 5 + 1_100 * 25);
+    expect(eventOf(batches, "report")).toMatchObject({ costMicroUsd: BigInt(costMicroUsd) });
+    expect(core.extensions).toEqual([core.demands[0]!.costMicroUsd]);
+    expect(core.releases).toEqual([tokens.prompt + tokens.completion]);
+  });
+
+  it("is billed beside the other one, when the caller leaves both", async () => {
+    const hedge = { after: { ms: 100 }, budget: 1 };
+    const scripts = { a: [answersAfter(1_200), { ending: "hang" } as const] };
+    const core = createCore({ scripts, facts: { timeouts, hedge } });
+    core.world.clock.after(300, () => core.caller.abort(gone));
+    await expect(core.create()).rejects.toMatchObject({ code: "cancelled" });
+    await core.world.clock.pass(2_000);
+    await core.settling.idle();
+    // The second one counts nothing until its connection is closed, 2.2 s after its start.
+    expect(core.entries).toMatchObject([{ outcome: "cancelled", estimated: true, tokens: { completion: 10 + 2_200 } }]);
+  });
+
   it("is billed beside the one that answered after it, and money is reserved for both", async () => {
     const core = createCore({ scripts: { a: [{ ending: "hang" }], b: [counted] }, facts: { timeouts } });
     const { report, usage: told } = await core.create({ fallbackModels: ["b"], maxOutputTokens: 1_000 });

@@ -57,8 +57,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "there is no attempt after the commit",
     file: "src/router/attempts.ts",
-    text: "if (over || committed || !isUpstreamFailure(failure))",
-    by: "if (over || !isUpstreamFailure(failure))",
+    text: "const isFinal = over || committed || !isUpstreamFailure(failure);",
+    by: "const isFinal = over || !isUpstreamFailure(failure);",
   },
   {
     promise: "all attempts together have a timeout",
@@ -111,32 +111,32 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "no chunk is repeated",
     file: "src/router/router.ts",
-    text: "if (committed) return emit(batch);",
-    by: "if (committed) { void emit(batch); return emit(batch); }",
+    text: "if (running.committed) return emit(batch);",
+    by: "if (running.committed) { void emit(batch); return emit(batch); }",
   },
   {
     promise: "no chunk is lost",
     file: "src/router/router.ts",
-    text: "attempt.model, run.upstreamMs(attempt)), ...batch]",
-    by: "attempt.model, run.upstreamMs(attempt)), ...batch.slice(1)]",
+    text: "running.model, run.upstreamMs()), ...batch]",
+    by: "running.model, run.upstreamMs()), ...batch.slice(1)]",
   },
   {
     promise: "the serving model is reported",
     file: "src/router/router.ts",
-    text: "startChunk(call, attempt.model,",
+    text: "startChunk(call, running.model,",
     by: "startChunk(call, plan.candidates[0]!,",
   },
   {
     promise: "an empty answer is a failure",
-    file: "src/router/router.ts",
-    text: 'if (!committed) throw new Failure("upstream_protocol", "The upstream model returned no usable output.");',
+    file: "src/router/attempts.ts",
+    text: 'if (this.#plan.mode === "stream")\n      throw new Failure("upstream_protocol", "The upstream model returned no usable output.");',
     by: "",
   },
   {
     promise: "no timer of an attempt remains",
     file: "src/router/router.ts",
-    text: "        } finally {\n          attempt.limit.close();\n        }\n        await emit",
-    by: "        }\n        await emit",
+    text: "  } finally {\n    attempt.limit.close();\n  }\n}\n",
+    by: "  }\n}\n",
   },
   {
     promise: "a stream's run is closed",

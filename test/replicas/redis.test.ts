@@ -2,14 +2,9 @@ import { inspect } from "node:util";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import {
-  LEASE_MS,
-  type RateDecision,
-  type RateDemand,
-  type RateStore,
-  RateStoreError,
-} from "../../src/limits/rates.ts";
-import { openRedisRates, type RedisRatesOptions } from "../../src/limits/redis.ts";
+import { NOTE_LASTS_MS } from "../../src/core/health-notes.ts";
+import { LEASE_MS, type RateDecision, type RateDemand, RateStoreError } from "../../src/limits/rates.ts";
+import { openRedisRates, type RedisRates, type RedisRatesOptions } from "../../src/limits/redis.ts";
 import type { SubjectState } from "../../src/limits/state.ts";
 import { decide, giveBack, renewLeases } from "../limits/states.ts";
 import { demandOf, subjectOf } from "../limits/demands.ts";
@@ -32,7 +27,7 @@ interface Step {
   readonly changed: boolean;
 }
 
-async function open(url: string, more: Pick<RedisRatesOptions, "commandMs" | "nowMs"> = {}): Promise<RateStore> {
+async function open(url: string, more: Pick<RedisRatesOptions, "commandMs" | "nowMs"> = {}): Promise<RedisRates> {
   const rates = await openRedisRates({ url, clock: systemClock, burstMs: 60_000, commandMs: PATIENT_MS, ...more });
   onTestFinished(() => rates.close());
   return rates;
@@ -51,6 +46,25 @@ async function time(work: Promise<unknown>): Promise<{ readonly ms: number; read
 describeRateStore("Redis", async () => {
   const { url } = await startRedis();
   return { stores: await Promise.all([open(url), open(url), open(url)]) };
+});
+
+describe("notes about upstream models in Redis", () => {
+  it("are the latest one of each other replica, until that writes no more", async () => {
+    const redis = await startRedis();
+    let nowMs = 1_700_000_000_000;
+    const [one, two] = await Promise.all([0, 1].map(() => open(redis.url, { nowMs: () => nowMs })));
+    expect(await one!.exchange("one", { down: ["a/m"], up: ['b/m " x'] })).toEqual([]);
+    expect(await two!.exchange("two", { down: [], up: [] })).toEqual([{ down: ["a/m"], up: ['b/m " x'] }]);
+    expect(await one!.exchange("one", { down: [], up: ["a/m"] })).toEqual([{ down: [], up: [] }]);
+    nowMs += NOTE_LASTS_MS - 1;
+    expect(await two!.exchange("two", { down: [], up: [] })).toEqual([{ down: [], up: ["a/m"] }]);
+    nowMs += 1;
+    expect(await two!.exchange("two", { down: [], up: [] })).toEqual([]);
+    // After the clock has moved back.
+    nowMs -= 3_600_000;
+    expect(await one!.exchange("one", { down: [], up: [] })).toEqual([]);
+    expect(await redis.ask(["HKEYS", "parley:health"])).toEqual(["one"]);
+  });
 });
 
 describe("rates in Redis", () => {

@@ -48,7 +48,12 @@ describe("an explanation", () => {
       call.end("answered");
     }
     const breaker = new Breaker({ failures: 5, openMs: 1_000, maxOpenMs: 1_000 }, clock);
-    const routes = new Routes({ random: () => 0, breakerOf: () => breaker, loadOf: (model) => loads.get(model)! });
+    const routes = new Routes({
+      clock,
+      random: () => 0,
+      breakerOf: () => breaker,
+      loadOf: (model) => loads.get(model)!,
+    });
     const targets = [slow, fast].map((model) => ({ model, weight: 1, when: undefined }));
     const parts = { id: "pool", description: "", created: 0, policy: "least_latency", affinity: false } as const;
     const route = createRoute({ ...parts, targets });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { asking, Pool, seeded, type SimulatedTarget } from "./route-simulation.ts";
+import type { Hedge } from "../../src/core/model.ts";
+import { asking, Pool, seeded, sendHedged, type SimulatedTarget } from "./route-simulation.ts";
 
 /** Requests of each simulation; docs/development.md says how a million are simulated. */
 const REQUESTS = Number(process.env["PARLEY_ROUTE_REQUESTS"] ?? 15_000);
@@ -60,6 +61,26 @@ describe("least latency", () => {
       pool.clock.advance(20);
     }
     expect(waitedMs).toBeLessThan(1.05 * Math.min(...Object.values(fixedMs)));
+  });
+});
+
+describe("hedging", () => {
+  it("cuts the time to the first content at the 99th percentile by 40 %, for at most 5 % more calls", async () => {
+    const requests = REQUESTS >= 1_000_000 ? REQUESTS : 4_000;
+    const percentile99 = (values: readonly number[]): number =>
+      values.toSorted((one, other) => one - other)[Math.floor(values.length * 0.99)]!;
+    const simulate = (hedge: Hedge | undefined) => {
+      const random = seeded(5);
+      // 400 to 800 ms, and of 3 % of the calls ten times as long.
+      const drawMs = (): number => (400 + 400 * random()) * (random() < 0.03 ? 10 : 1);
+      return sendHedged({ requests, hedge, random: seeded(6), drawMs });
+    };
+    const without = await simulate(undefined);
+    const hedged = await simulate({ after: { percentile: 95 }, budget: 0.05 });
+    const [before, now] = [without, hedged].map(({ waitedMs }) => percentile99(waitedMs)) as [number, number];
+    expect(now / before).toBeLessThan(0.6);
+    expect(hedged.calls / requests).toBeLessThanOrEqual(1.05);
+    expect(without.calls).toBe(requests);
   });
 });
 

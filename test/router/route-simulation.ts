@@ -1,14 +1,77 @@
 import { create } from "@bufbuild/protobuf";
 import { type CompletionRequest, CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { MessageSchema, Role } from "../../gen/parley/v1/message_pb.js";
+import { sleep } from "../../src/core/clock.ts";
 import { Failure } from "../../src/core/failure.ts";
-import { type Model, upstreamKey } from "../../src/core/model.ts";
+import { type Hedge, type Model, upstreamKey } from "../../src/core/model.ts";
+import type { Emit, UpstreamCall } from "../../src/core/provider.ts";
 import { createRoute, type Route, type RoutePolicy } from "../../src/core/route.ts";
 import { Breaker } from "../../src/router/breaker.ts";
 import { Routes } from "../../src/router/routes.ts";
+import { createRouter } from "../../src/router/router.ts";
 import { UpstreamLoad } from "../../src/router/upstream-load.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
+import { newCall, NO_RULES, say, stop } from "./routed.ts";
+
+/** A provider whose only batch of an answer comes after a time that is drawn for each call. */
+class DrawnProvider extends ScriptedProvider {
+  readonly #clock: FakeClock;
+  readonly #drawMs: () => number;
+  sent = 0;
+
+  constructor(clock: FakeClock, drawMs: () => number) {
+    super(clock, {});
+    this.#clock = clock;
+    this.#drawMs = drawMs;
+  }
+
+  override async stream({ signal }: UpstreamCall, emit: Emit): Promise<void> {
+    this.sent += 1;
+    await sleep(this.#clock, this.#drawMs(), signal);
+    signal.throwIfAborted();
+    await emit([say("hi"), stop]);
+  }
+}
+
+export interface HedgedOptions {
+  readonly requests: number;
+  readonly hedge: Hedge | undefined;
+  readonly random: () => number;
+  /** Draws the milliseconds to the first content of a call. */
+  readonly drawMs: () => number;
+}
+
+/** Sends requests to a name with two equal targets, through the product's router. */
+export async function sendHedged({ requests, hedge, random, drawMs }: HedgedOptions) {
+  const clock = new FakeClock();
+  const provider = new DrawnProvider(clock, drawMs);
+  const models = ["a", "b"].map((id) => modelOf(id, provider));
+  const targets = models.map((model) => ({ model, weight: 1, when: undefined }));
+  const facts = { description: "", created: 0, policy: "weighted", affinity: false } as const;
+  const route = createRoute({ id: "pool", ...facts, hedge, targets });
+  const breaker = { failures: 5, openMs: 5_000, maxOpenMs: 30_000 };
+  const router = createRouter({ models, clock, random, backoff: { baseMs: 100, capMs: 2_000 }, breaker });
+  const waitedMs: number[] = [];
+  const request = asking("hi");
+  const send = async (): Promise<void> => {
+    const beganMs = clock.monotonic();
+    const plan = router.plan(request, [route], { mode: "stream", rules: NO_RULES });
+    let isFirst = true;
+    await plan.stream(newCall(), () => {
+      if (isFirst) waitedMs.push(clock.monotonic() - beganMs);
+      isFirst = false;
+      return undefined;
+    });
+  };
+  const all: Promise<void>[] = [];
+  for (let number = 0; number < requests; number++) {
+    all.push(send());
+    await clock.pass(20);
+  }
+  await clock.drive(Promise.all(all));
+  return { waitedMs, calls: provider.sent, hedges: router.hedges().get("pool") };
+}
 
 /** A pseudo-random number from 0 to 1, the same sequence for the same seed: mulberry32. */
 export function seeded(seed: number): () => number {
@@ -64,6 +127,7 @@ export class Pool {
       this.#loads.set(key, new UpstreamLoad(this.clock));
     }
     this.#routes = new Routes({
+      clock: this.clock,
       random,
       breakerOf: (model) => this.#breakers.get(upstreamKey(model))!,
       loadOf: (model) => this.#loads.get(upstreamKey(model))!,

@@ -71,7 +71,7 @@ export function newCall(): TestCall {
     keyFamilyId: "key_1",
     attempts: [],
     arrivedMs: 0,
-    sending: () => undefined,
+    answering: () => undefined,
     uncounted: (attempt) => void uncounted.push(attempt),
     reserveAnother: async () => undefined,
     caller,

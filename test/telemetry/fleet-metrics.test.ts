@@ -6,6 +6,8 @@ const createWorker = (breaker: string) =>
   createMetrics({
     activeCalls: () => 3,
     breakers: () => new Map([["alpha/one", breaker]]),
+    hedges: () => new Map(),
+    outliers: () => new Map(),
     ledgerWaiting: () => 1,
     ratesLocal: () => false,
     ratesDecidedLocally: () => 0,

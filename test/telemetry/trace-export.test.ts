@@ -65,31 +65,34 @@ async function startHttpCollector(options = {}) {
 }
 
 describe("the export of traces", () => {
-  it.each(["http/protobuf", "http/json", "grpc"] as const)("sends what waits when it is closed, by %s", async (protocol) => {
-    const collector = protocol === "grpc" ? await startGrpcCollector() : await startHttpCollector();
-    vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url);
-    vi.stubEnv("OTEL_SERVICE_NAME", "gateway");
-    vi.stubEnv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test");
-    const exported = await openTraceExport({ ...OPTIONS, protocol });
-    exported.add(SPAN);
-    await exported.close();
-    expect(collector.spans).toMatchObject([
-      {
-        name: "ledger",
-        kind: 1,
-        traceId: SPAN.traceId,
-        spanId: SPAN.spanId,
-        parentSpanId: SPAN.parentSpanId,
-        traceState: "vendor=value",
-        isError: true,
-        attributes: { text: "words", number: 7, fraction: 0.5, flag: true },
-        events: [{ name: "event" }],
-        resource: { "service.name": "gateway", "deployment.environment.name": "test" },
-      },
-    ]);
-    expect(collector.spans[0]!.endMs - collector.spans[0]!.startMs).toBeCloseTo(1000.25, 1);
-    expect(collector.spans[0]!.attributes).not.toHaveProperty("missing");
-  });
+  it.each(["http/protobuf", "http/json", "grpc"] as const)(
+    "sends what waits when it is closed, by %s",
+    async (protocol) => {
+      const collector = protocol === "grpc" ? await startGrpcCollector() : await startHttpCollector();
+      vi.stubEnv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url);
+      vi.stubEnv("OTEL_SERVICE_NAME", "gateway");
+      vi.stubEnv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test");
+      const exported = await openTraceExport({ ...OPTIONS, protocol });
+      exported.add(SPAN);
+      await exported.close();
+      expect(collector.spans).toMatchObject([
+        {
+          name: "ledger",
+          kind: 1,
+          traceId: SPAN.traceId,
+          spanId: SPAN.spanId,
+          parentSpanId: SPAN.parentSpanId,
+          traceState: "vendor=value",
+          isError: true,
+          attributes: { text: "words", number: 7, fraction: 0.5, flag: true },
+          events: [{ name: "event" }],
+          resource: { "service.name": "gateway", "deployment.environment.name": "test" },
+        },
+      ]);
+      expect(collector.spans[0]!.endMs - collector.spans[0]!.startMs).toBeCloseTo(1000.25, 1);
+      expect(collector.spans[0]!.attributes).not.toHaveProperty("missing");
+    },
+  );
 
   it("holds a bounded number of spans for a collector that hangs, and does not wait for it at its end", async () => {
     const collector = await startHttpCollector({ hangs: true });

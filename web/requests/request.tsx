@@ -55,7 +55,7 @@ function Shown({ request }: { readonly request: LoggedRequest }) {
       {request.attempts.length > 0 && (
         <Panel
           title="Attempts"
-          description="Upstream calls in order, with retries, fallbacks and the waits between them."
+          description="Upstream calls as they ended, with retries, second attempts beside slow ones, fallbacks and the waits between them."
         >
           <Attempts request={request} />
         </Panel>

@@ -2,6 +2,7 @@ import type { Store } from "../../../src/store/store.ts";
 import { describeAccountStore } from "../../access/account-store-contract.ts";
 import { describeSharedAccounts } from "./shared-accounts.ts";
 import { describeBudgetStore } from "./budget-store.ts";
+import { describeHealthNotes } from "./health-notes.ts";
 import { describeKeyStore } from "./key-store.ts";
 import { describeLedgerStore } from "./ledger-store.ts";
 import { describeResponseStore } from "./response-store.ts";
@@ -19,4 +20,5 @@ export function describeStore(open: () => Promise<Store>): void {
   describeUsageStore(open);
   describeBudgetStore(open);
   describeResponseStore(open);
+  describeHealthNotes(open);
 }

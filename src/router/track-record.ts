@@ -1,0 +1,67 @@
+import type { Clock } from "../core/clock.ts";
+
+/** Length of each of the two windows of a record. */
+const WINDOW_MS = 30_000;
+/** Accounts counted apart per window; further ones share one count. */
+const MAX_ACCOUNTS = 64;
+
+/** Attempts and those among them that failed because of the upstream model. */
+export interface Tally {
+  readonly attempts: number;
+  readonly failures: number;
+}
+
+type Accounts = Map<string, { attempts: number; failures: number }>;
+
+/** Attempts at one upstream model in the last 30 to 60 s, by account. */
+export class TrackRecord {
+  readonly #clock: Pick<Clock, "monotonic">;
+  #beganMs: number;
+  #latest: Accounts = new Map();
+  #before: Accounts = new Map();
+
+  constructor(clock: Pick<Clock, "monotonic">) {
+    this.#clock = clock;
+    this.#beganMs = clock.monotonic();
+  }
+
+  add(accountId: string, { failed }: { readonly failed: boolean }): void {
+    this.#turn();
+    const key = this.#latest.has(accountId) || this.#latest.size < MAX_ACCOUNTS ? accountId : "";
+    let counts = this.#latest.get(key);
+    if (counts === undefined) this.#latest.set(key, (counts = { attempts: 0, failures: 0 }));
+    counts.attempts += 1;
+    if (failed) counts.failures += 1;
+  }
+
+  /** Without the account that failed most often, unless it is the only one: its requests may be what fails. */
+  tally(): Tally {
+    this.#turn();
+    const accounts: Accounts = new Map();
+    for (const [accountId, { attempts, failures }] of [...this.#before, ...this.#latest]) {
+      const sum = accounts.get(accountId) ?? { attempts: 0, failures: 0 };
+      accounts.set(accountId, { attempts: sum.attempts + attempts, failures: sum.failures + failures });
+    }
+    const all = [...accounts.values()].toSorted((one, other) => other.failures - one.failures);
+    const counted = all.length > 1 ? all.slice(1) : all;
+    return counted.reduce<Tally>(
+      (sum, { attempts, failures }) => ({ attempts: sum.attempts + attempts, failures: sum.failures + failures }),
+      { attempts: 0, failures: 0 },
+    );
+  }
+
+  /** Forgets all attempts. */
+  clear(): void {
+    this.#latest = new Map();
+    this.#before = new Map();
+  }
+
+  #turn(): void {
+    const nowMs = this.#clock.monotonic();
+    const elapsedMs = nowMs - this.#beganMs;
+    if (elapsedMs < WINDOW_MS) return;
+    this.#before = elapsedMs < 2 * WINDOW_MS ? this.#latest : new Map();
+    this.#latest = new Map();
+    this.#beganMs = nowMs;
+  }
+}
