@@ -21,12 +21,14 @@ async function main(): Promise<void> {
     async serve(config, role) {
       // Most of the program, which no other command waits for.
       const { serve } = await import("./cli/serve.ts");
-      return serve(config, {
+      const code = await serve(config, {
         stdout,
         isTerminal: stdout.isTTY,
         role,
         reread: () => loadConfig({ file: config.file, env }),
       });
+      // All is closed. A request that the exporter of traces has given up on would hold the process until its time limit.
+      return process.exit(code);
     },
   });
 }

@@ -1,5 +1,5 @@
 import * as published from "@opentelemetry/semantic-conventions/incubating";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ATTRIBUTES, EVENTS } from "../../src/gateway/spans.ts";
 import { type Collector, type ReceivedSpan, startCollector } from "../support/otlp.ts";
 import { type Product, type ProductOptions, startProduct } from "../support/product.ts";
@@ -13,18 +13,21 @@ import {
 } from "./support/upstream.ts";
 
 const undo: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
+afterAll(async () => {
   for (const step of undo.splice(0).toReversed()) await step();
 });
 
 const SECRET = "planted-secret-9184";
 const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const CALLER = "b7ad6b7169203331";
-const SAMPLED = `00-${TRACE}-${CALLER}-01`;
-const UNSAMPLED = `00-4bf92f3577b34da6a3ce929d0e0e4736-${CALLER}-00`;
+/** The caller's `traceparent` of the trace that begins with this digit. */
+const parentOf = (digit: number, isSampled: boolean): string =>
+  `00-${digit}${TRACE.slice(1)}-${CALLER}-${isSampled ? "01" : "00"}`;
 
 /** Fails for `bad/test`, and says the secret for others. */
 function answer(exchange: UpstreamExchange): void {
+  const data = [{ index: 0, embedding: [1, 2] }];
+  if (exchange.request.url?.endsWith("/embeddings") === true) return answerJson(exchange.response, 200, { data });
   if (exchange.body.includes('"bad"')) answerJson(exchange.response, 503, { error: { message: `no ${SECRET}` } });
   else answerText(exchange, `Again: ${SECRET}`);
 }
@@ -37,53 +40,98 @@ function configOf({ url }: Upstream): object {
     models: {
       ...models,
       "bad/test": { ...models!["local/test"], provider: "traced", upstream_model: "bad" },
+      "vectors/test": {
+        provider: "traced",
+        upstream_model: "vectors",
+        context_window: 1000,
+        modalities: { input: ["text"], output: ["embedding"] },
+      },
       "good/test": { ...models!["local/test"], provider: "traced", upstream_model: "good" },
     },
     retries: { base_ms: 1, cap_ms: 1 },
   };
 }
 
-async function start(collector: Collector | undefined, options: ProductOptions): Promise<Product> {
-  const env = collector && { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: "1" };
-  const product = await startProduct({ ...options, ...(env !== undefined && { env: { ...env, ...options.env } }) });
-  undo.push(() => product.stop());
-  return product;
+async function start(options: ProductOptions): Promise<Product> {
+  const started = await startProduct(options);
+  undo.push(() => started.stop());
+  return started;
 }
 
-async function open(): Promise<{ collector: Collector; upstream: Upstream }> {
-  const [collector, upstream] = await Promise.all([startCollector(), startUpstream(answer)]);
-  undo.push(
-    () => collector.close(),
-    () => upstream.close(),
-  );
-  return { collector, upstream };
-}
+type TraceHeaders = Readonly<Record<string, string>>;
 
-async function ask({ url, firstKey }: Product, body: object, headers: Record<string, string> = {}): Promise<string> {
-  const response = await fetch(`${url}/v1/chat/completions`, {
+async function post({ url, firstKey }: Product, path: string, { body, ...headers }: TraceHeaders): Promise<string> {
+  const response = await fetch(`${url}${path}`, {
     method: "POST",
     headers: { authorization: `Bearer ${firstKey}`, "content-type": "application/json", ...headers },
-    body: JSON.stringify({ messages: [{ role: "user", content: `Say ${SECRET}` }], ...body }),
+    body: body!,
   });
   return `${response.status} ${await response.text()}`;
+}
+
+function ask(of: Product, request: object, headers: TraceHeaders): Promise<string> {
+  const body = JSON.stringify({ messages: [{ role: "user", content: `Say ${SECRET}` }], ...request });
+  return post(of, "/v1/chat/completions", { ...headers, body });
+}
+
+function embed(of: Product, headers: TraceHeaders): Promise<string> {
+  return post(of, "/v1/embeddings", { ...headers, body: JSON.stringify({ model: "vectors/test", input: SECRET }) });
 }
 
 const isServer = ({ kind }: ReceivedSpan): boolean => kind === 2;
 const isClient = ({ kind }: ReceivedSpan): boolean => kind === 3;
 
-describe("traces", () => {
-  it("follow a stream with a fallback from the caller to the provider, without what was said", async () => {
-    const { collector, upstream } = await open();
-    const product = await start(collector, { config: configOf(upstream) });
-    const body = { model: "bad/test", fallback_models: ["good/test", "local/test"], stream: true };
-    const headers = { traceparent: SAMPLED, tracestate: "vendor=value", baggage: `user=${SECRET}` };
-    expect(await ask(product, body, headers)).toContain(SECRET);
-    await collector.until((spans) => spans.some(isServer) && spans.some(({ name }) => name === "ledger"));
+/** Two workers, a front before them, and a collector that has got all that they sent. */
+let product: Product;
+let collector: Collector;
+let upstream: Upstream;
+/** Answers by their traces. */
+const answers = new Map<number, string>();
 
-    const { spans } = collector;
-    const [server] = spans.filter(isServer);
+beforeAll(async () => {
+  [collector, upstream] = await Promise.all([startCollector(), startUpstream(answer)]);
+  undo.push(
+    () => collector.close(),
+    () => upstream.close(),
+  );
+  // All of it is sent at the end.
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: "600000" };
+  product = await start({ config: { ...configOf(upstream), workers: 2 }, env });
+  const flags = ["--role", "front", "--core", `127.0.0.1:${product.grpcPort}`];
+  const front = { ...(await start({ flags })), firstKey: product.firstKey };
+  const stream = { model: "bad/test", fallback_models: ["good/test", "local/test"], stream: true };
+  const state = { tracestate: "vendor=value", baggage: `user=${SECRET}` };
+  const asks: [digit: number, asked: () => Promise<string>][] = [
+    [1, () => ask(product, stream, { traceparent: parentOf(1, true), ...state })],
+    [2, () => ask(product, { model: "local/test" }, { traceparent: parentOf(2, true) })],
+    [3, () => ask(product, { model: "good/test" }, { traceparent: parentOf(3, false) })],
+    [4, () => ask(product, { model: SECRET }, { traceparent: parentOf(4, false) })],
+    [5, () => ask(product, { model: "bad/test" }, { traceparent: parentOf(5, false) })],
+    [6, () => ask(product, { model: SECRET }, { traceparent: parentOf(6, true) })],
+    [7, () => ask(product, { model: "local/test" }, { traceparent: `${parentOf(7, true)}-more` })],
+    [8, () => ask(front, { model: "good/test" }, { traceparent: parentOf(8, true), ...state })],
+    [9, () => embed(product, { traceparent: parentOf(9, true) })],
+  ];
+  for (const [digit, asked] of asks) answers.set(digit, await asked());
+  expect(collector.spans).toEqual([]);
+  product.signal("SIGTERM");
+  await product.ending;
+});
+
+/** The spans of the trace that begins with this digit, the inbound call first. */
+function spansOf(digit: number): ReceivedSpan[] {
+  return collector.spans.filter(({ traceId }) => traceId === `${digit}${TRACE.slice(1)}`);
+}
+
+const sentTo = (model: string): UpstreamExchange["request"]["headers"][] =>
+  upstream.exchanges.filter((exchange) => exchange.body.includes(`"${model}"`)).map(({ request }) => request.headers);
+
+describe("traces", () => {
+  it("follow a stream with a fallback from the caller to the provider", () => {
+    expect(answers.get(1)).toContain(SECRET);
+    const spans = spansOf(1);
+    const [server] = spans;
     expect(server).toMatchObject({
-      name: "POST /v1/chat/completions",
       parentSpanId: CALLER,
       isError: false,
       attributes: {
@@ -106,8 +154,9 @@ describe("traces", () => {
       ["ledger", 1],
     ]);
     for (const span of spans) {
-      expect(span).toMatchObject({ traceId: TRACE, traceState: "vendor=value" });
-      if (!isServer(span)) expect(span.parentSpanId).toBe(server!.spanId);
+      expect(span.traceState).toBe("vendor=value");
+      if (span !== server) expect(span.parentSpanId).toBe(server!.spanId);
+      // Times of attempts are whole milliseconds.
       expect(span.startMs).toBeGreaterThanOrEqual(server!.startMs - 1);
       expect(span.endMs).toBeLessThanOrEqual(server!.endMs + 1);
     }
@@ -124,58 +173,47 @@ describe("traces", () => {
       "gen_ai.request.model": "good",
     });
     // Each attempt is the parent of what the provider does.
-    expect(
-      upstream.exchanges.map(({ request: { headers: sent } }) => [sent["traceparent"], sent["tracestate"]]),
-    ).toEqual(attempts.map(({ spanId }) => [`00-${TRACE}-${spanId}-01`, "vendor=value"]));
+    const sent = [...sentTo("bad"), ...sentTo("good")].filter((headers) =>
+      headers["traceparent"]?.includes(`-1${TRACE.slice(1)}`),
+    );
+    expect(sent.map((headers) => [headers["traceparent"], headers["tracestate"]])).toEqual(
+      attempts.map(({ traceId, spanId }) => [`00-${traceId}-${spanId}-01`, "vendor=value"]),
+    );
+    expect(product.output.stderr).toContain(`"trace_id":"${server!.traceId}"`);
+  });
+
+  it("reach only providers that may have them, and never with baggage", () => {
+    expect(answers.get(2)).toMatch(/^200/);
+    expect(sentTo("test").map((headers) => headers["traceparent"])).toEqual([undefined, undefined]);
+    expect(sentTo("good").map((headers) => "traceparent" in headers)).toEqual([true, true, true]);
     expect(upstream.exchanges.some(({ request }) => "baggage" in request.headers)).toBe(false);
-    expect(collector.bytes().includes(SECRET)).toBe(false);
-    expect(collector.bytes().includes(product.firstKey)).toBe(false);
-    product.signal("SIGTERM");
-    await product.ending;
-    expect(product.output.stderr).toContain(`"trace_id":"${TRACE}"`);
   });
 
-  it("are exported of failures that the sampler left out, and at the end of the process", async () => {
-    const { collector, upstream } = await open();
-    const env = { OTEL_BSP_SCHEDULE_DELAY: "600000" };
-    const product = await start(collector, { config: configOf(upstream), env });
-    expect(await ask(product, { model: "local/test" }, { traceparent: UNSAMPLED })).toMatch(/^200/);
-    expect(await ask(product, { model: "good/test" }, { traceparent: UNSAMPLED })).toMatch(/^200/);
-    expect(await ask(product, { model: SECRET }, { traceparent: UNSAMPLED })).toMatch(/^404/);
-    expect(await ask(product, { model: "bad/test" }, { traceparent: UNSAMPLED })).toMatch(/^503/);
-    // The caller's own sampled one, for a name that only it knows.
-    expect(await ask(product, { model: SECRET }, { traceparent: SAMPLED })).toMatch(/^404/);
-    // A wrong parent is none.
-    expect(await ask(product, { model: "local/test" }, { traceparent: `${SAMPLED}-more` })).toMatch(/^200/);
-    expect(collector.spans).toEqual([]);
-    product.signal("SIGTERM");
-    await product.ending;
-    const servers = collector.spans.filter(isServer);
+  it("are exported of failures that the sampler left out, and of nothing else that it left out", () => {
     expect(
-      servers.map(({ parentSpanId, isError, attributes }) => [parentSpanId, isError, attributes["parley.outcome"]]),
+      [3, 4, 5].map((digit) => [answers.get(digit)!.slice(0, 3), spansOf(digit)[0]?.attributes["error.type"]]),
     ).toEqual([
-      [CALLER, true, "upstream_unavailable"],
-      [CALLER, false, "model_not_found"],
-      ["", false, "served"],
+      ["200", undefined],
+      ["404", undefined],
+      ["503", "upstream_unavailable"],
     ]);
-    expect(servers[0]!.attributes["error.type"]).toBe("upstream_unavailable");
-    expect(collector.bytes().includes(SECRET)).toBe(false);
-    const sent = upstream.exchanges.map(({ request }) => request.headers["traceparent"]?.toString());
-    expect(sent.slice(0, 2)).toEqual([undefined, expect.stringMatching(/^00-4bf92f3577b34da6a3ce929d0e0e4736-.*-00$/)]);
+    expect([3, 4].flatMap(spansOf)).toEqual([]);
+    expect(spansOf(5)[0]).toMatchObject({ parentSpanId: CALLER, isError: true });
+    expect(sentTo("good")[1]!["traceparent"]).toMatch(/-00$/);
   });
 
-  it("pass a front, and without the variables there are none", async () => {
-    const { collector, upstream } = await open();
-    const core = await start(collector, { config: configOf(upstream), flags: ["--role", "core"] });
-    const flags = ["--role", "front", "--core", `127.0.0.1:${core.grpcPort}`];
-    const front = { ...(await start(undefined, { flags })), firstKey: core.firstKey };
-    expect(await ask(front, { model: "good/test" }, { traceparent: SAMPLED, tracestate: "a=b" })).toMatch(/^200/);
-    await collector.until((spans) => spans.some(isServer));
-    expect(collector.spans.find(isServer)).toMatchObject({
+  it("begin here without a valid parent", () => {
+    expect(spansOf(7)).toEqual([]);
+    const begun = collector.spans.filter((span) => isServer(span) && span.parentSpanId === "");
+    expect(begun.map(({ attributes }) => attributes["gen_ai.response.model"])).toEqual(["local/test"]);
+  });
+
+  it("pass a front", () => {
+    expect(answers.get(8)).toMatch(/^200/);
+    expect(spansOf(8)[0]).toMatchObject({
       name: "parley.v1.CompletionService/Create",
-      traceId: TRACE,
       parentSpanId: CALLER,
-      traceState: "a=b",
+      traceState: "vendor=value",
       attributes: {
         "rpc.system.name": "grpc",
         "rpc.method": "parley.v1.CompletionService/Create",
@@ -183,11 +221,22 @@ describe("traces", () => {
       },
     });
   });
+
+  it("have embeddings, too", () => {
+    expect(spansOf(9).map(({ name }) => name)).toContain("embeddings vectors");
+    expect(spansOf(9)[0]!.attributes).toMatchObject({ "gen_ai.operation.name": "embeddings" });
+  });
+
+  it("have nothing of prompts, answers, errors and keys", () => {
+    expect(spansOf(6)[0]!.attributes).toMatchObject({ "parley.outcome": "model_not_found" });
+    expect(collector.bytes().includes(SECRET)).toBe(false);
+    expect(collector.bytes().includes(product.firstKey)).toBe(false);
+  });
 });
 
 describe("the names of attributes", () => {
   it("are of the published conventions, or Parley's own", () => {
-    const known = new Set(Object.values(published));
+    const known = new Set<unknown>(Object.values(published));
     const ours = [...Object.values(ATTRIBUTES), ...Object.values(EVENTS)].filter((name) => !name.startsWith("parley."));
     expect(ours.filter((name) => !known.has(name))).toEqual([]);
   });

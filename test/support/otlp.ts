@@ -73,7 +73,7 @@ export async function startCollector({ hangs = false } = {}): Promise<Collector>
 /** The spans of an `ExportTraceServiceRequest`. */
 export function decodeSpans(body: Uint8Array): ReceivedSpan[] {
   const toHex = (base64: string): string => Buffer.from(base64, "base64").toString("hex");
-  return spansOf(toJson(REQUEST, fromBinary(REQUEST, body)) as ExportJson, toHex);
+  return spansOf(toJson(REQUEST, fromBinary(REQUEST, body)) as unknown as ExportJson, toHex);
 }
 
 type AttributesJson = readonly { readonly key: string; readonly value: Readonly<Record<string, unknown>> }[];
