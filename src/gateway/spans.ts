@@ -38,6 +38,7 @@ export const ATTRIBUTES = {
   outcome: "parley.outcome",
   cost: "parley.cost_micro_usd",
   model: "parley.model",
+  providerName: "parley.provider",
 } as const;
 
 /** Names of events. */
@@ -50,14 +51,11 @@ export const EVENTS = {
   skipped: "parley.skipped",
 } as const;
 
-/** Values of `gen_ai.provider.name` for the names of presets and of built-in providers; others are sent as they are configured. */
+/** Values of `gen_ai.provider.name`, which says whose API is spoken, for dialects; others have their own name. */
 const PROVIDERS: ReadonlyMap<string, string> = new Map([
-  ["azure", "azure.ai.openai"],
-  ["bedrock", "aws.bedrock"],
+  ["bedrock-converse", "aws.bedrock"],
   ["gemini", "gcp.gemini"],
-  ["mistral", "mistral_ai"],
-  ["vertex", "gcp.vertex_ai"],
-  ["xai", "x_ai"],
+  ["openai-responses", "openai"],
 ]);
 
 const GRPC_NAMES: ReadonlyMap<number, string> = new Map(GRPC_STATUS.map(([name, code]) => [code, name]));
@@ -135,9 +133,10 @@ export function toSpans(call: EndedCall, ports: SpanPorts): EndedSpan[] {
         spanId: traced.context.spanId,
         attributes: {
           [ATTRIBUTES.operation]: operationOf(trace),
-          [ATTRIBUTES.provider]: model && (PROVIDERS.get(model.providerName) ?? model.providerName),
+          [ATTRIBUTES.provider]: model && (PROVIDERS.get(model.dialect) ?? model.dialect),
           [ATTRIBUTES.requestModel]: model?.upstream.name,
           [ATTRIBUTES.stream]: record.streamed,
+          [ATTRIBUTES.providerName]: model?.providerName,
           [ATTRIBUTES.model]: attempt.model,
           [ATTRIBUTES.outcome]: attempt.outcome,
           [ATTRIBUTES.httpStatus]: attempt.upstreamStatus,

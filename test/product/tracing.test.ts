@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import * as published from "@opentelemetry/semantic-conventions/incubating";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ATTRIBUTES, EVENTS } from "../../src/gateway/spans.ts";
@@ -169,7 +171,8 @@ describe("traces", () => {
     expect(attempts[2]!.events.map(({ name }) => name)).toEqual(["parley.connected", "parley.first_content"]);
     expect(attempts[2]!.attributes).toMatchObject({
       "gen_ai.operation.name": "chat",
-      "gen_ai.provider.name": "traced",
+      "gen_ai.provider.name": "openai",
+      "parley.provider": "traced",
       "gen_ai.request.model": "good",
     });
     // Each attempt is the parent of what the provider does.
@@ -239,5 +242,11 @@ describe("the names of attributes", () => {
     const known = new Set<unknown>(Object.values(published));
     const ours = [...Object.values(ATTRIBUTES), ...Object.values(EVENTS)].filter((name) => !name.startsWith("parley."));
     expect(ours.filter((name) => !known.has(name))).toEqual([]);
+  });
+
+  it("are all in the documentation", () => {
+    const page = readFileSync(join(import.meta.dirname, "../../docs/operations/tracing.md"), "utf8");
+    const names = [...Object.values(ATTRIBUTES), ...Object.values(EVENTS)];
+    expect(names.filter((name) => !page.includes(`\`${name}\``))).toEqual([]);
   });
 });
