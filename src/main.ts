@@ -1,5 +1,5 @@
 import { runCli } from "./cli/cli.ts";
-import { loadConfig, processEnvironment } from "./config/load.ts";
+import { processEnvironment, readSource } from "./config/load.ts";
 
 /** Flags that mean the program, not the server. */
 const PROGRAM_FLAGS: ReadonlySet<string> = new Set(["-h", "--help", "-v", "--version"]);
@@ -18,14 +18,14 @@ async function main(): Promise<void> {
     env,
     stdout,
     stderr,
-    async serve(config, role) {
+    async serve(source, role) {
       // Most of the program, which no other command waits for.
       const { serve } = await import("./cli/serve.ts");
-      const code = await serve(config, {
+      const code = await serve(source, {
         stdout,
         isTerminal: stdout.isTTY,
         role,
-        reread: () => loadConfig({ file: config.file, env }),
+        reread: () => readSource({ file: source.file, env }),
       });
       // All is closed. A request that the exporter of traces has given up on would hold the process until its time limit.
       return process.exit(code);

@@ -16,16 +16,16 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   router: ["core", "gen"],
   providers: ["core", "encoding", "scheduling", "net", "gen"],
   access: ["core", "scheduling"],
-  limits: ["core"],
+  limits: ["core", "net"],
   ledger: ["core"],
   // Their port types, and core's that they are made of.
   store: ["access", "ledger", "limits", "core"],
   admission: ["core", "scheduling"],
   // The order of a call, and what the ways in share.
-  inbound: ["core", "access", "admission", "encoding", "scheduling", "gen"],
+  inbound: ["core", "access", "admission", "encoding", "scheduling", "net", "gen"],
   formats: ["core", "encoding", "inbound", "gen"],
-  "inbound/http": ["inbound", "formats", "core", "encoding", "gen"],
-  "inbound/grpc": ["inbound", "admission", "core", "gen"],
+  "inbound/http": ["inbound", "formats", "core", "encoding", "net", "gen"],
+  "inbound/grpc": ["inbound", "admission", "core", "net", "gen"],
   "inbound/dashboard": [
     "inbound",
     "inbound/http",
@@ -39,7 +39,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     "gen",
   ],
   simulator: ["formats", "core", "gen"],
-  telemetry: [],
+  telemetry: ["net"],
   config: ["encoding", "net"],
   // The composition root: joins all parts into a running gateway.
   gateway: [
@@ -55,6 +55,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     "inbound/http",
     "ledger",
     "limits",
+    "net",
     "providers",
     "router",
     "scheduling",

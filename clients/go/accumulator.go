@@ -40,10 +40,18 @@ func (a *Accumulator) Add(chunk *parleyv1.CompletionChunk) error {
 		return a.addDelta(event.PartDelta)
 	case *parleyv1.CompletionChunk_PartFinish:
 		part, err := a.part(event.PartFinish)
-		if err == nil && event.PartFinish.GetSignature() != "" {
+		if err != nil {
+			return err
+		}
+		if event.PartFinish.GetSignature() != "" {
 			part.Signature = event.PartFinish.GetSignature()
 		}
-		return err
+		for name, json := range event.PartFinish.GetProviderDetailsJson() {
+			if part.ProviderDetailsJson == nil {
+				part.ProviderDetailsJson = map[string]string{}
+			}
+			part.ProviderDetailsJson[name] = json
+		}
 	case *parleyv1.CompletionChunk_ChoiceFinish:
 		choice := a.choice(event.ChoiceFinish.GetChoiceIndex())
 		choice.FinishReason = event.ChoiceFinish.GetFinishReason()

@@ -2,7 +2,7 @@ import { BoundedMap } from "../core/bounded-map.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { hashApiKey, isApiKey } from "./api-key.ts";
-import type { KeyGrant } from "./key-store.ts";
+import type { KeyGrant, KeyRecord } from "./key-store.ts";
 import { type LookUpLimits, LookUpQueue } from "./look-up-queue.ts";
 import { isExpired, type KeyPrincipal, toPrincipal } from "./principal.ts";
 
@@ -60,6 +60,11 @@ export interface Authenticator {
    */
   authenticate(key: string | undefined): Promise<KeyPrincipal>;
   /**
+   * Returns the principal of a key by its ID, for callers that show something else than its secret; after a rotation that of its
+   * successor, as soon as the key itself works no longer. Throws `unauthenticated` and `overloaded` as `authenticate` does.
+   */
+  authenticateId(id: string): Promise<KeyPrincipal>;
+  /**
    * Checks keys again, by their hashes: returns the principal, or undefined for a key that is refused now. Asks the store
    * in one query about keys that were confirmed more than three seconds ago or have changed since; omits those when the
    * store is unavailable. Never rejects.
@@ -76,20 +81,39 @@ export interface Authenticator {
 export interface KeyLookup {
   /**
    * Undefined when there is no such key. `hash` is the whole hash of `hashApiKey`; `key` is the secret itself, which a
-   * front passes on to its core. Rejects when the look-up fails.
+   * front passes on to its core, and undefined for a key that was found by its ID. Rejects when the look-up fails.
    */
-  findByHash(hash: string, key: string): Promise<KeyGrant | undefined>;
+  findByHash(hash: string, key: string | undefined): Promise<KeyGrant | undefined>;
   /** The same for many hashes at once; omits unknown ones. Optional. */
   findByHashes?(hashes: readonly string[]): Promise<ReadonlyMap<string, KeyGrant>>;
+  /** Finds a key by its ID; undefined when there is none. Optional: no caller is then authenticated by an ID. */
+  findWithHash?(id: string): Promise<IdentifiedKey | undefined>;
+}
+
+/** The facts of a key that was found by its ID. */
+export interface IdentifiedKey {
+  readonly hash: string;
+  readonly record: Pick<KeyRecord, "replacedBy">;
+}
+
+/** The key that an ID stands for. */
+interface NamedKey {
+  /** Hash of the key, or of its latest successor. */
+  readonly hash: string;
+  /** ID of that key. */
+  readonly id: string;
+  readonly askedAtMs: number;
 }
 
 export interface AuthenticatorOptions {
   readonly store: KeyLookup;
   readonly clock: Clock;
+  /** Whether to look up a text that is not the secret of a key. Default: none. */
+  readonly isOther?: (text: string) => boolean;
 }
 
 /** An Authenticator with a cache in this process. Its keys are whole hashes; no secret is kept but the last one. */
-export function createAuthenticator({ store, clock }: AuthenticatorOptions): Authenticator {
+export function createAuthenticator({ store, clock, isOther = () => false }: AuthenticatorOptions): Authenticator {
   /** The last key with its hash: a gRPC call is authenticated twice in a row, by its guard and by its handler. */
   let last = { key: "", hash: "" };
   const known = new BoundedMap<string, KnownKey>(MAX_KNOWN);
@@ -111,14 +135,18 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
     unknown.set(hash, askedAtMs + UNKNOWN_TTL_MS);
   };
 
+  /** The keys of IDs, which the configuration names. */
+  const named = new BoundedMap<string, NamedKey>(MAX_KNOWN);
+
   const uncached = queueOf(store);
 
-  const lookUp = async (hash: string, key: string): Promise<KeyPrincipal> => {
+  const lookUp = async (hash: string, key: string | undefined): Promise<KeyPrincipal> => {
     // Counted from the query, so that an answer is never taken to be younger than it is.
     const askedAtMs = clock.monotonic();
     const current = (): boolean => inFlight.get(hash) === asking;
-    // Keys that are or were in use do not wait for those of strangers.
-    const answer = known.has(hash) ? store.findByHash(hash, key) : uncached.find({ hash, key });
+    // Keys that are or were in use, and those that the configuration names, do not wait for those of strangers.
+    const isOfStranger = key !== undefined && !known.has(hash);
+    const answer = isOfStranger ? uncached.find({ hash, key }) : store.findByHash(hash, key);
     const asking = answer.then(
       (found) => {
         away = undefined;
@@ -145,7 +173,7 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
   /** Returns the principal of a known key, confirmed by the store within STORE_WAIT_MS or else from the cache. */
   const confirm = async (
     hash: string,
-    { key, entry: { principal } }: { readonly key: string; readonly entry: KnownKey },
+    { key, entry: { principal } }: { readonly key: string | undefined; readonly entry: KnownKey },
   ): Promise<KeyPrincipal> => {
     const nowMs = clock.monotonic();
     if (away !== undefined) {
@@ -200,22 +228,71 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
     aging.add(hash);
   };
 
+  /** The entry of a key whose answer is still used. */
+  const freshEntry = (hash: string, nowMs: number): KnownKey | undefined => {
+    const entry = known.get(hash);
+    if (entry === undefined || nowMs >= entry.refreshAtMs) return undefined;
+    if (nowMs >= entry.principal.confirmedAtMs + EARLY_MS) noteAge(hash);
+    return entry;
+  };
+
+  /** Returns the principal of a key that is not fresh. */
+  const ask = async (hash: string, key: string | undefined): Promise<KeyPrincipal> => {
+    const nowMs = clock.monotonic();
+    const refusedUntilMs = unknown.get(hash);
+    if (refusedUntilMs !== undefined && nowMs < refusedUntilMs) throw refused();
+    const entry = known.get(hash);
+    if (entry !== undefined && isUsable(entry, nowMs)) return checkExpiry(await confirm(hash, { key, entry }), clock);
+    return checkExpiry(await (inFlight.get(hash) ?? lookUp(hash, key)), clock);
+  };
+
+  /** Finds the key of an ID, and follows its rotations. Throws `unauthenticated` for an unknown one. */
+  const find = async (id: string, from: string): Promise<NamedKey> => {
+    const askedAtMs = clock.monotonic();
+    let latest = { hash: "", id: from };
+    for (let next: string | undefined = from; next !== undefined;) {
+      const found: IdentifiedKey | undefined = await store.findWithHash!(next).catch((cause: unknown) => {
+        throw unavailable(cause);
+      });
+      if (found === undefined) {
+        unknown.set(id, askedAtMs + UNKNOWN_TTL_MS);
+        throw refused();
+      }
+      latest = { hash: found.hash, id: next };
+      next = found.record.replacedBy;
+    }
+    const entry = { ...latest, askedAtMs };
+    named.set(id, entry);
+    return entry;
+  };
+
   return {
     async authenticate(key) {
       if (key === undefined || key === "") throw new Failure("unauthenticated", MISSING);
       if (key !== last.key) last = { key, hash: hashApiKey(key) };
       const { hash } = last;
-      const nowMs = clock.monotonic();
-      const entry = known.get(hash);
-      if (entry !== undefined && nowMs < entry.refreshAtMs) {
-        if (nowMs >= entry.principal.confirmedAtMs + EARLY_MS) noteAge(hash);
-        return checkExpiry(entry.principal, clock);
+      const entry = freshEntry(hash, clock.monotonic());
+      if (entry !== undefined) return checkExpiry(entry.principal, clock);
+      if (!isApiKey(key) && !isOther(key)) throw new Failure("unauthenticated", `${MALFORMED}${describeMistake(key)}`);
+      return ask(hash, key);
+    },
+
+    async authenticateId(id) {
+      if (clock.monotonic() < (unknown.get(id) ?? -Infinity)) throw refused();
+      const entry = named.get(id) ?? (await find(id, id));
+      const principalOf = async ({ hash }: NamedKey): Promise<KeyPrincipal> => {
+        const fresh = freshEntry(hash, clock.monotonic());
+        return fresh === undefined ? ask(hash, undefined) : checkExpiry(fresh.principal, clock);
+      };
+      try {
+        return await principalOf(entry);
+      } catch (reason) {
+        const isOld = clock.monotonic() - entry.askedAtMs >= UNKNOWN_TTL_MS;
+        if (!isOld || Failure.from(reason).code !== "unauthenticated") throw reason;
+        const next = await find(id, entry.id);
+        if (next.hash === entry.hash) throw reason;
+        return principalOf(next);
       }
-      if (!isApiKey(key)) throw new Failure("unauthenticated", `${MALFORMED}${describeMistake(key)}`);
-      const refusedUntilMs = unknown.get(hash);
-      if (refusedUntilMs !== undefined && nowMs < refusedUntilMs) throw refused();
-      if (entry !== undefined && isUsable(entry, nowMs)) return checkExpiry(await confirm(hash, { key, entry }), clock);
-      return checkExpiry(await (inFlight.get(hash) ?? lookUp(hash, key)), clock);
     },
 
     async recheck(hashes) {

@@ -1,5 +1,5 @@
-import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
+import type { ConfigSource } from "../config/parse.ts";
 import type { Role } from "../gateway/role.ts";
 
 /** Destination of a command's text. */
@@ -15,7 +15,7 @@ export interface CliContext {
   /** Messages for people. */
   readonly stderr: Output;
   /** Runs the server until it is stopped; answers with the exit code. */
-  serve(config: Config, role: Role): Promise<number>;
+  serve(source: ConfigSource, role: Role): Promise<number>;
   /** Resolves when a long-running command should end. Default: at SIGINT or SIGTERM. */
   readonly untilStopped?: () => Promise<void>;
   /** Reads all of standard input. Default: of this process. */

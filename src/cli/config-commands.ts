@@ -20,11 +20,24 @@ export const configCheck: Command = {
       stdout.write(
         `${file} is valid. Models: ${config.models.length}${names}, providers: ${remote}, simulated: ${simulated}.\n`,
       );
+      stdout.write(describeUnknown(config.models));
     }
     for (const { setting, text } of listWarnings(config)) stderr.write(`warning: ${setting}: ${text}\n`);
     return EXIT.ok;
   },
 };
+
+/** Names the models whose facts are not known, which budgets and clients need. */
+function describeUnknown(all: readonly ModelConfig[]): string {
+  const listed = (text: string, isUnknown: (model: ModelConfig) => boolean): string => {
+    const ids = all.filter(isUnknown).map(({ id }) => id);
+    return ids.length === 0 ? "" : `${text}: ${ids.join(", ")}.\n`;
+  };
+  return (
+    listed("Without a price, so not usable under a budget", ({ price }) => price === undefined) +
+    listed("With an assumed context_window", ({ sources }) => sources.contextWindow === "assumed")
+  );
+}
 
 const HEADING = ["MODEL", "PROVIDER", "UPSTREAM MODEL", "CONTEXT", "MAX OUTPUT", "IN", "OUT", "USD/M IN", "USD/M OUT"];
 
@@ -42,6 +55,10 @@ export const models: Command = {
       stdout.write(`${formatTable([HEADING, ...rows])}\n`);
       if (config.routes.length > 0)
         stdout.write(`\n${formatTable([ROUTE_HEADING, ...config.routes.map(toRouteRow)])}\n`);
+      for (const { provider, prefix } of config.imports)
+        stdout.write(
+          `\nAnd those that ${provider} lists when Parley runs, as ${prefix}NAME: parley providers test ${provider}\n`,
+        );
     }
     return EXIT.ok;
   },
@@ -53,13 +70,20 @@ function toRow(model: ModelConfig, providerNote: string): string[] {
     model.id,
     model.provider + providerNote,
     model.upstreamModel,
-    String(model.contextWindow),
-    isEmbedding ? "-" : String(model.maxOutputTokens),
+    withSource(model.contextWindow, model.sources.contextWindow),
+    isEmbedding ? "-" : withSource(model.maxOutputTokens, model.sources.maxOutputTokens),
     model.modalities.input.join("+"),
     model.modalities.output.join("+"),
-    model.price === undefined ? "-" : toUsd(model.price.input),
+    model.price === undefined ? "-" : withSource(toUsd(model.price.input), model.sources.price),
     model.price === undefined || isEmbedding ? "-" : toUsd(model.price.output),
   ];
+}
+
+type Sources = ModelConfig["sources"];
+
+/** A fact, with its source unless it is configured. */
+function withSource(fact: number | string, source: Sources[keyof Sources]): string {
+  return source === "configured" || source === undefined ? String(fact) : `${fact} (${source})`;
 }
 
 const ROUTE_HEADING = ["NAME", "POLICY", "TARGETS"];

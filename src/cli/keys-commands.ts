@@ -216,7 +216,8 @@ function withKeys(
 function readModels(list: string, config: Config): string[] {
   const known = [...config.models, ...config.routes].map(({ id }) => id);
   return list.split(",").map((id) => {
-    if (known.includes(id)) return id;
+    // Imported models are known to the running server only.
+    if (known.includes(id) || config.imports.length > 0) return id;
     throw new UsageError(`--models: there is no model "${id}"; ${suggest(id, known)}`);
   });
 }

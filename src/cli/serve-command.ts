@@ -1,4 +1,4 @@
-import { loadConfig } from "../config/load.ts";
+import { readSource } from "../config/load.ts";
 import type { Role } from "../gateway/role.ts";
 import { coreTarget } from "../inbound/grpc/core-target.ts";
 import { CONFIG_FLAG, type Command, UsageError } from "./command.ts";
@@ -17,7 +17,7 @@ export const serve: Command = {
   },
   async run({ flags }, context) {
     const role = readRole(flags["role"] ?? "all", flags["core"]);
-    return context.serve(loadConfig({ file: flags["config"], env: context.env }), role);
+    return context.serve(readSource({ file: flags["config"], env: context.env }), role);
   },
 };
 

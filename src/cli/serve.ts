@@ -1,6 +1,9 @@
 import type { SetupState } from "../access/setup-token.ts";
 import { CREATE_FIRST } from "../access/sign-up.ts";
 import type { Config } from "../config/config.ts";
+import { type ConfigSource, parseConfig } from "../config/parse.ts";
+import { systemClock } from "../core/clock.ts";
+import type { ModelImports } from "../gateway/model-imports.ts";
 import type { Output } from "./command.ts";
 import { readVersion } from "../config/version.ts";
 import { listWarnings } from "../config/warnings.ts";
@@ -16,14 +19,15 @@ export interface ServeContext {
   /** Whether `stdout` is a terminal: a first key is made only then, because logs keep their contents. */
   readonly isTerminal: boolean;
   readonly role: Role;
-  /** Reads the configuration again; throws with a message for people when it is wrong. */
-  readonly reread: () => Config;
+  /** Reads the configuration again; throws with a message for people when it cannot be read. */
+  readonly reread: () => ConfigSource;
 }
 
 /** Runs the gateway until the process is stopped (`parley serve`). Answers with the exit code. */
-export async function serve(config: Config, { stdout, isTerminal, role, reread }: ServeContext): Promise<number> {
-  const log = createLogger(config.log.level);
-  for (const { setting, text } of listWarnings(config)) {
+export async function serve(source: ConfigSource, { stdout, isTerminal, role, reread }: ServeContext): Promise<number> {
+  const parsed = parseConfig(source);
+  const log = createLogger(parsed.log.level);
+  for (const { setting, text } of listWarnings(parsed)) {
     // A core serves no HTTP.
     if (role.name !== "core" || !setting.startsWith("http.")) log.warn({ setting }, text);
   }
@@ -31,9 +35,14 @@ export async function serve(config: Config, { stdout, isTerminal, role, reread }
   let isReloadAsked = false;
   let applyReload = (): void => void (isReloadAsked = true);
   process.on("SIGHUP", () => applyReload());
+  const models = new ImportedModels(log, role);
+  // Lists that change before the gateway has started are applied at the next look.
+  let apply: (next: Config) => Promise<void> = async () => undefined;
+  const config = (await models.use(source, (next) => apply(next))) ?? parsed;
   const gateway = await start(config, log, role);
   const stopped = Promise.race([stopSignal(), fault(log), giveUp(gateway, log)]);
-  applyReload = () => void reload(config, { gateway, log, reread });
+  apply = (next) => gateway.reload(next);
+  applyReload = () => void reload(config, { gateway, log, models, reread });
   if (isReloadAsked) applyReload();
   // Needed without the launcher and its flags: on this signal Node would open its inspector, through which every local user
   // can run code and read every credential.
@@ -51,6 +60,7 @@ export async function serve(config: Config, { stdout, isTerminal, role, reread }
     throw error;
   }
   const crash = await stopped;
+  models.close();
   const hint = "a second signal ends the calls in flight at once";
   void stopSignal().then(() => gateway.abort());
   log.info({ active_calls: await gateway.activeCalls(), hint }, "draining");
@@ -72,10 +82,17 @@ async function start(config: Config, log: Logger, role: Role): Promise<Gateway> 
 /** Applies a changed configuration; an invalid one changes nothing. */
 async function reload(
   before: Config,
-  { gateway, log, reread }: { gateway: Gateway; log: Logger; reread: () => Config },
+  {
+    gateway,
+    log,
+    models,
+    reread,
+  }: { gateway: Gateway; log: Logger; models: ImportedModels } & Pick<ServeContext, "reread">,
 ): Promise<void> {
   try {
-    const next = reread();
+    const next = await models.use(reread(), (complete) => gateway.reload(complete));
+    // Another reload came meanwhile.
+    if (next === undefined) return;
     await gateway.reload(next);
     log.info("configuration reloaded");
     const sections = changedAtRestart(before, next);
@@ -86,15 +103,44 @@ async function reload(
   }
 }
 
+/** The imports of models, of which a front has none. Their modules are loaded only for a configuration that has some. */
+class ImportedModels {
+  readonly #log: Logger;
+  readonly #role: Role;
+  #imports: ModelImports | undefined;
+
+  constructor(log: Logger, role: Role) {
+    this.#log = log;
+    this.#role = role;
+  }
+
+  /** As `ModelImports.use`. */
+  async use(source: ConfigSource, apply: (config: Config) => Promise<void>): Promise<Config | undefined> {
+    const config = parseConfig(source);
+    if (this.#imports === undefined) {
+      if (config.imports.length === 0 || this.#role.name === "front") return config;
+      const { ModelImports: Imports } = await import("../gateway/model-imports.ts");
+      this.#imports ??= new Imports({ log: this.#log, clock: systemClock });
+    }
+    return this.#imports.use(source, apply);
+  }
+
+  close(): void {
+    this.#imports?.close();
+  }
+}
+
 /** Whether a reload applies a section of the configuration. */
 const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   file: "on reload",
   secretsInFile: "on reload",
   providers: "on reload",
   models: "on reload",
+  imports: "on reload",
   routes: "on reload",
   aliases: "on reload",
   timeouts: "on reload",
+  access: "on reload",
   http: "at restart",
   grpc: "at restart",
   operations: "at restart",
@@ -102,6 +148,8 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   dataDir: "at restart",
   databaseUrl: "at restart",
   redisUrl: "at restart",
+  redisTls: "at restart",
+  core: "at restart",
   limits: "at restart",
   signUp: "at restart",
   ledger: "at restart",
@@ -163,7 +211,8 @@ async function greeting(
 ): Promise<string> {
   const { httpPort, grpcPort, operationsPort, hasPages } = gateway;
   const at = (listen: Config["http"]["listen"], port: number): string => formatAddress({ host: listen.host, port });
-  const base = `http://${at(config.http.listen, httpPort)}`;
+  const schemeOf = (name: "http" | "operations"): string => (config[name].tls === undefined ? "http" : "https");
+  const base = `${schemeOf("http")}://${at(config.http.listen, httpPort)}`;
   const simulated = config.providers.filter((provider) => provider.simulated).map((provider) => provider.name);
   const lines = [
     `Parley is ready${role.name === "all" ? "" : ` as a ${role.name}`}.`,
@@ -173,7 +222,7 @@ async function greeting(
     ...(role.name === "front"
       ? [`  core                     ${role.core}`]
       : [`  gRPC                     ${at(config.grpc.listen, grpcPort)}`]),
-    `  metrics, health          http://${at(config.operations.listen, operationsPort)}`,
+    `  metrics, health          ${schemeOf("operations")}://${at(config.operations.listen, operationsPort)}`,
   ];
   if (role.name === "front") return `${lines.join("\n")}\n\n`;
   if (simulated.length > 0) {

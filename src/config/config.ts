@@ -9,6 +9,39 @@ export interface ListenAddress {
   readonly port: number;
 }
 
+/** TLS of a listener; undefined for plain TCP. */
+export interface ListenerTls {
+  /** Absolute paths of files in PEM: the certificate with its intermediates, its private key, authorities for clients. */
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly clientCaFile: string | undefined;
+  /** With authorities: whether each client needs a certificate. */
+  readonly clientCertificates: "required" | "optional";
+}
+
+/** Absolute paths of files in PEM for connections to a server. */
+export interface ClientTls {
+  /** Authorities that the server's certificate is verified by; undefined: those of Node. */
+  readonly caFile?: string;
+  /** The own certificate and its private key; undefined: none. */
+  readonly certFile?: string;
+  readonly keyFile?: string;
+}
+
+/** An issuer of JSON Web Tokens that stand for keys; has the fields of access' type `TokenIssuer`. */
+export interface TokenIssuerConfig {
+  readonly issuer: string;
+  readonly audience: string;
+  readonly algorithms: readonly string[];
+  readonly clockSkewMs: number;
+  readonly bindings: readonly {
+    readonly claims: Readonly<Record<string, string | number | boolean>>;
+    readonly key: string;
+  }[];
+  /** Where its public keys are. `caFile`: authorities for the address; undefined: those of Node. */
+  readonly keySet: { readonly file: string } | { readonly url: string; readonly caFile: string | undefined };
+}
+
 /** Limits of one attempt in milliseconds; `totalMs` is for all attempts of one completion together. */
 export type Timeouts = Readonly<CamelKeys<TimeoutsInput>>;
 
@@ -38,8 +71,15 @@ export interface TokenPrices {
   readonly cachedImageInput: number;
   readonly audioOutput: number;
   readonly imageOutput: number;
-  /** For a million searches of the web. */
-  readonly webSearch: number;
+}
+
+/** Fees beside the prices of tokens, in micro-USD for a million; undefined: not known. Has the shape of core's type of the same name. */
+export interface Fees {
+  readonly requests: number;
+  readonly searchedRequests: number;
+  readonly webSearches: number | undefined;
+  readonly fileSearches: number | undefined;
+  readonly codeExecutions: number | undefined;
 }
 
 /** Prices of a completion whose prompt has more than `abovePromptTokens`. */
@@ -51,6 +91,7 @@ export interface PriceTier extends TokenPrices {
 export interface Price extends TokenPrices {
   /** The shortest prompts first. */
   readonly tiers: readonly PriceTier[];
+  readonly fees: Fees;
 }
 
 interface ProviderBase {
@@ -91,7 +132,7 @@ export interface RemoteProvider extends ProviderBase {
     readonly proxy: string | undefined;
     /** IP address that is connected to in place of the host's. */
     readonly address: string | undefined;
-    readonly tls: { readonly caFile?: string; readonly certFile?: string; readonly keyFile?: string };
+    readonly tls: ClientTls;
   };
 }
 
@@ -119,8 +160,21 @@ export interface ModelConfig {
   readonly stage: "preview" | "stable" | "deprecated";
   /** Unix seconds of its end; undefined when it is not known. */
   readonly shutdown: number | undefined;
-  /** Undefined when not configured: the cost is then unknown, and not shown as zero. */
+  /**
+   * Where facts are from: the file or Parley's own models, the provider's list, the list of known models, or an assumption. Of a price with only fees in the
+   * file that of its tokens; undefined without one.
+   */
+  readonly sources: {
+    readonly contextWindow: "configured" | "provider" | "list" | "assumed";
+    readonly maxOutputTokens: "configured" | "provider" | "assumed";
+    readonly price: "configured" | "list" | undefined;
+  };
+  /** Undefined when it is not known: the cost is then unknown, and not shown as zero. */
   readonly price: Price | undefined;
+  /** Most uses of the provider's tools by one request, for budgets; has the shape of core's type of the same name. */
+  readonly maxToolUses: {
+    readonly [Unit in Exclude<keyof Fees, "requests" | "searchedRequests">]?: number | undefined;
+  };
   /** The model's timeouts, else those of its provider, else the general ones. */
   readonly timeouts: Timeouts;
   readonly capabilities: Capabilities;
@@ -128,6 +182,16 @@ export interface ModelConfig {
   readonly hedge: Hedge | undefined;
   /** The model's, over those of its provider. */
   readonly labels: Labels;
+}
+
+/** A provider whose list of models is imported. */
+export interface ImportConfig {
+  /** The name of an entry of `Config.providers`. */
+  readonly provider: string;
+  /** Stands before the provider's names in the IDs. */
+  readonly prefix: string;
+  /** Names of its list that are not imported, because another provider's list has them; at most 10. Empty without a list. */
+  readonly shadowed: readonly string[];
 }
 
 /** Second attempts; has the shape of core's type of the same name. */
@@ -203,6 +267,7 @@ export interface Config {
     readonly publicUrl: string | undefined;
     /** Networks whose `x-forwarded-for` is believed. */
     readonly trustedProxies: readonly string[];
+    readonly tls: ListenerTls | undefined;
   };
   readonly grpc: {
     readonly listen: ListenAddress;
@@ -210,8 +275,17 @@ export interface Config {
     readonly maxSendBytes: number;
     /** Age at which a connection gets GOAWAY, plus or minus a tenth; its calls finish. */
     readonly maxConnectionAgeMs: number;
+    readonly tls: ListenerTls | undefined;
   };
-  readonly operations: { readonly listen: ListenAddress };
+  readonly operations: { readonly listen: ListenAddress; readonly tls: ListenerTls | undefined };
+  /** Callers without the secret of a key. */
+  readonly access: {
+    /** Alternative names of certificates, with the IDs of the keys that they stand for. */
+    readonly certificates: readonly { readonly name: string; readonly key: string }[];
+    /** Alternative names of the certificates of fronts. */
+    readonly fronts: readonly string[];
+    readonly issuers: readonly TokenIssuerConfig[];
+  };
   /** Number of processes that serve behind the same addresses: 1 to 128. */
   readonly workers: number;
   /** Absolute path. */
@@ -220,6 +294,10 @@ export interface Config {
   readonly databaseUrl: string | undefined;
   /** Redis' address, a secret; undefined when rates are kept in the database or in this process. */
   readonly redisUrl: string | undefined;
+  /** For a `rediss:` address. */
+  readonly redisTls: ClientTls;
+  /** TLS of a front's connections to its cores; undefined: plain TCP. `serverName`: name in their certificates. */
+  readonly core: { readonly tls: (ClientTls & { readonly serverName?: string }) | undefined };
   readonly limits: { readonly account: Limits; readonly burstMs: number };
   readonly signUp: SignUp;
   readonly ledger: { readonly retentionMs: number };
@@ -251,6 +329,8 @@ export interface Config {
   readonly models: readonly ModelConfig[];
   /** Names with several models behind them; none is the ID of a model. */
   readonly routes: readonly RouteConfig[];
+  /** Providers whose lists of models are imported; their models are among `models` when the lists are known. */
+  readonly imports: readonly ImportConfig[];
   /** IDs of models and routes by other names, in the order in which they are tried. A name that ends with `*` is the beginning of names. */
   readonly aliases: ReadonlyArray<readonly [name: string, model: string]>;
 }

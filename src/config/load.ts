@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import type { Config } from "./config.ts";
 import { ConfigError } from "./config-error.ts";
 import type { Environment } from "./environment.ts";
-import { parseConfig } from "./parse.ts";
+import { type ConfigSource, parseConfig } from "./parse.ts";
 
 export interface LoadOptions {
   /** File to read. Default: `PARLEY_CONFIG`, else `parley.yaml` in the working directory if it exists. */
@@ -25,9 +25,14 @@ const READ_PROBLEMS: Readonly<Record<string, string>> = {
  * Reads the configuration file, if any, and the environment. Throws ConfigError with a message for people. On a reload the
  * running server then keeps its old Config.
  */
-export function loadConfig({ file, env = process.env, unused }: LoadOptions = {}): Config {
+export function loadConfig(options: LoadOptions = {}): Config {
+  return parseConfig(readSource(options));
+}
+
+/** As `loadConfig`, without a look into the file. */
+export function readSource({ file, env = process.env, unused }: LoadOptions = {}): ConfigSource {
   const chosen = file ?? chooseFile(env);
-  return parseConfig({ file: chosen, text: chosen === undefined ? "" : readText(chosen), env, unused });
+  return { file: chosen, text: chosen === undefined ? "" : readText(chosen), env, unused };
 }
 
 function chooseFile(env: Environment): string | undefined {

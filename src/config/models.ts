@@ -11,7 +11,7 @@ export const BUILT_IN_PROVIDERS: Readonly<Record<string, Dialect>> = {
 type Required = "provider" | "upstream_model" | "description" | "created" | "modalities";
 
 /** A model's entry as in a file, complete but for the settings that have defaults. */
-export type CompleteModelInput = ModelInput & globalThis.Required<Pick<ModelInput, Required | "context_window">>;
+export type CompleteModelInput = ModelInput & globalThis.Required<Pick<ModelInput, Required>>;
 
 /**
  * The built-in models, under the names that clients know.

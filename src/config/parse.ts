@@ -3,6 +3,7 @@ import type { Config } from "./config.ts";
 import { describeIssue, toProblems } from "./describe.ts";
 import { type ConfigDocument, interpolate, isRecord, pathKey, readDocument } from "./document.ts";
 import { type Environment, type Override, readOverrides } from "./environment.ts";
+import { type ModelLists, takeImports } from "./imports.ts";
 import { proxyProblem, proxyVariable } from "./proxies.ts";
 import { withPresets } from "./presets.ts";
 import { resolve } from "./resolve.ts";
@@ -17,14 +18,17 @@ export interface ConfigSource {
   /** The file's content. Ignored when there is no file. */
   readonly text: string;
   readonly env: Environment;
+  /** Lists of models of the providers that the file imports from, by their names. Default: none is known. */
+  readonly lists?: ModelLists | undefined;
   /** As `LoadOptions.unused`. */
   readonly unused?: readonly string[] | undefined;
 }
 
 /** Builds the complete, frozen configuration from a text and an environment. Throws ConfigError. Does no I/O. */
-export function parseConfig({ file, text, env, unused }: ConfigSource): Config {
+export function parseConfig({ file, text, env, unused, lists = NO_LISTS }: ConfigSource): Config {
   const document = file === undefined ? undefined : readDocument(text, file);
-  const filled = interpolate(withPresets(document?.value ?? {}), env, unused);
+  const { value: given, patterns } = takeImports(document?.value ?? {});
+  const filled = interpolate(withPresets(given), env, unused);
   const problems: Problem[] = [...filled.problems];
   const report: Report = (path, problem) => problems.push({ path, text: problem });
 
@@ -38,7 +42,7 @@ export function parseConfig({ file, text, env, unused }: ConfigSource): Config {
   const value = overrides.reduce(override, filled.value);
   const checked = fileSchema.safeParse(value, { error: describeIssue });
   if (checked.error !== undefined) problems.push(...checked.error.issues.flatMap(toProblems));
-  const facts = { file, secretsInFile: holdsSecrets(document?.value), env, traceExport };
+  const facts = { file, secretsInFile: holdsSecrets(document?.value), env, traceExport, patterns, lists };
   const config = checked.data && resolve(checked.data, facts, report);
 
   if (config === undefined || problems.length > 0) {
@@ -51,6 +55,8 @@ export function parseConfig({ file, text, env, unused }: ConfigSource): Config {
   }
   return deepFreeze(config);
 }
+
+const NO_LISTS: ModelLists = new Map();
 
 /** Header names whose values are likely to be secrets. */
 const SECRET_HEADER = /auth|key|token|secret|cookie|password/i;

@@ -5,23 +5,34 @@ import type { ConfigPath, Report } from "./config-error.ts";
 import {
   camelKeys,
   type Config,
+  type ImportConfig,
   type ListenAddress,
+  type ListenerTls,
   type ModelConfig,
-  type Price,
   type ProviderConfig,
   type RemoteProvider,
-  type TokenPrices,
+  type TokenIssuerConfig,
 } from "./config.ts";
-import { DIALECT_DEFAULTS, type Dialect, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
+import { DIALECT_DEFAULTS, DIALECTS, WITHOUT_COMPLETIONS } from "./dialects.ts";
 import { addressOf, keyHeaderOf, resolveHost, sellerAddressOf } from "./hosts.ts";
-import { knownPrice } from "./known-prices.ts";
+import { type ModelLists, type OfferedModel, resolveImports } from "./imports.ts";
+import { knownModel, type KnownModel, type PriceInput } from "./known-models.ts";
 import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./models.ts";
 import { type Preset, PRESETS } from "./presets.ts";
+import { findPrice, isComplete, resolvePrice } from "./prices.ts";
 import type { Environment } from "./environment.ts";
 import { isWithoutProxy, proxyVariable } from "./proxies.ts";
 import { resolveHedge, resolveRoutes } from "./routes.ts";
-import { KEY_FILE, NO_PROXY, sampleProblem } from "./scalars.ts";
-import type { CapabilitiesInput, FileInput, ModelInput, ProviderInput } from "./schema.ts";
+import { KEY_FILE, MODEL_ID, NO_PROXY, sampleProblem } from "./scalars.ts";
+import {
+  type CapabilitiesInput,
+  type ClientTlsInput,
+  type FileInput,
+  type IssuerInput,
+  MAX_TOKENS,
+  type ModelInput,
+  type ProviderInput,
+} from "./schema.ts";
 
 const LISTENERS = ["http", "grpc", "operations"] as const;
 const MIB = 1024 * 1024;
@@ -32,12 +43,16 @@ const MICRO_USD = 1_000_000;
 export type FileFacts = Pick<Config, "file" | "secretsInFile"> & {
   readonly env: Environment;
   readonly traceExport: Config["tracing"]["export"];
+  /** Entries of `models` that import. */
+  readonly patterns: readonly string[];
+  /** Known lists by the names of providers. */
+  readonly lists: ModelLists;
 };
 
 /** Completes the checked input, and reports mistakes across settings. The result is meaningless after a report. */
 export function resolve(
   input: FileInput,
-  { file, secretsInFile, env, traceExport }: FileFacts,
+  { file, secretsInFile, env, traceExport, patterns, lists }: FileFacts,
   report: Report,
 ): Config {
   const [http, grpc, operations] = resolveListeners(input, report);
@@ -53,9 +68,15 @@ export function resolve(
       ["responses", "encryption_key"],
       'is required with database.url, because all replicas need the same key; write "${NAME}" with the output of "openssl rand -base64 32"',
     );
+  requirePair(input.redis.tls, ["redis", "tls"], report);
+  if (Object.keys(input.redis.tls).length > 0 && input.redis.url?.startsWith("rediss:") !== true)
+    report(["redis", "tls"], "is for a redis.url that begins with rediss://");
+  requirePair(input.core.tls ?? {}, ["core", "tls"], report);
   const models = resolveModels(input, providers, report);
   const routes = resolveRoutes(input, models, report);
-  if (models.length === 0) {
+  const asked = resolveImports(patterns, providers, report);
+  const { imports, imported } = importModels({ asked, lists, input, models, providers, report });
+  if (models.length === 0 && patterns.length === 0) {
     const names = providers.map(({ name }) => name).join(", ") || "any provider, because none is configured";
     report(["models"], `no model is left: none uses ${names}, and the built-in ones need alpha or beta; add one here`);
   }
@@ -68,18 +89,23 @@ export function resolve(
       allowPublic: input.http.allow_public,
       publicUrl: input.http.public_url,
       trustedProxies: input.http.trusted_proxies,
+      tls: resolveListenerTls("http", input, report),
     },
     grpc: {
       listen: grpc,
       maxReceiveBytes: Math.round(input.grpc.max_receive_mib * MIB),
       maxSendBytes: Math.round(input.grpc.max_send_mib * MIB),
       maxConnectionAgeMs: input.grpc.max_connection_age_ms,
+      tls: resolveListenerTls("grpc", input, report),
     },
-    operations: { listen: operations },
+    operations: { listen: operations, tls: resolveListenerTls("operations", input, report) },
+    access: resolveAccess(input, report),
     workers: input.workers,
     dataDir: resolvePath(input.data_dir),
     databaseUrl: input.database.url,
     redisUrl: input.redis.url,
+    redisTls: camelKeys(input.redis.tls),
+    core: { tls: input.core.tls && camelKeys(input.core.tls) },
     limits: resolveLimits(input.limits),
     signUp: input.sign_up,
     ledger: { retentionMs: input.ledger.retention_days * DAY_MS },
@@ -96,8 +122,9 @@ export function resolve(
     overload: camelKeys(input.overload),
     tracing: { ...camelKeys(input.tracing), export: traceExport },
     providers,
-    models,
+    models: [...models, ...imported],
     routes,
+    imports,
     aliases: resolveAliases(input.aliases, [...models, ...routes], report),
   };
 }
@@ -154,6 +181,53 @@ function resolveListeners(input: FileInput, report: Report): [ListenAddress, Lis
     return address;
   };
   return [resolveListener("http"), resolveListener("grpc"), resolveListener("operations")];
+}
+
+function resolveListenerTls(
+  name: (typeof LISTENERS)[number],
+  input: FileInput,
+  report: Report,
+): ListenerTls | undefined {
+  const { tls } = input[name];
+  if (tls === undefined) return undefined;
+  if (tls.client_certificates !== undefined && tls.client_ca_file === undefined)
+    report([name, "tls", "client_ca_file"], "is required with client_certificates");
+  return {
+    certFile: tls.cert_file,
+    keyFile: tls.key_file,
+    clientCaFile: tls.client_ca_file,
+    clientCertificates: tls.client_certificates ?? "required",
+  };
+}
+
+function resolveAccess({ access, http, grpc }: FileInput, report: Report): Config["access"] {
+  const { certificates } = access;
+  const verifiesClients = (http.tls?.client_ca_file ?? grpc.tls?.client_ca_file) !== undefined;
+  if (certificates.length > 0 && !verifiesClients)
+    report(["access", "certificates"], "needs client_ca_file in http.tls or grpc.tls, whose certificates these are");
+  if (access.fronts.length > 0 && grpc.tls?.client_ca_file === undefined)
+    report(["access", "fronts"], "needs grpc.tls.client_ca_file, whose certificates these are");
+  for (const index of repeated(certificates.map(({ name }) => name)))
+    report(["access", "certificates", index, "name"], "is listed twice");
+  for (const index of repeated(access.issuers.map(({ issuer }) => issuer)))
+    report(["access", "issuers", index, "issuer"], "is listed twice");
+  const issuers = access.issuers.map((input, index) => resolveIssuer(input, ["access", "issuers", index], report));
+  return { certificates, fronts: access.fronts, issuers };
+}
+
+/** Indexes of values that are in the list before. */
+function repeated(values: readonly string[]): number[] {
+  const seen = new Set<string>();
+  return values.flatMap((value, index) => (seen.size === seen.add(value).size ? [index] : []));
+}
+
+function resolveIssuer(input: IssuerInput, path: ConfigPath, report: Report): TokenIssuerConfig {
+  const { issuer, audience, algorithms, bindings, keys_url: url, keys_file: file, keys_ca_file: caFile } = input;
+  if ((url === undefined) === (file === undefined))
+    report([...path, "keys_url"], "is required, or keys_file in its place, with the issuer's JSON Web Key Set");
+  if (caFile !== undefined && url === undefined) report([...path, "keys_ca_file"], "is for keys_url");
+  const keySet = file === undefined ? { url: url ?? "", caFile } : { file };
+  return { issuer, audience, algorithms, bindings, clockSkewMs: input.clock_skew_seconds * 1000, keySet };
 }
 
 /** Default of `default_max_tokens`: enough for a long answer, and with reasoning for the reasoning tokens, too. */
@@ -213,10 +287,11 @@ const REQUIRED = ["provider", "upstream_model"] as const;
 /** Assumed for a model when the file does not say otherwise. */
 const DEFAULTS: ModelInput = {
   created: "1970-01-01",
-  context_window: 131_072,
   modalities: { input: ["text"], output: ["text"] },
 };
 
+/** Assumed where neither the file nor the list of known models has them. */
+const DEFAULT_CONTEXT_WINDOW = 131_072;
 const DEFAULT_MAX_OUTPUT_TOKENS = 32_768;
 
 interface ModelParts {
@@ -242,7 +317,11 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
       ["models", id, "capabilities", "embedding_dimensions"],
       "is only for models with modalities.output: [embedding]",
     );
-  const maxOutputTokens = isCompletion ? (model.max_output_tokens ?? DEFAULT_MAX_OUTPUT_TOKENS) : 0;
+  const known = knownModel(sellerOf({ id, model, provider }), model.upstream_model);
+  const contextWindow = model.context_window ?? known?.contextWindow ?? DEFAULT_CONTEXT_WINDOW;
+  const maxOutputTokens = isCompletion
+    ? (model.max_output_tokens ?? Math.min(DEFAULT_MAX_OUTPUT_TOKENS, contextWindow))
+    : 0;
   const fallback = capabilities.reasoning_by_default ? DEFAULT_MAX_TOKENS_REASONING : DEFAULT_MAX_TOKENS;
   const defaultMaxTokens = model.default_max_tokens ?? Math.min(fallback, maxOutputTokens);
   if (isCompletion && defaultMaxTokens > maxOutputTokens) {
@@ -251,22 +330,28 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
   if (capabilities.reasoning_budget[0] > capabilities.reasoning_budget[1]) {
     report(["models", id, "capabilities", "reasoning_budget"], "must be [smallest, largest]");
   }
-  const known = knownPrice(sellerOf({ id, model, provider }), model.upstream_model);
-  const price = model.price ?? (known !== undefined && isComplete(known, model, provider.dialect) ? known : undefined);
+  const listed = known?.price && isComplete(known.price, model, provider.dialect) ? known.price : undefined;
+  const price = findPrice(model.price, listed, { id, report });
   return {
     id,
     provider: provider.name,
     upstreamModel: model.upstream_model,
     description: model.description,
     created: Date.parse(model.created) / 1000,
-    contextWindow: model.context_window,
+    contextWindow,
     maxOutputTokens,
     defaultMaxTokens,
     maxTokensPerSecond: model.max_tokens_per_second ?? DEFAULT_MAX_TOKENS_PER_SECOND,
     modalities: model.modalities,
     stage: model.stage ?? "stable",
     shutdown: model.shutdown === undefined ? undefined : Date.parse(model.shutdown) / 1000,
+    sources: sourcesOf(model, known, listed),
     price: price && resolvePrice({ id, price, provider, isCompletion, report }),
+    maxToolUses: {
+      webSearches: model.max_tool_uses?.web_search,
+      fileSearches: model.max_tool_uses?.file_search,
+      codeExecutions: model.max_tool_uses?.code_execution,
+    },
     timeouts: camelKeys({ ...input.timeouts, ...input.providers[provider.name]?.timeouts, ...model.timeouts }),
     capabilities: camelKeys(capabilities),
     hedge: resolveHedge(model.hedge, ["models", id, "hedge"], report),
@@ -274,20 +359,85 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
   };
 }
 
+interface ImportParts extends Pick<ModelParts, "input" | "report"> {
+  readonly asked: readonly Pick<ImportConfig, "provider" | "prefix">[];
+  readonly lists: ModelLists;
+  /** Those of the file, and the built-in ones. */
+  readonly models: readonly ModelConfig[];
+  readonly providers: readonly ProviderConfig[];
+}
+
 /**
- * Whether a list price has all kinds of tokens that the model may have: speech and pictures cost several times as much as text. Google
- * lists speech in the prompt only where its price differs.
+ * The models of the lists that are known, of which each name is imported once: those of the file go before, then the first provider
+ * that has it.
  */
-function isComplete(
-  known: PriceInput,
-  { modalities: { input, output } }: CompleteModelInput,
-  dialect: Dialect,
-): boolean {
-  if (output.includes("embedding")) return true;
-  if (known.output === undefined) return false;
-  if (output.includes("image") && known.image_output === undefined) return false;
-  if (output.includes("audio") && known.audio_output === undefined) return false;
-  return !input.includes("audio") || known.audio_input !== undefined || dialect === "gemini";
+function importModels({ asked, lists, input, models, providers, report }: ImportParts): {
+  readonly imports: readonly ImportConfig[];
+  readonly imported: readonly ModelConfig[];
+} {
+  const configured = new Set([
+    ...models.map(({ id }) => id),
+    ...Object.keys(input.models),
+    ...Object.keys(input.aliases),
+  ]);
+  const imported = new Map<string, ModelConfig>();
+  const imports = asked.map(({ provider: name, prefix }) => {
+    const provider = providers.find((one) => one.name === name)!;
+    const shadowed: string[] = [];
+    for (const offered of (lists.get(name) ?? []).slice(0, MAX_IMPORTED)) {
+      const id = prefix + offered.name;
+      if (configured.has(id) || !MODEL_ID.test(id)) continue;
+      if (imported.has(id)) shadowed.push(offered.name);
+      else imported.set(id, resolveOffered({ id, offered, provider, input, report }));
+    }
+    return { provider: name, prefix, shadowed: shadowed.slice(0, MAX_SHADOWED) };
+  });
+  return { imports, imported: [...imported.values()] };
+}
+
+/** Models of one list that are imported. */
+const MAX_IMPORTED = 1_000;
+
+/** Names that a warning has. */
+const MAX_SHADOWED = 10;
+
+/** A model with the facts of its provider's list before those of the list of known models. */
+function resolveOffered({
+  id,
+  offered: { name, contextWindow, maxOutputTokens },
+  ...parts
+}: Omit<ModelParts, "model"> & { readonly offered: OfferedModel }): ModelConfig {
+  const offered = { context_window: contextWindow, max_output_tokens: maxOutputTokens };
+  const given = Object.entries(offered).filter(([, tokens]) => tokens !== undefined && tokens <= MAX_TOKENS);
+  const model = { ...DEFAULTS, description: id, provider: parts.provider.name, upstream_model: name };
+  const resolved = resolveModel({
+    id,
+    model: { ...model, ...Object.fromEntries(given) } as CompleteModelInput,
+    ...parts,
+  });
+  const { sources } = resolved;
+  const ofProvider = <T>(source: T): T | "provider" => (source === "configured" ? "provider" : source);
+  return {
+    ...resolved,
+    sources: {
+      ...sources,
+      contextWindow: ofProvider(sources.contextWindow),
+      maxOutputTokens: ofProvider(sources.maxOutputTokens),
+    },
+  };
+}
+
+function sourcesOf(
+  model: CompleteModelInput,
+  known: KnownModel | undefined,
+  listed: PriceInput | undefined,
+): ModelConfig["sources"] {
+  const assumed = known?.contextWindow === undefined ? "assumed" : "list";
+  return {
+    contextWindow: model.context_window === undefined ? assumed : "configured",
+    maxOutputTokens: model.max_output_tokens === undefined && !isEmbedding(model) ? "assumed" : "configured",
+    price: model.price?.input === undefined ? listed && "list" : "configured",
+  };
 }
 
 /**
@@ -323,61 +473,6 @@ function checkEmbedding({ id, model, provider, report }: ModelParts): void {
   for (const key of Object.keys(capabilities))
     if (key !== "embedding_dimensions")
       report(["models", id, "capabilities", key], "is not for models that make embeddings");
-}
-
-interface PriceParts {
-  readonly id: string;
-  readonly price: NonNullable<ModelInput["price"]>;
-  readonly provider: ProviderConfig;
-  readonly isCompletion: boolean;
-  readonly report: Report;
-}
-
-type PriceInput = PriceParts["price"];
-type TokenPricesInput = Omit<PriceInput, "tiers">;
-
-function resolvePrice({ id, price: given, provider, isCompletion, report }: PriceParts): Price {
-  const { tiers = [], ...first } = given;
-  const path = ["models", id, "price"];
-  const kinds = Object.keys(first);
-  let above = 0;
-  tiers.forEach((tier, index) => {
-    const missing = kinds.find((kind) => !(kind in tier));
-    if (missing !== undefined)
-      report([...path, "tiers", index, missing], "is required, because the price for shorter prompts has it");
-    if (tier.above <= above) report([...path, "tiers", index, "above"], "must be more than in the tier before it");
-    above = tier.above;
-  });
-  if (isCompletion && given.output === undefined) report([...path, "output"], "is required");
-  const toPrices = (prices: TokenPricesInput): TokenPrices => resolveTokenPrices(prices, provider);
-  return {
-    ...toPrices(first),
-    tiers: tiers.map(({ above: abovePromptTokens, ...prices }) => ({ ...toPrices(prices), abovePromptTokens })),
-  };
-}
-
-function resolveTokenPrices(given: TokenPricesInput, { dialect }: ProviderConfig): TokenPrices {
-  const [minutes, hour] = DIALECT_DEFAULTS[dialect].cacheWrite;
-  const price = { ...given, output: given.output ?? 0 };
-  const cacheWrite = price.cache_write ?? minutes * price.input;
-  // Hosts that charge for writes at all charge twice the input for an hour.
-  const hourFactor = cacheWrite > price.input ? 2 : hour;
-  const { audio_input: audioInput = price.input, image_input: imageInput = price.input } = price;
-  const toMicroUsd = (usd: number): number => Math.round(usd * MICRO_USD);
-  return {
-    input: toMicroUsd(price.input),
-    output: toMicroUsd(price.output),
-    cachedInput: toMicroUsd(price.cached_input ?? price.input),
-    cacheWrite: toMicroUsd(cacheWrite),
-    cacheWriteHour: toMicroUsd(price.cache_write_1h ?? Math.max(cacheWrite, hourFactor * price.input)),
-    audioInput: toMicroUsd(audioInput),
-    imageInput: toMicroUsd(imageInput),
-    cachedAudioInput: toMicroUsd(price.cached_audio_input ?? price.cached_input ?? audioInput),
-    cachedImageInput: toMicroUsd(price.cached_image_input ?? price.cached_input ?? imageInput),
-    imageOutput: toMicroUsd(price.image_output ?? price.output),
-    audioOutput: toMicroUsd(price.audio_output ?? price.output),
-    webSearch: toMicroUsd((price.web_search ?? 0) * 1_000),
-  };
 }
 
 /** Says that there is no provider of this name, and which there are. */
@@ -465,12 +560,7 @@ interface EgressParts {
 /** The way to a provider: its own proxy, else the environment's, if the provider is neither private nor exempt. */
 function resolveEgress({ path, entry, baseUrl, env, report }: EgressParts): RemoteProvider["egress"] {
   const tls = camelKeys(entry.tls);
-  for (const [one, other] of [
-    ["cert_file", "key_file"],
-    ["key_file", "cert_file"],
-  ] as const)
-    if (entry.tls[one] !== undefined && entry.tls[other] === undefined)
-      report([...path, "tls", other], `is required with ${one}`);
+  requirePair(entry.tls, [...path, "tls"], report);
   const isPlain = baseUrl?.protocol === "http:";
   for (const key of ["proxy", "tls"] as const) {
     const isSet = key === "proxy" ? entry.proxy !== undefined && entry.proxy !== NO_PROXY : Object.keys(tls).length > 0;
@@ -482,6 +572,15 @@ function resolveEgress({ path, entry, baseUrl, env, report }: EgressParts): Remo
   const general = isExempt || privateReason(baseUrl) !== undefined ? undefined : proxyVariable(env)?.value;
   const proxy = entry.proxy === NO_PROXY ? undefined : (entry.proxy ?? general);
   return { proxy, address: entry.address, tls };
+}
+
+/** Reports a certificate without its key, and a key without its certificate. */
+function requirePair(tls: ClientTlsInput, path: ConfigPath, report: Report): void {
+  for (const [one, other] of [
+    ["cert_file", "key_file"],
+    ["key_file", "cert_file"],
+  ] as const)
+    if (tls[one] !== undefined && tls[other] === undefined) report([...path, other], `is required with ${one}`);
 }
 
 /** Why this header must not be set; undefined when it may, such as for a service with another kind of credential. */

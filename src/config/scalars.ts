@@ -79,9 +79,9 @@ export const providerName = z
   .string()
   .regex(/^[a-z][a-z0-9_-]{0,31}$/, "a provider's name is 1 to 32 of a-z, 0-9, - and _, beginning with a letter");
 
-export const modelId = z
-  .string()
-  .regex(/^[A-Za-z0-9._:/@-]{1,256}$/, "a model's ID is 1 to 256 of letters, digits and . _ : / @ -");
+export const MODEL_ID = /^[A-Za-z0-9._:/@-]{1,256}$/;
+
+export const modelId = z.string().regex(MODEL_ID, "a model's ID is 1 to 256 of letters, digits and . _ : / @ -");
 
 export const modelAlias = z
   .string()
@@ -125,6 +125,28 @@ export const ipAddress = z.string().refine((text) => isIP(text) !== 0, 'must be 
 export const absolutePath = z
   .string()
   .refine((text) => text.startsWith("/"), "must be an absolute path, such as /etc/parley/ca.pem");
+
+/** An alternative name of a certificate: DNS names are compared without regard to case. */
+export const certificateName = z
+  .string()
+  .max(1024)
+  .regex(
+    /^(DNS:[A-Za-z0-9.*_-]+|URI:[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]+)$/,
+    'must be an alternative name such as "URI:spiffe://example.org/billing" or "DNS:billing.internal"',
+  )
+  .transform((name) => (name.startsWith("DNS:") ? name.toLowerCase().replace(/^dns/, "DNS") : name));
+
+export const httpsUrl = z
+  .string()
+  .refine(
+    (text) => text.startsWith("https:") && URL.canParse(text),
+    'must be an address such as "https://example.com/jwks.json"',
+  );
+
+/** ID of a key. */
+export const keyId = z
+  .string()
+  .regex(/^key_[0-9A-Za-z]{1,32}$/, 'must be the ID of a key, as "parley keys list" shows it: key_…');
 
 /** A network of proxies: an address, with or without a prefix length. */
 export const network = z

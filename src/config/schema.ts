@@ -4,13 +4,16 @@ import { HOSTS } from "./hosts.ts";
 import {
   absolutePath,
   apiVersion,
+  certificateName,
   credential,
   databaseUrl,
   encryptionKey,
   headerName,
   headerValue,
+  httpsUrl,
   ipAddress,
   isoDate,
+  keyId,
   labelValue,
   modelAlias,
   modelId,
@@ -46,7 +49,8 @@ function overrides<Shape extends z.ZodRawShape>(shape: Shape) {
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const durationMs = z.int().min(1).max(DAY_MS);
-const tokens = z.int().min(1).max(100_000_000);
+export const MAX_TOKENS = 100_000_000;
+const tokens = z.int().min(1).max(MAX_TOKENS);
 const usd = z.number().min(0).max(100_000);
 const listen = z.string();
 const unlimited = z.literal("unlimited");
@@ -98,9 +102,8 @@ const capabilities = {
 const inputModalities = z.array(z.enum(["text", "image", "audio", "file", "video"])).min(1);
 const outputModalities = z.array(z.enum(["text", "image", "audio", "embedding"])).min(1);
 
-/** In US dollars per million tokens. */
-const tokenPrices = {
-  input: usd,
+/** In US dollars per million tokens, beside those of the prompt. */
+const otherTokenPrices = {
   output: z.exactOptional(usd),
   cached_input: z.exactOptional(usd),
   cache_write: z.exactOptional(usd),
@@ -111,9 +114,19 @@ const tokenPrices = {
   cached_image_input: z.exactOptional(usd),
   audio_output: z.exactOptional(usd),
   image_output: z.exactOptional(usd),
-  /** For a thousand. */
-  web_search: z.exactOptional(usd),
 };
+
+/** In US dollars for a thousand. */
+export const FEES = {
+  request: z.exactOptional(usd),
+  searched_request: z.exactOptional(usd),
+  web_search: z.exactOptional(usd),
+  file_search: z.exactOptional(usd),
+  code_execution: z.exactOptional(usd),
+};
+
+/** More of one kind in a request are not usual. */
+const uses = z.int().min(1).max(10_000);
 
 /** Providers have one or two. */
 const MAX_PRICE_TIERS = 8;
@@ -159,13 +172,23 @@ const model = overrides({
   stage: z.enum(["preview", "stable", "deprecated"]),
   shutdown: isoDate,
   price: section({
-    ...tokenPrices,
-    tiers: z.exactOptional(z.array(section({ above: tokens, ...tokenPrices })).max(MAX_PRICE_TIERS)),
+    input: z.exactOptional(usd),
+    ...otherTokenPrices,
+    ...FEES,
+    tiers: z.exactOptional(z.array(section({ above: tokens, input: usd, ...otherTokenPrices })).max(MAX_PRICE_TIERS)),
   }),
+  max_tool_uses: overrides({ web_search: uses, file_search: uses, code_execution: uses }),
   timeouts: overrides(timeouts),
   capabilities: overrides(capabilities),
   labels,
 });
+
+/** Parley as the client of a connection. */
+const clientTls = {
+  ca_file: z.exactOptional(absolutePath),
+  cert_file: z.exactOptional(absolutePath),
+  key_file: z.exactOptional(absolutePath),
+};
 
 const provider = section({
   preset: z.exactOptional(z.enum(PRESET_NAMES)),
@@ -194,12 +217,44 @@ const provider = section({
   labels: labels.prefault({}),
   proxy: z.exactOptional(proxy),
   address: z.exactOptional(ipAddress),
-  tls: section({
-    ca_file: z.exactOptional(absolutePath),
-    cert_file: z.exactOptional(absolutePath),
-    key_file: z.exactOptional(absolutePath),
-  }).prefault({}),
+  tls: section(clientTls).prefault({}),
   timeouts: overrides(timeouts).prefault({}),
+});
+
+const listenerTls = section({
+  cert_file: absolutePath,
+  key_file: absolutePath,
+  client_ca_file: z.exactOptional(absolutePath),
+  client_certificates: z.exactOptional(z.enum(["required", "optional"])),
+});
+
+/** Certificates that stand for keys, and bindings of an issuer's tokens. */
+const MAX_BINDINGS = 10_000;
+const MAX_ISSUERS = 32;
+const MAX_FRONTS = 1_000;
+
+const issuer = section({
+  issuer: z.string().min(1).max(1024),
+  audience: z.string().min(1).max(1024),
+  keys_url: z.exactOptional(httpsUrl),
+  keys_ca_file: z.exactOptional(absolutePath),
+  keys_file: z.exactOptional(absolutePath),
+  algorithms: z
+    .array(z.enum(["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]))
+    .min(1)
+    .default(["RS256", "ES256"]),
+  clock_skew_seconds: z.int().min(0).max(300).default(30),
+  bindings: z
+    .array(
+      section({
+        claims: z
+          .record(z.string().max(1024), z.union([z.string().max(4096), z.number(), z.boolean()]))
+          .refine((claims) => Object.keys(claims).length > 0, "must have at least one claim, such as sub"),
+        key: keyId,
+      }),
+    )
+    .min(1)
+    .max(MAX_BINDINGS),
 });
 
 /** A configuration file, before defaults that depend on other settings. */
@@ -210,6 +265,7 @@ export const fileSchema = section({
     cors_origins: z.array(origin).default([]),
     public_url: z.exactOptional(publicUrl),
     trusted_proxies: z.array(network).default([]),
+    tls: z.exactOptional(listenerTls),
   }).prefault({}),
   grpc: section({
     listen: listen.default("127.0.0.1:50051"),
@@ -217,15 +273,28 @@ export const fileSchema = section({
     max_receive_mib: z.number().positive().max(1024).default(32),
     max_send_mib: z.number().positive().max(1024).default(64),
     max_connection_age_ms: z.int().min(1_000).max(DAY_MS).default(3_600_000),
+    tls: z.exactOptional(listenerTls),
   }).prefault({}),
   operations: section({
     listen: listen.default("127.0.0.1:9464"),
     allow_public: z.boolean().default(false),
+    tls: z.exactOptional(listenerTls),
+  }).prefault({}),
+  access: section({
+    certificates: z
+      .array(section({ name: certificateName, key: keyId }))
+      .max(MAX_BINDINGS)
+      .default([]),
+    fronts: z.array(certificateName).max(MAX_FRONTS).default([]),
+    issuers: z.array(issuer).max(MAX_ISSUERS).default([]),
   }).prefault({}),
   workers: z.int().min(1).max(128).default(1),
   data_dir: z.string().min(1).default("./data"),
   database: section({ url: z.exactOptional(databaseUrl) }).prefault({}),
-  redis: section({ url: z.exactOptional(redisUrl) }).prefault({}),
+  redis: section({ url: z.exactOptional(redisUrl), tls: section(clientTls).prefault({}) }).prefault({}),
+  core: section({
+    tls: z.exactOptional(section({ ...clientTls, server_name: z.exactOptional(z.string().min(1).max(253)) })),
+  }).prefault({}),
   limits: section({
     requests_per_minute: limit.default(600),
     tokens_per_minute: limit.default(2_000_000),
@@ -282,6 +351,8 @@ export type FileInput = z.output<typeof fileSchema>;
 export type ProviderInput = z.output<typeof provider>;
 export type ConnectionsInput = ProviderInput["connections"];
 export type HedgeInput = z.output<typeof hedge>;
+export type ClientTlsInput = FileInput["redis"]["tls"];
+export type IssuerInput = z.output<typeof issuer>;
 export type TargetInput = z.output<typeof target>;
 export type ModelInput = z.output<typeof model>;
 export type TimeoutsInput = { [K in keyof typeof timeouts]: z.output<(typeof timeouts)[K]> };

@@ -1,4 +1,4 @@
-import type { Config, ListenAddress } from "./config.ts";
+import type { ClientTls, Config, ListenAddress, ListenerTls } from "./config.ts";
 
 /** One setting in the form of the configuration file. */
 export interface Setting {
@@ -23,15 +23,24 @@ export function listSettings(config: Config): Setting[] {
     "http.listen": formatAddress(http.listen),
     "http.cors_origins": http.corsOrigins,
     "http.trusted_proxies": http.trustedProxies,
+    ...tlsSettings("http", http.tls),
     "grpc.listen": formatAddress(grpc.listen),
     "grpc.max_receive_mib": grpc.maxReceiveBytes / MIB,
     "grpc.max_send_mib": grpc.maxSendBytes / MIB,
     "grpc.max_connection_age_ms": grpc.maxConnectionAgeMs,
+    ...tlsSettings("grpc", grpc.tls),
     "operations.listen": formatAddress(others.operations.listen),
+    ...tlsSettings("operations", others.operations.tls),
+    "access.certificates": others.access.certificates.map(({ name, key }) => `${name} = ${key}`),
+    "access.fronts": others.access.fronts,
+    "access.issuers": others.access.issuers.map(({ issuer, audience }) => `${issuer} for ${audience}`),
     workers: others.workers,
     data_dir: others.dataDir,
     "database.url": others.databaseUrl,
     "redis.url": others.redisUrl,
+    ...clientTlsSettings("redis", others.redisTls),
+    ...clientTlsSettings("core", others.core.tls ?? {}),
+    "core.tls.server_name": others.core.tls?.serverName,
     "ledger.retention_days": others.ledger.retentionMs / DAY_MS,
     "responses.store_days": others.responses.keptMs / DAY_MS,
     "responses.encryption_key": others.responses.encryptionKey,
@@ -67,6 +76,23 @@ export function listSettings(config: Config): Setting[] {
     key,
     value: typeof value === "object" ? value.join(", ") : String(value ?? ""),
   }));
+}
+
+function tlsSettings(section: string, tls: ListenerTls | undefined): Record<string, string | undefined> {
+  return {
+    [`${section}.tls.cert_file`]: tls?.certFile,
+    [`${section}.tls.key_file`]: tls?.keyFile,
+    [`${section}.tls.client_ca_file`]: tls?.clientCaFile,
+    [`${section}.tls.client_certificates`]: tls?.clientCaFile && tls.clientCertificates,
+  };
+}
+
+function clientTlsSettings(section: string, tls: ClientTls): Record<string, string | undefined> {
+  return {
+    [`${section}.tls.ca_file`]: tls.caFile,
+    [`${section}.tls.cert_file`]: tls.certFile,
+    [`${section}.tls.key_file`]: tls.keyFile,
+  };
 }
 
 const UNLIMITED = "unlimited";

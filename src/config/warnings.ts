@@ -23,13 +23,14 @@ export function listWarnings(config: Config): ConfigWarning[] {
   return [...httpWarnings(config), ...connectionWarnings(config), ...fileWarnings(config), ...keyFileWarnings(config)];
 }
 
-function httpWarnings({ http: { listen, publicUrl } }: Config): ConfigWarning[] {
+function httpWarnings({ http: { listen, publicUrl, tls } }: Config): ConfigWarning[] {
+  if (tls !== undefined) return [];
   const url = publicUrl === undefined ? undefined : new URL(publicUrl);
   const isPlainUrl = url?.protocol === "http:" && !isLoopback(hostOf(url));
   if (url?.protocol === "https:" || (isLoopback(listen.host) && !isPlainUrl)) return [];
   const text =
     "other machines reach this over plain http: API keys, passwords and prompts can be read on the way, and the dashboard's " +
-    "cookies are not Secure; put a proxy that ends TLS in front of it, and set http.public_url to its https address";
+    "cookies are not Secure; set http.tls, or put a proxy that ends TLS in front of it and set http.public_url to its https address";
   return [{ setting: isPlainUrl ? "http.public_url" : "http.listen", text }];
 }
 

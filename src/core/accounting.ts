@@ -4,8 +4,18 @@ import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "./clock.ts";
-import { boundCost, type Capped, costOf, dearestCost, mostTokens, type MostTokens, type Sending } from "./cost.ts";
+import {
+  boundCost,
+  type Capped,
+  costOf,
+  dearestCost,
+  dearestTokens,
+  mostTokens,
+  type MostTokens,
+  type Sending,
+} from "./cost.ts";
 import { Failure, type FailureCode } from "./failure.ts";
+import { boundedUses, completeCounts, unboundedFees } from "./fees.ts";
 import {
   type CompletionRecord,
   type Ledger,
@@ -284,7 +294,7 @@ export class CompletionAccounting {
   #bookCounted(usage: Usage, model: Model): Booking {
     // The count belongs to the last attempt, whose model and request no longer change.
     if (this.#counted?.usage !== usage)
-      this.#counted = { usage, booking: book(toTokenCounts(usage), { model, sent: this.#sent! }, false) };
+      this.#counted = { usage, booking: bookUsage(usage, { model, sent: this.#sent! }) };
     return this.#counted.booking;
   }
 
@@ -321,14 +331,15 @@ export class CompletionAccounting {
     sent: SentSize,
     beside: AttemptInFlight | undefined,
   ): Promise<Failure | undefined> {
-    const { reservation, prompt } = this.#reserved!;
+    const { reservation, prompt, hasBudget } = this.#reserved!;
     const next = boundCost(this.#request, { prompt, sent, model });
     const other =
       beside === undefined
         ? 0
         : boundCost(this.#request, { prompt, sent: beside.translation.sent, model: beside.model });
     const held = this.#reservedMicroUsd;
-    if (next === undefined || other === undefined || held === undefined) return undefined;
+    if (next === undefined) return hasBudget ? unboundedFees({ model, sent }) : undefined;
+    if (other === undefined || held === undefined) return undefined;
     const missing = sumOf(this.#bookings).costMicroUsd + other + next - held;
     if (missing <= 0) return undefined;
     try {
@@ -375,7 +386,7 @@ function bookUncounted(
   { model, sent, progress, ...attempt }: UncountedAttempt,
   { request, prompt, hasBudget, seen, outcome }: UncountedFacts,
 ): Booking {
-  if (outcome?.usage !== undefined) return book(toTokenCounts(outcome.usage), { model, sent }, false);
+  if (outcome?.usage !== undefined) return bookUsage(outcome.usage, { model, sent });
   if (outcome?.refused === true || progress.unsent) return { tokens: NO_TOKENS, costMicroUsd: 0, estimated: false };
   const most = mostTokens(request, { prompt, sent, model });
   const { elapsedMs, unseen: later } = outcome ?? attempt;
@@ -387,7 +398,8 @@ function bookUncounted(
     prompt: promptTokens(most.prompt, { prompt, hasBudget, sent }),
     completion: Math.max(received.completion, Math.min(generated, most.completion)),
   };
-  const costMicroUsd = dearestCost(booked, { prompt, sent, model }) ?? 0;
+  const sending = { prompt, sent, model };
+  const costMicroUsd = dearestCost(booked, sending) ?? dearestTokens(booked, sending) ?? 0;
   return { tokens: { ...NO_TOKENS, ...booked }, costMicroUsd, estimated: true };
 }
 
@@ -422,10 +434,16 @@ function bookSeen(
   const most = mostTokens(request, sending);
   const prompt = promptTokens(most.prompt, { ...sending, hasBudget });
   const received = receivedTokens(seen, { most, sent: sending.sent, hasBudget });
-  return book({ ...NO_TOKENS, prompt, ...received }, sending, true);
+  return book({ ...NO_TOKENS, prompt, ...received, ...boundedUses(sending) }, sending, true);
 }
 
-/** Prices the tokens; 0 for a model without a price. */
+/** Booking of a provider's count, which is completed for the caller too. */
+function bookUsage(usage: Usage, sending: Omit<Sending, "prompt">): Booking {
+  completeCounts(usage, sending);
+  return book(toTokenCounts(usage), sending, false);
+}
+
+/** Prices the tokens and fees; 0 for a model without a price. */
 function book(tokens: TokenCounts, { model, sent }: Omit<Sending, "prompt">, estimated: boolean): Booking {
   return { tokens, costMicroUsd: model.price === undefined ? 0 : costOf(tokens, model.price, sent), estimated };
 }

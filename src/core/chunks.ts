@@ -5,6 +5,7 @@ import {
   type CompletionChunk,
   FinishReason,
   type PartDelta,
+  type PartFinish,
   type PartStart,
 } from "../../gen/parley/v1/completion_pb.js";
 import {
@@ -28,8 +29,15 @@ import { MAX_PARTS } from "./validate.ts";
  */
 
 /** A part of a message. */
-export function toPart(kind: Part["kind"], signature = ""): Part {
-  return { $typeName: "parley.v1.Part", kind, citations: [], signature, logprobs: [] };
+export function toPart(kind: Part["kind"], signature = "", details: Part["providerDetailsJson"] = {}): Part {
+  return {
+    $typeName: "parley.v1.Part",
+    kind,
+    citations: [],
+    signature,
+    logprobs: [],
+    providerDetailsJson: details,
+  };
 }
 
 /** Where a part is in an answer. */
@@ -94,6 +102,16 @@ interface BegunCall {
   readonly name: string;
   /** Default: a function. */
   readonly custom?: boolean;
+  /** `Part.provider_details_json`. Default: none. */
+  readonly details?: Record<string, string>;
+}
+
+/** What is known of a part at its end only. */
+interface PartEnding {
+  /** Default: empty. */
+  readonly signature?: string;
+  /** `Part.provider_details_json`. Default: none. */
+  readonly details?: Record<string, string>;
 }
 
 type InputCase = "argumentsJson" | "customInput";
@@ -201,13 +219,13 @@ export class ChoiceWriter {
   /** Finishes the last text or reasoning with a signature; starts an empty one if it is of another kind. */
   sign(kind: "text" | "reasoning", signature: string, out: CompletionChunk[]): void {
     this.#flow(kind, out);
-    this.endFlow(out, signature);
+    this.endFlow(out, { signature });
   }
 
   /** Appends a part that arrived whole. */
   whole(part: Part, out: CompletionChunk[]): void {
     this.endFlow(out);
-    this.#end(this.#start(part, out), "", out);
+    this.#end(this.#start(part, out), {}, out);
   }
 
   /** Appends a native block that arrived whole, in deltas that each fit into a message of a stream. */
@@ -216,17 +234,16 @@ export class ChoiceWriter {
     this.endFlow(out);
     const value = { $typeName: "parley.v1.NativeBlock", dialect, json: "" } as const;
     const partIndex = this.#start(toPart({ case: "native", value }), out);
-    for (const piece of inPieces(json))
-      out.push(deltaChunk({ choiceIndex: this.#index, partIndex }, { case: "nativeJson", value: piece }));
-    this.#end(partIndex, "", out);
+    out.push(...nativeDeltas({ choiceIndex: this.#index, partIndex }, json));
+    this.#end(partIndex, {}, out);
   }
 
   /** Starts a tool call. Returns its part index, for `arguments` and `endCall`. */
-  beginCall({ id, name, custom = false }: BegunCall, signature: string, out: CompletionChunk[]): number {
+  beginCall({ id, name, custom = false, details }: BegunCall, signature: string, out: CompletionChunk[]): number {
     this.endFlow(out);
     const input = custom ? "customInput" : "argumentsJson";
     const value: ToolCall = { $typeName: "parley.v1.ToolCall", id, name, input: { case: input, value: "" } };
-    const partIndex = this.#start(toPart({ case: "toolCall", value }, signature), out);
+    const partIndex = this.#start(toPart({ case: "toolCall", value }, signature, details), out);
     (this.#calls ??= new Map()).set(partIndex, input);
     return partIndex;
   }
@@ -239,22 +256,22 @@ export class ChoiceWriter {
     out.push(deltaChunk({ choiceIndex: this.#index, partIndex }, { case: input, value: text }));
   }
 
-  /** Finishes a tool call; `signature` if it was not known at its start. */
-  endCall(partIndex: number, out: CompletionChunk[], signature = ""): void {
-    if (this.#calls?.delete(partIndex) === true) this.#end(partIndex, signature, out);
+  /** Finishes a tool call; `ending`: what was not known at its start. */
+  endCall(partIndex: number, out: CompletionChunk[], ending: PartEnding = {}): void {
+    if (this.#calls?.delete(partIndex) === true) this.#end(partIndex, ending, out);
   }
 
   /** Finishes the last text, reasoning, refusal or recording, so that the next piece starts a part. */
-  endFlow(out: CompletionChunk[], signature = ""): void {
+  endFlow(out: CompletionChunk[], ending: PartEnding = {}): void {
     if (this.#flowing === undefined) return;
     this.#flowing = undefined;
-    this.#end(this.#parts - 1, signature, out);
+    this.#end(this.#parts - 1, ending, out);
   }
 
   /** Finishes all parts and the choice, see `finishChunk`. */
   finish(ending: Ending, out: CompletionChunk[]): void {
     this.endFlow(out);
-    for (const partIndex of this.#calls?.keys() ?? []) this.#end(partIndex, "", out);
+    for (const partIndex of this.#calls?.keys() ?? []) this.#end(partIndex, {}, out);
     this.#calls = undefined;
     out.push(finishChunk(this.#index, ending));
   }
@@ -273,14 +290,25 @@ export class ChoiceWriter {
     return partIndex;
   }
 
-  #end(partIndex: number, signature: string, out: CompletionChunk[]): void {
-    const value = { $typeName: "parley.v1.PartFinish", choiceIndex: this.#index, partIndex, signature } as const;
+  #end(partIndex: number, { signature = "", details = {} }: PartEnding, out: CompletionChunk[]): void {
+    const value: PartFinish = {
+      $typeName: "parley.v1.PartFinish",
+      choiceIndex: this.#index,
+      partIndex,
+      signature,
+      providerDetailsJson: details,
+    };
     out.push(toChunk({ case: "partFinish", value }));
   }
 }
 
 /** Most UTF-16 units of a native block in one delta: at most three bytes each, so less than 1 MiB. */
 const NATIVE_PIECE_UNITS = 256 * 1024;
+
+/** The deltas of a native block's JSON, each of which fits into a message of a stream. */
+export function nativeDeltas(place: PartPlace, json: string): CompletionChunk[] {
+  return Array.from(inPieces(json), (value) => deltaChunk(place, { case: "nativeJson", value }));
+}
 
 function* inPieces(text: string): Generator<string> {
   for (let from = 0; from < text.length;) {
@@ -311,14 +339,17 @@ const LOGPROB_BYTES = 128;
 /** Approximate memory that a chunk adds to an answer. Bytes of a picture that are still encoded belong to a response with its own limit. */
 function sizeOfChunk({ event }: CompletionChunk): number {
   if (event.case === "partStart") {
-    const { kind, signature = "" } = event.value.part ?? {};
-    const bytes = CHUNK_BYTES + signature.length;
+    const { kind, signature = "", providerDetailsJson = {} } = event.value.part ?? {};
+    const bytes = CHUNK_BYTES + signature.length + sizeOfDetails(providerDetailsJson);
     if (kind?.case === "toolCall") return bytes + kind.value.id.length + kind.value.name.length;
     if (kind?.case === "reasoning") return bytes + kind.value.redacted.length;
     if (kind?.case !== "image" || kind.value.source instanceof EncodedSource) return bytes;
     return bytes + (kind.value.source.value?.length ?? 0);
   }
-  if (event.case === "partFinish") return CHUNK_BYTES + event.value.signature.length;
+  if (event.case === "partFinish") {
+    const { signature, providerDetailsJson } = event.value;
+    return CHUNK_BYTES + signature.length + sizeOfDetails(providerDetailsJson);
+  }
   if (event.case !== "partDelta") return CHUNK_BYTES;
   const { content, logprobs } = event.value;
   let bytes = CHUNK_BYTES;
@@ -328,6 +359,12 @@ function sizeOfChunk({ event }: CompletionChunk): number {
   if (content.case !== "citation") return bytes;
   const { source, title, citedText } = content.value;
   return bytes + citedText.length + title.length + (source.case === "url" ? source.value.length : 0);
+}
+
+function sizeOfDetails(details: Readonly<Record<string, string>>): number {
+  let chars = 0;
+  for (const name in details) chars += details[name]!.length;
+  return chars;
 }
 
 /** Joins the chunks of a stream into the whole answer. Does not change the chunks. */
@@ -357,9 +394,11 @@ export class AnswerBuilder {
         this.#addDelta(event.value);
         break;
       case "partFinish": {
-        const { choiceIndex, partIndex, signature } = event.value;
+        const { choiceIndex, partIndex, signature, providerDetailsJson: details } = event.value;
         const part = this.#choice(choiceIndex).message!.parts[partIndex];
-        if (part !== undefined && signature !== "") part.signature = signature;
+        if (part === undefined) break;
+        if (signature !== "") part.signature = signature;
+        for (const name in details) part.providerDetailsJson[name] = details[name]!;
         break;
       }
       case "choiceFinish": {
@@ -434,8 +473,8 @@ function newChoice(index: number): Choice {
 }
 
 /** A part to which deltas can be added without changing `part`. */
-function copyPart({ kind, citations, signature }: Part): Part {
-  const part = toPart(kind, signature);
+function copyPart({ kind, citations, signature, providerDetailsJson }: Part): Part {
+  const part = toPart(kind, signature, { ...providerDetailsJson });
   if (citations.length > 0) part.citations = [...citations];
   // The other kinds have no deltas, or are replaced as a whole.
   if (kind.case === "toolCall") {

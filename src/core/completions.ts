@@ -1,4 +1,4 @@
-import type { Completion, CompletionRequest, TokenCount } from "../../gen/parley/v1/completion_pb.js";
+import type { Completion, CompletionChunk, CompletionRequest, TokenCount } from "../../gen/parley/v1/completion_pb.js";
 import type { RoutePlan } from "../../gen/parley/v1/route_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { CompletionAccounting, type Reserved, Settling } from "./accounting.ts";
@@ -15,6 +15,7 @@ import {
   type CorePorts,
   findModel,
   type Permit,
+  requireBoundedFees,
   requireKnownFields,
   requirePermission,
   reserve,
@@ -22,6 +23,7 @@ import {
 } from "./pipeline.ts";
 import { leaveOutUnknownOptions, type ProviderOption, unknownOmissions } from "./provider-options.ts";
 import type { Emit } from "./provider.ts";
+import { AnswerSeal, openState, type StateSeal } from "./provider-state.ts";
 import { isRoute, type Route } from "./route.ts";
 import type { Asked, Mode, Plan, Router } from "./router.ts";
 import { SpeechType } from "./speech.ts";
@@ -43,6 +45,11 @@ export interface Completions {
   explain(request: CompletionRequest, call: Call, mode: Mode): Promise<RoutePlan>;
 }
 
+/** Ports of completions. */
+export interface CompletionPorts extends CorePorts {
+  readonly seal: StateSeal;
+}
+
 /** The completion service, and the work that its completions leave behind. */
 export interface OwnedCompletions extends Completions {
   readonly settling: Settling;
@@ -52,15 +59,21 @@ export interface OwnedCompletions extends Completions {
  * The pipeline of one completion: find → permit → validate → plan → reserve → run → settle and record. From
  * the reservation on there is exactly one ledger entry, durable before the caller learns of the end.
  */
-export function createCompletions(corePorts: CorePorts): OwnedCompletions {
-  const ports = { ...corePorts, settling: new Settling() };
+export function createCompletions(completionPorts: CompletionPorts): OwnedCompletions {
+  const ports = { ...completionPorts, settling: new Settling() };
+  const sealOf = ({ principal }: Call, { providerName: provider }: Model): AnswerSeal =>
+    new AnswerSeal(ports.seal, { accountId: principal.accountId, provider });
   const makePlan: Planner<Plan> = (...asked) => ports.router.plan(...asked);
   const begin = (
     meter: CompletionAccounting,
     request: CompletionRequest,
     { call, mode }: CallAndMode,
   ): { plan: Plan; reserving: Promise<Reserved> } => {
-    const plan = admitOrCount(ports, call, () => admit(ports, request, { call, mode, plan: makePlan }));
+    const plan = admitOrCount(ports, call, () => {
+      const admitted = admit(ports, request, { call, mode, plan: makePlan });
+      requireBoundedFees(ports, admitted, call);
+      return admitted;
+    });
     meter.planned(plan);
     const { candidates, prompt, sent } = plan;
     const reserving = reserve(ports, { request, prompt, candidates, sent }, call);
@@ -81,6 +94,7 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
         new SpeechType(request.audioOptions).complete(answer.choices);
         meter.answered(model, answer);
         meter.complete(report);
+        sealOf(call, model).choices(answer.choices);
         const { completionId: id, created } = meter.routerCall;
         return {
           $typeName: "parley.v1.Completion",
@@ -105,12 +119,15 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
         const { plan, reserving } = begin(meter, request, { call, mode: "stream" });
         meter.reserved(await reserving);
         const speech = new SpeechType(request.audioOptions);
+        let seal: AnswerSeal | undefined;
         await plan.stream(meter.routerCall, (batch) => {
           speech.completeChunks(batch);
           // Content has been sent: no other model is tried.
           releaseConversation(request, call);
           for (const chunk of batch) meter.observe(chunk);
-          return emit(batch);
+          seal ??= sealOf(call, servingModel(plan, batch));
+          const sealed = seal.chunks(batch);
+          return sealed.length > 0 ? emit(sealed) : undefined;
         });
       } catch (reason) {
         throw meter.failed(reason);
@@ -146,6 +163,14 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
   };
 }
 
+/** The model whose answer a stream begins with. */
+function servingModel({ candidates }: Plan, [first]: readonly CompletionChunk[]): Model {
+  const id = first?.event.case === "start" ? first.event.value.model : undefined;
+  const found = candidates.find((model) => model.id === id);
+  if (found === undefined) throw new TypeError("a stream must begin with its model");
+  return found;
+}
+
 /** As `Completions.explain`, for others than the holder of the key: takes nothing of its limits. */
 export function explainFor(
   ports: AdmissionPorts & { readonly limiter: Pick<Limiter, "preview"> },
@@ -161,6 +186,7 @@ export function explainFor(
 function explain(ports: AdmissionPorts, request: CompletionRequest, { call, mode }: CallAndMode): Explained {
   const names = [request.model, ...request.fallbackModels];
   const plan = admit(ports, request, { call, mode, plan: (...asked) => ports.router.explain(...asked) });
+  requireBoundedFees(ports, plan, call);
   const ids = [request.model, ...request.fallbackModels];
   const aliases = names.flatMap((name, index) => (name === ids[index]! ? [] : [{ name, model: ids[index]! }]));
   return { request, aliases, plan };
@@ -189,6 +215,7 @@ function releaseConversation(request: CompletionRequest, { body }: Pick<Call, "b
 
 /** Ports of the checks and the plan. */
 export interface AdmissionPorts {
+  readonly seal: StateSeal;
   readonly router: Router;
   readonly permit: Permit;
   readonly limiter: Pick<Limiter, "hasBudget">;
@@ -207,7 +234,7 @@ interface Admitting<P> extends CallAndMode {
 
 /** Checks a request before anything is sent to a provider, in the documented order, and plans it. */
 function admit<P extends Pick<Plan, "candidates">>(
-  { router, permit, limiter }: AdmissionPorts,
+  { router, permit, limiter, seal }: AdmissionPorts,
   request: CompletionRequest,
   { call, mode, plan }: Admitting<P>,
 ): P {
@@ -243,7 +270,9 @@ function admit<P extends Pick<Plan, "candidates">>(
   const { body, share } = call;
   const rules = { options, capped };
   const unknown = unknownOmissions(call);
-  const planned = plan(request, candidates, { mode, rules, unknown, body, share, caller: principal, requirements });
+  const state = openState(request, { seal, accountId: principal.accountId, body });
+  const asked: Asked = { mode, rules, unknown, state, body, share, caller: principal, requirements };
+  const planned = plan(request, candidates, asked);
   call.permitted?.({ ...needs, labels: planned.candidates.map(({ labels }) => labels) });
   return planned;
 }

@@ -1,4 +1,5 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import { boundFees, feesOf } from "./fees.ts";
 import type { TokenCounts } from "./ledger.ts";
 import type { Model, Price, TokenPrices } from "./model.ts";
 import type { SentSize } from "./provider.ts";
@@ -11,7 +12,7 @@ export type Pricing = Pick<SentSize, "priceFactor" | "cacheWrite">;
 export const PLAIN: Pricing = { priceFactor: 1, cacheWrite: "none" };
 
 /**
- * Cost of a completion in micro-USD, rounded half up: each kind of token, and each search of the web, at its price. Writes to a
+ * Cost of a completion in micro-USD, rounded half up: each kind of token at its price, and the fees beside them. Writes to a
  * cache without their lifetimes all have the price of the longest that was asked for. The length of the prompt decides the
  * tier of all prices. Whole numbers throughout for whole factors, and exact below 2^53: that is nine million tokens at 1,000
  * USD per million.
@@ -25,7 +26,7 @@ export function costOf(tokens: TokenCounts, price: Price, pricing: Pricing = PLA
     (tokens.completion - images - spoken) * prices.output +
     images * prices.imageOutput +
     spoken * prices.audioOutput;
-  return toMicroUsd(millionths * pricing.priceFactor + (tokens.webSearches ?? 0) * prices.webSearch);
+  return toMicroUsd(millionths * pricing.priceFactor + feesOf(tokens, price.fees));
 }
 
 /** In millionths of a micro-USD. Counts that contradict each other are cut in this order, so that each token is charged once. */
@@ -89,10 +90,15 @@ export function worstCase(
       Math.min(request.maxOutputTokens ?? upstream.defaultMaxTokens, upstream.maxOutputTokens),
     ),
   );
+  const costs = candidates.map((model, index) => {
+    const sending = { prompt, sent, model };
+    // What a fallback's tools may cost is known when it is translated for.
+    return index === 0 ? boundCost(request, sending) : dearestTokens(mostTokens(request, sending), sending);
+  });
   const pictures = sent.pictureTokens === undefined ? 0 : choices;
   return {
     tokens: estimateTokens(prompt) + expected * choices + estimatePictures(pictures),
-    costMicroUsd: dearest(candidates.map((model) => boundCost(request, { prompt, sent, model }))),
+    costMicroUsd: dearest(costs),
   };
 }
 
@@ -131,13 +137,26 @@ export function mostTokens({ choiceCount }: Capped, { prompt, sent, model }: Sen
   };
 }
 
-/** Upper bound of the cost of an attempt, whatever the kinds of its tokens. Undefined without a price. */
+/**
+ * Upper bound of the cost of an attempt, whatever the kinds of its tokens. Undefined without a price, or with tools that may cost any
+ * amount.
+ */
 export function boundCost(request: Capped, sending: Sending): number | undefined {
   return dearestCost(mostTokens(request, sending), sending);
 }
 
-/** Cost of tokens whose kinds are not known: all of the dearest kind that the attempt may have. Undefined without a price. */
-export function dearestCost(tokens: AttemptTokens, { prompt, sent, model }: Sending): number | undefined {
+/**
+ * Cost of an attempt with tokens whose kinds are not known: all of the dearest kind that it may have, and the most fees. Undefined
+ * without a price, or with tools that may cost any amount.
+ */
+export function dearestCost(tokens: AttemptTokens, sending: Sending): number | undefined {
+  const ofTokens = dearestTokens(tokens, sending);
+  const fees = ofTokens === undefined ? undefined : boundFees(sending);
+  return fees === undefined ? undefined : ofTokens! + Math.ceil(fees / 1_000_000);
+}
+
+/** The part of `dearestCost` that is for tokens. Undefined without a price. */
+export function dearestTokens(tokens: AttemptTokens, { prompt, sent, model }: Sending): number | undefined {
   const { price } = model;
   if (price === undefined) return undefined;
   const reached = (price.tiers ?? []).filter(({ abovePromptTokens }) => tokens.prompt > abovePromptTokens);

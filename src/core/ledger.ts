@@ -82,6 +82,10 @@ export interface TokenCounts {
   readonly completionAudio?: number | undefined;
   /** Searches of the web. Default: 0. */
   readonly webSearches?: number | undefined;
+  /** Searches of stored files. Default: 0. */
+  readonly fileSearches?: number | undefined;
+  /** Executions of code, or containers for it, as the provider bills them. Default: 0. */
+  readonly codeExecutions?: number | undefined;
   /** Names of the provider's counts that have no price here. Default: none. */
   readonly unknown?: readonly string[] | undefined;
 }
@@ -105,6 +109,8 @@ export function toTokenCounts(usage: Usage): TokenCounts {
     cachedImage: usage.cachedImageInputTokens,
     completionAudio: usage.audioOutputTokens,
     webSearches: usage.webSearches,
+    fileSearches: usage.fileSearches,
+    codeExecutions: usage.codeExecutions,
     ...(usage.unknownUnits.length > 0 && { unknown: usage.unknownUnits }),
   };
 }

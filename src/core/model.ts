@@ -1,5 +1,6 @@
 import type { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { Failure } from "./failure.ts";
+import type { Fees, MaxToolUses } from "./fees.ts";
 import type { Labels } from "./labels.ts";
 import type { ProviderOption } from "./provider-options.ts";
 import type { Provider, UpstreamModel } from "./provider.ts";
@@ -32,8 +33,6 @@ export interface TokenPrices {
   readonly cachedImageInput: number;
   readonly imageOutput: number;
   readonly audioOutput: number;
-  /** Millionths of a micro-USD for each search of the web. */
-  readonly webSearch: number;
 }
 
 /** Prices of a completion whose prompt has more than `abovePromptTokens`. */
@@ -45,6 +44,7 @@ export interface PriceTier extends TokenPrices {
 export interface Price extends TokenPrices {
   /** Prices for longer prompts, the shortest first. Default: none. */
   readonly tiers?: readonly PriceTier[];
+  readonly fees: Fees;
 }
 
 /** When a second attempt of a request starts, beside a first one without content. */
@@ -84,6 +84,8 @@ export interface Model extends ListedModel {
   readonly hedge?: Hedge | undefined;
   /** Highest generation rate of one choice, in tokens per second: bounds the cost of an answer without a count. */
   readonly maxTokensPerSecond: number;
+  /** What budgets reserve for tools whose uses a request does not bound. Default: such a request is refused under a budget. */
+  readonly maxToolUses?: MaxToolUses | undefined;
   /** The options that may be sent to its provider; undefined: all. */
   readonly options?: ReadonlySet<ProviderOption> | undefined;
   readonly upstream: UpstreamModel;

@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { Caller } from "./call.ts";
+import type { Fees } from "./fees.ts";
 import type { Limiter } from "./limiter.ts";
 import { type ListedModel, modelNotFound, type Price, type TokenPrices } from "./model.ts";
 import { mayUse } from "./principal.ts";
@@ -83,15 +84,15 @@ function toMessage(model: ListedModel): ModelMessage {
 /** The fields `price` and `price_tiers` of a model in the contract. */
 export function toPriceFields(price: Price): { price: ModelPrice; priceTiers: PriceTier[] } {
   return {
-    price: toPriceMessage(price),
+    price: create(ModelPriceSchema, { ...toPriceMessage(price), ...toFeesMessage(price.fees) }),
     priceTiers: (price.tiers ?? []).map(({ abovePromptTokens, ...prices }) =>
-      create(PriceTierSchema, { abovePromptTokens, price: toPriceMessage(prices) }),
+      create(PriceTierSchema, { abovePromptTokens, price: create(ModelPriceSchema, toPriceMessage(prices)) }),
     ),
   };
 }
 
-function toPriceMessage(price: TokenPrices): ModelPrice {
-  return create(ModelPriceSchema, {
+function toPriceMessage(price: TokenPrices): MessageInitShape<typeof ModelPriceSchema> {
+  return {
     inputMicroUsdPerMtok: BigInt(price.input),
     outputMicroUsdPerMtok: BigInt(price.output),
     cachedInputMicroUsdPerMtok: BigInt(price.cachedInput),
@@ -103,8 +104,22 @@ function toPriceMessage(price: TokenPrices): ModelPrice {
     imageInputMicroUsdPerMtok: BigInt(price.imageInput),
     cachedAudioInputMicroUsdPerMtok: BigInt(price.cachedAudioInput),
     cachedImageInputMicroUsdPerMtok: BigInt(price.cachedImageInput),
-    ...(price.webSearch > 0 && { webSearchMicroUsd: BigInt(Math.round(price.webSearch / 1_000_000)) }),
-  });
+  };
+}
+
+function toFeesMessage(fees: Fees): MessageInitShape<typeof ModelPriceSchema> {
+  const { requests, searchedRequests, webSearches, fileSearches, codeExecutions } = fees;
+  return {
+    ...toFee("requestMicroUsd", requests),
+    ...toFee("searchedRequestMicroUsd", searchedRequests),
+    ...toFee("webSearchMicroUsd", webSearches),
+    ...toFee("fileSearchMicroUsd", fileSearches),
+    ...toFee("codeExecutionMicroUsd", codeExecutions),
+  };
+}
+
+function toFee(name: `${string}MicroUsd`, millionths = 0): Readonly<Record<string, bigint>> {
+  return millionths > 0 ? { [name]: BigInt(Math.round(millionths / 1_000_000)) } : {};
 }
 
 /** Capabilities in the contract: details of what a model cannot do at all are left out. */

@@ -2,6 +2,7 @@ import type { Reserved, Settling } from "./accounting.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "./clock.ts";
 import { type Capped, worstCase } from "./cost.ts";
+import { boundFees, unboundedFees } from "./fees.ts";
 import { Failure, type FieldViolation, invalidField } from "./failure.ts";
 import type { Ledger, Recorder } from "./ledger.ts";
 import type { Limiter } from "./limiter.ts";
@@ -90,6 +91,20 @@ export function admitOrCount<P>(
     limiter.countRefused(principal, Failure.from(reason));
     throw reason;
   }
+}
+
+/**
+ * Requires, under a budget, that the tools of the first model have a bound and a price. Throws `invalid_request`. Other models' are
+ * known when they are tried.
+ */
+export function requireBoundedFees(
+  { limiter }: { readonly limiter: Pick<Limiter, "hasBudget"> },
+  { candidates, sent }: Pick<Planned, "candidates" | "sent">,
+  { principal }: Pick<Call, "principal">,
+): void {
+  const model = candidates[0]!;
+  if (sent.uses === undefined || model.price === undefined || !limiter.hasBudget(principal)) return;
+  if (boundFees({ model, sent }) === undefined) throw unboundedFees({ model, sent });
 }
 
 /** A planned request. */

@@ -1,4 +1,6 @@
 import type { CallerShare } from "./call.ts";
+import type { Failure } from "./failure.ts";
+import type { ToolUses } from "./fees.ts";
 import type { Choice, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
 import type { Modality } from "../../gen/parley/v1/modality_pb.js";
@@ -88,6 +90,8 @@ export interface SentSize {
   readonly unbounded: "no" | "search" | "address";
   /** Requested lifetime of cached prefixes. */
   readonly cacheWrite: "none" | "minutes" | "hour";
+  /** What it may cause beside tokens. Default: nothing that costs. */
+  readonly uses?: ToolUses | undefined;
 }
 
 /** The body of a request as its caller wrote it, in the format of a dialect. */
@@ -98,6 +102,8 @@ export interface CallersBody {
   readonly mayHaveMore: boolean;
   /** Headers that go with it, names in lower case. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
+  /** Why providers of other dialects cannot serve the request. Default: they can. */
+  readonly notElsewhere?: (() => Failure) | undefined;
   /** Undefined when no further attempt needs it. */
   json: Readonly<Record<string, unknown>> | undefined;
 }
@@ -216,8 +222,21 @@ export interface Provider {
    */
   readonly count?: (call: UpstreamCall) => Promise<number>;
 
+  /**
+   * The service's own list of models that make completions. Absent where it has none. Throws a Failure, or the signal's reason, which
+   * is the only limit of time.
+   */
+  readonly list?: (signal: AbortSignal) => Promise<readonly OfferedModel[]>;
+
   /** Closes idle connections. Does not wait for calls in flight. */
   close(): Promise<void>;
+}
+
+/** A model in a service's own list. Undefined facts are not in the list. */
+export interface OfferedModel {
+  readonly name: string;
+  readonly contextWindow: number | undefined;
+  readonly maxOutputTokens: number | undefined;
 }
 
 /** The embeddings of a configured upstream service. */

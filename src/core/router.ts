@@ -10,6 +10,7 @@ import type { Failure } from "./failure.ts";
 import type { Requirement } from "./labels.ts";
 import type { ListedModel, Model } from "./model.ts";
 import type { Principal } from "./principal.ts";
+import type { RequestState } from "./provider-state.ts";
 import type { Route } from "./route.ts";
 import type { SendingRules } from "./provider-options.ts";
 import type { Answer, CallersBody, CallProgress, EmbeddingAnswer, Emit, SentSize, Translation } from "./provider.ts";
@@ -138,6 +139,8 @@ export interface Asked {
   readonly rules: SendingRules;
   /** What the contract does not have of the request: omitted by every translation, but not by the caller's own body. Default: nothing. */
   readonly unknown?: readonly Omission[];
+  /** State of providers in the request. Default: there is none. */
+  readonly state?: RequestState | undefined;
   /** `Call.body`. */
   readonly body?: CallersBody | undefined;
   /** Charged for translations after the plan: those for other candidates. */

@@ -4,11 +4,15 @@ import type { Report } from "../../gen/parley/v1/report_pb.js";
 import { type Attempt, fromAttemptMessage } from "../core/attempt.ts";
 import type { NameOf } from "./format.ts";
 
-/** The `parley` object of an answer: facts that no vendor's format has a field for. `nameOf`: the caller's names of request fields. */
-export function writeReport(report: Report, nameOf: NameOf): object {
+/**
+ * The `parley` object of an answer: facts that no vendor's format has a field for. `nameOf`: the caller's names of request fields;
+ * `leftOut`: what of the answer the format has no place for.
+ */
+export function writeReport(report: Report, nameOf: NameOf, leftOut: readonly string[] = []): object {
   return {
     attempts: report.attempts.map((each) => writeAttempt(fromAttemptMessage(each))),
     ...writeLosses(report, nameOf),
+    ...(leftOut.length > 0 && { left_out: leftOut }),
     ...(report.targets.length > 0 && { targets: report.targets }),
     ...(report.costMicroUsd !== undefined && { cost_usd: Number(report.costMicroUsd) / 1_000_000 }),
   };

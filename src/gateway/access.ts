@@ -1,3 +1,4 @@
+import type { Bindings, ShownCredentials } from "../access/bound-keys.ts";
 import type { AccessContext } from "../access/context.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
 import { createSecurityLog } from "../access/security-log.ts";
@@ -6,8 +7,12 @@ import { Turns } from "../access/turns.ts";
 import type { Config } from "../config/config.ts";
 import { isExposed } from "../config/warnings.ts";
 import type { Clock } from "../core/clock.ts";
+import { readNames } from "../inbound/certificate-names.ts";
+import { bearerToken } from "../inbound/current-key.ts";
+import type { Credentials } from "../inbound/services.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { tokenVerifierOf } from "./token-issuers.ts";
 
 interface AccessPorts {
   readonly store: Store;
@@ -31,4 +36,47 @@ export function accessOf(config: Config, { store, clock, log }: AccessPorts): Ac
     signUp: config.signUp,
     isExposed: isExposed(config),
   };
+}
+
+/** What callers without the secret of a key may show in its place, by the configuration in force. */
+export class CallerBindings {
+  readonly #ports: AccessPorts;
+  #issuers = "[]";
+  #inForce: Bindings = { certificates: new Map(), fronts: new Set(), tokens: undefined };
+
+  constructor(ports: AccessPorts) {
+    this.#ports = ports;
+  }
+
+  get inForce(): Bindings {
+    return this.#inForce;
+  }
+
+  /** Puts a configuration in force. Unchanged issuers keep their keys and verified tokens. */
+  async use({ access }: Pick<Config, "access">): Promise<void> {
+    const certificates = new Map(access.certificates.map(({ name, key }) => [name, key]));
+    const issuers = JSON.stringify(access.issuers);
+    const tokens =
+      issuers === this.#issuers ? this.#inForce.tokens : await tokenVerifierOf(access.issuers, this.#ports);
+    this.#issuers = issuers;
+    this.#inForce = { certificates, fronts: new Set(access.fronts), tokens };
+    const ids = [...access.certificates, ...access.issuers.flatMap(({ bindings }) => bindings)].map(({ key }) => key);
+    if (ids.length > 0) void this.#warnOfMissing([...new Set(ids)]);
+  }
+
+  async #warnOfMissing(ids: readonly string[]): Promise<void> {
+    const names = await this.#ports.store.keys.names(ids).catch(() => undefined);
+    for (const key of ids)
+      if (names?.has(key) === false)
+        this.#ports.log.warn({ setting: "access", key_id: key }, "there is no key with this ID");
+  }
+}
+
+/** What a caller shows. A front's header may have the names of its caller's certificate; its own end then applies. */
+export function toShown({ authorization, certificate }: Credentials, { fronts }: Bindings): ShownCredentials {
+  if (authorization === undefined) return { token: undefined, certificate };
+  const names = readNames(authorization);
+  if (names !== undefined && certificate?.names.some((name) => fronts.has(name)) === true)
+    return { token: undefined, certificate: { ...certificate, names } };
+  return { token: bearerToken(authorization) ?? "", certificate };
 }

@@ -70,7 +70,7 @@ export interface CatalogueOptions {
   readonly simulatorUrl: string | undefined;
   readonly readScheduler: ReadScheduler;
   /** Called when a provider limits or refuses one of several keys. Default: not called. */
-  readonly keyRests?: (rest: KeyRest & { readonly provider: string }) => void;
+  readonly keyRests?: ((rest: KeyRest & { readonly provider: string }) => void) | undefined;
 }
 
 /** Builds the models of a configuration. */
@@ -86,19 +86,8 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler, ke
     // Connections are pooled per provider; a model with a connect limit of its own gets a pool of its own.
     const key = `${name} ${connectMs}`;
     let provider = connected.get(key);
-    if (provider === undefined) {
-      const { dialect, host, baseUrl, allowPrivate, connections, sendsTraceContext, ...rest } = remote.get(name)!;
-      const egress = toEgress(rest);
-      const address = { baseUrl, allowPrivate, sendsTraceContext };
-      const upstream = connectUpstream({ ...address, connectMs, connections, egress, readScheduler });
-      const header = keyHeaderOf(dialect, host);
-      const credential = toCredential(remote.get(name)!, connectMs);
-      const onRest = (rested: KeyRest): void => keyRests?.({ provider: name, ...rested });
-      connected.set(
-        key,
-        (provider = DIALECTS[dialect](toService(upstream, { ...rest, header, credential, onRest }), host)),
-      );
-    }
+    if (provider === undefined)
+      connected.set(key, (provider = connectProvider(remote.get(name)!, { connectMs, readScheduler, keyRests })));
     return provider;
   };
   const models = config.models.map((model) => toModel(model, connect(model), remote.get(model.provider)!));
@@ -109,6 +98,21 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler, ke
       await Promise.all([...connected.values()].map((provider) => provider.close()));
     },
   };
+}
+
+/** Connects one provider. Throws ConfigError for files that cannot be used. */
+export function connectProvider(
+  configured: RemoteProvider,
+  { connectMs, readScheduler, keyRests }: { readonly connectMs: number } & Omit<CatalogueOptions, "simulatorUrl">,
+): Provider {
+  const { name, dialect, host, baseUrl, allowPrivate, connections, sendsTraceContext, ...rest } = configured;
+  const egress = toEgress(configured);
+  const address = { baseUrl, allowPrivate, sendsTraceContext };
+  const upstream = connectUpstream({ ...address, connectMs, connections, egress, readScheduler });
+  const header = keyHeaderOf(dialect, host);
+  const credential = toCredential(configured, connectMs);
+  const onRest = (rested: KeyRest): void => keyRests?.({ provider: name, ...rested });
+  return DIALECTS[dialect](toService(upstream, { ...rest, name, header, credential, onRest }), host);
 }
 
 function toRoute({ targets, ...route }: RouteConfig, models: readonly Model[]): Route {
@@ -233,6 +237,7 @@ function toModel(model: ModelConfig, provider: Provider, { dialect, options }: R
     stage: model.stage,
     shutdown: model.shutdown,
     price: model.price,
+    maxToolUses: model.maxToolUses,
     labels: model.labels,
     timeouts: { firstContentMs, idleMs, totalMs, settleMs },
     maxTokensPerSecond: model.maxTokensPerSecond,

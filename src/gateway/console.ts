@@ -82,7 +82,7 @@ export async function consoleOf(
       refused: (refusal) => observer.refused(refusal),
       untrustedProxy: () => log.warn({ setting: "http.trusted_proxies" }, UNTRUSTED_PROXY),
     },
-    { ...http, files },
+    { ...http, hasTls: http.tls !== undefined, files },
   );
   return { console, hasPages: files !== undefined };
 }

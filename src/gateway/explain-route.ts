@@ -2,6 +2,7 @@ import { permit } from "../access/principal.ts";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
 import { explainFor } from "../core/completions.ts";
+import { createStateSeal, STATE_SECRET } from "../core/provider-state.ts";
 import { readChatRequest } from "../formats/openai-chat/request.ts";
 import { type RoutePlanJson, writeRoutePlan } from "../formats/route-plan.ts";
 import { newCompletionId, requestIdFrom } from "../inbound/calls.ts";
@@ -29,7 +30,7 @@ const SIMULATOR_URL = "http://127.0.0.1";
  */
 export async function explainRoute(
   config: Config,
-  store: Pick<Store, "keys" | "budgets" | "ledger">,
+  store: Pick<Store, "keys" | "budgets" | "ledger" | "secret">,
   { keyId, json }: AskedRoute,
 ): Promise<RoutePlanJson> {
   const clock = systemClock;
@@ -61,7 +62,11 @@ export async function explainRoute(
       unrecognized,
       admitted: () => undefined,
     } as const;
-    const plan = await explainFor({ router, permit, limiter }, request, { call, mode: stream ? "stream" : "whole" });
+    const seal = createStateSeal(await store.secret(STATE_SECRET));
+    const plan = await explainFor({ router, permit, limiter, seal }, request, {
+      call,
+      mode: stream ? "stream" : "whole",
+    });
     return writeRoutePlan(plan, nameOf);
   } finally {
     limiter.close();

@@ -1,3 +1,4 @@
+import { isToken } from "../access/bound-keys.ts";
 import { createAuthenticator } from "../access/key-cache.ts";
 import type { Config } from "../config/config.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
@@ -5,6 +6,7 @@ import { Failure } from "../core/failure.ts";
 import type { RefusedRequests } from "../core/limiter.ts";
 import type { Principal } from "../core/principal.ts";
 import { Calls } from "../inbound/calls.ts";
+import { readNames, writeNames } from "../inbound/certificate-names.ts";
 import { bearerToken, toGrant } from "../inbound/current-key.ts";
 import { coreTarget } from "../inbound/grpc/core-target.ts";
 import { connectCore, type RemoteCore } from "../inbound/grpc/remote-core.ts";
@@ -14,6 +16,7 @@ import type { EdgeServices, KeyPrincipal } from "../inbound/services.ts";
 import { rememberLimited } from "../limits/limiter.ts";
 import { createMemoryRates } from "../limits/memory.ts";
 import { createRequestRate, KnownLevels } from "../limits/request-rate.ts";
+import type { ClientCertificate } from "../net/tls-entrance.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import { createConnections } from "./connections.ts";
@@ -23,6 +26,7 @@ import { createObserver } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
 import { passOn } from "./tracing.ts";
 import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
+import { openTls, openTlsFiles } from "./tls.ts";
 
 /**
  * Starts a gateway that serves HTTP only and forwards each call to cores in other processes. It has no database, no
@@ -31,7 +35,7 @@ import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from ".
 export function startFrontGateway(config: Config, log: Logger, core: string): Promise<Gateway> {
   return undoneOnFailure(async (teardown) => {
     const member = await assemble(config, log, { ...teardown, core });
-    return serveAlone(member, config, teardown);
+    return serveAlone(member, config, { ...teardown, log });
   });
 }
 
@@ -64,13 +68,16 @@ async function assemble(
     connectionsRefused: () => connections.refused,
   });
   const observer = createObserver({ log, metrics, clock, isModel: () => false });
-  const keys = new ShownKeys();
+  const shown = new ShownHeaders();
   const limits = new LastLimits();
+  const coreFiles = config.core.tls && (await openTlsFiles("core.tls", config.core.tls, log));
+  undo.push(() => coreFiles?.close());
   const remote = connectCore({
     target: coreTarget(core),
+    tls: coreFiles && { files: coreFiles, serverName: config.core.tls?.serverName },
     clock,
     limits,
-    keyOf: (principal) => keys.of(principal),
+    authorizationOf: (principal) => shown.of(principal),
     lost: (failure, requestId) => observer.refused({ entrance: "http", requestId, target: "core", failure }),
   });
   undo.push(() => remote.close());
@@ -79,7 +86,7 @@ async function assemble(
     completions: remote.completions,
     embedder: remote.embedder,
     models: remote.models,
-    authenticate: authenticateWith(remote, keys),
+    authenticate: authenticateWith(remote, shown, config),
     limitsOf: (principal) => limits.peek(principal),
     requireRequestRate: (principal) => requestRate.requireRequestRate(principal),
     calls,
@@ -99,8 +106,9 @@ async function assemble(
   let draining = false;
   const shutdownDelay = new ShutdownDelay(clock, config.shutdown.delayMs);
   const documents = await documentsOf(undefined);
+  const tls = await openTls("http", config, log);
   const http = await startListening("http", config, () =>
-    startHttpServer(services, { ...config.http.listen, corsOrigins: config.http.corsOrigins, documents }),
+    startHttpServer(services, { ...config.http.listen, corsOrigins: config.http.corsOrigins, documents, tls }),
   );
   undo.push(() => http.close());
 
@@ -121,7 +129,7 @@ async function assemble(
     makeFirstKey: async () => undefined,
     prepareSetup: async () => undefined,
     // The cores have the models and providers.
-    reload: async () => undefined,
+    reload: async () => tls?.check(),
     async drain() {
       draining = true;
       http.announce();
@@ -144,39 +152,67 @@ function ownRequestRate({ limits: { account, burstMs } }: Config, clock: Clock):
   return createRequestRate({ rates, known, subjectsOf: (of) => limitedOf(of).subjects, burstMs, clock });
 }
 
-/** Authenticates keys at the core and caches its answer as long as a core caches its store's. */
-function authenticateWith(remote: RemoteCore, keys: ShownKeys): EdgeServices["authenticate"] {
+/** Longest list of names of a certificate that is handed on. */
+const MAX_NAMES_LENGTH = 4096;
+
+/** Authenticates callers at the core and caches its answer as long as a core caches its store's. */
+function authenticateWith(remote: RemoteCore, shown: ShownHeaders, { access }: Config): EdgeServices["authenticate"] {
   const store = {
-    async findByHash(_hash: string, key: string) {
+    async findByHash(_hash: string, key: string | undefined) {
       try {
-        return toGrant(await remote.currentKey(key));
+        return toGrant(await remote.currentKey(toHeader(key!)));
       } catch (reason) {
         if (reason instanceof Failure && reason.code === "unauthenticated") return undefined;
         throw reason;
       }
     },
   };
-  const authenticator = createAuthenticator({ store, clock: systemClock });
-  return async (authorization) => {
-    const key = bearerToken(authorization);
-    return keys.note(await authenticator.authenticate(key), key!);
+  // Tokens are verified by the core, and certificates bound by it.
+  const isOther = (text: string): boolean =>
+    readNames(text) !== undefined || (access.issuers.length > 0 && isToken(text));
+  const authenticator = createAuthenticator({ store, clock: systemClock, isOther });
+  return async ({ authorization, certificate }) => {
+    const key =
+      authorization === undefined && certificate !== undefined ? namesOf(certificate) : bearerToken(authorization);
+    try {
+      return shown.note(await authenticator.authenticate(key), toHeader(key!));
+    } catch (reason) {
+      const failure = Failure.from(reason);
+      if (failure.code !== "unauthenticated" || key === undefined || !isOther(key)) throw failure;
+      throw new Failure("unauthenticated", "This token or certificate is not accepted; the core's log says why.");
+    }
   };
 }
 
-/** The API key of each caller for the duration of its call. Kept apart from the principal, which may be logged or stored. */
-class ShownKeys {
-  readonly #keys = new WeakMap<Principal, string>();
+/** A bearer token has no space, and cannot look like the names of a certificate. */
+function toHeader(key: string): string {
+  return readNames(key) === undefined ? `Bearer ${key}` : key;
+}
 
-  note(known: KeyPrincipal, key: string): KeyPrincipal {
+/** The names of a caller's certificate for the core. Throws `unauthenticated`. */
+function namesOf({ names, expiresAtMs }: ClientCertificate): string {
+  if (expiresAtMs <= systemClock.now())
+    throw new Failure("unauthenticated", "The client certificate has expired since the connection was opened.");
+  const text = writeNames(names);
+  if (text.length > MAX_NAMES_LENGTH)
+    throw new Failure("unauthenticated", "The alternative names of the client certificate are too long.");
+  return text;
+}
+
+/** The header of each caller for the duration of its call. Kept apart from the principal, which may be logged or stored. */
+class ShownHeaders {
+  readonly #headers = new WeakMap<Principal, string>();
+
+  note(known: KeyPrincipal, header: string): KeyPrincipal {
     // A copy per call: the authenticator's principal is shared and outlives the call.
     const principal = { ...known };
-    this.#keys.set(principal, key);
+    this.#headers.set(principal, header);
     return principal;
   }
 
   of(principal: Principal): string {
-    const key = this.#keys.get(principal);
-    if (key === undefined) throw new TypeError("the principal was not authenticated by this front");
-    return key;
+    const header = this.#headers.get(principal);
+    if (header === undefined) throw new TypeError("the principal was not authenticated by this front");
+    return header;
   }
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { authenticateCaller } from "../access/bound-keys.ts";
 import { createAuthenticator } from "../access/key-cache.ts";
 import { createFirstKey } from "../access/keys.ts";
 import { permit } from "../access/principal.ts";
@@ -11,8 +12,9 @@ import { createCompletions, explainFor } from "../core/completions.ts";
 import type { HealthNotes } from "../core/health-notes.ts";
 import { createEmbedder } from "../core/embeddings.ts";
 import { createModels } from "../core/models.ts";
+import { createStateSeal, STATE_SECRET } from "../core/provider-state.ts";
 import { Calls } from "../inbound/calls.ts";
-import { bearerToken, startKeyWatch } from "../inbound/current-key.ts";
+import { startKeyWatch } from "../inbound/current-key.ts";
 import { RequestFeed } from "../inbound/dashboard/request-feed.ts";
 import { startGrpcServer } from "../inbound/grpc/server.ts";
 import { startHttpServer } from "../inbound/http/server.ts";
@@ -33,14 +35,15 @@ import { startHealthChecks } from "./health-checks.ts";
 import { jobsOf, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
-import { accessOf } from "./access.ts";
+import { accessOf, CallerBindings, toShown } from "./access.ts";
 import { openAccounting } from "./accounting.ts";
 import { keptResponsesOf } from "./kept-responses.ts";
 import { openRates } from "./rates.ts";
 import { shareHealth } from "./shared-health.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
 import { openTracing } from "./tracing.ts";
-import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
+import { openTls } from "./tls.ts";
+import { reloadable, ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
 /** A running gateway: all parts are connected and listening. */
 export interface Gateway {
@@ -97,7 +100,7 @@ const CLOSING_MS = 2000;
 export async function startGateway(config: Config, log: Logger, role: "all" | "core" = "all"): Promise<Gateway> {
   return undoneOnFailure(async (teardown) => {
     const member = await assemble(config, log, { ...teardown, role, shared: undefined });
-    return serveAlone(member, config, teardown);
+    return serveAlone(member, config, { ...teardown, log });
   });
 }
 
@@ -114,17 +117,26 @@ export function startMember(
 export async function serveAlone(
   member: MemberGateway,
   config: Config,
-  { undo }: Pick<Teardown, "undo">,
+  { undo, log }: Pick<Teardown, "undo"> & { readonly log: Logger },
 ): Promise<Gateway> {
+  const tls = await openTls("operations", config, log);
   const operations = await startListening("operations", config, () =>
     startOperationsServer({
       ...config.operations.listen,
       metrics: member.metrics,
       readiness: () => member.readiness(),
+      tls,
     }),
   );
   undo.push(() => operations.close());
-  return { ...member, operationsPort: operations.port };
+  return {
+    ...member,
+    operationsPort: operations.port,
+    async reload(next) {
+      await member.reload(next);
+      await tls?.check();
+    },
+  };
 }
 
 async function assemble(
@@ -216,8 +228,12 @@ async function assemble(
     undo.push(store.keyChanges.subscribe((hash) => shared.keyChanges.tell(hash)));
   }
   undo.push(startKeyWatch({ calls, keys: authenticator, clock }));
+  const bindings = new CallerBindings({ store, clock, log });
+  await bindings.use(config);
+  const callerPorts = { keys: authenticator, clock, bindings: () => bindings.inForce };
   const ports = { router, permit, limiter, ledger, recorder: observer, clock };
-  const completions = createCompletions(ports);
+  const seal = createStateSeal(await store.secret(STATE_SECRET));
+  const completions = createCompletions({ ...ports, seal });
   const { settling } = completions;
   undo.push(() => {
     settling.cut();
@@ -228,7 +244,7 @@ async function assemble(
     embedder: createEmbedder({ ...ports, settling }),
     models: createModels(router, limiter),
     responses: role === "core" ? undefined : keptResponsesOf(config, { store: store.responses, limiter, clock, log }),
-    authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
+    authenticate: (shown) => authenticateCaller(callerPorts, toShown(shown, bindings.inForce)),
     limitsOf: (principal) => limiter.peek(principal),
     requireRequestRate: (principal) => limiter.requireRequestRate(principal),
     calls,
@@ -244,8 +260,9 @@ async function assemble(
 
   let draining = false;
   const shutdownDelay = new ShutdownDelay(clock, config.shutdown.delayMs);
+  const grpcTls = await openTls("grpc", config, log);
   const grpc = await startListening("grpc", config, () =>
-    startGrpcServer(services, { ...config.grpc, ...config.grpc.listen }),
+    startGrpcServer(services, { ...config.grpc, ...config.grpc.listen, tls: grpcTls }),
   );
   undo.push(() => grpc.close());
   const mounted =
@@ -253,7 +270,7 @@ async function assemble(
       ? undefined
       : await consoleOf(config, {
           ...services,
-          explain: (request, call, mode) => explainFor(ports, request, { call, mode }),
+          explain: (request, call, mode) => explainFor({ ...ports, seal }, request, { call, mode }),
           access,
           store,
           router,
@@ -265,6 +282,7 @@ async function assemble(
           log,
         });
   const documents = await documentsOf(grpc.port);
+  const httpTls = mounted && (await openTls("http", config, log));
   const http =
     mounted &&
     (await startListening("http", config, () =>
@@ -273,6 +291,7 @@ async function assemble(
         corsOrigins: config.http.corsOrigins,
         documents,
         console: mounted.console,
+        tls: httpTls,
       }),
     ));
   undo.push(() => http?.close());
@@ -299,22 +318,18 @@ async function assemble(
     prepareSetup: async () => (role === "core" ? undefined : prepareSetup(access)),
     async reload(next) {
       const simulatorUrl = await simulator.url(next);
+      await bindings.use(next);
       // No await from here on, so that two reloads cannot replace the same catalogue.
       const before = catalogue;
       catalogue = buildCatalogue(next, { simulatorUrl, readScheduler, keyRests });
       router.replace(catalogue.models, { routes: catalogue.routes, aliases: next.aliases });
-      inForce = {
-        ...config,
-        providers: next.providers,
-        models: next.models,
-        routes: next.routes,
-        aliases: next.aliases,
-      };
+      inForce = { ...config, ...reloadable(next) };
       // Calls that began with the old catalogue may still retry or fall back; its connections close when the last one ends.
       void calls
         .passed()
         .then(() => before.close())
         .catch((error: unknown) => log.warn({ cause: String(error) }, "closing replaced providers failed"));
+      await Promise.all([httpTls?.check(), grpcTls?.check()]);
     },
     async drain() {
       draining = true;

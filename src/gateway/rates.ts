@@ -6,6 +6,7 @@ import type { RateStore } from "../limits/rates.ts";
 import { createSharedRates } from "../limits/shared-rates.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { openTlsFiles } from "./tls.ts";
 
 /** Where rates are counted: in this process, or with other replicas through Redis or PostgreSQL. */
 export type RatesPlace = "memory" | "redis" | "postgres";
@@ -75,7 +76,10 @@ export async function openRates(config: Config, { database, clock, log, replica,
   if (config.redisUrl !== undefined) {
     // Imported on demand: the client has hundreds of modules.
     const { openRedisRates } = await import("../limits/redis.ts");
-    const remote = await openRedisRates({ url: config.redisUrl, clock, burstMs, startingMs: JOIN_MS + STARTING_MS });
+    const { redisUrl: url, redisTls } = config;
+    const hasFiles = Object.keys(redisTls).length > 0;
+    const tls = hasFiles ? await openTlsFiles("redis.tls", redisTls, log) : undefined;
+    const remote = await openRedisRates({ url, tls, clock, burstMs, startingMs: JOIN_MS + STARTING_MS });
     const notes: HealthNotes = { exchange: (note) => remote.exchange(replica, note) };
     if (database.kind === "sqlite") return share("redis", { remote, notes });
     const counted = database.createRates({ burstMs });

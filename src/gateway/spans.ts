@@ -14,7 +14,6 @@ import type { EndedSpan } from "../telemetry/trace-export.ts";
 export const ATTRIBUTES = {
   method: "http.request.method",
   route: "http.route",
-  scheme: "url.scheme",
   httpStatus: "http.response.status_code",
   rpcSystem: "rpc.system.name",
   rpcMethod: "rpc.method",
@@ -169,7 +168,6 @@ function attributesOf({ trace, record, target }: EndedCall, { find }: SpanPorts)
       ? {
           [ATTRIBUTES.method]: "POST",
           [ATTRIBUTES.route]: target,
-          [ATTRIBUTES.scheme]: "http",
           [ATTRIBUTES.httpStatus]: httpStatusOf(record),
         }
       : {

@@ -26,7 +26,7 @@ export interface Teardown {
 }
 
 /** The servers of a gateway, by the section of their settings. */
-type ServerName = "http" | "grpc" | "operations";
+export type ServerName = "http" | "grpc" | "operations";
 
 /** Starts one server. Rejects with a message that names its setting and its address when it cannot listen. */
 export async function startListening<T>(name: ServerName, config: Config, start: () => Promise<T>): Promise<T> {
@@ -66,6 +66,18 @@ function describeListenFailure(name: ServerName, config: Config, cause: unknown)
   if (!message.includes("EADDRINUSE")) return `${name}.listen: cannot use ${address}: ${message}`;
   const variable = `PARLEY_${name.toUpperCase()}_LISTEN`;
   return `${name}.listen: another program listens on ${address}; choose another address there, or in ${variable}`;
+}
+
+/** The sections that a reload applies. */
+export function reloadable({
+  access,
+  providers,
+  models,
+  routes,
+  imports,
+  aliases,
+}: Config): Pick<Config, "access" | "providers" | "models" | "routes" | "imports" | "aliases"> {
+  return { access, providers, models, routes, imports, aliases };
 }
 
 /** Time between reporting "not ready" and refusing work, in which load balancers stop sending requests. */

@@ -10,11 +10,20 @@ import type { LimitFacts } from "../core/limiter.ts";
 import type { Models } from "../core/models.ts";
 import type { Principal } from "../core/principal.ts";
 import type { Traces } from "../core/trace.ts";
+import type { ClientCertificate } from "../net/tls-entrance.ts";
 import type { Calls } from "./calls.ts";
 import type { Connections } from "./connections.ts";
 
 /** The authenticated caller. */
 export type { KeyPrincipal };
+
+/** What a caller shows. */
+export interface Credentials {
+  /** The header of this name. */
+  readonly authorization: string | undefined;
+  /** The verified certificate of the connection's client. */
+  readonly certificate: ClientCertificate | undefined;
+}
 
 /** Services that every inbound protocol uses. */
 export interface EdgeServices {
@@ -23,8 +32,8 @@ export interface EdgeServices {
   readonly models: Models;
   /** Answers that are kept; undefined where none are. */
   readonly responses?: KeptResponses | undefined;
-  /** Authenticates an `authorization` header. Throws `unauthenticated`, or `overloaded` when keys cannot be looked up. */
-  readonly authenticate: (authorization: string | undefined) => Promise<KeyPrincipal>;
+  /** Throws `unauthenticated`, or `overloaded` when keys cannot be looked up. */
+  readonly authenticate: (credentials: Credentials) => Promise<KeyPrincipal>;
   /** Last known limits of a caller, for answers to requests that were not counted. */
   readonly limitsOf: (principal: Principal) => LimitFacts;
   /** Throws `rate_limited` for a key whose request rate is exhausted. Called before a body is read. */

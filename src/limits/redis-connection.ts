@@ -1,5 +1,7 @@
+import { isIP } from "node:net";
 import { createClient } from "@redis/client";
 import { type Clock, sleep } from "../core/clock.ts";
+import type { TlsMaterial, WatchedTlsFiles } from "../net/tls-files.ts";
 import { RateStoreError } from "./rates.ts";
 import { type RedisScript, redisScripts } from "./redis-scripts.ts";
 
@@ -36,6 +38,8 @@ const MAX_RECONNECT_MS = 1000;
 export interface RedisConnectionOptions {
   /** `redis://` or `rediss://`, with its password; never shown. */
   readonly url: string;
+  /** For a `rediss:` address: authorities and the own certificate. Default: Node's authorities. */
+  readonly tls?: Pick<WatchedTlsFiles, "material" | "onChange"> | undefined;
   readonly clock: Clock;
   /** Time limit of a command in milliseconds, by time of the event loop. Default: 50. */
   readonly commandMs?: number | undefined;
@@ -63,10 +67,15 @@ interface ScriptCall {
 /** A connection to Redis that reconnects and bounds every wait. */
 export class RedisConnection {
   readonly #url: string;
+  readonly #tls: RedisConnectionOptions["tls"];
   readonly #clock: Clock;
   readonly #commandMs: number;
   readonly #startedMs: number;
   #client: Client;
+  /** Connects with changed files, to take the client's place. */
+  #next: Client | undefined;
+  /** Why the connection was lost last. */
+  #lostBy = "";
   #inFlight = 0;
   /** Time of the last reply, or of the first command without one. */
   #heardAtMs: number;
@@ -75,11 +84,13 @@ export class RedisConnection {
   #closed = false;
 
   /** Starts to connect. Throws a RateStoreError for an invalid URL. */
-  constructor({ url, clock, commandMs = COMMAND_MS, startingMs = 0 }: RedisConnectionOptions) {
+  constructor({ url, tls, clock, commandMs = COMMAND_MS, startingMs = 0 }: RedisConnectionOptions) {
     // Checked here, because the client's error would show the URL.
     if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol))
       throw new RateStoreError("The URL of Redis is not one: it has to look like redis://host:6379.");
     this.#url = url;
+    this.#tls = tls;
+    tls?.onChange(() => this.#renew());
     this.#clock = clock;
     this.#commandMs = commandMs;
     this.#startedMs = clock.monotonic() + startingMs;
@@ -92,7 +103,7 @@ export class RedisConnection {
    */
   async run(script: RedisScript, { keys, args, onLate }: ScriptCall): Promise<ScriptReply> {
     this.#giveUpWhenSilent();
-    if (!this.#client.isReady) throw new RateStoreError("Redis is not connected.");
+    if (!this.#client.isReady) throw new RateStoreError(`Redis is not connected${this.#lostBy}.`);
     if (this.#inFlight >= MAX_IN_FLIGHT) throw new RateStoreError("Redis does not keep up.");
     const answer = this.#send(this.#client, script, [String(keys.length), ...keys, ...args]);
     const { promise, resolve, reject } = Promise.withResolvers<ScriptReply>();
@@ -137,6 +148,7 @@ export class RedisConnection {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#next?.destroy();
     this.#client.destroy();
   }
 
@@ -156,14 +168,17 @@ export class RedisConnection {
   }
 
   #open(): Client {
-    const client = createRedisClient(this.#url);
+    const client = createRedisClient(this.#url, this.#tls?.material);
     const note = (greeting: boolean): void => {
       if (client !== this.#client) return;
       this.#greeting = greeting;
       this.#heardAtMs = this.#clock.monotonic();
     };
     // Failing commands report it; without a listener it would end the process.
-    client.on("error", () => note(false));
+    client.on("error", (reason: unknown) => {
+      note(false);
+      this.#lostBy = ` (${toReason(reason)})`;
+    });
     client.on("connect", () => note(true));
     client.on("ready", () => {
       note(false);
@@ -172,6 +187,21 @@ export class RedisConnection {
     });
     client.connect().catch(() => undefined);
     return client;
+  }
+
+  /** Connects with changed files; the connection from before is used until the new one is ready. */
+  #renew(): void {
+    this.#next?.destroy();
+    const next = (this.#next = this.#open());
+    next.once("ready", () => {
+      if (this.#next !== next || this.#closed) return;
+      const before = this.#client;
+      this.#client = next;
+      this.#next = undefined;
+      // After the replies to its commands.
+      if (before.isReady) before.close().catch(() => undefined);
+      else before.destroy();
+    });
   }
 
   #giveUpWhenSilent(): void {
@@ -184,14 +214,20 @@ export class RedisConnection {
   }
 }
 
-function createRedisClient(url: string) {
+function createRedisClient(url: string, tls: TlsMaterial | undefined) {
+  const { protocol, hostname } = new URL(url);
+  const connect = { connectTimeout: CONNECT_MS, reconnectStrategy: toReconnectMs };
+  const isName = isIP(hostname.replace(/^\[|\]$/g, "")) === 0;
   return createClient({
     url,
     // All Redis-compatible servers have the older protocol, and scripts reply with numbers in both.
     RESP: 2,
     disableOfflineQueue: true,
     disableClientInfo: true,
-    socket: { connectTimeout: CONNECT_MS, reconnectStrategy: toReconnectMs },
+    socket:
+      protocol === "rediss:"
+        ? { ...connect, ...tls, tls: true, minVersion: "TLSv1.2", ...(isName && { servername: hostname }) }
+        : connect,
   });
 }
 

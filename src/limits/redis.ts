@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { type HealthNote, NOTE_LASTS_MS, readHealthNotes, writeHealthNote } from "../core/health-notes.ts";
+import type { WatchedTlsFiles } from "../net/tls-files.ts";
 import { type BucketSize, placesOf, sizeOf, toBucketLevel, UNITS, unitsOf } from "./bucket.ts";
 import {
   LEASE_MS,
@@ -25,6 +26,8 @@ const LIMITS = ["requests", "tokens", "concurrency"] as const;
 export interface RedisRatesOptions {
   /** `redis://[user:password@]host:port/database`, or `rediss://` with TLS. Never shown. */
   readonly url: string;
+  /** For a `rediss:` address: authorities and the own certificate. Closed with the store. Default: Node's authorities. */
+  readonly tls?: WatchedTlsFiles | undefined;
   readonly clock: Clock;
   /** Capacity of request buckets, as time. The same on all replicas. */
   readonly burstMs: number;
@@ -46,8 +49,15 @@ export interface RedisRates extends RateStore {
  * State of rates in Redis or Valkey, by its clock. Methods reject with a RateStoreError within 50 ms without an answer; opening
  * rejects for a cluster node. Reconnects until it is closed.
  */
-export async function openRedisRates({ url, clock, burstMs, nowMs, ...times }: RedisRatesOptions): Promise<RedisRates> {
-  const connection = new RedisConnection({ url, clock, ...times });
+export async function openRedisRates({
+  url,
+  tls,
+  clock,
+  burstMs,
+  nowMs,
+  ...times
+}: RedisRatesOptions): Promise<RedisRates> {
+  const connection = new RedisConnection({ url, tls, clock, ...times });
   await connection.settled(FIRST_CONNECTION_MS);
   if (await connection.isCluster()) {
     connection.close();
@@ -97,6 +107,7 @@ export async function openRedisRates({ url, clock, burstMs, nowMs, ...times }: R
       return Math.max(Number(count), 1);
     },
     async close() {
+      tls?.close();
       connection.close();
     },
   };

@@ -161,11 +161,14 @@ function choosePrimary(
 function translate(
   request: CompletionRequest,
   model: Model,
-  { mode, rules, unknown = NOTHING, body }: Asked,
+  { mode, rules, unknown = NOTHING, state, body }: Asked,
 ): Translation {
-  const restricted = restrict(request, model, rules);
+  if (body?.notElsewhere !== undefined && body.dialect !== model.dialect) throw body.notElsewhere();
+  const own = state?.for(model.providerName) ?? { request, omitted: NOTHING };
+  const restricted = restrict(own.request, model, rules);
   if (request.strict && restricted.omitted.length > 0) throw notAllowed(restricted.omitted);
-  const isKept = restricted.omitted.length === 0 && maySend(body, { unknown, model, rules });
+  const isKept =
+    restricted.omitted.length === 0 && own.omitted.length === 0 && maySend(body, { unknown, model, rules });
   const callers = isKept ? body : undefined;
   let translation = model.provider.translate(restricted.request, model.upstream, {
     mode,
@@ -176,7 +179,8 @@ function translate(
   if (before.length > 0) translation = { ...translation, omitted: [...before, ...translation.omitted] };
   const refusal = request.strict ? refuseLosses(model, translation) : undefined;
   if (refusal !== undefined) throw refusal;
-  return translation;
+  // Never a reason to refuse: the caller wrote none of it.
+  return own.omitted.length === 0 ? translation : { ...translation, omitted: [...translation.omitted, ...own.omitted] };
 }
 
 /** Whether a caller's body may be sent with all that it has. */

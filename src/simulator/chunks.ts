@@ -137,7 +137,7 @@ function* toPartSteps(
         at = writer.beginCall(call, "", out);
       });
       for (const token of part.tokens) yield step("content", (out) => writer.arguments(at, token, out));
-      yield step("frame", (out) => writer.endCall(at, out, seal));
+      yield step("frame", (out) => writer.endCall(at, out, { signature: seal }));
       break;
     }
     case "image": {

@@ -381,6 +381,17 @@ const healthNotes: Migration = {
   },
 };
 
+const secrets: Migration = {
+  name: "secrets that all processes share",
+  async up(database) {
+    await database.schema
+      .createTable("secrets")
+      .addColumn("name", "text", (column) => column.primaryKey())
+      .addColumn("value", "text", (column) => column.notNull())
+      .execute();
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -400,4 +411,5 @@ export const MIGRATIONS: readonly Migration[] = [
   otherCounts,
   labels,
   healthNotes,
+  secrets,
 ];

@@ -20,6 +20,7 @@ export interface Schema {
   readonly replicas: ReplicaRow;
   readonly health_notes: HealthNoteRow;
   readonly kept_responses: KeptResponseRow;
+  readonly secrets: SecretRow;
 }
 
 /** Null: no limit. */
@@ -227,4 +228,11 @@ export interface KeptResponseRow {
   readonly bytes: number;
   /** Encrypted, in base64. */
   readonly content: string;
+}
+
+/** A key that all processes of the database share. */
+export interface SecretRow {
+  readonly name: string;
+  /** In base64. */
+  readonly value: string;
 }

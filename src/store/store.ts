@@ -18,6 +18,7 @@ import { createRateStore } from "./limits/rate-store.ts";
 import { createHealthNotes } from "./health-notes.ts";
 import type { MigrationResult } from "./migrate.ts";
 import { openDatabase } from "./open-database.ts";
+import { readSecret } from "./secrets.ts";
 import { createResponseStore, type ResponseStore } from "./responses/response-store.ts";
 import type { KeyListener } from "./postgres/key-listener.ts";
 
@@ -31,6 +32,8 @@ export interface Store {
   readonly usage: UsageStore;
   readonly budgets: BudgetStore;
   readonly responses: ResponseStore;
+  /** A random key of 32 bytes, the same for all processes of this database; made on first use. */
+  secret(name: string): Promise<Buffer>;
   /** Rates and concurrency shared by all processes. A request bucket holds the requests of `burstMs`. */
   createRates(options: { readonly burstMs: number }): RateStore;
   /** What processes that share the database know of upstream models; `replica` is the ID of this one among them. */
@@ -76,6 +79,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
     usage: createUsageStore(ledger),
     budgets: createBudgetStore(database, compaction),
     responses: createResponseStore(database),
+    secret: (name) => readSecret(database, name),
     createRates: (options) => createRateStore(database, options),
     createHealthNotes: (options) => createHealthNotes(database, options),
     keyChanges: {

@@ -1,5 +1,7 @@
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import type { TlsEntrance } from "../net/tls-entrance.ts";
 import type { Metrics } from "./metrics.ts";
 
 export interface OperationsOptions {
@@ -8,6 +10,8 @@ export interface OperationsOptions {
   readonly port: number;
   readonly metrics: Pick<Metrics, "text" | "contentType">;
   readonly readiness: () => Readiness | Promise<Readiness>;
+  /** Default: plain TCP. */
+  readonly tls?: TlsEntrance | undefined;
 }
 
 /** Body of `/readyz`: whether new work is accepted, and the facts behind it. */
@@ -33,9 +37,10 @@ export async function startOperationsServer({
   port,
   metrics,
   readiness,
+  tls,
 }: OperationsOptions): Promise<OperationsServer> {
   const limits = { headersTimeout: 10_000, requestTimeout: 10_000, connectionsCheckingInterval: 1000 };
-  const server = createServer(limits, (request, response) => {
+  const handle = (request: IncomingMessage, response: ServerResponse): void => {
     const reply = (status: number, type: string, text: string): void => {
       response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(text);
     };
@@ -56,7 +61,11 @@ export async function startOperationsServer({
     const path = OPERATIONS_PATHS.find((one) => one === request.url);
     if (path === undefined) json(404, { error: `not found; this port serves only ${OPERATIONS_PATHS.join(", ")}` });
     else answers[path]();
-  });
+  };
+  const server =
+    tls === undefined ? createServer(limits, handle) : createTlsServer({ ...limits, ...tls.serverOptions }, handle);
+  // The port is the operator's own: its connections are not counted.
+  tls?.guard(server as TlsServer, () => true);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, () => resolve());
@@ -64,6 +73,7 @@ export async function startOperationsServer({
   return {
     port: (server.address() as AddressInfo).port,
     close() {
+      tls?.close();
       server.close();
       server.closeAllConnections();
     },

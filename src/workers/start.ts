@@ -5,8 +5,9 @@ import type { Logger } from "../telemetry/logger.ts";
 import { type Readiness, startOperationsServer } from "../telemetry/operations.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { SimulatorOnDemand } from "../gateway/simulator-on-demand.ts";
-import { startListening, type Teardown, undoneOnFailure } from "../gateway/starting.ts";
+import { reloadable, startListening, type Teardown, undoneOnFailure } from "../gateway/starting.ts";
 import type { Role } from "../gateway/role.ts";
+import { openTls } from "../gateway/tls.ts";
 import type { InForce, Started } from "./calls.ts";
 import { Fleet } from "./fleet.ts";
 import { NoteBoard } from "./note-board.ts";
@@ -35,13 +36,7 @@ async function assemble(
   const simulator = new SimulatorOnDemand(config);
   undo.push(() => simulator.close());
   const toInForce = async (next: Config): Promise<InForce> => ({
-    config: {
-      ...config,
-      providers: next.providers,
-      models: next.models,
-      routes: next.routes,
-      aliases: next.aliases,
-    },
+    config: { ...config, ...reloadable(next) },
     simulatorUrl: role.name === "front" ? null : ((await simulator.url(next)) ?? null),
   });
   let inForce = await toInForce(config);
@@ -87,6 +82,7 @@ async function assemble(
       workers: { configured: config.workers, ready: answers.length, replaced: fleet.replaced },
     };
   };
+  const tls = await openTls("operations", config, log);
   const operations = await startListening("operations", config, () =>
     startOperationsServer({
       ...config.operations.listen,
@@ -101,6 +97,7 @@ async function assemble(
         },
       },
       readiness,
+      tls,
     }),
   );
   undo.push(() => operations.close());
@@ -124,6 +121,7 @@ async function assemble(
         await fleet.reload(before).catch(() => undefined);
         throw error;
       }
+      await tls?.check();
     },
     async drain() {
       draining = true;

@@ -148,8 +148,10 @@ describe("models", () => {
   it("are listed with their prices", async () => {
     const { stdout } = await run("models");
     expect(stdout.split("\n")).toHaveLength(10);
-    expect(stdout).toMatch(/alpha-opus-4\.5 +alpha \(simulated\) +claude-opus-4-5-20251101 .* 5 +25\n/);
-    expect(stdout).toMatch(/gamma-embedding-3-small +gamma \(simulated\) .* 8192 +- +text +embedding +0\.02 +-\n/);
+    expect(stdout).toMatch(/alpha-opus-4\.5 +alpha \(simulated\) +claude-opus-4-5-20251101 .* 5 \(list\) +25\n/);
+    expect(stdout).toMatch(
+      /gamma-embedding-3-small +gamma \(simulated\) .* 8192 +- +text +embedding +0\.02 \(list\) +-\n/,
+    );
     expect(await runJson("models")).toHaveLength(8);
   });
 
@@ -319,16 +321,16 @@ describe("serve", () => {
     expect(roles).toEqual([role]);
   });
 
-  it("passes the configuration on and ends with the server's exit code", async () => {
-    const ports: number[] = [];
+  it("passes the configuration's source on and ends with the server's exit code", async () => {
+    const ports: unknown[] = [];
     const { code } = await run("serve", {
       env: { PARLEY_HTTP_LISTEN: "127.0.0.1:1234" },
-      serve: async (config) => {
-        ports.push(config.http.listen.port);
+      serve: async ({ env }) => {
+        ports.push(env["PARLEY_HTTP_LISTEN"]);
         return 7;
       },
     });
-    expect({ code, ports }).toEqual({ code: 7, ports: [1234] });
+    expect({ code, ports }).toEqual({ code: 7, ports: ["127.0.0.1:1234"] });
   });
 
   it("prints the reason of a failure in one line", async () => {

@@ -18,7 +18,10 @@ beforeAll(async () => {
       const say = (status: number, body: object): void => {
         response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
       };
-      if (request.url !== "/v1/chat/completions") return void response.writeHead(404).end("<h1>Not found</h1>");
+      if (request.url === "/v1/models" && request.headers.authorization === `Bearer ${KEY}`)
+        return say(200, { data: Array.from({ length: 22 }, (_, index) => ({ id: `m-${index}` })) });
+      if (request.url !== "/v1/chat/completions" && request.url !== "/v1/models")
+        return void response.writeHead(404).end("<h1>Not found</h1>");
       if (request.headers.authorization !== `Bearer ${KEY}`) return say(401, { error: { message: `wrong: ${KEY}` } });
       say(200, {
         id: "x",
@@ -36,9 +39,14 @@ beforeAll(async () => {
     stranger: at(`${base}/v1`, "credential-of-somebody-else"),
     away: at("http://127.0.0.1:1/v1"),
     silent: at(`${base}/v1`),
+    imported: at(`${base}/v1`),
+    locked: at(`${base}/v1`, "credential-of-somebody-else"),
   };
-  const names = Object.keys(providers).filter((name) => name !== "silent");
-  const models = Object.fromEntries(names.map((name) => [`${name}/m`, { provider: name, upstream_model: "m-1" }]));
+  const names = ["right", "short", "stranger", "away"];
+  const models: Record<string, unknown> = Object.fromEntries(
+    names.map((name) => [`${name}/m`, { provider: name, upstream_model: "m-1" }]),
+  );
+  models["imported/*"] = models["locked/*"] = "import";
   writeFileSync(file, JSON.stringify({ providers, models }));
 });
 afterAll(() => {
@@ -61,7 +69,20 @@ describe("providers test", () => {
   it("says that the provider answers, in what time and with how many tokens", async () => {
     const { code, stdout, stderr } = await run("providers", "test", "right");
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-    expect(stdout).toMatch(/^right answers: m-1 in \d+ ms, 9 \+ 1 tokens\.\n$/);
+    expect(stdout).toMatch(
+      /^right answers: m-1 in \d+ ms, 9 \+ 1 tokens\.\nIt lists 22 models: m-0, .*m-19, and 2 more\.\n$/,
+    );
+  });
+
+  it("asks for the list alone where models are imported", async () => {
+    expect(await run("providers", "test", "imported")).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^It lists 22/),
+    });
+    const { code, stderr } = await run("providers", "test", "locked");
+    expect(code).toBe(1);
+    expect(stderr).toContain("locked does not answer for its list of models (HTTP 401)");
+    expect(stderr).toContain("Check api_keys");
   });
 
   it.each([
@@ -77,7 +98,10 @@ describe("providers test", () => {
   });
 
   it.each([
-    [["nobody"], "nobody: there is no such provider; there are: right, short, stranger, away, silent"],
+    [
+      ["nobody"],
+      "nobody: there is no such provider; there are: right, short, stranger, away, silent, imported, locked",
+    ],
     [["righ"], "did you mean right?"],
     [["silent"], "no model of silent makes completions; add one to models"],
     [["right", "--model", "away/m"], "right has no model away/m; it has: right/m"],

@@ -4,6 +4,8 @@ import { parseConfig } from "../../src/config/parse.ts";
 import { costOf, type Pricing } from "../../src/core/cost.ts";
 import { toTokenCounts } from "../../src/core/ledger.ts";
 import { UsageCount } from "../../src/providers/anthropic/usage.ts";
+import { toAnswer as readGeminiAnswer } from "../../src/providers/gemini/response.ts";
+import { toAnswer as readResponse } from "../../src/providers/openai-responses/response.ts";
 import { readUsage as readGemini } from "../../src/providers/gemini/usage.ts";
 import { readUsage as readOpenAi } from "../../src/providers/openai/usage.ts";
 
@@ -15,6 +17,9 @@ const READERS: Readonly<Record<string, (usage: object) => Usage | undefined>> = 
   },
   gemini: readGemini,
   openai: readOpenAi,
+  perplexity: readOpenAi,
+  "gemini-answer": (answer) => readGeminiAnswer(answer).usage,
+  "openai-responses": (answer) => readResponse({ status: "completed", ...answer }).usage,
 };
 
 /** What a provider counted, and its invoice: units × USD per million of them, which is micro-USD. */
@@ -24,7 +29,11 @@ interface Line {
   readonly usage: object;
   readonly microUsd: number;
   readonly request?: Partial<Pricing>;
+  /** What reads the usage, or the answer that the fees are counted in. Default: by the model's name. */
+  readonly reader?: keyof typeof READERS;
 }
+
+const text = { type: "message", content: [{ type: "output_text", text: "It is." }] };
 
 const SONNET = "claude-sonnet-4-5";
 const LINES: readonly Line[] = [
@@ -186,20 +195,103 @@ const LINES: readonly Line[] = [
     usage: { prompt_tokens: 600, total_tokens: 1_000 },
     microUsd: 600 * 1.25 + 400 * 10,
   },
+  {
+    of: "an answer of a host that bills requests, with its searches",
+    model: "sonar-pro",
+    usage: { prompt_tokens: 80, completion_tokens: 700, total_tokens: 780, num_search_queries: 3 },
+    microUsd: 80 * 3 + 700 * 15 + 14_000,
+  },
+  {
+    of: "no tokens of a host that bills requests",
+    model: "sonar",
+    usage: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
+    microUsd: 12_000,
+  },
+  {
+    of: "searches of the web and of stored files",
+    model: "gpt-5.1",
+    reader: "openai-responses",
+    usage: {
+      output: [
+        { type: "web_search_call", id: "ws_1", action: { type: "search" } },
+        { type: "web_search_call", id: "ws_2", action: { type: "open_page" } },
+        { type: "file_search_call", id: "fs_1", queries: ["a"] },
+        { type: "file_search_call", id: "fs_2", queries: ["b"] },
+        text,
+      ],
+      usage: { input_tokens: 9_000, input_tokens_details: { cached_tokens: 1_000 }, output_tokens: 300 },
+    },
+    microUsd: 8_000 * 1.25 + 1_000 * 0.125 + 300 * 10 + 1 * 10_000 + 2 * 2_500,
+  },
+  {
+    of: "code in a container, at a fee that the file adds to the list price",
+    model: "gpt-5-mini",
+    reader: "openai-responses",
+    usage: {
+      output: [
+        { type: "code_interpreter_call", id: "ci_1", container_id: "cntr_1" },
+        { type: "code_interpreter_call", id: "ci_2", container_id: "cntr_1" },
+        text,
+      ],
+      usage: { input_tokens: 2_000, output_tokens: 500 },
+    },
+    microUsd: 2_000 * 0.25 + 500 * 2 + 30_000,
+  },
+  {
+    of: "three different queries of Google's search, at a fee for each",
+    model: "gemini-3-flash-preview",
+    reader: "gemini-answer",
+    usage: grounded({ promptTokenCount: 30, candidatesTokenCount: 200 }),
+    microUsd: 30 * 0.5 + 200 * 3 + 3 * 14_000,
+  },
+  {
+    of: "the same at a fee for each request that searches",
+    model: "gemini-2.5-pro",
+    reader: "gemini-answer",
+    usage: grounded({ promptTokenCount: 30, candidatesTokenCount: 200 }),
+    microUsd: 30 * 1.25 + 200 * 10 + 35_000,
+  },
+  {
+    of: "an answer of the same model without searches",
+    model: "gemini-2.5-pro",
+    usage: { promptTokenCount: 30, candidatesTokenCount: 200 },
+    microUsd: 30 * 1.25 + 200 * 10,
+  },
 ];
 
-const PROVIDERS = { anthropic: /^claude/, gemini: /^gemini/, openai: /./ };
+/** An answer with queries of which two are billed once and one is not (ai.google.dev, "Grounding with Google Search"). */
+function grounded(usageMetadata: object): object {
+  const candidate = {
+    content: { parts: [{ text: "It is." }] },
+    finishReason: "STOP",
+    groundingMetadata: { webSearchQueries: ["a", "", "b", "a", "c"] },
+  };
+  return { candidates: [candidate], usageMetadata };
+}
+
+/** Fees that no list has: for a thousand, from the price lists of the hosts, November 2026. */
+const FEES: Readonly<Record<string, object>> = {
+  "gpt-5-mini": { code_execution: 30 },
+  "gemini-3-flash-preview": { web_search: 14 },
+  "gemini-2.5-pro": { searched_request: 35 },
+};
+
+const PROVIDERS = { anthropic: /^claude/, gemini: /^gemini/, perplexity: /^sonar/, openai: /./ };
 const dialectOf = (model: string): string => Object.entries(PROVIDERS).find(([, name]) => name.test(model))![0];
 
 const models = Object.fromEntries(
   LINES.map(({ model }) => {
     const isEmbedding = model.includes("embedding");
     const modalities = { input: ["text"], output: [isEmbedding ? "embedding" : "text"] };
-    return [model, { provider: dialectOf(model), upstream_model: model, modalities }];
+    const price = FEES[model];
+    return [model, { provider: dialectOf(model), upstream_model: model, modalities, ...(price && { price }) }];
   }),
 );
 const providers = Object.fromEntries(
-  Object.keys(PROVIDERS).map((dialect) => [dialect, { dialect, api_keys: ["${KEY}"] }]),
+  Object.keys(PROVIDERS).map((name) => [
+    name,
+    { ...(name === "perplexity" ? { preset: name } : { dialect: name }), api_keys: ["${KEY}"] },
+  ]),
 );
 const config = parseConfig({
   file: "parley.yaml",
@@ -208,9 +300,9 @@ const config = parseConfig({
 });
 
 describe("the invoice at list prices, worked out by hand, is the cost of", () => {
-  it.each(LINES)("$of ($model)", ({ model, usage, microUsd, request }) => {
+  it.each(LINES)("$of ($model)", ({ model, usage, microUsd, request, reader }) => {
     const { price } = config.models.find(({ id }) => id === model)!;
-    const counted = toTokenCounts(READERS[dialectOf(model)]!(usage)!);
+    const counted = toTokenCounts(READERS[reader ?? dialectOf(model)]!(usage)!);
     expect(costOf(counted, price!, { priceFactor: 1, cacheWrite: "minutes", ...request })).toBe(Math.round(microUsd));
   });
 });

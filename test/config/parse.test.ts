@@ -191,6 +191,31 @@ describe("errors in the file", () => {
     ["providers: { alpha: { api_keys: [x], address: a.example } }", "providers.alpha.address: must be an IP address"],
     ["providers: { alpha: { api_keys: [x], tls: { ca_file: ca.pem } } }", "tls.ca_file: must be an absolute path"],
     ["providers: { alpha: { api_keys: [x], tls: { key_file: /k } } }", "tls.cert_file: is required with key_file"],
+    ["http: { tls: { cert_file: server.pem, key_file: /k } }", "http.tls.cert_file: must be an absolute path"],
+    ["grpc: { tls: { cert_file: /c } }", "grpc.tls.key_file: is required"],
+    [
+      "operations: { tls: { cert_file: /c, key_file: /k, client_certificates: optional } }",
+      "operations.tls.client_ca_file: is required with client_certificates",
+    ],
+    ["redis: { tls: { ca_file: /ca } }", "redis.tls: is for a redis.url that begins with rediss://"],
+    ["core: { tls: { cert_file: /c } }", "core.tls.key_file: is required with cert_file"],
+    ["access: { certificates: [{ name: 'DNS:a', key: key_1 }] }", "needs client_ca_file in http.tls or grpc.tls"],
+    ["access: { certificates: [{ name: billing, key: key_1 }] }", 'must be an alternative name such as "URI:spiffe'],
+    ["access: { certificates: [{ name: 'DNS:a', key: sk_parley_x }] }", "must be the ID of a key"],
+    ["access: { fronts: ['DNS:front'] }", "access.fronts: needs grpc.tls.client_ca_file"],
+    ["access: { issuers: [{ issuer: a, audience: b, bindings: [] }] }", "access.issuers[0].bindings"],
+    [
+      "access: { issuers: [{ issuer: a, audience: b, bindings: [{ claims: { sub: c }, key: key_1 }] }] }",
+      "access.issuers[0].keys_url: is required, or keys_file in its place",
+    ],
+    [
+      "access: { issuers: [{ issuer: a, audience: b, keys_file: /k, algorithms: [HS256], bindings: [] }] }",
+      "access.issuers[0].algorithms[0]",
+    ],
+    [
+      "access: { issuers: [{ issuer: a, audience: b, keys_url: 'http://a', bindings: [] }] }",
+      'keys_url: must be an address such as "https://',
+    ],
     [
       "providers: { alpha: { api_keys: [x], base_url: 'http://a', allow_private: true, proxy: 'http://p' } }",
       "providers.alpha.proxy: is for https only, and base_url is plain http",
@@ -207,6 +232,15 @@ describe("errors in the file", () => {
     ["simulator: { enabled: false }\nmodels: { beta-3-flash: {} }", "2:11: models.beta-3-flash.provider: there is no"],
     ["models: { beta-3-flash: { price: { input: -1, output: 1 } } }", "price.input: must be at least 0"],
     ["models: { beta-3-flash: { price: { input: 1 } } }", "price.output: is required"],
+    [
+      "models: { beta-3-flash: { price: { output: 1, web_search: 14 } } }",
+      "price.input: is required beside other prices of tokens",
+    ],
+    [
+      "models: { beta-3-flash: { upstream_model: none, price: { web_search: 14 } } }",
+      "price.input: is required, because the list price of this model is not known",
+    ],
+    ["models: { beta-3-flash: { max_tool_uses: { web_search: 0 } } }", "max_tool_uses.web_search: must be at least 1"],
     ['aliases: { "claude-*": beta-3-flush }', "there is no model beta-3-flush; did you mean beta-3-flash?"],
     ["aliases: { beta-3-flash: alpha-opus-4.5 }", "aliases.beta-3-flash: is the ID of a model already"],
     ['aliases: { "*-mini": beta-3-flash }', "an alias is the ID of a model, or the beginning of one and *"],
@@ -378,6 +412,15 @@ describe("models", () => {
       audioInput: 8_000_000,
       audioOutput: 10_000_000,
     });
+  });
+
+  it("have the list price with the fees that the file adds", () => {
+    const { price, maxToolUses } = parse(
+      "models: { beta-3-flash: { price: { web_search: 14, request: 0.5 }, max_tool_uses: { web_search: 8 } } }",
+    ).models.find(({ id }) => id === "beta-3-flash")!;
+    const listed = parse("{}").models.find(({ id }) => id === "beta-3-flash")!.price!;
+    expect(price).toEqual({ ...listed, fees: { ...listed.fees, webSearches: 14_000_000_000, requests: 500_000_000 } });
+    expect(maxToolUses).toEqual({ webSearches: 8 });
   });
 
   it("may have other prices for long prompts", () => {

@@ -33,6 +33,7 @@ describe("an unsafe configuration", () => {
     [{ http: open }, ["http.listen"]],
     [{ http: { ...open, public_url: "http://parley.example.com" } }, ["http.public_url"]],
     [{ http: { ...open, public_url: "https://parley.example.com" } }, []],
+    [{ http: { ...open, tls: { cert_file: "/tls.pem", key_file: "/tls.key" } } }, []],
     [{ http: { public_url: "http://parley.example.com" } }, ["http.public_url"]],
     [{ http: { public_url: "http://localhost:8080" } }, []],
     [{ http: { ...open, public_url: "http://localhost:8080" } }, ["http.listen"]],

@@ -12,13 +12,13 @@ import { omission } from "../../src/core/provider-options.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { CompletionRecord, LedgerEntry } from "../../src/core/ledger.ts";
 import type { LimitFacts } from "../../src/core/limiter.ts";
-import type { Principal } from "../../src/core/principal.ts";
+import { NO_LIMITS, type Principal } from "../../src/core/principal.ts";
 import type { Emit } from "../../src/core/provider.ts";
 import { collect, createWorld, fails, outcomes, said, say, serves, type WorldOptions } from "../router/routed.ts";
 import { batchesOf } from "../support/batches.ts";
-import { callOf, FACTS, memoryLedger, notingLimiter, somebody } from "../support/core-ports.ts";
+import { callOf, FACTS, memoryLedger, notingLimiter, somebody, seal } from "../support/core-ports.ts";
 import type { Model } from "../../src/core/model.ts";
-import { toPrice } from "../support/prices.ts";
+import { NO_FEES, toPrice } from "../support/prices.ts";
 import { PLAINLY_SENT, type Script } from "../support/scripted-provider.ts";
 import { message, requestTo } from "./requests.ts";
 
@@ -59,6 +59,7 @@ function createCore(options: CoreOptions, forbidden: readonly string[] = []) {
     clock: world.clock,
     limiter,
     ledger,
+    seal,
     recorder: {
       record(entry) {
         if (options.recorderFault !== undefined) throw options.recorderFault;
@@ -803,6 +804,34 @@ describe("an attempt that ended without the provider's count", () => {
     expect(outcomes(attempts)).toEqual(["a:upstream_timeout", "b:skipped"]);
     expect(attempts[1]!.reason).toBe("The budget is spent.");
     expect(costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd!);
+  });
+
+  it("is the last one under a budget when the tools of the next may cost any amount", async () => {
+    const sent = { ...PLAINLY_SENT, textBytes: 10, maxTokens: 10, uses: { webSearches: Infinity } };
+    const core = createCore({
+      scripts: { a: [{ ending: "hang" }], b: [counted] },
+      facts: { timeouts },
+      translations: { b: { sent } },
+      principal: { ...somebody, limits: { ...NO_LIMITS, monthlyBudgetMicroUsd: 1_000_000 } },
+    });
+    await expect(core.create({ fallbackModels: ["b"] })).rejects.toMatchObject({ code: "upstream_timeout" });
+    const [{ attempts }] = core.entries as [LedgerEntry];
+    expect(outcomes(attempts)).toEqual(["a:upstream_timeout", "b:skipped"]);
+    expect(attempts[1]!.reason).toContain("the price of web searches of b is not known here");
+  });
+
+  it("is billed for all uses of tools that it allowed", async () => {
+    const sent = { ...PLAINLY_SENT, textBytes: 10, maxTokens: 10, uses: { webSearches: 3 } };
+    const fees = { ...NO_FEES, requests: 1_000_000, webSearches: 10_000_000_000 };
+    const core = createCore({
+      scripts: { a: [{ ending: "hang" }] },
+      facts: { timeouts, price: { ...price, fees } },
+      translations: { a: { sent } },
+    });
+    await expect(core.create()).rejects.toMatchObject({ code: "upstream_timeout" });
+    const [{ tokens, costMicroUsd }] = core.entries as [LedgerEntry];
+    expect(costMicroUsd).toBe(tokens.prompt * 5 + tokens.completion * 25 + 30_001);
+    expect(core.demands[0]!.costMicroUsd).toBeGreaterThanOrEqual(costMicroUsd);
   });
 
   it("needs no more money when it was refused", async () => {

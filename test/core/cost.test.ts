@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { UsageSchema } from "../../gen/parley/v1/usage_pb.js";
 import { costOf } from "../../src/core/cost.ts";
 import type { Price } from "../../src/core/model.ts";
-import { toPrice } from "../support/prices.ts";
+import { NO_FEES, toPrice } from "../support/prices.ts";
 import { toTokenCounts } from "../../src/core/ledger.ts";
 
 /** US dollars per million tokens, as prices are written. */
@@ -21,7 +21,13 @@ const PRICE: Price = {
   cachedImageInput: usd(0.7),
   imageOutput: usd(120),
   audioOutput: usd(80),
-  webSearch: usd(10_000),
+  fees: {
+    requests: 0,
+    searchedRequests: usd(300),
+    webSearches: usd(10_000),
+    fileSearches: usd(2_500),
+    codeExecutions: undefined,
+  },
 };
 
 describe("a completion costs", () => {
@@ -55,7 +61,9 @@ describe("a completion costs", () => {
       { inputTokens: 100, cachedInputTokens: 60, imageInputTokens: 70, cachedImageInputTokens: 50 },
       20 * 5 + 10 * 0.5 + 50 * 0.7 + 20 * 7,
     ],
-    ["a fee for each search", { inputTokens: 100, webSearches: 3 }, 500 + 30_000],
+    ["a fee for each search, and one for searching", { inputTokens: 100, webSearches: 3 }, 500 + 30_000 + 300],
+    ["a fee for each search of files", { inputTokens: 100, fileSearches: 2 }, 500 + 5_000],
+    ["nothing for what has no price", { inputTokens: 100, codeExecutions: 2 }, 500],
     [
       "each token once when counts contradict each other",
       {
@@ -97,12 +105,23 @@ describe("a completion costs", () => {
     expect(costOf(tokens, PRICE, { cacheWrite: "minutes", priceFactor: 2 })).toBe(2 * (20 * 5 + 500 + 250));
     // What the provider counted goes before what was asked for. A fee is the same in every tier.
     const counted = { ...tokens, cacheWriteHour: 0, webSearches: 1 };
-    expect(costOf(counted, PRICE, { cacheWrite: "hour", priceFactor: 2 })).toBe(2 * (20 * 5 + 500 + 250) + 10_000);
+    expect(costOf(counted, PRICE, { cacheWrite: "hour", priceFactor: 2 })).toBe(2 * (20 * 5 + 500 + 250) + 10_300);
+  });
+
+  it("a fee for each request, which is none of the tokens", () => {
+    const price = {
+      ...toPrice({ input: 0, cachedInput: 0, output: 0, imageOutput: 0 }),
+      fees: { ...NO_FEES, requests: usd(12_000) },
+    };
+    expect(costOf(toTokenCounts(create(UsageSchema)), price, { cacheWrite: "none", priceFactor: 2 })).toBe(12_000);
   });
 
   describe("with prices for prompts above 100 and 1,000 tokens", () => {
     const times = (factor: number): Price =>
-      Object.fromEntries(Object.entries(PRICE).map(([kind, price]) => [kind, factor * price])) as unknown as Price;
+      ({
+        ...Object.fromEntries(Object.entries(PRICE).map(([kind, price]) => [kind, factor * (price as number)])),
+        fees: PRICE.fees,
+      }) as Price;
     const tiers = [
       { ...times(2), abovePromptTokens: 100 },
       { ...times(3), abovePromptTokens: 1_000 },

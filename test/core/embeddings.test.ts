@@ -12,7 +12,7 @@ import type { CompletionRecord } from "../../src/core/ledger.ts";
 import type { Principal } from "../../src/core/principal.ts";
 import { permit } from "../../src/access/principal.ts";
 import { createWorld, outcomes, type WorldOptions } from "../router/routed.ts";
-import { callOf, memoryLedger, notingLimiter, somebody } from "../support/core-ports.ts";
+import { callOf, memoryLedger, notingLimiter, somebody, seal } from "../support/core-ports.ts";
 import { toPrice } from "../support/prices.ts";
 import type { Script } from "../support/scripted-provider.ts";
 import { requestTo } from "./requests.ts";
@@ -57,7 +57,7 @@ function createCore(options: CoreOptions) {
     recorder: { record: (entry: CompletionRecord) => void records.push(entry) },
     permit,
   };
-  const completions = createCompletions(ports);
+  const completions = createCompletions({ ...ports, seal });
   const { settling } = completions;
   const embedder = createEmbedder({ ...ports, settling });
   const caller = new AbortController();

@@ -20,7 +20,13 @@ const price = {
   cachedImageInput: 700_000,
   imageOutput: 120_000_000,
   audioOutput: 80_000_000,
-  webSearch: 10_000_000_000,
+  fees: {
+    requests: 12_000_000_000,
+    searchedRequests: 35_000_000_000,
+    webSearches: 10_000_000_000,
+    fileSearches: 2_500_000_000,
+    codeExecutions: undefined,
+  },
 };
 const tiers = [{ ...price, input: 10_000_000, abovePromptTokens: 200_000 }];
 const { router } = createWorld({
@@ -77,7 +83,10 @@ describe("the models", () => {
         imageInputMicroUsdPerMtok: 7_000_000n,
         cachedAudioInputMicroUsdPerMtok: 4_000_000n,
         cachedImageInputMicroUsdPerMtok: 700_000n,
+        requestMicroUsd: 12_000n,
+        searchedRequestMicroUsd: 35_000n,
         webSearchMicroUsd: 10_000n,
+        fileSearchMicroUsd: 2_500n,
       },
       priceTiers: [
         {

@@ -13,7 +13,7 @@ import { type HttpServer, startHttpServer } from "../../src/inbound/http/server.
 import { Calls } from "../../src/inbound/calls.ts";
 import type { EdgeServices } from "../../src/inbound/services.ts";
 import { anyConnections, roomyAdmission } from "../support/admission.ts";
-import { FACTS, memoryLedger, notingLimiter, somebody } from "../support/core-ports.ts";
+import { FACTS, memoryLedger, notingLimiter, somebody, seal } from "../support/core-ports.ts";
 
 const MIB = 1024 * 1024;
 const CREATE = `/${CompletionService.typeName}/Create`;
@@ -55,7 +55,7 @@ beforeEach(async () => {
     recorder: { record: () => undefined },
     clock: systemClock,
   };
-  const completions = createCompletions(ports);
+  const completions = createCompletions({ ...ports, seal });
   const admission = roomyAdmission(clock);
   const enter = admission.enter.bind(admission);
   admission.enter = (...args) => {

@@ -1,7 +1,5 @@
-import { setImmediate } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { callBlock, type Flood, FLOODS } from "./hostile/floods.ts";
-import { RawHttp2 } from "./hostile/raw-http2.ts";
+import { flood, FLOODS } from "./hostile/floods.ts";
 import { MIB, startTarget, type Target } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
@@ -10,10 +8,6 @@ import { scale, timeLimit } from "./support/scale.ts";
 const CLOSED_MS = 1000;
 /** Repetitions. The fastest counts, because load of other programs may delay any of them. */
 const TRIES = 4;
-/** Timeout for a connection that is never closed. */
-const GIVE_UP_MS = 3000;
-/** Approximate size of one write. */
-const PIECE_BYTES = 32 * 1024;
 
 let target: Target;
 const closedMs = new Map<string, number>();
@@ -27,28 +21,6 @@ afterAll(async () => {
   await target.stop();
 });
 
-/** Floods the connection until it is closed; returns the duration. */
-async function flood({ first, next }: Flood, reads: boolean): Promise<number> {
-  const block = callBlock(target.product.firstKey);
-  const connection = new RawHttp2(target.product.grpcPort).hello();
-  if (!reads) connection.pause();
-  if (first !== undefined) connection.write(first(block));
-  const begunMs = performance.now();
-  let stream = 3;
-  while (!connection.closed && performance.now() - begunMs < GIVE_UP_MS) {
-    const pieces: Buffer[] = [];
-    for (let size = 0; size < PIECE_BYTES; size += pieces.at(-1)!.length) {
-      pieces.push(next(block, stream));
-      stream += 2;
-    }
-    await Promise.race([connection.send(Buffer.concat(pieces)), connection.end]);
-    // The close is detected in the next event-loop turn.
-    await setImmediate();
-  }
-  connection.close();
-  return performance.now() - begunMs;
-}
-
 describe.each([
   ["reads the server's frames", true],
   ["reads nothing", false],
@@ -58,7 +30,7 @@ describe.each([
     let bestMs = Infinity;
     const tries = scale(TRIES, 2 * TRIES);
     for (let turn = 0; turn < tries && bestMs > CLOSED_MS; turn++) {
-      bestMs = Math.min(bestMs, await flood(attack, reads));
+      bestMs = Math.min(bestMs, await flood(target, attack, reads));
     }
     closedMs.set(`${attack.name}, ${reads}`, Math.round(bestMs));
     mostBytes = Math.max(mostBytes, target.product.rssBytes() - before);

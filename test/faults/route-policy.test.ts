@@ -3,13 +3,15 @@ import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Client, credentials } from "@grpc/grpc-js";
+import { Agent, fetch as fetchAs } from "undici";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.js";
 import { POLICIES } from "../../src/inbound/dashboard/policy.ts";
 import { PAGE_PATHS, requestPath } from "../../web/paths.ts";
 import { ROUTES } from "../../src/inbound/http/routes.ts";
 import { OPERATIONS_PATHS } from "../../src/telemetry/operations.ts";
-import { askConsole, askGrpc, askHttp, httpOutcome, type Outcome } from "./routes/ask.ts";
+import { tlsGrpcClient } from "../support/tls-client.ts";
+import { askConsole, askGrpc, askHttp, httpOutcome, type Outcome, type Send } from "./routes/ask.ts";
 import { CONSOLE_ROWS, type ConsoleRow, GRPC_ROWS, HTTP_ROWS, type KeyRow, OPERATIONS_ROWS } from "./routes/rows.ts";
 import { type RoutesWorld, startRoutesWorld } from "./routes/world.ts";
 import { figure } from "./support/figures.ts";
@@ -74,6 +76,20 @@ function expectedOfKey(row: KeyRow, caller: string, valid: ReadonlySet<string>):
   if (row === "everybody") return ANSWERED;
   if (!valid.has(caller)) return ["unauthenticated"];
   return row === "permission" && caller === "a key for another model" ? WITHOUT_PERMISSION : LET_IN;
+}
+
+const VALID_WITHOUT_SECRET = new Set([
+  "a certificate of a key",
+  "a certificate of a key for another model",
+  "a certificate of no key, and a key",
+  "a token of a key",
+  "a token of a key for another model",
+]);
+
+function expectedWithoutSecret(row: KeyRow, caller: string): readonly Outcome[] {
+  if (row === "everybody") return ANSWERED;
+  if (!VALID_WITHOUT_SECRET.has(caller)) return ["unauthenticated"];
+  return row === "permission" && caller.endsWith("for another model") ? WITHOUT_PERMISSION : LET_IN;
 }
 
 async function keyCells(
@@ -146,7 +162,7 @@ async function messageOf(method: string): Promise<object> {
 describe("every route of the running server", () => {
   it("by HTTP with a key has a row, and admits exactly the permitted callers", async () => {
     const cellsOf = (route: string) =>
-      keyCells(HTTP_ROWS[route]!, VALID_BY_HTTP, (sent) => askHttp(world, route, sent));
+      keyCells(HTTP_ROWS[route]!, VALID_BY_HTTP, (sent) => askHttp(world.product, route, sent));
     expect(await findWrong(ROUTES, HTTP_ROWS, cellsOf)).toEqual([]);
   });
 
@@ -154,6 +170,33 @@ describe("every route of the running server", () => {
     const paths = await reflectedPaths();
     const cellsOf = (path: string) => keyCells(GRPC_ROWS[path]!, VALID_BY_GRPC, (sent) => askGrpc(grpc, path, sent));
     expect(await findWrong(paths, GRPC_ROWS, cellsOf)).toEqual([]);
+  });
+
+  it("admits certificates and tokens by HTTP and gRPC as it admits the keys for which they stand", async () => {
+    const { secure, authority, certified } = world;
+    const callers = Object.entries(certified).map(([caller, { pair, sent }]) => {
+      const dispatcher = new Agent({ connect: { ca: authority.cert, ...pair } });
+      const send: Send = (url, request) => fetchAs(url, { ...request, dispatcher });
+      return { caller, sent, send, dispatcher, client: tlsGrpcClient(secure.grpcPort, { authority, pair }) };
+    });
+    const cellsOf = (row: KeyRow, ask: (caller: (typeof callers)[number]) => Promise<Outcome>) =>
+      Promise.all(
+        callers.map(async (one) => {
+          const { caller } = one;
+          return { caller, expected: expectedWithoutSecret(row, caller), outcome: await ask(one) };
+        }),
+      );
+    const byHttp = await findWrong(ROUTES, HTTP_ROWS, (route) =>
+      cellsOf(HTTP_ROWS[route]!, ({ send, sent }) => askHttp({ url: secure.url, send }, route, sent)),
+    );
+    const byGrpc = await findWrong(await reflectedPaths(), GRPC_ROWS, (path) =>
+      cellsOf(GRPC_ROWS[path]!, ({ client, sent }) => askGrpc(client, path, sent)),
+    );
+    for (const { client, dispatcher } of callers) {
+      client.close();
+      await dispatcher.close();
+    }
+    expect([...byHttp, ...byGrpc]).toEqual([]);
   });
 
   it("on the operations port has a row, is public, and contains no secrets", async () => {

@@ -69,7 +69,7 @@ function call(stream: number, block: Buffer, isWhole: boolean): Buffer {
 
 describe.each(scale([200], [200, 1000]))("unread calls on %d connections", (connections) => {
   it.each(ATTACKS)("$name take bounded memory", { timeout: timeLimit(60, 180) }, async (attack) => {
-    target = await startTarget(undefined, { NODE_OPTIONS: "--max-old-space-size=512" });
+    target = await startTarget(undefined, { env: { NODE_OPTIONS: "--max-old-space-size=512" } });
     const attackers = Array.from({ length: connections * (attack.share ?? 1) }, attack.open);
     const block = await attack.headers();
     for (const attacker of attackers)

@@ -11,6 +11,7 @@ import {
   listModels,
 } from "./support/fixture-entrances.ts";
 import { fixtureModels } from "./support/fixture-models.ts";
+import { withoutSeals, withSeals } from "../support/seals.ts";
 import { type Json, readScenarios, type Scenario } from "./support/fixtures.ts";
 import { startUpstream, type Upstream, type UpstreamExchange } from "./support/upstream.ts";
 
@@ -62,6 +63,13 @@ const STATUSES: Readonly<Record<string, string>> = {
   "43-openai-error-insufficient-quota": "UNAVAILABLE UPSTREAM_UNAVAILABLE",
   "51-gateway-error-unknown-model": "NOT_FOUND MODEL_NOT_FOUND",
   "52-gateway-error-n": "INVALID_ARGUMENT INVALID_REQUEST",
+};
+
+/** Names of the configured providers by those of the files. */
+const PROVIDERS: Readonly<Record<string, string>> = {
+  anthropic: "anthropic",
+  gemini: "google",
+  "openai-compatible": "local",
 };
 
 /** Compared by itself below: the list has more fields than OpenAI's. */
@@ -164,7 +172,10 @@ describe.each(SCENARIOS.filter(({ name }) => name !== MODELS_LIST).map((given) =
         await configure(scenario);
         answer = (exchange) => serve(exchange, scenario, pieceBytes);
         const before = upstream.exchanges.length;
-        const reply = await ENTRANCES[entrance].ask(scenario);
+        const provider = PROVIDERS[meta.provider] ?? "";
+        const clientRequest =
+          scenario.clientRequest && withSeals(scenario.clientRequest, (state) => gateway.seal(provider, state));
+        const reply = await ENTRANCES[entrance].ask({ ...scenario, clientRequest });
 
         const sent = upstream.exchanges[before];
         expect(upstreamRequest && (JSON.parse(sent?.body ?? "null") as unknown)).toEqual(upstreamRequest);
@@ -172,7 +183,7 @@ describe.each(SCENARIOS.filter(({ name }) => name !== MODELS_LIST).map((given) =
         expect(sent?.request.url).toBe(meta.upstream_path);
 
         const { said, status, facts } = ENTRANCES[entrance].expected(scenario);
-        expect(reply.said).toEqual(said);
+        expect(JSON.parse(withoutSeals(JSON.stringify(reply.said ?? null)))).toEqual(said ?? null);
         expect(reply.status).toBe(status);
         expect(reply.facts).toMatchObject({ ...facts, "x-request-id": expect.stringMatching(/^req_/) as string });
       },

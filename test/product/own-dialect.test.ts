@@ -3,6 +3,7 @@ import { NO_LIMITS } from "../../src/core/principal.ts";
 import { createKey } from "../../src/access/keys.ts";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
+import { withSeals } from "../support/seals.ts";
 import { ANSWER, formatFixtureModels, GEMINI_ANSWER, type Json } from "./support/format-fixtures.ts";
 import { answerJson, startUpstream, type Upstream, type UpstreamExchange } from "./support/upstream.ts";
 
@@ -219,7 +220,8 @@ describe("a Messages request to a provider of the dialect", () => {
 describe("a request of Gemini's format to a provider of the dialect", () => {
   it.each(GEMINI)("of %s arrives as it came, with the names of fields in one spelling", async (_, given) => {
     const body = JSON.stringify(given.body);
-    const { sent, omitted } = await send("/v1beta/models/fx-g:generateContent", body, given.headers);
+    const sealed = JSON.stringify(withSeals(given.body, (state) => gateway.seal("g", state)));
+    const { sent, omitted } = await send("/v1beta/models/fx-g:generateContent", sealed, given.headers);
     expect(omitted).toEqual([]);
     expect(sent).toBe(body.replaceAll("_json_schema", "JsonSchema"));
   });
@@ -233,7 +235,8 @@ describe("a request of Gemini's format to a provider of the dialect", () => {
       '"c2ln"}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"x":1}},"newField":1}]}],"tools":[{' +
       '"functionDeclarations":[{"name":"f","parameters":{"type":"OBJECT","properties":{"a":{"type":"INTEGER"}}},"behavior":' +
       '"BLOCKING"}]}],"generationConfig":{"topK":3,"temperature":0.5,"enableEnhancedCivicAnswers":true}}';
-    const { sent, omitted } = await send("/v1beta/models/fx-g:generateContent", body);
+    const sealed = body.replace("c2ln", gateway.seal("g", "c2ln"));
+    const { sent, omitted } = await send("/v1beta/models/fx-g:generateContent", sealed);
     expect(sent).toBe(body);
     expect(omitted).toEqual([]);
   });

@@ -173,10 +173,10 @@ describe("a Responses request to a provider of the dialect", () => {
   it.each<[string, Json, Json, readonly string[]]>([
     ["a limit above the model's own", { max_output_tokens: 3 }, { max_output_tokens: 16 }, ["new_field"]],
     [
-      "a tool that the gateway does not offer",
-      { tools: [{ type: "function", name: "f" }, { type: "web_search" }] },
-      { tools: [{ type: "function", name: "f", parameters: null, strict: false }] },
-      ["new_field", "tools[1]"],
+      "a tool that the gateway does not offer among those with a common name",
+      { tools: [{ type: "namespace", name: "n", tools: [{ type: "function", name: "f" }, { type: "web_search" }] }] },
+      { tools: [{ type: "function", name: "n__f", parameters: null, strict: false }] },
+      ["new_field", "tools[0].tools[1]"],
     ],
     [
       "tools with a common name",

@@ -16,7 +16,7 @@ import type { Translation, UpstreamModel } from "../../src/core/provider.ts";
 import { createRoute, type RoutePolicy, type TargetCondition } from "../../src/core/route.ts";
 import type { Mode } from "../../src/core/router.ts";
 import { createRouter, type OwnedRouter } from "../../src/router/router.ts";
-import { callOf, memoryLedger, notingLimiter, somebody } from "../support/core-ports.ts";
+import { callOf, memoryLedger, notingLimiter, seal, somebody } from "../support/core-ports.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { toPrice } from "../support/prices.ts";
 import { modelOf, type Script, ScriptedProvider } from "../support/scripted-provider.ts";
@@ -121,6 +121,7 @@ export class ExplainedWorld {
       permit,
       limiter: notingLimiter().limiter,
       ledger: memoryLedger().ledger,
+      seal,
       recorder: { record: (entry) => void this.#records.push(entry) },
       clock: this.clock,
     });

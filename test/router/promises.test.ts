@@ -12,7 +12,7 @@ import type { Demand } from "../../src/core/limiter.ts";
 import type { Model } from "../../src/core/model.ts";
 import { createRoute, type Route, type RoutePolicy } from "../../src/core/route.ts";
 import type { Router, RouterCall } from "../../src/core/router.ts";
-import { callOf, memoryLedger, notingLimiter } from "../support/core-ports.ts";
+import { callOf, memoryLedger, notingLimiter, seal } from "../support/core-ports.ts";
 import { toPrice } from "../support/prices.ts";
 import type { Script, ScriptedCall } from "../support/scripted-provider.ts";
 import { toChunks } from "../support/to-chunks.ts";
@@ -221,6 +221,7 @@ async function run({ candidates, route, hedgeMs, caller }: Case, mode: "stream" 
     permit: () => {},
     limiter,
     ledger,
+    seal,
     recorder: { record: (entry) => records.push(entry) },
   });
   const controller = new AbortController();

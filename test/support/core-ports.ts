@@ -4,6 +4,7 @@ import type { Ledger, LedgerEntry } from "../../src/core/ledger.ts";
 import type { Demand, Limiter, LimitFacts } from "../../src/core/limiter.ts";
 import type { KeyPrincipal } from "../../src/access/principal.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
+import { createStateSeal } from "../../src/core/provider-state.ts";
 
 /** A key with all permissions and no limits. */
 export const somebody: KeyPrincipal = {
@@ -19,6 +20,9 @@ export const somebody: KeyPrincipal = {
   hash: "0".repeat(64),
   confirmedAtMs: 0,
 };
+
+/** Seals the state of providers. */
+export const seal = createStateSeal(Buffer.alloc(32, 7));
 
 /** Rate limit facts that `notingLimiter` returns. */
 export const FACTS: LimitFacts = { requests: { limit: 60, remaining: 59, resetMs: 1_000 }, tokens: undefined };

@@ -15,9 +15,9 @@ export interface TestFront {
 
 const FREE_PORT = { listen: "127.0.0.1:0" };
 
-/** Starts a front for the cores at `core`. */
-export async function startTestFront(core: string): Promise<TestFront> {
-  const text = JSON.stringify({ http: FREE_PORT, operations: FREE_PORT });
+/** Starts a front for the cores at `core`, with `config` beside its addresses. */
+export async function startTestFront(core: string, config: object = {}): Promise<TestFront> {
+  const text = JSON.stringify({ http: FREE_PORT, operations: FREE_PORT, ...config });
   const log: LogLine[] = [];
   const lines = { write: (line: string) => void log.push(JSON.parse(line) as LogLine) };
   const logger = withLines(pino({ level: "info" }, lines), { lines });

@@ -3,9 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { withLines } from "../../src/telemetry/logger.ts";
+import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { createKey, type KeyContext } from "../../src/access/keys.ts";
 import { parseConfig } from "../../src/config/parse.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { createStateSeal, STATE_SECRET, type StateSeal } from "../../src/core/provider-state.ts";
 import { startGateway } from "../../src/gateway/gateway.ts";
 import { openStore } from "../../src/store/store.ts";
 
@@ -23,8 +25,11 @@ export interface TestGatewayOptions {
 export interface TestGateway {
   readonly httpPort: number;
   readonly grpcPort: number;
+  readonly operationsPort: number;
   /** Secret of a key with all permissions. */
   readonly key: string;
+  /** State of a provider as it is in answers to an account. Default: that of `key`. */
+  seal(provider: string, state: string, accountId?: string): string;
   /** All log lines so far. */
   readonly log: readonly LogLine[];
   /** Reloads with other providers and models; the rest of `config` is unchanged. */
@@ -49,7 +54,7 @@ export async function startTestGateway({ config, prepareKeys }: TestGatewayOptio
     const parsed = parseConfig({ file: "parley.yaml", text, env: {} });
     return { ...parsed, dataDir };
   };
-  const key = await makeKeys(dataDir, prepareKeys);
+  const { key, stateSeal } = await prepareStore(dataDir, prepareKeys);
   const log: LogLine[] = [];
   const lines = { write: (line: string) => void log.push(JSON.parse(line) as LogLine) };
   const logger = withLines(pino({ level: "info" }, lines), { lines });
@@ -59,7 +64,9 @@ export async function startTestGateway({ config, prepareKeys }: TestGatewayOptio
   return {
     httpPort: gateway.httpPort,
     grpcPort: gateway.grpcPort,
+    operationsPort: gateway.operationsPort,
     key,
+    seal: (provider, state, accountId = DEFAULT_ACCOUNT_ID) => stateSeal.seal(state, { accountId, provider }),
     log,
     configure: (next) => gateway.reload(parse({ ...config, ...next })),
     readiness: async () => (await operations("/readyz")).json() as ReturnType<TestGateway["readiness"]>,
@@ -72,13 +79,16 @@ export async function startTestGateway({ config, prepareKeys }: TestGatewayOptio
   };
 }
 
-async function makeKeys(dataDir: string, prepareKeys: TestGatewayOptions["prepareKeys"]): Promise<string> {
+async function prepareStore(
+  dataDir: string,
+  prepareKeys: TestGatewayOptions["prepareKeys"],
+): Promise<{ readonly key: string; readonly stateSeal: StateSeal }> {
   const store = await openStore({ dataDir, databaseUrl: undefined });
   try {
     const context: KeyContext = { store: store.keys, clock: systemClock };
     const { secret } = await createKey(context, { name: "may do everything" });
     await prepareKeys?.(context);
-    return secret;
+    return { key: secret, stateSeal: createStateSeal(await store.secret(STATE_SECRET)) };
   } finally {
     await store.close();
   }

@@ -41,7 +41,7 @@ export interface Ending {
 /** The product as a running process. */
 export interface Product {
   readonly pid: number;
-  /** Origin of the API: `http://127.0.0.1:…`. */
+  /** Origin of the API: `http://127.0.0.1:…`, with TLS `https:`. */
   readonly url: string;
   /** NaN if the role has no such entrance. */
   readonly httpPort: number;
@@ -97,15 +97,14 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     await stop();
     throw error;
   }
-  const port = (pattern: RegExp): number => Number(pattern.exec(output.stdout)?.[1]);
-  const httpPort = port(/HTTP +http:\/\/127\.0\.0\.1:(\d+)/);
-  const operationsPort = port(/health +http:\/\/127\.0\.0\.1:(\d+)/);
+  const told = (pattern: RegExp): string => pattern.exec(output.stdout)?.[1] ?? "";
+  const url = told(/HTTP +(https?:\/\/127\.0\.0\.1:\d+)/);
   return {
     pid: child.pid!,
-    url: `http://127.0.0.1:${httpPort}`,
-    httpPort,
-    grpcPort: port(/gRPC +127\.0\.0\.1:(\d+)/),
-    operationsUrl: `http://127.0.0.1:${operationsPort}`,
+    url,
+    httpPort: url === "" ? NaN : Number(new URL(url).port),
+    grpcPort: Number(told(/gRPC +127\.0\.0\.1:(\d+)/) || NaN),
+    operationsUrl: told(/health +(https?:\/\/127\.0\.0\.1:\d+)/),
     home,
     firstKey,
     output,

@@ -23,6 +23,8 @@ export function Tokens({ request }: { readonly request: LoggedRequest }) {
         <Count name="speech" count={request.completionAudioTokens} isPart />
         <Count name="images" count={imageTokens} isPart />
         {request.webSearches > 0n && <Count name="Web searches" count={request.webSearches} />}
+        {request.fileSearches > 0n && <Count name="File searches" count={request.fileSearches} />}
+        {request.codeExecutions > 0n && <Count name="Code executions" count={request.codeExecutions} />}
         <div className="flex justify-between gap-4 border-t border-line pt-2 font-semibold">
           <dt>Cost</dt>
           <dd>{formatMicroUsd(costMicroUsd)}</dd>

@@ -21,7 +21,7 @@ func TestAccumulatorJoinsAllContent(t *testing.T) {
 		`part_start { part { reasoning { } } }`,
 		`part_delta { reasoning: "Hm" }`,
 		`part_delta { reasoning: ", well" }`,
-		`part_finish { signature: "sig-0" }`,
+		`part_finish { signature: "sig-0" provider_details_json { key: "d.a" value: "1" } }`,
 		`part_start { part_index: 1 part { tool_call { id: "c1" name: "f" } } }`,
 		`part_start { part_index: 2 part { tool_call { id: "c2" name: "g" } signature: "sig-2" } }`,
 		`part_delta { part_index: 1 arguments_json: "{" }`,
@@ -80,7 +80,11 @@ func TestAccumulatorJoinsAllContent(t *testing.T) {
 		choices {
 			message {
 				role: ROLE_ASSISTANT
-				parts { reasoning { text: "Hm, well" } signature: "sig-0" }
+				parts {
+					reasoning { text: "Hm, well" }
+					signature: "sig-0"
+					provider_details_json { key: "d.a" value: "1" }
+				}
 				parts { tool_call { id: "c1" name: "f" arguments_json: "{}" } }
 				parts { tool_call { id: "c2" name: "g" custom_input: "x = 1" } signature: "sig-2" }
 				parts { audio { id: "a" media_type: "audio/wav" data: "1234" transcript: "one two" expire_time { seconds: 9 } } }

@@ -45,9 +45,11 @@ export class CompletionAccumulator {
         this.#addDelta(event.value);
         break;
       case "partFinish": {
-        const { choiceIndex, partIndex, signature } = event.value;
+        const { choiceIndex, partIndex, signature, providerDetailsJson } = event.value;
         const part = this.#choice(choiceIndex).message!.parts[partIndex];
-        if (part !== undefined && signature !== "") part.signature = signature;
+        if (part === undefined) break;
+        if (signature !== "") part.signature = signature;
+        Object.assign(part.providerDetailsJson, providerDetailsJson);
         break;
       }
       case "choiceFinish": {

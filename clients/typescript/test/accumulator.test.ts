@@ -58,7 +58,7 @@ test("joins all kinds of parts and leaves the chunks as they are", () => {
     begin(0, { case: "reasoning", value: {} }),
     add(0, { case: "reasoning", value: "hm" }),
     add(0, { case: "reasoning", value: "m" }),
-    { case: "partFinish", value: { partIndex: 0, signature: "s" } },
+    { case: "partFinish", value: { partIndex: 0, signature: "s", providerDetailsJson: { "d.a": "1" } } },
     begin(1, { case: "text", value: "" }),
     { case: "partDelta", value: { partIndex: 1, content: { case: "text", value: "a" }, logprobs: [{ token: "a" }] } },
     { case: "partDelta", value: { partIndex: 1, content: { case: "text", value: "b" }, logprobs: [{ token: "b" }] } },
@@ -105,7 +105,11 @@ test("joins all kinds of parts and leaves the chunks as they are", () => {
         message: {
           role: Role.ASSISTANT,
           parts: [
-            { kind: { case: "reasoning", value: { text: "hmm" } }, signature: "s" },
+            {
+              kind: { case: "reasoning", value: { text: "hmm" } },
+              signature: "s",
+              providerDetailsJson: { "d.a": "1" },
+            },
             {
               kind: { case: "text", value: "ab" },
               citations: [CITATION],

@@ -485,7 +485,11 @@ export declare type Choice = Message<"parley.v1.Choice"> & {
 
   /**
    * What the provider says of the answer in words of its own dialect, each as JSON text, by dialect and name: `gemini.safety_ratings`,
-   * `gemini.grounding_metadata`. Not to be sent back.
+   * `gemini.grounding_metadata`, and any other field of an answer that the contract has no word for, by its own name:
+   * `anthropic.container`, `anthropic.usage.service_tier`, `openai.choices.content_filter_results`, `openai.message.…` (fields of streamed
+   * pieces are joined), `openai.system_fingerprint`, `gemini.response.modelStatus`, `openai-responses.moderation`. What is said of the whole
+   * answer is at its first choice. At most 32 further fields of each object and 256 KiB of them; credentials of the gateway are replaced,
+   * and facts of its account at the provider left out. Not to be sent back.
    *
    * @generated from field: map<string, string> provider_details_json = 6;
    */
@@ -797,6 +801,13 @@ export declare type PartFinish = Message<"parley.v1.PartFinish"> & {
    * @generated from field: string signature = 3;
    */
   signature: string;
+
+  /**
+   * Those of `Part.provider_details_json` that were not in the part's start.
+   *
+   * @generated from field: map<string, string> provider_details_json = 4;
+   */
+  providerDetailsJson: { [key: string]: string };
 };
 
 /**

@@ -148,8 +148,8 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
   citations: Citation[];
 
   /**
-   * State of the provider that belongs to this part. Opaque; send the part back unchanged, or without it. Providers that did not make it
-   * do not get it; that is not listed as omitted.
+   * State of the provider that belongs to this part. Opaque; send the part back unchanged, or without it. It is bound to the account and
+   * to the provider: what another one gave, or was changed, is left out and listed with OMISSION_REASON_FOREIGN_STATE.
    *
    * @generated from field: string signature = 12;
    */
@@ -168,6 +168,14 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
    * @generated from field: repeated parley.v1.TokenLogprob logprobs = 14;
    */
   logprobs: TokenLogprob[];
+
+  /**
+   * Answers: as `Choice.provider_details_json`, of this part: `anthropic.caller` of a tool's call, `openai-responses.revised_prompt` of a
+   * picture. Ignored in a request.
+   *
+   * @generated from field: map<string, string> provider_details_json = 15;
+   */
+  providerDetailsJson: { [key: string]: string };
 };
 
 /**

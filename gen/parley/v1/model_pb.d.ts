@@ -341,6 +341,34 @@ export declare type ModelPrice = Message<"parley.v1.ModelPrice"> & {
    * @generated from field: optional int64 web_search_micro_usd = 12;
    */
   webSearchMicroUsd?: bigint | undefined;
+
+  /**
+   * Of a request, in millionths of a US dollar for each. Absent: none. The following are the same.
+   *
+   * @generated from field: optional int64 request_micro_usd = 13;
+   */
+  requestMicroUsd?: bigint | undefined;
+
+  /**
+   * Of a request with searches of the web, however many they are.
+   *
+   * @generated from field: optional int64 searched_request_micro_usd = 14;
+   */
+  searchedRequestMicroUsd?: bigint | undefined;
+
+  /**
+   * Of a search of stored files by the provider. Absent: none, or not known.
+   *
+   * @generated from field: optional int64 file_search_micro_usd = 15;
+   */
+  fileSearchMicroUsd?: bigint | undefined;
+
+  /**
+   * Of an execution of code by the provider, or of a container for it. Absent: none, or not known.
+   *
+   * @generated from field: optional int64 code_execution_micro_usd = 16;
+   */
+  codeExecutionMicroUsd?: bigint | undefined;
 };
 
 /**

@@ -286,6 +286,14 @@ export enum OmissionReason {
    * @generated from enum value: OMISSION_REASON_UNKNOWN = 3;
    */
   UNKNOWN = 3,
+
+  /**
+   * State of a provider (`Part.signature`, redacted reasoning, encrypted content of native blocks) that the serving provider did not give
+   * to this account: that of another provider or account, or changed, or from before the gateway. `strict` does not refuse it.
+   *
+   * @generated from enum value: OMISSION_REASON_FOREIGN_STATE = 4;
+   */
+  FOREIGN_STATE = 4,
 }
 
 /**

@@ -129,12 +129,26 @@ export declare type Usage = Message<"parley.v1.Usage"> & {
   webSearches?: number | undefined;
 
   /**
-   * Names of other counts in the provider's usage, such as `usage.agent_steps`, that this gateway does not know: where they are
-   * billed, the cost lacks them. At most 16.
+   * Names of other counts in the provider's usage, such as `usage.agent_steps`, that this gateway does not know, and of those for which
+   * the model has no price, such as `web searches`: where they are billed, the cost lacks them. At most 16.
    *
    * @generated from field: repeated string unknown_units = 17;
    */
   unknownUnits: string[];
+
+  /**
+   * Searches of stored files by the provider, which it bills apart.
+   *
+   * @generated from field: optional int32 file_searches = 18;
+   */
+  fileSearches?: number | undefined;
+
+  /**
+   * Executions of code by the provider, or containers for it: what it bills.
+   *
+   * @generated from field: optional int32 code_executions = 19;
+   */
+  codeExecutions?: number | undefined;
 };
 
 /**

@@ -1,8 +1,7 @@
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { type Citation, DocumentUnit, type NativeBlock } from "../../../gen/parley/v1/message_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { isExactNumber, parseExactly } from "../../encoding/exact-json.ts";
-import { exceedsJsonSize, MAX_RESPONSE_JSON } from "../../encoding/json-size.ts";
+import { type JsonObject, readNative, readObject } from "../native.ts";
 import { DIALECT } from "./blocks.ts";
 import { writeState } from "./state.ts";
 
@@ -112,28 +111,12 @@ export function stateBlock(signature: string, toolCall?: string) {
 }
 
 /** A native block as the provider wrote it; undefined for one of another dialect. */
-export function nativeBlock({ dialect, json }: NativeBlock): Readonly<Record<string, unknown>> | undefined {
-  if (dialect !== DIALECT) return undefined;
-  const block = parsed(json);
-  return isObject(block) ? block : undefined;
+export function nativeBlock(block: Pick<NativeBlock, "dialect" | "json">): JsonObject | undefined {
+  return readNative(block, DIALECT);
 }
 
 /** A call's input, which must be an object. Other arguments, such as those of a call that was cut, are its only field. */
 export function toInput(argumentsJson: string): object {
   if (argumentsJson.trim() === "") return {};
-  const input = parsed(argumentsJson);
-  return isObject(input) ? input : { arguments: argumentsJson };
-}
-
-function parsed(json: string): unknown {
-  if (exceedsJsonSize(json, MAX_RESPONSE_JSON)) return undefined;
-  try {
-    return parseExactly(json);
-  } catch {
-    return undefined;
-  }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !isExactNumber(value);
+  return readObject(argumentsJson) ?? { arguments: argumentsJson };
 }

@@ -1,8 +1,11 @@
 import type { Choice, Completion } from "../../../gen/parley/v1/completion_pb.js";
 import type { Citation, Part, Reasoning, ToolCall } from "../../../gen/parley/v1/message_pb.js";
 import type { NameOf } from "../format.ts";
+import { LeftOut } from "../left-out.ts";
+import { readFurther } from "../native.ts";
 import { writeReport } from "../report.ts";
 import * as write from "./answer.ts";
+import { DIALECT } from "./blocks.ts";
 
 /** What the form of an answer depends on. */
 export interface AnswerForm {
@@ -17,14 +20,19 @@ export interface AnswerForm {
 /** Converts a completion to a message. */
 export function toMessage({ id, model, choices, usage, report }: Completion, form: AnswerForm): object {
   const [choice] = choices;
+  const details = choice?.providerDetailsJson ?? {};
+  const counted = usage === undefined ? write.estimatedUsage(form.inputTokens, 0) : write.usage(usage);
   return {
+    ...readFurther(details, { dialect: DIALECT }),
     id: write.messageId(id),
     type: "message",
     role: "assistant",
     model,
     ...(choice === undefined ? { content: [] } : toAnswer(choice, form)),
-    usage: usage === undefined ? write.estimatedUsage(form.inputTokens, 0) : write.usage(usage),
-    ...(report !== undefined && { parley: writeReport(report, form.nameOf) }),
+    usage: { ...readFurther(details, { dialect: DIALECT, place: "usage" }), ...counted },
+    ...(report !== undefined && {
+      parley: writeReport(report, form.nameOf, new LeftOut(DIALECT).addWhole(choices).names),
+    }),
   };
 }
 
@@ -35,7 +43,7 @@ function toAnswer(choice: Choice, form: AnswerForm): object {
 }
 
 /** The blocks of a part. The format has none for images, recordings and refusals. */
-function toBlocks({ kind, signature, citations }: Part, form: AnswerForm): object[] {
+function toBlocks({ kind, signature, citations, providerDetailsJson }: Part, form: AnswerForm): object[] {
   switch (kind.case) {
     case "text": {
       const text = kind.value === "" ? [] : [textBlock(kind.value, citations)];
@@ -45,7 +53,7 @@ function toBlocks({ kind, signature, citations }: Part, form: AnswerForm): objec
       return thinkingBlocks(kind.value, signature, form);
     case "toolCall": {
       const state = signature === "" ? [] : [write.stateBlock(signature, kind.value.id)];
-      return [...state, toolUse(kind.value)];
+      return [...state, { ...readFurther(providerDetailsJson, { dialect: DIALECT }), ...toolUse(kind.value) }];
     }
     case "native": {
       const block = write.nativeBlock(kind.value);

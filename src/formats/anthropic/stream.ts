@@ -1,4 +1,5 @@
 import type {
+  ChoiceFinish,
   CompletionChunk,
   CompletionStart,
   PartDelta,
@@ -10,8 +11,11 @@ import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { Failure } from "../../core/failure.ts";
 import { type AnswerStream, EVENT_STREAM } from "../format.ts";
+import { LeftOut } from "../left-out.ts";
+import { readFurther } from "../native.ts";
 import { writeReport } from "../report.ts";
 import * as write from "./answer.ts";
+import { DIALECT } from "./blocks.ts";
 import { toErrorBody } from "./error.ts";
 import type { AnswerForm } from "./response.ts";
 
@@ -48,7 +52,13 @@ function tooInterleaved(): Failure {
   );
 }
 
-const NO_END: write.Ended = { finishReason: 0, nativeFinishReason: "", stopSequence: "" };
+/** How a choice ended, and what the provider says of the answer in its own words. */
+type Ending = write.Ended & Pick<ChoiceFinish, "providerDetailsJson">;
+
+const NO_END: Ending = { finishReason: 0, nativeFinishReason: "", stopSequence: "", providerDetailsJson: {} };
+
+/** Fields of a message that a stream has in the delta of its end. */
+const IN_DELTA: ReadonlySet<string> = new Set(["container"]);
 
 /**
  * Writes chunks as the events of a message. In this format a block ends before the next one begins: the events of a part that
@@ -66,6 +76,7 @@ export class MessageWriter implements AnswerStream {
   #heldEvents = 0;
   #refusal = "";
   #ending = NO_END;
+  readonly #leftOut = new LeftOut(DIALECT);
   #usage: Usage | undefined;
   #ended = false;
 
@@ -79,7 +90,9 @@ export class MessageWriter implements AnswerStream {
 
   write(chunks: readonly CompletionChunk[]): string {
     let out = "";
-    for (const { event: said } of chunks) {
+    for (const chunk of chunks) {
+      const { event: said } = chunk;
+      this.#leftOut.addChunk(chunk);
       switch (said.case) {
         case "partDelta":
         case "partStart":
@@ -153,12 +166,13 @@ export class MessageWriter implements AnswerStream {
 
   #begin({ partIndex, part }: PartStart): string {
     if (part === undefined) return "";
-    const { kind, signature } = part;
+    const { kind, signature, providerDetailsJson } = part;
     this.#open = { partIndex, kind, signature, block: undefined, head: "", written: false, json: "" };
     if (kind.case !== "toolCall") return "";
     const { id, name } = kind.value;
     const state = signature === "" ? "" : this.#state(signature, id);
-    return state + this.#openBlock(this.#open, JSON.stringify({ type: "tool_use", id, name, input: {} }));
+    const further = readFurther(providerDetailsJson, { dialect: DIALECT });
+    return state + this.#openBlock(this.#open, JSON.stringify({ ...further, type: "tool_use", id, name, input: {} }));
   }
 
   #delta({ content }: PartDelta): string {
@@ -226,7 +240,7 @@ export class MessageWriter implements AnswerStream {
 
   /** A native block; the input of a server tool's call comes in a delta, as the vendor sends it. */
   #native(open: OpenPart, { dialect, json }: NativeBlock): string {
-    const block = write.nativeBlock({ $typeName: "parley.v1.NativeBlock", dialect, json: json + open.json });
+    const block = write.nativeBlock({ dialect, json: json + open.json });
     if (block === undefined) return "";
     const { input } = block;
     if (typeof input !== "object" || input === null)
@@ -268,14 +282,20 @@ export class MessageWriter implements AnswerStream {
   /** The end of the stream; without a report, it has none of the fields that are Parley's own. */
   end(report?: Report): string {
     const { nameOf, inputTokens } = this.#form;
-    const usage = this.#usage === undefined ? write.estimatedUsage(inputTokens, 0) : write.usage(this.#usage);
-    const delta = JSON.stringify(write.stop(this.#ending, this.#refusal));
-    const routing = report === undefined ? "" : `,"parley":${JSON.stringify(writeReport(report, nameOf))}`;
+    const counted = this.#usage === undefined ? write.estimatedUsage(inputTokens, 0) : write.usage(this.#usage);
+    const details = this.#ending.providerDetailsJson;
+    const further = Object.entries(readFurther(details, { dialect: DIALECT }));
+    const ofDelta = further.filter(([name]) => IN_DELTA.has(name));
+    const ended = {
+      ...Object.fromEntries(further.filter(([name]) => !IN_DELTA.has(name))),
+      type: "message_delta",
+      delta: { ...Object.fromEntries(ofDelta), ...write.stop(this.#ending, this.#refusal) },
+      usage: { ...readFurther(details, { dialect: DIALECT, place: "usage" }), ...counted },
+    };
+    const leftOut = this.#leftOut.names;
+    const routing = report === undefined ? "" : `,"parley":${JSON.stringify(writeReport(report, nameOf, leftOut))}`;
     this.#ended = true;
-    return (
-      event("message_delta", `{"type":"message_delta","delta":${delta},"usage":${JSON.stringify(usage)}}`) +
-      event("message_stop", `{"type":"message_stop"${routing}}`)
-    );
+    return event("message_delta", JSON.stringify(ended)) + event("message_stop", `{"type":"message_stop"${routing}}`);
   }
 }
 

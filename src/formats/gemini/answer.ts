@@ -11,12 +11,16 @@ import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { exceedsJsonSize, MAX_RESPONSE_JSON } from "../../encoding/json-size.ts";
 import type { HeldStrings } from "../held-strings.ts";
 import { base64Of } from "../media.ts";
+import { readFurther } from "../native.ts";
 import type { FunctionNames } from "./function-names.ts";
 
 /*
  * Parts of an answer as JSON text, the same for whole answers and streams. Texts of the provider's JSON are put in as they are:
  * reading and writing them would change large numbers.
  */
+
+/** The name of this dialect in native parts and details. */
+export const DIALECT = "gemini";
 
 /** The words of the format for why content was withheld. */
 const BLOCKED: ReadonlySet<string> = new Set([
@@ -89,6 +93,12 @@ export function thoughtPart(text: string): string {
   return `{"text":${JSON.stringify(text)},"thought":true}`;
 }
 
+/** A part as JSON text, with the fields that only this dialect has before its own. */
+export function withFurther(part: string, given: Readonly<Record<string, string>>): string {
+  const fields = JSON.stringify(readFurther(given, { dialect: DIALECT }));
+  return fields === "{}" ? part : `${fields.slice(0, -1)},${part.slice(1)}`;
+}
+
 /** A picture; its characters are stored in `held`. */
 export function imagePart(image: Image, signature: string | undefined, held?: HeldStrings): string {
   const mimeType = JSON.stringify(image.mediaType);
@@ -123,7 +133,7 @@ function toArgs(text: string): string {
 
 /** A part of the dialect; undefined for one of another, for which the format has no place. */
 export function nativePart({ dialect, json }: Pick<NativeBlock, "dialect" | "json">): string | undefined {
-  return dialect === "gemini" ? objectText(json) : undefined;
+  return dialect === DIALECT ? objectText(json) : undefined;
 }
 
 /** The text of a JSON object in one line; undefined for another text. */
@@ -183,10 +193,16 @@ export function finishFields(
     fields += `,"groundingMetadata":${JSON.stringify({ groundingChunks })}`;
   }
   for (const [name, json] of Object.entries(given)) {
-    const key = DETAILS[name];
+    const key = DETAILS[name] ?? /^gemini\.([a-z][A-Za-z0-9]*)$/.exec(name)?.[1];
     if (key !== undefined && isJson(json)) fields += `,"${key}":${oneLine(json)}`;
   }
   return fields;
+}
+
+/** What the provider says beside the candidates, as fields with a comma before each. */
+export function responseFields(given: Readonly<Record<string, string>>): string {
+  const fields = JSON.stringify(readFurther(given, { dialect: DIALECT, place: "response" }));
+  return fields === "{}" ? "" : `,${fields.slice(1, -1)}`;
 }
 
 /** Most pages that are listed. */

@@ -36,6 +36,7 @@ const NAMES: readonly (readonly [contract: RegExp, gemini: string])[] = [
 
 /** The same for what follows the place of a part. */
 const OF_PARTS: readonly (readonly [contract: RegExp, gemini: string])[] = [
+  [/^\.signature$/, ".thoughtSignature"],
   [/^\.tool_result\.tool_call_id\b/, ".functionResponse.id"],
   [/^\.tool_result\b/, ".functionResponse"],
   [/\.video\.frames_per_second$/, ".videoMetadata.fps"],

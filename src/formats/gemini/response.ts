@@ -1,6 +1,7 @@
 import type { Choice, Completion } from "../../../gen/parley/v1/completion_pb.js";
 import type { Part } from "../../../gen/parley/v1/message_pb.js";
 import { HeldStrings, type JsonText } from "../held-strings.ts";
+import { LeftOut } from "../left-out.ts";
 import { writeReport } from "../report.ts";
 import * as write from "./answer.ts";
 import type { ReadRequest } from "./request.ts";
@@ -18,9 +19,12 @@ export function writeGeminiResponse(completion: Completion, facts: AnswerFacts):
     ...(usage !== undefined && { usageMetadata: write.usage(usage) }),
     modelVersion: model,
     responseId: id,
-    ...(report !== undefined && { parley: writeReport(report, facts.nameOf) }),
+    ...(report !== undefined && {
+      parley: writeReport(report, facts.nameOf, new LeftOut(write.DIALECT).addWhole(choices).names),
+    }),
   };
-  return held.putBack(`{"candidates":[${candidates}],${JSON.stringify(rest).slice(1)}`);
+  const further = write.responseFields(choices[0]?.providerDetailsJson ?? {});
+  return held.putBack(`{"candidates":[${candidates}]${further},${JSON.stringify(rest).slice(1)}`);
 }
 
 function toCandidate(choice: Choice, facts: AnswerFacts, held: HeldStrings): string {
@@ -37,7 +41,7 @@ function toCandidate(choice: Choice, facts: AnswerFacts, held: HeldStrings): str
 function toParts(parts: readonly Part[], facts: AnswerFacts, held: HeldStrings): string[] {
   const out: string[] = [];
   let before: SignedReasoning[] = [];
-  for (const { kind, signature } of parts) {
+  for (const { kind, signature, providerDetailsJson } of parts) {
     if (kind.case === "reasoning") {
       const { text, redacted } = kind.value;
       if (facts.includeThoughts && text !== "") out.push(write.thoughtPart(text));
@@ -46,7 +50,7 @@ function toParts(parts: readonly Part[], facts: AnswerFacts, held: HeldStrings):
     }
     const written = toPart(kind, { signature: writeSignature(signature, before), facts, held });
     if (written === undefined) continue;
-    out.push(written);
+    out.push(write.withFurther(written, providerDetailsJson));
     if (kind.case !== "native") before = [];
   }
   if (before.length > 0 || out.length === 0) out.push(write.textPart("", writeSignature("", before)));

@@ -6,10 +6,12 @@ import type {
   PartFinish,
   PartStart,
 } from "../../../gen/parley/v1/completion_pb.js";
+import type { Part } from "../../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import type { Failure } from "../../core/failure.ts";
 import { type AnswerStream, EVENT_STREAM } from "../format.ts";
+import { LeftOut } from "../left-out.ts";
 import { writeReport } from "../report.ts";
 import * as write from "./answer.ts";
 import { toErrorBody } from "./error.ts";
@@ -40,6 +42,7 @@ export class GeminiStream implements AnswerStream {
   #tail = "";
   readonly #candidates = new Map<number, Candidate>();
   readonly #finishes: ChoiceFinish[] = [];
+  readonly #leftOut = new LeftOut(write.DIALECT);
   #usage: Usage | undefined;
   #begun = false;
   #ended = false;
@@ -61,7 +64,9 @@ export class GeminiStream implements AnswerStream {
 
   write(chunks: readonly CompletionChunk[]): string {
     let out = "";
-    for (const { event } of chunks) {
+    for (const chunk of chunks) {
+      const { event } = chunk;
+      this.#leftOut.addChunk(chunk);
       if (event.case === "partDelta") out += this.#delta(event.value);
       else if (event.case === "partStart") out += this.#startPart(event.value);
       else if (event.case === "partFinish") out += this.#finishPart(event.value);
@@ -86,7 +91,7 @@ export class GeminiStream implements AnswerStream {
   #startPart({ choiceIndex, partIndex, part }: PartStart): string {
     if (part === undefined) return "";
     const candidate = this.#candidate(choiceIndex);
-    const { kind, signature } = part;
+    const { kind, signature, providerDetailsJson: details } = part;
     switch (kind.case) {
       case "reasoning":
         candidate.open.set(partIndex, { kind: "reasoning", ...kind.value, signature });
@@ -94,14 +99,17 @@ export class GeminiStream implements AnswerStream {
       case "toolCall": {
         const { id, name } = kind.value;
         const before = candidate.takeReasoning();
-        candidate.open.set(partIndex, { kind: "call", id, name, args: "", signature, before });
+        candidate.open.set(partIndex, { kind: "call", id, name, args: "", signature, details, before });
         return "";
       }
       case "native":
         candidate.open.set(partIndex, { kind: "native", dialect: kind.value.dialect, json: "" });
         return "";
       case "image":
-        return this.#piece(candidate, write.imagePart(kind.value, candidate.sign(signature)));
+        return this.#piece(
+          candidate,
+          write.withFurther(write.imagePart(kind.value, candidate.sign(signature)), details),
+        );
       default:
         return "";
     }
@@ -153,7 +161,7 @@ export class GeminiStream implements AnswerStream {
     const last = signature || open.signature;
     if (open.kind === "call") {
       const part = write.callPart(open, this.#facts.functionNames, writeSignature(last, open.before));
-      return this.#piece(candidate, part);
+      return this.#piece(candidate, write.withFurther(part, open.details));
     }
     candidate.addReasoning({ ...open, signature: last });
     return "";
@@ -172,10 +180,13 @@ export class GeminiStream implements AnswerStream {
       const content = `{"role":"model","parts":[${write.textPart("", candidate.sign(""))}]}`;
       return `{"content":${content},"index":${candidate.index},${write.finishFields(finish, candidate.cited)}}`;
     });
-    const routing = report === undefined ? "" : `,"parley":${JSON.stringify(writeReport(report, this.#facts.nameOf))}`;
+    const { nameOf } = this.#facts;
+    const leftOut = this.#leftOut.names;
+    const routing = report === undefined ? "" : `,"parley":${JSON.stringify(writeReport(report, nameOf, leftOut))}`;
+    const further = write.responseFields(this.#finishes[0]?.providerDetailsJson ?? {});
     this.#ended = true;
     const close = this.#facts.form === "events" ? this.#after : "]\n";
-    return `${this.#open()}{"candidates":[${candidates.join(",")}]${this.#counted}${this.#tail}${routing}}${close}`;
+    return `${this.#open()}{"candidates":[${candidates.join(",")}]${further}${this.#counted}${this.#tail}${routing}}${close}`;
   }
 
   get #counted(): string {
@@ -201,6 +212,7 @@ type OpenPart =
   | { readonly kind: "reasoning"; text: string; readonly redacted: string; readonly signature: string }
   | {
       readonly kind: "call";
+      readonly details: Part["providerDetailsJson"];
       readonly id: string;
       readonly name: string;
       args: string;

@@ -25,6 +25,7 @@ const NAMES: readonly (readonly [contract: RegExp, chat: string])[] = [
   [/\.file\.name$/, ".file.filename"],
   [/\.image\.detail$/, ".image_url.detail"],
   [/\.cache_mark\b/, ".cache_control"],
+  [/\.signature$/, ".extra_content"],
 ];
 
 const PART = /^messages\[(\d+)\]\.parts(?:\[(\d+)\])?/;

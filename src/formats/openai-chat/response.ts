@@ -6,6 +6,11 @@ import { writeReport } from "../report.ts";
 import * as write from "./answer.ts";
 import { HeldStrings, type JsonText } from "../held-strings.ts";
 import type { NameOf } from "../format.ts";
+import { LeftOut } from "../left-out.ts";
+import { readFurther } from "../native.ts";
+
+/** The name of this dialect in native parts and details. */
+export const DIALECT = "openai";
 
 /** Writes a completion as OpenAI's `chat.completion`. `nameOf`: the caller's names of request fields. */
 export function writeChatCompletion(completion: Completion, nameOf: NameOf): JsonText {
@@ -15,22 +20,31 @@ export function writeChatCompletion(completion: Completion, nameOf: NameOf): Jso
 
 /** Converts a completion to OpenAI's `chat.completion`; images are stored in `held`. */
 export function toChatCompletion(completion: Completion, nameOf: NameOf, held?: HeldStrings): object {
+  const { choices } = completion;
   return {
+    ...readFurther(choices[0]?.providerDetailsJson ?? {}, { dialect: DIALECT }),
     id: completion.id,
     object: "chat.completion",
     created: Number(completion.createTime?.seconds ?? 0n),
     model: completion.model,
     // Without a report, an answer has none of the fields that are Parley's own.
-    choices: completion.choices.map((choice) => toChoice(choice, held, completion.report !== undefined)),
+    choices: choices.map((choice) => toChoice(choice, held, completion.report !== undefined)),
     ...(completion.usage !== undefined && { usage: write.usage(completion.usage) }),
-    ...(completion.report !== undefined && { parley: writeReport(completion.report, nameOf) }),
+    ...(completion.report !== undefined && {
+      parley: writeReport(completion.report, nameOf, new LeftOut(DIALECT).addWhole(choices).names),
+    }),
   };
 }
 
 function toChoice(choice: Choice, held: HeldStrings | undefined, isReported: boolean): object {
+  const details = choice.providerDetailsJson;
   return {
+    ...readFurther(details, { dialect: DIALECT, place: "choices" }),
     index: choice.index,
-    message: toMessage(choice.message!.parts, held),
+    message: {
+      ...readFurther(details, { dialect: DIALECT, place: "message" }),
+      ...toMessage(choice.message!.parts, held),
+    },
     logprobs: writeLogprobs(logprobsOf(choice.message!.parts)),
     finish_reason: write.finishReason(choice.finishReason),
     native_finish_reason: isReported ? choice.nativeFinishReason : undefined,

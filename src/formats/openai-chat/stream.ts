@@ -12,8 +12,11 @@ import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { countCodePoints } from "../../encoding/code-points.ts";
 import { writeLogprobs } from "../logprobs.ts";
 import { toErrorEvent } from "../openai-error.ts";
+import { LeftOut } from "../left-out.ts";
+import { readFurther } from "../native.ts";
 import { writeReport } from "../report.ts";
 import * as write from "./answer.ts";
+import { DIALECT } from "./response.ts";
 import type { Failure } from "../../core/failure.ts";
 import { type AnswerStream, EVENT_STREAM, type NameOf } from "../format.ts";
 
@@ -33,6 +36,7 @@ export class ChunkWriter implements AnswerStream {
   #tail = "";
   readonly #choices = new Map<number, ChoiceState>();
   readonly #finishes: ChoiceFinish[] = [];
+  readonly #leftOut = new LeftOut(DIALECT);
   #usage: Usage | undefined;
   #ended = false;
 
@@ -50,7 +54,9 @@ export class ChunkWriter implements AnswerStream {
   /** Converts chunks into events, as text; empty when nothing can be sent yet. */
   write(chunks: readonly CompletionChunk[]): string {
     let out = "";
-    for (const { event } of chunks) {
+    for (const chunk of chunks) {
+      const { event } = chunk;
+      this.#leftOut.addChunk(chunk);
       if (event.case === "partDelta") out += this.#delta(event.value);
       else if (event.case === "partStart") out += this.#startPart(event.value);
       else if (event.case === "partFinish") out += this.#finishPart(event.value);
@@ -120,8 +126,11 @@ export class ChunkWriter implements AnswerStream {
   /** The end of the stream; without a report, it has none of the fields that are Parley's own. */
   end(report?: Report): string {
     let out = "";
-    const routing = report === undefined ? "" : `,"parley":${JSON.stringify(writeReport(report, this.#nameOf))}`;
-    for (const { choiceIndex: index, finishReason, nativeFinishReason } of this.#finishes) {
+    const leftOut = this.#leftOut.names;
+    const routing =
+      report === undefined ? "" : `,"parley":${JSON.stringify(writeReport(report, this.#nameOf, leftOut))}`;
+    for (const { choiceIndex: index, finishReason, nativeFinishReason, providerDetailsJson } of this.#finishes) {
+      const further = (place?: string): string => fieldsOf(providerDetailsJson, place);
       const choice = this.#choice(index);
       out += this.#role(choice);
       const signature = write.textSignature(choice.textSignatures, choice.images > 0);
@@ -132,7 +141,8 @@ export class ChunkWriter implements AnswerStream {
         out += this.#piece(choice, JSON.stringify({ thinking_blocks: blocks.map(write.thinkingBlock) }));
       const native = report === undefined ? "" : `,"native_finish_reason":${JSON.stringify(nativeFinishReason)}`;
       const reason = `"finish_reason":"${write.finishReason(finishReason)}"${native}`;
-      out += `${this.#head}{"index":${index},"delta":{},"logprobs":null,${reason}}]${routing}${this.#tail.slice(1)}`;
+      const finish = `"delta":{${further("message").slice(1)}},"logprobs":null,${reason}${further("choices")}`;
+      out += `${this.#head}{"index":${index},${finish}}]${further()}${routing}${this.#tail.slice(1)}`;
     }
     if (this.#includeUsage && this.#usage !== undefined) {
       out += `${this.#head}],"usage":${JSON.stringify(write.usage(this.#usage))}}\n\n`;
@@ -150,6 +160,12 @@ export class ChunkWriter implements AnswerStream {
     if (choice === undefined) this.#choices.set(index, (choice = newChoice(index)));
     return choice;
   }
+}
+
+/** Fields that only the provider's dialect has, as JSON text with a comma before each. */
+function fieldsOf(details: ChoiceFinish["providerDetailsJson"], place?: string): string {
+  const fields = JSON.stringify(readFurther(details, { dialect: DIALECT, ...(place !== undefined && { place }) }));
+  return fields === "{}" ? "" : `,${fields.slice(1, -1)}`;
 }
 
 interface ChoiceState {

@@ -1,10 +1,12 @@
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
-import type { Citation, Image, TokenLogprob } from "../../../gen/parley/v1/message_pb.js";
+import type { Citation, Image, NativeBlock, Part, TokenLogprob } from "../../../gen/parley/v1/message_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { Failure } from "../../core/failure.ts";
 import type { HeldStrings } from "../held-strings.ts";
 import { tokenLogprob } from "../logprobs.ts";
 import { base64Of } from "../media.ts";
+import { type JsonObject, readFurther, readNative } from "../native.ts";
+import { DIALECT, OWN_ID } from "./native.ts";
 import type { ToolName } from "./tools.ts";
 
 /*
@@ -63,7 +65,53 @@ export interface ImageItem {
   result: string | null;
   output_format?: string;
 }
-export type OutputItem = MessageItem | ReasoningItem | FunctionCallItem | CustomCallItem | ImageItem;
+
+/** Steps of a tool that the provider runs, which its own streams tell between the beginning and the end of an item. */
+const STEPS: Readonly<Partial<Record<string, readonly string[]>>> = {
+  image_generation_call: ["in_progress", "generating", "completed"],
+  web_search_call: ["in_progress", "searching", "completed"],
+  file_search_call: ["in_progress", "searching", "completed"],
+  code_interpreter_call: ["in_progress", "interpreting", "completed"],
+  mcp_call: ["in_progress", "completed"],
+  mcp_list_tools: ["in_progress", "completed"],
+};
+
+/** An item of the dialect that the contract has no word for, as the provider wrote it. */
+export class NativeItem {
+  readonly type = "native";
+  readonly id: string;
+  readonly #item: JsonObject;
+
+  /** `id`: in place of the provider's. */
+  constructor(item: JsonObject, id: string) {
+    this.#item = item["id"] === id ? item : { ...item, id };
+    this.id = id;
+  }
+
+  toJSON(): JsonObject {
+    return this.#item;
+  }
+
+  /** The item as it is before it has ended. */
+  begun(): JsonObject {
+    return "status" in this.#item ? { ...this.#item, status: "in_progress" } : this.#item;
+  }
+
+  /** The types of the events between its beginning and its end; a failed tool has none. */
+  steps(): readonly string[] {
+    const { type, status, error } = this.#item;
+    const isFailed = (status !== undefined && status !== "completed") || (error !== undefined && error !== null);
+    return isFailed ? [] : stepsOf(String(type));
+  }
+}
+
+/** The types of the events between the beginning and the end of an item. */
+export function stepsOf(type: string): readonly string[] {
+  const steps = Object.hasOwn(STEPS, type) ? STEPS[type] : undefined;
+  return steps?.map((step) => `response.${type}.${step}`) ?? [];
+}
+
+export type OutputItem = MessageItem | ReasoningItem | FunctionCallItem | CustomCallItem | ImageItem | NativeItem;
 
 const PREFIXES = {
   message: "msg",
@@ -71,6 +119,7 @@ const PREFIXES = {
   function_call: "fc",
   custom_tool_call: "ctc",
   image_generation_call: "ig",
+  native: OWN_ID,
 } as const satisfies Record<OutputItem["type"], string>;
 
 /** Characters of a completion's ID that are used in those of its items. */
@@ -89,6 +138,7 @@ function itemId(type: OutputItem["type"], completionId: string, index: number): 
 export class OutputItems {
   readonly list: OutputItem[] = [];
   readonly #completionId: string;
+  readonly #nativeIds = new Set<string>();
 
   constructor(completionId: string) {
     this.#completionId = completionId;
@@ -115,7 +165,18 @@ export class OutputItems {
     return this.#add({ ...this.#head("image_generation_call"), result: null });
   }
 
-  #head<T extends OutputItem["type"]>(type: T): { id: string; type: T; status: Status } {
+  /** Undefined for a block of another dialect. Clients tell items apart by their IDs, so one without its own gets one. */
+  native(block: Pick<NativeBlock, "dialect" | "json">): NativeItem | undefined {
+    const item = readNative(block, DIALECT);
+    if (typeof item?.["type"] !== "string") return undefined;
+    const { id } = item;
+    const isOwn = typeof id === "string" && id !== "" && !this.#nativeIds.has(id);
+    const native = new NativeItem(item, isOwn ? id : itemId("native", this.#completionId, this.list.length));
+    this.#nativeIds.add(native.id);
+    return this.#add(native);
+  }
+
+  #head<T extends Exclude<OutputItem, NativeItem>["type"]>(type: T): { id: string; type: T; status: Status } {
     return { id: itemId(type, this.#completionId, this.list.length), type, status: "in_progress" };
   }
 
@@ -123,6 +184,13 @@ export class OutputItems {
     this.list.push(item);
     return item;
   }
+}
+
+/** Adds fields that only this dialect has to an item; they do not take the place of its own. */
+export function addFurther(item: OutputItem, details: Part["providerDetailsJson"]): void {
+  const place = item.type === "message" ? { dialect: DIALECT, place: "message" } : { dialect: DIALECT };
+  for (const [name, value] of Object.entries(readFurther(details, place)))
+    if (!(name in item)) Object.defineProperty(item, name, { value, enumerable: true });
 }
 
 /** Ends an item. */

@@ -138,7 +138,7 @@ export function typeOf({ type, role, content: said, id }: Readonly<Record<string
   return role === undefined && said === undefined && id !== undefined ? "item_reference" : "message";
 }
 
-/** Items of other types are left out or refused by `items.ts`. */
+/** Items of other types are native parts, see `items.ts`. */
 export const item = openUnion(
   field(
     z.union([
@@ -151,7 +151,7 @@ export const item = openUnion(
       imageGenerationCall,
       itemReference,
     ]),
-    "An item of the conversation. Items of other types are the history of another server: they are left out, and listed in `parley.omitted`.",
+    "An item of the conversation. Items of other types, such as `web_search_call` and `local_shell_call_output`, go to providers of this API as they are; for others they are left out, and listed in `parley.omitted`.",
   ),
   KINDS,
   typeOf,

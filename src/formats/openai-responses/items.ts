@@ -15,6 +15,7 @@ import { readAudio, readFile, readImage } from "../openai-media.ts";
 import { readState } from "./envelope.ts";
 import { type Content, type ContentPart, type Item, typeOf } from "./item-schema.ts";
 import { INSTRUCTIONS, type Place, Places, WHOLE } from "./places.ts";
+import { toNative, withoutOwnId } from "./native.ts";
 import { type ToolNames, unsupported } from "./tools.ts";
 
 /** The messages of a conversation. */
@@ -24,9 +25,6 @@ export interface ReadItems {
   /** Items that were left out, such as `input[3]`; at most MAX_UNRECOGNIZED. */
   readonly omitted: readonly string[];
 }
-
-/** Calls of tools that clients run themselves, which only OpenAI's own models make. */
-const FOREIGN_CALLS = /^(?:local_shell|shell|apply_patch)_call(?:_output)?$/;
 
 type MessageItem = Extract<Item, { role: string }>;
 type ItemOf<T extends Item["type"]> = Extract<Item, { type: T }>;
@@ -83,14 +81,9 @@ export class ItemReader {
           `${path}: item references are not supported; Parley keeps no items: send the item itself.`,
         );
       default:
-        this.#other(item as { readonly type: string }, path);
+        // Results too, so that each item stays in its place: those of functions have a message of their own.
+        this.#said(toPart(toNative(withoutOwnId(item))), [at, WHOLE]);
     }
-  }
-
-  #other({ type }: { readonly type: string }, path: string): void {
-    if (FOREIGN_CALLS.test(type))
-      throw unsupported(`${path}.type`, `${path}.type: Parley does not run the tool of \`${type}\`.`);
-    this.#omit(path);
   }
 
   #message({ role, content }: MessageItem, at: number, path: string): void {
@@ -235,9 +228,9 @@ export class ItemReader {
   }
 }
 
-/** An item of reasoning with the signature of its part in place of the state that holds it; any other one as it is. */
+/** An item of reasoning with the signature of its part in place of the state that holds it; any other one as the provider made it. */
 export function toSignedItem(item: Item): Item {
-  if (item.type !== "reasoning" || !("encrypted_content" in item)) return item;
+  if (item.type !== "reasoning" || !("encrypted_content" in item)) return withoutOwnId(item);
   const state = readState(item.encrypted_content ?? "");
   if (state === undefined) return item;
   const { signature = "", redacted = "" } = "reasoning" in state ? state.reasoning : { ...state, redacted: "" };

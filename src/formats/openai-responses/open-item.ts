@@ -25,17 +25,18 @@ export class OpenItem {
 
   /** The beginning of the item. */
   begin(): string {
+    const { item } = this;
     return this.#events.write(
       "response.output_item.added",
-      `,"output_index":${this.#index},"item":${JSON.stringify(this.item)}`,
+      `,"output_index":${this.#index},"item":${JSON.stringify(item instanceof write.NativeItem ? item.begun() : item)}`,
     );
   }
 
-  /** The progress of a picture, which arrives whole. */
+  /** The progress of what arrives whole: a picture, or the work of a tool that the provider runs. */
   progress(): string {
-    return ["in_progress", "generating", "completed"]
-      .map((step) => this.#events.write(`response.image_generation_call.${step}`, this.#place))
-      .join("");
+    const { item } = this;
+    const steps = item instanceof write.NativeItem ? item.steps() : write.stepsOf(item.type);
+    return steps.map((type) => this.#events.write(type, this.#place)).join("");
   }
 
   /** Begins the next content of a message. */
@@ -147,6 +148,7 @@ export class OpenItem {
           `${this.#place},"input":${JSON.stringify(item.input)}`,
         );
       case "image_generation_call":
+      case "native":
         return "";
     }
   }

@@ -17,7 +17,16 @@ import { shapeReader } from "../shape.ts";
 import { fieldNames } from "./field-names.ts";
 import { ItemReader, toSignedItem } from "./items.ts";
 import { KNOWN_REQUEST_KEYS, type ResponsesRequest, responsesRequest } from "./schema.ts";
-import { type ReadTools, readToolChoice, readTools, type ToolNames, unsupported } from "./tools.ts";
+import { DIALECT } from "./native.ts";
+import {
+  isLostChoice,
+  type ReadTools,
+  readToolChoice,
+  readTools,
+  type ToolNames,
+  unsupported,
+  whyNotElsewhere,
+} from "./tools.ts";
 
 /** A request, and the requested form of its answer. */
 export interface ReadRequest {
@@ -94,15 +103,14 @@ export function readResponsesRequest(json: unknown, { keeps = false, before }: K
 }
 
 /** The request without the fields that are for the gateway, and with the signatures of its reasoning in place of its own state. */
-function toBody(given: ResponsesRequest): CallersBody {
+function toBody(given: ResponsesRequest, tools: ReadTools): CallersBody {
   const json: Record<string, unknown> = { ...given };
   for (const name of FOR_THE_GATEWAY) delete json[name];
   if (typeof given.input !== "string") json["input"] = given.input.map(toSignedItem);
   // Unknown fields in the items are not collected.
-  return { dialect: DIALECT, mayHaveMore: true, json };
+  return { dialect: DIALECT, mayHaveMore: true, notElsewhere: whyNotElsewhere(tools), json };
 }
 
-const DIALECT = "openai-responses";
 const FOR_THE_GATEWAY = ["parley", "fallback_models", "previous_response_id", "background", "conversation", "prompt"];
 
 /** Limit of a conversation: that of a request. */
@@ -135,7 +143,11 @@ function toReadRequest(
   const items = new ItemReader(tools.names).read(asked.instructions, asked.input);
   const request = toCompletionRequest(asked, tools);
   request.messages = items.messages;
-  const unrecognized = [...omittedFields(asked, keeps), ...tools.omitted, ...items.omitted].slice(0, MAX_UNRECOGNIZED);
+  const lostChoice = isLostChoice(asked.tool_choice, tools) ? ["tool_choice"] : [];
+  const unrecognized = [...omittedFields(asked, keeps), ...lostChoice, ...tools.omitted, ...items.omitted].slice(
+    0,
+    MAX_UNRECOGNIZED,
+  );
   return {
     request,
     stream: asked.stream === true,
@@ -145,7 +157,7 @@ function toReadRequest(
     previousId: asked.previous_response_id ?? "",
     conversation: isKept ? JSON.stringify(toItems(asked.input)) : "",
     echo: { ...asked, input: "" },
-    body: toBody(asked),
+    body: toBody(asked, tools),
     unrecognized,
     nameOf: fieldNames({
       places: items.places,

@@ -5,9 +5,12 @@ import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "../../core/attempt.ts";
 import { countCodePoints } from "../../encoding/code-points.ts";
 import { HeldStrings, type JsonText } from "../held-strings.ts";
+import { LeftOut } from "../left-out.ts";
+import { readFurther } from "../native.ts";
 import { writeAttempt, writeReport } from "../report.ts";
 import * as write from "./answer.ts";
 import { type State, writeState } from "./envelope.ts";
+import { DIALECT } from "./native.ts";
 import type { Echo, ReadRequest } from "./request.ts";
 
 /** Writes a completion as a response object. */
@@ -16,7 +19,10 @@ export function writeResponse(completion: Completion, read: ReadRequest): JsonTe
   const { id, model, createTime, usage, report } = completion;
   const { output, ending } = toOutput(completion, read, held);
   const facts = { id, model, createdSeconds: Number(createTime?.seconds ?? 0n) };
-  const text = new ResponseWriter(facts, read).write(JSON.stringify(output), { ...ending, usage, report });
+  const details = completion.choices[0]?.providerDetailsJson;
+  const leftOut = new LeftOut(DIALECT).addWhole(completion.choices).names;
+  const state = { ...ending, usage, report, details, leftOut };
+  const text = new ResponseWriter(facts, read).write(JSON.stringify(output), state);
   return held.putBack(text);
 }
 
@@ -62,6 +68,9 @@ interface ResponseState {
   readonly error?: object;
   readonly usage?: Usage | undefined;
   readonly report?: Report | undefined;
+  /** `Choice.provider_details_json`. */
+  readonly details?: Readonly<Record<string, string>> | undefined;
+  readonly leftOut?: readonly string[];
   /** Of a failed response, which has no report: the models that were tried. */
   readonly attempts?: readonly Attempt[];
 }
@@ -69,6 +78,19 @@ interface ResponseState {
 /** The end of a response object: it says whether the response is kept, which is known last. Both have the same length. */
 export const KEPT = '"store": true}';
 export const NOT_KEPT = '"store":false}';
+
+/** Fields that the response object has of the request, and at its ends. */
+const OWN: ReadonlySet<string> = new Set([
+  ...Object.keys(repeated({ model: "", input: "", user: "" })),
+  "id",
+  "object",
+  "created_at",
+  "output",
+  "store",
+  "completed_at",
+  "usage",
+  "parley",
+]);
 
 /** Writes the response object of one answer, which a stream has three times. */
 export class ResponseWriter {
@@ -90,9 +112,12 @@ export class ResponseWriter {
   }
 
   /** `output`: the items as JSON text. */
-  write(output: string, { status, incomplete, error, usage, report, attempts = [] }: ResponseState): string {
+  write(output: string, { status, incomplete, error, usage, report, ...state }: ResponseState): string {
+    const { details = {}, leftOut = [], attempts = [] } = state;
     this.#echo ||= JSON.stringify(repeated(this.#read.echo)).slice(1, -1);
+    const further = Object.entries(readFurther(details, { dialect: DIALECT })).filter(([name]) => !OWN.has(name));
     const facts = {
+      ...Object.fromEntries(further),
       status,
       error: error ?? null,
       incomplete_details: incomplete === undefined ? null : { reason: incomplete },
@@ -100,7 +125,7 @@ export class ResponseWriter {
       ...(usage !== undefined && { usage: write.usage(usage) }),
       ...(status === "completed" && { completed_at: this.#createdSeconds + secondsOf(report) }),
       ...(status === "incomplete" && { completed_at: null }),
-      ...(report !== undefined && { parley: writeReport(report, this.#read.nameOf) }),
+      ...(report !== undefined && { parley: writeReport(report, this.#read.nameOf, leftOut) }),
       ...(attempts.length > 0 && { parley: { attempts: attempts.map(writeAttempt) } }),
     };
     return `${this.#head}${JSON.stringify(facts).slice(1, -1)},"output":${output},${this.#echo},${this.#read.isKept && status !== "failed" ? KEPT : NOT_KEPT}`;
@@ -165,7 +190,7 @@ function toItems(parts: readonly Part[], { completionId, read, held }: ItemConte
     if (read.withState) items.reasoning().encrypted_content = writeState(state);
   };
   let chars = 0;
-  for (const { kind, signature, citations, logprobs } of parts) {
+  for (const { kind, signature, citations, logprobs, providerDetailsJson } of parts) {
     chars += write.countLogprobs(logprobs);
     if (chars > write.MAX_CHARS) throw write.tooLong();
     if (kind.case === "reasoning" || kind.case === "toolCall" || kind.case === "image") open = undefined;
@@ -182,6 +207,7 @@ function toItems(parts: readonly Part[], { completionId, read, held }: ItemConte
             annotations,
             logprobs: logprobs.map(write.logprob),
           });
+        if (open !== undefined) write.addFurther(open, providerDetailsJson);
         if (signature !== "") keep({ text: true, signature });
         break;
       }
@@ -200,16 +226,22 @@ function toItems(parts: readonly Part[], { completionId, read, held }: ItemConte
         const { id, name, input } = kind.value;
         if (signature !== "") keep({ tool_call: id, signature });
         const given = read.names.given(name);
-        if (input.case === "customInput") items.customCall(id, given).input = input.value;
-        else items.functionCall(id, given).arguments = input.value || "{}";
+        const item = input.case === "customInput" ? items.customCall(id, given) : items.functionCall(id, given);
+        if (item.type === "custom_tool_call") item.input = input.value ?? "";
+        else item.arguments = input.value || "{}";
+        write.addFurther(item, providerDetailsJson);
         break;
       }
       case "image": {
         const item = items.image();
         write.fillImage(item, kind.value, held);
+        write.addFurther(item, providerDetailsJson);
         if (signature !== "") keep({ image: item.id, signature });
         break;
       }
+      case "native":
+        if (items.native(kind.value) !== undefined) open = undefined;
+        break;
       default:
     }
   }

@@ -11,10 +11,21 @@ import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { Failure } from "../../core/failure.ts";
 import { type AnswerStream, EVENT_STREAM } from "../format.ts";
-import { countLogprobs, fillImage, MAX_CHARS, newText, type OutputItem, OutputItems, tooLong } from "./answer.ts";
+import { LeftOut } from "../left-out.ts";
+import {
+  addFurther,
+  countLogprobs,
+  fillImage,
+  MAX_CHARS,
+  newText,
+  type OutputItem,
+  OutputItems,
+  tooLong,
+} from "./answer.ts";
 import { type State, writeState } from "./envelope.ts";
 import { toResponseError } from "./error.ts";
 import { EventWriter } from "./events.ts";
+import { DIALECT } from "./native.ts";
 import { OpenItem } from "./open-item.ts";
 import type { ReadRequest } from "./request.ts";
 import { endOf, reasoningState, ResponseWriter } from "./response.ts";
@@ -36,11 +47,15 @@ export class EventStream implements AnswerStream {
   #open: OpenItem[] = [];
   /** Ended items as JSON text. */
   readonly #ended: string[] = [];
+  /** Unfinished native blocks, by part index. */
+  readonly #native = new Map<number, { readonly dialect: string; json: string }>();
   /** Items of unfinished parts, by part index; that of a text is the message that it is added to. */
   readonly #parts = new Map<number, OpenItem>();
   #hasRefusal = false;
   #ending: ReturnType<typeof endOf> = { status: "completed" };
   #usage: Usage | undefined;
+  readonly #leftOut = new LeftOut(DIALECT);
+  #details: ChoiceFinish["providerDetailsJson"] = {};
   #isDone = false;
   /** Characters of the answer, with log probabilities as if they were some. */
   #chars = 0;
@@ -65,7 +80,9 @@ export class EventStream implements AnswerStream {
 
   write(chunks: readonly CompletionChunk[]): string {
     let out = "";
-    for (const { event } of chunks) {
+    for (const chunk of chunks) {
+      const { event } = chunk;
+      this.#leftOut.addChunk(chunk);
       if (event.case === "partDelta") {
         this.#count(event.value);
         out += this.#delta(event.value);
@@ -110,7 +127,7 @@ export class EventStream implements AnswerStream {
   /** Texts begin with their first piece, so that there are no empty ones. */
   #startPart({ partIndex, part }: PartStart): string {
     if (part === undefined) return "";
-    const { kind, signature } = part;
+    const { kind, signature, providerDetailsJson } = part;
     switch (kind.case) {
       case "reasoning": {
         const item = this.#items.reasoning();
@@ -131,12 +148,16 @@ export class EventStream implements AnswerStream {
         const item = this.#items.image();
         const out = this.#add(partIndex, item);
         fillImage(item, kind.value);
+        addFurther(item, providerDetailsJson);
         return (
           out +
           (this.#parts.get(partIndex)?.progress() ?? "") +
           (signature === "" ? "" : this.#keep({ image: item.id, signature }))
         );
       }
+      case "native":
+        this.#native.set(partIndex, { ...kind.value });
+        return "";
       default:
         return "";
     }
@@ -156,6 +177,11 @@ export class EventStream implements AnswerStream {
       return begun + this.#textDelta(partIndex, content, logprobs);
     }
     if (content.case === "citation") return this.#cite(partIndex, content.value);
+    if (content.case === "nativeJson") {
+      const native = this.#native.get(partIndex);
+      if (native !== undefined) native.json += content.value;
+      return "";
+    }
     const open = this.#parts.get(partIndex);
     if (open === undefined) return "";
     const { item } = open;
@@ -165,7 +191,7 @@ export class EventStream implements AnswerStream {
       case "argumentsJson":
       case "customInput":
         return item.type === "function_call" || item.type === "custom_tool_call" ? open.input(item, content.value) : "";
-      // The format has no place for native blocks and speech. Images are whole here.
+      // The format has no place for speech. Images are whole here.
       default:
         return "";
     }
@@ -201,11 +227,28 @@ export class EventStream implements AnswerStream {
     return out + open.nextContent(open.item, content);
   }
 
-  #finishPart({ partIndex, signature }: PartFinish): string {
+  /** Writes an item that is whole. */
+  #addNative(block: { readonly dialect: string; readonly json: string }): string {
+    const item = this.#items.native(block);
+    if (item === undefined) return "";
+    const out = this.#add(undefined, item);
+    const open = this.#open.at(-1);
+    if (open === undefined) return out;
+    open.finished = true;
+    return out + open.progress();
+  }
+
+  #finishPart({ partIndex, signature, providerDetailsJson }: PartFinish): string {
+    const native = this.#native.get(partIndex);
+    if (native !== undefined) {
+      this.#native.delete(partIndex);
+      return this.#addNative(native);
+    }
     const open = this.#parts.get(partIndex);
     this.#parts.delete(partIndex);
     if (open === undefined) return signature === "" ? "" : this.#keep({ text: true, signature });
     const { item } = open;
+    addFurther(item, providerDetailsJson);
     // The next text is added to the same message.
     if (item.type !== "message") open.finished = true;
     if (signature === "") return "";
@@ -220,6 +263,8 @@ export class EventStream implements AnswerStream {
         return this.#keep({ tool_call: item.call_id, signature });
       case "image_generation_call":
         return this.#keep({ image: item.id, signature });
+      case "native":
+        return "";
     }
   }
 
@@ -267,7 +312,8 @@ export class EventStream implements AnswerStream {
   }
 
   /** Ends all items: only now it is known whether the last one is complete. */
-  #finishChoice({ finishReason }: ChoiceFinish): string {
+  #finishChoice({ finishReason, providerDetailsJson }: ChoiceFinish): string {
+    this.#details = providerDetailsJson;
     this.#ending = endOf(finishReason, this.#hasRefusal);
     const open = this.#open;
     this.#open = [];
@@ -280,6 +326,7 @@ export class EventStream implements AnswerStream {
   #end(report: Report): string {
     this.#isDone = true;
     const name = this.#ending.status;
-    return this.#lifecycle(name, { ...this.#ending, usage: this.#usage, report }, this.#ended);
+    const said = { usage: this.#usage, report, details: this.#details, leftOut: this.#leftOut.names };
+    return this.#lifecycle(name, { ...this.#ending, ...said }, this.#ended);
   }
 }

@@ -48,7 +48,7 @@ export const namespaceTool = field(
 export const tool = openUnion(
   field(
     z.discriminatedUnion("type", [functionTool, customTool, namespaceTool]),
-    "A tool. Tools of other types, such as `web_search`, are left out, and listed in `parley.omitted`; they are refused when nothing else could be called.",
+    "A tool. Tools of other types, such as `web_search`, go to providers of this API as they are, for keys with the option `provider_tools`. For others they are left out, and listed in `parley.omitted`; they are refused when nothing else could be called.",
   ),
   { function: functionTool, custom: customTool, namespace: namespaceTool },
 );

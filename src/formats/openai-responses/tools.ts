@@ -3,6 +3,7 @@ import type { Tool, ToolChoice } from "../../../gen/parley/v1/tool_pb.js";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { MAX_TOOLS } from "../../core/validate.ts";
 import { MODES } from "../openai-words.ts";
+import { toNative } from "./native.ts";
 import { type GivenChoice, type GivenTool, KNOWN_FUNCTION_KEYS, type NamedTool } from "./tool-schema.ts";
 
 /** A tool's name, and the name of its namespace if it has one. */
@@ -61,28 +62,34 @@ export interface ReadTools {
   readonly places: readonly string[];
   /** Places of what is left out. */
   readonly omitted: readonly string[];
+  /** A tool of OpenAI's servers without which nothing can be called. */
+  readonly demanded: { readonly place: string; readonly type: string } | undefined;
   /** The `image_generation` tool that makes the answer hold pictures. */
   readonly image: { readonly place: string; readonly size: unknown } | undefined;
 }
 
-/** Reads tools. Throws `invalid_request` for a tool of OpenAI's servers without which nothing can be called. */
+/** Reads tools. Those of types that the contract does not have are native: OpenAI's servers run them, or only its models call them. */
 export function readTools(given: readonly GivenTool[], choice: GivenChoice | null | undefined): ReadTools {
   const tools: Tool[] = [];
   const names = new ToolNames();
   const places: string[] = [];
   const omitted: string[] = [];
-  const add = (tool: NamedTool, place: string, namespace?: string): void => {
+  const push = (kind: Tool["kind"], place: string): void => {
     // One more than the limit of core is enough to be refused.
     if (tools.length > MAX_TOOLS) return;
-    const name = namespace === undefined ? tool.name : names.add({ name: tool.name, namespace });
-    tools.push(toTool(tool, name));
+    tools.push({ $typeName: "parley.v1.Tool", kind });
     places.push(place);
+  };
+  const add = (tool: NamedTool, place: string, namespace?: string): void => {
+    const name = namespace === undefined ? tool.name : names.add({ name: tool.name, namespace });
+    push(toKind(tool, name), place);
     for (const key in tool)
       if (tool.type === "function" && !KNOWN_FUNCTION_KEYS.has(key) && tool[key] != null)
         omitted.push(`${place}.${key.slice(0, MAX_NAME_CHARS)}`);
   };
   const hasOwn = given.some(({ type }) => type === "function" || type === "custom" || type === "namespace");
   let image: ReadTools["image"];
+  let demanded: ReadTools["demanded"];
   given.forEach((tool, index) => {
     const place = `tools[${index}]`;
     if (tool.type === "namespace") {
@@ -96,11 +103,12 @@ export function readTools(given: readonly GivenTool[], choice: GivenChoice | nul
     else if (isImageTool(tool) && (!hasOwn || chosenType(choice) === "image_generation"))
       image = { place, size: (tool as { size?: unknown }).size };
     else {
-      refuseForced(tool, { place, choice, hasOwn });
-      omitted.push(place);
+      const { type } = tool as { readonly type: string };
+      if (isDemanded(type, { choice, hasOwn })) demanded ??= { place, type };
+      push(toNative(tool), place);
     }
   });
-  return { tools, names, places, omitted, image };
+  return { tools, names, places, omitted, demanded, image };
 }
 
 const isNamed = (tool: { readonly type: string }): tool is NamedTool =>
@@ -109,16 +117,24 @@ const isImageTool = ({ type }: { readonly type: string }): boolean => type === "
 /** Tools that clients declare in every request. */
 const isDispensable = (type: string): boolean => type.startsWith("web_search") || type === "image_generation";
 
-function refuseForced(
-  { type }: { readonly type: string },
-  { place, choice, hasOwn }: { place: string; choice: GivenChoice | null | undefined; hasOwn: boolean },
-): void {
+/** Whether the answer would miss its purpose without the tool. */
+function isDemanded(
+  type: string,
+  { choice, hasOwn }: { readonly choice: GivenChoice | null | undefined; readonly hasOwn: boolean },
+): boolean {
   const isForced = chosenType(choice) === type || (choice === "required" && !hasOwn);
-  if (!isForced && (hasOwn || isDispensable(type))) return;
-  throw unsupported(
-    `${place}.type`,
-    `Parley does not run the tool \`${type.slice(0, MAX_NAME_CHARS)}\`. Remove it, or call a model that has it directly.`,
-  );
+  return isForced || (!hasOwn && !isDispensable(type));
+}
+
+/** Why only a provider of this dialect can serve the request; undefined if others can too. */
+export function whyNotElsewhere({ demanded }: ReadTools): (() => Failure) | undefined {
+  if (demanded === undefined) return undefined;
+  const { place, type } = demanded;
+  return () =>
+    unsupported(
+      `${place}.type`,
+      `Parley does not run the tool \`${type.slice(0, MAX_NAME_CHARS)}\`. Remove it, or call a model that has it directly.`,
+    );
 }
 
 /** A value that the format has and the gateway does not. `message`: the whole message. */
@@ -132,21 +148,24 @@ export function unsupported(field: string, message: string): Failure {
 const chosenType = (choice: GivenChoice | null | undefined): string | undefined =>
   typeof choice === "object" ? choice?.type : undefined;
 
-function toTool(tool: NamedTool, name: string): Tool {
+function toKind(tool: NamedTool, name: string): Tool["kind"] {
   const description = tool.description ?? "";
   if (tool.type === "custom") {
     const formatJson = tool.format == null ? "" : JSON.stringify(tool.format);
     const value = { $typeName: "parley.v1.CustomTool", name, description, formatJson } as const;
-    return { $typeName: "parley.v1.Tool", kind: { case: "custom", value } };
+    return { case: "custom", value };
   }
   const parametersJson = tool.parameters == null ? "" : JSON.stringify(tool.parameters);
   const value = { $typeName: "parley.v1.FunctionTool", name, description, parametersJson } as const;
   const strict = tool.strict == null ? {} : { strict: tool.strict };
-  return { $typeName: "parley.v1.Tool", kind: { case: "function", value: { ...value, ...strict } } };
+  return { case: "function", value: { ...value, ...strict } };
 }
 
-/** Reads the choice among tools; undefined when it has no effect. Throws `invalid_request` for a tool of OpenAI's servers. */
-export function readToolChoice(choice: GivenChoice, { names, image }: ReadTools): ToolChoice | undefined {
+/**
+ * Reads the choice among tools; undefined when it has no effect. The contract cannot name a native tool: one that is the only tool is
+ * called when any is. Throws `invalid_request` for a tool that there is not.
+ */
+export function readToolChoice(choice: GivenChoice, { tools, names, image }: ReadTools): ToolChoice | undefined {
   if (typeof choice === "string") return toChoice({ case: "mode", value: MODES[choice] });
   const { type, name, namespace } = choice;
   switch (type) {
@@ -163,9 +182,25 @@ export function readToolChoice(choice: GivenChoice, { names, image }: ReadTools)
     }
     default:
       if (type === "image_generation" && image !== undefined) return undefined;
-      throw unsupported("tool_choice", `Parley does not run the tool \`${type.slice(0, MAX_NAME_CHARS)}\`.`);
+      if (!tools.some(isNative))
+        throw invalidField("tool_choice", `names ${type.slice(0, MAX_NAME_CHARS)}, which is not among tools`);
+      return isOnlyTool(tools) ? toChoice({ case: "mode", value: MODES.required }) : undefined;
   }
 }
+
+const isNative = ({ kind }: Tool): boolean => kind.case === "native";
+const isOnlyTool = (tools: readonly Tool[]): boolean => tools.length === 1;
+
+/** Whether the choice names a native tool beside others, which only the caller's own body can say. */
+export function isLostChoice(choice: GivenChoice | null | undefined, { tools, image }: ReadTools): boolean {
+  const type = chosenType(choice);
+  if (type === undefined || NAMED_CHOICES.has(type) || (type === "image_generation" && image !== undefined))
+    return false;
+  return !isOnlyTool(tools);
+}
+
+/** Types of choices that the contract has. */
+const NAMED_CHOICES: ReadonlySet<string> = new Set(["function", "custom", "allowed_tools"]);
 
 const toChoice = (choice: ToolChoice["choice"]): ToolChoice => ({
   $typeName: "parley.v1.ToolChoice",

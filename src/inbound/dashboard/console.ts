@@ -68,6 +68,8 @@ export interface ConsolePorts {
 export interface ConsoleOptions {
   /** Public URL, such as `https://parley.example.com`; undefined: any address of this machine. */
   readonly publicUrl: string | undefined;
+  /** Whether the listener itself has TLS. */
+  readonly hasTls: boolean;
   /** Addresses or CIDR ranges of proxies whose `X-Forwarded-For` is believed. */
   readonly trustedProxies: readonly string[];
   /** The built pages; undefined when they are not built: the pages' addresses then say so. */
@@ -87,11 +89,14 @@ export interface Console {
 }
 
 /** Builds the dashboard. Throws a TypeError for invalid options. */
-export function createConsole(ports: ConsolePorts, { publicUrl, trustedProxies, files }: ConsoleOptions): Console {
+export function createConsole(
+  ports: ConsolePorts,
+  { publicUrl, hasTls, trustedProxies, files }: ConsoleOptions,
+): Console {
   const address = publicUrl === undefined ? undefined : new URL(publicUrl);
   const isSecure = address?.protocol === "https:";
   const headers = securityHeaders(isSecure);
-  const cookies = createCookies(isSecure);
+  const cookies = createCookies(isSecure || hasTls);
   const pages = createPages(files, address);
   const { access, admission, calls, refused, untrustedProxy } = ports;
   const findNetwork = createNetworkFinder({ trustedProxies, onUntrusted: untrustedProxy });

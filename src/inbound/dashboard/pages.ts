@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { isPagePath, PATHS } from "../../../web/paths.ts";
 import { Failure } from "../../core/failure.ts";
 import { namesTag } from "../http/documents.ts";
+import { endWithFile } from "../http/exchange.ts";
 import type { BuiltFile, BuiltFiles } from "./built-files.ts";
 import { checkHost, isOwnHost } from "./csrf.ts";
 import { pageHeaders, referenceHeaders } from "./policy.ts";
@@ -59,7 +60,8 @@ export function createPages(files: BuiltFiles | undefined, publicUrl: URL | unde
       if (!isOwnHost(request.headers.host ?? "", publicUrl)) return false;
       for (const [name, value] of headers) response.setHeader(name, value);
       response.setHeader("cache-control", "no-store");
-      response.writeHead(404, { "content-type": page.type, "content-length": page.content.length }).end(page.content);
+      response.writeHead(404, { "content-type": page.type, "content-length": page.content.length });
+      endWithFile(response, page.content);
       return true;
     },
   };
@@ -95,8 +97,9 @@ function sendFile({ headers }: IncomingMessage, response: ServerResponse, file: 
   const accepted = acceptedEncodings(headers["accept-encoding"]);
   const [encoding, content] = file.encoded.find(([name]) => accepted.has(name)) ?? [undefined, file.content];
   if (encoding !== undefined) response.setHeader("content-encoding", encoding);
+  response.writeHead(200, { "content-type": file.type, "content-length": content.length });
   // Node sends no body in response to HEAD.
-  response.writeHead(200, { "content-type": file.type, "content-length": content.length }).end(content);
+  endWithFile(response, content);
 }
 
 /** Encodings of an `accept-encoding` header without those of quality 0. */

@@ -117,6 +117,8 @@ function toRequestMessage(ended: EndedRequest): MessageInitShape<typeof LoggedRe
     cachedImageTokens: BigInt(tokens.cachedImage ?? 0),
     completionAudioTokens: BigInt(tokens.completionAudio ?? 0),
     webSearches: BigInt(tokens.webSearches ?? 0),
+    fileSearches: BigInt(tokens.fileSearches ?? 0),
+    codeExecutions: BigInt(tokens.codeExecutions ?? 0),
     unknownUnits: [...(tokens.unknown ?? [])],
     costMicroUsd: BigInt(entry.costMicroUsd),
     durationMs,

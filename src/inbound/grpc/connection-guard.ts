@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Http2Session, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
+import type { ClientCertificate, TlsEntrance } from "../../net/tls-entrance.ts";
 import { keepAlive } from "./keepalive.ts";
 import { PendingCalls } from "./pending-calls.ts";
 import { type GuardServices, StreamGuard, type StreamGuardOptions } from "./stream-guard.ts";
@@ -65,6 +66,8 @@ export interface GuardOptions {
   readonly maxAgeMs: number;
   /** Limit of a request message. */
   readonly maxReceiveBytes: number;
+  /** TLS of the connections. Default: none. */
+  readonly tls?: TlsEntrance | undefined;
 }
 
 /**
@@ -75,16 +78,21 @@ export class ConnectionGuard {
   readonly #services: GuardServices;
   readonly #maxAgeMs: number;
   readonly #maxReceiveBytes: number;
+  readonly #tls: TlsEntrance | undefined;
   readonly #connections = new Map<string, Connection>();
+  /** Clients' certificates by the address of the other end. */
+  readonly #certificates = new Map<string, ClientCertificate>();
   readonly #ofSession = new WeakMap<Http2Session, Connection>();
   #cancelLook: (() => void) | undefined;
   readonly #pending = new PendingCalls<Connection>();
   readonly #begins = (message: unknown): void => this.#addStream(message as StreamBegins);
 
-  constructor(services: GuardServices, { maxAgeMs, maxReceiveBytes }: GuardOptions) {
+  constructor(services: GuardServices, { maxAgeMs, maxReceiveBytes, tls }: GuardOptions) {
     this.#services = services;
     this.#maxAgeMs = maxAgeMs;
     this.#maxReceiveBytes = maxReceiveBytes;
+    this.#tls = tls;
+    tls?.onTrustChange(() => this.#leaveRetired());
     subscribe(STREAM_BEGINS, this.#begins);
   }
 
@@ -95,15 +103,33 @@ export class ConnectionGuard {
     const leavesMs = nowMs + this.#maxAgeMs * (0.9 + Math.random() * 0.2);
     const connection = new Connection(socket, { nowMs, leavesMs });
     this.#connections.set(name, connection);
+    const certificate = this.#tls?.certificateOf(socket);
+    const peer = `${socket.remoteAddress}:${socket.remotePort}`;
+    // Also of an earlier connection of the same address, whose end is not known yet.
+    if (certificate === undefined) this.#certificates.delete(peer);
+    else this.#certificates.set(peer, certificate);
     socket.once("close", () => {
-      if (this.#connections.get(name) === connection) this.#connections.delete(name);
+      if (this.#connections.get(name) !== connection) return;
+      this.#connections.delete(name);
+      this.#certificates.delete(peer);
     });
     if (this.#cancelLook === undefined) this.#lookLater();
+  }
+
+  /** The certificate of the client at the other end of a connection, by its address as grpc-js has it. */
+  certificateOf(peer: string): ClientCertificate | undefined {
+    return this.#certificates.get(peer);
   }
 
   /** Sends GOAWAY on all connections. */
   leave(): void {
     for (const connection of this.#connections.values()) connection.leave();
+  }
+
+  /** Sends GOAWAY on connections whose client was verified by authorities that have changed. */
+  #leaveRetired(): void {
+    for (const connection of this.#connections.values())
+      if (this.#tls?.isRetired(connection.socket) === true) connection.leave();
   }
 
   /** Closes connections without a stream. */
@@ -133,6 +159,7 @@ export class ConnectionGuard {
       services: this.#services,
       pending: this.#pending,
       maxReceiveBytes: this.#maxReceiveBytes,
+      certificate: this.#tls?.certificateOf(connection.socket),
     });
   }
 
@@ -188,7 +215,7 @@ class Connection {
     {
       pending,
       ...shared
-    }: Pick<StreamGuardOptions, "services" | "maxReceiveBytes"> & {
+    }: Pick<StreamGuardOptions, "services" | "maxReceiveBytes" | "certificate"> & {
       readonly pending: PendingCalls<Connection>;
     },
   ): void {

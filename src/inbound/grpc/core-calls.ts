@@ -44,8 +44,8 @@ import { serviceDefinition } from "./definition.ts";
 
 /** Facts that a call sends, and callbacks for what it learns. */
 export interface CallFacts {
-  /** The caller's own API key. */
-  readonly key: string;
+  /** The header by which the core authenticates the caller, too. */
+  readonly authorization: string;
   readonly requestId?: string;
   /** Cancels the call, which then throws its reason. */
   readonly signal?: AbortSignal;
@@ -167,9 +167,9 @@ export class CoreCalls {
     };
   }
 
-  #send({ key, requestId, expiresMs, hops = 0, trace, unrecognized }: CallFacts): [Metadata, CallOptions] {
+  #send({ authorization, requestId, expiresMs, hops = 0, trace, unrecognized }: CallFacts): [Metadata, CallOptions] {
     const metadata = new Metadata();
-    metadata.set("authorization", `Bearer ${key}`);
+    metadata.set("authorization", authorization);
     if (requestId !== undefined) metadata.set("x-request-id", requestId);
     if (hops > 0) metadata.set(HOPS_HEADER, String(hops));
     if (trace !== undefined) for (const [name, value] of traceHeaders(trace)) metadata.set(name, value);

@@ -1,6 +1,8 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Http2Session, ClientHttp2Stream, OutgoingHttpHeaders } from "node:http2";
+import { createSecureContext } from "node:tls";
 import {
+  type ChannelCredentials,
   type ChannelOptions,
   Client,
   connectivityState,
@@ -9,6 +11,7 @@ import {
   setLogVerbosity,
 } from "@grpc/grpc-js";
 import { KeyService } from "../../../gen/parley/v1/key_pb.js";
+import type { WatchedTlsFiles } from "../../net/tls-files.ts";
 import { keepAlive } from "./keepalive.ts";
 
 /**
@@ -78,36 +81,61 @@ export interface Lease {
   release(): void;
 }
 
+/** TLS of the connections to cores. */
+export interface CoreTls {
+  readonly files: Pick<WatchedTlsFiles, "material" | "onChange">;
+  /** Name in the certificates of the cores. Default: the host of the target. */
+  readonly serverName?: string | undefined;
+}
+
+interface Channel {
+  readonly client: Client;
+  calls: number;
+  /** Whether it was made with files that have changed since: it closes with its last call. */
+  isRetired: boolean;
+}
+
 /** Connections to all cores behind one target, balanced per call; as many as the calls in flight need. */
 export class CoreChannels {
   readonly #target: string;
-  readonly #channels: { readonly client: Client; calls: number }[] = [];
+  readonly #tls: CoreTls | undefined;
+  readonly #channels: Channel[] = [];
   readonly #sessions = new WeakSet<Http2Session>();
   readonly #begins = (message: unknown): void => this.#keepAlive(message as StreamBegins);
 
-  constructor(target: string) {
+  /** `tls`: undefined for plain TCP. */
+  constructor(target: string, tls: CoreTls | undefined) {
     // Faults arrive as errors; grpc-js would also write lines to standard error that are not in the log's format.
     setLogVerbosity(logVerbosity.NONE);
     this.#target = target;
+    this.#tls = tls;
+    tls?.files.onChange(() => this.#retireAll());
     subscribe(STREAM_BEGINS, this.#begins);
     this.#open();
   }
 
   /** Takes a slot; opens a connection when all are full. */
   lease(): Lease {
-    const channel = this.#channels.find(({ calls }) => calls < MAX_CALLS_PER_CHANNEL) ?? this.#open();
+    const hasRoom = ({ calls, isRetired }: Channel): boolean => !isRetired && calls < MAX_CALLS_PER_CHANNEL;
+    const channel = this.#channels.find(hasRoom) ?? this.#open();
     channel.calls += 1;
     return {
       client: channel.client,
       release: () => {
         channel.calls -= 1;
+        if (channel.isRetired && channel.calls === 0) this.#close(channel);
       },
     };
   }
 
   /** State of the connections; connects when none is open. */
   state(): CoreState {
-    switch (this.#channels[0]!.client.getChannel().getConnectivityState(true)) {
+    switch (
+      this.#channels
+        .find(({ isRetired }) => !isRetired)!
+        .client.getChannel()
+        .getConnectivityState(true)
+    ) {
       case connectivityState.READY:
         return "reachable";
       case connectivityState.TRANSIENT_FAILURE:
@@ -132,10 +160,32 @@ export class CoreChannels {
     keepAlive(session, KEEPALIVE);
   }
 
-  #open(): { readonly client: Client; calls: number } {
-    const channel = { client: new Client(this.#target, credentials.createInsecure(), OPTIONS), calls: 0 };
+  /** Makes new connections with changed files. Those from before end with their calls. */
+  #retireAll(): void {
+    for (const channel of this.#channels.slice()) {
+      channel.isRetired = true;
+      if (channel.calls === 0) this.#close(channel);
+    }
+    this.#open();
+  }
+
+  #close(channel: Channel): void {
+    this.#channels.splice(this.#channels.indexOf(channel), 1);
+    channel.client.close();
+  }
+
+  #open(): Channel {
+    const { serverName } = this.#tls ?? {};
+    const options = { ...OPTIONS, ...(serverName !== undefined && { "grpc.ssl_target_name_override": serverName }) };
+    const channel = { client: new Client(this.#target, this.#credentials(), options), calls: 0, isRetired: false };
     channel.client.getChannel().getConnectivityState(true);
     this.#channels.push(channel);
     return channel;
+  }
+
+  #credentials(): ChannelCredentials {
+    if (this.#tls === undefined) return credentials.createInsecure();
+    const context = createSecureContext({ ...this.#tls.files.material, minVersion: "TLSv1.2" });
+    return credentials.createFromSecureContext(context);
   }
 }

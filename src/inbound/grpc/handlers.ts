@@ -41,6 +41,7 @@ import { addRequiredLabels, readRequiredLabels } from "../required-labels.ts";
 import { requireResponseSize } from "../response-size.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import { beginTrace } from "../begin-trace.ts";
+import type { ClientCertificate } from "../../net/tls-entrance.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import {
   readUnrecognized,
@@ -51,6 +52,12 @@ import {
 } from "../unknown-fields.ts";
 import { encode, type Encoded } from "./definition.ts";
 import { type CallFacts, toCompletionError, toServiceError } from "./status.ts";
+
+/** Services of the handlers. */
+export interface CallServices extends EdgeServices {
+  /** The certificate of the client at the other end of a connection, by its address as grpc-js has it. Undefined without TLS. */
+  readonly certificateOf: ((peer: string) => ClientCertificate | undefined) | undefined;
+}
 
 type AnyCall = ServerUnaryCall<Encoded<Message>, Message> | ServerWritableStream<Encoded<Message>, Message>;
 /** A call of completions or embeddings. */
@@ -82,7 +89,7 @@ interface Opened {
 }
 
 /** Handlers of `CompletionService` for grpc-js. */
-export function completionHandlers(services: EdgeServices): {
+export function completionHandlers(services: CallServices): {
   /** Replies with an encoded `Completion`. */
   create(call: ServerUnaryCall<Encoded<CompletionRequest>, Buffer>, reply: sendUnaryData<Buffer>): void;
   stream(call: ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>): void;
@@ -141,7 +148,7 @@ export function completionHandlers(services: EdgeServices): {
 }
 
 /** Handlers of `EmbeddingService`. */
-export function embeddingHandlers(services: EdgeServices): {
+export function embeddingHandlers(services: CallServices): {
   /** Replies with encoded `Embeddings`. */
   create(call: ServerUnaryCall<Encoded<EmbeddingRequest>, Buffer>, reply: sendUnaryData<Buffer>): void;
 } {
@@ -164,7 +171,7 @@ export function embeddingHandlers(services: EdgeServices): {
 }
 
 /** Handlers of `ModelService`. */
-export function modelHandlers(services: EdgeServices): {
+export function modelHandlers(services: CallServices): {
   list(
     call: ServerUnaryCall<Encoded<ListModelsRequest>, ListModelsResponse>,
     reply: sendUnaryData<ListModelsResponse>,
@@ -192,7 +199,7 @@ export function modelHandlers(services: EdgeServices): {
 }
 
 /** Handlers of `KeyService`. */
-export function keyHandlers(services: EdgeServices): {
+export function keyHandlers(services: CallServices): {
   getCurrent(call: ServerUnaryCall<Encoded<GetCurrentKeyRequest>, Key>, reply: sendUnaryData<Key>): void;
 } {
   return {
@@ -212,7 +219,7 @@ export function keyHandlers(services: EdgeServices): {
 
 /** Runs a call without a provider. */
 async function answer<I extends Message, O extends Message>(
-  services: EdgeServices,
+  services: CallServices,
   { call, reply }: { call: ServerUnaryCall<Encoded<I>, O>; reply: sendUnaryData<O> },
   run: (request: I, principal: Principal, opened: Opened) => Promise<O>,
 ): Promise<void> {
@@ -242,7 +249,7 @@ interface Completing<R> {
 
 /** Runs a call of completions or embeddings. */
 async function complete<R extends CompletionRequest | EmbeddingRequest | ExplainRequest>(
-  services: EdgeServices,
+  services: CallServices,
   call: MeteredCall<R>,
   { run, fail }: Completing<R>,
 ): Promise<void> {
@@ -303,8 +310,9 @@ async function writeStream(
   });
 }
 
-async function authenticate(services: EdgeServices, call: AnyCall, opened: Opened): Promise<KeyPrincipal> {
-  const principal = await services.authenticate(authorizationOf(call));
+async function authenticate(services: CallServices, call: AnyCall, opened: Opened): Promise<KeyPrincipal> {
+  const certificate = services.certificateOf?.(call.getPeer());
+  const principal = await services.authenticate({ authorization: authorizationOf(call), certificate });
   opened.limits = services.limitsOf(principal);
   return principal;
 }
@@ -405,10 +413,10 @@ function toCall(
   };
 }
 
-/** The credential. Undefined for two of them, which are refused. */
+/** The credential; empty for two of them, which are refused. */
 function authorizationOf(call: AnyCall): string | undefined {
   const values = call.metadata.get("authorization");
-  return values.length === 1 ? values[0]!.toString() : undefined;
+  return values.length > 1 ? "" : values[0]?.toString();
 }
 
 function firstText(metadata: Metadata, key: string): string | undefined {

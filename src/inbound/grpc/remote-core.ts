@@ -19,7 +19,7 @@ import { MAX_INT32 } from "../../core/validate.ts";
 import type { LastLimits } from "../headers.ts";
 import { ImageJoiner } from "../image-pieces.ts";
 import { type CallFacts, CoreCalls } from "./core-calls.ts";
-import { CoreChannels, type CoreState } from "./core-channels.ts";
+import { CoreChannels, type CoreState, type CoreTls } from "./core-channels.ts";
 
 /** Time limit of calls without a provider. */
 const QUESTION_MS = 10_000;
@@ -27,11 +27,13 @@ const QUESTION_MS = 10_000;
 export interface RemoteCoreOptions {
   /** As `coreTarget` makes it. */
   readonly target: string;
+  /** Default: plain TCP. */
+  readonly tls?: CoreTls | undefined;
   /** Time that a call waits for a core, such as during its restart. Default: 5 seconds. */
   readonly waitMs?: number;
   readonly clock: Clock;
-  /** The caller's API key, which the core authenticates too. */
-  readonly keyOf: (principal: Principal) => string;
+  /** The header by which the core authenticates the caller, too. */
+  readonly authorizationOf: (principal: Principal) => string;
   /** Receives the limits that cores report. */
   readonly limits: LastLimits;
   /**
@@ -46,20 +48,28 @@ export interface RemoteCore {
   readonly completions: Completions;
   readonly embedder: Embedder;
   readonly models: Models;
-  /** Authenticates a key. Throws what the core throws, such as `unauthenticated`. */
-  currentKey(key: string): Promise<Key>;
+  /** Authenticates a caller by its header. Throws what the core throws, such as `unauthenticated`. */
+  currentKey(authorization: string): Promise<Key>;
   state(): CoreState;
   /** Closes all connections with their calls. */
   close(): void;
 }
 
 /** Connects to the cores behind a target. Returns at once; calls wait for a core up to the time limit. */
-export function connectCore({ target, waitMs = 5_000, clock, keyOf, limits, lost }: RemoteCoreOptions): RemoteCore {
-  const channels = new CoreChannels(target);
+export function connectCore({
+  target,
+  tls,
+  waitMs = 5_000,
+  clock,
+  authorizationOf,
+  limits,
+  lost,
+}: RemoteCoreOptions): RemoteCore {
+  const channels = new CoreChannels(target, tls);
   const calls = new CoreCalls(channels, { clock, waitMs });
   const soon = (): number => clock.monotonic() + QUESTION_MS;
   const factsOf = (caller: Caller | Call): CallFacts => ({
-    key: keyOf(caller.principal),
+    authorization: authorizationOf(caller.principal),
     requestId: caller.requestId,
     heard: (facts) => {
       limits.note(caller.principal, facts);
@@ -116,9 +126,9 @@ export function connectCore({ target, waitMs = 5_000, clock, keyOf, limits, lost
       },
       get: (id, caller) => calls.unary(ModelService.method.get, create(GetModelRequestSchema, { id }), factsOf(caller)),
     },
-    currentKey: (key) =>
+    currentKey: (authorization) =>
       calls.unary(KeyService.method.getCurrent, create(GetCurrentKeyRequestSchema), {
-        key,
+        authorization,
         expiresMs: soon(),
         heard: () => undefined,
         // Reported to the caller of this function, which records it.

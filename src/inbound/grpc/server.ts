@@ -1,4 +1,5 @@
 import { type AddressInfo, createServer, type Socket } from "node:net";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
 import {
   logVerbosity,
   Server,
@@ -14,6 +15,7 @@ import { CompletionService } from "../../../gen/parley/v1/completion_pb.js";
 import { EmbeddingService } from "../../../gen/parley/v1/embedding_pb.js";
 import { KeyService } from "../../../gen/parley/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/v1/model_pb.js";
+import type { TlsEntrance } from "../../net/tls-entrance.ts";
 import type { EdgeServices } from "../services.ts";
 import { ConnectionGuard, MAX_STREAMS } from "./connection-guard.ts";
 import { serviceDefinition } from "./definition.ts";
@@ -30,6 +32,8 @@ export interface GrpcOptions {
   readonly maxSendBytes: number;
   /** Age at which a connection gets GOAWAY, ±10 %. */
   readonly maxConnectionAgeMs: number;
+  /** Default: plain TCP. */
+  readonly tls?: TlsEntrance | undefined;
 }
 
 /** The listening gRPC server. */
@@ -72,7 +76,7 @@ function allowResets(server: Server): void {
  */
 export async function startGrpcServer(
   services: EdgeServices,
-  { host, port, maxReceiveBytes, maxSendBytes, maxConnectionAgeMs }: GrpcOptions,
+  { host, port, maxReceiveBytes, maxSendBytes, maxConnectionAgeMs, tls }: GrpcOptions,
 ): Promise<GrpcServer> {
   // Errors are handled; the library's own lines on standard error are not JSON.
   setLogVerbosity(logVerbosity.NONE);
@@ -87,7 +91,12 @@ export async function startGrpcServer(
   });
   allowResets(server);
   const served = [CompletionService, EmbeddingService, ModelService, KeyService];
-  const handlers = [completionHandlers, embeddingHandlers, modelHandlers, keyHandlers].map((make) => make(services));
+  const guard = new ConnectionGuard(services, { maxAgeMs: maxConnectionAgeMs, maxReceiveBytes, tls });
+  const certificateOf = tls && ((peer: string) => guard.certificateOf(peer));
+  const callServices = { ...services, certificateOf };
+  const handlers = [completionHandlers, embeddingHandlers, modelHandlers, keyHandlers].map((make) =>
+    make(callServices),
+  );
   served.forEach((service, index) => {
     server.addService(serviceDefinition(service), handlers[index] as unknown as UntypedServiceImplementation);
   });
@@ -104,18 +113,23 @@ export async function startGrpcServer(
     server.addService(definition, reflection);
   }
 
-  const guard = new ConnectionGuard(services, { maxAgeMs: maxConnectionAgeMs, maxReceiveBytes });
   services.connections.onFull(() => guard.closeIdle());
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const accept = (socket: Socket): boolean => services.connections.add(socket);
+  const open = (socket: Socket): void => {
+    guard.add(socket);
+    injector.injectConnection(socket);
+  };
+  const listenerOptions = { noDelay: true, keepAlive: true, keepAliveInitialDelay: MINUTE_MS };
   // The library's listener does not expose connections, which the guard needs.
-  const listener = createServer(
-    { noDelay: true, keepAlive: true, keepAliveInitialDelay: MINUTE_MS },
-    (socket: Socket) => {
-      if (!services.connections.add(socket)) return;
-      guard.add(socket);
-      injector.injectConnection(socket);
-    },
-  );
+  const listener =
+    tls === undefined
+      ? createServer(listenerOptions, (socket) => void (accept(socket) && open(socket)))
+      : createTlsServer(
+          { ...listenerOptions, ...tls.serverOptions },
+          (socket) => void (socket.destroyed || open(socket)),
+        );
+  tls?.guard(listener as TlsServer, accept);
   await new Promise<void>((resolve, reject) => {
     listener.on("error", reject);
     listener.listen(port, host, () => resolve());
@@ -130,6 +144,7 @@ export async function startGrpcServer(
       await closed;
     },
     close() {
+      tls?.close();
       listener.close();
       server.forceShutdown();
       guard.close();

@@ -6,7 +6,8 @@ import type { Principal } from "../../core/principal.ts";
 import { arrivesTooSlowly, isMetered, MAX_QUESTION_BYTES } from "../arrival-limits.ts";
 import { requestIdFrom } from "../calls.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
-import type { EdgeServices } from "../services.ts";
+import type { ClientCertificate } from "../../net/tls-entrance.ts";
+import type { Credentials, EdgeServices } from "../services.ts";
 import { MessageFrames } from "./message-frames.ts";
 import { toCompletionError } from "./status.ts";
 
@@ -79,6 +80,8 @@ export interface StreamGuardOptions {
   /** Limit of a request message. */
   readonly maxReceiveBytes: number;
   readonly took: (bytes: number) => void;
+  /** The certificate of the connection's client. */
+  readonly certificate: ClientCertificate | undefined;
 }
 
 const silence = (): Failure => new Failure("deadline_exceeded", "There was no further request on this stream.");
@@ -87,6 +90,7 @@ const silence = (): Failure => new Failure("deadline_exceeded", "There was no fu
 export class StreamGuard {
   readonly stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
+  readonly #certificate: ClientCertificate | undefined;
   readonly #services: GuardServices;
   readonly #sinceMs: number;
   readonly #took: (bytes: number) => void;
@@ -118,9 +122,10 @@ export class StreamGuard {
   constructor(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    { services, waits, maxReceiveBytes, took }: StreamGuardOptions,
+    { services, waits, maxReceiveBytes, took, certificate }: StreamGuardOptions,
   ) {
     this.stream = stream;
+    this.#certificate = certificate;
     this.#headers = headers;
     refuseCompressed(headers);
     this.#services = services;
@@ -202,10 +207,10 @@ export class StreamGuard {
   /** The call ceases to be pending when its key is valid. Its handler looks the key up, too, and refuses the call. */
   async #arrivedWhole(): Promise<void> {
     if (this.#target === WATCH) return this.#waits(false);
-    const { authorization } = this.#headers;
-    if (authorization === undefined) return;
+    const credentials = this.#credentials;
+    if (credentials === undefined) return;
     try {
-      await this.#services.authenticate(authorization);
+      await this.#services.authenticate(credentials);
     } catch {
       return;
     }
@@ -253,6 +258,13 @@ export class StreamGuard {
     this.stream.setTimeout(isWaiting ? WRITE_STALL_MS : 0, this.#giveUp);
   }
 
+  /** Undefined for a call without any. */
+  get #credentials(): Credentials | undefined {
+    const { authorization } = this.#headers;
+    if (authorization === undefined && this.#certificate === undefined) return undefined;
+    return { authorization, certificate: this.#certificate };
+  }
+
   get #target(): string {
     return this.#headers[":path"]?.toString() ?? "";
   }
@@ -264,7 +276,8 @@ export class StreamGuard {
     this.#isCharging = true;
     let refusal: unknown;
     try {
-      const principal = await this.#services.authenticate(this.#headers.authorization);
+      const { authorization } = this.#headers;
+      const principal = await this.#services.authenticate({ authorization, certificate: this.#certificate });
       const isWhole = this.#held.at(-1) === null;
       if (!this.#isDropped && !isWhole && !this.stream.destroyed) {
         this.#slot = admission.receive(principal, this.#frames.declaredBytes);
@@ -308,9 +321,8 @@ export class StreamGuard {
   async #refuseMessage(failure: Failure): Promise<void> {
     this.#arrived = true;
     this.#dropRest();
-    const { authorization } = this.#headers;
-    const principal =
-      authorization === undefined ? undefined : await this.#services.authenticate(authorization).catch(() => undefined);
+    const credentials = this.#credentials;
+    const principal = credentials && (await this.#services.authenticate(credentials).catch(() => undefined));
     this.#refuse(failure, principal);
   }
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { extname } from "node:path";
-import type { Exchange } from "./exchange.ts";
+import { endWithFile, type Exchange } from "./exchange.ts";
 import { openApiDocument } from "./openapi/document.ts";
 import { readProtoComments } from "./openapi/proto-schemas.ts";
 
@@ -57,13 +57,14 @@ export function namesTag(header: string | undefined, etag: string): boolean {
   return header?.split(",").some((tag) => tag.trim() === etag) === true;
 }
 
-/** Sends a file, to pages of other origins too; 304 when the client has it. */
-export function sendDocument(exchange: Exchange, { type, etag, content }: PublicFile): void {
+/** Sends a file, to pages of other origins too; 304 when the client has it. A caller may read nothing for `stallMs`. */
+export function sendDocument(exchange: Exchange, { type, etag, content }: PublicFile, stallMs: number): void {
   const { request, response } = exchange;
   const isKnown = namesTag(request.headers["if-none-match"], etag);
   const about = isKnown ? [] : ["content-type", type, "content-length", String(content.length)];
   response.writeHead(isKnown ? 304 : 200, exchange.headerList([...about, "etag", etag], HEADERS));
-  response.end(isKnown ? undefined : content);
+  if (isKnown) response.end();
+  else endWithFile(response, content, stallMs);
 }
 
 const HEADERS = [

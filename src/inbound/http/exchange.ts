@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { Readable } from "node:stream";
 import type { Clock } from "../../core/clock.ts";
 import { Failure } from "../../core/failure.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
@@ -12,7 +13,7 @@ import { WRITE_STALL_MS } from "../drain.ts";
 import { isFinal, retryAfterMs } from "../failure-table.ts";
 import { toLimitHeaders } from "../headers.ts";
 import { type BodyMeter, endAfterBody, hasUnreadBody, readBody } from "./body.ts";
-import { isSmall, release, writeSlices } from "./stream.ts";
+import { isSmall, release, slicesOf, writeSlices } from "./stream.ts";
 
 /** Size limit of JSON bodies and forms in bytes. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
@@ -299,7 +300,16 @@ function destroyWith(response: ServerResponse, signal: AbortSignal): void {
   } else signal.addEventListener("abort", destroy, { once: true });
 }
 
-/** Limits the time to read the rest of an ended response. */
+/**
+ * Ends a response with a file, of which a caller that does not read holds no more than a slice: TLS encrypts what is written at
+ * once, for each connection.
+ */
+export function endWithFile(response: ServerResponse, content: Buffer, stallMs = WRITE_STALL_MS): void {
+  limitUnread(response, stallMs);
+  Readable.from(slicesOf(content), { highWaterMark: 1 }).pipe(response);
+}
+
+/** Limits the time to read the rest of a response that is written without a call. */
 export function limitUnread(response: ServerResponse, stallMs: number): void {
   // Node's socket timeout knows the progress of a write in the kernel; the server destroys sockets that time out.
   const limit = (socket: Socket): void => {

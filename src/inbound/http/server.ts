@@ -1,8 +1,10 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import type { Clock } from "../../core/clock.ts";
 import { Failure } from "../../core/failure.ts";
 import type { Operation } from "../../formats/format.ts";
+import type { TlsEntrance } from "../../net/tls-entrance.ts";
 import { arrivesTooSlowly } from "../arrival-limits.ts";
 import { requestIdFrom } from "../calls.ts";
 import { authorizationOf } from "../current-key.ts";
@@ -26,6 +28,8 @@ export interface HttpOptions {
   readonly documents?: Documents | undefined;
   /** The dashboard. Default: none. */
   readonly console?: Mounted | undefined;
+  /** Default: plain TCP. */
+  readonly tls?: TlsEntrance | undefined;
   /** Time after which an unread response closes its connection, in milliseconds. Default: 30 seconds. */
   readonly stallMs?: number;
 }
@@ -83,13 +87,18 @@ export async function startHttpServer(
   const front = new Front(services, parts);
   const requests = requestClass({ clock: services.clock, isFull: (socket) => front.isFull(socket) });
   const options = { ...LIMITS, IncomingMessage: requests };
-  const server = createServer(options, (request, response) => front.handle(request, response));
+  const handle = (request: IncomingMessage, response: ServerResponse): void => front.handle(request, response);
+  const { tls } = parts;
+  const server =
+    tls === undefined ? createServer(options, handle) : createTlsServer({ ...options, ...tls.serverOptions }, handle);
   // With a listener `100 Continue` is sent when the body is read, not before.
-  server.on("checkContinue", (request, response) => front.handle(request, response));
-  server.on("checkExpectation", (request, response) => front.handle(request, response));
+  server.on("checkContinue", handle);
+  server.on("checkExpectation", handle);
   server.on("clientError", (error, socket) => front.refuseMalformed(error, socket as Socket));
   server.maxHeadersCount = 100;
-  server.prependListener("connection", (socket: Socket) => services.connections.add(socket));
+  const accept = (socket: Socket): boolean => services.connections.add(socket);
+  if (tls === undefined) server.prependListener("connection", accept);
+  else tls.guard(server as TlsServer, accept);
   services.connections.onFull(() => server.closeIdleConnections());
   const looking = setInterval(() => front.refuseSlow(), LIMITS.connectionsCheckingInterval).unref();
   server.once("close", () => clearInterval(looking));
@@ -103,6 +112,7 @@ export async function startHttpServer(
     announce: () => front.announce(),
     drain: () => front.drain(server),
     close() {
+      tls?.close();
       server.close();
       server.closeAllConnections();
     },
@@ -122,6 +132,8 @@ class Front {
   readonly #connect: ReturnType<typeof connectHandler>;
   readonly #documents: Documents | undefined;
   readonly #console: Mounted | undefined;
+  readonly #tls: TlsEntrance | undefined;
+  readonly #stallMs: number;
   /**
    * Responses of a connection in order: those not sent yet, and the latest. Nothing else may be written to the connection
    * while one is in flight.
@@ -136,7 +148,7 @@ class Front {
 
   constructor(
     services: EdgeServices,
-    { corsOrigins, documents, console, stallMs = WRITE_STALL_MS }: Omit<HttpOptions, "host" | "port">,
+    { corsOrigins, documents, console, tls, stallMs = WRITE_STALL_MS }: Omit<HttpOptions, "host" | "port">,
   ) {
     this.#services = services;
     this.#ending = function (): void {
@@ -149,13 +161,15 @@ class Front {
     this.#connect = connectHandler(services);
     this.#documents = documents;
     this.#console = console;
+    this.#tls = tls;
+    this.#stallMs = stallMs;
   }
 
   announce(): void {
     this.#draining = true;
   }
 
-  async drain(server: Server): Promise<void> {
+  async drain(server: Pick<Server, "close" | "closeIdleConnections">): Promise<void> {
     this.announce();
     this.#console?.drain();
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
@@ -177,7 +191,7 @@ class Front {
     // The parser still delivers requests of the same read.
     if (socket.destroyed) return;
     const answers = this.#answering.get(socket) ?? this.#begin(socket);
-    const isLast = this.#draining || answers.at(-1)?.shouldKeepAlive === false;
+    const isLast = this.#draining || answers.at(-1)?.shouldKeepAlive === false || this.#tls?.isRetired(socket) === true;
     while (answers[0]?.writableFinished === true) answers.shift();
     const requestId = requestIdFrom(single(request.headers["x-request-id"]));
     if (isLast) response.setHeader("connection", "close");
@@ -240,7 +254,10 @@ class Front {
     }
     const isKept = route.name === "format" && route.operation.name === "kept";
     if (isKept && this.#services.responses === undefined) return this.#notFound(exchange, undefined);
-    const principal = await this.#services.authenticate(authorizationOf(exchange.request.headers, exchange.query));
+    const { request, query } = exchange;
+    const authorization = authorizationOf(request.headers, query);
+    const certificate = this.#tls?.certificateOf(request.socket);
+    const principal = await this.#services.authenticate({ authorization, certificate });
     exchange.limitsKnown = () => this.#services.limitsOf(principal);
     if (route.name === "connect") return this.#connect(exchange, principal);
     await this.#operate(exchange, principal, route.operation);
@@ -289,7 +306,7 @@ class Front {
   #document(exchange: Exchange): void {
     const file = this.#documents?.find(exchange.path);
     if (file === undefined) this.#notFound(exchange, undefined);
-    else sendDocument(exchange, file);
+    else sendDocument(exchange, file, this.#stallMs);
   }
 
   #notFound(exchange: Exchange, allow: string | undefined): void {

@@ -137,12 +137,14 @@ export async function writeSlices(
   pieces: Iterable<Buffer>,
   { clock, call }: { readonly clock: Clock; readonly call: Answering },
 ): Promise<void> {
-  for (const piece of pieces) {
-    for (let at = 0; at < piece.length; at += SLICE_BYTES) {
-      if (response.write(piece.subarray(at, at + SLICE_BYTES))) continue;
-      await drained(response, { clock, call, bytes: SLICE_BYTES });
-    }
-  }
+  for (const piece of pieces)
+    for (const slice of slicesOf(piece))
+      if (!response.write(slice)) await drained(response, { clock, call, bytes: SLICE_BYTES });
+}
+
+/** Parts of a buffer that are written one by one. */
+export function* slicesOf(bytes: Buffer): Generator<Buffer> {
+  for (let at = 0; at < bytes.length; at += SLICE_BYTES) yield bytes.subarray(at, at + SLICE_BYTES);
 }
 
 /**

@@ -3,6 +3,8 @@ import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { ChoiceWriter, MAX_CITATIONS, PartBudget, tooManyParts, toPart } from "../../core/chunks.ts";
 import { MAX_PARTS } from "../../core/validate.ts";
 import { array, type Json, object, parsed, string } from "../wire/json.ts";
+import { addDelta, furtherOf } from "../wire/further-fields.ts";
+import type { Redact } from "../wire/redaction.ts";
 import { brokenCall } from "../wire/response-failure.ts";
 import { toCitation } from "./citations.ts";
 
@@ -15,10 +17,12 @@ interface OpenCall {
   written: boolean;
 }
 
+const OF_CALL: ReadonlySet<string> = new Set(["type", "name", "input"]);
+
 /** A block of a type that the contract has no word for. */
 interface OpenNative {
   readonly kind: "native";
-  readonly block: Json;
+  readonly block: Record<string, unknown>;
   /** Of a tool that the provider runs: its input's JSON, in pieces. */
   input: string;
 }
@@ -44,7 +48,13 @@ export class AnswerContent {
   readonly #budget = new PartBudget();
   readonly #writer = new ChoiceWriter(0, this.#budget);
   readonly #open = new Map<unknown, OpenText | OpenReasoning | OpenCall | OpenNative>();
+  readonly #redact: Redact;
   #calls = 0;
+
+  /** `redact` removes the provider's credentials from what is not content. */
+  constructor(redact: Redact) {
+    this.#redact = redact;
+  }
 
   /** Whether any content was emitted. */
   get begun(): boolean {
@@ -71,7 +81,7 @@ export class AnswerContent {
       case "tool_use":
         return this.#openCall(index, block, out);
       default:
-        if (string(block["type"]) !== "") this.#open.set(index, { kind: "native", block, input: "" });
+        if (string(block["type"]) !== "") this.#open.set(index, { kind: "native", block: { ...block }, input: "" });
     }
   }
 
@@ -93,6 +103,13 @@ export class AnswerContent {
       case "signature_delta": {
         const block = this.#open.get(index);
         if (block?.kind === "reasoning") block.signature += string(delta["signature"]);
+        return;
+      }
+      default: {
+        const block = this.#open.get(index);
+        if (block?.kind !== "native") return;
+        this.#budget.takeJson(JSON.stringify(delta));
+        addDelta(block.block, delta);
       }
     }
   }
@@ -143,7 +160,8 @@ export class AnswerContent {
     if (name === "") throw brokenCall();
     this.#calls += 1;
     const id = string(block["id"]) || `call_${randomUUID().replaceAll("-", "")}`;
-    const partIndex = this.#writer.beginCall({ id, name }, "", out);
+    const details = furtherOf(block, { prefix: "anthropic.", known: OF_CALL, redact: this.#redact });
+    const partIndex = this.#writer.beginCall({ id, name, details }, "", out);
     this.#open.set(index, { kind: "call", partIndex, input: object(block["input"]), written: false });
   }
 

@@ -36,11 +36,21 @@ export function readFinish(message: Json): Finish | undefined {
  */
 export function writeFinish(
   { stopReason, stopSequence, stopDetails }: Finish,
-  { content, usage }: { readonly content: AnswerContent; readonly usage: UsageCount },
+  {
+    content,
+    usage,
+    details,
+  }: {
+    readonly content: AnswerContent;
+    readonly usage: UsageCount;
+    /** `Choice.provider_details_json`. */
+    readonly details: Record<string, string>;
+  },
   out: CompletionChunk[],
 ): void {
   const refusal = stopReason === "refusal" ? string(stopDetails["explanation"]) : "";
-  content.finish({ reason: toFinishReason(stopReason, content), native: stopReason, stopSequence, refusal }, out);
+  const reason = toFinishReason(stopReason, content);
+  content.finish({ reason, native: stopReason, stopSequence, details, refusal }, out);
   const counted = usage.total();
   if (counted !== undefined) out.push(usageChunk(counted));
 }

@@ -1,4 +1,5 @@
 import type { Answer, Provider, UpstreamCall } from "../../core/provider.ts";
+import { listAt } from "../wire/model-list.ts";
 import { type DialectCall, fetchCount, fetchFramedStream, fetchWhole, SSE } from "../wire/response.ts";
 import type { Service } from "../wire/service.ts";
 import { toFailure } from "./failure.ts";
@@ -62,6 +63,13 @@ export function anthropic({ upstream, headers, redact }: Service, site: Anthropi
       };
       return fetchCount(upstream, asked, site.countField);
     },
+    ...(site === DIRECT && {
+      list: listAt(upstream, {
+        path: "/v1/models?limit=1000",
+        headers: plain,
+        toFailure: (refusal) => toFailure(refusal, redact),
+      }),
+    }),
     close: () => upstream.close(),
   };
 }

@@ -14,6 +14,7 @@ import { toOtherFields } from "./other-fields.ts";
 import { isBlank } from "./parts.ts";
 import { isReasoning, toReasoning } from "./reasoning.ts";
 import { type AnthropicSite, betasOf, DIRECT } from "./site.ts";
+import { toolUsesOf } from "./tool-uses.ts";
 import { toTools } from "./tools.ts";
 import { endsWithAssistant, hasReasoning, lacksReasoningInToolLoop, trimPrefill } from "./turns.ts";
 import type { MessagesBody, TextBlock, Turn } from "./wire.ts";
@@ -72,9 +73,10 @@ export function toAnthropicRequest(
   const facts = { streamed, maxTokens, tier: body.service_tier, cacheWrite: context.marks.longest, betas };
   const own = log.isComplete ? toCallersBody(callers, body) : undefined;
   const sent = site.toBody(own ?? body, betasOf(model, betas));
+  const uses = toolUsesOf(own ?? body);
   return own === undefined
-    ? log.finish(sent, facts)
-    : log.finish(sent, { ...facts, cacheWrite: longestMark, headers: callers?.headers, isCallers: true });
+    ? log.finish(sent, { ...facts, uses })
+    : log.finish(sent, { ...facts, uses, cacheWrite: longestMark, headers: callers?.headers, isCallers: true });
 }
 
 /** The turns, where the last one may be the beginning of the answer: only some models go on from there. */

@@ -9,12 +9,14 @@ import { EventJson, isEndMarker, type SseEvent } from "../wire/sse.ts";
 import { AnswerContent } from "./answer-content.ts";
 import { toInBandFailure } from "./failure.ts";
 import { type Finish, readFinish, writeFinish } from "./finish-reason.ts";
+import { MessageFields } from "./message-fields.ts";
 import { UsageCount } from "./usage.ts";
 
 /** Reads the events of one streamed answer. Ignores pings and events of unknown types. */
 export class AnswerStream implements StreamReader {
-  readonly #content = new AnswerContent();
+  readonly #content: AnswerContent;
   readonly #usage = new UsageCount();
+  readonly #fields = new MessageFields();
   readonly #events = new EventJson();
   #finish: Finish | undefined;
   #complete = false;
@@ -24,6 +26,7 @@ export class AnswerStream implements StreamReader {
   /** `redact` takes the provider's credentials out of its errors. */
   constructor(redact: Redact = keepAll) {
     this.#redact = redact;
+    this.#content = new AnswerContent(redact);
   }
 
   get complete(): boolean {
@@ -40,6 +43,7 @@ export class AnswerStream implements StreamReader {
     const event = object(this.#events.read(data));
     switch (event["type"]) {
       case "message_start":
+        this.#fields.add(object(event["message"]));
         return this.#usage.update(object(event["message"])["usage"]);
       case "content_block_start":
         return this.#content.open(event["index"], object(event["content_block"]), out);
@@ -48,6 +52,7 @@ export class AnswerStream implements StreamReader {
       case "content_block_stop":
         return this.#content.close(event["index"], out);
       case "message_delta":
+        this.#fields.add(event);
         this.#usage.update(event["usage"]);
         this.#finish = readFinish(object(event["delta"])) ?? this.#finish;
         return;
@@ -62,7 +67,8 @@ export class AnswerStream implements StreamReader {
   end(out: CompletionChunk[]): void {
     if (this.#finish === undefined) throw truncated();
     this.#complete = true;
-    writeFinish(this.#finish, { content: this.#content, usage: this.#usage }, out);
+    const details = this.#fields.read(this.#redact);
+    writeFinish(this.#finish, { content: this.#content, usage: this.#usage, details }, out);
   }
 }
 
@@ -78,14 +84,16 @@ export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk
   const finish = readFinish(message);
   if (!Array.isArray(blocks) || finish === undefined) throw incomplete();
   const out: CompletionChunk[] = [];
-  const content = new AnswerContent();
+  const content = new AnswerContent(redact);
   blocks.forEach((block: unknown, index) => {
     content.open(index, object(block), out);
     content.close(index, out);
   });
   const usage = new UsageCount();
   usage.update(message["usage"]);
-  writeFinish(finish, { content, usage }, out);
+  const fields = new MessageFields();
+  fields.add(message);
+  writeFinish(finish, { content, usage, details: fields.read(redact) }, out);
   return out;
 }
 

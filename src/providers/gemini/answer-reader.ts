@@ -2,14 +2,28 @@ import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { PartBudget, usageChunk } from "../../core/chunks.ts";
 import type { Failure } from "../../core/failure.ts";
+import { FurtherFields } from "../wire/further-fields.ts";
 import { array, object, string } from "../wire/json.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
 import { ChoiceReader } from "./choice-reader.ts";
 import { toInBandFailure } from "./failure.ts";
 import { readUsage } from "./usage.ts";
 
+/** Fields of a response that are read, or are the gateway's own. */
+const OF_RESPONSE: ReadonlySet<string> = new Set([
+  "candidates",
+  "promptFeedback",
+  "usageMetadata",
+  "modelVersion",
+  "responseId",
+  "createTime",
+]);
+
 /** Largest accepted candidate index, because it is used as a list index later. A larger one reads as 0. */
 const MAX_INDEX = 127;
+
+/** Queries of one answer that are counted. */
+const MAX_QUERIES = 10_000;
 
 /** Form of an enum value. Other block reasons are not passed on to the caller. */
 const WORD = /^[A-Z_]{1,64}$/;
@@ -24,8 +38,11 @@ export class AnswerReader {
   readonly #budget = new PartBudget();
   readonly #unfinished: () => Failure;
   readonly #redact: Redact;
+  readonly #further = new FurtherFields("gemini.response.", OF_RESPONSE);
   #blockReason = "";
   #usage: Usage | undefined;
+  /** Queries of the provider's searches. */
+  readonly #queries = new Set<string>();
   #begun = false;
 
   /**
@@ -50,10 +67,17 @@ export class AnswerReader {
   /** Appends the finishes and the usage. Throws `upstream_protocol` for an unusable or unfinished answer. */
   finish(out: CompletionChunk[]): void {
     const candidates = [...this.#candidates.entries()].toSorted(([a], [b]) => a - b);
-    if (this.#candidatesFinished) for (const [, candidate] of candidates) candidate.finish(out);
+    if (this.#candidatesFinished) candidates.forEach(([, candidate], at) => this.#finish(candidate, at === 0, out));
     else if (this.#blockReason !== "") this.#refuse(candidates, out);
     else throw this.#unfinished();
-    if (this.#usage !== undefined) out.push(usageChunk(this.#usage));
+    if (this.#usage === undefined) return;
+    if (this.#queries.size > 0) this.#usage.webSearches = this.#queries.size;
+    out.push(usageChunk(this.#usage));
+  }
+
+  /** The first candidate has what the response says. */
+  #finish(candidate: ChoiceReader, isFirst: boolean, out: CompletionChunk[]): void {
+    candidate.finish(isFirst ? this.#further.read(this.#redact) : {}, out);
   }
 
   get #candidatesFinished(): boolean {
@@ -64,20 +88,31 @@ export class AnswerReader {
     const { error, candidates, promptFeedback, usageMetadata } = object(json);
     if (error !== undefined && error !== null)
       throw toInBandFailure(json, { begun: this.#begun, redact: this.#redact });
+    this.#further.add(object(json));
     const before = out.length;
     for (const candidate of array(candidates)) {
-      const { index } = object(candidate);
+      const { index, groundingMetadata } = object(candidate);
       this.#candidate(index).read(object(candidate), out);
+      this.#countSearches(object(groundingMetadata)["webSearchQueries"]);
     }
     this.#begun ||= out.length > before;
     this.#blockReason = string(object(promptFeedback)["blockReason"]) || this.#blockReason;
     this.#usage = readUsage(usageMetadata) ?? this.#usage;
   }
 
+  /** Empty queries, and equal ones, are billed once (ai.google.dev, "Grounding with Google Search", November 2026). */
+  #countSearches(queries: unknown): void {
+    for (const query of array(queries))
+      if (string(query) !== "" && this.#queries.size < MAX_QUERIES) this.#queries.add(string(query));
+  }
+
   #candidate(at: unknown): ChoiceReader {
     const index = typeof at === "number" && Number.isInteger(at) && at > 0 && at <= MAX_INDEX ? at : 0;
     let candidate = this.#candidates.get(index);
-    if (candidate === undefined) this.#candidates.set(index, (candidate = new ChoiceReader(index, this.#budget)));
+    if (candidate === undefined) {
+      candidate = new ChoiceReader(index, { budget: this.#budget, redact: this.#redact });
+      this.#candidates.set(index, candidate);
+    }
     return candidate;
   }
 
@@ -89,8 +124,9 @@ export class AnswerReader {
     const reason = WORD.test(this.#blockReason) ? ` (${this.#blockReason})` : "";
     const refused = candidates.length > 0 ? candidates.map(([, candidate]) => candidate) : [this.#candidate(0)];
     for (const candidate of refused) {
-      if (candidate.finished) candidate.finish(out);
-      else candidate.refuse(`The provider blocked the prompt${reason}.`, this.#blockReason, out);
+      const explanation = `The provider blocked the prompt${reason}.`;
+      if (candidate.finished) this.#finish(candidate, false, out);
+      else candidate.refuse(explanation, this.#blockReason, out);
     }
   }
 }

@@ -4,7 +4,9 @@ import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/compl
 import { type Image, ImageSchema, type TokenLogprob, type TopLogprob } from "../../../gen/parley/v1/message_pb.js";
 import { ChoiceWriter, type PartBudget, toPart } from "../../core/chunks.ts";
 import { Base64, EncodedSource } from "../../encoding/base64.ts";
+import { furtherOf } from "../wire/further-fields.ts";
 import { array, isObject, type Json, MAX_TOKEN_CHARS, number, object, string } from "../wire/json.ts";
+import type { Redact } from "../wire/redaction.ts";
 import { brokenCall } from "../wire/response-failure.ts";
 import { CitedText } from "./citations.ts";
 import { toFinishReason } from "./finish-reason.ts";
@@ -16,6 +18,9 @@ const CALL_ID = /^[A-Za-z0-9_-]{1,40}$/;
 /** Fields that a part of any kind may have. */
 const OF_ANY_PART: ReadonlySet<string> = new Set(["thought", "thoughtSignature", "videoMetadata"]);
 
+/** Fields of parts that are read. */
+const OF_PART: ReadonlySet<string> = new Set(["text", "thought", "thoughtSignature", "functionCall", "inlineData"]);
+
 /** Reads one candidate, whole or in stream pieces. Each piece contains only new parts. */
 export class ChoiceReader {
   readonly #writer: ChoiceWriter;
@@ -25,6 +30,7 @@ export class ChoiceReader {
   readonly #cited = new CitedText();
   /** Log probabilities of the piece in hand, until its text. */
   #logprobs: TokenLogprob[] | undefined;
+  readonly #redact: Redact;
   #content = false;
   #reasoning = false;
   /**
@@ -39,8 +45,10 @@ export class ChoiceReader {
   #earlySignature = "";
   #native = "";
 
-  constructor(index: number, budget: PartBudget) {
+  /** `redact` removes the provider's credentials from what is not content. */
+  constructor(index: number, { budget, redact }: { readonly budget: PartBudget; readonly redact: Redact }) {
     this.#writer = new ChoiceWriter(index, budget);
+    this.#redact = redact;
   }
 
   /** Whether a finish reason has arrived. More parts may still follow. */
@@ -57,23 +65,24 @@ export class ChoiceReader {
   }
 
   /** Appends the finish. Throws `upstream_protocol` for an unusable answer. */
-  finish(out: CompletionChunk[]): void {
+  finish(ofResponse: Readonly<Record<string, string>>, out: CompletionChunk[]): void {
     const produced = { content: this.#content, reasoning: this.#reasoning, calls: this.#callIds.size > 0 };
     const finishReason = toFinishReason(this.#native, produced);
-    const { details, grounding } = this.#details.read();
+    const { details, grounding } = this.#details.read(this.#redact);
     // An earlier text part is finished and takes no citations.
     if (this.#writer.flowing === "text")
       for (const citation of this.#cited.toCitations(grounding)) this.#writer.cite(citation, out);
     this.#sign(out);
     if (this.#earlySignature !== "") this.#writer.sign("text", this.#earlySignature, out);
-    this.#writer.finish({ reason: finishReason, native: this.#native, details }, out);
+    const all = { ...details, ...ofResponse };
+    this.#writer.finish({ reason: finishReason, native: this.#native, details: all }, out);
   }
 
   /** Appends a refusal and the finish. */
   refuse(explanation: string, native: string, out: CompletionChunk[]): void {
     this.#sign(out);
     this.#writer.text({ case: "refusal", value: explanation }, out);
-    const { details } = this.#details.read();
+    const { details } = this.#details.read(this.#redact);
     this.#writer.finish({ reason: FinishReason.CONTENT_FILTER, native, details }, out);
   }
 
@@ -82,8 +91,8 @@ export class ChoiceReader {
     // Images in thoughts are drafts. Signatures of thoughts are ignored, because thoughts are not sent back.
     if (thought === true) return this.#think(string(text), out);
     const signature = string(thoughtSignature);
-    if (isGiven(functionCall)) return this.#call(object(functionCall), signature, out);
-    if (isGiven(inlineData)) return this.#picture(object(inlineData), signature, out);
+    if (isGiven(functionCall)) return this.#call(part, signature, out);
+    if (isGiven(inlineData)) return this.#picture(part, signature, out);
     if (!isGiven(text) && hasOtherContent(part)) return this.#nativeBlock(part, out);
     this.#text(string(text), signature, out);
   }
@@ -127,12 +136,14 @@ export class ChoiceReader {
     this.#signature = "";
   }
 
-  #call(call: Json, signature: string, out: CompletionChunk[]): void {
+  #call(part: Json, signature: string, out: CompletionChunk[]): void {
+    const call = object(part["functionCall"]);
     const name = string(call["name"]);
     if (name === "") throw brokenCall();
     this.#content = true;
     this.#sign(out);
-    const partIndex = this.#writer.beginCall({ id: this.#callId(string(call["id"])), name }, signature, out);
+    const begun = { id: this.#callId(string(call["id"])), name, details: this.#furtherOf(part) };
+    const partIndex = this.#writer.beginCall(begun, signature, out);
     this.#writer.arguments(partIndex, toArguments(call["args"]), out);
     this.#writer.endCall(partIndex, out);
   }
@@ -144,7 +155,13 @@ export class ChoiceReader {
     return id;
   }
 
-  #picture({ mimeType, data }: Json, signature: string, out: CompletionChunk[]): void {
+  /** Fields of a part that the contract has no word for. */
+  #furtherOf(part: Json): Record<string, string> {
+    return furtherOf(part, { prefix: "gemini.", known: OF_PART, redact: this.#redact });
+  }
+
+  #picture(part: Json, signature: string, out: CompletionChunk[]): void {
+    const { mimeType, data } = object(part["inlineData"]);
     const mediaType = string(mimeType);
     const source = readBytes(data);
     if (!mediaType.startsWith("image/") || source === undefined) return;
@@ -152,7 +169,7 @@ export class ChoiceReader {
     this.#sign(out);
     const image = create(ImageSchema, { mediaType });
     image.source = source;
-    this.#writer.whole(toPart({ case: "image", value: image }, signature), out);
+    this.#writer.whole(toPart({ case: "image", value: image }, signature, this.#furtherOf(part)), out);
   }
 }
 

@@ -1,4 +1,6 @@
+import { FurtherFields } from "../wire/further-fields.ts";
 import { array, isObject, type Json, object } from "../wire/json.ts";
+import type { Redact } from "../wire/redaction.ts";
 
 /** Fields of a candidate by their names in `Choice.provider_details_json`. */
 const FIELDS = {
@@ -10,6 +12,16 @@ const FIELDS = {
 
 const ENTRIES = Object.entries(FIELDS);
 
+/** Fields of a candidate that are read. */
+const OF_CANDIDATE: ReadonlySet<string> = new Set([
+  "content",
+  "finishReason",
+  "index",
+  "logprobsResult",
+  "tokenCount",
+  ...Object.values(FIELDS),
+]);
+
 /** Largest JSON text of a detail. A larger one is dropped. */
 const MAX_DETAIL_BYTES = 256 * 1024;
 
@@ -17,6 +29,7 @@ const MAX_DETAIL_BYTES = 256 * 1024;
 export class ProviderDetails {
   /** By name. */
   readonly #values = new Map<string, unknown>();
+  readonly #further = new FurtherFields("gemini.", OF_CANDIDATE);
 
   /** Adds the details in one piece of a candidate. A later value replaces an earlier one, unless it is empty. */
   add(candidate: Json): void {
@@ -24,11 +37,12 @@ export class ProviderDetails {
       const value = candidate[field];
       if (hasEntries(value)) this.#values.set(name, value);
     }
+    this.#further.add(candidate);
   }
 
   /** The details as JSON texts by name, and the grounding unless it was dropped. */
-  read(): { readonly details: Record<string, string>; readonly grounding: Json } {
-    const details: Record<string, string> = {};
+  read(redact: Redact): { readonly details: Record<string, string>; readonly grounding: Json } {
+    const details = this.#further.read(redact);
     for (const [name, value] of this.#values) {
       const json = JSON.stringify(value);
       if (Buffer.byteLength(json) <= MAX_DETAIL_BYTES) details[name] = json;

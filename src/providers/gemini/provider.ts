@@ -1,6 +1,7 @@
 import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.ts";
 import { askForgiving, streamForgiving } from "../wire/ask-again.ts";
 import { ofInputs } from "../wire/embeddings.ts";
+import { listAt } from "../wire/model-list.ts";
 import { type DialectCall, fetchCount, fetchNumbers, fetchStream, fetchWhole, type Refusal } from "../wire/response.ts";
 import type { Service } from "../wire/service.ts";
 import { toFailure } from "./failure.ts";
@@ -70,6 +71,13 @@ export function gemini({ upstream, headers: extra, redact }: Service, site: Gemi
       const asked = { ...toCall(call, "countTokens"), body: counted };
       return fetchCount(upstream, asked, "totalTokens");
     },
+    ...(site === DIRECT && {
+      list: listAt(upstream, {
+        path: "/v1beta/models?pageSize=1000",
+        headers: headers,
+        toFailure: (refusal) => toFailure(refusal, redact),
+      }),
+    }),
     close: () => upstream.close(),
   };
 }

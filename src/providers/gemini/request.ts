@@ -10,6 +10,7 @@ import { toMessages } from "./messages.ts";
 import { toReasoning } from "./reasoning.ts";
 import { toAnswerSchema } from "./schema.ts";
 import { checksSignatures } from "./signature.ts";
+import { toolUsesOf } from "./tool-uses.ts";
 import { toTools } from "./tools.ts";
 import type { GenerateContentRequest, GenerationConfig, JsonObject, SystemInstruction } from "./wire.ts";
 
@@ -50,7 +51,9 @@ export function toGeminiRequest(
     tier: body.serviceTier,
   };
   const own = log.isComplete ? toCallersBody(callers, body) : undefined;
-  return own === undefined ? log.finish(body, facts) : log.finish(own, { ...facts, isCallers: true });
+  return own === undefined
+    ? log.finish(body, { ...facts, uses: toolUsesOf(body) })
+    : log.finish(own, { ...facts, uses: toolUsesOf(own), isCallers: true });
 }
 
 function instruct(system: SystemInstruction | undefined, more: string | undefined): SystemInstruction | undefined {

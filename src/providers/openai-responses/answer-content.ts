@@ -4,8 +4,10 @@ import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { ImageSchema } from "../../../gen/parley/v1/message_pb.js";
 import { ChoiceWriter, PartBudget, tooManyParts, toPart, type WrittenText } from "../../core/chunks.ts";
 import { MAX_PARTS } from "../../core/validate.ts";
+import { furtherOf } from "../wire/further-fields.ts";
 import { array, type Json, object, string } from "../wire/json.ts";
 import { readTokens } from "../wire/openai-content.ts";
+import type { Redact } from "../wire/redaction.ts";
 import { brokenCall } from "../wire/response-failure.ts";
 import { toCitation } from "./citations.ts";
 import { DIALECT } from "./parts.ts";
@@ -23,11 +25,20 @@ interface Piece extends WrittenText {
   readonly logprobs?: unknown;
 }
 
-/**
- * Items that the provider bills beside the model's tokens and without a count in its usage: containers, searches of stored files, and
- * pictures where their tokens are not counted. Source: OpenAI's price list, November 2026.
- */
-const BILLED: ReadonlySet<string> = new Set(["code_interpreter_call", "file_search_call", "image_generation_call"]);
+/** Fields of items that are read. */
+const OF_ITEMS: ReadonlySet<string> = new Set([
+  "type",
+  "role",
+  "status",
+  "content",
+  "call_id",
+  "name",
+  "namespace",
+  "arguments",
+  "input",
+  "result",
+  "output_format",
+]);
 
 /** An item that has not ended. */
 interface OpenItem {
@@ -65,7 +76,16 @@ export class AnswerContent {
   #flow = "";
   #calls = 0;
   #webSearches = 0;
-  readonly #billed = new Set<string>();
+  #fileSearches = 0;
+  /** IDs of containers in which code ran. */
+  readonly #containers = new Set<string>();
+  #drew = false;
+  readonly #redact: Redact;
+
+  /** `redact` removes the provider's credentials from what is not content. */
+  constructor(redact: Redact) {
+    this.#redact = redact;
+  }
 
   /** Whether any content was emitted. */
   get begun(): boolean {
@@ -82,9 +102,19 @@ export class AnswerContent {
     return this.#webSearches;
   }
 
-  /** Types of its items that are billed beside their tokens. */
-  get billed(): ReadonlySet<string> {
-    return this.#billed;
+  /** Searches of stored files that it made. */
+  get fileSearches(): number {
+    return this.#fileSearches;
+  }
+
+  /** Containers in which it ran code. */
+  get containers(): number {
+    return this.#containers.size;
+  }
+
+  /** Whether it made pictures. */
+  get drew(): boolean {
+    return this.#drew;
   }
 
   /** Begins an item; `index` is its place in the answer. Throws for more items than a message may have parts. */
@@ -135,7 +165,6 @@ export class AnswerContent {
     const open = this.#find(index);
     if (open === undefined) return;
     const type = string(item["type"]);
-    if (BILLED.has(type)) this.#billed.add(type);
     switch (type) {
       case "message":
         this.#endMessage(index, item, out);
@@ -148,11 +177,20 @@ export class AnswerContent {
         this.#endCall(open, item, out);
         break;
       case "image_generation_call":
+        this.#drew = true;
         this.#addImage(item, out);
         break;
       case "web_search_call":
         // Opening a page and looking into it cost nothing.
         if ((string(object(item["action"])["type"]) || "search") === "search") this.#webSearches += 1;
+        this.#writer.native(DIALECT, JSON.stringify(item), out);
+        break;
+      case "file_search_call":
+        this.#fileSearches += 1;
+        this.#writer.native(DIALECT, JSON.stringify(item), out);
+        break;
+      case "code_interpreter_call":
+        this.#containers.add(string(item["container_id"]));
         this.#writer.native(DIALECT, JSON.stringify(item), out);
         break;
       default:
@@ -252,13 +290,20 @@ export class AnswerContent {
   }
 
   /** A message may have a phase, which belongs to its last text. */
-  #endMessage(item: number, { content, phase }: Json, out: CompletionChunk[]): void {
+  #endMessage(item: number, message: Json, out: CompletionChunk[]): void {
+    const { content, phase } = message;
     const contents = array(content);
     contents.forEach((each, index) => this.endText({ item, list: "content", index }, object(each), out));
     const last: Place = { item, list: "content", index: contents.length - 1 };
-    if (string(phase) !== "" && this.#isFlowing(last))
-      this.#writer.sign("text", writeState({ phase: string(phase) }), out);
-    this.#writer.endFlow(out);
+    if (!this.#isFlowing(last)) return this.#writer.endFlow(out);
+    const signature = string(phase) === "" ? "" : writeState({ phase: string(phase) });
+    this.#writer.endFlow(out, { signature, details: this.#further(message, "message") });
+  }
+
+  /** Fields of an item that the contract has no word for. `place`: of an item that the last text of a message stands for. */
+  #further(item: Json, place?: "message"): Record<string, string> {
+    const prefix = place === undefined ? `${DIALECT}.` : `${DIALECT}.${place}.`;
+    return furtherOf(item, { prefix, known: OF_ITEMS, redact: this.#redact });
   }
 
   /** The summary is what the provider shows of its reasoning; servers without one show the reasoning itself. */
@@ -310,17 +355,18 @@ export class AnswerContent {
     const whole = isCustom ? string(item["input"]) : readArguments(item["arguments"]);
     this.#addInput(open, whole.slice(open.inputLength), out);
     if (open.isBlank && !isCustom) this.#writer.arguments(partIndex, "{}", out);
-    this.#writer.endCall(partIndex, out);
+    this.#writer.endCall(partIndex, out, { details: this.#further(item) });
   }
 
-  #addImage({ id, result, output_format: format }: Json, out: CompletionChunk[]): void {
+  #addImage(item: Json, out: CompletionChunk[]): void {
+    const { id, result, output_format: format } = item;
     const value = Buffer.from(string(result), "base64");
     if (value.length === 0) return;
     const subtype = /^[a-z]{1,16}$/.test(string(format)) ? string(format) : "png";
     const image = create(ImageSchema, { mediaType: `image/${subtype}` });
     image.source = { case: "data", value };
     const state = string(id) === "" ? "" : writeState({ image: string(id) });
-    this.#writer.whole(toPart({ case: "image", value: image }, state), out);
+    this.#writer.whole(toPart({ case: "image", value: image }, state, this.#further(item)), out);
   }
 }
 

@@ -1,7 +1,7 @@
 import type { CallersBody } from "../../core/provider.ts";
 import { isSameList, keepsFields, setField } from "../wire/callers-body.ts";
 import { array, type Json, object, string } from "../wire/json.ts";
-import { DIALECT } from "./parts.ts";
+import { DIALECT, isNativeItem } from "./parts.ts";
 import { readState } from "./state.ts";
 import type { ResponsesBody } from "./wire.ts";
 
@@ -10,7 +10,7 @@ const REASONING = "reasoning.encrypted_content";
 /**
  * The caller's body of `POST /responses` with what the gateway decides: the model, that the provider stores nothing and encrypts its
  * reasoning, the limits of tokens and pictures, the service tier, and whether the answer is a stream. Its reasoning is that of the
- * provider, and its items have no IDs, which are the gateway's own. Undefined for the body of another dialect, and for one that the
+ * provider, and its items have no IDs where these are the gateway's own. Undefined for the body of another dialect, and for one that the
  * translation `body` had to change: other items, another order, other tools or another reasoning.
  */
 export function toCallersBody(callers: CallersBody | undefined, body: ResponsesBody): object | undefined {
@@ -54,8 +54,12 @@ function toOwnInput(given: unknown): string | readonly Json[] | undefined {
   return own;
 }
 
-/** An item without what the service refuses: what official clients add to what they parsed, and facts of a picture. */
+/**
+ * An item without what the service refuses: what official clients add to what they parsed, and facts of a picture. One that the contract
+ * has no word for is as it came.
+ */
 function toOwnItem(given: Json): Json {
+  if (isNativeItem(given)) return given;
   const { id, parsed_arguments: _, ...item } = given;
   const { type, status, result, content } = item;
   if (type === "image_generation_call") return { id, type, status, result };

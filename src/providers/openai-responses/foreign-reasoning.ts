@@ -1,6 +1,7 @@
 import { Failure } from "../../core/failure.ts";
 import type { UpstreamCall } from "../../core/provider.ts";
 import { parseExactly } from "../../encoding/exact-json.ts";
+import { isNativeItem } from "./parts.ts";
 import type { ResponsesBody } from "./wire.ts";
 
 /*
@@ -10,23 +11,29 @@ import type { ResponsesBody } from "./wire.ts";
  * the router is not involved.
  */
 
-/** Messages of OpenAI (code `invalid_encrypted_content`) and xAI, and OpenAI's for reasoning whose place is not as it was. */
+/**
+ * Messages of OpenAI (code `invalid_encrypted_content`) and xAI, and OpenAI's for reasoning whose place is not as it was, and for an item
+ * with an ID, such as a search, whose reasoning is gone.
+ */
 const REFUSED_REASONING =
-  /encrypted content\b.{0,200}?could not be (?:verified|decrypted)|could not decrypt the provided encrypted_content|of type 'reasoning' was provided without its required following item/is;
+  /encrypted content\b.{0,200}?could not be (?:verified|decrypted)|could not decrypt the provided encrypted_content|of type 'reasoning' was provided without its required following item|of type '\w{1,64}' was provided without its required 'reasoning' item/is;
 
-/** Whether the conversation carries reasoning that the provider could refuse. */
+/** Whether the conversation carries reasoning that the provider could refuse, or what needs reasoning beside it. */
 export function hasReasoning({ translation: { body } }: UpstreamCall): boolean {
-  return body.includes('"encrypted_content":"');
+  return body.includes('"encrypted_content":"') || body.includes('"id":"');
 }
 
-/** The call without the conversation's reasoning, if that was refused. Throws any other reason. */
+/**
+ * The call without the conversation's reasoning, if that was refused, and without the work of the provider's own tools, which needs the
+ * reasoning before it. Throws any other reason.
+ */
 export function withoutReasoningOrThrow(call: UpstreamCall, reason: unknown): UpstreamCall {
   const isRefused = reason instanceof Failure && reason.code === "upstream_rejected";
   if (!isRefused || !REFUSED_REASONING.test(reason.message)) throw reason;
   const request = parseExactly(call.translation.body.toString()) as ResponsesBody;
   // A caller's own may be a text.
   const items = Array.isArray(request.input) ? (request.input as ResponsesBody["input"]) : [];
-  const input = items.filter(({ type }) => type !== "reasoning");
+  const input = items.filter((item) => item.type !== "reasoning" && !isNativeItem(item));
   if (input.length === items.length) throw reason;
   return { ...call, translation: { ...call.translation, body: Buffer.from(JSON.stringify({ ...request, input })) } };
 }

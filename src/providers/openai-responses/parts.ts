@@ -10,6 +10,22 @@ import type { InputContent } from "./wire.ts";
 /** Name of the dialect in native parts and tools. */
 export const DIALECT = "openai-responses";
 
+/** Types of items that the contract has words for. */
+const TRANSLATED: ReadonlySet<unknown> = new Set([
+  "message",
+  "reasoning",
+  "function_call",
+  "function_call_output",
+  "custom_tool_call",
+  "custom_tool_call_output",
+  "image_generation_call",
+]);
+
+/** Whether an item is one that the contract has no word for, such as a search of the web; only these have IDs of the provider. */
+export function isNativeItem({ type }: { readonly type?: unknown }): boolean {
+  return !TRANSLATED.has(type ?? "message");
+}
+
 /** Context of the translation of one message's content. */
 export interface PartContext {
   readonly model: UpstreamModel;

@@ -2,6 +2,7 @@ import { HOPS_HEADER } from "../../core/hops.ts";
 import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.ts";
 import { askForgiving, streamForgiving } from "../wire/ask-again.ts";
 import { toFailure } from "../wire/openai-failure.ts";
+import { listAt } from "../wire/model-list.ts";
 import { type DialectCall, fetchCount, fetchStream, fetchWhole } from "../wire/response.ts";
 import type { Service } from "../wire/service.ts";
 import { hasReasoning, withoutReasoningOrThrow } from "./foreign-reasoning.ts";
@@ -66,6 +67,7 @@ export function openaiResponses({ upstream, headers: extra, redact }: Service): 
       const body = toCountBody(call.translation.body);
       return fetchCount(upstream, { ...toCall(call), path: "/responses/input_tokens", body }, "input_tokens");
     },
+    list: listAt(upstream, { path: "/models", headers, toFailure: (refusal) => toFailure(refusal, redact) }),
     close: () => upstream.close(),
   };
 }

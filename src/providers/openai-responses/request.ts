@@ -7,6 +7,7 @@ import { toEffort } from "../wire/reasoning.ts";
 import { enumWord, readObject, TranslationLog } from "../wire/translation.ts";
 import { toCallersBody } from "./callers-body.ts";
 import { isSystem, toContents, toItems } from "./messages.ts";
+import { toolUsesOf } from "./tool-uses.ts";
 import { toTools } from "./tools.ts";
 import type { InputItem, ResponsesBody, TextFormat } from "./wire.ts";
 
@@ -59,7 +60,9 @@ export function toResponsesRequest(
   const pictureTokens = draws ? MADE_PICTURE_TOKENS : undefined;
   const facts = { streamed, maxTokens, pictureTokens, tier: body.service_tier, cacheWrite };
   const own = log.isComplete ? toCallersBody(callers, body) : undefined;
-  return own === undefined ? log.finish(body, facts) : log.finish(own, { ...facts, isCallers: true });
+  return own === undefined
+    ? log.finish(body, { ...facts, uses: toolUsesOf(body) })
+    : log.finish(own, { ...facts, uses: toolUsesOf(own), isCallers: true });
 }
 
 /** The service writes its cache unasked, for longer only where it is told. */

@@ -2,6 +2,7 @@ import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { AnswerBuilder, usageChunk } from "../../core/chunks.ts";
 import type { Answer } from "../../core/provider.ts";
 import { type JsonSize, MAX_EVENT_JSON, MAX_RESPONSE_JSON } from "../../encoding/json-size.ts";
+import { FurtherFields } from "../wire/further-fields.ts";
 import { array, count, type Json, object, string } from "../wire/json.ts";
 import { findError, toInBandFailure } from "../wire/openai-failure.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
@@ -32,6 +33,38 @@ const READ: ReadonlyMap<string, JsonSize> = new Map([
   ["response.failed", MAX_RESPONSE_JSON],
 ]);
 
+/** Fields of a response that are read, or repeat the request. */
+const OF_RESPONSE: ReadonlySet<string> = new Set([
+  "status",
+  "completed_at",
+  "incomplete_details",
+  "output",
+  "output_text",
+  "tool_usage",
+  "background",
+  "conversation",
+  "instructions",
+  "max_output_tokens",
+  "max_tool_calls",
+  "metadata",
+  "parallel_tool_calls",
+  "previous_response_id",
+  "prompt",
+  "reasoning",
+  "safety_identifier",
+  "prompt_cache_key",
+  "service_tier",
+  "store",
+  "temperature",
+  "text",
+  "tool_choice",
+  "tools",
+  "top_logprobs",
+  "top_p",
+  "truncation",
+  "user",
+]);
+
 /** The type of an event whose data begins with it, as most servers write it. */
 const LEADING_TYPE = /^\s*\{\s*"type"\s*:\s*"([a-z_.]{1,64})"/;
 
@@ -40,7 +73,7 @@ const LEADING_TYPE = /^\s*\{\s*"type"\s*:\s*"([a-z_.]{1,64})"/;
  * events of unknown types, and those that repeat what their item says.
  */
 export class AnswerStream implements StreamReader {
-  readonly #content = new AnswerContent();
+  readonly #content: AnswerContent;
   readonly #events = new EventJson();
   readonly #redact: Redact;
   #complete = false;
@@ -48,6 +81,7 @@ export class AnswerStream implements StreamReader {
   /** `redact` removes the provider's credentials from its errors. */
   constructor(redact: Redact = keepAll) {
     this.#redact = redact;
+    this.#content = new AnswerContent(redact);
   }
 
   get complete(): boolean {
@@ -106,7 +140,10 @@ export class AnswerStream implements StreamReader {
     const called = this.#content.called;
     if (finish.status === "completed" && !this.#content.begun) throw noOutput();
     const native = finish.reason || finish.status;
-    this.#content.finish({ reason: toFinishReason(finish, { called }), native }, out);
+    const further = new FurtherFields("openai-responses.", OF_RESPONSE);
+    further.add(response);
+    const details = further.read(this.#redact);
+    this.#content.finish({ reason: toFinishReason(finish, { called }), native, details }, out);
     const counted = readUsage(usage, ofTools, this.#content);
     if (counted !== undefined) out.push(usageChunk(counted));
     this.#complete = true;

@@ -13,11 +13,13 @@ const KNOWN: ReadonlySet<string> = new Set([
   // One level deeper are its parts by their lifetime.
   "input_tokens_details.cache_write_tokens_details",
   "output_tokens_details.reasoning_tokens",
-  // xAI: sums, sources without a price, counts of the last turn, and searches that are items too. It bills its other tools.
+  // xAI: sums, sources without a price, counts of the last turn, and searches that are items too. It bills its other tools by name.
   "num_server_side_tools_used",
   "num_sources_used",
   "context_details",
   "server_side_tool_usage_details.web_search_calls",
+  "server_side_tool_usage_details.file_search_calls",
+  "server_side_tool_usage_details.code_interpreter_calls",
   ...COSTS,
 ]);
 
@@ -35,18 +37,21 @@ const KNOWN_OF_TOOLS: ReadonlySet<string> = new Set([
 
 /** What an answer shows of the work of the provider's tools. */
 export interface ToolWork {
-  /** Searches in it. */
   readonly webSearches: number;
-  /** Types of its items that are billed beside their tokens. */
-  readonly billed: ReadonlySet<string>;
+  readonly fileSearches: number;
+  /** Containers in which code ran. */
+  readonly containers: number;
+  /** Whether it made pictures. */
+  readonly drew: boolean;
 }
 
 /**
  * Reads the usage; undefined without one. Input tokens include cached ones, output tokens include reasoning. `ofTools` is what the
  * service counts for its own tools outside of `value`: the tokens of pictures, which are added, and the searches that it bills. Source:
- * `Response.ToolUsage` of the official SDK.
+ * `Response.ToolUsage` of the official SDK. Other uses of tools are counted in the answer, unless the usage counts them: OpenAI bills
+ * containers for code, xAI each execution ("Pricing" of both, November 2026).
  */
-export function readUsage(value: unknown, ofTools: unknown, { webSearches, billed }: ToolWork): Usage | undefined {
+export function readUsage(value: unknown, ofTools: unknown, work: ToolWork): Usage | undefined {
   if (!isObject(value)) return undefined;
   const input = count(value["input_tokens"]);
   const output = count(value["output_tokens"]);
@@ -55,7 +60,7 @@ export function readUsage(value: unknown, ofTools: unknown, { webSearches, bille
   const ofOutput = object(value["output_tokens_details"]);
   const tools = object(ofTools);
   const pictures = readPictures(object(tools["image_gen"]));
-  const searches = count(object(tools["web_search"])["num_requests"]) ?? webSearches;
+  const ofServer = object(value["server_side_tool_usage_details"]);
   const counts = {
     inputTokens: (input ?? 0) + pictures.input,
     outputTokens: (output ?? 0) + pictures.output,
@@ -63,17 +68,19 @@ export function readUsage(value: unknown, ofTools: unknown, { webSearches, bille
     cacheWriteInputTokens: count(ofInput["cache_write_tokens"]),
     cacheWriteHourInputTokens: count(object(ofInput["cache_write_tokens_details"])["ttl_12h_tokens"]),
     reasoningOutputTokens: count(ofOutput["reasoning_tokens"]),
-    webSearches: searches > 0 ? searches : undefined,
+    webSearches: aboveZero(count(object(tools["web_search"])["num_requests"]) ?? work.webSearches),
+    fileSearches: aboveZero(count(ofServer["file_search_calls"]) ?? work.fileSearches),
+    codeExecutions: aboveZero(count(ofServer["code_interpreter_calls"]) ?? work.containers),
     imageInputTokens: pictures.imageInput,
     imageOutputTokens: pictures.output > 0 ? pictures.imageOutput : undefined,
     cachedImageInputTokens: pictures.cachedImage,
   };
   // Pictures whose tokens are counted are paid for.
-  const unpaid = [...billed].filter((type) => type !== PICTURE || pictures.output === 0);
+  const unpaid = work.drew && pictures.output === 0 ? ["image_generation_call"] : [];
   return toUsage(counts, [...unknownUnits(value, KNOWN), ...unknownUnits(tools, KNOWN_OF_TOOLS), ...unpaid]);
 }
 
-const PICTURE = "image_generation_call";
+const aboveZero = (uses: number): number | undefined => (uses > 0 ? uses : undefined);
 
 /** Counts of the model that makes pictures. Its output is pictures, unless it says otherwise. */
 function readPictures(counts: Json) {

@@ -2,8 +2,10 @@ import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/compl
 import type { Citation, TokenLogprob } from "../../../gen/parley/v1/message_pb.js";
 import { ChoiceWriter, MAX_CITATIONS, type PartBudget, toPart } from "../../core/chunks.ts";
 import { countCodePoints } from "../../encoding/code-points.ts";
+import { FurtherFields } from "../wire/further-fields.ts";
 import { array, isObject, type Json, object, string } from "../wire/json.ts";
 import { readTokens, toTextRange } from "../wire/openai-content.ts";
+import type { Redact } from "../wire/redaction.ts";
 import { type Content, readContents } from "./answer-content.ts";
 import { isKnown, toFinishReason } from "./finish-reason.ts";
 import { ToolCallReader } from "./tool-call-reader.ts";
@@ -11,14 +13,49 @@ import { ToolCallReader } from "./tool-call-reader.ts";
 /** Limit of the log probabilities that wait for their content: those of a whole answer come before it. */
 const MAX_HELD_LOGPROBS = 200_000;
 
+/** Fields that are read, or said in the contract's words. */
+const OF_CHOICE: ReadonlySet<string> = new Set([
+  "index",
+  "message",
+  "delta",
+  "finish_reason",
+  "native_finish_reason",
+  "logprobs",
+]);
+const OF_MESSAGE: ReadonlySet<string> = new Set([
+  "role",
+  "content",
+  "refusal",
+  "reasoning",
+  "reasoning_content",
+  "reasoning_details",
+  "tool_calls",
+  "function_call",
+  "annotations",
+  "audio",
+  "images",
+  "extra_content",
+  "thinking_blocks",
+]);
+
+/** What the answer says beside its choices, and the redaction of the provider's credentials. */
+interface AnswerDetails {
+  readonly details: Readonly<Record<string, string>>;
+  readonly redact: Redact;
+}
+
 /** Reads one choice of a whole answer or a stream. */
 export class ChoiceReader {
+  /** What has the content of an entry that has both. */
+  readonly #form: "delta" | "message";
   readonly #writer: ChoiceWriter;
   readonly #toolCalls: ToolCallReader;
   /** Log probabilities of text and of refusals, of which the content has not arrived. */
   readonly #logprobs: Record<"content" | "refusal", TokenLogprob[]> = { content: [], refusal: [] };
   /** The upstream's finish reason: undefined before the end, empty if it named none. */
   #word: string | undefined;
+  readonly #further = new FurtherFields("openai.choices.", OF_CHOICE);
+  readonly #ofMessage = new FurtherFields("openai.message.", OF_MESSAGE);
   #nativeWord = "";
   #spoke = false;
   /** Citations that arrived before any content. */
@@ -31,7 +68,8 @@ export class ChoiceReader {
   #textLength = 0;
   #textBefore = 0;
 
-  constructor(index: number, budget: PartBudget) {
+  constructor(index: number, budget: PartBudget, form: "delta" | "message") {
+    this.#form = form;
     this.#writer = new ChoiceWriter(index, budget);
     this.#toolCalls = new ToolCallReader(this.#writer, budget);
   }
@@ -61,10 +99,14 @@ export class ChoiceReader {
   read(choice: Json, out: CompletionChunk[]): void {
     const start = out.length;
     if (isObject(choice.logprobs)) this.#addLogprobs(choice.logprobs);
-    const message = isObject(choice.delta) ? choice.delta : object(choice.message);
+    const other = this.#form === "delta" ? "message" : "delta";
+    const form = isObject(choice[this.#form]) ? this.#form : other;
+    const message = object(choice[form]);
+    this.#further.add(choice);
+    this.#ofMessage.addPiece(message);
     for (const content of readContents(message)) this.#sayContent(content, out);
     if (array(message.tool_calls).length > 0 || isObject(message.function_call)) this.#settleText(out);
-    if (isObject(choice.delta)) this.#toolCalls.readDelta(message, out);
+    if (form === "delta") this.#toolCalls.readDelta(message, out);
     else this.#toolCalls.readWhole(message, out);
     this.#spoke ||= out.length > start;
     if (this.#spoke) this.#release(out);
@@ -77,13 +119,14 @@ export class ChoiceReader {
   }
 
   /** Appends pending content and the finish. Throws `upstream_protocol` for a call without a name. */
-  finish(out: CompletionChunk[]): void {
+  finish({ details, redact }: AnswerDetails, out: CompletionChunk[]): void {
     this.#release(out);
     this.#sign(out);
     this.#toolCalls.close(out);
     const word = this.#word ?? "";
     const reason = toFinishReason(word, { called: this.#toolCalls.called });
-    this.#writer.finish({ reason, native: this.#nativeWord || word }, out);
+    const further = { ...details, ...this.#further.read(redact), ...this.#ofMessage.read(redact) };
+    this.#writer.finish({ reason, native: this.#nativeWord || word, details: further }, out);
   }
 
   #sayContent(content: Content, out: CompletionChunk[]): void {

@@ -1,6 +1,7 @@
 import { HOPS_HEADER } from "../../core/hops.ts";
 import type { Provider, UpstreamCall } from "../../core/provider.ts";
 import { ofInputs } from "../wire/embeddings.ts";
+import { listAt } from "../wire/model-list.ts";
 import { type DialectCall, fetchNumbers, fetchStream, fetchWhole, type Refusal } from "../wire/response.ts";
 import type { Service } from "../wire/service.ts";
 import { toEmbeddingAnswer, toEmbeddingRequest } from "./embeddings.ts";
@@ -72,6 +73,7 @@ export function openai(
         return fetchNumbers(upstream, asked, (json) => toEmbeddingAnswer(json, inputs, redact));
       },
     },
+    list: listAt(upstream, { path: "/models", headers, toFailure: (refusal) => toFailure(refusal, redact) }),
     close: () => upstream.close(),
   };
 }

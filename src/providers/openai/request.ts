@@ -6,6 +6,7 @@ import { MADE_PICTURE_TOKENS } from "../wire/openai-content.ts";
 import { toEffort } from "../wire/reasoning.ts";
 import { enumWord, readObject, TranslationLog } from "../wire/translation.ts";
 import { toMessages } from "./messages.ts";
+import { toolUsesOf } from "./tool-uses.ts";
 import { toTools } from "./tools.ts";
 import type { OpenAiMessage, OpenAiRequest, OpenAiResponseFormat } from "./wire.ts";
 
@@ -51,6 +52,7 @@ export function toOpenAiRequest(
     pictureTokens: model.outputModalities.has(Modality.IMAGE) ? MADE_PICTURE_TOKENS : undefined,
     tier: body.service_tier,
     searches: body.web_search_options !== undefined,
+    uses: toolUsesOf(body),
     // Some servers write caches unasked, and native parts may have marks.
     cacheWrite: (json) => (json.includes("cache_control") ? "hour" : "minutes"),
   });

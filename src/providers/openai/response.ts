@@ -3,6 +3,7 @@ import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { AnswerBuilder, PartBudget, usageChunk } from "../../core/chunks.ts";
 import { Failure } from "../../core/failure.ts";
 import type { Answer } from "../../core/provider.ts";
+import { FurtherFields } from "../wire/further-fields.ts";
 import { array, count, type Json, object, string } from "../wire/json.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
 import { incomplete, noOutput, truncated } from "../wire/response-failure.ts";
@@ -16,6 +17,8 @@ import { readUsage } from "./usage.ts";
 /** The most that a request may ask for. */
 const MAX_CHOICES = 128;
 
+const OF_ANSWER: ReadonlySet<string> = new Set(["choices"]);
+
 const tooManyChoices = (): Failure =>
   new Failure("upstream_protocol", `The provider's answer has more than ${MAX_CHOICES} choices.`);
 
@@ -28,12 +31,18 @@ export class AnswerStream implements StreamReader {
   readonly #budget = new PartBudget();
   readonly #events = new EventJson();
   readonly #redact: Redact;
+  readonly #form: "delta" | "message";
+  readonly #further = new FurtherFields("openai.", OF_ANSWER);
   #usage: Usage | undefined;
   #complete = false;
 
-  /** `redact` removes the provider's credentials from its errors. */
-  constructor(redact: Redact = keepAll) {
+  /**
+   * `redact` removes the provider's credentials from its errors. `form`: what has a choice's content where it has both. Perplexity sends
+   * an empty delta in a whole completion, and the message so far in every chunk.
+   */
+  constructor(redact: Redact = keepAll, form: "delta" | "message" = "delta") {
     this.#redact = redact;
+    this.#form = form;
   }
 
   get complete(): boolean {
@@ -66,6 +75,7 @@ export class AnswerStream implements StreamReader {
     const error = findError(json);
     if (error !== undefined) throw this.#toFailure(error);
     const answer = object(json);
+    this.#further.add(answer);
     array(answer.choices).forEach((entry, position) => this.#readChoice(object(entry), position, out));
     this.#usage = readUsage(answer.usage) ?? this.#usage;
   }
@@ -75,7 +85,11 @@ export class AnswerStream implements StreamReader {
     const choices = [...this.#choices].toSorted(([a], [b]) => a - b).map(([, choice]) => choice);
     if (!this.ended) throw truncated();
     if (!choices.some((choice) => choice.meant)) throw noOutput();
-    for (const choice of choices) choice.finish(out);
+    const redact = this.#redact;
+    // The first choice has what the answer says.
+    choices.forEach((choice, at) =>
+      choice.finish({ details: at === 0 ? this.#further.read(redact) : {}, redact }, out),
+    );
     if (this.#usage !== undefined) out.push(usageChunk(this.#usage));
     this.#complete = true;
   }
@@ -91,7 +105,7 @@ export class AnswerStream implements StreamReader {
     let choice = this.#choices.get(index);
     if (choice === undefined) {
       if (this.#choices.size >= MAX_CHOICES) throw tooManyChoices();
-      this.#choices.set(index, (choice = new ChoiceReader(index, this.#budget)));
+      this.#choices.set(index, (choice = new ChoiceReader(index, this.#budget, this.#form)));
     }
     if (entry.error) throw this.#toFailure(entry.error);
     choice.read(entry, out);
@@ -114,7 +128,7 @@ export function toAnswer(json: unknown, redact = keepAll): Answer {
 export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk[] {
   const error = findError(json);
   if (error !== undefined) throw toInBandFailure(error, { begun: false, redact });
-  const reader = new AnswerStream(redact);
+  const reader = new AnswerStream(redact, "message");
   const out: CompletionChunk[] = [];
   reader.readObject(json, out);
   if (!reader.ended) throw incomplete();

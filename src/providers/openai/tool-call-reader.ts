@@ -71,7 +71,7 @@ export class ToolCallReader {
     if (this.#unnamed.size > 0) throw brokenCall();
     for (const { partIndex, blank, custom, signature, isSignedLate } of this.#said) {
       if (blank && !custom) this.#writer.arguments(partIndex!, "{}", out);
-      this.#writer.endCall(partIndex!, out, isSignedLate ? signature : "");
+      this.#writer.endCall(partIndex!, out, isSignedLate ? { signature } : {});
     }
   }
 

@@ -3,7 +3,7 @@ import { count, isObject, object } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 import { COSTS, unknownUnits } from "../wire/unknown-units.ts";
 
-/** Counts that are read, sums of others, durations of Groq and costs. */
+/** Counts that are read, sums and repetitions of others, durations of Groq and costs. */
 const KNOWN: ReadonlySet<string> = new Set([
   "total_tokens",
   "prompt_tokens",
@@ -25,10 +25,17 @@ const KNOWN: ReadonlySet<string> = new Set([
   "completion_tokens_details.text_tokens",
   "completion_tokens_details.accepted_prediction_tokens",
   "completion_tokens_details.rejected_prediction_tokens",
+  // Mistral: one of its own, and the same as others.
+  "request_count",
+  "num_cached_tokens",
+  "prompt_token_details",
+  "prompt_tokens_details.messages",
   "queue_time",
   "prompt_time",
   "completion_time",
   "total_time",
+  "num_search_queries",
+  "server_tool_use.web_search_requests",
   ...COSTS,
 ]);
 
@@ -51,7 +58,10 @@ export function readUsage(value: unknown): Usage | undefined {
     inputTokens: prompt ?? 0,
     outputTokens: (answered ?? 0) + (apart ? reasoning : 0),
     cachedInputTokens:
-      count(ofPrompt.cached_tokens) ?? count(value.prompt_cache_hit_tokens) ?? count(value.cached_tokens),
+      count(ofPrompt.cached_tokens) ??
+      count(value.prompt_cache_hit_tokens) ??
+      count(value.cached_tokens) ??
+      count(value.num_cached_tokens),
     cacheWriteInputTokens: count(ofPrompt.cache_write_tokens),
     reasoningOutputTokens: reasoning,
     audioInputTokens: count(ofPrompt.audio_tokens),
@@ -60,6 +70,8 @@ export function readUsage(value: unknown): Usage | undefined {
     imageOutputTokens: count(ofAnswer.image_tokens),
     acceptedPredictionTokens: count(ofAnswer.accepted_prediction_tokens),
     rejectedPredictionTokens: count(ofAnswer.rejected_prediction_tokens),
+    // Perplexity ("Chat Completions" of its API reference) and OpenRouter ("Web Search", both November 2026).
+    webSearches: count(value.num_search_queries) ?? count(object(value.server_tool_use).web_search_requests),
   };
   return toUsage(counts, unknownUnits(value, KNOWN));
 }

@@ -29,8 +29,10 @@ export interface UpstreamOptions {
   readonly readScheduler?: Pick<ReadScheduler, "take">;
 }
 
-/** One POST of JSON. */
+/** One request with a body of JSON. */
 export interface UpstreamRequest {
+  /** Default: POST. */
+  readonly method?: "GET" | undefined;
   /** Appended to the base URL's path; begins with a slash. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -68,7 +70,7 @@ const LINGER_MS = 1000;
 /** The connections to one provider. */
 export interface Upstream {
   /**
-   * Sends the request with `accept` as its media type. Resolves once status and headers of the response have arrived.
+   * Sends the request, nearly always a POST, with `accept` as its media type. Resolves once status and headers of the response have arrived.
    * Throws a Failure.
    */
   post(request: UpstreamRequest, accept: string): Promise<UpstreamResponse>;
@@ -95,7 +97,10 @@ export function connectUpstream({
   const connections = new Connections(origin, connectMs, limits);
   const turns = new LargeBodyScheduler();
   return {
-    post: ({ path, headers, body, signal, idleMs, progress, trace, keyFamilyId = "", accountId = "" }, accept) =>
+    post: (
+      { method, path, headers, body, signal, idleMs, progress, trace, keyFamilyId = "", accountId = "" },
+      accept,
+    ) =>
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason);
         if (progress !== undefined) progress.unsent = true;
@@ -105,7 +110,7 @@ export function connectUpstream({
         try {
           // Apart from the others, whose text is kept.
           const traced = trace !== undefined && sendsTraceContext ? toLines(traceHeaders(trace.context)) : "";
-          const head = heads.write(path, headers, accept) + traced;
+          const head = heads.write(`${method ?? "POST"} `, path, { headers, accept }) + traced;
           const pool = limits.perAccount ? accountId : "";
           connections.send({ head, body: bytes, idleMs, key: keyFamilyId, pool }, exchange);
         } catch (error) {
@@ -356,13 +361,13 @@ class RequestHeads {
   }
 
   /** The text ends with CRLF. Throws a TypeError for characters that HTTP forbids; it names the header, never its value. */
-  write(path: string, headers: Headers, accept: string): string {
+  write(method: string, path: string, { headers, accept }: { headers: Headers; accept: string }): string {
     if (!PATH.test(path)) throw new TypeError("the path contains a character that a URL cannot contain");
     if (this.#headers !== headers) {
       this.#text = toLines(Object.entries(headers));
       this.#headers = headers;
     }
-    return `POST ${this.#prefix}${path} HTTP/1.1\r\nhost: ${this.#host}\r\nconnection: keep-alive\r\naccept: ${accept}\r\n${this.#text}`;
+    return `${method}${this.#prefix}${path} HTTP/1.1\r\nhost: ${this.#host}\r\nconnection: keep-alive\r\naccept: ${accept}\r\n${this.#text}`;
   }
 }
 

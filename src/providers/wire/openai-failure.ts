@@ -32,6 +32,8 @@ const SUBJECTS: readonly (readonly [subject: ErrorSubject, names: readonly strin
     "credential",
     ["invalid_api_key", "authentication_error", "account_deactivated", "api_key_invalid", "unauthenticated"],
   ],
+  // Some hosts say so with status 400: Mistral, Perplexity, Hugging Face.
+  ["model", ["model_not_found", "model_not_supported", "model_not_available", "invalid_model"]],
   ["context", ["context_length_exceeded", "exceed_context_size_error"]],
   [
     "content",
@@ -63,9 +65,13 @@ const SUBJECTS: readonly (readonly [subject: ErrorSubject, names: readonly strin
 const WORDS: SubjectWords = [
   ["credential", /(?:incorrect|invalid|missing) api key|api key (?:not valid|is invalid|expired)/i],
   ["account", /credit balance/i],
+  // A function of NVIDIA's.
+  ["overload", /\bdegraded function cannot be invoked\b/i],
+  // DeepSeek and LM Studio.
+  ["model", /\bmodel not exist\b|\bno models loaded\b/i],
   [
     "context",
-    /maximum context length|context (?:length|window|size)|(?:prompt|input) (?:is )?too long|too many input tokens|reduce the length of/i,
+    /maximum context length|context (?:length|window|size)|(?:prompt|input) (?:is )?too long|too many input tokens|tokens in the prompt cannot exceed|reduce the length of/i,
   ],
   [
     "translation",
@@ -78,6 +84,7 @@ const STATUS_BY_SUBJECT: Readonly<Record<ErrorSubject, number>> = {
   lasting: 429,
   credential: 401,
   account: 402,
+  model: 404,
   context: 400,
   content: 400,
   translation: 400,
@@ -88,7 +95,7 @@ const STATUS_BY_SUBJECT: Readonly<Record<ErrorSubject, number>> = {
 const STATUS_BY_NAME: readonly (readonly [status: number, names: readonly string[]])[] = [
   [429, ["rate_limit_exceeded", "rate_limit_error", "rate_limit", "too_many_requests", "resource_exhausted"]],
   [403, ["permission_error", "permission_denied"]],
-  [404, ["not_found_error", "model_not_found"]],
+  [404, ["not_found_error"]],
   [504, ["timeout", "timeout_error", "deadline_exceeded", "vector_store_timeout"]],
   [400, ["invalid_request_error", "invalid_request", "bad_request", "badrequesterror", "invalid_encrypted_content"]],
   // Of a picture in the request; `ResponseError` in the official SDK has them.

@@ -418,6 +418,8 @@ const DETAILS = [
   "cachedAudioInputTokens",
   "cachedImageInputTokens",
   "webSearches",
+  "fileSearches",
+  "codeExecutions",
 ] as const satisfies readonly Detail[];
 
 /** Converts the counts to usage: adds the total and caps each count at MAX_TOKENS. */

@@ -5,10 +5,18 @@ import { scrub } from "./scrub.ts";
 
 /**
  * Subject of an error whose status alone is ambiguous: the conversation's length (`context`), our credential, our
- * account, disallowed content, an error of our translation (`translation`), a limit that a short wait does not lift
+ * account, a model that is not served (`model`), disallowed content, an error of our translation (`translation`), a limit that a short wait does not lift
  * (`lasting`), or an overloaded upstream (`overload`).
  */
-export type ErrorSubject = "context" | "credential" | "account" | "content" | "translation" | "lasting" | "overload";
+export type ErrorSubject =
+  | "context"
+  | "credential"
+  | "account"
+  | "model"
+  | "content"
+  | "translation"
+  | "lasting"
+  | "overload";
 
 /** An upstream error as a dialect reads it, in terms that all dialects share. */
 export interface UpstreamError {
@@ -43,6 +51,7 @@ const FAILED = "The upstream provider failed.";
 const FAILED_GENERATING = "The upstream provider failed while generating the response.";
 const NOT_AUTHENTICATED = "The gateway could not authenticate with the upstream provider.";
 const NOT_SERVED = "The upstream provider does not serve this gateway's account.";
+const NOT_KNOWN = "The upstream provider does not know the model.";
 const NOT_ALLOWED = "The upstream provider does not let this gateway's account do this.";
 
 /** Maps a response with an error status to a Failure. All dialects share this classification. */
@@ -99,7 +108,7 @@ function classify(error: UpstreamError, redact: Redact): Classified {
     case 403:
       return subject === "content" ? rejected(error, redact) : refusedUs(NOT_ALLOWED);
     case 404:
-      return refusedUs("The upstream provider does not know the model.");
+      return refusedUs(NOT_KNOWN);
     case 408:
     case 409:
     case 499:
@@ -115,12 +124,10 @@ function classify(error: UpstreamError, redact: Redact): Classified {
     const message = "The upstream provider answered with an unexpected status.";
     return { code: "upstream_protocol", message, transient: false };
   }
-  if (status !== 529 && subject !== "overload") return unavailable(error, FAILED);
-  const overload = unavailable(error, "The upstream provider is temporarily overloaded.");
-  return { ...overload, detail: "upstream_overloaded" };
+  return status === 529 || subject === "overload" ? overloaded(error) : unavailable(error, FAILED);
 }
 
-/** A rejection is the request's fault unless its subject is our credential, our account or our translation. */
+/** A rejection is the request's fault unless its subject is our credential, account, model or translation, or the upstream's load. */
 function toRejection(error: UpstreamError, redact: Redact): Classified {
   // A subject from text only may come from quoted caller input, which says nothing about the upstream's health.
   const requestBound = error.toldBy === "words";
@@ -130,6 +137,8 @@ function toRejection(error: UpstreamError, redact: Redact): Classified {
     case "account":
     case "lasting":
       return { ...refusedUs(NOT_SERVED), requestBound };
+    case "model":
+      return { ...refusedUs(NOT_KNOWN), requestBound };
     case "translation": {
       if (error.verbatim) return rejected(error, redact);
       const message = "The upstream provider did not understand the gateway's request.";
@@ -140,8 +149,9 @@ function toRejection(error: UpstreamError, redact: Redact): Classified {
       const message = scrub(error.message, redact) || "The conversation is longer than the model's context window.";
       return { code: "upstream_rejected", message, detail: "context_length_exceeded", violations };
     }
-    case "content":
     case "overload":
+      return { ...overloaded(error), requestBound };
+    case "content":
     case undefined:
       return rejected(error, redact);
   }
@@ -180,6 +190,10 @@ function toPatience({ retryAfterMs, final = false }: UpstreamError): FailureOpti
 
 function unavailable(error: UpstreamError, message: string): Classified {
   return { code: "upstream_unavailable", message, ...toPatience(error) };
+}
+
+function overloaded(error: UpstreamError): Classified {
+  return { ...unavailable(error, "The upstream provider is temporarily overloaded."), detail: "upstream_overloaded" };
 }
 
 function refusedUs(message: string): Classified {

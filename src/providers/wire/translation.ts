@@ -29,7 +29,7 @@ export function pathBelow(path: string, key: string): string {
 
 /** Facts of a finished body that bound its cost. */
 type FinishedFacts = Pick<Translation, "streamed" | "betas" | "headers" | "isCallers"> &
-  Pick<SentSize, "maxTokens" | "pictureTokens"> & {
+  Pick<SentSize, "maxTokens" | "pictureTokens" | "uses"> & {
     /** Whether the provider may search the web. Default: no. */
     readonly searches?: boolean;
     /** `SentSize.cacheWrite`, or what finds it in the text of the body. Default: none. */
@@ -124,6 +124,7 @@ export class TranslationLog {
       betas,
       headers,
       isCallers,
+      uses,
       ...size
     }: FinishedFacts,
   ): Translation {
@@ -133,7 +134,15 @@ export class TranslationLog {
     const textBytes = size.textBytes ?? body.length - this.#mediaBytes;
     const written = typeof cacheWrite === "function" ? cacheWrite(text) : cacheWrite;
     const unbounded = searches ? "search" : this.#readsAddresses ? "address" : "no";
-    const sent: SentSize = { textBytes, maxTokens, pictureTokens, priceFactor, unbounded, cacheWrite: written };
+    const sent: SentSize = {
+      textBytes,
+      maxTokens,
+      pictureTokens,
+      priceFactor,
+      unbounded,
+      cacheWrite: written,
+      ...(uses && { uses }),
+    };
     const verbatim = this.#verbatim || isCallers === true;
     return {
       body,

@@ -131,6 +131,9 @@ export function describePostgresUrl(text: string): string {
   return `PostgreSQL at ${hostname || "localhost"}:${port || "5432"}${pathname}`;
 }
 
+const UNTRUSTED =
+  "its certificate is not of a trusted authority; name the file of that authority in database.url: &sslrootcert=FILE";
+
 /** Reasons and remedies for an operator, by SQLSTATE or system error code. */
 const REMEDIES: Readonly<Record<string, string>> = {
   "28P01": "it does not take our password; correct database.url",
@@ -144,6 +147,13 @@ const REMEDIES: Readonly<Record<string, string>> = {
   ENOTFOUND: "this host name does not exist",
   EAI_AGAIN: "the host's name cannot be looked up at the moment",
   ETIMEDOUT: "it cannot be reached",
+  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
+  ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another name than that in database.url",
+  CERT_HAS_EXPIRED: "its certificate has expired",
+  ENOENT: "a file that database.url names (sslrootcert, sslcert, sslkey) does not exist",
   "57014": "a statement took too long",
   "55P03": "a lock is held for too long",
 };

@@ -99,9 +99,11 @@ function flawsOfProvider(provider: ProviderConfig): string[] {
 function flawsOfModel(model: ModelConfig, providers: readonly ProviderConfig[]): string[] {
   const { id, provider, contextWindow, maxOutputTokens, defaultMaxTokens, price, created, capabilities, modalities } =
     model;
-  const { tiers = [], ...prices } = price ?? {};
+  const { tiers = [], fees, ...prices } = price ?? {};
   const whole = [contextWindow, maxOutputTokens, defaultMaxTokens, created, ...Object.values(prices)];
   for (const tier of tiers) whole.push(...Object.values(tier));
+  const counted = [...Object.values(fees ?? {}), ...Object.values(model.maxToolUses)];
+  whole.push(...counted.filter((number) => number !== undefined));
   const flaws: string[] = [];
   if (!providers.some(({ name }) => name === provider)) flaws.push(`${id} of ${provider}`);
   if (whole.some((number) => !Number.isSafeInteger(number))) flaws.push(`${id} with ${whole.join("/")}`);

@@ -1,7 +1,8 @@
+import { setImmediate } from "node:timers/promises";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../../gen/parley/v1/message_pb.js";
-import { CREATE } from "./target.ts";
+import { CREATE, type Target } from "./target.ts";
 import {
   dataFrame,
   frame,
@@ -9,6 +10,7 @@ import {
   grpcMessage,
   headerBlock,
   headersFrame,
+  RawHttp2,
   resetStream,
   settings,
   TYPE,
@@ -130,4 +132,31 @@ export const FLOODS: readonly Flood[] = [
 /** Headers of a call with a valid key. */
 export function callBlock(key: string): Buffer {
   return headerBlock(grpcHeaders(CREATE, { authorization: `Bearer ${key}` }));
+}
+
+/** Timeout for a connection that is never closed. */
+const GIVE_UP_MS = 3000;
+/** Approximate size of one write. */
+const PIECE_BYTES = 32 * 1024;
+
+/** Floods the connection until it is closed; returns the duration. */
+export async function flood(target: Target, { first, next }: Flood, reads: boolean): Promise<number> {
+  const block = callBlock(target.product.firstKey);
+  const connection = new RawHttp2(target.dialGrpc()).hello();
+  if (!reads) connection.pause();
+  if (first !== undefined) connection.write(first(block));
+  const begunMs = performance.now();
+  let stream = 3;
+  while (!connection.closed && performance.now() - begunMs < GIVE_UP_MS) {
+    const pieces: Buffer[] = [];
+    for (let size = 0; size < PIECE_BYTES; size += pieces.at(-1)!.length) {
+      pieces.push(next(block, stream));
+      stream += 2;
+    }
+    await Promise.race([connection.send(Buffer.concat(pieces)), connection.end]);
+    // The close is detected in the next event-loop turn.
+    await setImmediate();
+  }
+  connection.close();
+  return performance.now() - begunMs;
 }

@@ -121,8 +121,9 @@ export class RawHttp2 {
   /** All received frames; DATA without payloads. */
   readonly arrived: ArrivedFrame[] = [];
 
-  constructor(port: number) {
-    this.#socket = connect({ port, host: "127.0.0.1", noDelay: true });
+  /** `to`: a port of this machine, or a connection, such as one with TLS. */
+  constructor(to: number | Socket) {
+    this.#socket = typeof to === "number" ? connect({ port: to, host: "127.0.0.1", noDelay: true }) : to;
     this.#socket.on("data", (bytes: Buffer) => this.#take(bytes));
     this.end = new Promise((resolve) =>
       this.#socket.once("close", () => {

@@ -23,8 +23,8 @@ interface SlowText {
   readonly drip?: string;
 }
 
-function overHttp({ product }: Target, { first = "", drip = "" }: SlowText): SlowClient {
-  const connection = new RawConnection(product.httpPort).write(first);
+function overHttp(target: Target, { first = "", drip = "" }: SlowText): SlowClient {
+  const connection = new RawConnection(target.dialHttp()).write(first);
   return {
     get gone() {
       return connection.closed;
@@ -34,8 +34,8 @@ function overHttp({ product }: Target, { first = "", drip = "" }: SlowText): Slo
   };
 }
 
-function overHttp2({ product }: Target, first: Buffer, drip: Buffer = Buffer.alloc(0)): SlowClient {
-  const connection = new RawHttp2(product.grpcPort).write(first);
+function overHttp2(target: Target, first: Buffer, drip: Buffer = Buffer.alloc(0)): SlowClient {
+  const connection = new RawHttp2(target.dialGrpc()).write(first);
   return {
     get gone() {
       // Or the call has a status: its connection may continue with another call.
@@ -90,10 +90,10 @@ export const SLOW_KINDS: readonly SlowKind[] = [
   },
   {
     name: "gRPC: after its GOAWAY",
-    open: ({ product }) => {
+    open: (target) => {
       const goaway = frame({ type: TYPE.goAway }, Buffer.alloc(8));
       const ping = frame({ type: TYPE.ping }, Buffer.alloc(8));
-      const connection = new RawHttp2(product.grpcPort).write(Buffer.concat([HELLO, goaway])).pause();
+      const connection = new RawHttp2(target.dialGrpc()).write(Buffer.concat([HELLO, goaway])).pause();
       return {
         get gone() {
           return connection.closed;

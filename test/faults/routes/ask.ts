@@ -37,13 +37,23 @@ export function httpOutcome(status: number): Outcome {
   return HTTP_OUTCOMES[status] ?? `status ${status}`;
 }
 
+/** What is needed of `fetch`. */
+export type Send = (
+  url: string,
+  request: { readonly method: string; readonly headers: Record<string, string>; readonly body?: string | Buffer },
+) => Promise<Pick<Response, "status" | "text">>;
+
 /** Calls a route of the HTTP entrance with a valid request. */
-export async function askHttp({ product }: RoutesWorld, route: string, credentials: Credentials): Promise<Outcome> {
+export async function askHttp(
+  { url, send = fetch }: { readonly url: string; readonly send?: Send },
+  route: string,
+  credentials: Credentials,
+): Promise<Outcome> {
   const [method = "", path = ""] = route.split(" ");
   const model = /embed/i.test(path) ? EMBEDDING_REQUEST.model : MODEL;
   const filled = path.replace(/\{(?:id|model)\}/, model).replace("{file}", "parley/v1/key.proto");
   const query = method === "GET" && path.startsWith("/parley.v1.") ? queryOf(path) : "";
-  const response = await fetch(product.url + filled + query, {
+  const response = await send(url + filled + query, {
     method,
     headers: { ...credentials, ...(method === "POST" && { "content-type": typeOf(path) }) },
     ...(method === "POST" && { body: bodyOf(path) }),

@@ -1,18 +1,38 @@
 import { join } from "node:path";
 import { generateApiKey } from "../../../src/access/api-key.ts";
-import { createKey, revokeKey } from "../../../src/access/keys.ts";
+import { createKey, type KeyRequest, revokeKey } from "../../../src/access/keys.ts";
 import { generateToken, hashToken } from "../../../src/access/secret-token.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { openStore, type Store } from "../../../src/store/store.ts";
+import {
+  CertificateAuthority,
+  LOCAL_NAMES,
+  makeCertificateFolder,
+  type TestCertificate,
+} from "../../support/certificates.ts";
 import { type Product, startProduct } from "../../support/product.ts";
+import { TestIssuer } from "../../support/tokens.ts";
 import { ConsoleCaller } from "../support/console.ts";
 
 /** Credentials of a call. */
 export type Credentials = Readonly<Record<string, string>>;
 
+/** A caller with a certificate or a token. */
+export interface CertifiedCaller {
+  /** Undefined: it has no certificate. */
+  readonly pair: TestCertificate | undefined;
+  /** Headers that it sends, too. */
+  readonly sent: Credentials;
+}
+
 /** The running server and all callers. */
 export interface RoutesWorld {
   readonly product: Product;
+  /** A process with TLS and optional certificates of clients, on the same database. */
+  readonly secure: Product;
+  readonly authority: CertificateAuthority;
+  /** Callers of `secure` by their certificate or token. */
+  readonly certified: Readonly<Record<string, CertifiedCaller>>;
   /** Callers by their key, valid or not. */
   readonly keys: Readonly<Record<string, Credentials>>;
   /** Callers by their session. Each call has a new session, because some calls end it. */
@@ -40,9 +60,17 @@ export async function startRoutesWorld(): Promise<RoutesWorld> {
   const store = await openStore({ dataDir: join(product.home, "data"), databaseUrl: undefined });
   const { administrator, owner, other, disabled } = people;
   const keys = await makeKeys(store, people);
+  const certificates = await makeCertificates(store, people, keys);
+  const secure = await startProduct({
+    config: { ...config, ...certificates.config },
+    env: { PARLEY_DATA_DIR: join(product.home, "data") },
+  });
   await store.accounts.update(disabled!, { disabledAtMs: Date.now() });
   return {
     product,
+    secure,
+    authority: certificates.authority,
+    certified: certificates.callers,
     keys,
     sessions: {
       "no session": async () => ({}),
@@ -69,7 +97,9 @@ export async function startRoutesWorld(): Promise<RoutesWorld> {
     },
     async close() {
       await store.close();
+      await secure.stop();
       await product.stop();
+      certificates.remove();
     },
   };
 }
@@ -115,6 +145,74 @@ async function makeKeys(store: Store, people: People): Promise<Record<string, Cr
     "another account's key": bearer((await make(people.other)).secret),
     "an administrator's key": bearer((await make(people.administrator)).secret),
   };
+}
+
+/** Creates certificates of all kinds, and the configuration that binds some of them to keys. */
+async function makeCertificates(store: Store, people: People, keys: RoutesWorld["keys"]) {
+  const authority = new CertificateAuthority();
+  const folder = makeCertificateFolder();
+  const tls = {
+    ...folder.writePair("server", authority.issue({ names: LOCAL_NAMES })),
+    client_ca_file: folder.write("ca.pem", authority.cert),
+    client_certificates: "optional",
+  };
+  const context = { store: store.keys, clock: systemClock };
+  const bindings: { readonly name: string; readonly key: string }[] = [];
+  const callers: Record<string, CertifiedCaller> = {};
+  const bind = async (caller: string, request: Partial<KeyRequest>): Promise<string> => {
+    const { record } = await createKey(context, { name: "bound", accountId: people.owner, ...request });
+    const name = `URI:spiffe://example.org/${record.id}`;
+    bindings.push({ name, key: record.id });
+    callers[caller] = { pair: authority.issue({ names: [name] }), sent: {} };
+    return record.id;
+  };
+  await bind("a certificate of a key", {});
+  await bind("a certificate of a key for another model", { models: ["beta-3-flash"] });
+  await bind("a certificate of an expired key", { lifetimeMs: 1 });
+  await bind("a certificate of a key of a disabled account", { accountId: people.disabled });
+  await revokeKey(context, await bind("a certificate of a revoked key", {}));
+  const { pair } = callers["a certificate of a key"]!;
+  const issuer = new TestIssuer("https://issuer.example");
+  const issuers = [
+    {
+      issuer: issuer.issuer,
+      audience: "parley",
+      keys_file: folder.write("keys.json", await issuer.keySet()),
+      bindings: bindings.map(({ key }) => ({ claims: { sub: key }, key })),
+    },
+  ];
+  const tokenOf = async (claims: object, of = issuer): Promise<CertifiedCaller> => ({
+    pair: undefined,
+    sent: { authorization: `Bearer ${await of.sign({ ...claims })}` },
+  });
+  const [first, second, , , revoked] = bindings.map(({ key }) => key);
+  const unbound = authority.issue({ names: ["URI:spiffe://example.org/other", "DNS:example.org"] });
+  return {
+    authority,
+    config: { ...secureSections(tls), access: { certificates: bindings, issuers } },
+    callers: {
+      ...callers,
+      "a token of a key": await tokenOf({ sub: first }),
+      "a token of a key for another model": await tokenOf({ sub: second }),
+      "a token of a revoked key": await tokenOf({ sub: revoked }),
+      "a token of no key": await tokenOf({ sub: "stranger" }),
+      "an expired token": await tokenOf({ sub: first, exp: 1_000_000_000 }),
+      "a token for another audience": await tokenOf({ sub: first, aud: "other" }),
+      "a token that another one has signed": await tokenOf({ sub: first }, new TestIssuer(issuer.issuer)),
+      "a token of another issuer": await tokenOf({ sub: first }, new TestIssuer("https://other.example")),
+      "no certificate": { pair: undefined, sent: {} },
+      "a certificate of no key": { pair: unbound, sent: {} },
+      "a certificate of no key, and a key": { pair: unbound, sent: keys["a key"]! },
+      "a certificate of a key, and a revoked key": { pair, sent: keys["a revoked key"]! },
+      "a certificate of a key, and a text that is no key": { pair, sent: { authorization: "Basic x" } },
+    },
+    remove: () => folder.remove(),
+  };
+}
+
+function secureSections(tls: object): object {
+  const section = { listen: "127.0.0.1:0", tls };
+  return { http: section, grpc: section };
 }
 
 /** Creates a session that began and was last used `ageMs` ago, with the password entered `passwordMs` ago. */

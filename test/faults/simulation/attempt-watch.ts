@@ -7,14 +7,14 @@ import type { Watch } from "./watch.ts";
 
 /** Expected state of the circuit breaker of one upstream model. */
 interface Health {
-  /** Accounts of the failures in a row. */
-  failed: string[];
-  /** When each account last succeeded. */
-  readonly succeededMs: Map<string, number>;
-  limited: { readonly accountId: string; readonly atMs: number } | undefined;
-  restUntilMs: number;
-  /** The running probe of the half-open breaker. */
-  probe: UpstreamRecord | undefined;
+  /** Whether the latest attempts of each account failed, since its last rest. */
+  readonly latest: Map<string, readonly boolean[]>;
+  /** When each account was last answered. */
+  readonly answeredMs: Map<string, number>;
+  /** Ends of rests by account. */
+  readonly rests: Map<string, { sinceMs: number; untilMs: number }>;
+  /** The running probe of each account that rested. */
+  readonly probes: Map<string, UpstreamRecord>;
 }
 
 /** A retry in flight, with the provider's requests in flight when it was decided. */
@@ -25,8 +25,6 @@ interface Retry {
 export interface AttemptWatchPorts {
   readonly watch: Watch;
   readonly nowMs: () => number;
-  /** State of a circuit breaker by its upstream model. */
-  readonly stateOf: (key: string) => string;
   readonly breaker: { readonly failures: number; readonly openMs: number };
   /** Number of requests in flight whose primary model belongs to this provider. */
   readonly requestsOf: (provider: string) => number;
@@ -61,7 +59,7 @@ export class AttemptWatch implements CallWatch {
 
   committed(call: UpstreamRecord): void {
     const health = this.#healthOf.get(call);
-    if (health?.probe === call) close(health);
+    if (health !== undefined) this.#answered(call, health);
   }
 
   ended(call: UpstreamRecord, failure: unknown): void {
@@ -93,32 +91,27 @@ export class AttemptWatch implements CallWatch {
     if (open > 1) this.#ports.watch.breach("attempts", `${open} calls are open at once`, number);
   }
 
-  #accountOf(call: UpstreamRecord): string | undefined {
-    return this.#journeyOf.get(call)?.key.grant.record.accountId;
-  }
-
+  /** Expects no call of an account that rests, and one probe of it at a time. */
   #expectAwake(call: UpstreamRecord, { number, key: { grant } }: Journey): void {
     const { accountId } = grant.record;
-    const { watch, nowMs, stateOf } = this.#ports;
+    const { watch, nowMs } = this.#ports;
     const key = upstreamKey(call.model);
     let health = this.#healths.get(key);
     if (health === undefined)
       this.#healths.set(
         key,
-        (health = { failed: [], succeededMs: new Map(), limited: undefined, restUntilMs: 0, probe: undefined }),
+        (health = { latest: new Map(), answeredMs: new Map(), rests: new Map(), probes: new Map() }),
       );
     this.#healthOf.set(call, health);
-    const state = stateOf(key);
-    if (state === "open" || health.restUntilMs > nowMs())
-      watch.breach("attempts", `${key} was called, but its breaker is open until ${health.restUntilMs}`, number);
-    if (state === "closed") return;
+    const rest = health.rests.get(accountId);
+    if (rest === undefined) return;
+    if (rest.untilMs > nowMs() && !worksForOthers(health, accountId, rest.sinceMs))
+      watch.breach("attempts", `${key} was called, but its breaker is open until ${rest.untilMs}`, number);
     watch.count("probes");
-    const { probe } = health;
-    const isBesideAnother =
-      probe !== undefined && this.#accountOf(probe) !== accountId && nowMs() - probe.startedMs >= PROBE_MS;
-    if (probe !== undefined && !this.#isStopped(probe) && !isBesideAnother)
+    const probe = health.probes.get(accountId);
+    if (probe !== undefined && !this.#isStopped(probe))
       watch.breach("attempts", `${key} has two probes at once, calls ${probe.number} and ${call.number}`, number);
-    health.probe = call;
+    health.probes.set(accountId, call);
   }
 
   /** Expects one retry in flight for five first calls of a provider, or up to three. */
@@ -151,42 +144,68 @@ export class AttemptWatch implements CallWatch {
     const health = this.#healthOf.get(call);
     this.#healthOf.delete(call);
     if (health === undefined) return;
-    const isProbe = health.probe === call;
-    if (isProbe) health.probe = undefined;
+    const isProbe = health.probes.get(accountId) === call;
+    if (isProbe) health.probes.delete(accountId);
     // A call that we aborted does not count.
     if (outlived || (call.signal.aborted && !isOwnTimeout(call.signal.reason))) return;
     if (failure === undefined) {
-      if (isProbe) close(health);
-      health.failed = [];
-      health.succeededMs.set(accountId, this.#ports.nowMs());
+      if (isProbe) health.rests.delete(accountId);
+      note(health, accountId, { failed: false, isProbe });
+      health.answeredMs.set(accountId, this.#ports.nowMs());
       return;
     }
     if (!(failure instanceof Failure)) return;
-    const { breaker, nowMs, stateOf } = this.#ports;
-    const worksForOthers = [...health.succeededMs].some(
-      ([other, atMs]) => other !== accountId && nowMs() - atMs <= OTHERS_MS,
-    );
-    if (failure.code === "upstream_rate_limited" && failure.retryAfterMs !== undefined) {
-      const { limited } = health;
-      const isOther = limited !== undefined && limited.accountId !== accountId && nowMs() - limited.atMs <= OTHERS_MS;
-      health.limited = { accountId, atMs: nowMs() };
-      if (isOther || !worksForOthers) health.restUntilMs = Math.max(health.restUntilMs, nowMs() + failure.retryAfterMs);
-    }
-    if (!COUNTED.has(failure.code)) return;
-    health.failed.push(accountId);
-    const wasClosed = stateOf(upstreamKey(call.model)) === "closed";
-    const isOfOne = new Set(health.failed).size === 1;
-    if (isProbe || (wasClosed && health.failed.length >= breaker.failures && !(isOfOne && worksForOthers))) {
-      health.restUntilMs = Math.max(health.restUntilMs, nowMs() + breaker.openMs);
+    const { breaker, nowMs } = this.#ports;
+    const works = worksForOthers(health, accountId, nowMs() - OTHERS_MS);
+    const letRest = (restMs: number): void => {
+      const before = health.rests.get(accountId)?.untilMs ?? 0;
+      health.rests.set(accountId, { sinceMs: nowMs(), untilMs: Math.max(before, nowMs() + restMs) });
       this.#ports.watch.count("circuit breakers opened");
-    }
+    };
+    if (failure.code === "upstream_rate_limited" && failure.retryAfterMs !== undefined && !works)
+      letRest(Math.min(failure.retryAfterMs, MAX_RATE_LIMIT_MS));
+    if (!COUNTED.has(failure.code) || failure.requestBound) return;
+    const latest = note(health, accountId, { failed: true });
+    const inARow = latest.length - 1 - latest.lastIndexOf(false);
+    const isTripped = inARow >= breaker.failures || latest.filter((failed) => failed).length > WINDOW / 2;
+    if (works) {
+      health.rests.delete(accountId);
+      health.probes.delete(accountId);
+    } else if (isProbe || (isTripped && !health.rests.has(accountId))) letRest(breaker.openMs);
+  }
+
+  #answered(call: UpstreamRecord, health: Health): void {
+    const accountId = this.#journeyOf.get(call)?.key.grant.record.accountId;
+    if (accountId === undefined) return;
+    health.answeredMs.set(accountId, this.#ports.nowMs());
+    if (health.probes.get(accountId) !== call) return;
+    health.probes.delete(accountId);
+    health.rests.delete(accountId);
+    health.latest.delete(accountId);
   }
 }
 
-/** Time that a probe of one account has before one of another account may begin. */
-const PROBE_MS = 5_000;
-/** Time after another account's success in which failures of one account alone do not open a breaker. */
+/** Notes an attempt among the latest of an account, all of which the success of a probe forgets. */
+function note(
+  { latest }: Health,
+  accountId: string,
+  { failed, isProbe = false }: { readonly failed: boolean; readonly isProbe?: boolean },
+): readonly boolean[] {
+  const noted = isProbe ? [] : [...(latest.get(accountId) ?? []), failed].slice(-WINDOW);
+  latest.set(accountId, noted);
+  return noted;
+}
+
+/** Whether another account has been answered since then. */
+function worksForOthers({ answeredMs }: Health, accountId: string, sinceMs: number): boolean {
+  return [...answeredMs].some(([other, atMs]) => other !== accountId && atMs > sinceMs);
+}
+
+/** Time after another account's answer in which failures of an account have no effect. */
 const OTHERS_MS = 10_000;
+const MAX_RATE_LIMIT_MS = 60_000;
+/** Latest attempts of an account of which more than half may not fail. */
+const WINDOW = 20;
 
 const COUNTED: ReadonlySet<string> = new Set([
   "upstream_unavailable",
@@ -203,8 +222,4 @@ function isOwnTimeout(reason: unknown): boolean {
 /** Whether the timeout for all attempts was exceeded. */
 export function isTotalTimeout({ message }: Failure): boolean {
   return message.startsWith("The completion took longer");
-}
-
-function close(health: Health): void {
-  Object.assign(health, { failed: [], restUntilMs: 0, probe: undefined });
 }

@@ -11,6 +11,7 @@ import { createLimiter, type OwnedLimiter } from "../../../src/limits/limiter.ts
 import { createRouter, type OwnedRouter } from "../../../src/router/router.ts";
 import { createHealthRecorder } from "../../../src/router/upstream-health.ts";
 import type { FakeClock } from "../../support/fake-clock.ts";
+import { seal } from "../../support/core-ports.ts";
 import { modelOf } from "../../support/scripted-provider.ts";
 import { AttemptWatch } from "./attempt-watch.ts";
 import type { Bank } from "./bank.ts";
@@ -75,7 +76,6 @@ export class SimulatedProcess {
     this.#attempts = new AttemptWatch({
       watch: sky.watch,
       nowMs: () => clock.monotonic(),
-      stateOf: (key) => this.router.health().get(key) ?? "closed",
       breaker: BREAKER,
       requestsOf: (provider) => this.requests.get(provider) ?? 0,
     });
@@ -121,7 +121,7 @@ export class SimulatedProcess {
       },
     };
     const { router, limiter, ledger } = this;
-    this.completions = createCompletions({ router, permit, limiter, ledger, recorder, clock });
+    this.completions = createCompletions({ router, permit, limiter, ledger, seal, recorder, clock });
   }
 
   /** As the gateway: calls in flight end with the configuration of their start. */

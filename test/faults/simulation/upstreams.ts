@@ -106,7 +106,7 @@ export class Upstreams implements Provider {
         await this.#wait(index === 0 ? firstMs : gapMs, idleMs, signal);
         const batch = this.#batch(call, size, journey);
         call.batches += 1;
-        if (call.batches === 1 && !isWhole) this.#calls.committed(call);
+        if (call.batches === 1) this.#calls.committed(call);
         if (!isWhole) this.#checkPull(call, journey);
         await emit(batch);
       }

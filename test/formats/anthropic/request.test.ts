@@ -18,6 +18,7 @@ function plain(value: unknown): unknown {
   return JSON.parse(
     JSON.stringify(value, (key, inner: unknown) => {
       if (key === "$typeName" || inner === "" || inner === false) return undefined;
+      if (key === "providerDetailsJson" && Object.keys(inner as object).length === 0) return undefined;
       if (typeof inner === "bigint") return Number(inner);
       if (Array.isArray(inner) && inner.length === 0) return undefined;
       return inner;

@@ -243,7 +243,7 @@ describe("blocks", () => {
       writer.text({ case: "text", value: "Calling" }, out);
       writer.sign("text", "u", out);
       writer.endCall(writer.beginCall({ id: "a", name: "f" }, "c", out), out);
-      writer.endCall(writer.beginCall({ id: "b", name: "f" }, "", out), out, "d");
+      writer.endCall(writer.beginCall({ id: "b", name: "f" }, "", out), out, { signature: "d" });
     });
     const content = messageOf(streamOf(chunks))["content"] as Json[];
     const states = content.map(({ type, signature }) => (type === "thinking" ? readState(String(signature)) : type));

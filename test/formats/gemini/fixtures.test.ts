@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { startUpstream, type Upstream, type UpstreamExchange } from "../../product/support/upstream.ts";
 import { startTestGateway, type TestGateway } from "../../support/gateway.ts";
+import { withoutSeals } from "../../support/seals.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -155,7 +156,7 @@ describe.each(
   it.each(DELIVERIES)("sends and gives what it should, with the upstream answering in %s", async (_name, bytes) => {
     answer = (exchange) => serve(exchange, scenario, bytes);
     const response = await ask(scenario);
-    const text = await response.text();
+    const text = withoutSeals(await response.text());
     expect(response.status).toBe(scenario.meta.expected_status);
 
     const [sent] = upstream.exchanges;

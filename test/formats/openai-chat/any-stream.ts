@@ -70,6 +70,12 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
           writer.audio(create(AudioSchema, { transcript }), out),
     ),
     fc
+      .record({ dialect: fc.constantFrom("openai-responses", "anthropic"), status: words, value: words })
+      .map(({ dialect, ...more }): Step => {
+        const json = JSON.stringify({ type: "web_search_call", ...more });
+        return (writer, out) => writer.native(dialect, json, out);
+      }),
+    fc
       .record({
         id: words,
         name: words,

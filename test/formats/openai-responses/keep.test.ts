@@ -124,10 +124,13 @@ describe("a request that continues a kept response", () => {
   });
 
   it("names its own fields, and those of the history as one", () => {
-    const own = [{ role: "user", content: "And?" }, { type: "web_search_call" }];
+    const own = [
+      { role: "user", content: "And?" },
+      { type: "reasoning", encrypted_content: "foreign" },
+    ];
     const { nameOf, unrecognized } = readResponsesRequest(
       { ...ASKED, input: own, previous_response_id: "resp_1" },
-      { keeps: true, before: [{ type: "web_search_call" }, ...before] },
+      { keeps: true, before: [{ type: "reasoning", encrypted_content: "foreign" }, ...before] },
     );
     expect(unrecognized).toEqual(["input[1]"]);
     expect(nameOf("messages[0].parts[0]")).toBe("previous_response_id");

@@ -86,12 +86,20 @@ const answer: fc.Arbitrary<Part[]> = fc
           signature,
         ),
       ),
+      fc.record({ id: fc.option(words, { nil: undefined }), later: fc.jsonValue() }).map(({ later, id }) => {
+        const json = JSON.stringify({ type: "web_search_call", later, id });
+        return toPart({
+          case: "native",
+          value: { $typeName: "parley.v1.NativeBlock", dialect: "openai-responses", json },
+        });
+      }),
     ),
     { minLength: 1, maxLength: 6 },
   )
   .map((parts) => {
     parts.forEach(({ kind }, at) => {
       if (kind.case === "toolCall") kind.value.id = `call_${at}`;
+      if (kind.case === "native") kind.value.json = kind.value.json.replace(',"id":"', `$&${at}`);
     });
     return parts;
   });

@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../../gen/parley/v1/message_pb.js";
+import { ToolMode } from "../../../gen/parley/v1/tool_pb.js";
 import { UsageSchema } from "../../../gen/parley/v1/usage_pb.js";
 import { ChoiceWriter, usageChunk } from "../../../src/core/chunks.ts";
 import { Failure } from "../../../src/core/failure.ts";
@@ -202,16 +203,28 @@ describe("tools", () => {
     expect(refusal(named("n".repeat(257)))).toMatchObject({ violations: [{ field: "tools[0].name" }] });
   });
 
-  it("that only OpenAI's servers run are left out and listed, and refused when forced (trap 20)", () => {
+  it("that only OpenAI's servers run are native, and refused elsewhere when forced (trap 20)", () => {
     const search = { type: "web_search" };
-    expect(read({ tools: [tool("f"), search] }).unrecognized).toEqual(["tools[1]"]);
-    expect(read({ tools: [search] }).unrecognized).toEqual(["tools[0]"]);
-    expect(refusal({ tools: [search], tool_choice: search })).toMatchObject({
-      detail: "unsupported_value",
-      param: "tools[0].type",
-    });
-    expect(refusal({ tools: [{ type: "file_search" }] }).param).toBe("tools[0].type");
-    expect(read({ tools: [tool("f"), { type: "file_search" }] }).unrecognized).toEqual(["tools[1]"]);
+    const elsewhere = (body: object): object | undefined => read(body).body.notElsewhere?.();
+    const { request, nameOf } = read({ tools: [tool("f"), search] });
+    expect(request.tools[1]?.kind.value).toMatchObject({ dialect: "openai-responses", json: '{"type":"web_search"}' });
+    expect(nameOf("tools[1]")).toBe("tools[1]");
+    expect(elsewhere({ tools: [tool("f"), search] })).toBeUndefined();
+    expect(elsewhere({ tools: [search] })).toBeUndefined();
+    const refused = { detail: "unsupported_value", violations: [{ field: "tools[0].type" }] };
+    expect(elsewhere({ tools: [search], tool_choice: search })).toMatchObject(refused);
+    expect(elsewhere({ tools: [{ type: "file_search" }] })).toMatchObject(refused);
+    expect(elsewhere({ tools: [tool("f"), { type: "file_search" }] })).toBeUndefined();
+  });
+
+  it("that are chosen alone are called when any is; chosen beside others only the caller's own words can say it", () => {
+    const search = { type: "web_search" };
+    const alone = read({ tools: [search], tool_choice: search });
+    expect(alone.request.toolChoice?.choice).toEqual({ case: "mode", value: ToolMode.REQUIRED });
+    expect(alone.unrecognized).toEqual([]);
+    const beside = read({ tools: [tool("f"), search], tool_choice: search });
+    expect([beside.request.toolChoice, beside.unrecognized]).toEqual([undefined, ["tool_choice"]]);
+    expect(refusal({ tools: [tool("f")], tool_choice: search }).param).toBe("tool_choice");
   });
 
   it("are flat, as are their choice and the form of the text (trap 30)", () => {
@@ -351,7 +364,7 @@ describe("names of fields", () => {
   it("are named in errors about wrong types", () => {
     expect(refusal({ input: [{ role: "user", content: 1 }] }).param).toBe("input[0].content");
     expect(refusal({ input: [{ type: "function_call", name: "f", arguments: "{}" }] }).param).toBe("input[0].call_id");
-    expect(refusal({ input: [{ type: "local_shell_call" }] }).param).toBe("input[0].type");
+    expect(refusal({ input: [{ type: 1 }] }).param).toBe("input[0].type");
     expect(refusal({ input: Array.from({ length: 1000 }, () => 1) }).violations).toHaveLength(20);
   });
 });

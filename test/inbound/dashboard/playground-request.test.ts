@@ -155,7 +155,7 @@ describe("an answer", () => {
     const second = writer.beginCall({ id: "b", name: "g" }, "", chunks);
     writer.arguments(second, "{}", chunks);
     writer.arguments(first, "}", chunks);
-    writer.endCall(second, chunks, "late");
+    writer.endCall(second, chunks, { signature: "late" });
     writer.finish({ reason: FinishReason.TOOL_CALLS, native: "tool_use" }, chunks);
     const answer = chunks.reduce(addChunk, NOTHING);
     expect(answer).toMatchObject({

@@ -160,7 +160,7 @@ export async function startConsole(
       refused,
       untrustedProxy: () => undefined,
     },
-    { publicUrl, trustedProxies, files },
+    { publicUrl, hasTls: false, trustedProxies, files },
   );
   const authenticator = createAuthenticator({ store: keys, clock: systemClock });
   const server = await startHttpServer(
@@ -170,7 +170,7 @@ export async function startConsole(
       models: { list: never, get: never },
       requireRequestRate: () => undefined,
       limitsOf: () => ({ requests: undefined, tokens: undefined }),
-      authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
+      authenticate: ({ authorization }) => authenticator.authenticate(bearerToken(authorization)),
       calls,
       admission,
       connections: anyConnections(),

@@ -76,7 +76,7 @@ async function openCore(answers: Answers, port = 0) {
         throw new Failure("rate_limited", "Too many.", { limits: FACTS, retryAfterMs: 2000 });
       },
     },
-    authenticate: async (authorization) => {
+    authenticate: async ({ authorization }) => {
       credentials.push(authorization);
       if (authorization !== `Bearer ${KEY}`) throw new Failure("unauthenticated", "Who?");
       return somebody;
@@ -104,7 +104,7 @@ function openRemote(servers: readonly Pick<GrpcServer, "port">[]) {
     target: coreTarget(servers.map(({ port }) => `127.0.0.1:${port}`).join(",")),
     waitMs: 1000,
     clock: systemClock,
-    keyOf: () => KEY,
+    authorizationOf: () => `Bearer ${KEY}`,
     limits,
     lost: (failure, requestId) => lost.push(`${requestId} ${failure.code}`),
   });
@@ -407,8 +407,11 @@ describe("the key of a call", () => {
   it("is what its core says of it", async () => {
     const core = await openCore({});
     const { remote } = openRemote([core.server]);
-    expect(await remote.currentKey(KEY)).toMatchObject({ id: somebody.keyId, accountId: somebody.accountId });
-    expect(await codeOf(remote.currentKey("sk_parley_anothers"))).toBe("unauthenticated");
+    expect(await remote.currentKey(`Bearer ${KEY}`)).toMatchObject({
+      id: somebody.keyId,
+      accountId: somebody.accountId,
+    });
+    expect(await codeOf(remote.currentKey("Bearer sk_parley_anothers"))).toBe("unauthenticated");
     expect(core.refusals).toMatchObject([{ target: "/parley.v1.KeyService/GetCurrent" }]);
   });
 });

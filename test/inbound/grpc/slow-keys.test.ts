@@ -59,7 +59,7 @@ beforeEach(async () => {
         return create(CompletionSchema, { model: "alpha" });
       },
     } as EdgeServices["completions"],
-    authenticate: async (authorization) => {
+    authenticate: async ({ authorization }) => {
       if (authorization === KNOWN.authorization) return somebody;
       asked.add(authorization);
       return lookUp.promise;

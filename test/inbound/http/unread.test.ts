@@ -1,15 +1,41 @@
 import { once } from "node:events";
-import { connect } from "node:net";
-import { expect, it, onTestFinished } from "vitest";
+import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { afterAll, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../../src/core/clock.ts";
 import { Calls } from "../../../src/inbound/calls.ts";
 import { createDocuments } from "../../../src/inbound/http/documents.ts";
 import { startHttpServer } from "../../../src/inbound/http/server.ts";
+import { TlsEntrance } from "../../../src/net/tls-entrance.ts";
+import { WatchedTlsFiles } from "../../../src/net/tls-files.ts";
 import { anyConnections, roomyAdmission } from "../../support/admission.ts";
+import { CertificateAuthority, LOCAL_NAMES, makeCertificateFolder } from "../../support/certificates.ts";
 
 const never = (): never => expect.fail("nothing is completed here");
 
-it("a connection that does not read a document is closed after a while, one that reads it is not", async () => {
+const authority = new CertificateAuthority();
+const folder = makeCertificateFolder();
+afterAll(() => folder.remove());
+
+/** TLS of the server, and how clients connect. */
+async function openTls(): Promise<TlsEntrance> {
+  const { cert_file: certFile, key_file: keyFile } = folder.writePair("a", authority.issue({ names: LOCAL_NAMES }));
+  const report = { loaded: () => undefined, refused: () => undefined };
+  const files = await WatchedTlsFiles.open({ certFile, keyFile }, report);
+  return new TlsEntrance({ files, protocol: "http/1.1", clientCertificates: "required", refused: () => undefined });
+}
+
+const PLAIN = { tls: async () => undefined, dial: (port: number): Socket => connect(port, "127.0.0.1") };
+const TLS = {
+  tls: openTls,
+  dial: (port: number): Socket => connectTls({ port, host: "127.0.0.1", servername: "localhost", ca: authority.cert }),
+};
+
+it("a connection that does not read a document is closed after a while, one that reads it is not, with and without TLS", async () => {
+  await Promise.all([PLAIN, TLS].map(checkUnread));
+}, 30_000);
+
+async function checkUnread({ tls, dial }: typeof PLAIN | typeof TLS): Promise<void> {
   const server = await startHttpServer(
     {
       completions: { create: never, stream: never, count: never, explain: never },
@@ -31,11 +57,12 @@ it("a connection that does not read a document is closed after a while, one that
       // More than the kernel buffers.
       documents: createDocuments(new Map([["large.gz", Buffer.alloc(64 * 1024 * 1024)]])),
       stallMs: 500,
+      tls: await tls(),
     },
   );
   onTestFinished(() => server.close());
   const ask = () => {
-    const socket = connect(server.port, "127.0.0.1");
+    const socket = dial(server.port);
     onTestFinished(() => void socket.destroy());
     socket.write("GET /proto/large.gz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n");
     return socket;
@@ -52,4 +79,4 @@ it("a connection that does not read a document is closed after a while, one that
   expect(silent.bytesRead).toBeLessThan(64 * 1024 * 1024);
   reader.write("GET /proto/large.gz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n");
   await expect.poll(() => bytes, { timeout: 10_000 }).toBeGreaterThan(128 * 1024 * 1024);
-}, 30_000);
+}

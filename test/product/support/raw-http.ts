@@ -16,8 +16,9 @@ export class RawConnection {
   #closed = false;
   #wake: () => void = () => undefined;
 
-  constructor(port: number) {
-    this.#socket = connect(port, "127.0.0.1");
+  /** `to`: a port of this machine, or a connection, such as one with TLS. */
+  constructor(to: number | Socket) {
+    this.#socket = typeof to === "number" ? connect(to, "127.0.0.1") : to;
     const wake = (): void => this.#wake();
     this.#socket.on("data", (piece: Buffer) => {
       this.#arrived = Buffer.concat([this.#arrived, piece]);

@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { ProviderDetails } from "../../../src/providers/gemini/provider-details.ts";
+import { keepAll } from "../../../src/providers/wire/redaction.ts";
 
 describe("details of a provider", () => {
   it.each([["a text"], [7], [true], [null], [{}], [[]], [undefined]])("are not %j", (value) => {
     const details = new ProviderDetails();
     details.add({ safetyRatings: [{ category: "a" }], groundingMetadata: { webSearchQueries: ["tides"] } });
     details.add({ safetyRatings: value, groundingMetadata: value });
-    expect(details.read()).toEqual({
+    expect(details.read(keepAll)).toEqual({
       details: {
         "gemini.safety_ratings": '[{"category":"a"}]',
         "gemini.grounding_metadata": '{"webSearchQueries":["tides"]}',

@@ -210,20 +210,29 @@ describe("a whole response", () => {
     expect(countedOf({ ...image_gen, output_tokens: 0 })?.unknownUnits).toEqual(["image_generation_call"]);
   });
 
-  it("names once what the provider bills without a count", () => {
+  it("counts searches of files and containers for code, which the provider bills without a count", () => {
     const output = [
-      { type: "code_interpreter_call", id: "ci_1", code: "1" },
-      { type: "code_interpreter_call", id: "ci_2", code: "2" },
+      { type: "code_interpreter_call", id: "ci_1", code: "1", container_id: "cntr_1" },
+      { type: "code_interpreter_call", id: "ci_2", code: "2", container_id: "cntr_1" },
+      { type: "code_interpreter_call", id: "ci_3", code: "3", container_id: "cntr_2" },
       { type: "file_search_call", id: "fs_1", queries: ["a"] },
+      { type: "file_search_call", id: "fs_2", queries: ["b"] },
       { type: "mcp_call", id: "mcp_1" },
       message(text("a")),
     ];
     const more = { usage: { input_tokens: 1 }, tool_usage: { later_tool: { num_sessions: 1 } } };
-    expect(toAnswer(response(output, more)).usage?.unknownUnits).toEqual([
-      "later_tool.num_sessions",
-      "code_interpreter_call",
-      "file_search_call",
-    ]);
+    expect(toAnswer(response(output, more)).usage).toMatchObject({
+      fileSearches: 2,
+      codeExecutions: 2,
+      unknownUnits: ["later_tool.num_sessions"],
+    });
+    // xAI counts each execution, and says so.
+    const ofServer = { server_side_tool_usage_details: { code_interpreter_calls: 3, file_search_calls: 4 } };
+    expect(toAnswer(response(output, { usage: { input_tokens: 1, ...ofServer } })).usage).toMatchObject({
+      fileSearches: 4,
+      codeExecutions: 3,
+      unknownUnits: [],
+    });
   });
 
   it("shows the reasoning of servers without summaries, and only one of both", () => {

@@ -57,6 +57,16 @@ describe.each([
     ]);
   });
 
+  it("is read from its deltas, also where each event has all of the message so far", () => {
+    const both = (piece: string, content: string, word: unknown = null) => ({
+      choices: [{ index: 0, delta: { content: piece }, message: { role: "assistant", content }, finish_reason: word }],
+    });
+    const bytes = toSse(both("It ", "It "), both("is.", "It is.", "stop"));
+    const { chunks, failure } = readStream(bytes, everyBytes(size, bytes.length));
+    expect(failure).toBeUndefined();
+    expect(plain(chunks)).toEqual([delta({ text: "It " }), delta({ text: "is." }), finish("STOP", "stop")]);
+  });
+
   it("traps 19 and 21: gives its text and then the failure of fixture 41", () => {
     const bytes = readFixture("41-openai-compat-mid-error").bytes("upstream-response.sse");
     const { chunks, failure } = readStream(bytes, everyBytes(size, bytes.length));

@@ -105,15 +105,26 @@ describe("the usage of an answer", () => {
         cost: 0.1,
         cost_details: { upstream: 0.1 },
         num_search_queries: 2,
+        citation_tokens: 7,
         steps: [{ tokens: 5 }],
         inner: { deep: { units: 1 } },
         nothing: [],
       }),
-      ["prompt_tokens_details.video_tokens", "num_search_queries", "steps", "inner.deep.units"],
+      ["prompt_tokens_details.video_tokens", "citation_tokens", "steps", "inner.deep.units"],
     ],
     ["bounded", readOpenAi({ prompt_tokens: 1, ...manyUnits() }), Object.keys(manyUnits()).slice(0, 16)],
   ])("names the counts that have no price: %s", (_, usage, unknown) => {
     expect(usage?.unknownUnits).toEqual(unknown.map((name) => name.slice(0, 64)));
+  });
+
+  it.each([
+    ["Perplexity", { num_search_queries: 3 }],
+    ["OpenRouter", { server_tool_use: { web_search_requests: 3 } }],
+  ])("counts the searches of %s", (_, counted) => {
+    expect(readOpenAi({ prompt_tokens: 1, completion_tokens: 2, ...counted })).toMatchObject({
+      webSearches: 3,
+      unknownUnits: [],
+    });
   });
 });
 

@@ -6,6 +6,7 @@ import { describeHealthNotes } from "./health-notes.ts";
 import { describeKeyStore } from "./key-store.ts";
 import { describeLedgerStore } from "./ledger-store.ts";
 import { describeResponseStore } from "./response-store.ts";
+import { describeSecrets } from "./secrets.ts";
 import { describeUsageStore } from "./usage-store.ts";
 
 /**
@@ -21,4 +22,5 @@ export function describeStore(open: () => Promise<Store>): void {
   describeBudgetStore(open);
   describeResponseStore(open);
   describeHealthNotes(open);
+  describeSecrets(open);
 }

@@ -41,9 +41,12 @@ class Accumulator:
                 self._choice(chunk.part_start.choice_index).message.parts.append(chunk.part_start.part)
             case "part_delta":
                 self._add_delta(chunk.part_delta)
-            case "part_finish" if chunk.part_finish.signature:
-                choice = self._choice(chunk.part_finish.choice_index)
-                choice.message.parts[chunk.part_finish.part_index].signature = chunk.part_finish.signature
+            case "part_finish":
+                end = chunk.part_finish
+                if end.signature or end.provider_details_json:
+                    part = self._choice(end.choice_index).message.parts[end.part_index]
+                    part.signature = end.signature or part.signature
+                    part.provider_details_json.update(end.provider_details_json)
             case "choice_finish":
                 finish = chunk.choice_finish
                 choice = self._choice(finish.choice_index)

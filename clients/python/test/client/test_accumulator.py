@@ -50,10 +50,13 @@ def test_joins_citations_log_probabilities_and_signatures():
         more(text="a", logprobs=logprobs[:1]),
         more(text="b", logprobs=logprobs[1:]),
         more(citation=citation),
-        CompletionChunk(part_finish=PartFinish(signature="signed")),
+        CompletionChunk(part_finish=PartFinish(signature="signed", provider_details_json={"d.a": "1"})),
     )
     [part] = completion.choices[0].message.parts
-    assert part == Part(text="ab", citations=[citation], logprobs=logprobs, signature="signed")
+    details = {"d.a": "1"}
+    assert part == Part(
+        text="ab", citations=[citation], logprobs=logprobs, signature="signed", provider_details_json=details
+    )
 
 
 def test_joins_the_inputs_of_tool_calls():

@@ -355,11 +355,25 @@ export declare type LoggedRequest = Message<"parley.console.v1.LoggedRequest"> &
   webSearches: bigint;
 
   /**
-   * Counts of the provider that this gateway does not know: the cost may be too low.
+   * Counts of the provider that this gateway does not know, or has no price for: the cost may be too low.
    *
    * @generated from field: repeated string unknown_units = 36;
    */
   unknownUnits: string[];
+
+  /**
+   * Searches of stored files by the provider.
+   *
+   * @generated from field: int64 file_searches = 37;
+   */
+  fileSearches: bigint;
+
+  /**
+   * Executions of code by the provider, or containers for it.
+   *
+   * @generated from field: int64 code_executions = 38;
+   */
+  codeExecutions: bigint;
 };
 
 /**

@@ -163,6 +163,12 @@ export const parley = z
       .array(attempt)
       .describe("Every upstream model that was tried or skipped, in order; the last one served."),
     ...losses,
+    left_out: z
+      .array(z.string())
+      .optional()
+      .describe(
+        "What the answer has in words of another dialect, for which the format has no place: its dialect with a type of block or the name of a field.",
+      ),
     targets: z
       .array(z.string())
       .optional()

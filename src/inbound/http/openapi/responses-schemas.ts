@@ -34,8 +34,12 @@ export const READ_RESPONSES = {
 const outputItem = z
   .looseObject({
     id: text("The item’s ID, the same in every event."),
-    type: z.enum(["message", "reasoning", "function_call", "custom_tool_call", "image_generation_call"]),
-    status: z.enum(["in_progress", "completed", "incomplete"]).optional().describe("Calls of custom tools have none."),
+    type: text(
+      "`message`, `reasoning`, `function_call`, `custom_tool_call`, `image_generation_call`, or that of another tool of the provider, such as `web_search_call`.",
+    ),
+    status: text(
+      "`in_progress`, `completed`, `incomplete`, or a tool’s own word. Calls of custom tools have none.",
+    ).optional(),
   })
   .describe("An item of the answer; it can be sent back as it is.");
 

@@ -47,8 +47,10 @@ public final class CompletionAccumulator {
       }
       case PART_FINISH -> {
         var finish = chunk.getPartFinish();
-        if (finish.getSignature().isEmpty()) return;
-        choice(finish.getChoiceIndex()).part(finish.getPartIndex()).part.setSignature(finish.getSignature());
+        if (finish.getSignature().isEmpty() && finish.getProviderDetailsJsonCount() == 0) return;
+        var part = choice(finish.getChoiceIndex()).part(finish.getPartIndex()).part;
+        if (!finish.getSignature().isEmpty()) part.setSignature(finish.getSignature());
+        part.putAllProviderDetailsJson(finish.getProviderDetailsJsonMap());
       }
       case CHOICE_FINISH -> choice(chunk.getChoiceFinish().getChoiceIndex()).finish(chunk.getChoiceFinish());
       case USAGE -> completion.setUsage(chunk.getUsage());

@@ -22,7 +22,7 @@ class CompletionAccumulatorTest {
             "part_start { part { reasoning {} } }",
             "part_delta { reasoning: 'Let me ' }",
             "part_delta { reasoning: 'think' }",
-            "part_finish { signature: 'opaque' }",
+            "part_finish { signature: 'opaque' provider_details_json { key: 'd.a' value: '1' } }",
             "part_start { part_index: 1 part { text: '' } }",
             "part_delta { part_index: 1 text: 'Ti' logprobs { token: 'Ti' } }",
             "part_delta { part_index: 1 text: 'des' logprobs { token: 'des' } }",
@@ -67,7 +67,11 @@ class CompletionAccumulatorTest {
             choices {
               message {
                 role: ROLE_ASSISTANT
-                parts { reasoning { text: 'Let me think' } signature: 'opaque' }
+                parts {
+                  reasoning { text: 'Let me think' }
+                  signature: 'opaque'
+                  provider_details_json { key: 'd.a' value: '1' }
+                }
                 parts {
                   text: 'Tides'
                   citations { url: 'https://example.com' text_range { start: 0 end: 5 } }

@@ -1,8 +1,11 @@
-import { calcPrice, findProvider, type ModelPrice } from "@pydantic/genai-prices";
+import { calcPrice, findProvider, type ModelPrice, type PriceCalculation } from "@pydantic/genai-prices";
 import type { ModelInput } from "./schema.ts";
 
-type PriceInput = NonNullable<ModelInput["price"]>;
-type TokenKind = Exclude<keyof PriceInput, "tiers">;
+/** A price as in a file, with that of the prompt. */
+export type PriceInput = NonNullable<ModelInput["price"]> & { readonly input: number };
+type Tier = NonNullable<PriceInput["tiers"]>[number];
+type TokenKind = Exclude<keyof Tier, "above">;
+type Fee = Exclude<keyof PriceInput, TokenKind | "tiers">;
 
 /** Kinds of tokens by the names of the package, in US dollars per million. */
 const KINDS: Readonly<Record<string, TokenKind>> = {
@@ -17,24 +20,42 @@ const KINDS: Readonly<Record<string, TokenKind>> = {
   input_image_mtok: "image_input",
   cache_audio_read_mtok: "cached_audio_input",
   cache_image_read_mtok: "cached_image_input",
-  // Per thousand searches.
+};
+
+/** Fees by the names of the package, in US dollars for a thousand. */
+const FEES: Readonly<Record<string, Fee>> = {
+  requests_kcount: "request",
   web_searches_kcount: "web_search",
+  storage_searches_kcount: "file_search",
+  code_executions_kcount: "code_execution",
 };
 
 /** Units that are billed for ordinary completions, and that Parley does not count. */
-const UNCOUNTED = ["requests_kcount", "output_reasoning_mtok", "output_citation_mtok", "input_text_messages_kcount"];
+const UNCOUNTED = ["output_reasoning_mtok", "output_citation_mtok", "input_text_messages_kcount"];
 
-/**
- * The list price of a model of a host, as `@pydantic/genai-prices` has it today. Undefined for unknown hosts and models, for
- * prices that depend on the time of day, and for those with units that Parley does not count.
- */
-export function knownPrice(baseUrl: string, upstreamModel: string): PriceInput | undefined {
+/** Facts of a model from `@pydantic/genai-prices`. */
+export interface KnownModel {
+  /**
+   * The list price of today. Undefined for prices that depend on the time of day, and for those with units that Parley does not
+   * count.
+   */
+  readonly price: PriceInput | undefined;
+  /** In tokens; undefined where the package has none. */
+  readonly contextWindow: number | undefined;
+}
+
+/** What the package knows of a model of a host. Undefined for unknown hosts and models. */
+export function knownModel(baseUrl: string, upstreamModel: string): KnownModel | undefined {
   const provider = findProvider({ providerApiUrl: baseUrl });
   if (provider === undefined) return undefined;
   // Google's API has its own models below this path.
   const name = upstreamModel.replace(/^models\//, "");
   const found = calcPrice({ input_tokens: 1 }, name, { provider });
   if (found === null) return undefined;
+  return { price: priceOf(found), contextWindow: found.model.context_window };
+}
+
+function priceOf(found: PriceCalculation): PriceInput | undefined {
   const { prices } = found.model;
   if (Array.isArray(prices) && prices.some(({ constraint }) => constraint?.type === "time_of_date")) return undefined;
   if (UNCOUNTED.some((unit) => found.model_price[unit] !== undefined)) return undefined;
@@ -42,15 +63,30 @@ export function knownPrice(baseUrl: string, upstreamModel: string): PriceInput |
 }
 
 function toPriceInput(given: ModelPrice): PriceInput | undefined {
-  const starts = new Set(Object.values(given).flatMap((price) => tiersOf(price).map(({ start }) => start)));
+  const ofTokens = Object.keys(KINDS).map((name) => given[name]);
+  const starts = new Set(ofTokens.flatMap((price) => tiersOf(price).map(({ start }) => start)));
   const first = pricesAbove(0, given);
   if (first === undefined) return undefined;
   const tiers = [...starts].toSorted((a, b) => a - b).map((above) => ({ above, ...pricesAbove(above, given)! }));
-  return { ...first, ...(tiers.length > 0 && { tiers }) };
+  return { ...first, ...feesOf(given), ...(tiers.length > 0 && { tiers }) };
+}
+
+function feesOf(given: ModelPrice): Partial<Record<Fee, number>> {
+  const found: Partial<Record<Fee, number>> = {};
+  for (const [name, fee] of Object.entries(FEES)) {
+    const price = given[name];
+    // The dearest where it has tiers.
+    if (price !== undefined)
+      found[fee] =
+        typeof price === "number" ? price : Math.max(price.base, ...tiersOf(price).map((tier) => tier.price));
+  }
+  // A fee for the request is that of hosts that search for each of them.
+  if (found.request !== undefined) found.web_search ??= 0;
+  return found;
 }
 
 /** The prices of a prompt with more tokens than `above`. */
-function pricesAbove(above: number, given: ModelPrice): Omit<PriceInput, "tiers"> | undefined {
+function pricesAbove(above: number, given: ModelPrice): Omit<Tier, "above"> | undefined {
   const prices: Partial<Record<TokenKind, number>> = {};
   for (const [name, kind] of Object.entries(KINDS)) {
     const price = given[name];

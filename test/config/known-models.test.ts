@@ -5,6 +5,7 @@ import { parseConfig } from "../../src/config/parse.ts";
 import type { Price } from "../../src/config/config.ts";
 import { costOf } from "../../src/core/cost.ts";
 import type { TokenCounts } from "../../src/core/ledger.ts";
+import { NO_FEES } from "../support/prices.ts";
 
 const HOSTS = [
   { id: "anthropic", dialect: "anthropic", baseUrl: "https://api.anthropic.com" },
@@ -13,6 +14,7 @@ const HOSTS = [
   { id: "openrouter", dialect: "openai", baseUrl: "https://openrouter.ai/api/v1" },
   { id: "groq", dialect: "openai", baseUrl: "https://api.groq.com/openai/v1" },
   { id: "mistral", dialect: "openai", baseUrl: "https://api.mistral.ai/v1" },
+  { id: "perplexity", dialect: "openai", baseUrl: "https://api.perplexity.ai" },
 ] as const;
 
 interface Host {
@@ -31,6 +33,51 @@ function priceOf({ dialect, baseUrl }: Host, model: string, modalities = TEXT): 
   const config = parseConfig({ file: "parley.yaml", text, env: { P_KEY: "k".repeat(40) } });
   return config.models.find(({ id }) => id === "m")!.price;
 }
+
+describe("the context window of a model without one in the file", () => {
+  const factsOf = (entry: object) => {
+    const text = JSON.stringify({
+      providers: { p: { preset: "openai", api_keys: ["${P_KEY}"] } },
+      models: { m: { provider: "p", ...entry } },
+    });
+    return parseConfig({ file: "parley.yaml", text, env: { P_KEY: "k".repeat(40) } }).models.find(
+      ({ id }) => id === "m",
+    )!;
+  };
+
+  it.each<[string, object, object]>([
+    [
+      "is that of the list",
+      { upstream_model: "gpt-5.1" },
+      {
+        contextWindow: 400_000,
+        maxOutputTokens: 32_768,
+        sources: { contextWindow: "list", maxOutputTokens: "assumed" },
+      },
+    ],
+    [
+      "bounds the answer that is assumed",
+      { upstream_model: "gpt-4" },
+      { contextWindow: 8_192, maxOutputTokens: 8_192, defaultMaxTokens: 8_192, sources: { contextWindow: "list" } },
+    ],
+    [
+      "is below the operator's",
+      { upstream_model: "gpt-5.1", context_window: 100_000, max_output_tokens: 50_000 },
+      {
+        contextWindow: 100_000,
+        maxOutputTokens: 50_000,
+        sources: { contextWindow: "configured", maxOutputTokens: "configured" },
+      },
+    ],
+    [
+      "is assumed for an unknown model",
+      { upstream_model: "no-such-model" },
+      { contextWindow: 131_072, sources: { contextWindow: "assumed", price: undefined } },
+    ],
+  ])("%s", (_, entry, facts) => {
+    expect(factsOf(entry)).toMatchObject(facts);
+  });
+});
 
 /** Names of a host's models that are sold by the token, at prices that do not depend on the hour. */
 function namesOf(provider: Provider): string[] {
@@ -99,6 +146,8 @@ describe("a model without a price in the file", () => {
             output_tokens: output,
             output_image_tokens: images,
             web_searches: other,
+            storage_searches: written,
+            code_executions: output,
           },
           name,
           { provider },
@@ -115,6 +164,8 @@ describe("a model without a price in the file", () => {
           reasoning: 0,
           image: images,
           webSearches: other,
+          fileSearches: written,
+          codeExecutions: output,
         };
         const cost = costOf(ledger, price, { cacheWrite: isHour ? "hour" : "minutes", priceFactor: 1 });
         // Rounded from the same amount, but not to nothing.
@@ -134,6 +185,16 @@ describe("a model without a price in the file", () => {
     expect(priceOf(HOSTS[2], "gpt-audio")).toMatchObject({ audioInput: 32_000_000, audioOutput: 64_000_000 });
   });
 
+  it("has the fees for requests, searches of the web and searches of files where they are known", () => {
+    expect(priceOf(HOSTS[6], "sonar-pro")!.fees).toEqual({ ...NO_FEES, requests: 14_000_000_000, webSearches: 0 });
+    expect(priceOf(HOSTS[2], "gpt-5.1")!.fees).toEqual({
+      ...NO_FEES,
+      webSearches: 10_000_000_000,
+      fileSearches: 2_500_000_000,
+    });
+    expect(priceOf(HOSTS[1], "gemini-3-pro-preview")!.fees).toEqual(NO_FEES);
+  });
+
   it("pays for a token that is written to a cache also where only the fee for the write is listed", () => {
     const price = priceOf(HOSTS[3], "google/gemini-3-pro-image-preview")!;
     expect(price.cacheWrite).toBeGreaterThan(price.input);
@@ -151,6 +212,7 @@ describe("a model without a price in the file", () => {
   it.each([
     ["of an unknown name", HOSTS[2], "no-such-model"],
     ["with units that are not counted", HOSTS[3], "perplexity/sonar-deep-research"],
+    ["with units that are not counted, at their maker", HOSTS[6], "sonar-deep-research"],
     ["at an unknown host", { dialect: "openai", baseUrl: "https://llm.example/v1" }, "gpt-5"],
     [
       "at a host with prices by the hour",

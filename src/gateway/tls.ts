@@ -1,0 +1,46 @@
+import type { Config } from "../config/config.ts";
+import { TlsEntrance } from "../net/tls-entrance.ts";
+import { type TlsFiles, WatchedTlsFiles } from "../net/tls-files.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { ServerName } from "./starting.ts";
+
+/** Interval between records of refused clients. */
+const REFUSED_EVERY_MS = 60_000;
+
+/** Opens the TLS of a listener; undefined for plain TCP. Rejects with a message that names the file that cannot be used. */
+export async function openTls(name: ServerName, config: Config, log: Logger): Promise<TlsEntrance | undefined> {
+  const { tls } = config[name];
+  if (tls === undefined) return undefined;
+  const setting = `${name}.tls`;
+  const { certFile, keyFile, clientCaFile: caFile } = tls;
+  const files = await openTlsFiles(setting, { certFile, keyFile, caFile }, log);
+  let refusals = 0;
+  let toldMs = -Infinity;
+  return new TlsEntrance({
+    files,
+    protocol: name === "grpc" ? "h2" : "http/1.1",
+    clientCertificates: tls.clientCertificates,
+    refused(reason, address) {
+      refusals += 1;
+      const nowMs = performance.now();
+      if (nowMs < toldMs + REFUSED_EVERY_MS) return;
+      log.warn({ setting, reason, address, refusals }, "a client's certificate is missing or was not accepted");
+      [refusals, toldMs] = [0, nowMs];
+    },
+  });
+}
+
+/** Opens files, and logs what becomes of changed ones. Rejects with a message that names the file that cannot be used. */
+export async function openTlsFiles(setting: string, files: TlsFiles, log: Logger): Promise<WatchedTlsFiles> {
+  return WatchedTlsFiles.open(files, reportTo(log, setting)).catch((error: unknown) => {
+    throw new Error(`${setting}: ${(error as Error).message}`, { cause: error });
+  });
+}
+
+/** Logs what becomes of changed files. */
+function reportTo(log: Logger, setting: string): { loaded(facts: object): void; refused(problem: string): void } {
+  return {
+    loaded: (facts) => log.info({ setting, ...facts }, "TLS files loaded"),
+    refused: (problem) => log.error({ setting, problem }, "TLS files cannot be used; those from before stay in use"),
+  };
+}

@@ -1,0 +1,177 @@
+import { constants } from "node:crypto";
+import type { Socket } from "node:net";
+import type { Server, TlsOptions, TLSSocket } from "node:tls";
+import type { TlsMaterial, WatchedTlsFiles } from "./tls-files.ts";
+
+/** The verified certificate of a client. */
+export interface ClientCertificate {
+  /** Its alternative names of the kinds DNS (in lower case) and URI, such as `URI:spiffe://example.org/billing`. */
+  readonly names: readonly string[];
+  /** End of its validity in Unix milliseconds. */
+  readonly expiresAtMs: number;
+}
+
+/** Time limit of a handshake, in milliseconds. */
+const HANDSHAKE_MS = 10_000;
+
+/**
+ * Unfinished handshakes of a listener; beyond it the oldest connection closes. One holds about 70 KiB. A client finishes its
+ * handshake within a round trip, in which a thousand others would have to connect.
+ */
+const MAX_HANDSHAKES = 1_024;
+
+export interface TlsEntranceOptions {
+  readonly files: WatchedTlsFiles;
+  /** Protocol that is spoken over it, by its name in ALPN. */
+  readonly protocol: "http/1.1" | "h2";
+  /** With a CA: whether clients without a certificate are refused. */
+  readonly clientCertificates: "required" | "optional";
+  /** Called for a client whose certificate is missing or not accepted, with OpenSSL's name of the reason. */
+  readonly refused: (reason: string, address: string | undefined) => void;
+  /** Default: MAX_HANDSHAKES. */
+  readonly maxHandshakes?: number;
+}
+
+/**
+ * TLS of one listener: versions 1.2 and 1.3, with limits for handshakes, verified client certificates, and files that may change.
+ * New connections get the new certificate; existing ones continue.
+ */
+export class TlsEntrance {
+  readonly #options: TlsEntranceOptions;
+  /** Sockets whose handshake is not finished, by their peer, with the connections verified by the same authorities; oldest first. */
+  readonly #shaking = new Map<string, { readonly socket: Socket; readonly verified: WeakSet<Socket> }>();
+  readonly #certificates = new WeakMap<Socket, ClientCertificate>();
+  /** Connections whose client was verified by the authorities in force. A new set when these change. */
+  #verified = new WeakSet<Socket>();
+  readonly #trustListeners = new Set<() => void>();
+
+  constructor(options: TlsEntranceOptions) {
+    this.#options = options;
+  }
+
+  /** Options for the constructor of the server. */
+  get serverOptions(): TlsOptions {
+    return {
+      ...this.#contextOptions(this.#options.files.material),
+      ALPNProtocols: [this.#options.protocol],
+      handshakeTimeout: HANDSHAKE_MS,
+    };
+  }
+
+  /** The certificate of a connection's client; undefined for one without. */
+  certificateOf(socket: Socket): ClientCertificate | undefined {
+    return this.#certificates.get(socket);
+  }
+
+  /** Whether the connection's client was verified by authorities that have changed since: it should close after its calls. */
+  isRetired(socket: Socket): boolean {
+    return this.#certificates.has(socket) && !this.#verified.has(socket);
+  }
+
+  /** Calls back when the authorities for clients have changed. */
+  onTrustChange(listener: () => void): void {
+    this.#trustListeners.add(listener);
+  }
+
+  /**
+   * Prepares a server made with `serverOptions`. `accept` is called for each new connection, before its handshake; false: it was
+   * closed.
+   */
+  guard(server: Server, accept: (socket: Socket) => boolean): void {
+    const [shakeHands] = server.listeners("connection") as ((socket: Socket) => void)[];
+    server.removeAllListeners("connection").on("connection", (socket: Socket) => {
+      if (!accept(socket)) return;
+      this.#begin(socket);
+      shakeHands!.call(server, socket);
+    });
+    // First, so that no other listener sees a connection that is refused as an open one.
+    server.prependListener("secureConnection", (socket) => this.#finish(socket));
+    // HTTP's own listener would answer in plain text.
+    server.removeAllListeners("tlsClientError").on("tlsClientError", (_, socket) => socket.destroy());
+    this.#options.files.onChange((material, before) => {
+      server.setSecureContext(this.#contextOptions(material));
+      if (material.ca === before.ca) return;
+      this.#verified = new WeakSet();
+      for (const listener of this.#trustListeners) listener();
+    });
+  }
+
+  /** Reads the files again. */
+  check(): Promise<void> {
+    return this.#options.files.check();
+  }
+
+  /** Closes connections whose handshake is not finished, and ends the checks of the files. */
+  close(): void {
+    this.#options.files.close();
+    for (const { socket } of this.#shaking.values()) socket.destroy();
+  }
+
+  #contextOptions(material: TlsMaterial): TlsOptions {
+    const verifies = material.ca !== undefined;
+    return {
+      ...material,
+      minVersion: "TLSv1.2",
+      // Each costs as much as a handshake, and no client needs one.
+      secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
+      // Refused by `#finish`, which tells why.
+      ...(verifies && { requestCert: true, rejectUnauthorized: false }),
+    };
+  }
+
+  #begin(socket: Socket): void {
+    const peer = peerOf(socket);
+    const [oldest] = this.#shaking;
+    if (oldest !== undefined && this.#shaking.size >= (this.#options.maxHandshakes ?? MAX_HANDSHAKES)) {
+      this.#shaking.delete(oldest[0]);
+      oldest[1].socket.destroy();
+    }
+    this.#shaking.set(peer, { socket, verified: this.#verified });
+    socket.once("close", () => {
+      if (this.#shaking.get(peer)?.socket === socket) this.#shaking.delete(peer);
+    });
+  }
+
+  #finish(socket: TLSSocket): void {
+    const peer = peerOf(socket);
+    // Authorities that have changed during the handshake did not verify it.
+    const verified = this.#shaking.get(peer)?.verified;
+    this.#shaking.delete(peer);
+    if (this.#options.files.material.ca === undefined) return;
+    const certificate = socket.getPeerX509Certificate();
+    if (certificate === undefined && this.#options.clientCertificates === "optional") return;
+    if (certificate === undefined || !socket.authorized) {
+      const reason = certificate === undefined ? "NO_CERTIFICATE" : String(socket.authorizationError);
+      this.#options.refused(reason, socket.remoteAddress);
+      socket.destroy();
+      return;
+    }
+    this.#certificates.set(socket, {
+      names: alternativeNames(certificate.subjectAltName),
+      expiresAtMs: Date.parse(certificate.validTo),
+    });
+    verified?.add(socket);
+  }
+}
+
+/** Both ends of the connection have it: the socket, and the one of TLS that is made of it. */
+function peerOf({ remoteAddress, remotePort }: Pick<Socket, "remoteAddress" | "remotePort">): string {
+  return `${remoteAddress} ${remotePort}`;
+}
+
+const NAME = /([A-Za-z ]+):("(?:[^"\\]|\\.)*"|[^,"]*)(?:, |$)/y;
+
+/**
+ * Reads Node's text of alternative names. It has names with special characters as JSON strings, so that none looks like several;
+ * these are omitted.
+ */
+export function alternativeNames(text = ""): string[] {
+  const names: string[] = [];
+  NAME.lastIndex = 0;
+  for (let found = NAME.exec(text); found !== null && found[0] !== ""; found = NAME.exec(text)) {
+    const [, kind, value = ""] = found;
+    if (kind === "DNS" && !value.startsWith('"')) names.push(`DNS:${value.toLowerCase()}`);
+    if (kind === "URI" && !value.startsWith('"')) names.push(`URI:${value}`);
+  }
+  return names;
+}

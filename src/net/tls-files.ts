@@ -1,0 +1,186 @@
+import { createPrivateKey, hash, type KeyObject, X509Certificate } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { createSecureContext } from "node:tls";
+
+/** Files in PEM for one end of TLS connections. */
+export interface TlsFiles {
+  /** The own certificate, followed by those of intermediate authorities. */
+  readonly certFile?: string | undefined;
+  /** Its private key, without a passphrase. */
+  readonly keyFile?: string | undefined;
+  /** Authorities whose certificates are accepted from the other end. */
+  readonly caFile?: string | undefined;
+}
+
+/** Contents of the files, as `node:tls` takes them. */
+export interface TlsMaterial {
+  readonly cert?: string;
+  readonly key?: string;
+  readonly ca?: string;
+}
+
+/** Receives what becomes of changed files. Texts are for an operator and contain no secret. */
+export interface TlsFilesReport {
+  /** The files are in use. `expires`: end of the own certificate; undefined without one. */
+  loaded(facts: { readonly expires: string | undefined }): void;
+  /** Changed files cannot be used; those from before stay in use. */
+  refused(problem: string): void;
+}
+
+export interface WatchOptions extends TlsFilesReport {
+  /** Interval of the checks in milliseconds. Default: 2,000. */
+  readonly everyMs?: number;
+}
+
+const LOOK_MS = 2_000;
+
+/**
+ * The files of one end of TLS connections, read again when they change. They are read at intervals, not watched: that also works
+ * for symbolic links that are exchanged, as in Kubernetes' secrets, and on network file systems.
+ */
+export class WatchedTlsFiles {
+  readonly #files: TlsFiles;
+  readonly #report: TlsFilesReport;
+  readonly #timer: NodeJS.Timeout;
+  readonly #listeners = new Set<(material: TlsMaterial, before: TlsMaterial) => void>();
+  #material: TlsMaterial;
+  /** Digests of the contents in use, of the latest that were refused, and of changed ones at the last check. */
+  #used: string;
+  #refused: string | undefined;
+  #seen: string | undefined;
+  #looking: Promise<void> = Promise.resolve();
+
+  private constructor(files: TlsFiles, material: TlsMaterial, { everyMs = LOOK_MS, ...report }: WatchOptions) {
+    this.#files = files;
+    this.#report = report;
+    this.#material = material;
+    this.#used = digestOf(material);
+    this.#timer = setInterval(() => void this.#look("when unchanged twice"), everyMs).unref();
+  }
+
+  /** Reads the files. Rejects with a message for an operator when they cannot be used. */
+  static async open(files: TlsFiles, options: WatchOptions): Promise<WatchedTlsFiles> {
+    const material = await readAll(files);
+    const expires = checkMaterial(files, material);
+    options.loaded({ expires: expires?.toISOString() });
+    if (expires !== undefined && expires.getTime() < Date.now()) options.refused(expired(files, expires));
+    return new WatchedTlsFiles(files, material, options);
+  }
+
+  /** The contents in use. */
+  get material(): TlsMaterial {
+    return this.#material;
+  }
+
+  /** Calls back with changed contents that can be used, and with those before. */
+  onChange(listener: (material: TlsMaterial, before: TlsMaterial) => void): void {
+    this.#listeners.add(listener);
+  }
+
+  /** Reads the files now, and uses changed contents at once. Never rejects. */
+  check(): Promise<void> {
+    return this.#look("at once");
+  }
+
+  /** Ends the checks. */
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #look(uses: "at once" | "when unchanged twice"): Promise<void> {
+    // One after the other, so that none applies contents that are older than those of another.
+    this.#looking = this.#lookAfter(this.#looking, uses);
+    return this.#looking;
+  }
+
+  /** A certificate and its key are replaced one after the other: without need, no pair is read between the two. */
+  async #lookAfter(earlier: Promise<void>, uses: "at once" | "when unchanged twice"): Promise<void> {
+    await earlier;
+    const found = await readAll(this.#files).catch((error: unknown) => error as Error);
+    const digest = digestOf(found);
+    const isNews = digest !== this.#used && digest !== this.#refused;
+    const isStill = digest === this.#seen;
+    this.#seen = isNews ? digest : undefined;
+    if (digest === this.#used) this.#refused = undefined;
+    if (isNews && (isStill || uses === "at once")) this.#apply(found, digest);
+  }
+
+  #apply(found: TlsMaterial | Error, digest: string): void {
+    try {
+      if (found instanceof Error) throw found;
+      const expires = checkMaterial(this.#files, found);
+      if (expires !== undefined && expires.getTime() < Date.now()) throw new Error(expired(this.#files, expires));
+      const before = this.#material;
+      this.#material = found;
+      this.#used = digest;
+      for (const listener of this.#listeners) listener(found, before);
+      this.#report.loaded({ expires: expires?.toISOString() });
+    } catch (error) {
+      this.#refused = digest;
+      this.#report.refused(error instanceof Error ? error.message : String(error));
+    }
+  }
+}
+
+function digestOf(found: TlsMaterial | Error): string {
+  return hash("sha256", found instanceof Error ? found.message : JSON.stringify(found));
+}
+
+async function readAll({ certFile, keyFile, caFile }: TlsFiles): Promise<TlsMaterial> {
+  const [cert, key, ca] = await Promise.all([certFile, keyFile, caFile].map(read));
+  return { ...(cert !== undefined && { cert }), ...(key !== undefined && { key }), ...(ca !== undefined && { ca }) };
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such file",
+  EACCES: "this user may not read it",
+  EISDIR: "it is a directory",
+};
+
+async function read(file: string | undefined): Promise<string | undefined> {
+  if (file === undefined) return undefined;
+  try {
+    return await readFile(file, "latin1");
+  } catch (error) {
+    const { code = "unknown reason" } = error as NodeJS.ErrnoException;
+    throw new Error(`${file} cannot be read: ${REASONS[code] ?? code}`, { cause: error });
+  }
+}
+
+/** Returns the end of the own certificate. Throws an Error that names the file and the problem. */
+function checkMaterial({ certFile, keyFile, caFile }: TlsFiles, { cert, key, ca }: TlsMaterial): Date | undefined {
+  const own = cert === undefined ? undefined : parse(certFile, cert);
+  if (key !== undefined && own?.checkPrivateKey(parseKey(keyFile, key)) === false)
+    throw new Error(`the private key in ${keyFile} does not belong to the certificate in ${certFile}`);
+  const authorities = ca === undefined ? [] : (ca.match(CERTIFICATES) ?? [""]);
+  for (const one of authorities) parse(caFile, one);
+  try {
+    createSecureContext({ ...(cert !== undefined && { cert }), ...(key !== undefined && { key }) });
+  } catch (error) {
+    const { reason, message } = error as { readonly reason?: string; readonly message: string };
+    throw new Error(`the certificate in ${certFile} cannot be used: ${reason ?? message}`, { cause: error });
+  }
+  return own && new Date(own.validTo);
+}
+
+const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
+
+function parse(file: string | undefined, text: string): X509Certificate {
+  try {
+    return new X509Certificate(text);
+  } catch (error) {
+    throw new Error(`${file} has no readable certificate in PEM`, { cause: error });
+  }
+}
+
+function parseKey(file: string | undefined, text: string): KeyObject {
+  try {
+    return createPrivateKey(text);
+  } catch (error) {
+    throw new Error(`${file} has no private key in PEM that is readable without a passphrase`, { cause: error });
+  }
+}
+
+function expired({ certFile }: TlsFiles, at: Date): string {
+  return `the certificate in ${certFile} has expired on ${at.toISOString()}; put a new one in its place`;
+}

@@ -1,0 +1,42 @@
+import { FurtherFields } from "../wire/further-fields.ts";
+import { type Json, object } from "../wire/json.ts";
+import type { Redact } from "../wire/redaction.ts";
+
+const OF_MESSAGE: ReadonlySet<string> = new Set([
+  "type",
+  "role",
+  "content",
+  "stop_reason",
+  "stop_sequence",
+  "stop_details",
+  // Of the event that ends a message.
+  "delta",
+]);
+
+/** Counts that `usage.ts` reads, and that callers get in the format's own words. */
+const OF_USAGE: ReadonlySet<string> = new Set([
+  "input_tokens",
+  "cache_creation_input_tokens",
+  "cache_read_input_tokens",
+  "cache_creation",
+  "output_tokens",
+  "output_tokens_details",
+  "server_tool_use",
+]);
+
+/** The fields of a message and of its usage that the contract has no word for, such as `container`. */
+export class MessageFields {
+  readonly #message = new FurtherFields("anthropic.", OF_MESSAGE);
+  readonly #usage = new FurtherFields("anthropic.usage.", OF_USAGE);
+
+  /** Adds those of a message, or of the event that ends it, and of its delta. */
+  add(message: Json): void {
+    this.#message.add(message);
+    this.#message.add(object(message["delta"]));
+    this.#usage.add(object(message["usage"]));
+  }
+
+  read(redact: Redact): Record<string, string> {
+    return { ...this.#message.read(redact), ...this.#usage.read(redact) };
+  }
+}

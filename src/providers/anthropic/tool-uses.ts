@@ -1,0 +1,31 @@
+import type { ToolUses } from "../../core/fees.ts";
+import { array, count, object, string } from "../wire/json.ts";
+import { ToolUsesBuilder } from "../wire/tool-uses.ts";
+
+/**
+ * Beginnings of the types of tools that the caller runs, or that cost nothing but tokens. Source: platform.claude.com, "Pricing", November
+ * 2026. Code runs in containers that are billed by the hour, and not counted in an answer's usage.
+ */
+const FREE = [
+  "custom",
+  "bash_",
+  "text_editor_",
+  "computer_",
+  "memory_",
+  "web_fetch_",
+  "tool_search_tool_",
+  "mcp_toolset",
+];
+
+/** What the provider's tools in a body may be used for. A search has a fee, and `max_uses` bounds its number in one request. */
+export function toolUsesOf({ tools }: { readonly tools?: unknown }): ToolUses | undefined {
+  const uses = new ToolUsesBuilder();
+  for (const tool of array(tools)) {
+    const { type, max_uses: most } = object(tool);
+    const name = string(type);
+    if (name === "" || FREE.some((beginning) => name.startsWith(beginning))) continue;
+    if (name.startsWith("web_search_")) uses.add("webSearches", count(most) ?? Infinity);
+    else uses.addUnknown(name);
+  }
+  return uses.build();
+}

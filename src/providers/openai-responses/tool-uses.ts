@@ -1,0 +1,51 @@
+import type { FeeUnit, ToolUses } from "../../core/fees.ts";
+import { array, count, object, string } from "../wire/json.ts";
+import { ToolUsesBuilder } from "../wire/tool-uses.ts";
+
+/**
+ * Tools that the caller runs, or that cost nothing but tokens: those of pictures are counted. Source: OpenAI's price list and API
+ * reference ("Create a model response"), November 2026.
+ */
+const FREE: ReadonlySet<string> = new Set([
+  "function",
+  "custom",
+  "namespace",
+  "tool_search",
+  "mcp",
+  "local_shell",
+  "apply_patch",
+  "computer",
+  "computer_use_preview",
+  "image_generation",
+]);
+
+const UNITS: Readonly<Record<string, FeeUnit>> = {
+  file_search: "fileSearches",
+  code_interpreter: "codeExecutions",
+};
+
+/** The fields of a body that tools come from. */
+interface ToolFields {
+  readonly tools?: unknown;
+  readonly prompt?: unknown;
+  readonly max_tool_calls?: unknown;
+}
+
+/**
+ * What the provider's tools in a body may be used for: `max_tool_calls` bounds all of them together. A stored prompt may have tools of
+ * its own.
+ */
+export function toolUsesOf({ tools, prompt, max_tool_calls: given }: ToolFields): ToolUses | undefined {
+  const most = count(given) ?? Infinity;
+  const uses = new ToolUsesBuilder();
+  const units = new Set<FeeUnit>();
+  for (const tool of array(tools)) {
+    const type = string(object(tool)["type"]);
+    const unit = type.startsWith("web_search") ? "webSearches" : Object.hasOwn(UNITS, type) ? UNITS[type] : undefined;
+    if (unit !== undefined) units.add(unit);
+    else if (!FREE.has(type) && type !== "") uses.addUnknown(type);
+  }
+  for (const unit of units) uses.add(unit, most);
+  if (prompt !== undefined && prompt !== null) uses.addUnknown("prompt");
+  return uses.build();
+}

@@ -1,0 +1,112 @@
+import { type Json, parsed } from "./json.ts";
+import type { Redact } from "./redaction.ts";
+
+/** Fields of one object of an answer that are kept, and characters of their JSON in all. */
+const MAX_FIELDS = 32;
+const MAX_CHARS = 256 * 1024;
+
+const NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
+
+/** What is about the gateway's own call and account at the provider. */
+const OF_THE_GATEWAY: ReadonlySet<string> = new Set([
+  "id",
+  "object",
+  "created",
+  "created_at",
+  "model",
+  "provider",
+  "request_id",
+  "error",
+  "usage",
+  "cost",
+  "cost_details",
+  "cost_in_usd_ticks",
+  "billing",
+  "organization",
+  "project",
+  "account",
+  "parley",
+]);
+
+/** State, which has places of its own: it must be sealed. */
+const STATE = /^encrypted_|signature$/i;
+
+/** The further fields of one object, such as a tool's call. `prefix` and `known` as of `FurtherFields`. */
+export function furtherOf(
+  of: Json,
+  { prefix, known, redact }: { readonly prefix: string; readonly known: ReadonlySet<string>; readonly redact: Redact },
+): Record<string, string> {
+  const fields = new FurtherFields(prefix, known);
+  fields.add(of);
+  return fields.read(redact);
+}
+
+/** Collects the fields of an answer that the contract has no word for, for `Choice.provider_details_json`. */
+export class FurtherFields {
+  readonly #prefix: string;
+  readonly #known: ReadonlySet<string>;
+  readonly #values = new Map<string, unknown>();
+  /** Characters of pieces that were joined. */
+  #chars = 0;
+
+  /** `prefix`: of the names, such as `openai.message.`; `known`: fields that are read elsewhere. */
+  constructor(prefix: string, known: ReadonlySet<string>) {
+    this.#prefix = prefix;
+    this.#known = known;
+  }
+
+  /** Adds those of an object. A later value replaces an earlier one; null is none. */
+  add(of: Json): void {
+    for (const key in of) if (this.#takes(key, of[key])) this.#values.set(key, of[key]);
+  }
+
+  /** Adds those of a piece of a streamed object: texts and lists follow what came before, as official clients join them. */
+  addPiece(of: Json): void {
+    for (const key in of) {
+      const piece = of[key];
+      if (!this.#takes(key, piece)) continue;
+      const before = this.#values.get(key);
+      if (typeof piece === "string" && typeof before === "string") {
+        if (this.#mayJoin(piece)) this.#values.set(key, before + piece);
+      } else if (Array.isArray(piece) && Array.isArray(before)) {
+        if (this.#mayJoin(piece)) for (const each of piece as unknown[]) before.push(each);
+      } else this.#values.set(key, Array.isArray(piece) ? [...(piece as unknown[])] : piece);
+    }
+  }
+
+  /** The fields as JSON texts by their names, without the provider's credentials; those beyond MAX_CHARS are left out. */
+  read(redact: Redact): Record<string, string> {
+    const details: Record<string, string> = {};
+    let left = MAX_CHARS;
+    for (const [key, value] of this.#values) {
+      const text = JSON.stringify(value);
+      const json = redact(text);
+      left -= json.length;
+      if (left < 0) break;
+      if (json === text || parsed(json) !== undefined) details[this.#prefix + key] = json;
+    }
+    return details;
+  }
+
+  #takes(key: string, value: unknown): boolean {
+    if (value === undefined || value === null || this.#known.has(key)) return false;
+    if (OF_THE_GATEWAY.has(key) || STATE.test(key) || !NAME.test(key)) return false;
+    return this.#values.has(key) || this.#values.size < MAX_FIELDS;
+  }
+
+  /** Counts a piece; whether there is room for it. */
+  #mayJoin(piece: unknown): boolean {
+    this.#chars += JSON.stringify(piece).length;
+    return this.#chars <= MAX_CHARS;
+  }
+}
+
+/** Adds the fields of a delta of a kind that is not known to a block: texts follow those before. */
+export function addDelta(block: Record<string, unknown>, delta: Json): void {
+  for (const [key, value] of Object.entries(delta)) {
+    if (key === "type") continue;
+    const before = block[key];
+    if (typeof value === "string" && typeof before === "string") block[key] = before + value;
+    else if (NAME.test(key)) block[key] = value;
+  }
+}

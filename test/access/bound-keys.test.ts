@@ -1,0 +1,126 @@
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { authenticateCaller, type Bindings, type ShownCredentials } from "../../src/access/bound-keys.ts";
+import { createAuthenticator } from "../../src/access/key-cache.ts";
+import { createKey, revokeKey, rotateKey } from "../../src/access/keys.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { memoryKeyStore } from "./fakes.ts";
+
+const NAME = "URI:spiffe://example.org/billing";
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+async function setUp() {
+  const clock = new FakeClock();
+  const store = memoryKeyStore();
+  const context = { store, clock };
+  const { secret, record } = await createKey(context, { name: "billing" });
+  const authenticator = createAuthenticator(context);
+  let bindings: Bindings = { certificates: new Map([[NAME, record.id]]), fronts: new Set(), tokens: undefined };
+  const ports = { keys: authenticator, clock, bindings: () => bindings };
+  return {
+    clock,
+    store,
+    context,
+    secret,
+    id: record.id,
+    /** Makes changes known. */
+    announce: () => authenticator.invalidate(undefined),
+    bind: (next: Bindings) => void (bindings = next),
+    /** The ID of the key, or the text of the refusal. */
+    call: (shown: Partial<ShownCredentials>) =>
+      authenticateCaller(ports, { token: undefined, certificate: undefined, ...shown }).then(
+        ({ keyId }) => keyId,
+        (error: Error) => error.message,
+      ),
+    certificate: (names = [NAME], expiresAtMs = clock.now() + 365 * DAY_MS) => ({
+      certificate: { names, expiresAtMs },
+    }),
+  };
+}
+
+describe("a certificate", () => {
+  let world: Awaited<ReturnType<typeof setUp>>;
+  beforeEach(async () => {
+    world = await setUp();
+  });
+
+  it("stands for the key of one of its names", async () => {
+    const { call, certificate, id } = world;
+    expect(await call(certificate(["DNS:other.example", NAME]))).toBe(id);
+  });
+
+  it("is refused when none of its names is bound, with the names", async () => {
+    const { call, certificate } = world;
+    expect(await call(certificate(["DNS:other.example", "URI:spiffe://example.org/billing/more"]))).toMatch(
+      /No alternative name .*DNS:other\.example, URI:spiffe:\/\/example\.org\/billing\/more/,
+    );
+    expect(await call(certificate([]))).toMatch(/it has none of the kinds DNS and URI/);
+    const long = Array.from({ length: 100 }, () => `DNS:${"a".repeat(1000)}`);
+    expect((await call(certificate(long))).length).toBeLessThan(600);
+    expect(await call(certificate(["constructor", "__proto__"]))).toMatch(/No alternative name/);
+  });
+
+  it("is not looked at when the caller shows a key, also a wrong one", async () => {
+    const { call, certificate, context } = world;
+    const other = await createKey(context, { name: "other" });
+    expect(await call({ ...certificate(), token: other.secret })).toBe(other.record.id);
+    for (const token of ["", "sk_parley_wrong"]) expect(await call({ ...certificate(), token })).toMatch(/API key/);
+  });
+
+  it("is refused after its end, on a connection that began before", async () => {
+    const { call, certificate, clock, id } = world;
+    const shown = certificate([NAME], clock.now() + 1000);
+    expect(await call(shown)).toBe(id);
+    clock.advance(1000);
+    expect(await call(shown)).toMatch(/has expired/);
+  });
+
+  it("is refused when its key is revoked, and when it is bound to another one", async () => {
+    const { call, certificate, context, id, bind, announce } = world;
+    expect(await call(certificate())).toBe(id);
+    await revokeKey(context, id);
+    announce();
+    expect(await call(certificate())).toBe(`The client certificate stands for the key ${id}, which is not in use.`);
+    const next = await createKey(context, { name: "next" });
+    bind({ certificates: new Map([[NAME, next.record.id]]), fronts: new Set(), tokens: undefined });
+    expect(await call(certificate())).toBe(next.record.id);
+    bind({ certificates: new Map([[NAME, "key_missing"]]), fronts: new Set(), tokens: undefined });
+    expect(await call(certificate())).toMatch(/key_missing, which is not in use/);
+    bind({ certificates: new Map(), fronts: new Set(), tokens: undefined });
+    expect(await call(certificate())).toMatch(/No alternative name/);
+  });
+
+  it("stands for the successors of a rotated key", async () => {
+    const { call, certificate, context, clock, id } = world;
+    const second = await rotateKey(context, id, { grace: "24h" });
+    expect(await call(certificate())).toBe(second.record.id);
+    const third = await rotateKey(context, second.record.id, { grace: "24h" });
+    const fourth = await rotateKey(context, third.record.id, { grace: "0" });
+    clock.advance(DAY_MS);
+    expect(await call(certificate())).toBe(fourth.record.id);
+  });
+
+  it("asks for its key once a second at most while that is missing", async () => {
+    const { call, certificate, store, clock, bind } = world;
+    bind({ certificates: new Map([[NAME, "key_missing"]]), fronts: new Set(), tokens: undefined });
+    const find = vi.spyOn(store, "findWithHash");
+    for (let calls = 0; calls < 10; calls += 1) await call(certificate());
+    expect(find).toHaveBeenCalledTimes(1);
+    clock.advance(1000);
+    await call(certificate());
+    expect(find).toHaveBeenCalledTimes(2);
+  });
+
+  it("works while the store is away, for the time that known keys do", async () => {
+    const { call, certificate, store, clock, id } = world;
+    expect(await call(certificate())).toBe(id);
+    const away = async (): Promise<never> => {
+      throw new Error("away");
+    };
+    for (const method of ["findWithHash", "findByHash", "findByHashes"] as const)
+      vi.spyOn(store, method).mockImplementation(away);
+    clock.advance(30_000);
+    expect(await call(certificate())).toBe(id);
+    clock.advance(40_000);
+    expect(await call(certificate())).toMatch(/cannot be checked at the moment/);
+  });
+});

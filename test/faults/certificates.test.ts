@@ -1,0 +1,185 @@
+import { once } from "node:events";
+import { rmSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
+import { request as requestOnce } from "node:https";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { createKey, revokeKey } from "../../src/access/keys.ts";
+import { NO_LIMITS } from "../../src/core/principal.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { openStore, type Store } from "../../src/store/store.ts";
+import {
+  CertificateAuthority,
+  LOCAL_NAMES,
+  makeCertificateFolder,
+  type TestCertificate,
+} from "../support/certificates.ts";
+import { startTestFront } from "../support/front.ts";
+import { startTestGateway, type TestGateway } from "../support/gateway.ts";
+import { makeHome, type Product, startProduct } from "../support/product.ts";
+import { askTls } from "../support/tls-client.ts";
+import { TestIssuer } from "../support/tokens.ts";
+
+const authority = new CertificateAuthority();
+const folder = makeCertificateFolder();
+const billing = authority.issue({ names: ["URI:spiffe://example.org/billing"] });
+const limited = authority.issue({ names: ["DNS:limited.example.org"] });
+
+const home = makeHome();
+let product: Product;
+let store: Store;
+let ids: readonly string[];
+beforeAll(async () => {
+  store = await openStore({ dataDir: join(home, "data"), databaseUrl: undefined });
+  const context = { store: store.keys, clock: systemClock };
+  const made = [
+    await createKey(context, { name: "billing" }),
+    await createKey(context, {
+      name: "limited",
+      limits: { ...NO_LIMITS, concurrentRequests: 1, requestsPerMinute: 1 },
+    }),
+  ];
+  ids = made.map(({ record }) => record.id);
+  const tls = {
+    ...folder.writePair("server", authority.issue({ names: LOCAL_NAMES })),
+    client_ca_file: folder.write("ca.pem", authority.cert),
+  };
+  product = await startProduct({
+    home,
+    config: {
+      http: { listen: "127.0.0.1:0", tls },
+      access: {
+        certificates: [
+          { name: "URI:spiffe://example.org/billing", key: ids[0] },
+          { name: "DNS:Limited.example.org", key: ids[1] },
+        ],
+      },
+      limits: { burst_seconds: 1 },
+      simulator: { tokens_per_second: 10, first_token_ms: 0 },
+    },
+  });
+});
+afterAll(async () => {
+  await product.stop();
+  await store.close();
+  folder.remove();
+  rmSync(home, { recursive: true });
+});
+
+const chat = (stream: boolean) => ({
+  path: "/v1/chat/completions",
+  method: "POST",
+  headers: { "content-type": "application/json" },
+  body: JSON.stringify({
+    model: "alpha-haiku-4.5",
+    stream,
+    max_tokens: stream ? 1_000 : 1,
+    messages: [{ role: "user", content: "hi" }],
+  }),
+});
+
+describe("a certificate that stands for a key", () => {
+  it("has the key's limits", async () => {
+    const complete = () => askTls(product.httpPort, { authority, pair: limited, ...chat(false) });
+    expect(await complete()).toMatchObject({ status: 200 });
+    expect(await complete()).toMatchObject({ status: 429, text: expect.stringContaining("per minute") });
+  });
+
+  it("serves no longer when the key is revoked, which ends its calls", async () => {
+    const { body, ...options } = chat(true);
+    const target = { host: "localhost", port: product.httpPort, ca: authority.cert, agent: false as const };
+    const request = requestOnce({ ...target, ...billing, ...options });
+    request.end(body);
+    const [response] = (await once(request, "response")) as [IncomingMessage];
+    let text = "";
+    response.on("data", (piece) => (text += String(piece)));
+    await expect.poll(() => text, { timeout: 10_000 }).toContain("content");
+    await revokeKey({ store: store.keys, clock: systemClock }, ids[0]!);
+    await once(response, "close");
+    expect(text).toContain("This API key is not valid");
+    expect(await askTls(product.httpPort, { authority, pair: billing, ...chat(false) })).toMatchObject({
+      status: 401,
+      text: expect.stringContaining(`stands for the key ${ids[0]}, which is not in use`),
+    });
+  });
+});
+
+describe("a front with TLS", () => {
+  const issuer = new TestIssuer("https://issuer.example");
+  const front = authority.issue({ names: ["DNS:front.example.org"] });
+  let core: TestGateway;
+  let keyId = "";
+  beforeAll(async () => {
+    const tls = {
+      ...folder.writePair("core", authority.issue({ names: LOCAL_NAMES })),
+      client_ca_file: folder.write("core-ca.pem", authority.cert),
+    };
+    core = await startTestGateway({
+      config: { grpc: { listen: "127.0.0.1:0", tls }, simulator: { tokens_per_second: 1_000, first_token_ms: 0 } },
+      prepareKeys: async (context) => {
+        keyId = (await createKey(context, { name: "billing" })).record.id;
+      },
+    });
+    const issuers = [
+      {
+        issuer: issuer.issuer,
+        audience: "parley",
+        keys_file: folder.write("keys.json", await issuer.keySet()),
+        bindings: [{ claims: { sub: "worker" }, key: keyId }],
+      },
+    ];
+    const certificates = [{ name: "URI:spiffe://example.org/billing", key: keyId }];
+    await core.configure({ access: { certificates, fronts: ["DNS:front.example.org"], issuers } });
+  });
+  afterAll(() => core.close());
+
+  /** Starts a front that shows this certificate. */
+  async function startFront(pair: TestCertificate) {
+    const tls = {
+      ...folder.writePair("front-server", authority.issue({ names: LOCAL_NAMES })),
+      client_ca_file: folder.write("front-ca.pem", authority.cert),
+      client_certificates: "optional",
+    };
+    // The core has the bindings; that a front has issuers makes it hand tokens on.
+    const bindings = [{ claims: { sub: "nobody" }, key: "key_nobody" }];
+    const issuers = [{ issuer: "https://issuer.example", audience: "parley", keys_file: "/nowhere", bindings }];
+    const started = await startTestFront(`localhost:${core.grpcPort}`, {
+      http: { listen: "127.0.0.1:0", tls },
+      core: { tls: { ca_file: folder.path("core-ca.pem"), ...folder.writePair("front", pair) } },
+      access: { issuers },
+    });
+    onTestFinished(() => started.close());
+    return (asked: { readonly pair?: TestCertificate; readonly authorization?: string }) => {
+      const { headers, ...request } = chat(false);
+      const sent = { ...headers, ...(asked.authorization !== undefined && { authorization: asked.authorization }) };
+      return askTls(started.httpPort, { authority, pair: asked.pair, ...request, headers: sent });
+    };
+  }
+
+  it("hands the names of certificates on, and tokens", async () => {
+    const ask = await startFront(front);
+    const token = await issuer.sign({ sub: "worker" });
+    expect(await ask({ pair: billing })).toMatchObject({ status: 200 });
+    expect(await ask({ authorization: `Bearer ${token}` })).toMatchObject({ status: 200 });
+    expect(await ask({ authorization: `Bearer ${core.key}` })).toMatchObject({ status: 200 });
+  });
+
+  it("is told by its core what is not accepted", async () => {
+    const ask = await startFront(front);
+    const other = await new TestIssuer(issuer.issuer).sign({ sub: "worker" });
+    const refused = { status: 401, text: expect.stringContaining("token or certificate is not accepted") };
+    expect(await ask({ pair: limited })).toMatchObject(refused);
+    expect(await ask({ authorization: `Bearer ${other}` })).toMatchObject(refused);
+    expect(core.log).toContainEqual(expect.objectContaining({ reason: "The signature of this token is not valid." }));
+    expect(await ask({ pair: billing, authorization: "Certificate URI:spiffe://example.org/billing" })).toMatchObject({
+      status: 401,
+      text: expect.stringContaining("An API key is required"),
+    });
+  });
+
+  it("is not believed without a certificate that the core lists", async () => {
+    const ask = await startFront(authority.issue({ names: ["DNS:other.example.org"] }));
+    expect(await ask({ pair: billing })).toMatchObject({ status: 401 });
+    expect(await ask({ authorization: `Bearer ${core.key}` })).toMatchObject({ status: 200 });
+  });
+});

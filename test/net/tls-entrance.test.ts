@@ -1,0 +1,172 @@
+import { once } from "node:events";
+import { type AddressInfo, connect as connectPlain, type Socket } from "node:net";
+import { connect, type ConnectionOptions, createServer, type TLSSocket } from "node:tls";
+import { afterAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { alternativeNames, TlsEntrance, type TlsEntranceOptions } from "../../src/net/tls-entrance.ts";
+import { WatchedTlsFiles } from "../../src/net/tls-files.ts";
+import { CertificateAuthority, LOCAL_NAMES, makeCertificateFolder } from "../support/certificates.ts";
+
+const authority = new CertificateAuthority();
+const stranger = new CertificateAuthority("stranger");
+const server = authority.issue({ names: LOCAL_NAMES });
+const client = authority.issue({ names: ["URI:spiffe://example.org/billing", "DNS:Billing.example.org"] });
+const folder = makeCertificateFolder();
+afterAll(() => folder.remove());
+
+/** A server that sends "hello" on each connection. */
+async function start(options: Partial<TlsEntranceOptions> & { readonly clientCa?: string } = {}) {
+  const { cert_file: certFile, key_file: keyFile } = folder.writePair("server", server);
+  const caFile = options.clientCa === undefined ? undefined : folder.write("clients.pem", options.clientCa);
+  const report = { loaded: () => undefined, refused: () => undefined };
+  const files = await WatchedTlsFiles.open({ certFile, keyFile, caFile }, report);
+  const refused = vi.fn<TlsEntranceOptions["refused"]>();
+  const tls = new TlsEntrance({ files, protocol: "http/1.1", clientCertificates: "required", refused, ...options });
+  const opened: Socket[] = [];
+  const listener = createServer(tls.serverOptions, (socket) => {
+    opened.push(socket);
+    if (!socket.destroyed) socket.write("hello");
+  });
+  tls.guard(listener, () => true);
+  await once(listener.listen(0, "127.0.0.1"), "listening");
+  onTestFinished(() => {
+    tls.close();
+    listener.close();
+    for (const socket of opened) socket.destroy();
+  });
+  return { port: (listener.address() as AddressInfo).port, tls, opened, refused };
+}
+
+/** Connects, and returns what arrives until the end: "hello", or the code of the error. */
+function visit(port: number, options: ConnectionOptions = {}): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const socket = connect({ port, host: "127.0.0.1", servername: "localhost", ca: authority.cert, ...options });
+  socket.on("data", (data) => {
+    resolve(data.toString());
+    socket.destroy();
+  });
+  socket.on("error", ({ code, message }: NodeJS.ErrnoException) => resolve(code ?? message));
+  socket.on("close", () => resolve("closed"));
+  return promise;
+}
+
+describe("the TLS of a listener", () => {
+  it("has the versions 1.2 and 1.3, and none before", async () => {
+    const { port } = await start();
+    for (const version of ["TLSv1.2", "TLSv1.3"] as const)
+      expect(await visit(port, { minVersion: version, maxVersion: version })).toBe("hello");
+    for (const version of ["TLSv1", "TLSv1.1"] as const)
+      expect(await visit(port, { minVersion: version, maxVersion: version, ciphers: "DEFAULT@SECLEVEL=0" })).toMatch(
+        /PROTOCOL_VERSION/,
+      );
+  });
+
+  it("agrees on its protocol, and refuses clients that speak none of it", async () => {
+    const { port } = await start();
+    expect(await visit(port, { ALPNProtocols: ["h2", "http/1.1"] })).toBe("hello");
+    expect(await visit(port, { ALPNProtocols: ["h2"] })).toMatch(/NO_APPLICATION_PROTOCOL/);
+  });
+
+  it("closes connections that send something else", async () => {
+    const { port } = await start();
+    const socket = connectPlain(port, "127.0.0.1", () => socket.write("GET / HTTP/1.1\r\n\r\n"));
+    socket.on("error", () => undefined).resume();
+    await expect(once(socket, "close")).resolves.toBeDefined();
+  });
+
+  it("closes the oldest of too many connections whose handshake is not finished", async () => {
+    const { port } = await start({ maxHandshakes: 3 });
+    const silent = await Promise.all(
+      Array.from({ length: 6 }, async () => {
+        const socket = connectPlain(port, "127.0.0.1")
+          .on("error", () => undefined)
+          .resume();
+        onTestFinished(() => void socket.destroy());
+        await once(socket, "connect");
+        return socket;
+      }),
+    );
+    expect(await visit(port)).toBe("hello");
+    await vi.waitFor(() => expect(silent.filter(({ closed }) => !closed).length).toBe(2), { timeout: 5000 });
+    expect(await visit(port)).toBe("hello");
+  });
+});
+
+describe("clients' certificates", () => {
+  const bad = {
+    "no certificate": {},
+    "a stranger's certificate": stranger.issue(),
+    "a certificate that has expired": authority.issue({ validTo: new Date(Date.now() - 1000) }),
+    "a certificate that is not valid yet": authority.issue({ validFrom: new Date(Date.now() + 3_600_000) }),
+  };
+
+  it.each(Object.entries(bad))("are required: %s is refused, and told", async (what, pair) => {
+    const { port, refused } = await start({ clientCa: authority.cert });
+    expect(await visit(port, pair)).not.toBe("hello");
+    expect(await visit(port, client)).toBe("hello");
+    expect(refused).toHaveBeenCalledTimes(1);
+    expect(refused.mock.calls[0]![0]).toMatch(what === "no certificate" ? /^NO_CERTIFICATE$/ : /^(CERT_|UNABLE_TO)/);
+  });
+
+  it.each(Object.entries(bad))("are optional on request: %s", async (what, pair) => {
+    const { port, opened, tls } = await start({ clientCa: authority.cert, clientCertificates: "optional" });
+    expect((await visit(port, pair)) === "hello").toBe(what === "no certificate");
+    expect(opened.map((socket) => tls.certificateOf(socket))).toEqual([undefined]);
+  });
+
+  it("have names and an end", async () => {
+    const { port, opened, tls } = await start({ clientCa: authority.cert });
+    await visit(port, client);
+    const { names, expiresAtMs } = tls.certificateOf(opened[0]!)!;
+    expect(names).toEqual(["URI:spiffe://example.org/billing", "DNS:billing.example.org"]);
+    expect(expiresAtMs).toBeGreaterThan(Date.now());
+  });
+
+  it.each(["TLSv1.2", "TLSv1.3"] as const)(
+    "are verified by the authorities in force, also when a session of %s is resumed",
+    async (version) => {
+      const { port, opened, tls, refused } = await start({ clientCa: authority.cert });
+      const session = await sessionOf(port, version);
+      const only = { ...client, minVersion: version, maxVersion: version };
+      expect(await visit(port, { ...only, session })).toBe("hello");
+      expect((opened.at(-1) as TLSSocket).isSessionReused()).toBe(true);
+      expect(tls.certificateOf(opened.at(-1)!)?.names[0]).toBe("URI:spiffe://example.org/billing");
+
+      folder.write("clients.pem", stranger.cert);
+      await tls.check();
+      expect(await visit(port, { ...only, session })).not.toBe("hello");
+      expect(refused).toHaveBeenCalled();
+      expect(tls.isRetired(opened[0]!)).toBe(true);
+    },
+  );
+
+  async function sessionOf(port: number, version: "TLSv1.2" | "TLSv1.3"): Promise<Buffer> {
+    const socket = connect({
+      port,
+      host: "127.0.0.1",
+      servername: "localhost",
+      ca: authority.cert,
+      ...client,
+      minVersion: version,
+      maxVersion: version,
+    });
+    const [session] = (await once(socket, "session")) as [Buffer];
+    socket.destroy();
+    return session;
+  }
+});
+
+describe("Node's text of alternative names", () => {
+  it("is read name by name", () => {
+    expect(alternativeNames("DNS:a.example, IP Address:127.0.0.1, URI:spiffe://x/y, email:a@b")).toEqual([
+      "DNS:a.example",
+      "URI:spiffe://x/y",
+    ]);
+    expect(alternativeNames(undefined)).toEqual([]);
+  });
+
+  it("has no name that is only a part of another", () => {
+    expect(alternativeNames('URI:"http://a, DNS:evil.example", DNS:"b\\", URI:spiffe://evil", DNS:c')).toEqual([
+      "DNS:c",
+    ]);
+  });
+});

@@ -1,0 +1,73 @@
+import { describe, expect, it } from "vitest";
+import type { ToolUses } from "../../src/core/fees.ts";
+import { toolUsesOf as ofAnthropic } from "../../src/providers/anthropic/tool-uses.ts";
+import { toolUsesOf as ofGemini } from "../../src/providers/gemini/tool-uses.ts";
+import { toolUsesOf as ofResponses } from "../../src/providers/openai-responses/tool-uses.ts";
+
+describe("the uses of a provider's tools that a body allows", () => {
+  it.each<[string, ToolUses | undefined, ToolUses | undefined]>([
+    [
+      "anthropic: own tools",
+      ofAnthropic({
+        tools: [
+          { name: "f", input_schema: {} },
+          { type: "custom", name: "g" },
+        ],
+      }),
+      undefined,
+    ],
+    ["anthropic: no tools", ofAnthropic({}), undefined],
+    ["anthropic: searches", ofAnthropic({ tools: [{ type: "web_search_20250305", max_uses: 4 }] }), { webSearches: 4 }],
+    [
+      "anthropic: searches without a bound",
+      ofAnthropic({ tools: [{ type: "web_search_20260209" }] }),
+      { webSearches: Infinity },
+    ],
+    [
+      "anthropic: tools without a fee",
+      ofAnthropic({ tools: [{ type: "web_fetch_20250910" }, { type: "bash_20250124" }, { type: "memory_20250818" }] }),
+      undefined,
+    ],
+    [
+      "anthropic: code",
+      ofAnthropic({ tools: [{ type: "code_execution_20250825" }] }),
+      { unknown: "code_execution_20250825" },
+    ],
+    [
+      "gemini: own tools and those without a fee",
+      ofGemini({ tools: [{ functionDeclarations: [], codeExecution: {}, url_context: {} }] }),
+      undefined,
+    ],
+    [
+      "gemini: searches",
+      ofGemini({ tools: [{ google_search: {} }, { codeExecution: {} }] }),
+      { webSearches: Infinity },
+    ],
+    ["gemini: maps", ofGemini({ tools: [{ googleMaps: {} }, { retrieval: {} }] }), { unknown: "googleMaps" }],
+    ["gemini: a cached content", ofGemini({ cachedContent: "cachedContents/1" }), { unknown: "cachedContent" }],
+    [
+      "responses: own tools and those without a fee",
+      ofResponses({ tools: [{ type: "function" }, { type: "mcp" }] }),
+      undefined,
+    ],
+    [
+      "responses: tools without a bound",
+      ofResponses({ tools: [{ type: "web_search_preview" }, { type: "file_search" }] }),
+      { webSearches: Infinity, fileSearches: Infinity },
+    ],
+    [
+      "responses: calls that the request bounds",
+      ofResponses({ tools: [{ type: "web_search" }, { type: "code_interpreter" }], max_tool_calls: 3 }),
+      { webSearches: 3, codeExecutions: 3 },
+    ],
+    ["responses: an unknown tool", ofResponses({ tools: [{ type: "x_search" }] }), { unknown: "x_search" }],
+    [
+      "responses: the name of a property of all objects",
+      ofResponses({ tools: [{ type: "constructor" }] }),
+      { unknown: "constructor" },
+    ],
+    ["responses: a stored prompt", ofResponses({ prompt: { id: "pmpt_1" } }), { unknown: "prompt" }],
+  ])("%s", (_, uses, expected) => {
+    expect(uses).toEqual(expected);
+  });
+});
