@@ -51,7 +51,12 @@ async function assemble(
 ): Promise<MemberGateway> {
   const clock = systemClock;
   const calls = new Calls(clock);
-  const admission = createAdmission(config, { clock, log, countsAccounts: false });
+  const admission = createAdmission(config, {
+    clock,
+    log,
+    countsAccounts: false,
+    waited: (durationMs) => metrics.admitted(durationMs),
+  });
   undo.push(() => admission.close());
   const connections = createConnections(config);
   const metrics = createMetrics({

@@ -154,7 +154,12 @@ async function assemble(
   // Ended after the last completion was recorded. The router is there before the first one.
   const tracing = await openTracing(config, { clock, log, replica, find: (name) => router.find(name) });
   undo.push(() => tracing.close());
-  const accounting = await openAccounting(config, { store: store.ledger, clock, log });
+  const accounting = await openAccounting(config, {
+    store: store.ledger,
+    clock,
+    log,
+    written: (durationMs) => metrics.ledgerWritten(durationMs),
+  });
   undo.push(() => accounting.close());
   const { ledger } = accounting;
   const rates = await openRates(config, { database: store, clock, log, replica, shared });
@@ -172,7 +177,13 @@ async function assemble(
   const access = accessOf(config, { store, clock, log });
   const calls = new Calls(clock);
   const readScheduler = new ReadScheduler();
-  const admission = createAdmission(config, { clock, log, readScheduler, countsAccounts: true });
+  const admission = createAdmission(config, {
+    clock,
+    log,
+    readScheduler,
+    countsAccounts: true,
+    waited: (durationMs) => metrics.admitted(durationMs),
+  });
   undo.push(() => admission.close());
   const connections = createConnections(config);
   const jobs = startJobs(jobsOf(config, { store, clock }), { clock, log });
@@ -212,6 +223,7 @@ async function assemble(
     admissionWaiting: () => admission.state().waiting,
     shed: () => admission.state().refused,
     connectionsRefused: () => connections.refused,
+    models: () => router.list(),
   });
   const feed = new RequestFeed(clock);
   const health = createHealthRecorder(router, clock);
