@@ -1,7 +1,7 @@
-import type { TraceExportConfig } from "./tracing.ts";
 import type { Dialect, ProviderOption } from "./dialects.ts";
 import type { Host } from "./hosts.ts";
 import type { CapabilitiesInput, ConnectionsInput, TimeoutsInput } from "./schema.ts";
+import type { TraceExportConfig } from "./tracing.ts";
 
 /** Where a listener binds. `host` is without brackets; port 0 lets the system choose. */
 export interface ListenAddress {

@@ -1,14 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Attributes,
+  createTraceState,
   diag,
   DiagLogLevel,
   type HrTime,
   ROOT_CONTEXT,
   SpanKind,
   SpanStatusCode,
+  trace,
+  TraceFlags,
 } from "@opentelemetry/api";
-import { createTraceState, trace, TraceFlags } from "@opentelemetry/api";
 import { defaultResource, detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import {
   AlwaysOffSampler,
@@ -137,7 +139,8 @@ function sendDiagnostics(warn: TraceExportOptions["warn"]): void {
   const report = (message: string): void => {
     if (performance.now() - warnedMs < WARNING_MS) return;
     warnedMs = performance.now();
-    warn(message.slice(0, 500));
+    // Errors come as JSON, with their stacks.
+    warn((/"message":"((?:[^"\\]|\\.)*)"/.exec(message)?.[1] ?? message).slice(0, 500));
   };
   const ignore = (): void => undefined;
   const logger = { error: report, warn: report, info: ignore, debug: ignore, verbose: ignore };
