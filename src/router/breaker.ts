@@ -19,8 +19,10 @@ const MAX_RATE_LIMIT_MS = 60_000;
 /** An account rests also when more than half of its latest attempts, this many, failed. */
 const WINDOW = 20;
 
-/** Time after a success of another account in which failures of one account alone have no effect. */
+/** Time after an answer to another account in which failures of this one say nothing of the model. */
 const OTHERS_MS = 10_000;
+/** The same for whether the model rests for all: short, because a provider that fails has just answered. */
+const OTHERS_OF_ALL_MS = 3_000;
 
 /** Failures that count against the health of the upstream model; invalid requests and disconnected callers do not. */
 const COUNTED: ReadonlySet<FailureCode> = new Set([
@@ -82,9 +84,10 @@ export interface BreakerPermit {
 /**
  * The circuit breaker of one upstream model. Closed, it permits all attempts. After too many failures of an account it permits
  * none of that account until the open time is over; then a single probe decides whether it closes. A rate limit opens it for the
- * time that the provider asked for. One account's failures and rate limits never concern another one, and not even itself while
- * the model works for another one: requests that never succeed would otherwise keep all callers out. Once several accounts fail
- * and none succeeds, the model rests for all: then any account that has not failed itself may probe, one at a time.
+ * time that the provider asked for. One account's failures and rate limits never concern another one: requests that never succeed
+ * would otherwise keep all callers out. While the model answers another account, this one may probe at once, one attempt at a
+ * time. Once several accounts fail and none has been answered for some seconds, the model rests for all: then any account that
+ * does not rest itself may probe, one at a time.
  */
 export class Breaker {
   readonly #options: BreakerOptions;
@@ -243,29 +246,36 @@ export class Breaker {
   #failed(failure: Failure, { isProbe, accountId }: { readonly isProbe: boolean; readonly accountId: string }): void {
     const isLimit = failure.code === "upstream_rate_limited";
     if (isLimit ? failure.retryAfterMs === undefined : failure.requestBound || !COUNTED.has(failure.code)) return;
-    const worksForOthers = this.worksForOthers(accountId);
-    if (!isLimit) this.record.add(accountId, { failed: true });
     if (isLimit) {
-      if (!worksForOthers) this.#letRest(this.#recordOf(accountId), failure, failure.retryAfterMs!);
-    } else this.#countOwn(failure, { isProbe, accountId, worksForOthers });
-    if (isLimit ? this.#limitsSeveral(accountId) : this.#failsForSeveral(accountId)) {
+      if (!this.worksForOthers(accountId)) this.#letRest(this.#recordOf(accountId), failure, failure.retryAfterMs!);
+    } else {
+      this.record.add(accountId, { failed: true });
+      this.#countOwn(failure, { isProbe, accountId });
+    }
+    if (this.#concernsAll(accountId, { isLimit, isProbe })) {
       const untilMs = this.#clock.monotonic() + NEXT_PROBE_MS;
       this.#shared = prolonged(this.#shared, { failure, untilMs, clock: this.#clock });
     }
   }
 
-  #countOwn(
-    failure: Failure,
-    { isProbe, accountId, worksForOthers }: { isProbe: boolean; accountId: string; worksForOthers: boolean },
-  ): void {
+  /** Whether the model rests for all after a failure. While it does, only its probe counts, not attempts from before. */
+  #concernsAll(
+    accountId: string,
+    { isLimit, isProbe }: { readonly isLimit: boolean; readonly isProbe: boolean },
+  ): boolean {
+    if (this.#shared !== undefined) return isProbe;
+    if (this.#hasWorkedForOthers(accountId, this.#clock.monotonic() - OTHERS_OF_ALL_MS)) return false;
+    return isLimit ? this.#limitsSeveral(accountId) : this.#failsForSeveral(accountId);
+  }
+
+  #countOwn(failure: Failure, { isProbe, accountId }: { readonly isProbe: boolean; readonly accountId: string }): void {
     const record = this.#recordOf(accountId);
     record.inARow += 1;
     noteIn(record.latest, true);
     const failures = record.latest.filter((failed) => failed).length;
     const isTripped = record.inARow >= this.#options.failures || failures > WINDOW / 2;
-    if (worksForOthers) record.rest = undefined;
     // While it rests only the probe counts, not attempts from before.
-    else if (isProbe || (isTripped && record.rest === undefined)) {
+    if (isProbe || (isTripped && record.rest === undefined)) {
       this.#letRest(record, failure, record.openMs);
       record.openMs = Math.min(record.openMs * 2, this.#options.maxOpenMs);
     }
@@ -280,7 +290,6 @@ export class Breaker {
   #failsForSeveral(accountId: string): boolean {
     this.#inARow += 1;
     this.#note(accountId);
-    if (this.#shared !== undefined) return true;
     const failed = this.#latest.filter((account) => account !== undefined);
     const isInARow = this.#inARow >= this.#options.failures && !isOfOne(this.#latest.slice(-this.#inARow));
     return isInARow || (failed.length > WINDOW / 2 && !isOfOne(failed));
@@ -291,7 +300,6 @@ export class Breaker {
     const before = this.#limited;
     const atMs = this.#clock.monotonic();
     this.#limited = { accountId, atMs };
-    if (this.#shared !== undefined) return true;
     return before !== undefined && before.accountId !== accountId && before.atMs >= atMs - OTHERS_MS;
   }
 

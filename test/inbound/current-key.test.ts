@@ -30,6 +30,9 @@ describe("a key that its holder is told of", () => {
         capabilities: ["chat"],
         limits,
         options: "default",
+        // A front leaves these to its core.
+        requiredLabels: {},
+        tags: [],
         expiresAtMs: 1_800_000_000_000,
         revokedAtMs: undefined,
       },

@@ -248,21 +248,28 @@ describe("failures of several accounts", () => {
 });
 
 describe("failures of one account", () => {
-  it("do not open the breaker while the model works for another one", () => {
+  it("do not open the breaker for others, and while the model works for these it probes at once, one at a time", () => {
+    attempt("-----");
+    clock.advance(1);
     for (let round = 0; round < 10; round++) {
       attempt("+", "b");
-      attempt("-------");
-      clock.advance(5_000);
+      expect(breaker.state).toBe("closed");
+      clock.advance(1);
+      const probe = admitted();
+      expect(breaker.admit("a")).toBeInstanceOf(Failure);
+      probe.failed(down);
+      expect(breaker.admit("a")).toBeInstanceOf(Failure);
+      clock.advance(1);
     }
-    expect(breaker.state).toBe("closed");
+    attempt("++++", "c");
   });
 
-  it("open it once the model has not worked for another one for a while", () => {
+  it("are shown as the breaker's once the model has not worked for another one for a while", () => {
     attempt("+", "b");
-    attempt("-------");
+    attempt("-----");
+    expect(breaker.state).toBe("closed");
     clock.advance(10_001);
-    attempt("-");
-    expect(breaker.state).toBe("open");
+    expect(breaker.state).toBe("half_open");
   });
 
   it("open it when the model worked only for the same account", () => {
@@ -271,19 +278,50 @@ describe("failures of one account", () => {
     expect(breaker.state).toBe("open");
   });
 
-  it("open it together with those of another account", () => {
+  it("open it for all together with those of another account, when nobody else is answered", () => {
     attempt("+", "c");
+    clock.advance(3_001);
     attempt("---");
     attempt("-", "b");
     attempt("-");
     expect(breaker.state).toBe("open");
+    expect(breaker.admit("c")).toBeInstanceOf(Failure);
+  });
+
+  it("do not open it for all together with those of another account while a third one is answered", () => {
+    for (let round = 0; round < 50; round++) {
+      if (round % 10 === 0) attempt("+", "c");
+      for (const account of ["a", "b"]) {
+        const permit = breaker.admit(account);
+        if (!(permit instanceof Failure)) permit.failed(down);
+      }
+      clock.advance(200);
+      attempt("+", "c");
+    }
+  });
+
+  it("keep nobody out for long, with those of another one, who asks rarely", () => {
+    let refused = 0;
+    for (let ms = 0; ms < 300_000; ms += 100) {
+      for (const account of ["a", "b"]) {
+        const permit = breaker.admit(account);
+        if (!(permit instanceof Failure)) permit.failed(down);
+      }
+      if (ms % 10_000 === 9_900) {
+        const permit = breaker.admit("c");
+        if (permit instanceof Failure) refused += 1;
+        else permit.succeeded();
+      }
+      clock.advance(100);
+    }
+    expect(refused).toBeLessThan(8);
   });
 
   it("count with those of others in the latest attempts", () => {
-    attempt("+", "c");
     for (let round = 0; round < 3; round++) {
       attempt("-", "a");
       attempt("-+-", "b");
+      clock.advance(3_001);
     }
     expect(breaker.state).toBe("closed");
     attempt("--", "a");
@@ -301,16 +339,18 @@ describe("failures of one account", () => {
     expect(breaker.admit("a")).toBeInstanceOf(Failure);
     clock.advance(1);
     attempt("+", "b");
-    attempt("+");
-    expect(breaker.admit("a")).not.toBeInstanceOf(Failure);
+    attempt("++");
   });
 
-  it("do not count while a stream of another one begins", () => {
-    const stream = admitted("b");
-    stream.committed();
-    attempt("-------");
+  it("that were in flight when it opened for all do not prolong that", () => {
+    const late = [admitted("d"), admitted("e")];
+    attempt("---", "b");
+    attempt("--", "c");
+    clock.advance(999);
+    for (const permit of late) permit.failed(down);
+    clock.advance(1);
+    attempt("+", "f");
     expect(breaker.state).toBe("closed");
-    stream.succeeded();
   });
 });
 
@@ -336,8 +376,10 @@ describe("a rate limit", () => {
   it("of one account does not open the breaker while the model works for another one", () => {
     attempt("+", "b");
     admitted().failed(limited(30_000));
-    admitted().failed(limited(30_000));
+    admitted("c").failed(limited(30_000));
     expect(breaker.state).toBe("closed");
+    clock.advance(3_001);
+    admitted().failed(limited(30_000));
     admitted("c").failed(limited(30_000));
     expect(breaker.state).toBe("open");
     clock.advance(1_000);

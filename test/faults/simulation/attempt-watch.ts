@@ -168,20 +168,18 @@ export class AttemptWatch implements CallWatch {
     const latest = note(health, accountId, { failed: true });
     const inARow = latest.length - 1 - latest.lastIndexOf(false);
     const isTripped = inARow >= breaker.failures || latest.filter((failed) => failed).length > WINDOW / 2;
-    if (works) {
-      health.rests.delete(accountId);
-      health.probes.delete(accountId);
-    } else if (isProbe || (isTripped && !health.rests.has(accountId))) letRest(breaker.openMs);
+    if (isProbe || (isTripped && !health.rests.has(accountId))) letRest(breaker.openMs);
   }
 
   #answered(call: UpstreamRecord, health: Health): void {
     const accountId = this.#journeyOf.get(call)?.key.grant.record.accountId;
     if (accountId === undefined) return;
     health.answeredMs.set(accountId, this.#ports.nowMs());
+    // Expects less than there is where the call was no probe: whether the model rests for all is not known here.
+    health.latest.delete(accountId);
     if (health.probes.get(accountId) !== call) return;
     health.probes.delete(accountId);
     health.rests.delete(accountId);
-    health.latest.delete(accountId);
   }
 }
 
