@@ -21,12 +21,14 @@ async function main(): Promise<void> {
     async serve(source, role) {
       // Most of the program, which no other command waits for.
       const { serve } = await import("./cli/serve.ts");
-      return serve(source, {
+      const code = await serve(source, {
         stdout,
         isTerminal: stdout.isTTY,
         role,
         reread: () => readSource({ file: source.file, env }),
       });
+      // All is closed. A request that the exporter of traces has given up on would hold the process until its time limit.
+      return process.exit(code);
     },
   });
 }

@@ -35,6 +35,8 @@ export interface AdmissionPorts {
   readonly atEndOfTurn: (callback: () => void) => void;
   /** Called when load shedding begins and ends, and when memory becomes short and sufficient again. */
   readonly changed: (change: OverloadChange) => void;
+  /** Called with the time that a completion waited before it was admitted. Default: nobody is told. */
+  readonly waited?: (durationMs: number) => void;
 }
 
 export type OverloadChange =
@@ -364,6 +366,7 @@ export class AdmissionControl {
         continue;
       }
       this.#leaveQueue(waiting);
+      this.#ports.waited?.(this.#ports.clock.monotonic() - waiting.sinceMs);
       waiting.resolve(this.#begin(holders, bytes));
     }
   }

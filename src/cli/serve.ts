@@ -160,6 +160,7 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   retries: "at restart",
   breaker: "at restart",
   overload: "at restart",
+  tracing: "at restart",
 };
 
 function changedAtRestart(before: Config, after: Config): string[] {

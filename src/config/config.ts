@@ -1,6 +1,7 @@
 import type { Dialect, ProviderOption } from "./dialects.ts";
 import type { Host } from "./hosts.ts";
 import type { CapabilitiesInput, ConnectionsInput, TimeoutsInput } from "./schema.ts";
+import type { TraceExportConfig } from "./tracing.ts";
 
 /** Where a listener binds. `host` is without brackets; port 0 lets the system choose. */
 export interface ListenAddress {
@@ -114,6 +115,8 @@ export interface RemoteProvider extends ProviderBase {
   readonly apiKeys: readonly string[];
   /** Allows a private or loopback address, and plain HTTP. */
   readonly allowPrivate: boolean;
+  /** Whether it gets the `traceparent` and `tracestate` of traced calls. */
+  readonly sendsTraceContext: boolean;
   /** Sent with every request; names in lower case. The values may be secrets. */
   readonly headers: Readonly<Record<string, string>>;
   /**
@@ -320,6 +323,8 @@ export interface Config {
     readonly maxConnections?: number;
     readonly maxConnectionsPerAddress?: number;
   };
+  /** Traces, and from which duration on a call is exported whatever the sampler decided. `export` is undefined: nothing is traced. */
+  readonly tracing: { readonly slowMs: number; readonly export: TraceExportConfig | undefined };
   readonly providers: readonly ProviderConfig[];
   readonly models: readonly ModelConfig[];
   /** Names with several models behind them; none is the ID of a model. */

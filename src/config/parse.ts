@@ -9,6 +9,7 @@ import { withPresets } from "./presets.ts";
 import { resolve } from "./resolve.ts";
 import { KEY_FILE } from "./scalars.ts";
 import { fileSchema } from "./schema.ts";
+import { readTraceExport } from "./tracing.ts";
 
 /** Sources of a configuration. */
 export interface ConfigSource {
@@ -31,16 +32,17 @@ export function parseConfig({ file, text, env, unused, lists = NO_LISTS }: Confi
   const problems: Problem[] = [...filled.problems];
   const report: Report = (path, problem) => problems.push({ path, text: problem });
 
-  const overrides = readOverrides(env, providersOf(filled.value), (variable, problem) =>
-    problems.push({ path: [], text: problem, variable }),
-  );
+  const reportVariable = (variable: string, problem: string): void =>
+    void problems.push({ path: [], text: problem, variable });
+  const overrides = readOverrides(env, providersOf(filled.value), reportVariable);
+  const traceExport = readTraceExport(env, reportVariable);
   const proxy = proxyVariable(env);
   const flaw = proxy && proxyProblem(proxy.value);
   if (flaw !== undefined) problems.push({ path: [], text: flaw, variable: proxy!.variable });
   const value = overrides.reduce(override, filled.value);
   const checked = fileSchema.safeParse(value, { error: describeIssue });
   if (checked.error !== undefined) problems.push(...checked.error.issues.flatMap(toProblems));
-  const facts = { file, secretsInFile: holdsSecrets(document?.value), env, patterns, lists };
+  const facts = { file, secretsInFile: holdsSecrets(document?.value), env, traceExport, patterns, lists };
   const config = checked.data && resolve(checked.data, facts, report);
 
   if (config === undefined || problems.length > 0) {

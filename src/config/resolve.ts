@@ -42,6 +42,7 @@ const MICRO_USD = 1_000_000;
 /** Facts of the file that are not settings. */
 export type FileFacts = Pick<Config, "file" | "secretsInFile"> & {
   readonly env: Environment;
+  readonly traceExport: Config["tracing"]["export"];
   /** Entries of `models` that import. */
   readonly patterns: readonly string[];
   /** Known lists by the names of providers. */
@@ -51,7 +52,7 @@ export type FileFacts = Pick<Config, "file" | "secretsInFile"> & {
 /** Completes the checked input, and reports mistakes across settings. The result is meaningless after a report. */
 export function resolve(
   input: FileInput,
-  { file, secretsInFile, env, patterns, lists }: FileFacts,
+  { file, secretsInFile, env, traceExport, patterns, lists }: FileFacts,
   report: Report,
 ): Config {
   const [http, grpc, operations] = resolveListeners(input, report);
@@ -119,6 +120,7 @@ export function resolve(
     retries: camelKeys(input.retries),
     breaker: camelKeys(input.breaker),
     overload: camelKeys(input.overload),
+    tracing: { ...camelKeys(input.tracing), export: traceExport },
     providers,
     models: [...models, ...imported],
     routes,
@@ -537,6 +539,7 @@ function resolveRemote(
     baseUrl: baseUrl.replace(/\/+$/, ""),
     apiKeys: entry.api_keys,
     allowPrivate: entry.allow_private,
+    sendsTraceContext: entry.trace_context,
     headers: Object.fromEntries(headers),
     connections: camelKeys(entry.connections),
     checkedMs: entry.health.check === "none" ? undefined : entry.health.interval_ms,

@@ -23,6 +23,8 @@ const OUR_HEADERS = new Set([
   "trailer",
   "upgrade",
   "x-parley-hops",
+  "traceparent",
+  "tracestate",
 ]);
 
 /** Beginning of a credential that is in a file, before its absolute path. */

@@ -201,6 +201,7 @@ const provider = section({
   base_url: z.exactOptional(z.string()),
   api_keys: z.array(credential).default([]),
   allow_private: z.boolean().default(false),
+  trace_context: z.boolean().default(false),
   headers: z.record(headerName, headerValue).default({}),
   connections: section({
     max: z.int().min(1).max(1_000_000).default(4_096),
@@ -334,6 +335,7 @@ export const fileSchema = section({
     open_ms: durationMs.default(5_000),
     max_open_ms: durationMs.default(30_000),
   }).prefault({}),
+  tracing: section({ slow_ms: durationMs.default(60_000) }).prefault({}),
   overload: section({
     max_calls: z.int().min(1).max(1_000_000).default(20_000),
     max_wait_ms: z.int().min(1).max(60_000).default(10_000),

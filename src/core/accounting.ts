@@ -84,7 +84,10 @@ interface Metered {
 type MeteredRequest = Capped & Pick<CompletionRequest, "model">;
 
 /** Fields that the record and the ledger entry share. */
-type Noted = Omit<CompletionRecord, "principal" | "usage" | "costMicroUsd" | "reservedMicroUsd" | "failure" | "entry">;
+type Noted = Omit<
+  CompletionRecord,
+  "principal" | "usage" | "costMicroUsd" | "reservedMicroUsd" | "failure" | "entry" | "trace"
+>;
 
 /** The reservation of a completion. */
 export interface Reserved {
@@ -136,7 +139,7 @@ export class CompletionAccounting {
     this.#mode = mode;
     this.#startedAtMs = ports.clock.now();
     const created = Math.floor(this.#startedAtMs / 1000);
-    const { completionId, arrivedMs, signal, hops, share, principal } = call;
+    const { completionId, arrivedMs, signal, hops, share, principal, trace } = call;
     const { keyFamilyId, accountId } = principal;
     this.routerCall = {
       completionId,
@@ -147,6 +150,7 @@ export class CompletionAccounting {
       accountId,
       hops,
       share,
+      trace,
       attempts: this.#attempts,
       answering: (sent) => void (this.#sent = sent),
       uncounted: (attempt) => this.#noteUncounted(attempt),
@@ -156,6 +160,8 @@ export class CompletionAccounting {
 
   planned({ candidates }: Pick<Plan, "candidates">): void {
     this.#candidates = candidates;
+    const { trace } = this.#call;
+    if (trace !== undefined) trace.plannedMs = this.#ports.clock.monotonic();
   }
 
   /** Stores the reservation. From now on the completion must have a ledger entry. */
@@ -163,6 +169,8 @@ export class CompletionAccounting {
     this.#reserved = reserved;
     this.#reservedMicroUsd = reserved.costMicroUsd;
     this.#sent = reserved.sent;
+    const { trace } = this.#call;
+    if (trace !== undefined) trace.reservedMs = this.#ports.clock.monotonic();
   }
 
   observe(chunk: CompletionChunk): void {
@@ -220,32 +228,38 @@ export class CompletionAccounting {
       firstContentMs: this.#firstContentMs,
     };
     const unsettled = this.#unsettled;
-    if (unsettled.length === 0) return this.#writeDown(noted);
+    if (unsettled.length === 0) return this.#writeDown(noted, false);
     const settle = async (): Promise<void> => {
       for (const attempt of unsettled) this.#settle(attempt, await attempt.rest.outcome);
-      await this.#writeDown(noted);
+      await this.#writeDown(noted, true);
     };
     this.#ports.settling.add(settle(), () => unsettled.forEach(({ rest }) => rest.giveUp()));
   }
 
-  async #writeDown(noted: Noted): Promise<void> {
+  async #writeDown(noted: Noted, isSettled: boolean): Promise<void> {
     const total = this.#total();
     const entry = this.#toEntry(noted, total);
-    const written = entry && this.#ports.ledger.append(entry);
+    const { principal, trace } = this.#call;
+    const { clock, ledger, recorder } = this.#ports;
+    const beganMs = trace && clock.monotonic();
+    const written = entry && ledger.append(entry);
+    const record: CompletionRecord = {
+      ...noted,
+      principal,
+      usage: this.#usage,
+      costMicroUsd: this.#countedCost(this.#usage),
+      reservedMicroUsd: this.#reservedMicroUsd,
+      failure: this.#failure,
+      entry,
+      trace,
+    };
     try {
-      this.#ports.recorder.record({
-        ...noted,
-        principal: this.#call.principal,
-        usage: this.#usage,
-        costMicroUsd: this.#countedCost(this.#usage),
-        reservedMicroUsd: this.#reservedMicroUsd,
-        failure: this.#failure,
-        entry,
-      });
+      recorder.record(record);
     } finally {
       // A failing log or metric must not keep the reservation.
       await written;
     }
+    if (beganMs !== undefined) trace?.end(record, { ledgerMs: [beganMs, clock.monotonic()], isSettled });
   }
 
   /** Releases the reservation and makes the ledger entry, if the completion must have one. */

@@ -2,6 +2,7 @@ import type { Entrance } from "./ledger.ts";
 import type { LimitFacts } from "./limiter.ts";
 import type { Needs, Principal } from "./principal.ts";
 import type { CallersBody } from "./provider.ts";
+import type { Trace } from "./trace.ts";
 
 /** The caller of one request, and where its limits are reported. */
 export interface Caller {
@@ -36,6 +37,8 @@ export interface Call extends Caller {
   readonly permitted?: ((needs: Needs) => void) | undefined;
   /** Counts what the call takes of the process as the caller's. Absent: it is not counted. */
   readonly share?: CallerShare | undefined;
+  /** Absent: the call is not traced. */
+  readonly trace?: Trace | undefined;
 }
 
 /** The caller's share of the process. */

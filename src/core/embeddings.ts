@@ -49,6 +49,7 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
           return request.model;
         },
       };
+      if (call.trace !== undefined) call.trace.isEmbedding = true;
       const meter = new CompletionAccounting(ports, { request: metered, call, mode: "whole" });
       try {
         const plan = admitOrCount(ports, call, () => admit(ports, request, call));

@@ -3,6 +3,7 @@ import type { Attempt } from "./attempt.ts";
 import type { Failure, FailureCode } from "./failure.ts";
 import type { LimitFacts } from "./limiter.ts";
 import type { Principal } from "./principal.ts";
+import type { Trace } from "./trace.ts";
 
 /** Facts of one completion, for log and metrics. Without prompt and answer. */
 export interface CompletionRecord {
@@ -34,6 +35,8 @@ export interface CompletionRecord {
   readonly failure: Failure | undefined;
   /** Its ledger entry; undefined for a completion that was refused before admission. */
   readonly entry: LedgerEntry | undefined;
+  /** Undefined for a completion that is not traced. */
+  readonly trace?: Trace | undefined;
 }
 
 /**

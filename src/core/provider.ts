@@ -6,6 +6,7 @@ import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
 import type { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { Clamp, Omission } from "../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../gen/parley/v1/usage_pb.js";
+import type { AttemptTrace } from "./trace.ts";
 
 /** Capabilities of an upstream model. Dialects check these flags, never the model name. Listed in `docs/configuration.md`. */
 export interface Capabilities {
@@ -168,6 +169,8 @@ export interface UpstreamCall {
   readonly hops?: number | undefined;
   /** Counts the work of reading a whole answer. Default: it is not counted. */
   readonly share?: Pick<CallerShare, "work"> | undefined;
+  /** Sent to providers that may have it. Default: the call is not traced. */
+  readonly trace?: AttemptTrace | undefined;
 }
 
 /**

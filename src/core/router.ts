@@ -15,6 +15,7 @@ import type { Route } from "./route.ts";
 import type { SendingRules } from "./provider-options.ts";
 import type { Answer, CallersBody, CallProgress, EmbeddingAnswer, Emit, SentSize, Translation } from "./provider.ts";
 import type { AnswerSize, PromptSize } from "./token-estimate.ts";
+import type { Trace } from "./trace.ts";
 
 /** Mode of an answer. */
 export type Mode = "whole" | "stream";
@@ -110,6 +111,8 @@ export interface RouterCall {
   readonly hops?: number | undefined;
   /** Counts work for the call. Default: it is not counted. */
   readonly share?: CallerShare | undefined;
+  /** `Call.trace`. */
+  readonly trace?: Trace | undefined;
   /** The router appends each attempt when it ends, so that none is lost however the call ends. */
   readonly attempts: Attempt[];
   /** Called with the size of what was sent when its answer begins, and, of a whole answer, when it is complete. */

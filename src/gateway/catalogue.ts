@@ -105,9 +105,10 @@ export function connectProvider(
   configured: RemoteProvider,
   { connectMs, readScheduler, keyRests }: { readonly connectMs: number } & Omit<CatalogueOptions, "simulatorUrl">,
 ): Provider {
-  const { name, dialect, host, baseUrl, allowPrivate, connections, ...rest } = configured;
+  const { name, dialect, host, baseUrl, allowPrivate, connections, sendsTraceContext, ...rest } = configured;
   const egress = toEgress(configured);
-  const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs, connections, egress, readScheduler });
+  const address = { baseUrl, allowPrivate, sendsTraceContext };
+  const upstream = connectUpstream({ ...address, connectMs, connections, egress, readScheduler });
   const header = keyHeaderOf(dialect, host);
   const credential = toCredential(configured, connectMs);
   const onRest = (rested: KeyRest): void => keyRests?.({ provider: name, ...rested });
@@ -216,6 +217,7 @@ function simulate(provider: Config["providers"][number], simulatorUrl: string | 
     baseUrl,
     apiKeys: ["simulator-credential"],
     allowPrivate: true,
+    sendsTraceContext: false,
     headers: {},
     connections: UNLIMITED,
     checkedMs: undefined,

@@ -18,7 +18,7 @@ import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Rates } from "./rates.ts";
 
-interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "admission"> {
+interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "admission" | "traces"> {
   /** As of `completions`, without counting a request. */
   readonly explain: Completions["explain"];
   readonly access: AccessContext;
@@ -57,6 +57,7 @@ export async function consoleOf(
     explain,
     calls,
     admission,
+    traces,
   }: ConsoleParts,
 ): Promise<{ readonly console: Console; readonly hasPages: boolean }> {
   const files = await readBuiltFiles(PAGES_FOLDER);
@@ -76,6 +77,7 @@ export async function consoleOf(
       explain,
       calls,
       admission,
+      traces,
       version: readVersion(),
       refused: (refusal) => observer.refused(refusal),
       untrustedProxy: () => log.warn({ setting: "http.trusted_proxies" }, UNTRUSTED_PROXY),

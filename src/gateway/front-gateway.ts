@@ -24,6 +24,7 @@ import { documentsOf } from "./console.ts";
 import { drainCalls, type Gateway, type MemberGateway, serveAlone } from "./gateway.ts";
 import { createObserver } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
+import { passOn } from "./tracing.ts";
 import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 import { openTls, openTlsFiles } from "./tls.ts";
 
@@ -50,7 +51,12 @@ async function assemble(
 ): Promise<MemberGateway> {
   const clock = systemClock;
   const calls = new Calls(clock);
-  const admission = createAdmission(config, { clock, log, countsAccounts: false });
+  const admission = createAdmission(config, {
+    clock,
+    log,
+    countsAccounts: false,
+    waited: (durationMs) => metrics.admitted(durationMs),
+  });
   undo.push(() => admission.close());
   const connections = createConnections(config);
   const metrics = createMetrics({
@@ -92,6 +98,7 @@ async function assemble(
     admission,
     connections,
     clock,
+    traces: passOn,
     refused(refusal) {
       observer.refused(refusal);
       if (refusal.principal !== undefined) requestRate.countRefused(refusal.principal, refusal.failure);

@@ -41,6 +41,7 @@ import { keptResponsesOf } from "./kept-responses.ts";
 import { openRates } from "./rates.ts";
 import { shareHealth } from "./shared-health.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
+import { openTracing } from "./tracing.ts";
 import { openTls } from "./tls.ts";
 import { reloadable, ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
@@ -149,10 +150,18 @@ async function assemble(
   const { versions } = store;
   if (versions.before !== versions.after)
     log.info({ schema_before: versions.before, schema: versions.after }, "database migrated");
-  const accounting = await openAccounting(config, { store: store.ledger, clock, log });
+  const replica = randomUUID();
+  // Ended after the last completion was recorded. The router is there before the first one.
+  const tracing = await openTracing(config, { clock, log, replica, find: (name) => router.find(name) });
+  undo.push(() => tracing.close());
+  const accounting = await openAccounting(config, {
+    store: store.ledger,
+    clock,
+    log,
+    written: (durationMs) => metrics.ledgerWritten(durationMs),
+  });
   undo.push(() => accounting.close());
   const { ledger } = accounting;
-  const replica = randomUUID();
   const rates = await openRates(config, { database: store, clock, log, replica, shared });
   undo.push(() => rates.store.close());
   const limiter = createLimiter({
@@ -168,7 +177,13 @@ async function assemble(
   const access = accessOf(config, { store, clock, log });
   const calls = new Calls(clock);
   const readScheduler = new ReadScheduler();
-  const admission = createAdmission(config, { clock, log, readScheduler, countsAccounts: true });
+  const admission = createAdmission(config, {
+    clock,
+    log,
+    readScheduler,
+    countsAccounts: true,
+    waited: (durationMs) => metrics.admitted(durationMs),
+  });
   undo.push(() => admission.close());
   const connections = createConnections(config);
   const jobs = startJobs(jobsOf(config, { store, clock }), { clock, log });
@@ -208,6 +223,7 @@ async function assemble(
     admissionWaiting: () => admission.state().waiting,
     shed: () => admission.state().refused,
     connectionsRefused: () => connections.refused,
+    models: () => router.list(),
   });
   const feed = new RequestFeed(clock);
   const health = createHealthRecorder(router, clock);
@@ -247,6 +263,7 @@ async function assemble(
     admission,
     connections,
     clock,
+    traces: tracing.traces,
     refused(refusal) {
       observer.refused(refusal);
       if (refusal.principal !== undefined) limiter.countRefused(refusal.principal, refusal.failure);

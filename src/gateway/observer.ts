@@ -87,6 +87,7 @@ export function createObserver({ log, metrics, clock, isModel }: ObserverPorts):
           upstream_status: upstreamStatus,
           duration_ms: durationMs,
         })),
+        trace_id: entry.trace?.context.traceId,
         ...(failure !== undefined && explain(failure)),
       };
       const alarms = ALARMING.has(outcome) || entry.attempts.some((attempt) => ALARMING.has(attempt.outcome));

@@ -21,6 +21,8 @@ interface OverloadPorts {
   readonly readScheduler?: ReadScheduler;
   /** Whether accounts without a limit of their own have the configured one. A front leaves that to its core. */
   readonly countsAccounts: boolean;
+  /** As that of the admission control. */
+  readonly waited: (durationMs: number) => void;
 }
 
 const MIB = 1024 * 1024;
@@ -28,7 +30,7 @@ const MIB = 1024 * 1024;
 /** Builds the admission control of this process, which logs when shedding begins and ends. */
 export function createAdmission(
   { overload, limits, workers }: Pick<Config, "overload" | "limits" | "workers">,
-  { clock, log, readScheduler, countsAccounts }: OverloadPorts,
+  { clock, log, readScheduler, countsAccounts, waited }: OverloadPorts,
 ): AdmissionControl {
   const containerBytes = containerShareBytes(workers);
   const accountConcurrency = countsAccounts ? limits.account.concurrentRequests : undefined;
@@ -41,6 +43,7 @@ export function createAdmission(
       memoryShare: watchMemory(containerBytes),
       atEndOfTurn: (callback) => void setImmediate(callback),
       changed: (change) => logChange(log, change),
+      waited,
     },
   );
 }

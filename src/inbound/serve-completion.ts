@@ -1,5 +1,6 @@
 import type { Slot } from "../admission/slot.ts";
 import { Failure } from "../core/failure.ts";
+import type { Trace } from "../core/trace.ts";
 import { afterThisLoopTurn } from "../scheduling/read-scheduler.ts";
 import type { OpenCall } from "./calls.ts";
 import type { EdgeServices, KeyPrincipal, Refusal } from "./services.ts";
@@ -7,6 +8,8 @@ import type { EdgeServices, KeyPrincipal, Refusal } from "./services.ts";
 /** A completion call of any inbound protocol. */
 export interface InboundCompletion<R> extends Pick<Refusal, "entrance" | "requestId" | "target"> {
   readonly open: OpenCall;
+  /** Default: the call is not traced. */
+  readonly trace?: Trace | undefined;
   /** Throws `unauthenticated`, or `overloaded` when keys cannot be looked up. */
   readonly authenticate: () => KeyPrincipal | Promise<KeyPrincipal>;
   /** Declared length of the body; undefined when not declared. */
@@ -28,7 +31,7 @@ export interface InboundCompletion<R> extends Pick<Refusal, "entrance" | "reques
  * started is recorded as a refusal. Never throws.
  */
 export async function serveCompletion<R>(services: EdgeServices, inbound: InboundCompletion<R>): Promise<void> {
-  const { open, entrance, requestId, target } = inbound;
+  const { open, entrance, requestId, target, trace } = inbound;
   let principal: KeyPrincipal | undefined;
   let slot: Slot | undefined;
   let hasBegun = false;
@@ -39,6 +42,7 @@ export async function serveCompletion<R>(services: EdgeServices, inbound: Inboun
     const entered = services.admission.enter(principal, open, inbound);
     slot = entered instanceof Promise ? await entered : entered;
     open.entered(slot);
+    if (trace !== undefined) trace.enteredMs = services.clock.monotonic();
     // After the slot: a key whose requests are always refused has to wait for it.
     services.requireRequestRate(principal);
     const request = await readRequest(services, inbound, slot);

@@ -9,6 +9,7 @@ import type { KeptResponses } from "../core/kept-responses.ts";
 import type { LimitFacts } from "../core/limiter.ts";
 import type { Models } from "../core/models.ts";
 import type { Principal } from "../core/principal.ts";
+import type { Traces } from "../core/trace.ts";
 import type { ClientCertificate } from "../net/tls-entrance.ts";
 import type { Calls } from "./calls.ts";
 import type { Connections } from "./connections.ts";
@@ -43,6 +44,8 @@ export interface EdgeServices {
   /** Counts the connections of every listener. */
   readonly connections: Connections;
   readonly clock: Clock;
+  /** Undefined where nothing is traced. */
+  readonly traces?: Traces | undefined;
   /** Receives requests that were refused before they became completions, for logs, metrics and rates. */
   readonly refused: (refusal: Refusal) => void;
 }

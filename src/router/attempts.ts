@@ -198,7 +198,8 @@ export class AttemptRun {
   committed(attempt: RunningAttempt): void {
     this.won(attempt);
     attempt.committed = true;
-    const { limit, permit, loaded, translation } = attempt;
+    const { call, limit, permit, loaded, translation } = attempt;
+    if (call.trace !== undefined) call.trace.firstContentMs = this.#ports.clock.monotonic();
     this.#call.answering(translation.sent);
     limit.stop();
     permit.committed();
@@ -213,7 +214,7 @@ export class AttemptRun {
     this.#ended(attempt);
     attempt.permit.succeeded();
     attempt.loaded.end("answered");
-    this.#note(attempt.model, "served", { startedMs: attempt.startedMs, upstreamStatus: 200 });
+    this.#note(attempt.model, "served", { running: attempt, upstreamStatus: 200 });
     const { omitted, clamped } = attempt.translation;
     const { candidates, targets } = this.#plan;
     return {
@@ -254,7 +255,7 @@ export class AttemptRun {
     if (isFinal && !over) this.#endOthers(attempt, "Another attempt failed, and the request with it.");
     // Content implies a 2xx response, whatever failed later.
     const upstreamStatus = failure.upstreamStatus ?? (committed ? 200 : undefined);
-    this.#note(attempt.model, failure.code, { startedMs: attempt.startedMs, failure, upstreamStatus });
+    this.#note(attempt.model, failure.code, { running: attempt, failure, upstreamStatus });
     if ((committed || !failure.refused) && !attempt.call.progress!.unsent) this.#tellUncounted(attempt);
     else if (limit.isOver) limit.giveUp();
     if (failure.code === "upstream_timeout") this.#noteContentTime(attempt);
@@ -333,7 +334,7 @@ export class AttemptRun {
       other.permit.abandoned();
       // The first one would have taken at least as long; of a hedge, which began later, that says nothing.
       other.loaded.end(other.isFirst ? "answered" : "unknown");
-      this.#note(other.model, failure.code, { startedMs: other.startedMs, failure });
+      this.#note(other.model, failure.code, { running: other, failure });
       if (!other.call.progress!.unsent) this.#tellUncounted(other);
     }
   }
@@ -378,7 +379,7 @@ export class AttemptRun {
     const limit = new TimeLimit(this.#overall, this.#ports.clock, settleMs);
     const limitMs = this.#plan.mode === "whole" && !translation.streamed ? firstContentMs + idleMs : firstContentMs;
     limit.start(limitMs, "The upstream provider did not answer in time.");
-    const { hops, share, keyFamilyId, accountId } = this.#call;
+    const { hops, share, keyFamilyId, accountId, trace } = this.#call;
     const { upstream } = model;
     const { signal } = limit;
     const progress = { unsent: false };
@@ -392,6 +393,7 @@ export class AttemptRun {
       accountId,
       hops,
       share,
+      trace: trace?.beginAttempt(),
     };
     const attempt: RunningAttempt = {
       model,
@@ -469,11 +471,13 @@ export class AttemptRun {
   #note(
     model: Model,
     outcome: Attempt["outcome"],
-    { startedMs, failure, upstreamStatus = failure?.upstreamStatus, reason = failure?.message ?? "" }: AttemptNote,
+    { running, failure, upstreamStatus = failure?.upstreamStatus, reason = failure?.message ?? "" }: AttemptNote,
   ): void {
     const nowMs = this.#ports.clock.monotonic();
-    const beganMs = startedMs ?? nowMs;
-    this.#call.attempts.push({
+    const beganMs = running?.startedMs ?? nowMs;
+    const { trace, attempts } = this.#call;
+    if (trace !== undefined) trace.attempts[attempts.length] = running?.call.trace;
+    attempts.push({
       model: model.id,
       outcome,
       ...(failure?.detail === "context_length_exceeded" && { detail: failure.detail }),
@@ -486,7 +490,8 @@ export class AttemptRun {
 }
 
 interface AttemptNote {
-  readonly startedMs?: number;
+  /** Undefined for a model that was passed over. */
+  readonly running?: RunningAttempt;
   readonly failure?: Failure;
   readonly upstreamStatus?: number | undefined;
   readonly reason?: string;

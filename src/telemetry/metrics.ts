@@ -16,6 +16,10 @@ export interface Metrics {
   completion(of: CompletionSample): void;
   /** Records a request that was refused before it became a completion. */
   refusal(entrance: string, code: string): void;
+  /** Records that a completion which had to wait was admitted. */
+  admitted(waitedMs: number): void;
+  /** Records a write of ledger entries, of which one may have many. */
+  ledgerWritten(durationMs: number): void;
   /** The text for `/metrics`. */
   text(): Promise<string>;
   readonly contentType: string;
@@ -61,6 +65,8 @@ export interface Gauges {
   readonly database?: () => { readonly up: boolean; readonly listening: boolean | undefined };
   /** Versions of the program and the schema, as labels. Default: the metric is omitted. */
   readonly info?: { readonly version: string; readonly schema: string };
+  /** Models, with the names of their providers. Default: the metric is omitted. */
+  readonly models?: () => readonly { readonly id: string; readonly providerName: string }[];
   /** Completions that wait for admission. */
   readonly admissionWaiting: () => number;
   /** Completions that were refused because of overload, by reason. */
@@ -69,6 +75,8 @@ export interface Gauges {
   readonly connectionsRefused: () => number;
 }
 
+/** Of what should take milliseconds. */
+const SHORT_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
 export function createMetrics(gauges: Gauges): Metrics {
@@ -111,6 +119,25 @@ export function createMetrics(gauges: Gauges): Metrics {
     help: "From a request's arrival to a stream's first content.",
     labelNames: ["model"],
     buckets: SECONDS,
+    registers,
+  });
+  const tokenTime = new Histogram({
+    name: "parley_output_token_seconds",
+    help: "Average time of one output token of a stream, after its first content.",
+    labelNames: ["model"],
+    buckets: SHORT_SECONDS,
+    registers,
+  });
+  const admissionTime = new Histogram({
+    name: "parley_admission_wait_seconds",
+    help: "Time that completions waited for admission; only of those that had to wait and were admitted.",
+    buckets: SHORT_SECONDS,
+    registers,
+  });
+  const ledgerTime = new Histogram({
+    name: "parley_ledger_write_seconds",
+    help: "Duration of a write of ledger entries, which answers wait for.",
+    buckets: SHORT_SECONDS,
     registers,
   });
   const tokens = new Counter({
@@ -234,7 +261,21 @@ export function createMetrics(gauges: Gauges): Metrics {
     },
   });
   registry.registerMetric(refusedConnections);
-  const { replicas, database, info } = gauges;
+  const { replicas, database, info, models } = gauges;
+  if (models !== undefined) {
+    const providers = new Gauge({
+      name: "parley_model_info",
+      help: "1, with the provider of a model; a name with several has none.",
+      labelNames: ["model", "provider"],
+      aggregator: "max",
+      registers: [],
+      collect() {
+        this.reset();
+        for (const { id, providerName } of models()) this.set({ model: id, provider: providerName }, 1);
+      },
+    });
+    registry.registerMetric(providers);
+  }
   if (replicas !== undefined) {
     const seen = new Gauge({
       name: "parley_replicas",
@@ -296,6 +337,8 @@ export function createMetrics(gauges: Gauges): Metrics {
       completions.inc({ entrance, model, outcome, streamed });
       duration.observe({ model, streamed }, of.durationMs / 1000);
       if (of.firstContentMs !== undefined) firstContent.observe({ model }, of.firstContentMs / 1000);
+      if (of.firstContentMs !== undefined && of.completionTokens > 1)
+        tokenTime.observe({ model }, (of.durationMs - of.firstContentMs) / 1000 / (of.completionTokens - 1));
       if (of.promptTokens > 0) tokens.inc({ model, kind: "prompt" }, of.promptTokens);
       if (of.completionTokens > 0) tokens.inc({ model, kind: "completion" }, of.completionTokens);
       if (of.costMicroUsd > 0) cost.inc({ model }, of.costMicroUsd);
@@ -305,6 +348,8 @@ export function createMetrics(gauges: Gauges): Metrics {
       }
     },
     refusal: (entrance, code) => refusals.inc({ entrance, code }),
+    admitted: (waitedMs) => admissionTime.observe(waitedMs / 1000),
+    ledgerWritten: (durationMs) => ledgerTime.observe(durationMs / 1000),
     text: () => registry.metrics(),
     contentType: registry.contentType,
     snapshot: () => registry.getMetricsAsJSON(),

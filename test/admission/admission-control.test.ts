@@ -31,6 +31,7 @@ describe("admission", () => {
   let share: number;
   let busyShare: number;
   let ends: (() => void)[];
+  let waited: number[];
   beforeEach(() => {
     clock = new FakeClock();
     calls = new Calls(clock);
@@ -38,6 +39,7 @@ describe("admission", () => {
     share = 0;
     busyShare = 0.1;
     ends = [];
+    waited = [];
     admission = create({});
   });
   const create = (options: Partial<ConstructorParameters<typeof AdmissionControl>[0]>): AdmissionControl =>
@@ -49,6 +51,7 @@ describe("admission", () => {
         load: () => ({ busyShare, delayMs: 0 }),
         atEndOfTurn: (callback) => void ends.push(callback),
         changed: (change) => void changes.push(change),
+        waited: (durationMs) => void waited.push(durationMs),
       },
     );
   const callerOf = ({ key = "key", account = "account", limits = {}, accountLimits = {} }: Asked) => ({
@@ -124,6 +127,7 @@ describe("admission", () => {
     await endTurn();
     expect(await told).toEqual(["cancelled", "deadline_exceeded"]);
     expect(await outcome(stays.entered)).toBe("slot");
+    expect(waited).toEqual([501]);
     expect(admission.state()).toMatchObject({ waiting: 0 });
   });
 

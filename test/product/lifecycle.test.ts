@@ -281,6 +281,8 @@ describe("metrics and logs", () => {
     expect(metrics).toContain('parley_attempts_total{model="local/test",outcome="served"} 1');
     expect(metrics).toContain('parley_tokens_total{model="local/test",kind="prompt"} 3');
     expect(metrics).toMatch(/^parley_active_calls 0$/m);
+    expect(metrics).toContain('parley_model_info{model="local/test",provider="local"} 1');
+    expect(metrics).toMatch(/^parley_ledger_write_seconds_count 1$/m);
     expect(await (await fetch(`${product.operationsUrl}/readyz`)).json()).toMatchObject({ ready: true });
     expect(await statusOf(fetch(`${product.operationsUrl}/healthz`))).toBe(200);
   });

@@ -12,6 +12,7 @@ import type { AccessContext } from "../../access/context.ts";
 import type { KeyStore } from "../../access/key-store.ts";
 import type { AdmissionControl } from "../../admission/admission-control.ts";
 import type { Completions } from "../../core/completions.ts";
+import type { Traces } from "../../core/trace.ts";
 import type { Limits } from "../../core/principal.ts";
 import type { LedgerStore } from "../../ledger/ledger-store.ts";
 import type { UsageStore } from "../../ledger/usage-store.ts";
@@ -51,6 +52,8 @@ export interface ConsolePorts {
   /** Limits of accounts without their own. */
   readonly accountLimits: Limits;
   readonly completions: Pick<Completions, "stream">;
+  /** Undefined where nothing is traced. */
+  readonly traces?: Traces | undefined;
   readonly explain: ModelServicePorts["explain"];
   readonly admission: AdmissionControl;
   /** Calls in flight, which a drain waits for. */
@@ -137,7 +140,7 @@ function pathOf(target: string): string {
 }
 
 function addRoutes(router: ConnectRouter, ports: ConsolePorts, cookies: Cookies): void {
-  const { access, keys, ledger, usage, feed, models, completions } = ports;
+  const { access, keys, ledger, usage, feed, models, completions, traces } = ports;
   const ids = (): ReadonlySet<string> => new Set(models().map(({ id }) => id));
   const streams = new Streams(access);
   router.service(SessionService, createSessionService(access, cookies));
@@ -147,5 +150,8 @@ function addRoutes(router: ConnectRouter, ports: ConsolePorts, cookies: Cookies)
   router.service(RequestService, createRequestService({ ledger, keys, feed, streams, clock: access.clock }));
   router.service(ModelService, createModelService({ ...ports, clock: access.clock }));
   router.service(SettingsService, createSettingsService(ports));
-  router.service(PlaygroundService, createPlaygroundService({ keys, completions, streams, clock: access.clock }));
+  router.service(
+    PlaygroundService,
+    createPlaygroundService({ keys, completions, streams, clock: access.clock, traces }),
+  );
 }

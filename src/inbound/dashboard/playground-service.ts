@@ -4,6 +4,7 @@ import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { KeyStore } from "../../access/key-store.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Completions } from "../../core/completions.ts";
+import type { Traces } from "../../core/trace.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { newCompletionId } from "../calls.ts";
 import { toConnectError } from "../error-details.ts";
@@ -18,7 +19,11 @@ export interface PlaygroundPorts {
   readonly completions: Pick<Completions, "stream">;
   readonly streams: Streams;
   readonly clock: Clock;
+  /** Undefined where nothing is traced. */
+  readonly traces?: Traces | undefined;
 }
+
+const TARGET = "parley.console.v1.PlaygroundService/Stream";
 
 /** A heartbeat, in place of chunks. */
 const SIGN: readonly CompletionChunk[] = [];
@@ -29,6 +34,7 @@ export function createPlaygroundService({
   completions,
   streams,
   clock,
+  traces,
 }: PlaygroundPorts): ServiceImpl<typeof PlaygroundService> {
   return {
     stream({ keyId, completion: request }, context) {
@@ -45,6 +51,7 @@ export function createPlaygroundService({
           permitted: open.permitted,
           share: open,
           entrance: "console",
+          trace: traces?.begin({ caller: undefined, arrivedMs, target: TARGET }),
         } as const;
         const call = { principal, requestId, completionId, ...own };
         try {

@@ -35,6 +35,7 @@ import type { Clock } from "../../core/clock.ts";
 import { causeOf } from "../../core/error-reason.ts";
 import { Failure, type FailureDetail } from "../../core/failure.ts";
 import { HOPS_HEADER } from "../../core/hops.ts";
+import { type TraceContext, traceHeaders } from "../../core/trace.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
 import { readLimitHeaders } from "../headers.ts";
 import { UNRECOGNIZED_HEADER, writeUnrecognized } from "../unknown-fields.ts";
@@ -52,6 +53,8 @@ export interface CallFacts {
   readonly expiresMs?: number | undefined;
   /** Number of gateways that forwarded the request. Default: 0. */
   readonly hops?: number | undefined;
+  /** The span that calls. Default: the call is not traced. */
+  readonly trace?: TraceContext | undefined;
   /** `Call.unrecognized`. Default: none. */
   readonly unrecognized?: readonly string[] | undefined;
   /** Receives the caller's limits: with the first metadata, and with a refusal. */
@@ -164,11 +167,12 @@ export class CoreCalls {
     };
   }
 
-  #send({ authorization, requestId, expiresMs, hops = 0, unrecognized }: CallFacts): [Metadata, CallOptions] {
+  #send({ authorization, requestId, expiresMs, hops = 0, trace, unrecognized }: CallFacts): [Metadata, CallOptions] {
     const metadata = new Metadata();
     metadata.set("authorization", authorization);
     if (requestId !== undefined) metadata.set("x-request-id", requestId);
     if (hops > 0) metadata.set(HOPS_HEADER, String(hops));
+    if (trace !== undefined) for (const [name, value] of traceHeaders(trace)) metadata.set(name, value);
     const names = writeUnrecognized(unrecognized);
     if (names !== undefined) metadata.set(UNRECOGNIZED_HEADER, names);
     if (expiresMs === undefined) return [metadata, {}];

@@ -28,6 +28,7 @@ import type { RoutePlan } from "../../../gen/parley/v1/route_pb.js";
 import type { Call } from "../../core/call.ts";
 import { Failure } from "../../core/failure.ts";
 import { HOPS_HEADER, readHops } from "../../core/hops.ts";
+import type { Trace } from "../../core/trace.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
 import type { Principal } from "../../core/principal.ts";
 import { newCompletionId, newEmbeddingId, type OpenCall, requestIdFrom } from "../calls.ts";
@@ -39,6 +40,7 @@ import { pageOfModels } from "../list-models.ts";
 import { addRequiredLabels, readRequiredLabels } from "../required-labels.ts";
 import { requireResponseSize } from "../response-size.ts";
 import { serveCompletion } from "../serve-completion.ts";
+import { beginTrace } from "../begin-trace.ts";
 import type { ClientCertificate } from "../../net/tls-entrance.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import {
@@ -76,6 +78,8 @@ interface Opened {
   readonly arrivedMs: number;
   /** Number of gateways that forwarded the request; the front has checked its limit. */
   readonly hops: number;
+  /** Undefined for a call that is not traced. */
+  trace: Trace | undefined;
   /** The caller's last known limits; undefined before authentication. */
   limits: LimitFacts | undefined;
   /** Whether a stream's metadata was sent. */
@@ -251,17 +255,24 @@ async function complete<R extends CompletionRequest | EmbeddingRequest | Explain
 ): Promise<void> {
   const opened = openCall(services, call);
   const { requestId, open } = opened;
+  const headerOf = (name: string): string | undefined => call.metadata.get(name).join(",") || undefined;
+  const trace = beginTrace(services, headerOf, {
+    arrivedMs: opened.arrivedMs,
+    target: () => call.getPath().slice(1),
+  });
+  opened.trace = trace;
   await serveCompletion<R>(services, {
     entrance: "grpc",
     requestId,
     target: call.getPath(),
     open,
+    trace,
     authenticate: () => authenticate(services, call, opened),
     // grpc-js has read the message; the stream's guard has charged its bytes to the key.
     bytes: call.request.bytes,
     isRead: true,
     read() {
-      const labels = readRequiredLabels((name) => call.metadata.get(name).join(",") || undefined);
+      const labels = readRequiredLabels(headerOf);
       return () => {
         const request = call.request.read();
         const labelled: CompletionRequest | EmbeddingRequest | undefined =
@@ -343,7 +354,7 @@ function openCall({ calls, clock }: EdgeServices, call: AnyCall): Opened {
     closeIfOver();
   };
   const hops = readHops(firstText(call.metadata, HOPS_HEADER));
-  return { requestId, open, arrivedMs, hops, limits: undefined, hasMetadata: false, answered };
+  return { requestId, open, arrivedMs, hops, trace: undefined, limits: undefined, hasMetadata: false, answered };
 }
 
 function remainingMs(deadline: Date | number, nowMs: number): number | undefined {
@@ -382,7 +393,7 @@ function toCall(
   opened: Opened,
   { principal, unrecognized }: { readonly principal: Principal; readonly unrecognized?: readonly string[] },
 ): Call {
-  const { requestId, open, arrivedMs, hops } = opened;
+  const { requestId, open, arrivedMs, hops, trace } = opened;
   return {
     principal,
     unrecognized,
@@ -395,6 +406,7 @@ function toCall(
     hops,
     permitted: open.permitted,
     share: open,
+    trace,
     admitted: (facts) => {
       opened.limits = facts;
     },

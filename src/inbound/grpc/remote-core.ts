@@ -80,6 +80,7 @@ export function connectCore({
           signal: caller.signal,
           expiresMs: caller.expiresMs,
           hops: caller.hops,
+          trace: caller.trace?.context,
           unrecognized: caller.unrecognized,
           lost: (failure) => lost(failure, caller.requestId),
         }

@@ -19,10 +19,12 @@ import { newCompletionId, newEmbeddingId, type OpenCall } from "../calls.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../headers.ts";
 import { addRequiredLabels, readRequiredLabels } from "../required-labels.ts";
 import { serveCompletion } from "../serve-completion.ts";
+import { beginTrace } from "../begin-trace.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { declaredBytes, requireUncompressed } from "./body.ts";
 import { type Exchange, openCall, parseBody } from "./exchange.ts";
 import { isFormType, parseForm } from "./form.ts";
+import { templateOf } from "./routes.ts";
 import { StreamWriter } from "./stream.ts";
 
 const STREAM_HEADERS = [
@@ -164,6 +166,10 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplan
 ): Promise<void> {
   const { request, requestId, arrivedMs } = exchange;
   const { open, done: close } = openCall(services.calls, exchange, deadlineMs(exchange));
+  const trace = beginTrace(services, (name) => request.headers[name], {
+    arrivedMs,
+    target: () => templateOf(exchange.path),
+  });
   let asked: R | undefined;
   let hops = 0;
   let requiredLabels: LabelRequirements | undefined;
@@ -172,6 +178,7 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplan
     requestId,
     target: exchange.path,
     open,
+    trace,
     authenticate: () => principal,
     bytes: declaredBytes(request),
     async read(slot) {
@@ -208,6 +215,7 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplan
         body: read.body,
         permitted: open.permitted,
         share: open,
+        trace,
         admitted: (facts) => {
           exchange.limits = facts;
         },

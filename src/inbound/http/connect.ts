@@ -33,6 +33,7 @@ import { pageOfModels } from "../list-models.ts";
 import { addRequiredLabels, readRequiredLabels } from "../required-labels.ts";
 import { requireResponseSize } from "../response-size.ts";
 import { serveCompletion } from "../serve-completion.ts";
+import { beginTrace } from "../begin-trace.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { toAsyncIterable } from "../to-async-iterable.ts";
 import { requireKnownFields, toExplain, unknownFields } from "../unknown-fields.ts";
@@ -75,6 +76,8 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
     const { request, response, path, requestId, arrivedMs } = exchange;
     const { open, done } = openCall(services.calls, exchange, timeoutMsOf(request));
     const takesSlot = isMetered(path);
+    const headerOf = (name: string) => request.headers[name];
+    const trace = takesSlot ? beginTrace(services, headerOf, { arrivedMs, target: () => path.slice(1) }) : undefined;
     const call: Call = {
       principal,
       requestId,
@@ -85,6 +88,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       arrivedMs,
       permitted: open.permitted,
       share: open,
+      trace,
       admitted: (facts) => {
         exchange.limits = facts;
       },
@@ -113,6 +117,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
         requestId,
         target: path,
         open,
+        trace,
         authenticate: () => principal,
         bytes: declaredBytes(request),
         read(slot) {

@@ -157,6 +157,14 @@ export function findRoute(path: string, method: string, headers: RequestHeaders 
   return {};
 }
 
+/** The path of a served route, with `{…}` in place of a name. */
+export function templateOf(path: string): string {
+  if (AT.has(path) || FORMATS_AT.has(path)) return path;
+  const named = NAMED_PATHS.find(({ start, end }) => path.startsWith(start) && path.endsWith(end));
+  // Otherwise it has a slash at its end.
+  return named?.routes[0]!.route.path ?? path.replace(/\/$/, "");
+}
+
 /** The route of the first format that accepts the request. */
 function ofFormats(
   routes: readonly OfFormat[],

@@ -28,7 +28,7 @@ export function anthropic({ upstream, headers, redact }: Service, site: Anthropi
   const toWhole = (json: unknown): Answer => toAnswer(json, redact);
 
   const toDialectCall = (call: UpstreamCall): DialectCall => {
-    const { model, translation, signal, idleMs, progress, keyFamilyId, accountId, share } = call;
+    const { model, translation, signal, idleMs, progress, keyFamilyId, accountId, share, trace } = call;
     return {
       path: site.toPath(model.name, translation.streamed),
       headers: toHeaders(call),
@@ -39,6 +39,7 @@ export function anthropic({ upstream, headers, redact }: Service, site: Anthropi
       keyFamilyId,
       accountId,
       share,
+      trace,
       toFailure: (refusal) => (site.toFailure ?? toFailure)(refusal, redact, translation),
     };
   };

@@ -15,7 +15,7 @@ export function bedrockConverse({ upstream, headers: configured, redact }: Servi
   });
 
   const toDialectCall = (
-    { translation, signal, idleMs, progress, keyFamilyId, accountId, share }: UpstreamCall,
+    { translation, signal, idleMs, progress, keyFamilyId, accountId, share, trace }: UpstreamCall,
     path: string,
   ): DialectCall => ({
     path,
@@ -27,6 +27,7 @@ export function bedrockConverse({ upstream, headers: configured, redact }: Servi
     keyFamilyId,
     accountId,
     share,
+    trace,
     toFailure: (refusal) => toBedrockFailure(refusal, redact, translation),
   });
 

@@ -24,7 +24,7 @@ export function gemini({ upstream, headers: extra, redact }: Service, site: Gemi
   });
 
   const toCall = (
-    { model, translation, signal, idleMs, progress, keyFamilyId, accountId, share }: UpstreamCall,
+    { model, translation, signal, idleMs, progress, keyFamilyId, accountId, share, trace }: UpstreamCall,
     method: string,
   ): DialectCall => ({
     path: `${site.toPath(model.name)}:${method}`,
@@ -36,6 +36,7 @@ export function gemini({ upstream, headers: extra, redact }: Service, site: Gemi
     keyFamilyId,
     accountId,
     share,
+    trace,
     toFailure: (refusal) => toFailure(refusal, redact, translation),
   });
 

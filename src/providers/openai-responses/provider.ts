@@ -31,6 +31,7 @@ export function openaiResponses({ upstream, headers: extra, redact }: Service): 
     keyFamilyId,
     accountId,
     share,
+    trace,
     hops = 0,
   }: UpstreamCall): DialectCall => ({
     path: "/responses",
@@ -42,6 +43,7 @@ export function openaiResponses({ upstream, headers: extra, redact }: Service): 
     keyFamilyId,
     accountId,
     share,
+    trace,
     toFailure: (refusal) => toFailure(refusal, redact, translation),
   });
 

@@ -38,7 +38,7 @@ export function openai(
   });
 
   const toCall = (
-    { model, translation, signal, idleMs, progress, keyFamilyId, accountId, share, hops = 0 }: UpstreamCall,
+    { model, translation, signal, idleMs, progress, keyFamilyId, accountId, share, trace, hops = 0 }: UpstreamCall,
     method: Parameters<OpenAiPaths>[0] = "/chat/completions",
   ): DialectCall => ({
     path: toPath(method, model.name),
@@ -50,6 +50,7 @@ export function openai(
     keyFamilyId,
     accountId,
     share,
+    trace,
     toFailure: (refusal) => toFailure(refusal, redact, translation),
   });
 

@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import { Failure } from "../../core/failure.ts";
 import type { CallProgress } from "../../core/provider.ts";
+import { type AttemptTrace, traceHeaders } from "../../core/trace.ts";
 import { isPrivateAddress } from "../../net/private-addresses.ts";
 import { LargeBodyScheduler, ReadScheduler, TURN_BYTES } from "../../scheduling/read-scheduler.ts";
 import type { Carrier, ResponseListener } from "./connection.ts";
@@ -22,6 +23,8 @@ export interface UpstreamOptions {
   readonly connections?: ConnectionLimits & { readonly perAccount: boolean };
   /** Default: the direct way. */
   readonly egress?: Egress;
+  /** Whether requests have the headers `traceparent` and `tracestate` of their trace. Default: no. */
+  readonly sendsTraceContext?: boolean;
   /** Scheduler of reads, shared by all providers. Default: a separate one. */
   readonly readScheduler?: Pick<ReadScheduler, "take">;
 }
@@ -46,6 +49,8 @@ export interface UpstreamRequest {
   readonly keyFamilyId?: string | undefined;
   /** Selects the connection pool if accounts have their own. Requests without one share a pool. */
   readonly accountId?: string | undefined;
+  /** Default: the request is not traced. */
+  readonly trace?: AttemptTrace | undefined;
 }
 
 /** Size limit of a whole response and of one stream event, in bytes. Pictures arrive as base64. */
@@ -80,6 +85,7 @@ export function connectUpstream({
   connectMs,
   connections: limits = UNLIMITED,
   egress,
+  sendsTraceContext = false,
   readScheduler = new ReadScheduler(),
 }: UpstreamOptions): Upstream {
   const url = new URL(baseUrl);
@@ -91,15 +97,20 @@ export function connectUpstream({
   const connections = new Connections(origin, connectMs, limits);
   const turns = new LargeBodyScheduler();
   return {
-    post: ({ method, path, headers, body, signal, idleMs, progress, keyFamilyId = "", accountId = "" }, accept) =>
+    post: (
+      { method, path, headers, body, signal, idleMs, progress, trace, keyFamilyId = "", accountId = "" },
+      accept,
+    ) =>
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason);
         if (progress !== undefined) progress.unsent = true;
         const bytes = typeof body === "string" ? Buffer.from(body) : body;
-        const ports = { signal, turns, readScheduler, progress, keyFamilyId, sentBytes: bytes.length };
+        const ports = { signal, turns, readScheduler, progress, trace, keyFamilyId, sentBytes: bytes.length };
         const exchange = new Exchange(ports, resolve, reject);
         try {
-          const head = heads.write(`${method ?? "POST"} `, path, { headers, accept });
+          // Apart from the others, whose text is kept.
+          const traced = trace !== undefined && sendsTraceContext ? toLines(traceHeaders(trace.context)) : "";
+          const head = heads.write(`${method ?? "POST"} `, path, { headers, accept }) + traced;
           const pool = limits.perAccount ? accountId : "";
           connections.send({ head, body: bytes, idleMs, key: keyFamilyId, pool }, exchange);
         } catch (error) {
@@ -132,6 +143,7 @@ interface ExchangePorts {
   readonly turns: LargeBodyScheduler;
   readonly readScheduler: Pick<ReadScheduler, "take">;
   readonly progress: CallProgress | undefined;
+  readonly trace: AttemptTrace | undefined;
   readonly keyFamilyId: string;
   /** Length of the request's body. */
   readonly sentBytes: number;
@@ -146,6 +158,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
   readonly #turns: LargeBodyScheduler;
   readonly #readScheduler: Pick<ReadScheduler, "take">;
   readonly #progress: CallProgress | undefined;
+  readonly #trace: AttemptTrace | undefined;
   readonly #keyFamilyId: string;
   readonly #sentBytes: number;
   readonly #resolve: (response: UpstreamResponse) => void;
@@ -166,7 +179,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
   #turnBytes = 0;
 
   constructor(
-    { signal, turns, readScheduler, progress, keyFamilyId, sentBytes }: ExchangePorts,
+    { signal, turns, readScheduler, progress, trace, keyFamilyId, sentBytes }: ExchangePorts,
     resolve: (response: UpstreamResponse) => void,
     reject: (reason: unknown) => void,
   ) {
@@ -174,6 +187,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
     this.#turns = turns;
     this.#readScheduler = readScheduler;
     this.#progress = progress;
+    this.#trace = trace;
     this.#keyFamilyId = keyFamilyId;
     this.#sentBytes = sentBytes;
     this.#resolve = resolve;
@@ -183,6 +197,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
 
   onSent(): void {
     if (this.#progress !== undefined) this.#progress.unsent = false;
+    if (this.#trace !== undefined) this.#trace.sentMs = performance.now();
   }
 
   onHead(status: number, headers: ResponseHeaders): void {
@@ -349,16 +364,16 @@ class RequestHeads {
   write(method: string, path: string, { headers, accept }: { headers: Headers; accept: string }): string {
     if (!PATH.test(path)) throw new TypeError("the path contains a character that a URL cannot contain");
     if (this.#headers !== headers) {
-      this.#text = toLines(headers);
+      this.#text = toLines(Object.entries(headers));
       this.#headers = headers;
     }
     return `${method}${this.#prefix}${path} HTTP/1.1\r\nhost: ${this.#host}\r\nconnection: keep-alive\r\naccept: ${accept}\r\n${this.#text}`;
   }
 }
 
-function toLines(headers: Headers): string {
+function toLines(headers: readonly (readonly [name: string, value: string])[]): string {
   let lines = "";
-  for (const [name, value] of Object.entries(headers)) {
+  for (const [name, value] of headers) {
     if (!NAME.test(name)) throw new TypeError(`a header name contains a forbidden character: ${JSON.stringify(name)}`);
     if (!VALUE.test(value)) throw new TypeError(`the header ${name} contains a forbidden character`);
     lines += `${name}: ${value}\r\n`;

@@ -1,0 +1,190 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  type Attributes,
+  createTraceState,
+  diag,
+  DiagLogLevel,
+  type HrTime,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  TraceFlags,
+} from "@opentelemetry/api";
+import { defaultResource, detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type ReadableSpan,
+  type Sampler,
+  SamplingDecision,
+  type SpanExporter,
+  TraceIdRatioBasedSampler,
+} from "@opentelemetry/sdk-trace";
+
+/** A span that has ended. Times are Unix milliseconds, with fractions. */
+export interface EndedSpan {
+  readonly name: string;
+  readonly kind: "server" | "client" | "internal";
+  readonly traceId: string;
+  readonly spanId: string;
+  readonly parentSpanId: string | undefined;
+  /** Valid `tracestate`. */
+  readonly state: string | undefined;
+  readonly startMs: number;
+  readonly endMs: number;
+  /** Undefined ones are left out. */
+  readonly attributes: Attributes;
+  readonly events: readonly { readonly name: string; readonly atMs: number; readonly attributes?: Attributes }[];
+  readonly isError: boolean;
+}
+
+export interface TraceExportOptions {
+  readonly protocol: "http/protobuf" | "http/json" | "grpc";
+  readonly sampler: string;
+  readonly ratio: number;
+  readonly maxQueueSize: number;
+  readonly maxExportBatchSize: number;
+  readonly scheduledDelayMillis: number;
+  /** Attributes of the service, which OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES replace. */
+  readonly resource: Attributes;
+  /** Receives what the exporter cannot do, such as reach its collector. */
+  readonly warn: (message: string) => void;
+}
+
+/** Sends spans by OTLP, in batches from a bounded queue; while the collector takes none, further spans are dropped. */
+export interface TraceExport {
+  /** Whether spans of this trace are wanted. `parent`: the caller's span. */
+  samples(traceId: string, parent: { readonly spanId: string; readonly isSampled: boolean } | undefined): boolean;
+  /** Never waits and never throws. */
+  add(span: EndedSpan): void;
+  /** Sends what waits, within CLOSING_MS. */
+  close(): Promise<void>;
+}
+
+/** Time in ms for the last batch. */
+const CLOSING_MS = 2_000;
+/** Shortest time in ms between two warnings: a collector that is away would cause one for each batch. */
+const WARNING_MS = 60_000;
+
+const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const;
+
+/** Connects to the collector of the variables OTEL_EXPORTER_OTLP_…. Returns at once, whether or not it can be reached. */
+export async function openTraceExport(options: TraceExportOptions): Promise<TraceExport> {
+  const { maxQueueSize, maxExportBatchSize, scheduledDelayMillis } = options;
+  sendDiagnostics(options.warn);
+  const processor = new BatchSpanProcessor({
+    exporter: await openExporter(options.protocol),
+    maxQueueSize,
+    maxExportBatchSize,
+    scheduledDelayMillis,
+  });
+  const sampler = toSampler(options);
+  const resource = defaultResource()
+    .merge(resourceFromAttributes(options.resource))
+    .merge(detectResources({ detectors: [envDetector] }));
+  const instrumentationScope = { name: "parley" };
+  return {
+    samples(traceId, parent) {
+      const context =
+        parent === undefined
+          ? ROOT_CONTEXT
+          : trace.setSpanContext(ROOT_CONTEXT, {
+              traceId,
+              spanId: parent.spanId,
+              traceFlags: parent.isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE,
+              isRemote: true,
+            });
+      const { decision } = sampler.shouldSample(context, traceId, "", SpanKind.SERVER, {}, []);
+      return decision === SamplingDecision.RECORD_AND_SAMPLED;
+    },
+    add: (span) => processor.onEnd({ ...toReadable(span), resource, instrumentationScope }),
+    async close() {
+      const cut = new AbortController();
+      // A batch that cannot be sent is reported as a warning.
+      const flushed = processor.shutdown().catch(() => undefined);
+      await Promise.race([flushed, sleep(CLOSING_MS, undefined, { signal: cut.signal }).catch(() => undefined)]);
+      cut.abort();
+    },
+  };
+}
+
+async function openExporter(protocol: TraceExportOptions["protocol"]): Promise<SpanExporter> {
+  switch (protocol) {
+    case "http/protobuf":
+      return new (await import("@opentelemetry/exporter-trace-otlp-proto")).OTLPTraceExporter();
+    case "http/json":
+      return new (await import("@opentelemetry/exporter-trace-otlp-http")).OTLPTraceExporter();
+    case "grpc":
+      return new (await import("@opentelemetry/exporter-trace-otlp-grpc")).OTLPTraceExporter();
+  }
+}
+
+function toSampler({ sampler, ratio }: Pick<TraceExportOptions, "sampler" | "ratio">): Sampler {
+  const name = sampler.replace(/^parentbased_/, "");
+  const root =
+    name === "always_on"
+      ? new AlwaysOnSampler()
+      : name === "always_off"
+        ? new AlwaysOffSampler()
+        : new TraceIdRatioBasedSampler(ratio);
+  return name === sampler ? root : new ParentBasedSampler({ root });
+}
+
+/** The libraries report problems to one receiver of the process. */
+function sendDiagnostics(warn: TraceExportOptions["warn"]): void {
+  let warnedMs = -Infinity;
+  const report = (message: string): void => {
+    if (performance.now() - warnedMs < WARNING_MS) return;
+    warnedMs = performance.now();
+    // Errors come as JSON, with their stacks.
+    warn((/"message":"((?:[^"\\]|\\.)*)"/.exec(message)?.[1] ?? message).slice(0, 500));
+  };
+  const ignore = (): void => undefined;
+  const logger = { error: report, warn: report, info: ignore, debug: ignore, verbose: ignore };
+  diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
+}
+
+function toReadable({
+  traceId,
+  spanId,
+  parentSpanId,
+  state,
+  ...span
+}: EndedSpan): Omit<ReadableSpan, "resource" | "instrumentationScope"> {
+  // The decision to export was made before; the processor drops others.
+  const traceFlags = TraceFlags.SAMPLED;
+  const traceState = state === undefined ? undefined : createTraceState(state);
+  const context = { traceId, spanId, traceFlags, ...(traceState !== undefined && { traceState }) };
+  return {
+    name: span.name,
+    kind: KINDS[span.kind],
+    spanContext: () => context,
+    ...(parentSpanId !== undefined && {
+      parentSpanContext: { traceId, spanId: parentSpanId, traceFlags, isRemote: span.kind === "server" },
+    }),
+    startTime: toTime(span.startMs),
+    endTime: toTime(span.endMs),
+    duration: toTime(Math.max(span.endMs - span.startMs, 0)),
+    status: { code: span.isError ? SpanStatusCode.ERROR : SpanStatusCode.UNSET },
+    attributes: withoutUndefined(span.attributes),
+    events: span.events.map(({ name, atMs, attributes = {} }) => ({ name, time: toTime(atMs), attributes })),
+    links: [],
+    ended: true,
+    droppedAttributesCount: 0,
+    droppedEventsCount: 0,
+    droppedLinksCount: 0,
+  };
+}
+
+function withoutUndefined(attributes: Attributes): Attributes {
+  return Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
+}
+
+function toTime(ms: number): HrTime {
+  const micros = Math.round(ms * 1000);
+  const seconds = Math.floor(micros / 1_000_000);
+  return [seconds, (micros - seconds * 1_000_000) * 1000];
+}

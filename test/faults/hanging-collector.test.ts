@@ -1,0 +1,30 @@
+import { expect, it, onTestFinished } from "vitest";
+import { startProduct } from "../support/product.ts";
+import { startCollector } from "../support/otlp.ts";
+import { figure } from "./support/figures.ts";
+
+it.each([1, 2])(
+  "a collector of traces that never answers delays no answer, and the end of %d workers by two seconds",
+  async (workers) => {
+    const collector = await startCollector({ hangs: true });
+    onTestFinished(() => collector.close());
+    const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: "1" };
+    const product = await startProduct({ config: { workers, simulator: { first_token_ms: 0 } }, env });
+    onTestFinished(() => product.stop());
+    for (let count = 0; count < 20; count++) {
+      const response = await fetch(`${product.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
+        body: JSON.stringify({ model: "alpha-haiku-4.5", max_tokens: 1, messages: [{ role: "user", content: "hi" }] }),
+      });
+      expect(response.status).toBe(200);
+      await response.text();
+    }
+    const beganMs = performance.now();
+    product.signal("SIGTERM");
+    expect(await product.ending).toEqual({ code: 0, signal: null });
+    const value = Math.round(performance.now() - beganMs);
+    figure({ name: `end with a collector that hangs, ${workers} workers`, value, unit: "ms", atMost: 5_000 });
+  },
+  60_000,
+);
