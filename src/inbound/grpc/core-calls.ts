@@ -326,6 +326,12 @@ export function reportedFailure({ metadata, details }: ServiceError): Failure | 
 }
 
 /**
+ * What grpc-js says of a stream that was reset with ENHANCE_YOUR_CALM, and of one whose connection the core has ended with an error: a
+ * connection that the calls of all callers share was full, whatever this one asked.
+ */
+const FULL = /^Bandwidth exhausted or memory limit exceeded$|: Session closed with error code \d+$/;
+
+/**
  * The failure for a status that is not from a core, but from grpc-js or a proxy: the core is unreachable, its connection was
  * lost, or it refused the message unread. `begun`: a part of the answer had arrived.
  *
@@ -333,9 +339,9 @@ export function reportedFailure({ metadata, details }: ServiceError): Failure | 
  * that a core cancels at the end of its drain are the same.
  */
 export function failureOfStatus(cause: ServiceError, begun: boolean): Failure {
-  const { code } = cause;
+  const { code, details } = cause;
   // A core that closes ends its calls with CANCELLED.
-  if (code === Status.UNAVAILABLE || code === Status.CANCELLED)
+  if (code === Status.UNAVAILABLE || code === Status.CANCELLED || FULL.test(details))
     return begun
       ? new Failure("overloaded", "The connection was lost in the middle of the answer.", { cause })
       : noCore(cause);

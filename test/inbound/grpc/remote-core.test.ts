@@ -43,6 +43,9 @@ const MIB = 1024 * 1024;
  */
 const [ROUNDS, LEAVING] = [3, 500];
 
+/** Large answers that come at once. */
+const LARGE_ANSWERS = 4;
+
 type Answers = Partial<EdgeServices["completions"]> & { readonly embed?: EdgeServices["embedder"]["create"] };
 
 /** A core whose completions are scripted, listening. Notes the calls and the credentials that reach it. */
@@ -267,6 +270,33 @@ describe("a call of a remote core", () => {
     const { stream } = openRemote([core.server]);
     const texts = await readAll(stream());
     expect(texts.map((each) => each.length)).toEqual([large.length, 1]);
+  });
+
+  it("does not wait for large answers of others, nor fails by them", async () => {
+    const large = Promise.withResolvers<Completion>();
+    let asked = 0;
+    const core = await openCore({
+      async create(request) {
+        if (request.model !== "large") return whole("small");
+        asked += 1;
+        return large.promise;
+      },
+    });
+    const { remote, call, lost } = openRemote([core.server]);
+    const request = { ...REQUEST, model: "large" };
+    // More together than a connection of Node's HTTP/2 holds by default, or with the 64 MB of earlier versions.
+    const answers = Array.from({ length: LARGE_ANSWERS }, () => remote.completions.create(request, call()));
+    await expect.poll(() => asked).toBe(LARGE_ANSWERS);
+    large.resolve(whole("x".repeat(25 * MIB)));
+    // More than the refused streams after which Node closes a connection.
+    const others: Promise<string>[] = [];
+    for (let sent = 0; sent < 150; sent += 1) {
+      others.push(codeOf(remote.completions.create(REQUEST, call())));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(new Set(await Promise.all(others))).toEqual(new Set(["none"]));
+    expect((await Promise.all(answers)).map(({ id }) => id.length)).toEqual(answers.map(() => 25 * MIB));
+    expect(lost).toEqual([]);
   });
 
   it("says that a request is too large when it is for the core", async () => {
