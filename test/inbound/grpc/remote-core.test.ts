@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { constants, createServer as createHttp2Server, type ServerHttp2Stream } from "node:http2";
+import type { AddressInfo } from "node:net";
 import { create } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "vitest";
 import {
@@ -285,15 +288,22 @@ describe("a call of a remote core", () => {
     const { remote, call, lost } = openRemote([core.server]);
     const request = { ...REQUEST, model: "large" };
     // More together than a connection of Node's HTTP/2 holds by default, or with the 64 MB of earlier versions.
-    const answers = Array.from({ length: LARGE_ANSWERS }, () => remote.completions.create(request, call()));
+    let arrived = 0;
+    const answers = Array.from({ length: LARGE_ANSWERS }, async () => {
+      const answer = await remote.completions.create(request, call());
+      arrived += 1;
+      return answer;
+    });
     await expect.poll(() => asked).toBe(LARGE_ANSWERS);
     large.resolve(whole("x".repeat(25 * MIB)));
+    const first = codeOf(remote.completions.create(REQUEST, call())).then((code) => ({ code, arrived }));
     // More than the refused streams after which Node closes a connection.
     const others: Promise<string>[] = [];
     for (let sent = 0; sent < 150; sent += 1) {
       others.push(codeOf(remote.completions.create(REQUEST, call())));
       await new Promise((resolve) => setImmediate(resolve));
     }
+    expect(await first).toEqual({ code: "none", arrived: 0 });
     expect(new Set(await Promise.all(others))).toEqual(new Set(["none"]));
     expect((await Promise.all(answers)).map(({ id }) => id.length)).toEqual(answers.map(() => 25 * MIB));
     expect(lost).toEqual([]);
@@ -395,6 +405,22 @@ describe("a core that is not there", () => {
     expect(textOf((await batches.next()).value as CompletionChunk[])).toEqual(["Once"]);
     core.server.close();
     await expect(batches.next()).rejects.toMatchObject({ code: "overloaded", message: /middle of the answer/ });
+    expect(lost).toEqual(["req_front overloaded"]);
+  });
+});
+
+describe("a core that ends what all callers share", () => {
+  it.each<[string, (stream: ServerHttp2Stream) => void]>([
+    ["refuses further streams", (stream) => stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)],
+    ["resets one", (stream) => stream.close(constants.NGHTTP2_INTERNAL_ERROR)],
+    ["ends the connection", ({ session }) => session!.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)],
+  ])("is overloaded when it %s: no caller is told that its own request was wrong", async (_, end) => {
+    const core = createHttp2Server().on("stream", (stream) => end(stream.on("error", () => undefined)));
+    core.listen(0, "127.0.0.1");
+    undo.push(() => void core.close());
+    await once(core, "listening");
+    const { remote, call, lost } = openRemote([core.address() as AddressInfo]);
+    expect(await codeOf(remote.completions.create(REQUEST, call()))).toBe("overloaded");
     expect(lost).toEqual(["req_front overloaded"]);
   });
 });
