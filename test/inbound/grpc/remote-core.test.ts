@@ -14,7 +14,7 @@ import {
 import { LabelRequirementsSchema } from "../../../gen/parley/v1/model_pb.js";
 import { RoutePlanSchema } from "../../../gen/parley/v1/route_pb.js";
 import { EmbeddingRequestSchema, EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
-import type { Call } from "../../../src/core/call.ts";
+import type { Call, CallerShare } from "../../../src/core/call.ts";
 import { deltaChunk } from "../../../src/core/chunks.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { Failure } from "../../../src/core/failure.ts";
@@ -186,6 +186,22 @@ describe("a call of a remote core", () => {
     expect(new Set(core.credentials)).toEqual(new Set([`Bearer ${KEY}`]));
     expect(core.seen[0]).toMatchObject({ requestId: "req_front", unrecognized: ["9"] });
     expect(told).toEqual([FACTS]);
+  });
+
+  it("counts the vectors of embeddings as the caller's, before and after they are there", async () => {
+    const embeddings = [{ values: Array.from({ length: 1_000 }, () => 0.5) }];
+    const core = await openCore({ embed: async () => create(EmbeddingsSchema, { model: "e", embeddings }) });
+    const { remote, call } = openRemote([core.server]);
+    const counted: string[] = [];
+    const share: CallerShare = {
+      holdAnswer: (bytes) => counted.push(`${bytes} of ${core.seen.length}`),
+      answered: (bytes) => counted.push(`${bytes} after ${core.seen.length}`),
+      work: (run) => run(),
+    };
+    const request = create(EmbeddingRequestSchema, { model: "e", inputs: toInputs(["a"]) });
+    await remote.embedder.create({ ...request, dimensions: 10 }, call({ share }));
+    await remote.embedder.create(request, call({ share }));
+    expect(counted).toEqual(["80 of 0", "8000 after 1", "24576 of 1", "8000 after 2"]);
   });
 
   it("reports the failures of embeddings as those of completions", async () => {
