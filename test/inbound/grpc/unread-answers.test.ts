@@ -50,7 +50,7 @@ beforeEach(async () => {
   undo = [];
   const services: Partial<EdgeServices> = {
     completions: {
-      create: async (request, call) => {
+      create: async (_, call) => {
         call.admitted(FACTS);
         return create(CompletionSchema, { id: UNREAD, model: "alpha" });
       },
