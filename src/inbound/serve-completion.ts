@@ -29,8 +29,8 @@ export interface InboundCompletion<R> extends Pick<Refusal, "entrance" | "reques
 }
 
 /**
- * The order of every completion call: authenticate, take a slot, read the body, run, release when the answer is sent. A failure before the completion
- * started is recorded as a refusal. Never throws.
+ * The order of every completion call: authenticate, take a slot, read the body, run, release when the answer is sent. A failure
+ * before the completion started is recorded as a refusal. Never throws.
  */
 export async function serveCompletion<R>(services: EdgeServices, inbound: InboundCompletion<R>): Promise<void> {
   const { open, entrance, requestId, target } = inbound;
