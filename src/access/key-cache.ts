@@ -156,7 +156,7 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
         return principal;
       },
       (cause: unknown) => {
-        away = { probeAtMs: clock.monotonic() + RETRY_MS };
+        away ??= { probeAtMs: clock.monotonic() + RETRY_MS };
         const entry = known.get(hash);
         if (entry === undefined || !isUsable(entry, askedAtMs)) throw unavailable(cause);
         return entry.principal;

@@ -136,8 +136,12 @@ export class Slot {
     const holdings = [key, account, process];
     if (!holdings.every((holding) => holding.fitsAnswer(bytes)))
       throw this.#ports.noRoom(this.holders, bytes, "answers");
-    this.#answerBytes += bytes;
-    for (const holding of holdings) holding.countAnswer(bytes);
+    this.#countAnswer(bytes);
+  }
+
+  /** Counts the bytes of an answer that is there, as far as they exceed what is held. */
+  answered(bytes: number): void {
+    if (bytes > this.#answerBytes && !this.#hasEnded) this.#countAnswer(bytes - this.#answerBytes);
   }
 
   /** Runs the synchronous work that parses the body, and charges its time and the reading to the key. */
@@ -166,6 +170,12 @@ export class Slot {
     const { key, account, process } = this.holders;
     for (const holding of [key, account, process]) holding.end(this.#bytes, this.#answerBytes);
     this.#ports.ended();
+  }
+
+  #countAnswer(bytes: number): void {
+    const { key, account, process } = this.holders;
+    this.#answerBytes += bytes;
+    for (const holding of [key, account, process]) holding.countAnswer(bytes);
   }
 
   #count(calls: number, bytes: number): void {

@@ -48,6 +48,8 @@ export interface CallerShare {
    * many.
    */
   holdAnswer(bytes: number): void;
+  /** Counts the bytes of an answer that is there, as far as they exceed what is held. Refuses nothing: later answers may not fit. */
+  answered(bytes: number): void;
   /** Runs synchronous work and counts its time. */
   work<T>(run: () => T): T;
 }

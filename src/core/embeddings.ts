@@ -54,7 +54,7 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
       try {
         const plan = admitOrCount(ports, call, () => admit(ports, request, call));
         meter.planned(plan);
-        call.share?.holdAnswer(request.inputs.length * dimensionsOf(request, plan.candidates[0]!) * NUMBER_BYTES);
+        call.share?.holdAnswer(vectorBytes(request.inputs.length, dimensionsOf(request, plan.candidates[0]!)));
         const reserving = reserve(
           ports,
           { ...plan, request: NO_OUTPUT, prompt: measureInputs(textsOf(request.inputs)) },
@@ -87,8 +87,13 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
 }
 
 /** The length of the vectors, as far as it is known before they are there: a model that takes none ignores the request's. */
-function dimensionsOf({ dimensions }: EmbeddingRequest, { upstream }: Model): number {
-  return upstream.capabilities.embeddingDimensions ? (dimensions ?? USUAL_DIMENSIONS) : USUAL_DIMENSIONS;
+function dimensionsOf({ dimensions }: EmbeddingRequest, { upstream }: Model): number | undefined {
+  return upstream.capabilities.embeddingDimensions ? dimensions : undefined;
+}
+
+/** Bytes of vectors of a length, or of the largest usual one, while they are sent. */
+export function vectorBytes(vectors: number, dimensions = USUAL_DIMENSIONS): number {
+  return vectors * dimensions * NUMBER_BYTES;
 }
 
 /** The vectors with an empty one in each place of an input that was left out. */

@@ -7,8 +7,8 @@ import { FAILURE_TABLE, GRPC_STATUS } from "../inbound/failure-table.ts";
 import type { EndedSpan } from "../telemetry/trace-export.ts";
 
 /**
- * Names of attributes. Those of OpenTelemetry are of its Semantic Conventions 1.45.0, September 2026 (`http`, `rpc`, `error`), and of
- * its Semantic Conventions for Generative AI, status "Development", November 2026 (`gen_ai`); the others are Parley's.
+ * Names of attributes. Those of OpenTelemetry are of its Semantic Conventions 1.45.0 (`http`, `rpc`, `error`), and of
+ * its Semantic Conventions for Generative AI, status "Development", as read in November 2026 (`gen_ai`); the others are Parley's.
  * `docs/operations/tracing.md` shows this table.
  */
 export const ATTRIBUTES = {

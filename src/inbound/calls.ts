@@ -104,6 +104,10 @@ class InFlightCall implements OpenCall {
     this.#slot?.holdAnswer(bytes);
   }
 
+  answered(bytes: number): void {
+    this.#slot?.answered(bytes);
+  }
+
   work<T>(run: () => T): T {
     return this.#slot === undefined ? run() : this.#slot.work(run);
   }

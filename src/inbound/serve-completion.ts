@@ -24,11 +24,16 @@ export interface InboundCompletion<R> extends Pick<Refusal, "entrance" | "reques
   readonly run: (request: R, principal: KeyPrincipal) => Promise<void>;
   /** Writes a failure. */
   readonly fail: (failure: Failure) => void;
+  /**
+   * Resolves when what `run` or `fail` has written is sent, or the caller is gone; undefined when it is. The slot is held until then.
+   * Default: it is when they return.
+   */
+  readonly sent?: () => Promise<void> | undefined;
 }
 
 /**
- * The order of every completion call: authenticate, take a slot, read the body, run, release. A failure before the completion
- * started is recorded as a refusal. Never throws.
+ * The order of every completion call: authenticate, take a slot, read the body, run, release when the answer is sent. A failure
+ * before the completion started is recorded as a refusal. Never throws.
  */
 export async function serveCompletion<R>(services: EdgeServices, inbound: InboundCompletion<R>): Promise<void> {
   const { open, entrance, requestId, target, trace } = inbound;
@@ -59,7 +64,11 @@ export async function serveCompletion<R>(services: EdgeServices, inbound: Inboun
     }
     inbound.fail(failure);
   } finally {
-    slot?.end();
+    if (slot !== undefined) {
+      const sending = inbound.sent?.();
+      if (sending !== undefined) await sending;
+      slot.end();
+    }
   }
 }
 

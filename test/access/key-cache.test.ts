@@ -360,6 +360,23 @@ describe("while the store is unavailable", () => {
     await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
   });
 
+  it("known keys ask it again after a second, however often the look-ups of strangers fail", async () => {
+    const { authenticator, keys, store, clock, findByHash } = setUp();
+    const { secret } = await createKey(keys, { name: "a" });
+    await authenticator.authenticate(secret);
+    clock.advance(4_500);
+    findByHash.mockRejectedValue(new Error("disk"));
+    vi.spyOn(store, "findByHashes").mockRejectedValue(new Error("disk"));
+    await authenticator.authenticate(secret);
+    for (let fifth = 0; fifth < 5; fifth++) {
+      await expect(authenticator.authenticate(generateApiKey())).rejects.toThrow(unavailable);
+      clock.advance(200);
+    }
+    findByHash.mockClear();
+    await authenticator.authenticate(secret);
+    expect(findByHash).toHaveBeenCalledTimes(1);
+  });
+
   it("keys that are not cached are refused as overloaded, not as invalid", async () => {
     const { authenticator, keys, findByHash } = setUp();
     const { secret } = await createKey(keys, { name: "a" });

@@ -314,6 +314,20 @@ describe("admission", () => {
       expect(reasonOf(() => last.holdAnswer(60 * MIB))).toBeUndefined();
     });
 
+    it("of answers that are larger than expected count as well, and refuse only later ones", () => {
+      const [first, second] = [slot({ bytes: 1000 }), slot({ bytes: 1000 })];
+      for (const one of [first, second]) one.arrived();
+      first.holdAnswer(MIB);
+      second.holdAnswer(MIB);
+      first.answered(MIB / 2);
+      second.answered(60 * MIB);
+      const last = slot({ bytes: 1000 });
+      last.arrived();
+      expect(reasonOf(() => last.holdAnswer(1))).toMatchObject({ code: "rate_limited" });
+      second.end();
+      last.holdAnswer(40 * MIB);
+    });
+
     it("of an answer leave room for other keys, however large a request says that it will be", () => {
       const first = slot({ bytes: 1000 });
       first.arrived();

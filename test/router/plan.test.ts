@@ -62,6 +62,7 @@ it("charges the caller for translations for fallbacks, which come later", () => 
   let works = 0;
   const share: CallerShare = {
     holdAnswer: () => undefined,
+    answered: () => undefined,
     work(run) {
       works += 1;
       return run();

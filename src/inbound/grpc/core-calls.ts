@@ -69,6 +69,12 @@ export interface CallFacts {
  */
 const SHORTEST_MS = 500;
 
+/**
+ * Priority of calls (RFC 9218, June 2022): answers of one connection are sent by turns. The default is one after the other, and nghttp2 keeps
+ * to it: short answers would wait for a large one of another caller.
+ */
+const INCREMENTAL = "i";
+
 /** Calls of a core's methods. They throw Failures only. */
 export class CoreCalls {
   readonly #channels: CoreChannels;
@@ -170,6 +176,7 @@ export class CoreCalls {
   #send({ authorization, requestId, expiresMs, hops = 0, trace, unrecognized }: CallFacts): [Metadata, CallOptions] {
     const metadata = new Metadata();
     metadata.set("authorization", authorization);
+    metadata.set("priority", INCREMENTAL);
     if (requestId !== undefined) metadata.set("x-request-id", requestId);
     if (hops > 0) metadata.set(HOPS_HEADER, String(hops));
     if (trace !== undefined) for (const [name, value] of traceHeaders(trace)) metadata.set(name, value);
@@ -330,6 +337,13 @@ export function reportedFailure({ metadata, details }: ServiceError): Failure | 
 }
 
 /**
+ * What grpc-js says of a stream that its core has reset without a status, because the connection was full (ENHANCE_YOUR_CALM), or when
+ * it ended the connection with an error. Callers share connections: it is not this request that was wrong.
+ */
+const IS_RESET =
+  /^Bandwidth exhausted or memory limit exceeded$|^Received RST_STREAM with code 2 (\(Internal server error\)$|.*: Session closed )/;
+
+/**
  * The failure for a status that is not from a core, but from grpc-js or a proxy: the core is unreachable, its connection was
  * lost, or it refused the message unread. `begun`: a part of the answer had arrived.
  *
@@ -337,9 +351,9 @@ export function reportedFailure({ metadata, details }: ServiceError): Failure | 
  * that a core cancels at the end of its drain are the same.
  */
 export function failureOfStatus(cause: ServiceError, begun: boolean): Failure {
-  const { code } = cause;
+  const { code, details } = cause;
   // A core that closes ends its calls with CANCELLED.
-  if (code === Status.UNAVAILABLE || code === Status.CANCELLED)
+  if (code === Status.UNAVAILABLE || code === Status.CANCELLED || IS_RESET.test(details))
     return begun
       ? new Failure("overloaded", "The connection was lost in the middle of the answer.", { cause })
       : noCore(cause);

@@ -68,6 +68,9 @@ type MeteredCall<R extends Message> =
 /** `getPeer` of grpc-js for a closed connection or stream. */
 const PEER_GONE = "unknown";
 
+/** Time by which a timer of grpc-js may be early. */
+const TIMER_MS = 5;
+
 /** Default of `max_response_bytes`: what gRPC clients receive by default. */
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024;
 
@@ -86,6 +89,8 @@ interface Opened {
   hasMetadata: boolean;
   /** To be called when the handler is done; the call closes when its last byte is sent. */
   answered(): void;
+  /** Resolves when the last byte is sent or the stream has closed, also after the deadline; undefined when it is so. */
+  sent(): Promise<void> | undefined;
 }
 
 /** Handlers of `CompletionService` for grpc-js. */
@@ -287,6 +292,8 @@ async function complete<R extends CompletionRequest | EmbeddingRequest | Explain
       const leftMs = open.expiresMs === undefined ? undefined : open.expiresMs - services.clock.monotonic();
       fail(toCompletionError(failure, { ...factsOf(opened, failure), leftMs }));
     },
+    // A reply is only queued: it stays in memory until the caller reads it, or the stream's guard closes the stream.
+    sent: () => opened.sent(),
   });
 }
 
@@ -323,24 +330,27 @@ function factsOf({ requestId, limits, hasMetadata }: Opened, failure: Failure): 
 
 function openCall({ calls, clock }: EdgeServices, call: AnyCall): Opened {
   const arrivedMs = clock.monotonic();
-  const open = calls.open(remainingMs(call.getDeadline(), clock.now()));
+  const leftMs = remainingMs(call.getDeadline(), clock.now());
+  const open = calls.open(leftMs);
   const requestId = requestIdFrom(firstText(call.metadata, "x-request-id"));
   let isAnswered = false;
   let isOut = false;
+  // For a call that may have ended before, see below, grpc-js emits nothing.
+  let isSent = leftMs !== undefined && leftMs < TIMER_MS;
   const closeIfOver = (): void => {
     if (isAnswered && isOut) open.close();
   };
   // grpc-js emits "cancelled" at every end of a call, also a successful one, when its last byte is sent.
   call.on("cancelled", () => {
     if (!isAnswered) open.leave();
-    isOut = true;
+    isOut = isSent = true;
     closeIfOver();
   });
   // It emits nothing for a call that ended before the handler was called: the caller left, or its deadline passed, while
   // the request was read.
   if (call.getPeer() === PEER_GONE) {
     open.leave();
-    isOut = true;
+    isOut = isSent = true;
   }
   if (open.expiresMs !== undefined) {
     const over = (): void => {
@@ -353,8 +363,10 @@ function openCall({ calls, clock }: EdgeServices, call: AnyCall): Opened {
     isAnswered = true;
     closeIfOver();
   };
+  const sent = (): Promise<void> | undefined =>
+    isSent ? undefined : new Promise((resolve) => call.once("cancelled", () => resolve()));
   const hops = readHops(firstText(call.metadata, HOPS_HEADER));
-  return { requestId, open, arrivedMs, hops, trace: undefined, limits: undefined, hasMetadata: false, answered };
+  return { requestId, open, arrivedMs, hops, trace: undefined, limits: undefined, hasMetadata: false, answered, sent };
 }
 
 function remainingMs(deadline: Date | number, nowMs: number): number | undefined {

@@ -11,7 +11,7 @@ import {
 import type { Call, Caller } from "../../core/call.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Completions } from "../../core/completions.ts";
-import type { Embedder } from "../../core/embeddings.ts";
+import { type Embedder, vectorBytes } from "../../core/embeddings.ts";
 import type { Failure } from "../../core/failure.ts";
 import type { Models } from "../../core/models.ts";
 import type { Principal } from "../../core/principal.ts";
@@ -111,7 +111,14 @@ export function connectCore({
         ),
     },
     embedder: {
-      create: (request, call) => calls.unary(EmbeddingService.method.create, request, factsOf(call)),
+      async create(request, call) {
+        // Here, too: the core's own hold ends when this process has read the answer, of which the caller may read nothing.
+        call.share?.holdAnswer(vectorBytes(request.inputs.length, request.dimensions));
+        const answer = await calls.unary(EmbeddingService.method.create, request, factsOf(call));
+        // A model may ignore the length that was asked for.
+        call.share?.answered(answer.embeddings.reduce((bytes, { values }) => bytes + vectorBytes(1, values.length), 0));
+        return answer;
+      },
     },
     models: {
       async list(caller) {

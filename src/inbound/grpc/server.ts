@@ -58,6 +58,14 @@ const MAX_WATCHES = 4_096;
 const MAX_REFLECTIONS = 256;
 
 /**
+ * Memory of a connection in megabytes, from which Node refuses its new streams, and closes it after a hundred of them. A front's connection
+ * carries the answers of all its callers: with 64, three large ones that were not sent yet ended the calls of all others. So it is twice what
+ * the large answers of a process may hold, which `admission/slot.ts` limits by their keys. Callers without a key do not come near: their
+ * streams are limited, and their answers small.
+ */
+const SESSION_MB = 1_024;
+
+/**
  * Resets of a connection that nghttp2 allows. By default it closes a connection after a burst of 1,000 and more than 33 a second
  * (`streamResetBurst`, `streamResetRate` of Node's `http2.createServer`): a few callers of a front that leave ended the calls of
  * all others. The guard limits resets that cost something.
@@ -85,7 +93,7 @@ export async function startGrpcServer(
     "grpc.max_send_message_length": maxSendBytes,
     // The guard raises it.
     "grpc.max_concurrent_streams": MAX_STREAMS.first,
-    "grpc-node.max_session_memory": 64,
+    "grpc-node.max_session_memory": SESSION_MB,
     // The guard limits age and detects dead connections: the library would end streams that may finish after GOAWAY.
     "grpc.max_connection_idle_ms": 30 * MINUTE_MS,
   });

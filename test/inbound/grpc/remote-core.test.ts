@@ -1,3 +1,6 @@
+import { once } from "node:events";
+import { constants, createServer as createHttp2Server, type ServerHttp2Stream } from "node:http2";
+import type { AddressInfo } from "node:net";
 import { create } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "vitest";
 import {
@@ -11,7 +14,7 @@ import {
 import { LabelRequirementsSchema } from "../../../gen/parley/v1/model_pb.js";
 import { RoutePlanSchema } from "../../../gen/parley/v1/route_pb.js";
 import { EmbeddingRequestSchema, EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
-import type { Call } from "../../../src/core/call.ts";
+import type { Call, CallerShare } from "../../../src/core/call.ts";
 import { deltaChunk } from "../../../src/core/chunks.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { Failure } from "../../../src/core/failure.ts";
@@ -42,6 +45,9 @@ const MIB = 1024 * 1024;
  * than Node allows one by default: 1,000 at once.
  */
 const [ROUNDS, LEAVING] = [3, 500];
+
+/** Large answers that come at once. */
+const LARGE_ANSWERS = 4;
 
 type Answers = Partial<EdgeServices["completions"]> & { readonly embed?: EdgeServices["embedder"]["create"] };
 
@@ -182,6 +188,22 @@ describe("a call of a remote core", () => {
     expect(told).toEqual([FACTS]);
   });
 
+  it("counts the vectors of embeddings as the caller's, before and after they are there", async () => {
+    const embeddings = [{ values: Array.from({ length: 1_000 }, () => 0.5) }];
+    const core = await openCore({ embed: async () => create(EmbeddingsSchema, { model: "e", embeddings }) });
+    const { remote, call } = openRemote([core.server]);
+    const counted: string[] = [];
+    const share: CallerShare = {
+      holdAnswer: (bytes) => counted.push(`${bytes} of ${core.seen.length}`),
+      answered: (bytes) => counted.push(`${bytes} after ${core.seen.length}`),
+      work: (run) => run(),
+    };
+    const request = create(EmbeddingRequestSchema, { model: "e", inputs: toInputs(["a"]) });
+    await remote.embedder.create({ ...request, dimensions: 10 }, call({ share }));
+    await remote.embedder.create(request, call({ share }));
+    expect(counted).toEqual(["80 of 0", "8000 after 1", "24576 of 1", "8000 after 2"]);
+  });
+
   it("reports the failures of embeddings as those of completions", async () => {
     const failure = new Failure("invalid_request", "inputs: no.", {
       violations: [{ field: "inputs", description: "no" }],
@@ -267,6 +289,40 @@ describe("a call of a remote core", () => {
     const { stream } = openRemote([core.server]);
     const texts = await readAll(stream());
     expect(texts.map((each) => each.length)).toEqual([large.length, 1]);
+  });
+
+  it("does not wait for large answers of others, nor fails by them", async () => {
+    const large = Promise.withResolvers<Completion>();
+    let asked = 0;
+    const core = await openCore({
+      async create(request) {
+        if (request.model !== "large") return whole("small");
+        asked += 1;
+        return large.promise;
+      },
+    });
+    const { remote, call, lost } = openRemote([core.server]);
+    const request = { ...REQUEST, model: "large" };
+    // More together than a connection of Node's HTTP/2 holds by default, or with the 64 MB of earlier versions.
+    let arrived = 0;
+    const answers = Array.from({ length: LARGE_ANSWERS }, async () => {
+      const answer = await remote.completions.create(request, call());
+      arrived += 1;
+      return answer;
+    });
+    await expect.poll(() => asked).toBe(LARGE_ANSWERS);
+    large.resolve(whole("x".repeat(25 * MIB)));
+    const first = codeOf(remote.completions.create(REQUEST, call())).then((code) => ({ code, arrived }));
+    // More than the refused streams after which Node closes a connection.
+    const others: Promise<string>[] = [];
+    for (let sent = 0; sent < 150; sent += 1) {
+      others.push(codeOf(remote.completions.create(REQUEST, call())));
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(await first).toEqual({ code: "none", arrived: 0 });
+    expect(new Set(await Promise.all(others))).toEqual(new Set(["none"]));
+    expect((await Promise.all(answers)).map(({ id }) => id.length)).toEqual(answers.map(() => 25 * MIB));
+    expect(lost).toEqual([]);
   });
 
   it("says that a request is too large when it is for the core", async () => {
@@ -365,6 +421,22 @@ describe("a core that is not there", () => {
     expect(textOf((await batches.next()).value as CompletionChunk[])).toEqual(["Once"]);
     core.server.close();
     await expect(batches.next()).rejects.toMatchObject({ code: "overloaded", message: /middle of the answer/ });
+    expect(lost).toEqual(["req_front overloaded"]);
+  });
+});
+
+describe("a core that ends what all callers share", () => {
+  it.each<[string, (stream: ServerHttp2Stream) => void]>([
+    ["refuses further streams", (stream) => stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM)],
+    ["resets one", (stream) => stream.close(constants.NGHTTP2_INTERNAL_ERROR)],
+    ["ends the connection", ({ session }) => session!.goaway(constants.NGHTTP2_ENHANCE_YOUR_CALM)],
+  ])("is overloaded when it %s: no caller is told that its own request was wrong", async (_, end) => {
+    const core = createHttp2Server().on("stream", (stream) => end(stream.on("error", () => undefined)));
+    core.listen(0, "127.0.0.1");
+    undo.push(() => void core.close());
+    await once(core, "listening");
+    const { remote, call, lost } = openRemote([core.address() as AddressInfo]);
+    expect(await codeOf(remote.completions.create(REQUEST, call()))).toBe("overloaded");
     expect(lost).toEqual(["req_front overloaded"]);
   });
 });

@@ -1,0 +1,177 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import { connect, type ClientHttp2Session, type ClientHttp2Stream } from "node:http2";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { CompletionRequestSchema, CompletionSchema } from "../../../gen/parley/v1/completion_pb.js";
+import { EmbeddingRequestSchema, EmbeddingsSchema } from "../../../gen/parley/v1/embedding_pb.js";
+import { Role } from "../../../gen/parley/v1/message_pb.js";
+import { AdmissionControl } from "../../../src/admission/admission-control.ts";
+import { Calls } from "../../../src/inbound/calls.ts";
+import { type GrpcServer, startGrpcServer } from "../../../src/inbound/grpc/server.ts";
+import type { EdgeServices } from "../../../src/inbound/services.ts";
+import { grpcMessage } from "../../faults/hostile/raw-http2.ts";
+import { CREATE, MIB } from "../../faults/hostile/target.ts";
+import { anyConnections } from "../../support/admission.ts";
+import { FACTS, somebody } from "../../support/core-ports.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+import { toInputs } from "../../support/embedding-inputs.ts";
+
+/*
+ * Callers ask for large answers and do not read them.
+ */
+
+const EMBED = "/parley.v1.EmbeddingService/Create";
+const EMBEDDING = grpcMessage(
+  toBinary(EmbeddingRequestSchema, create(EmbeddingRequestSchema, { model: "e", inputs: toInputs(["a"]) })),
+);
+const COMPLETION = grpcMessage(
+  toBinary(
+    CompletionRequestSchema,
+    create(CompletionRequestSchema, {
+      model: "alpha",
+      messages: [{ role: Role.USER, parts: [{ kind: { case: "text", value: "a" } }] }],
+    }),
+  ),
+);
+const OK = "0";
+const RESOURCE_EXHAUSTED = "8";
+/** More than a stream's window, so that the answer stays at the server. */
+const UNREAD = "x".repeat(16 * 1024);
+const ANSWER_BYTES = 24 * MIB;
+
+let server: GrpcServer;
+let calls: Calls;
+let limits: { concurrentRequests?: number };
+let undo: (() => void)[];
+
+beforeEach(async () => {
+  const clock = new FakeClock();
+  calls = new Calls(clock);
+  limits = {};
+  undo = [];
+  const services: Partial<EdgeServices> = {
+    completions: {
+      create: async (_, call) => {
+        call.admitted(FACTS);
+        return create(CompletionSchema, { id: UNREAD, model: "alpha" });
+      },
+    } as EdgeServices["completions"],
+    embedder: {
+      create: async (_, call) => {
+        call.admitted(FACTS);
+        call.share!.holdAnswer(ANSWER_BYTES);
+        return create(EmbeddingsSchema, { id: UNREAD, model: "e" });
+      },
+    },
+    authenticate: async () => ({ ...somebody, limits: { ...somebody.limits, ...limits } }),
+    requireRequestRate: () => undefined,
+    limitsOf: () => FACTS,
+    calls,
+    admission: new AdmissionControl(
+      {
+        maxCalls: 1_000,
+        maxWaitMs: 0,
+        accountConcurrency: undefined,
+        arrivingBytes: { key: 40 * MIB, account: 96 * MIB, process: 512 * MIB, held: 1_024 * MIB },
+      },
+      {
+        clock,
+        memoryShare: () => 0,
+        load: () => ({ busyShare: 0, delayMs: 0 }),
+        atEndOfTurn: (callback) => void setImmediate(callback),
+        changed: () => undefined,
+      },
+    ),
+    connections: anyConnections(),
+    clock,
+    refused: () => undefined,
+  };
+  server = await startGrpcServer(services as EdgeServices, {
+    host: "127.0.0.1",
+    port: 0,
+    maxReceiveBytes: 32 * MIB,
+    maxSendBytes: 64 * MIB,
+    maxConnectionAgeMs: 3_600_000,
+  });
+});
+afterEach(() => {
+  for (const step of undo.splice(0)) step();
+  server.close();
+});
+
+/** A connection whose streams get a hundred bytes of an answer before they are read. */
+function open(): ClientHttp2Session {
+  const session = connect(`http://127.0.0.1:${server.port}`, { settings: { initialWindowSize: 100 } });
+  undo.push(() => session.destroy());
+  return session;
+}
+
+interface Asked {
+  readonly stream: ClientHttp2Stream;
+  /** The status of a refusal; undefined when an answer has begun. */
+  readonly refusal: unknown;
+}
+
+/** Makes a call and waits for its headers only. */
+async function ask(session: ClientHttp2Session, path: string, message: Buffer): Promise<Asked> {
+  const stream = session.request({
+    ":method": "POST",
+    ":path": path,
+    "content-type": "application/grpc",
+    te: "trailers",
+    authorization: "Bearer known",
+  });
+  stream.on("error", () => undefined).pause();
+  stream.end(message);
+  const refusal = await new Promise((resolve) => {
+    stream.once("response", (headers: Record<string, unknown>) => resolve(headers["grpc-status"]));
+  });
+  return { stream, refusal };
+}
+
+/** Reads an answer to its end. */
+async function read({ stream }: Asked): Promise<unknown> {
+  const status = new Promise((resolve) => {
+    stream.once("trailers", (headers: Record<string, unknown>) => resolve(headers["grpc-status"]));
+  });
+  stream.resume();
+  return status;
+}
+
+it.each([
+  ["an answer of embeddings", EMBED, EMBEDDING],
+  ["a completion", CREATE, COMPLETION],
+])("%s that nobody reads counts as a request of its key until it is read", async (_, path, message) => {
+  limits = { concurrentRequests: 1 };
+  const session = open();
+  const first = await ask(session, path, message);
+  expect(first.refusal).toBeUndefined();
+  expect((await ask(session, path, message)).refusal).toBe(RESOURCE_EXHAUSTED);
+  expect((await ask(open(), path, message)).refusal).toBe(RESOURCE_EXHAUSTED);
+  expect(await read(first)).toBe(OK);
+  expect((await ask(session, path, message)).refusal).toBeUndefined();
+});
+
+it.each([
+  ["closes its stream", ({ stream }: Asked) => stream.close()],
+  ["closes its connection", ({ stream }: Asked) => stream.session!.destroy()],
+])("an unread answer counts no longer when its caller %s", async (_, leave) => {
+  limits = { concurrentRequests: 1 };
+  const other = open();
+  for (let round = 0; round < 3; round++) {
+    const asked = await ask(open(), EMBED, EMBEDDING);
+    expect(asked.refusal).toBeUndefined();
+    leave(asked);
+    await expect.poll(() => calls.active).toBe(0);
+  }
+  expect((await ask(other, EMBED, EMBEDDING)).refusal).toBeUndefined();
+});
+
+it("large answers that nobody reads are limited together, on any number of connections", async () => {
+  const first = await ask(open(), EMBED, EMBEDDING);
+  expect(first.refusal).toBeUndefined();
+  expect((await ask(open(), EMBED, EMBEDDING)).refusal).toBe(RESOURCE_EXHAUSTED);
+  // Others of the key go on.
+  expect((await ask(open(), CREATE, COMPLETION)).refusal).toBeUndefined();
+  expect(await read(first)).toBe(OK);
+  expect((await ask(open(), EMBED, EMBEDDING)).refusal).toBeUndefined();
+});
