@@ -380,13 +380,16 @@ function importModels({ asked, lists, input, models, providers, report }: Import
     ...Object.keys(input.models),
     ...Object.keys(input.aliases),
   ]);
+  const beginnings = Object.keys(input.aliases).flatMap((alias) => (alias.endsWith("*") ? [alias.slice(0, -1)] : []));
+  const isConfigured = (id: string): boolean =>
+    configured.has(id) || beginnings.some((beginning) => id.startsWith(beginning));
   const imported = new Map<string, ModelConfig>();
   const imports = asked.map(({ provider: name, prefix }) => {
     const provider = providers.find((one) => one.name === name)!;
     const shadowed: string[] = [];
     for (const offered of (lists.get(name) ?? []).slice(0, MAX_IMPORTED)) {
       const id = prefix + offered.name;
-      if (configured.has(id) || !MODEL_ID.test(id)) continue;
+      if (isConfigured(id) || !MODEL_ID.test(id)) continue;
       if (imported.has(id)) shadowed.push(offered.name);
       else imported.set(id, resolveOffered({ id, offered, provider, input, report }));
     }

@@ -32,6 +32,15 @@ aliases: { mine: chat }`,
     ]);
   });
 
+  it("are without those that an alias in the file stands for by their beginning", () => {
+    const { models } = parse(
+      `models: { "*": import, "two/*": import, cheap: { provider: two, upstream_model: cheap } }
+aliases: { "gemini-*": cheap, "two/g*": cheap }`,
+      { one: offered("gemini-3-pro", "gemini", "gpt-4o"), two: offered("gpt-4o", "gemini-3-pro", "llama") },
+    );
+    expect(models.map(({ id }) => id)).toEqual(["cheap", "gemini", "gpt-4o", "two/llama"]);
+  });
+
   it("have the name of their provider before their own where only it is imported", () => {
     const lists = { one: offered("gpt-4o"), two: offered("gpt-4o", "openai/gpt-oss-120b") };
     const ids = (models: string) => parse(models, lists).models.map(({ id }) => id);
