@@ -25,7 +25,7 @@ import { leaveOutUnknownOptions, type ProviderOption, unknownOmissions } from ".
 import type { Emit } from "./provider.ts";
 import { AnswerSeal, openState, type StateSeal } from "./provider-state.ts";
 import { isRoute, type Route } from "./route.ts";
-import type { Asked, Mode, Plan, Router } from "./router.ts";
+import type { Asked, ExplainAsked, Mode, Plan, Router } from "./router.ts";
 import { SpeechType } from "./speech.ts";
 import { estimateTokens } from "./token-estimate.ts";
 import { MAX_FALLBACKS, validate } from "./validate.ts";
@@ -178,14 +178,22 @@ export function explainFor(
   { call: given, mode }: CallAndMode,
 ): Promise<RoutePlan> {
   const call = leaveOutUnknownOptions(request, given);
-  const run = (): Explained => explain(ports, request, { call, mode });
+  const run = (): Explained => explain(ports, request, { call, mode, namesTags: true });
   return toRoutePlan(ports, call.share === undefined ? run() : call.share.work(run), call);
 }
 
 /** Admits and plans a request with reasons, and notes the aliases that it has. */
-function explain(ports: AdmissionPorts, request: CompletionRequest, { call, mode }: CallAndMode): Explained {
+function explain(
+  ports: AdmissionPorts,
+  request: CompletionRequest,
+  { call, mode, namesTags }: CallAndMode & Pick<ExplainAsked, "namesTags">,
+): Explained {
   const names = [request.model, ...request.fallbackModels];
-  const plan = admit(ports, request, { call, mode, plan: (...asked) => ports.router.explain(...asked) });
+  const plan = admit(ports, request, {
+    call,
+    mode,
+    plan: (wanted, candidates, asked) => ports.router.explain(wanted, candidates, { ...asked, namesTags }),
+  });
   requireBoundedFees(ports, plan, call);
   const ids = [request.model, ...request.fallbackModels];
   const aliases = names.flatMap((name, index) => (name === ids[index]! ? [] : [{ name, model: ids[index]! }]));

@@ -154,6 +154,12 @@ export interface Asked {
   readonly requirements?: readonly Requirement[] | undefined;
 }
 
+/** Requirements of an explanation. */
+export interface ExplainAsked extends Asked {
+  /** Whether it may name the tags of other keys: it is for the operator. Default: false. */
+  readonly namesTags?: boolean | undefined;
+}
+
 /** A model's place in a plan, or why it has none. */
 export interface ExplainedModel {
   readonly model: Model;
@@ -194,7 +200,7 @@ export interface Router {
   plan(request: CompletionRequest, candidates: readonly (Model | Route)[], asked: Asked): Plan;
 
   /** The plan that `plan` would make now, and why. Changes nothing, so that the next plan is the same. Throws what `plan` throws. */
-  explain(request: CompletionRequest, candidates: readonly (Model | Route)[], asked: Asked): PlanExplanation;
+  explain(request: CompletionRequest, candidates: readonly (Model | Route)[], asked: ExplainAsked): PlanExplanation;
 
   /** The same for embeddings. Throws `invalid_request` for more inputs than the provider takes, too. */
   planEmbeddings(request: EmbeddingRequest, model: Model): EmbeddingPlan;

@@ -5,7 +5,7 @@ import { describeRequirement, firstUnmet } from "../core/labels.ts";
 import type { Model } from "../core/model.ts";
 import type { Translation } from "../core/provider.ts";
 import { isRoute, type Route, type Target, type TargetCondition } from "../core/route.ts";
-import type { Asked, ExplainedModel, ExplainedTranslation, PlanExplanation } from "../core/router.ts";
+import type { ExplainAsked, ExplainedModel, ExplainedTranslation, PlanExplanation } from "../core/router.ts";
 import type { Breaker } from "./breaker.ts";
 import type { CompletionAttempts } from "./plan.ts";
 import { usualCost } from "./policies.ts";
@@ -23,7 +23,7 @@ interface Planned {
   readonly attempts: CompletionAttempts;
   /** The routes among the candidates. */
   readonly explained: readonly ExplainedRoute[];
-  readonly asked: Asked;
+  readonly asked: ExplainAsked;
 }
 
 interface ExplainPorts {
@@ -118,19 +118,23 @@ function breakerNote(breaker: Breaker, accountId: string): string {
 
 const SURPLUS: Why = { reason: RouteReason.SURPLUS, message: "as many others are tried as a request may be sent to" };
 
-function whyUnfit({ model, when }: Target, facts: RequestFacts, { requirements = [] }: Asked): Why {
+function whyUnfit(
+  { model, when }: Target,
+  facts: RequestFacts,
+  { requirements = [], namesTags = false }: ExplainAsked,
+): Why {
   const unmet = firstUnmet(model.labels, requirements);
   if (unmet !== undefined) return { reason: RouteReason.LABEL, message: `is not of ${describeRequirement(unmet)}` };
-  return { reason: RouteReason.CONDITION, message: when === undefined ? "" : describeUnmet(when, facts) };
+  return { reason: RouteReason.CONDITION, message: when === undefined ? "" : describeUnmet(when, facts, namesTags) };
 }
 
-function describeUnmet(when: TargetCondition, facts: RequestFacts): string {
+function describeUnmet(when: TargetCondition, facts: RequestFacts, namesTags: boolean): string {
   const { promptTokens, modalities, keyTags } = when;
   switch (unmetCondition(facts, when)) {
     case "tools":
       return facts.hasTools ? "is for requests without tools" : "is for requests with tools";
     case "keyTags":
-      return `is for keys with one of the tags ${[...keyTags!].join(", ")}`;
+      return namesTags ? `is for keys with one of the tags ${[...keyTags!].join(", ")}` : "is for other keys";
     case "promptTokens": {
       const { min, max } = promptTokens!;
       const range = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `${min} to ${max}`;
