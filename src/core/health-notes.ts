@@ -2,7 +2,7 @@
 export interface HealthNote {
   /** With an open circuit breaker. */
   readonly down: readonly string[];
-  /** That served it in the last seconds. */
+  /** That served it in the last seconds, the latest first. */
   readonly up: readonly string[];
 }
 
@@ -20,10 +20,10 @@ export const NOTE_LASTS_MS = 10_000;
 
 /** Notes that are read, models in each of their lists, and characters of a model. */
 export const MAX_NOTES = 256;
-const MAX_MODELS = 64;
+const MAX_MODELS = 256;
 const MAX_CHARS = 256;
 
-/** Writes a note as text of at most 34 KB. */
+/** Writes a note as text of at most 133 KB. */
 export function writeHealthNote({ down, up }: HealthNote): string {
   return JSON.stringify({ down: bounded(down), up: bounded(up) });
 }

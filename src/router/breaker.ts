@@ -141,9 +141,9 @@ export class Breaker {
     return this.#outage;
   }
 
-  /** Whether an account was answered in the last `ms`. */
-  hasServedIn(ms: number): boolean {
-    return this.#success !== undefined && this.#clock.monotonic() - this.#success.atMs < ms;
+  /** When an account was answered last, by the clock's `monotonic`; undefined when none was. */
+  get servedAtMs(): number | undefined {
+    return this.#success?.atMs;
   }
 
   /** Whether `admit` would permit an attempt. */

@@ -148,9 +148,14 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
     healthNote() {
       if (!registry.list().some(isRoute)) return undefined;
       const known = [...breakers];
+      const sinceMs = clock.monotonic() - SERVED_MS;
+      const served = known.flatMap(([key, { state, servedAtMs = -Infinity }]) =>
+        state === "closed" && servedAtMs > sinceMs ? [{ key, servedAtMs }] : [],
+      );
       return {
         down: known.flatMap(([key, { state }]) => (state === "open" ? [key] : [])),
-        up: known.flatMap(([key, each]) => (each.state === "closed" && each.hasServedIn(SERVED_MS) ? [key] : [])),
+        // A note has a bound: what was served long ago is left out first.
+        up: served.toSorted((one, other) => other.servedAtMs - one.servedAtMs).map(({ key }) => key),
       };
     },
     heed(others) {

@@ -197,4 +197,18 @@ describe("other processes' notes", () => {
     // The breaker is half-open: its probe is due.
     expect(world.router.healthNote()).toEqual({ down: [], up: [] });
   });
+
+  it("have what was served last first, so that a bound leaves out the oldest", async () => {
+    const world = createWorld({ scripts: { a: [serves("hi")], b: [serves("hi"), serves("hi")], c: [serves("hi")] } });
+    const [a, b, c] = world.models;
+    const targets = world.models.map((model) => ({ model, weight: 1, when: undefined }));
+    const facts = { description: "", created: 0, policy: "ordered", affinity: false } as const;
+    world.router.replace(world.models, { routes: [createRoute({ id: "name", ...facts, targets })] });
+    for (const model of [b!, c!, a!, b!]) {
+      await stream({ ...world, models: [model] });
+      world.clock.advance(1_000);
+    }
+    const up = ["b", "a", "c"].map((id) => `scripted/${id}-upstream`);
+    expect(world.router.healthNote()).toEqual({ down: [], up });
+  });
 });
