@@ -41,7 +41,7 @@ export async function serve(source: ConfigSource, { stdout, isTerminal, role, re
   const config = (await models.use(source, (next) => apply(next))) ?? parsed;
   const gateway = await start(config, log, role);
   const stopped = Promise.race([stopSignal(), fault(log), giveUp(gateway, log)]);
-  apply = (next) => gateway.reload(next);
+  apply = (next) => gateway.reload(next, "lists");
   applyReload = () => void reload(config, { gateway, log, models, reread });
   if (isReloadAsked) applyReload();
   // Needed without the launcher and its flags: on this signal Node would open its inspector, through which every local user
@@ -90,10 +90,10 @@ async function reload(
   }: { gateway: Gateway; log: Logger; models: ImportedModels } & Pick<ServeContext, "reread">,
 ): Promise<void> {
   try {
-    const next = await models.use(reread(), (complete) => gateway.reload(complete));
+    const next = await models.use(reread(), (complete) => gateway.reload(complete, "lists"));
     // Another reload came meanwhile.
     if (next === undefined) return;
-    await gateway.reload(next);
+    await gateway.reload(next, "file");
     log.info("configuration reloaded");
     const sections = changedAtRestart(before, next);
     if (sections.length > 0) log.warn({ sections }, "these sections have changed and need a restart");

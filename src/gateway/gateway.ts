@@ -45,6 +45,9 @@ import { openTracing } from "./tracing.ts";
 import { openTls } from "./tls.ts";
 import { reloadable, ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
+/** What a reload is for: the file, as after SIGHUP, or only the lists of imported models. */
+export type Changed = "file" | "lists";
+
 /** A running gateway: all parts are connected and listening. */
 export interface Gateway {
   /** 0 without this inbound: a core has no HTTP, a front has no gRPC. */
@@ -59,8 +62,11 @@ export interface Gateway {
   makeFirstKey(): Promise<string | undefined>;
   /** Prepares the setup of the first administrator, where the dashboard is served. */
   prepareSetup(): Promise<SetupState | undefined>;
-  /** Replaces the models and providers; addresses and all other settings need a restart. */
-  reload(config: Config): Promise<void>;
+  /**
+   * Replaces the models and providers; addresses and all other settings need a restart. The health of upstream models starts anew after
+   * a change of the file, and stays after one of imported lists.
+   */
+  reload(config: Config, changed: Changed): Promise<void>;
   /** Takes no new work, lets calls in flight end within `shutdown.drain_ms`, then ends them. */
   drain(): Promise<void>;
   /** Ends calls in flight at once, during a drain too. */
@@ -132,8 +138,8 @@ export async function serveAlone(
   return {
     ...member,
     operationsPort: operations.port,
-    async reload(next) {
-      await member.reload(next);
+    async reload(next, changed) {
+      await member.reload(next, changed);
       await tls?.check();
     },
   };
@@ -328,13 +334,14 @@ async function assemble(
       return (await createFirstKey({ store: store.keys, clock }))?.secret;
     },
     prepareSetup: async () => (role === "core" ? undefined : prepareSetup(access)),
-    async reload(next) {
+    async reload(next, changed) {
       const simulatorUrl = await simulator.url(next);
       await bindings.use(next);
       // No await from here on, so that two reloads cannot replace the same catalogue.
       const before = catalogue;
       catalogue = buildCatalogue(next, { simulatorUrl, readScheduler, keyRests });
-      router.replace(catalogue.models, { routes: catalogue.routes, aliases: next.aliases });
+      const { models, routes } = catalogue;
+      router.replace(models, { routes, aliases: next.aliases, keepsHealth: changed === "lists" });
       inForce = { ...config, ...reloadable(next) };
       // Calls that began with the old catalogue may still retry or fall back; its connections close when the last one ends.
       void calls

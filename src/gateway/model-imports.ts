@@ -80,7 +80,7 @@ export class ModelImports {
   /** Asks all providers for their lists. A failure leaves the last list as it is. */
   async #look(config: Config, limitMs: number): Promise<{ readonly failed: boolean; readonly changed: boolean }> {
     const { clock, log } = this.#ports;
-    const before = JSON.stringify([...this.#known]);
+    const before = this.#state();
     const looks = config.imports.map(async ({ provider: name }) => {
       const provider = remoteProvider(config.providers, name);
       try {
@@ -96,7 +96,13 @@ export class ModelImports {
       }
     });
     const succeeded = await Promise.all(looks);
-    return { failed: succeeded.includes(false), changed: JSON.stringify([...this.#known]) !== before };
+    return { failed: succeeded.includes(false), changed: this.#state() !== before };
+  }
+
+  /** What is known, as text to compare: a provider may list the same models in another order each time. */
+  #state(): string {
+    const byName = (one: OfferedModel, other: OfferedModel): number => (one.name < other.name ? -1 : 1);
+    return JSON.stringify([...this.#known].map(([name, { baseUrl, list }]) => [name, baseUrl, list.toSorted(byName)]));
   }
 
   #complete(source: ConfigSource): Config {

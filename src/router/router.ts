@@ -72,8 +72,11 @@ export interface RouterOptions extends Names {
 
 /** Core's router, with the operations of its owner. */
 export interface OwnedRouter extends Router {
-  /** Replaces the models. Requests in flight keep theirs. Health starts anew, because the cause of failures may be fixed. */
-  replace(models: readonly Model[], others?: Omit<Names, "models">): void;
+  /**
+   * Replaces the models. Requests in flight keep theirs. Health starts anew, because the cause of failures may be fixed; with
+   * `keepsHealth` only that of upstream models that are gone is forgotten.
+   */
+  replace(models: readonly Model[], others?: Omit<Names, "models"> & { readonly keepsHealth?: boolean }): void;
   list(): readonly (Model | Route)[];
   /** Breaker state of each upstream model, by `provider/upstream model`. */
   health(): ReadonlyMap<string, Breaker["state"]>;
@@ -110,8 +113,7 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
     budgetOf: (model) => getOrAdd(budgets, model.providerName, () => new RetryBudget()),
     loadOf: (model) => getOrAdd(loads, upstreamKey(model), () => new UpstreamLoad(clock)),
     hedgingOf: (name) => getOrAdd(hedgings, name, () => new Hedging()),
-    contentTimesOf: (model, streamed) =>
-      getOrAdd(contentTimes, `${upstreamKey(model)} ${streamed ? "streamed" : "whole"}`, () => new ContentTimes()),
+    contentTimesOf: (model, streamed) => getOrAdd(contentTimes, contentKey(model, streamed), () => new ContentTimes()),
   };
   const routes = new Routes(ports);
   const planOf = (
@@ -138,11 +140,17 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
     },
     planEmbeddings: (request, model) => toRunnable(planEmbeddings(request, model), ports),
 
-    replace(models, others) {
+    replace(models, { keepsHealth = false, ...others } = {}) {
+      const before = registry.list().filter(isRoute);
       registry = new Registry({ models, ...others });
-      breakers.clear();
-      loads.clear();
-      contentTimes.clear();
+      const kept = new Set(
+        keepsHealth
+          ? models.flatMap((model) => [upstreamKey(model), contentKey(model, true), contentKey(model, false)])
+          : [],
+      );
+      for (const known of [breakers, loads, contentTimes])
+        for (const key of known.keys()) if (!kept.has(key)) known.delete(key);
+      if (keepsHealth) routes.inherit(before, registry.list().filter(isRoute));
     },
     health: () => new Map([...breakers].map(([key, { state }]) => [key, state])),
     healthNote() {
@@ -168,6 +176,10 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
     hedges: () => new Map([...hedgings].map(([name, { counts }]) => [name, counts])),
     openingOf: (model) => breakers.get(upstreamKey(model))?.rest,
   };
+}
+
+function contentKey(model: Model, streamed: boolean): string {
+  return `${upstreamKey(model)} ${streamed ? "streamed" : "whole"}`;
 }
 
 /** Time for which a success is told to other processes. */

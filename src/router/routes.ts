@@ -167,6 +167,20 @@ export class Routes {
     return members.flatMap(({ out, target }) => (out !== undefined && out.untilMs > nowMs ? [target.model.id] : []));
   }
 
+  /** Gives routes what is known of the outliers of those before with their IDs. */
+  inherit(before: readonly Route[], routes: readonly Route[]): void {
+    const known = new Map(before.map((route) => [route.id, this.#live.get(route)]));
+    for (const route of routes) {
+      const members = new Map(known.get(route.id)?.members.map((member) => [member.key, member]));
+      if (members.size === 0) continue;
+      for (const member of this.#liveOf(route).members) {
+        const { out, times } = members.get(member.key) ?? member;
+        member.out = out;
+        member.times = times;
+      }
+    }
+  }
+
   #liveOf(route: Route): LiveRoute {
     let live = this.#live.get(route);
     if (live !== undefined) return live;

@@ -2,6 +2,7 @@ import type { SetupState } from "../access/setup-token.ts";
 import type { Config } from "../config/config.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
 import type { Readiness } from "../telemetry/operations.ts";
+import type { Changed } from "../gateway/gateway.ts";
 import type { Role } from "../gateway/role.ts";
 import type { RateMessage, RateReply } from "./rate-messages.ts";
 
@@ -13,7 +14,7 @@ export type WorkerCalls = {
   readonly prepareSetup: { readonly input: null; readonly output: SetupState | null };
   readonly readiness: { readonly input: null; readonly output: Readiness };
   readonly metrics: { readonly input: null; readonly output: MetricsSnapshot };
-  readonly reload: { readonly input: InForce; readonly output: null };
+  readonly reload: { readonly input: InForce & { readonly changed: Changed }; readonly output: null };
   /** Takes no new work; answers when all calls have ended and everything is closed. */
   readonly drain: { readonly input: null; readonly output: null };
   /** Ends calls in flight, during a drain too. */

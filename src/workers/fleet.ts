@@ -1,5 +1,5 @@
 import type { Logger } from "../telemetry/logger.ts";
-import type { Assignment, InForce, ParentCalls, Started, WorkerCalls } from "./calls.ts";
+import type { Assignment, ParentCalls, Started, WorkerCalls } from "./calls.ts";
 import type { Handlers } from "./channel.ts";
 import { type Ending, Member } from "./member.ts";
 
@@ -91,7 +91,7 @@ export class Fleet {
    * Applies a changed configuration in all workers that serve or start: one that starts was given the configuration before. Rejects
    * with the first worker's error, also when a worker does not answer in time.
    */
-  async reload(next: InForce): Promise<void> {
+  async reload(next: WorkerCalls["reload"]["input"]): Promise<void> {
     const members = this.#places.flatMap(({ member }) => member ?? []);
     await Promise.all(
       members.map((member) =>

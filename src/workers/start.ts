@@ -110,15 +110,15 @@ async function assemble(
     prepareSetup: async () => (await fleet.serving[0]?.ask("prepareSetup", null)) ?? undefined,
     failed: fleet.failed,
     activeCalls: async () => Number((await readiness())["active_calls"]),
-    async reload(next) {
+    async reload(next, changed) {
       const before = inForce;
       inForce = await toInForce(next);
       try {
-        await fleet.reload(inForce);
+        await fleet.reload({ ...inForce, changed });
       } catch (error) {
         inForce = before;
         // Some workers may have applied the change.
-        await fleet.reload(before).catch(() => undefined);
+        await fleet.reload({ ...before, changed }).catch(() => undefined);
         throw error;
       }
       await tls?.check();

@@ -29,7 +29,7 @@ const handlers: Handlers<WorkerCalls> = {
   async reload(next) {
     await starting;
     simulatorUrl = next.simulatorUrl ?? undefined;
-    await started().reload(next.config);
+    await started().reload(next.config, next.changed);
     return null;
   },
   async drain() {

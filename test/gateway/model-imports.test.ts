@@ -90,6 +90,16 @@ describe("models that are imported", () => {
     await expect.poll(() => applied.map(idsOf)).toEqual([["a", "b"]]);
   });
 
+  it("do not change with the order of the list", async () => {
+    answer = lists("a", "b");
+    const applied: Config[] = [];
+    await imports.use(sourceOf(), async (config) => void applied.push(config));
+    answer = lists("b", "a");
+    await clock.pass(15 * MINUTE_MS);
+    await expect.poll(() => [asked.length, clock.pending]).toEqual([2, 1]);
+    expect(applied).toEqual([]);
+  });
+
   it("stay while the provider is away, which is asked again a minute later", async () => {
     answer = lists("a");
     const applied: Config[] = [];

@@ -1,11 +1,17 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { Failure } from "../../src/core/failure.ts";
-import { createRoute } from "../../src/core/route.ts";
+import { createRoute, type Route } from "../../src/core/route.ts";
+import { Breaker } from "../../src/router/breaker.ts";
 import { Outliers, shareAfter, type Span } from "../../src/router/outliers.ts";
+import { Routes } from "../../src/router/routes.ts";
 import { TrackRecord } from "../../src/router/track-record.ts";
+import { UpstreamLoad } from "../../src/router/upstream-load.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
 import { asking, Pool, seeded } from "./route-simulation.ts";
 import { createWorld, fails, NO_RULES, serves, stream } from "./routed.ts";
+
+const BREAKER = { failures: 5, openMs: 1_000, maxOpenMs: 1_000 };
 
 let clock: FakeClock;
 beforeEach(() => {
@@ -161,6 +167,29 @@ describe("a route", () => {
     expect(shares[returned]).toBeLessThan(0.2);
     expect(shares.at(-1)).toBeGreaterThan(0.25);
   });
+});
+
+it("knows its outliers after a reload that keeps health", () => {
+  const provider = new ScriptedProvider(clock, {});
+  const breakers = new Map(["a", "b"].map((id) => [id, new Breaker(BREAKER, clock)]));
+  const routes = new Routes({
+    clock,
+    random: () => 0.5,
+    breakerOf: ({ id }) => breakers.get(id)!,
+    loadOf: () => new UpstreamLoad(clock),
+  });
+  const build = (): Route => {
+    const targets = ["a", "b"].map((id) => ({ model: modelOf(id, provider), weight: 1, when: undefined }));
+    return createRoute({ id: "name", description: "", created: 0, policy: "ordered", affinity: false, targets });
+  };
+  for (const [id, { record }] of breakers)
+    for (let number = 0; number < 50; number++) record.add("acct", { failed: id === "a" && number < 10 });
+  const before = build();
+  routes.rank(asking("hi"), [before], { mode: "stream" });
+  expect(routes.outliersOf(before)).toEqual(["a"]);
+  const after = build();
+  routes.inherit([before], [after]);
+  expect(routes.outliersOf(after)).toEqual(["a"]);
 });
 
 describe("other processes' notes", () => {

@@ -36,6 +36,13 @@ it("resets health when the configuration changes, because the change may have fi
   expect(world.router.health()).toEqual(new Map());
 });
 
+it("keeps the health of upstream models that stay when only lists have changed", async () => {
+  const world = createWorld({ scripts: { a: [fails(refused)], b: [fails(refused)] }, breaker: { failures: 1 } });
+  await stream(world);
+  world.router.replace([modelOf("a", world.provider), modelOf("c", world.provider)], { keepsHealth: true });
+  expect(world.router.health()).toEqual(new Map([["scripted/a-upstream", "open"]]));
+});
+
 it("serves a request in flight with the models from its start", async () => {
   const world = createWorld({ scripts: { a: [{ ending: refused, pauseMs: 1_000 }], b: [serves("hi")] } });
   world.clock.after(500, () => world.router.replace([]));

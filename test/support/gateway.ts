@@ -68,7 +68,7 @@ export async function startTestGateway({ config, prepareKeys }: TestGatewayOptio
     key,
     seal: (provider, state, accountId = DEFAULT_ACCOUNT_ID) => stateSeal.seal(state, { accountId, provider }),
     log,
-    configure: (next) => gateway.reload(parse({ ...config, ...next })),
+    configure: (next) => gateway.reload(parse({ ...config, ...next }), "file"),
     readiness: async () => (await operations("/readyz")).json() as ReturnType<TestGateway["readiness"]>,
     metrics: async () => (await operations("/metrics")).text(),
     abort: () => gateway.abort(),
