@@ -10,7 +10,7 @@ import type { Breaker } from "./breaker.ts";
 import type { CompletionAttempts } from "./plan.ts";
 import { usualCost } from "./policies.ts";
 import { unmetCondition, type RequestFacts } from "./request-facts.ts";
-import type { ExplainedRoute, Ranked } from "./routes.ts";
+import type { ExplainedRoute, HeldBack, Ranked } from "./routes.ts";
 import type { UpstreamLoad } from "./upstream-load.ts";
 
 /** Candidates that are translated for, and of which losses are known: each translation reads the whole request. */
@@ -75,22 +75,29 @@ export function explainPlan(planned: Planned, ports: ExplainPorts): PlanExplanat
 type Why = Pick<ExplainedModel, "reason" | "message">;
 
 /** Why the candidate with this index has its place. */
-function placeOf(model: Model, index: number, { candidates: [first], ranked, attempts }: Planned): Why {
+function placeOf(model: Model, index: number, { candidates: [first], ranked, attempts, explained }: Planned): Why {
   if (index >= attempts.targets) {
     if (model === first) return { reason: RouteReason.REQUESTED, message: "asked for by its ID" };
     return { reason: RouteReason.FALLBACK, message: "of fallback_models" };
   }
   const placeAmong = (of: Model | undefined): number => ranked.targets.findIndex((target) => target.model === of);
   const place = placeAmong(model);
-  const places = `place ${place + 1} ${howOf(first as Route)}`;
+  const held = explained.find(({ route }) => route === first)?.heldBack.get(model);
+  const places = held === undefined ? `place ${place + 1} ${howOf(first as Route)}` : HELD_BACK[held];
   const primary = placeAmong(attempts.candidates[0]);
   if (place === primary && place > 0)
     return { reason: RouteReason.LOSES_LEAST, message: `${places}, first because it loses less than those before it` };
   if (place >= ranked.up) return { reason: RouteReason.BREAKER_OPEN, message: "after those that work" };
   if (place < primary)
     return { reason: RouteReason.PASSED_OVER, message: `${places}, not first because of what it would lose` };
-  return { reason: RouteReason.POLICY, message: places };
+  return { reason: held === undefined ? RouteReason.POLICY : RouteReason.HELD_BACK, message: places };
 }
+
+const HELD_BACK: Readonly<Record<HeldBack, string>> = {
+  outlier: "after the others, because it fails more often than they do",
+  returning: "after the others, because it was away and gets its requests back bit by bit",
+  down_elsewhere: "after the others, because other processes find it down",
+};
 
 /** How a route orders its targets. */
 function howOf({ policy, affinity }: Route): string {

@@ -33,7 +33,12 @@ export interface RankAsked extends Pick<Asked, "mode" | "caller" | "requirements
 export interface ExplainedRoute {
   readonly route: Route;
   readonly facts: RequestFacts;
+  /** Models that stand after the place of their policy although their breakers permit a call. */
+  readonly heldBack: ReadonlyMap<Model, HeldBack>;
 }
+
+/** Why a target comes after others: it fails more often than they do, gets only some requests after an absence, or is down for others. */
+export type HeldBack = "outlier" | "returning" | "down_elsewhere";
 
 interface RankPorts {
   readonly clock: Pick<Clock, "monotonic">;
@@ -123,8 +128,11 @@ export class Routes {
     if (explained === undefined) live.outliers.compare(live.members, this.#ports.clock.monotonic());
     const fit = ranked.length <= 1 ? ranked : this.#fitOf(ranked, affinity ? facts : undefined);
     const order = fit.length <= 1 ? fit : POLICIES[policy](fit, choice);
-    if (explained !== undefined) explained.push({ route, facts });
-    else {
+    if (explained !== undefined) {
+      const held = ranked.filter((member) => !fit.includes(member));
+      const heldBack = new Map(held.map((member) => [member.target.model, this.#whyHeldBack(member)]));
+      explained.push({ route, facts, heldBack });
+    } else {
       live.choices = choice.number;
       if (policy === "least_latency" && fit.length > 1) noteChoice(order[0]!, fit, choice);
     }
@@ -158,6 +166,12 @@ export class Routes {
     };
     const fit = filtered(members, isFit);
     return fit.length === 0 ? members : fit;
+  }
+
+  /** Why a member is not fit. */
+  #whyHeldBack({ key, out }: LiveMember): HeldBack {
+    if (this.downElsewhere.has(key)) return "down_elsewhere";
+    return out !== undefined && out.untilMs > this.#ports.clock.monotonic() ? "outlier" : "returning";
   }
 
   /** IDs of the targets of a route that are passed over as outliers. */

@@ -1,9 +1,10 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import { RouteReason } from "../../gen/parley/v1/route_pb.js";
 import { Failure } from "../../src/core/failure.ts";
 import { createRoute, type Route } from "../../src/core/route.ts";
 import { Breaker } from "../../src/router/breaker.ts";
 import { Outliers, shareAfter, type Span } from "../../src/router/outliers.ts";
-import { Routes } from "../../src/router/routes.ts";
+import { type ExplainedRoute, Routes } from "../../src/router/routes.ts";
 import { TrackRecord } from "../../src/router/track-record.ts";
 import { UpstreamLoad } from "../../src/router/upstream-load.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -169,7 +170,7 @@ describe("a route", () => {
   });
 });
 
-it("knows its outliers after a reload that keeps health", () => {
+it("knows its outliers after a reload that keeps health, and says why they are held back", () => {
   const provider = new ScriptedProvider(clock, {});
   const breakers = new Map(["a", "b"].map((id) => [id, new Breaker(BREAKER, clock)]));
   const routes = new Routes({
@@ -190,6 +191,16 @@ it("knows its outliers after a reload that keeps health", () => {
   const after = build();
   routes.inherit([before], [after]);
   expect(routes.outliersOf(after)).toEqual(["a"]);
+  const why = (): unknown => {
+    const explained: ExplainedRoute[] = [];
+    routes.rank(asking("hi"), [after], { mode: "stream", explained });
+    return [...explained[0]!.heldBack].map(([{ id }, reason]) => [id, reason]);
+  };
+  expect(why()).toEqual([["a", "outlier"]]);
+  clock.advance(30_000);
+  expect(why()).toEqual([["a", "returning"]]);
+  clock.advance(30_000);
+  expect(why()).toEqual([]);
 });
 
 describe("other processes' notes", () => {
@@ -207,6 +218,14 @@ describe("other processes' notes", () => {
     const note = { down: ["scripted/a-upstream"], up: ["scripted/b-upstream"] };
     router.heed([note]);
     expect(order()).toEqual(["b", "a"]);
+    expect(router.explain(asking("hi"), [route], { mode: "stream", rules: NO_RULES }).steps).toMatchObject([
+      { model: { id: "b" }, reason: RouteReason.POLICY },
+      {
+        model: { id: "a" },
+        reason: RouteReason.HELD_BACK,
+        message: "after the others, because other processes find it down",
+      },
+    ]);
     router.heed([{ ...note, down: ["scripted/a-upstream", "scripted/b-upstream"], up: ["scripted/c"] }]);
     expect(order()).toEqual(["a", "b"]);
     router.heed([note]);

@@ -378,6 +378,13 @@ export enum RouteReason {
    * @generated from enum value: ROUTE_REASON_SURPLUS = 9;
    */
   SURPLUS = 9,
+
+  /**
+   * It comes after others, because it fails more often than they do, has just returned, or is down for other processes.
+   *
+   * @generated from enum value: ROUTE_REASON_HELD_BACK = 10;
+   */
+  HELD_BACK = 10,
 }
 
 /**

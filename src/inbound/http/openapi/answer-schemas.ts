@@ -358,7 +358,7 @@ const usd = (description: string) => z.number().min(0).nullable().describe(descr
 const leftOut = {
   model: text("The model’s ID."),
   reason: text(
-    "Why it has this place, or none: `requested`, `policy`, `loses_least`, `passed_over`, `breaker_open`, `fallback`; `condition`, `label`, `surplus`.",
+    "Why it has this place, or none: `requested`, `policy`, `loses_least`, `passed_over`, `held_back`, `breaker_open`, `fallback`; `condition`, `label`, `surplus`.",
   ),
   message: text("The same in words."),
   provider: text("The configured provider that serves it."),
