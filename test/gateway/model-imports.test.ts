@@ -6,6 +6,7 @@ import type { Config } from "../../src/config/config.ts";
 import type { ConfigSource } from "../../src/config/parse.ts";
 import { ModelImports } from "../../src/gateway/model-imports.ts";
 import { withLines } from "../../src/telemetry/logger.ts";
+import { startTestGateway } from "../support/gateway.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 const KEY = "credential-of-the-provider";
@@ -139,5 +140,26 @@ describe("models that are imported", () => {
       "own",
     ]);
     expect(clock.pending).toBe(0);
+  });
+
+  it("leave the circuit breakers as they are, which a changed file does not", async () => {
+    answer = fails;
+    const { providers } = JSON.parse(sourceOf().text!) as { providers: object };
+    const models = { a: { provider: "local", upstream_model: "a" } };
+    const gateway = await startTestGateway({ config: { providers, models, breaker: { failures: 1 } } });
+    try {
+      await fetch(`http://127.0.0.1:${gateway.httpPort}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" },
+        body: JSON.stringify({ model: "a", messages: [{ role: "user", content: "hi" }] }),
+      });
+      expect((await gateway.readiness()).breakers).toMatchObject({ "local/a": "open" });
+      await gateway.configure({}, "lists");
+      expect((await gateway.readiness()).breakers).toMatchObject({ "local/a": "open" });
+      await gateway.configure({});
+      expect((await gateway.readiness()).breakers).not.toHaveProperty("local/a", "open");
+    } finally {
+      await gateway.close();
+    }
   });
 });

@@ -8,7 +8,7 @@ import { createKey, type KeyContext } from "../../src/access/keys.ts";
 import { parseConfig } from "../../src/config/parse.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { createStateSeal, STATE_SECRET, type StateSeal } from "../../src/core/provider-state.ts";
-import { startGateway } from "../../src/gateway/gateway.ts";
+import { type Changed, startGateway } from "../../src/gateway/gateway.ts";
 import { openStore } from "../../src/store/store.ts";
 
 /** One line of the gateway's log. */
@@ -32,8 +32,8 @@ export interface TestGateway {
   seal(provider: string, state: string, accountId?: string): string;
   /** All log lines so far. */
   readonly log: readonly LogLine[];
-  /** Reloads with other providers and models; the rest of `config` is unchanged. */
-  configure(config: object): Promise<void>;
+  /** Reloads with other providers and models; the rest of `config` is unchanged. Default of `changed`: the file. */
+  configure(config: object, changed?: Changed): Promise<void>;
   /** Calls and circuit breakers from the operations port. */
   readiness(): Promise<{ readonly active_calls: number; readonly breakers: Readonly<Record<string, string>> }>;
   /** Metrics from the operations port, as text. */
@@ -68,7 +68,7 @@ export async function startTestGateway({ config, prepareKeys }: TestGatewayOptio
     key,
     seal: (provider, state, accountId = DEFAULT_ACCOUNT_ID) => stateSeal.seal(state, { accountId, provider }),
     log,
-    configure: (next) => gateway.reload(parse({ ...config, ...next }), "file"),
+    configure: (next, changed = "file") => gateway.reload(parse({ ...config, ...next }), changed),
     readiness: async () => (await operations("/readyz")).json() as ReturnType<TestGateway["readiness"]>,
     metrics: async () => (await operations("/metrics")).text(),
     abort: () => gateway.abort(),
