@@ -94,9 +94,9 @@ function placeOf(model: Model, index: number, { candidates: [first], ranked, att
 }
 
 const HELD_BACK: Readonly<Record<HeldBack, string>> = {
-  outlier: "after the others, because it fails more often than they do",
-  returning: "after the others, because it was away and gets its requests back bit by bit",
-  down_elsewhere: "after the others, because other processes find it down",
+  outlier: "moved back, because it fails more often than the others",
+  returning: "moved back, because it was away and gets its requests back bit by bit",
+  down_elsewhere: "moved back, because other processes find it down",
 };
 
 /** How a route orders its targets. */

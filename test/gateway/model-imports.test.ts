@@ -144,7 +144,7 @@ describe("models that are imported", () => {
 
   it("leave the circuit breakers as they are, which a changed file does not", async () => {
     answer = fails;
-    const { providers } = JSON.parse(sourceOf().text!) as { providers: object };
+    const { providers } = JSON.parse(sourceOf().text) as { providers: object };
     const models = { a: { provider: "local", upstream_model: "a" } };
     const gateway = await startTestGateway({ config: { providers, models, breaker: { failures: 1 } } });
     try {

@@ -223,7 +223,7 @@ describe("other processes' notes", () => {
       {
         model: { id: "a" },
         reason: RouteReason.HELD_BACK,
-        message: "after the others, because other processes find it down",
+        message: "moved back, because other processes find it down",
       },
     ]);
     router.heed([{ ...note, down: ["scripted/a-upstream", "scripted/b-upstream"], up: ["scripted/c"] }]);
