@@ -272,8 +272,7 @@ export class Breaker {
     const record = this.#recordOf(accountId);
     record.inARow += 1;
     noteIn(record.latest, true);
-    const failures = record.latest.filter((failed) => failed).length;
-    const isTripped = record.inARow >= this.#options.failures || failures > WINDOW / 2;
+    const isTripped = record.inARow >= this.#options.failures || hasMostlyFailed(record.latest);
     // While it rests only the probe counts, not attempts from before.
     if (isProbe || (isTripped && record.rest === undefined)) {
       this.#letRest(record, failure, record.openMs);
@@ -292,7 +291,7 @@ export class Breaker {
     this.#note(accountId);
     const failed = this.#latest.filter((account) => account !== undefined);
     const isInARow = this.#inARow >= this.#options.failures && !isOfOne(this.#latest.slice(-this.#inARow));
-    return isInARow || (failed.length > WINDOW / 2 && !isOfOne(failed));
+    return isInARow || (this.#latest.length === WINDOW && failed.length > WINDOW / 2 && !isOfOne(failed));
   }
 
   /** Whether rate limits of several accounts came without a success between them. */
@@ -359,6 +358,10 @@ function noteIn<T>(latest: T[], attempt: T): void {
   latest.push(attempt);
   if (latest.length > WINDOW) latest.shift();
 }
+
+/** Whether more than half of the window's attempts failed. */
+const hasMostlyFailed = (latest: readonly boolean[]): boolean =>
+  latest.length === WINDOW && latest.filter((failed) => failed).length > WINDOW / 2;
 
 const isOfOne = (failures: readonly (string | undefined)[]): boolean =>
   failures.every((account) => account === failures[0]);
