@@ -9,8 +9,16 @@ import {
   makeCertificateFolder,
   type TestCertificate,
 } from "../support/certificates.ts";
+import { createKey } from "../../src/access/keys.ts";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
-import { askTls, type TlsAnswer, tlsGrpcClient, type TlsRequest } from "../support/tls-client.ts";
+import {
+  askTls,
+  callGrpc,
+  connectTlsHttp2,
+  type TlsAnswer,
+  tlsGrpcClient,
+  type TlsRequest,
+} from "../support/tls-client.ts";
 import { answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
 
 const authority = new CertificateAuthority();
@@ -212,5 +220,49 @@ describe("clients' certificates", () => {
     await expect.poll(() => listModels(grpc, gateway)).toMatch(/UNAVAILABLE/);
     const admitted = stranger.issue();
     expect((await complete(gateway, { pair: admitted })).status).toBe(200);
+  });
+});
+
+describe("calls over gRPC with a certificate in place of a key", () => {
+  const PATH = "/parley.v1.KeyService/GetCurrent";
+  const name = "URI:spiffe://example.org/billing";
+  const pair = authority.issue({ names: [name] });
+  const certified = { authority, pair };
+  let gateway: TestGateway;
+  let keyId = "";
+  beforeAll(async () => {
+    const tls = {
+      ...folder.writePair("server", one),
+      client_ca_file: folder.write("clients.pem", authority.cert),
+      client_certificates: "optional",
+    };
+    gateway = await startTestGateway({
+      config: { grpc: { listen: "0.0.0.0:0", allow_public: true, tls } },
+      prepareKeys: async (context) => void (keyId = (await createKey(context, { name: "billing" })).record.id),
+    });
+    await gateway.configure({ access: { certificates: [{ name, key: keyId }] } });
+  });
+  afterAll(() => gateway.close());
+
+  it("are those of their own connection, also where another one has the same address and port of the client", async () => {
+    const from = { localAddress: "127.0.0.1" };
+    const first = await connectTlsHttp2(gateway.grpcPort, { authority, host: "127.0.0.2", ...from });
+    onTestFinished(() => first.session.destroy());
+    expect(await callGrpc(first.session, PATH)).toMatchObject({ status: "16" });
+    const { localPort } = first.socket;
+    const second = await connectTlsHttp2(gateway.grpcPort, { ...certified, host: "127.0.0.1", ...from, localPort });
+    onTestFinished(() => second.session.destroy());
+    const accepted = { status: "0", body: expect.stringContaining(keyId) };
+    expect(await callGrpc(second.session, PATH)).toEqual(accepted);
+    expect(await callGrpc(first.session, PATH)).toMatchObject({ status: "16" });
+    first.session.destroy();
+    await once(first.socket, "close");
+    expect(await callGrpc(second.session, PATH)).toEqual(accepted);
+  });
+
+  it("take no connection's name from a caller", async () => {
+    const { session } = await connectTlsHttp2(gateway.grpcPort, { ...certified, host: "127.0.0.1" });
+    onTestFinished(() => session.destroy());
+    expect(await callGrpc(session, PATH, { "parley-connection": "other" })).toMatchObject({ status: "0" });
   });
 });
