@@ -2,8 +2,9 @@ import { BoundedMap } from "../core/bounded-map.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { hashApiKey, isApiKey } from "./api-key.ts";
-import type { KeyGrant, KeyRecord } from "./key-store.ts";
+import type { KeyGrant } from "./key-store.ts";
 import { type LookUpLimits, LookUpQueue } from "./look-up-queue.ts";
+import { type IdentifiedKey, type NamedKey, NamedKeys } from "./named-keys.ts";
 import { isExpired, type KeyPrincipal, toPrincipal } from "./principal.ts";
 
 /**
@@ -61,7 +62,8 @@ export interface Authenticator {
   authenticate(key: string | undefined): Promise<KeyPrincipal>;
   /**
    * Returns the principal of a key by its ID, for callers that show something else than its secret; after a rotation that of its
-   * successor, as soon as the key itself works no longer. Throws `unauthenticated` and `overloaded` as `authenticate` does.
+   * successor, at the latest when the key itself has expired, unless the key is revoked. Throws `unauthenticated` and `overloaded`
+   * as `authenticate` does.
    */
   authenticateId(id: string): Promise<KeyPrincipal>;
   /**
@@ -86,23 +88,11 @@ export interface KeyLookup {
   findByHash(hash: string, key: string | undefined): Promise<KeyGrant | undefined>;
   /** The same for many hashes at once; omits unknown ones. Optional. */
   findByHashes?(hashes: readonly string[]): Promise<ReadonlyMap<string, KeyGrant>>;
-  /** Finds a key by its ID; undefined when there is none. Optional: no caller is then authenticated by an ID. */
+  /**
+   * Finds a key by its ID; undefined when there is none. Optional: no caller is then authenticated by an ID. A store that has it has
+   * `findByHashes` too.
+   */
   findWithHash?(id: string): Promise<IdentifiedKey | undefined>;
-}
-
-/** The facts of a key that was found by its ID. */
-export interface IdentifiedKey {
-  readonly hash: string;
-  readonly record: Pick<KeyRecord, "replacedBy">;
-}
-
-/** The key that an ID stands for. */
-interface NamedKey {
-  /** Hash of the key, or of its latest successor. */
-  readonly hash: string;
-  /** ID of that key. */
-  readonly id: string;
-  readonly askedAtMs: number;
 }
 
 export interface AuthenticatorOptions {
@@ -134,9 +124,6 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
     known.delete(hash);
     unknown.set(hash, askedAtMs + UNKNOWN_TTL_MS);
   };
-
-  /** The keys of IDs, which the configuration names. */
-  const named = new BoundedMap<string, NamedKey>(MAX_KNOWN);
 
   const uncached = queueOf(store);
 
@@ -170,6 +157,16 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
     }
   };
 
+  /** What the store answers within STORE_WAIT_MS, or else what is known. */
+  const answerOr = <T>(asking: Promise<T>, otherwise: T): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const cancel = clock.after(STORE_WAIT_MS, () => {
+        away ??= { probeAtMs: clock.monotonic() + RETRY_MS };
+        resolve(otherwise);
+      });
+      asking.then(resolve, reject).finally(cancel);
+    });
+
   /** Returns the principal of a known key, confirmed by the store within STORE_WAIT_MS or else from the cache. */
   const confirm = async (
     hash: string,
@@ -184,14 +181,7 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
       }
       return principal;
     }
-    const asking = inFlight.get(hash) ?? lookUp(hash, key);
-    return new Promise((resolve, reject) => {
-      const cancel = clock.after(STORE_WAIT_MS, () => {
-        away ??= { probeAtMs: clock.monotonic() + RETRY_MS };
-        resolve(principal);
-      });
-      asking.then(resolve, reject).finally(cancel);
-    });
+    return answerOr(inFlight.get(hash) ?? lookUp(hash, key), principal);
   };
 
   /** Asks the store about many keys at once and caches the answers. The result is empty when the store is unavailable. */
@@ -246,25 +236,17 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
     return checkExpiry(await (inFlight.get(hash) ?? lookUp(hash, key)), clock);
   };
 
-  /** Finds the key of an ID, and follows its rotations. Throws `unauthenticated` for an unknown one. */
-  const find = async (id: string, from: string): Promise<NamedKey> => {
-    const askedAtMs = clock.monotonic();
-    let latest = { hash: "", id: from };
-    for (let next: string | undefined = from; next !== undefined;) {
-      const found: IdentifiedKey | undefined = await store.findWithHash!(next).catch((cause: unknown) => {
-        throw unavailable(cause);
-      });
-      if (found === undefined) {
-        unknown.set(id, askedAtMs + UNKNOWN_TTL_MS);
-        throw refused();
-      }
-      latest = { hash: found.hash, id: next };
-      next = found.record.replacedBy;
-    }
-    const entry = { ...latest, askedAtMs };
-    named.set(id, entry);
-    return entry;
-  };
+  const named = new NamedKeys({
+    clock,
+    find: (id) => store.findWithHash!(id),
+    async isAnyRevoked(hashes) {
+      const answers = await askTogether(hashes);
+      return answers.size === 0 ? undefined : [...answers.values()].includes(undefined);
+    },
+    refused,
+    unavailable,
+    times: { knownMs: KNOWN_TTL_MS, unknownMs: UNKNOWN_TTL_MS, retryMs: RETRY_MS },
+  });
 
   return {
     async authenticate(key) {
@@ -278,8 +260,11 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
     },
 
     async authenticateId(id) {
-      if (clock.monotonic() < (unknown.get(id) ?? -Infinity)) throw refused();
-      const entry = named.get(id) ?? (await find(id, id));
+      const entry = await named.latest(id, (confirming, before) => {
+        if (away === undefined) return answerOr(confirming, before);
+        confirming.catch(() => undefined);
+        return Promise.resolve(before);
+      });
       const principalOf = async ({ hash }: NamedKey): Promise<KeyPrincipal> => {
         const fresh = freshEntry(hash, clock.monotonic());
         return fresh === undefined ? ask(hash, undefined) : checkExpiry(fresh.principal, clock);
@@ -287,10 +272,9 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
       try {
         return await principalOf(entry);
       } catch (reason) {
-        const isOld = clock.monotonic() - entry.askedAtMs >= UNKNOWN_TTL_MS;
-        if (!isOld || Failure.from(reason).code !== "unauthenticated") throw reason;
-        const next = await find(id, entry.id);
-        if (next.hash === entry.hash) throw reason;
+        if (Failure.from(reason).code !== "unauthenticated") throw reason;
+        const next = await named.next(id, entry);
+        if (next === undefined || next.hash === entry.hash) throw reason;
         return principalOf(next);
       }
     },
@@ -312,6 +296,7 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
     },
 
     invalidate(hash) {
+      named.invalidate(hash);
       if (hash === undefined) {
         for (const entry of known.values()) entry.refreshAtMs = 0;
         unknown.clear();
