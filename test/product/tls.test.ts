@@ -204,6 +204,17 @@ describe("clients' certificates", () => {
     await gateway.configure({});
   });
 
+  it("stand for the same keys after a reload that was rejected", async () => {
+    const { providers } = localModel("https://127.0.0.1:9");
+    const broken = Object.fromEntries(
+      Object.entries(providers).map(([id, provider]) => [id, { ...provider, tls: { ca_file: "/nowhere/ca.pem" } }]),
+    );
+    const bound = { name: "URI:spiffe://example.org/billing", key: "key_missing" };
+    await expect(gateway.configure({ providers: broken, access: { certificates: [bound] } })).rejects.toThrow("ca.pem");
+    const answer = await complete(gateway, { pair: client, headers: {} });
+    expect(answer.text).toContain("is in access.certificates");
+  });
+
   it("of authorities that are no longer listed are refused, and their connections end after their calls", async () => {
     const kept = new Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => kept.destroy());
