@@ -2,6 +2,7 @@ import { BoundedMap } from "../core/bounded-map.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { hashApiKey, isApiKey } from "./api-key.ts";
+import { isToken } from "./bound-keys.ts";
 import type { KeyGrant } from "./key-store.ts";
 import { type LookUpLimits, LookUpQueue } from "./look-up-queue.ts";
 import { type IdentifiedKey, type NamedKey, NamedKeys } from "./named-keys.ts";
@@ -37,7 +38,7 @@ const STORE_WAIT_MS = 500;
 
 /**
  * Queries about keys that are not cached, which may be anybody's inventions: together at a store, one by one at a core, which
- * answers each in about a millisecond.
+ * answers each key in about a millisecond. A token may wait there for the keys of its issuer: tokens have a queue of their own.
  */
 const UNCACHED = {
   together: { perQuery: 500, inFlight: 1 },
@@ -83,9 +84,10 @@ export interface Authenticator {
 export interface KeyLookup {
   /**
    * Undefined when there is no such key. `hash` is the whole hash of `hashApiKey`; `key` is the secret itself, which a
-   * front passes on to its core, and undefined for a key that was found by its ID. Rejects when the look-up fails.
+   * front passes on to its core, and undefined for a key that was found by its ID. A Failure when a core has answered with it, which
+   * says nothing about other keys. Rejects when there is no answer.
    */
-  findByHash(hash: string, key: string | undefined): Promise<KeyGrant | undefined>;
+  findByHash(hash: string, key: string | undefined): Promise<KeyGrant | Failure | undefined>;
   /** The same for many hashes at once; omits unknown ones. Optional. */
   findByHashes?(hashes: readonly string[]): Promise<ReadonlyMap<string, KeyGrant>>;
   /**
@@ -119,13 +121,16 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
   /** Set while the store is unavailable: the time of the next query. Undefined while it answers. */
   let away: { probeAtMs: number } | undefined;
 
+  const noteAway = (): void => void (away ??= { probeAtMs: clock.monotonic() + RETRY_MS });
+  const postpone = (entry: KnownKey): void => void (entry.refreshAtMs = clock.monotonic() + RETRY_MS);
+
   const keep = (hash: string, principal: KeyPrincipal | undefined, askedAtMs: number): void => {
     if (principal !== undefined) return known.set(hash, { principal, refreshAtMs: askedAtMs + KNOWN_TTL_MS });
     known.delete(hash);
     unknown.set(hash, askedAtMs + UNKNOWN_TTL_MS);
   };
 
-  const uncached = queueOf(store);
+  const uncached = { keys: queueOf(store), tokens: queueOf(store) };
 
   const lookUp = async (hash: string, key: string | undefined): Promise<KeyPrincipal> => {
     // Counted from the query, so that an answer is never taken to be younger than it is.
@@ -133,20 +138,34 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
     const current = (): boolean => inFlight.get(hash) === asking;
     // Keys that are or were in use, and those that the configuration names, do not wait for those of strangers.
     const isOfStranger = key !== undefined && !known.has(hash);
-    const answer = isOfStranger ? uncached.find({ hash, key }) : store.findByHash(hash, key);
+    const isAlone = isTokenKey(key);
+    const queue = isAlone ? uncached.tokens : uncached.keys;
+    const answer = isOfStranger ? queue.find({ hash, key }) : store.findByHash(hash, key);
+    /** The key as it is known, when that cannot be confirmed now. */
+    const lastKnown = (cause: unknown): KnownKey => {
+      const entry = known.get(hash);
+      if (entry === undefined || !isUsable(entry, askedAtMs)) throw unavailable(cause);
+      return entry;
+    };
+    /** The same for a failure that says nothing about other keys. */
+    const postponed = (cause: unknown): KeyPrincipal => {
+      const entry = lastKnown(cause);
+      postpone(entry);
+      return entry.principal;
+    };
     const asking = answer.then(
       (found) => {
         away = undefined;
+        if (found instanceof Failure) return postponed(found);
         const principal = found && toPrincipal(found, { hash, confirmedAtMs: askedAtMs });
         if (current()) keep(hash, principal, askedAtMs);
         if (principal === undefined) throw refused();
         return principal;
       },
       (cause: unknown) => {
-        away ??= { probeAtMs: clock.monotonic() + RETRY_MS };
-        const entry = known.get(hash);
-        if (entry === undefined || !isUsable(entry, askedAtMs)) throw unavailable(cause);
-        return entry.principal;
+        if (isAlone) return postponed(cause);
+        noteAway();
+        return lastKnown(cause).principal;
       },
     );
     inFlight.set(hash, asking);
@@ -157,11 +176,11 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
     }
   };
 
-  /** What the store answers within STORE_WAIT_MS, or else what is known. */
-  const answerOr = <T>(asking: Promise<T>, otherwise: T): Promise<T> =>
+  /** What the store answers within STORE_WAIT_MS, or else what is known, after `late`. */
+  const answerOr = <T>(asking: Promise<T>, otherwise: T, late: () => void): Promise<T> =>
     new Promise((resolve, reject) => {
       const cancel = clock.after(STORE_WAIT_MS, () => {
-        away ??= { probeAtMs: clock.monotonic() + RETRY_MS };
+        late();
         resolve(otherwise);
       });
       asking.then(resolve, reject).finally(cancel);
@@ -170,9 +189,10 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
   /** Returns the principal of a known key, confirmed by the store within STORE_WAIT_MS or else from the cache. */
   const confirm = async (
     hash: string,
-    { key, entry: { principal } }: { readonly key: string | undefined; readonly entry: KnownKey },
+    { key, entry }: { readonly key: string | undefined; readonly entry: KnownKey },
   ): Promise<KeyPrincipal> => {
     const nowMs = clock.monotonic();
+    const { principal } = entry;
     if (away !== undefined) {
       // One request a second queries the store for all others, without waiting for the answer.
       if (nowMs >= away.probeAtMs) {
@@ -181,7 +201,11 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
       }
       return principal;
     }
-    return answerOr(inFlight.get(hash) ?? lookUp(hash, key), principal);
+    return answerOr(
+      inFlight.get(hash) ?? lookUp(hash, key),
+      principal,
+      isTokenKey(key) ? () => postpone(entry) : noteAway,
+    );
   };
 
   /** Asks the store about many keys at once and caches the answers. The result is empty when the store is unavailable. */
@@ -261,7 +285,7 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
 
     async authenticateId(id) {
       const entry = await named.latest(id, (confirming, before) => {
-        if (away === undefined) return answerOr(confirming, before);
+        if (away === undefined) return answerOr(confirming, before, noteAway);
         confirming.catch(() => undefined);
         return Promise.resolve(before);
       });
@@ -318,13 +342,13 @@ interface AskedKey {
   readonly key: string;
 }
 
-function queueOf(store: KeyLookup): LookUpQueue<AskedKey, KeyGrant> {
+function queueOf(store: KeyLookup): LookUpQueue<AskedKey, KeyGrant | Failure> {
   if (store.findByHashes === undefined)
-    return new LookUpQueue(
+    return new LookUpQueue<AskedKey, KeyGrant | Failure>(
       (asked) => Promise.all(asked.map(({ hash, key }) => store.findByHash(hash, key))),
       UNCACHED.oneByOne,
     );
-  return new LookUpQueue(async (asked) => {
+  return new LookUpQueue<AskedKey, KeyGrant | Failure>(async (asked) => {
     const found = await store.findByHashes!(asked.map(({ hash }) => hash));
     return asked.map(({ hash }) => found.get(hash));
   }, UNCACHED.together);
@@ -344,6 +368,11 @@ function describeMistake(text: string): string {
 }
 
 const REFUSED = "This API key is not valid. It may be mistyped, or no longer in use.";
+
+/** Whether it is a token, whose look-up may wait for its issuer: that it fails or is late says nothing about the store. */
+function isTokenKey(key: string | undefined): key is string {
+  return key !== undefined && isToken(key);
+}
 
 /** The failure for a key that does not exist or no longer works. */
 export function refused(): Failure {
