@@ -58,9 +58,9 @@ export class TlsEntrance {
     };
   }
 
-  /** The certificate of a connection's client; undefined for one without. */
+  /** The certificate of a connection's client; undefined for one without, and when the authorities have changed since. */
   certificateOf(socket: Socket): ClientCertificate | undefined {
-    return this.#certificates.get(socket);
+    return this.isRetired(socket) ? undefined : this.#certificates.get(socket);
   }
 
   /** Whether the connection's client was verified by authorities that have changed since: it should close after its calls. */

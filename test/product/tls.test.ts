@@ -221,12 +221,20 @@ describe("clients' certificates", () => {
     const grpc = grpcClient(gateway, client);
     expect((await complete(gateway, { pair: client, agent: kept })).status).toBe(200);
     expect(await listModels(grpc, gateway)).toBe("done");
+    const certified = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => certified.destroy());
+    const withoutKey = { authority, path: "/v1/models", pair: client, agent: certified };
+    expect((await askTls(gateway.httpPort, withoutKey)).text).toContain("No alternative name");
 
     folder.write("clients.pem", stranger.cert);
     await gateway.configure({});
     await expect(complete(gateway, { pair: client })).rejects.toThrow(CLOSED);
-    // The connections from before: one more answer, then they are closed.
+    // The connections from before: one more answer, then they are closed. Their certificate counts no longer.
     expect((await complete(gateway, { pair: client, agent: kept })).status).toBe(200);
+    expect(await askTls(gateway.httpPort, withoutKey)).toMatchObject({
+      status: 401,
+      text: expect.stringContaining("An API key is required"),
+    });
     await expect(complete(gateway, { pair: client, agent: kept })).rejects.toThrow(CLOSED);
     await expect.poll(() => listModels(grpc, gateway)).toMatch(/UNAVAILABLE/);
     const admitted = stranger.issue();
