@@ -2,8 +2,10 @@ import { BoundedMap } from "../core/bounded-map.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { hashApiKey, isApiKey } from "./api-key.ts";
-import type { KeyGrant, KeyRecord } from "./key-store.ts";
+import { isToken } from "./bound-keys.ts";
+import type { KeyGrant } from "./key-store.ts";
 import { type LookUpLimits, LookUpQueue } from "./look-up-queue.ts";
+import { type IdentifiedKey, type NamedKey, NamedKeys } from "./named-keys.ts";
 import { isExpired, type KeyPrincipal, toPrincipal } from "./principal.ts";
 
 /**
@@ -36,7 +38,7 @@ const STORE_WAIT_MS = 500;
 
 /**
  * Queries about keys that are not cached, which may be anybody's inventions: together at a store, one by one at a core, which
- * answers each in about a millisecond.
+ * answers each key in about a millisecond. A token may wait there for the keys of its issuer: tokens have a queue of their own.
  */
 const UNCACHED = {
   together: { perQuery: 500, inFlight: 1 },
@@ -61,7 +63,8 @@ export interface Authenticator {
   authenticate(key: string | undefined): Promise<KeyPrincipal>;
   /**
    * Returns the principal of a key by its ID, for callers that show something else than its secret; after a rotation that of its
-   * successor, as soon as the key itself works no longer. Throws `unauthenticated` and `overloaded` as `authenticate` does.
+   * successor, at the latest when the key itself has expired, unless the key is revoked. Throws `unauthenticated` and `overloaded`
+   * as `authenticate` does.
    */
   authenticateId(id: string): Promise<KeyPrincipal>;
   /**
@@ -81,28 +84,17 @@ export interface Authenticator {
 export interface KeyLookup {
   /**
    * Undefined when there is no such key. `hash` is the whole hash of `hashApiKey`; `key` is the secret itself, which a
-   * front passes on to its core, and undefined for a key that was found by its ID. Rejects when the look-up fails.
+   * front passes on to its core, and undefined for a key that was found by its ID. A Failure when a core has answered with it, which
+   * says nothing about other keys. Rejects when there is no answer.
    */
-  findByHash(hash: string, key: string | undefined): Promise<KeyGrant | undefined>;
+  findByHash(hash: string, key: string | undefined): Promise<KeyGrant | Failure | undefined>;
   /** The same for many hashes at once; omits unknown ones. Optional. */
   findByHashes?(hashes: readonly string[]): Promise<ReadonlyMap<string, KeyGrant>>;
-  /** Finds a key by its ID; undefined when there is none. Optional: no caller is then authenticated by an ID. */
+  /**
+   * Finds a key by its ID; undefined when there is none. Optional: no caller is then authenticated by an ID. A store that has it has
+   * `findByHashes` too.
+   */
   findWithHash?(id: string): Promise<IdentifiedKey | undefined>;
-}
-
-/** The facts of a key that was found by its ID. */
-export interface IdentifiedKey {
-  readonly hash: string;
-  readonly record: Pick<KeyRecord, "replacedBy">;
-}
-
-/** The key that an ID stands for. */
-interface NamedKey {
-  /** Hash of the key, or of its latest successor. */
-  readonly hash: string;
-  /** ID of that key. */
-  readonly id: string;
-  readonly askedAtMs: number;
 }
 
 export interface AuthenticatorOptions {
@@ -129,16 +121,16 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
   /** Set while the store is unavailable: the time of the next query. Undefined while it answers. */
   let away: { probeAtMs: number } | undefined;
 
+  const noteAway = (): void => void (away ??= { probeAtMs: clock.monotonic() + RETRY_MS });
+  const postpone = (entry: KnownKey): void => void (entry.refreshAtMs = clock.monotonic() + RETRY_MS);
+
   const keep = (hash: string, principal: KeyPrincipal | undefined, askedAtMs: number): void => {
     if (principal !== undefined) return known.set(hash, { principal, refreshAtMs: askedAtMs + KNOWN_TTL_MS });
     known.delete(hash);
     unknown.set(hash, askedAtMs + UNKNOWN_TTL_MS);
   };
 
-  /** The keys of IDs, which the configuration names. */
-  const named = new BoundedMap<string, NamedKey>(MAX_KNOWN);
-
-  const uncached = queueOf(store);
+  const uncached = { keys: queueOf(store), tokens: queueOf(store) };
 
   const lookUp = async (hash: string, key: string | undefined): Promise<KeyPrincipal> => {
     // Counted from the query, so that an answer is never taken to be younger than it is.
@@ -146,20 +138,34 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
     const current = (): boolean => inFlight.get(hash) === asking;
     // Keys that are or were in use, and those that the configuration names, do not wait for those of strangers.
     const isOfStranger = key !== undefined && !known.has(hash);
-    const answer = isOfStranger ? uncached.find({ hash, key }) : store.findByHash(hash, key);
+    const isAlone = isTokenKey(key);
+    const queue = isAlone ? uncached.tokens : uncached.keys;
+    const answer = isOfStranger ? queue.find({ hash, key }) : store.findByHash(hash, key);
+    /** The key as it is known, when that cannot be confirmed now. */
+    const lastKnown = (cause: unknown): KnownKey => {
+      const entry = known.get(hash);
+      if (entry === undefined || !isUsable(entry, askedAtMs)) throw unavailable(cause);
+      return entry;
+    };
+    /** The same for a failure that says nothing about other keys. */
+    const postponed = (cause: unknown): KeyPrincipal => {
+      const entry = lastKnown(cause);
+      postpone(entry);
+      return entry.principal;
+    };
     const asking = answer.then(
       (found) => {
         away = undefined;
+        if (found instanceof Failure) return postponed(found);
         const principal = found && toPrincipal(found, { hash, confirmedAtMs: askedAtMs });
         if (current()) keep(hash, principal, askedAtMs);
         if (principal === undefined) throw refused();
         return principal;
       },
       (cause: unknown) => {
-        away ??= { probeAtMs: clock.monotonic() + RETRY_MS };
-        const entry = known.get(hash);
-        if (entry === undefined || !isUsable(entry, askedAtMs)) throw unavailable(cause);
-        return entry.principal;
+        if (isAlone) return postponed(cause);
+        noteAway();
+        return lastKnown(cause).principal;
       },
     );
     inFlight.set(hash, asking);
@@ -170,12 +176,23 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
     }
   };
 
+  /** What the store answers within STORE_WAIT_MS, or else what is known, after `late`. */
+  const answerOr = <T>(asking: Promise<T>, otherwise: T, late: () => void): Promise<T> =>
+    new Promise((resolve, reject) => {
+      const cancel = clock.after(STORE_WAIT_MS, () => {
+        late();
+        resolve(otherwise);
+      });
+      asking.then(resolve, reject).finally(cancel);
+    });
+
   /** Returns the principal of a known key, confirmed by the store within STORE_WAIT_MS or else from the cache. */
   const confirm = async (
     hash: string,
-    { key, entry: { principal } }: { readonly key: string | undefined; readonly entry: KnownKey },
+    { key, entry }: { readonly key: string | undefined; readonly entry: KnownKey },
   ): Promise<KeyPrincipal> => {
     const nowMs = clock.monotonic();
+    const { principal } = entry;
     if (away !== undefined) {
       // One request a second queries the store for all others, without waiting for the answer.
       if (nowMs >= away.probeAtMs) {
@@ -184,14 +201,11 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
       }
       return principal;
     }
-    const asking = inFlight.get(hash) ?? lookUp(hash, key);
-    return new Promise((resolve, reject) => {
-      const cancel = clock.after(STORE_WAIT_MS, () => {
-        away ??= { probeAtMs: clock.monotonic() + RETRY_MS };
-        resolve(principal);
-      });
-      asking.then(resolve, reject).finally(cancel);
-    });
+    return answerOr(
+      inFlight.get(hash) ?? lookUp(hash, key),
+      principal,
+      isTokenKey(key) ? () => postpone(entry) : noteAway,
+    );
   };
 
   /** Asks the store about many keys at once and caches the answers. The result is empty when the store is unavailable. */
@@ -246,25 +260,17 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
     return checkExpiry(await (inFlight.get(hash) ?? lookUp(hash, key)), clock);
   };
 
-  /** Finds the key of an ID, and follows its rotations. Throws `unauthenticated` for an unknown one. */
-  const find = async (id: string, from: string): Promise<NamedKey> => {
-    const askedAtMs = clock.monotonic();
-    let latest = { hash: "", id: from };
-    for (let next: string | undefined = from; next !== undefined;) {
-      const found: IdentifiedKey | undefined = await store.findWithHash!(next).catch((cause: unknown) => {
-        throw unavailable(cause);
-      });
-      if (found === undefined) {
-        unknown.set(id, askedAtMs + UNKNOWN_TTL_MS);
-        throw refused();
-      }
-      latest = { hash: found.hash, id: next };
-      next = found.record.replacedBy;
-    }
-    const entry = { ...latest, askedAtMs };
-    named.set(id, entry);
-    return entry;
-  };
+  const named = new NamedKeys({
+    clock,
+    find: (id) => store.findWithHash!(id),
+    async isAnyRevoked(hashes) {
+      const answers = await askTogether(hashes);
+      return answers.size === 0 ? undefined : [...answers.values()].includes(undefined);
+    },
+    refused,
+    unavailable,
+    times: { knownMs: KNOWN_TTL_MS, unknownMs: UNKNOWN_TTL_MS, retryMs: RETRY_MS },
+  });
 
   return {
     async authenticate(key) {
@@ -278,8 +284,11 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
     },
 
     async authenticateId(id) {
-      if (clock.monotonic() < (unknown.get(id) ?? -Infinity)) throw refused();
-      const entry = named.get(id) ?? (await find(id, id));
+      const entry = await named.latest(id, (confirming, before) => {
+        if (away === undefined) return answerOr(confirming, before, noteAway);
+        confirming.catch(() => undefined);
+        return Promise.resolve(before);
+      });
       const principalOf = async ({ hash }: NamedKey): Promise<KeyPrincipal> => {
         const fresh = freshEntry(hash, clock.monotonic());
         return fresh === undefined ? ask(hash, undefined) : checkExpiry(fresh.principal, clock);
@@ -287,10 +296,9 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
       try {
         return await principalOf(entry);
       } catch (reason) {
-        const isOld = clock.monotonic() - entry.askedAtMs >= UNKNOWN_TTL_MS;
-        if (!isOld || Failure.from(reason).code !== "unauthenticated") throw reason;
-        const next = await find(id, entry.id);
-        if (next.hash === entry.hash) throw reason;
+        if (Failure.from(reason).code !== "unauthenticated") throw reason;
+        const next = await named.next(id, entry);
+        if (next === undefined || next.hash === entry.hash) throw reason;
         return principalOf(next);
       }
     },
@@ -312,6 +320,7 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
     },
 
     invalidate(hash) {
+      named.invalidate(hash);
       if (hash === undefined) {
         for (const entry of known.values()) entry.refreshAtMs = 0;
         unknown.clear();
@@ -333,13 +342,13 @@ interface AskedKey {
   readonly key: string;
 }
 
-function queueOf(store: KeyLookup): LookUpQueue<AskedKey, KeyGrant> {
+function queueOf(store: KeyLookup): LookUpQueue<AskedKey, KeyGrant | Failure> {
   if (store.findByHashes === undefined)
-    return new LookUpQueue(
+    return new LookUpQueue<AskedKey, KeyGrant | Failure>(
       (asked) => Promise.all(asked.map(({ hash, key }) => store.findByHash(hash, key))),
       UNCACHED.oneByOne,
     );
-  return new LookUpQueue(async (asked) => {
+  return new LookUpQueue<AskedKey, KeyGrant | Failure>(async (asked) => {
     const found = await store.findByHashes!(asked.map(({ hash }) => hash));
     return asked.map(({ hash }) => found.get(hash));
   }, UNCACHED.together);
@@ -359,6 +368,11 @@ function describeMistake(text: string): string {
 }
 
 const REFUSED = "This API key is not valid. It may be mistyped, or no longer in use.";
+
+/** Whether it is a token, whose look-up may wait for its issuer: that it fails or is late says nothing about the store. */
+function isTokenKey(key: string | undefined): key is string {
+  return key !== undefined && isToken(key);
+}
 
 /** The failure for a key that does not exist or no longer works. */
 export function refused(): Failure {

@@ -11,7 +11,7 @@ import { createLogger, type Logger } from "../telemetry/logger.ts";
 import { formatAddress } from "../config/settings.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Role } from "../gateway/role.ts";
-import { requireAddresses } from "../gateway/starting.ts";
+import { inTurn, requireAddresses } from "../gateway/starting.ts";
 
 /** Dependencies of `serve` on its process. */
 export interface ServeContext {
@@ -41,8 +41,10 @@ export async function serve(source: ConfigSource, { stdout, isTerminal, role, re
   const config = (await models.use(source, (next) => apply(next))) ?? parsed;
   const gateway = await start(config, log, role);
   const stopped = Promise.race([stopSignal(), fault(log), giveUp(gateway, log)]);
+  models.keep();
   apply = (next) => gateway.reload(next, "lists");
-  applyReload = () => void reload(config, { gateway, log, models, reread });
+  const reloadInTurn = inTurn(() => reload(config, { gateway, log, models, reread }));
+  applyReload = () => void reloadInTurn();
   if (isReloadAsked) applyReload();
   // Needed without the launcher and its flags: on this signal Node would open its inspector, through which every local user
   // can run code and read every credential.
@@ -91,13 +93,15 @@ async function reload(
 ): Promise<void> {
   try {
     const next = await models.use(reread(), (complete) => gateway.reload(complete, "lists"));
-    // Another reload came meanwhile.
+    // The gateway stops.
     if (next === undefined) return;
     await gateway.reload(next, "file");
+    models.keep();
     log.info("configuration reloaded");
     const sections = changedAtRestart(before, next);
     if (sections.length > 0) log.warn({ sections }, "these sections have changed and need a restart");
   } catch (error) {
+    models.revert(apply);
     const reason = error instanceof Error ? error.message : String(error);
     log.error({ reason }, "configuration not reloaded; the old one stays");
   }
@@ -123,6 +127,16 @@ class ImportedModels {
       this.#imports ??= new Imports({ log: this.#log, clock: systemClock });
     }
     return this.#imports.use(source, apply);
+  }
+
+  /** As `ModelImports.keep`. */
+  keep(): void {
+    this.#imports?.keep();
+  }
+
+  /** As `ModelImports.revert`. */
+  revert(apply: (config: Config) => Promise<void>): void {
+    this.#imports?.revert(apply);
   }
 
   close(): void {

@@ -52,16 +52,21 @@ export class CallerBindings {
     return this.#inForce;
   }
 
-  /** Puts a configuration in force. Unchanged issuers keep their keys and verified tokens. */
-  async use({ access }: Pick<Config, "access">): Promise<void> {
+  /**
+   * Prepares a configuration; the returned function puts it in force. Unchanged issuers keep their keys and verified tokens. Prepare
+   * none before that of another is in force or given up.
+   */
+  async prepare({ access }: Pick<Config, "access">): Promise<() => void> {
     const certificates = new Map(access.certificates.map(({ name, key }) => [name, key]));
     const issuers = JSON.stringify(access.issuers);
     const tokens =
       issuers === this.#issuers ? this.#inForce.tokens : await tokenVerifierOf(access.issuers, this.#ports);
-    this.#issuers = issuers;
-    this.#inForce = { certificates, fronts: new Set(access.fronts), tokens };
-    const ids = [...access.certificates, ...access.issuers.flatMap(({ bindings }) => bindings)].map(({ key }) => key);
-    if (ids.length > 0) void this.#warnOfMissing([...new Set(ids)]);
+    return () => {
+      this.#issuers = issuers;
+      this.#inForce = { certificates, fronts: new Set(access.fronts), tokens };
+      const ids = [...access.certificates, ...access.issuers.flatMap(({ bindings }) => bindings)].map(({ key }) => key);
+      if (ids.length > 0) void this.#warnOfMissing([...new Set(ids)]);
+    };
   }
 
   async #warnOfMissing(ids: readonly string[]): Promise<void> {

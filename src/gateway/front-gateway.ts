@@ -164,12 +164,9 @@ const MAX_NAMES_LENGTH = 4096;
 function authenticateWith(remote: RemoteCore, shown: ShownHeaders, { access }: Config): EdgeServices["authenticate"] {
   const store = {
     async findByHash(_hash: string, key: string | undefined) {
-      try {
-        return toGrant(await remote.currentKey(toHeader(key!)));
-      } catch (reason) {
-        if (reason instanceof Failure && reason.code === "unauthenticated") return undefined;
-        throw reason;
-      }
+      const answer = await remote.currentKey(toHeader(key!));
+      if (!(answer instanceof Failure)) return toGrant(answer);
+      return answer.code === "unauthenticated" ? undefined : answer;
     },
   };
   // Tokens are verified by the core, and certificates bound by it.

@@ -43,7 +43,7 @@ import { shareHealth } from "./shared-health.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
 import { openTracing } from "./tracing.ts";
 import { openTls } from "./tls.ts";
-import { reloadable, ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
+import { inTurn, reloadable, ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
 /** What a reload is for: the file, as after SIGHUP, or only the lists of imported models. */
 export type Changed = "file" | "lists";
@@ -247,7 +247,7 @@ async function assemble(
   }
   undo.push(startKeyWatch({ calls, keys: authenticator, clock }));
   const bindings = new CallerBindings({ store, clock, log });
-  await bindings.use(config);
+  (await bindings.prepare(config))();
   const callerPorts = { keys: authenticator, clock, bindings: () => bindings.inForce };
   const ports = { router, permit, limiter, ledger, recorder: observer, clock };
   const seal = createStateSeal(await store.secret(STATE_SECRET));
@@ -334,12 +334,13 @@ async function assemble(
       return (await createFirstKey({ store: store.keys, clock }))?.secret;
     },
     prepareSetup: async () => (role === "core" ? undefined : prepareSetup(access)),
-    async reload(next, changed) {
+    reload: inTurn(async (next, changed) => {
       const simulatorUrl = await simulator.url(next);
-      await bindings.use(next);
-      // No await from here on, so that two reloads cannot replace the same catalogue.
+      const bind = await bindings.prepare(next);
       const before = catalogue;
       catalogue = buildCatalogue(next, { simulatorUrl, readScheduler, keyRests });
+      // In force from here on: nothing after it can fail.
+      bind();
       const { models, routes } = catalogue;
       router.replace(models, { routes, aliases: next.aliases, keepsHealth: changed === "lists" });
       inForce = { ...config, ...reloadable(next) };
@@ -349,7 +350,7 @@ async function assemble(
         .then(() => before.close())
         .catch((error: unknown) => log.warn({ cause: String(error) }, "closing replaced providers failed"));
       await Promise.all([httpTls?.check(), grpcTls?.check()]);
-    },
+    }),
     async drain() {
       draining = true;
       http?.announce();

@@ -36,6 +36,8 @@ export class ModelImports {
   /** Lists by the names of providers, and the addresses that they are from. */
   readonly #known = new Map<string, { readonly baseUrl: string; readonly list: readonly OfferedModel[] }>();
   #source: ConfigSource | undefined;
+  /** The source to go back to. */
+  #kept: ConfigSource | undefined;
   #cancelTimer: (() => void) | undefined;
 
   constructor(ports: ImportPorts) {
@@ -55,6 +57,19 @@ export class ModelImports {
     if (this.#source !== source) return undefined;
     this.#plan(source, failed, apply);
     return this.#complete(source);
+  }
+
+  /** Notes that the gateway runs with the source of the latest `use`. */
+  keep(): void {
+    this.#kept = this.#source;
+  }
+
+  /** Goes back to the source that the gateway runs with, when the latest one could not be put in force; its lists are looked at soon. */
+  revert(apply: (config: Config) => Promise<void>): void {
+    if (this.#source === this.#kept || this.#ending.signal.aborted) return;
+    this.#cancelTimer?.();
+    this.#source = this.#kept;
+    if (this.#kept !== undefined && parseConfig(this.#kept).imports.length > 0) this.#plan(this.#kept, true, apply);
   }
 
   close(): void {

@@ -101,3 +101,15 @@ export class ShutdownDelay {
     this.#cut.abort();
   }
 }
+
+/** A function whose calls run one after another, also after one that has failed. */
+export function inTurn<I extends readonly unknown[]>(
+  run: (...input: I) => Promise<void>,
+): (...input: I) => Promise<void> {
+  let latest = Promise.resolve();
+  return (...input) => {
+    const done = latest.then(() => run(...input));
+    latest = done.catch(() => undefined);
+    return done;
+  };
+}

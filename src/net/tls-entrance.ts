@@ -38,7 +38,7 @@ export interface TlsEntranceOptions {
  */
 export class TlsEntrance {
   readonly #options: TlsEntranceOptions;
-  /** Sockets whose handshake is not finished, by their peer, with the connections verified by the same authorities; oldest first. */
+  /** Sockets whose handshake is not finished, by their names, with the connections verified by the same authorities; oldest first. */
   readonly #shaking = new Map<string, { readonly socket: Socket; readonly verified: WeakSet<Socket> }>();
   readonly #certificates = new WeakMap<Socket, ClientCertificate>();
   /** Connections whose client was verified by the authorities in force. A new set when these change. */
@@ -58,9 +58,9 @@ export class TlsEntrance {
     };
   }
 
-  /** The certificate of a connection's client; undefined for one without. */
+  /** The certificate of a connection's client; undefined for one without, and when the authorities have changed since. */
   certificateOf(socket: Socket): ClientCertificate | undefined {
-    return this.#certificates.get(socket);
+    return this.isRetired(socket) ? undefined : this.#certificates.get(socket);
   }
 
   /** Whether the connection's client was verified by authorities that have changed since: it should close after its calls. */
@@ -120,23 +120,23 @@ export class TlsEntrance {
   }
 
   #begin(socket: Socket): void {
-    const peer = peerOf(socket);
+    const name = nameOf(socket);
     const [oldest] = this.#shaking;
     if (oldest !== undefined && this.#shaking.size >= (this.#options.maxHandshakes ?? MAX_HANDSHAKES)) {
       this.#shaking.delete(oldest[0]);
       oldest[1].socket.destroy();
     }
-    this.#shaking.set(peer, { socket, verified: this.#verified });
+    this.#shaking.set(name, { socket, verified: this.#verified });
     socket.once("close", () => {
-      if (this.#shaking.get(peer)?.socket === socket) this.#shaking.delete(peer);
+      if (this.#shaking.get(name)?.socket === socket) this.#shaking.delete(name);
     });
   }
 
   #finish(socket: TLSSocket): void {
-    const peer = peerOf(socket);
+    const name = nameOf(socket);
     // Authorities that have changed during the handshake did not verify it.
-    const verified = this.#shaking.get(peer)?.verified;
-    this.#shaking.delete(peer);
+    const verified = this.#shaking.get(name)?.verified;
+    this.#shaking.delete(name);
     if (this.#options.files.material.ca === undefined) return;
     const certificate = socket.getPeerX509Certificate();
     if (certificate === undefined && this.#options.clientCertificates === "optional") return;
@@ -154,9 +154,12 @@ export class TlsEntrance {
   }
 }
 
-/** Both ends of the connection have it: the socket, and the one of TLS that is made of it. */
-function peerOf({ remoteAddress, remotePort }: Pick<Socket, "remoteAddress" | "remotePort">): string {
-  return `${remoteAddress} ${remotePort}`;
+/**
+ * Its socket has it, and the one of TLS that is made of it. With both addresses: a client may use the same port for connections to
+ * several addresses of a listener.
+ */
+function nameOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress}`;
 }
 
 const NAME = /([A-Za-z ]+):("(?:[^"\\]|\\.)*"|[^,"]*)(?:, |$)/y;

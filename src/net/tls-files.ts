@@ -127,7 +127,10 @@ function digestOf(found: TlsMaterial | Error): string {
 }
 
 async function readAll({ certFile, keyFile, caFile }: TlsFiles): Promise<TlsMaterial> {
-  const [cert, key, ca] = await Promise.all([certFile, keyFile, caFile].map(read));
+  // In turn, so that of several that cannot be read the first is named.
+  const cert = await read(certFile);
+  const key = await read(keyFile);
+  const ca = await read(caFile);
   return { ...(cert !== undefined && { cert }), ...(key !== undefined && { key }), ...(ca !== undefined && { ca }) };
 }
 

@@ -5,7 +5,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { type Readiness, startOperationsServer } from "../telemetry/operations.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { SimulatorOnDemand } from "../gateway/simulator-on-demand.ts";
-import { reloadable, startListening, type Teardown, undoneOnFailure } from "../gateway/starting.ts";
+import { inTurn, reloadable, startListening, type Teardown, undoneOnFailure } from "../gateway/starting.ts";
 import type { Role } from "../gateway/role.ts";
 import { openTls } from "../gateway/tls.ts";
 import type { InForce, Started } from "./calls.ts";
@@ -110,7 +110,7 @@ async function assemble(
     prepareSetup: async () => (await fleet.serving[0]?.ask("prepareSetup", null)) ?? undefined,
     failed: fleet.failed,
     activeCalls: async () => Number((await readiness())["active_calls"]),
-    async reload(next, changed) {
+    reload: inTurn(async (next, changed) => {
       const before = inForce;
       inForce = await toInForce(next);
       try {
@@ -122,7 +122,7 @@ async function assemble(
         throw error;
       }
       await tls?.check();
-    },
+    }),
     async drain() {
       draining = true;
       await fleet.drain(config.shutdown.delayMs + config.shutdown.drainMs + CLOSING_MS);

@@ -99,6 +99,58 @@ describe("a certificate", () => {
     expect(await call(certificate())).toBe(fourth.record.id);
   });
 
+  it("is refused when its key is revoked after a rotation, before and after that was looked up", async () => {
+    const { call, certificate, context, id, announce, clock, secret } = world;
+    const second = await rotateKey(context, id, { grace: "24h" });
+    const third = await rotateKey(context, second.record.id, { grace: "24h" });
+    expect(await call(certificate())).toBe(third.record.id);
+    clock.advance(DAY_MS);
+    expect(await call(certificate())).toBe(third.record.id);
+    await revokeKey(context, id);
+    // Without a notification: as fast as a key itself.
+    clock.advance(4_500);
+    expect(await call(certificate())).toMatch(/which is not in use/);
+    announce();
+    expect(await call(certificate())).toMatch(/which is not in use/);
+    expect(await call({ token: secret })).toMatch(/not valid/);
+    expect(await call({ token: third.secret })).toBe(third.record.id);
+  });
+
+  it("is refused at once when a change of its rotated key is announced", async () => {
+    const { call, certificate, context, id, announce } = world;
+    const second = await rotateKey(context, id, { grace: "24h" });
+    expect(await call(certificate())).toBe(second.record.id);
+    await revokeKey(context, id);
+    announce();
+    expect(await call(certificate())).toMatch(/which is not in use/);
+  });
+
+  it("is looked up once for all calls, and after a failure once a second", async () => {
+    const { call, certificate, store, clock, id } = world;
+    const find = vi.spyOn(store, "findWithHash").mockRejectedValueOnce(new Error("away"));
+    const burst = (): Promise<string[]> => Promise.all(Array.from({ length: 100 }, () => call(certificate())));
+    for (const answer of [...(await burst()), ...(await burst())]) expect(answer).toMatch(/cannot be checked/);
+    expect(find).toHaveBeenCalledTimes(1);
+    clock.advance(1_000);
+    expect(new Set(await burst())).toEqual(new Set([id]));
+    expect(find).toHaveBeenCalledTimes(2);
+  });
+
+  it("asks the store whether rotated keys are revoked in one query, and works while the store is away", async () => {
+    const { call, certificate, context, store, clock, id } = world;
+    const second = await rotateKey(context, id, { grace: "24h" });
+    const third = await rotateKey(context, second.record.id, { grace: "24h" });
+    expect(await call(certificate())).toBe(third.record.id);
+    const [find, together] = [vi.spyOn(store, "findWithHash"), vi.spyOn(store, "findByHashes")];
+    clock.advance(4_500);
+    await Promise.all(Array.from({ length: 100 }, () => call(certificate())));
+    expect([find.mock.calls.length, together.mock.calls.length]).toEqual([0, 1]);
+    for (const method of ["findByHash", "findByHashes"] as const)
+      vi.spyOn(store, method).mockRejectedValue(new Error("away"));
+    clock.advance(30_000);
+    expect(await call(certificate())).toBe(third.record.id);
+  });
+
   it("asks for its key once a second at most while that is missing", async () => {
     const { call, certificate, store, clock, bind } = world;
     bind({ certificates: new Map([[NAME, "key_missing"]]), fronts: new Set(), tokens: undefined });

@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { generateApiKey, hashApiKey } from "../../src/access/api-key.ts";
-import { createAuthenticator } from "../../src/access/key-cache.ts";
+import { createAuthenticator, type KeyLookup } from "../../src/access/key-cache.ts";
 import type { FoundKey } from "../../src/access/key-store.ts";
 import { createKey, revokeKey, rotateKey } from "../../src/access/keys.ts";
+import { Failure } from "../../src/core/failure.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { memoryKeyStore } from "./fakes.ts";
@@ -319,6 +320,72 @@ describe("keys that are not cached", () => {
     answer.resolve(undefined);
     expect(new Set(await Promise.all(waiting)).size).toBe(1);
     expect(findByHash).toHaveBeenCalledTimes(101);
+  });
+});
+
+describe("at a core, which looks keys up one by one", () => {
+  const overloaded = new Failure("overloaded", "The core has no answer.");
+  const token = (name: string): string => `ey${name}.e30.`;
+  /** An authenticator of a front. */
+  function setUpFront() {
+    const { clock, keys, findByHash } = setUp();
+    const store = { findByHash: findByHash as KeyLookup["findByHash"] };
+    const find = vi.spyOn(store, "findByHash");
+    return {
+      clock,
+      keys,
+      find,
+      front: createAuthenticator({ clock, store, isOther: (text) => text.startsWith("ey") }),
+    };
+  }
+
+  it("keys do not wait for tokens, whatever becomes of these", async () => {
+    const { front, keys, find, clock } = setUpFront();
+    const known = await createKey(keys, { name: "known" });
+    await front.authenticate(known.secret);
+    const answer = Promise.withResolvers<undefined>();
+    for (let look = 0; look < 16; look++) find.mockReturnValueOnce(answer.promise);
+    const waiting = Array.from({ length: 20 }, (_, at) =>
+      front.authenticate(token(`t${at}`)).catch((reason) => reason),
+    );
+    const made = await createKey(keys, { name: "a" });
+    await expect(front.authenticate(made.secret)).resolves.toMatchObject({ keyName: "a" });
+    answer.reject(new Error("late"));
+    for (const reason of await Promise.all(waiting)) expect(reason).toEqual(unavailable);
+    // The core does not count as away.
+    await revokeKey(keys, known.record.id);
+    clock.advance(4_500);
+    await expect(front.authenticate(known.secret)).rejects.toThrow(invalid);
+  });
+
+  it("a failure that the core has answered with concerns its own look-up only", async () => {
+    const { front, keys, find, clock } = setUpFront();
+    const [one, other] = [await createKey(keys, { name: "one" }), await createKey(keys, { name: "other" })];
+    await front.authenticate(other.secret);
+    const answer = Promise.withResolvers<Failure>();
+    for (let look = 0; look < 16; look++) find.mockReturnValueOnce(answer.promise);
+    const refused = Array.from({ length: 16 }, () => front.authenticate(generateApiKey()).catch((reason) => reason));
+    const waiting = front.authenticate(one.secret);
+    answer.resolve(overloaded);
+    for (const reason of await Promise.all(refused)) expect(reason).toEqual(unavailable);
+    await expect(waiting).resolves.toMatchObject({ keyName: "one" });
+    await revokeKey(keys, other.record.id);
+    clock.advance(4_500);
+    await expect(front.authenticate(other.secret)).rejects.toThrow(invalid);
+  });
+
+  it("a known key keeps working when the core has no answer for it, and is asked about once a second", async () => {
+    const { front, keys, find, clock } = setUpFront();
+    const { secret } = await createKey(keys, { name: "a" });
+    await front.authenticate(secret);
+    find.mockClear();
+    find.mockResolvedValue(overloaded);
+    clock.advance(4_500);
+    for (let call = 0; call < 3; call++)
+      await expect(front.authenticate(secret)).resolves.toMatchObject({ keyName: "a" });
+    expect(find).toHaveBeenCalledTimes(1);
+    clock.advance(56_000);
+    await expect(front.authenticate(secret)).rejects.toThrow(unavailable);
   });
 });
 

@@ -133,6 +133,24 @@ describe("models that are imported", () => {
     expect(clock.pending).toBe(1);
   });
 
+  it("are those of the configuration before when a later one was not put in force", async () => {
+    answer = lists("a");
+    const applied: Config[] = [];
+    const apply = async (config: Config): Promise<void> => void applied.push(config);
+    await imports.use(sourceOf(), apply);
+    imports.keep();
+    await imports.use(sourceOf({ "local/*": "import" }), apply);
+    imports.revert(apply);
+    answer = lists("a", "b");
+    await clock.pass(MINUTE_MS);
+    await expect.poll(() => applied.map(idsOf)).toEqual([["a", "b"]]);
+    await expect.poll(() => clock.pending).toBe(1);
+    const invalid = { ...sourceOf(), text: "{" };
+    await expect(imports.use(invalid, apply)).rejects.toThrow("parley.yaml");
+    imports.revert(apply);
+    expect(clock.pending).toBe(1);
+  });
+
   it("are not looked at any more when they are no longer imported", async () => {
     answer = lists("a");
     await imports.use(sourceOf(), never);

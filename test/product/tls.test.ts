@@ -9,8 +9,16 @@ import {
   makeCertificateFolder,
   type TestCertificate,
 } from "../support/certificates.ts";
+import { createKey } from "../../src/access/keys.ts";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
-import { askTls, type TlsAnswer, tlsGrpcClient, type TlsRequest } from "../support/tls-client.ts";
+import {
+  askTls,
+  callGrpc,
+  connectTlsHttp2,
+  type TlsAnswer,
+  tlsGrpcClient,
+  type TlsRequest,
+} from "../support/tls-client.ts";
 import { answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
 
 const authority = new CertificateAuthority();
@@ -196,21 +204,84 @@ describe("clients' certificates", () => {
     await gateway.configure({});
   });
 
+  it("stand for the same keys after a reload that was rejected", async () => {
+    const { providers } = localModel("https://127.0.0.1:9");
+    const broken = Object.fromEntries(
+      Object.entries(providers).map(([id, provider]) => [id, { ...provider, tls: { ca_file: "/nowhere/ca.pem" } }]),
+    );
+    const bound = { name: "URI:spiffe://example.org/billing", key: "key_missing" };
+    await expect(gateway.configure({ providers: broken, access: { certificates: [bound] } })).rejects.toThrow("ca.pem");
+    const answer = await complete(gateway, { pair: client, headers: {} });
+    expect(answer.text).toContain("is in access.certificates");
+  });
+
   it("of authorities that are no longer listed are refused, and their connections end after their calls", async () => {
     const kept = new Agent({ keepAlive: true, maxSockets: 1 });
     onTestFinished(() => kept.destroy());
     const grpc = grpcClient(gateway, client);
     expect((await complete(gateway, { pair: client, agent: kept })).status).toBe(200);
     expect(await listModels(grpc, gateway)).toBe("done");
+    const certified = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => certified.destroy());
+    const withoutKey = { authority, path: "/v1/models", pair: client, agent: certified };
+    expect((await askTls(gateway.httpPort, withoutKey)).text).toContain("No alternative name");
 
     folder.write("clients.pem", stranger.cert);
     await gateway.configure({});
     await expect(complete(gateway, { pair: client })).rejects.toThrow(CLOSED);
-    // The connections from before: one more answer, then they are closed.
+    // The connections from before: one more answer, then they are closed. Their certificate counts no longer.
     expect((await complete(gateway, { pair: client, agent: kept })).status).toBe(200);
+    expect(await askTls(gateway.httpPort, withoutKey)).toMatchObject({
+      status: 401,
+      text: expect.stringContaining("An API key is required"),
+    });
     await expect(complete(gateway, { pair: client, agent: kept })).rejects.toThrow(CLOSED);
     await expect.poll(() => listModels(grpc, gateway)).toMatch(/UNAVAILABLE/);
     const admitted = stranger.issue();
     expect((await complete(gateway, { pair: admitted })).status).toBe(200);
+  });
+});
+
+describe("calls over gRPC with a certificate in place of a key", () => {
+  const PATH = "/parley.v1.KeyService/GetCurrent";
+  const name = "URI:spiffe://example.org/billing";
+  const pair = authority.issue({ names: [name] });
+  const certified = { authority, pair };
+  let gateway: TestGateway;
+  let keyId = "";
+  beforeAll(async () => {
+    const tls = {
+      ...folder.writePair("server", one),
+      client_ca_file: folder.write("clients.pem", authority.cert),
+      client_certificates: "optional",
+    };
+    gateway = await startTestGateway({
+      config: { grpc: { listen: "0.0.0.0:0", allow_public: true, tls } },
+      prepareKeys: async (context) => void (keyId = (await createKey(context, { name: "billing" })).record.id),
+    });
+    await gateway.configure({ access: { certificates: [{ name, key: keyId }] } });
+  });
+  afterAll(() => gateway.close());
+
+  it("are those of their own connection, also where another one has the same address and port of the client", async () => {
+    const from = { localAddress: "127.0.0.1" };
+    const first = await connectTlsHttp2(gateway.grpcPort, { authority, host: "127.0.0.2", ...from });
+    onTestFinished(() => first.session.destroy());
+    expect(await callGrpc(first.session, PATH)).toMatchObject({ status: "16" });
+    const { localPort } = first.socket;
+    const second = await connectTlsHttp2(gateway.grpcPort, { ...certified, host: "127.0.0.1", ...from, localPort });
+    onTestFinished(() => second.session.destroy());
+    const accepted = { status: "0", body: expect.stringContaining(keyId) };
+    expect(await callGrpc(second.session, PATH)).toEqual(accepted);
+    expect(await callGrpc(first.session, PATH)).toMatchObject({ status: "16" });
+    first.session.destroy();
+    await once(first.socket, "close");
+    expect(await callGrpc(second.session, PATH)).toEqual(accepted);
+  });
+
+  it("take no connection's name from a caller", async () => {
+    const { session } = await connectTlsHttp2(gateway.grpcPort, { ...certified, host: "127.0.0.1" });
+    onTestFinished(() => session.destroy());
+    expect(await callGrpc(session, PATH, { "parley-connection": "other" })).toMatchObject({ status: "0" });
   });
 });

@@ -1,5 +1,7 @@
+import { connect as connectHttp2, type ClientHttp2Session, type IncomingHttpHeaders } from "node:http2";
 import { request as requestOnce, type RequestOptions } from "node:https";
-import type { TLSSocket } from "node:tls";
+import type { TcpSocketConnectOpts } from "node:net";
+import { connect, type TLSSocket } from "node:tls";
 import { Client, credentials } from "@grpc/grpc-js";
 import type { CertificateAuthority, TestCertificate } from "./certificates.ts";
 
@@ -45,4 +47,36 @@ export function tlsGrpcClient(port: number, { authority, pair }: Pick<TlsRequest
     pair && Buffer.from(pair.cert),
   );
   return new Client(`localhost:${port}`, ssl, { "grpc.use_local_subchannel_pool": 1 });
+}
+
+/** A connection of HTTP/2, from an address and port of choice. */
+export async function connectTlsHttp2(
+  port: number,
+  { authority, pair, ...options }: Pick<TlsRequest, "authority" | "pair"> & Omit<TcpSocketConnectOpts, "port">,
+): Promise<{ readonly session: ClientHttp2Session; readonly socket: TLSSocket }> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const trust = { ca: authority.cert, checkServerIdentity: () => undefined, ALPNProtocols: ["h2"] };
+  const socket = connect({ port, ...trust, ...pair, ...options }, () => resolve()).on("error", reject);
+  await promise;
+  const session = connectHttp2("https://localhost", { createConnection: () => socket }).on("error", () => undefined);
+  return { session, socket };
+}
+
+/** Sends a gRPC call with an empty message. */
+export function callGrpc(
+  session: ClientHttp2Session,
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<{ readonly status: string; readonly body: string }> {
+  const { promise, resolve, reject } = Promise.withResolvers<{ readonly status: string; readonly body: string }>();
+  const call = { ":method": "POST", ":path": path, "content-type": "application/grpc", te: "trailers", ...headers };
+  const stream = session.request(call);
+  let [status, body] = ["", ""];
+  const note = (received: IncomingHttpHeaders): void => void (status = received["grpc-status"]?.toString() ?? status);
+  stream.on("response", note).on("trailers", note).on("error", reject);
+  stream.on("data", (piece: Buffer) => (body += piece.toString("latin1")));
+  stream.on("close", () => resolve({ status, body }));
+  // The frame of an empty message.
+  stream.end(Buffer.alloc(5));
+  return promise;
 }

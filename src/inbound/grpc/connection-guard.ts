@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Http2Session, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
@@ -56,6 +57,16 @@ const KEEPALIVE = { everyMs: 120_000, answerMs: 20_000 };
 /** Diagnostics channel for new streams of all HTTP/2 servers of this process. */
 const STREAM_BEGINS = "http2.server.stream.start";
 
+/**
+ * Mark of a connection's socket, which the socket of its HTTP/2 session shows too. Addresses are no mark: two connections that a client
+ * opens to different addresses of a listener may have the same one, and the same port, at its end.
+ */
+const ID = Symbol("connection");
+
+interface MarkedSocket extends Socket {
+  [ID]?: string;
+}
+
 interface StreamBegins {
   readonly stream: ServerHttp2Stream;
   readonly headers: IncomingHttpHeaders;
@@ -79,9 +90,8 @@ export class ConnectionGuard {
   readonly #maxAgeMs: number;
   readonly #maxReceiveBytes: number;
   readonly #tls: TlsEntrance | undefined;
+  /** By their IDs. */
   readonly #connections = new Map<string, Connection>();
-  /** Clients' certificates by the address of the other end. */
-  readonly #certificates = new Map<string, ClientCertificate>();
   readonly #ofSession = new WeakMap<Http2Session, Connection>();
   #cancelLook: (() => void) | undefined;
   readonly #pending = new PendingCalls<Connection>();
@@ -98,27 +108,20 @@ export class ConnectionGuard {
 
   /** Guards a connection until it closes. */
   add(socket: Socket): void {
-    const name = nameOf(socket);
+    const id = randomUUID();
     const nowMs = this.#services.clock.monotonic();
     const leavesMs = nowMs + this.#maxAgeMs * (0.9 + Math.random() * 0.2);
-    const connection = new Connection(socket, { nowMs, leavesMs });
-    this.#connections.set(name, connection);
-    const certificate = this.#tls?.certificateOf(socket);
-    const peer = `${socket.remoteAddress}:${socket.remotePort}`;
-    // Also of an earlier connection of the same address, whose end is not known yet.
-    if (certificate === undefined) this.#certificates.delete(peer);
-    else this.#certificates.set(peer, certificate);
-    socket.once("close", () => {
-      if (this.#connections.get(name) !== connection) return;
-      this.#connections.delete(name);
-      this.#certificates.delete(peer);
-    });
+    const connection = new Connection(socket, { id, nowMs, leavesMs });
+    this.#connections.set(id, connection);
+    (socket as MarkedSocket)[ID] = id;
+    socket.once("close", () => this.#connections.delete(id));
     if (this.#cancelLook === undefined) this.#lookLater();
   }
 
-  /** The certificate of the client at the other end of a connection, by its address as grpc-js has it. */
-  certificateOf(peer: string): ClientCertificate | undefined {
-    return this.#certificates.get(peer);
+  /** The certificate of a connection's client, by the connection's ID, which calls have in CONNECTION_HEADER. */
+  certificateOf(id: string): ClientCertificate | undefined {
+    const connection = this.#connections.get(id);
+    return connection && this.#tls?.certificateOf(connection.socket);
   }
 
   /** Sends GOAWAY on all connections. */
@@ -148,7 +151,7 @@ export class ConnectionGuard {
     if (session === undefined) return;
     let connection = this.#ofSession.get(session);
     if (connection === undefined) {
-      connection = this.#connections.get(nameOf(session.socket));
+      connection = this.#connections.get((session.socket as MarkedSocket)[ID] ?? "");
       // A connection of another server.
       if (connection === undefined) return;
       this.#ofSession.set(session, connection);
@@ -160,6 +163,7 @@ export class ConnectionGuard {
       pending: this.#pending,
       maxReceiveBytes: this.#maxReceiveBytes,
       certificate: this.#tls?.certificateOf(connection.socket),
+      connectionId: connection.id,
     });
   }
 
@@ -173,12 +177,8 @@ export class ConnectionGuard {
   }
 }
 
-/** Key of a socket: both addresses, which sockets wrapped by HTTP/2 have too. */
-function nameOf({ remoteAddress, remotePort, localPort }: Pick<Socket, "remoteAddress" | "remotePort" | "localPort">) {
-  return `${remoteAddress} ${remotePort} ${localPort}`;
-}
-
 class Connection {
+  readonly id: string;
   readonly socket: Socket;
   /** Unknown before the first stream. */
   session: Http2Session | undefined;
@@ -202,7 +202,11 @@ class Connection {
   #isRaised = false;
   #endedMs: number | undefined;
 
-  constructor(socket: Socket, { nowMs, leavesMs }: { readonly nowMs: number; readonly leavesMs: number }) {
+  constructor(
+    socket: Socket,
+    { id, nowMs, leavesMs }: { readonly id: string; readonly nowMs: number; readonly leavesMs: number },
+  ) {
+    this.id = id;
     this.socket = socket;
     this.#leavesMs = leavesMs;
     this.#sinceMs = nowMs;
@@ -215,7 +219,7 @@ class Connection {
     {
       pending,
       ...shared
-    }: Pick<StreamGuardOptions, "services" | "maxReceiveBytes" | "certificate"> & {
+    }: Pick<StreamGuardOptions, "services" | "maxReceiveBytes" | "certificate" | "connectionId"> & {
       readonly pending: PendingCalls<Connection>;
     },
   ): void {

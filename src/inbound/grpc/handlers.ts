@@ -51,12 +51,13 @@ import {
   unknownFields,
 } from "../unknown-fields.ts";
 import { encode, type Encoded } from "./definition.ts";
+import { CONNECTION_HEADER } from "./stream-guard.ts";
 import { type CallFacts, toCompletionError, toServiceError } from "./status.ts";
 
 /** Services of the handlers. */
 export interface CallServices extends EdgeServices {
-  /** The certificate of the client at the other end of a connection, by its address as grpc-js has it. Undefined without TLS. */
-  readonly certificateOf: ((peer: string) => ClientCertificate | undefined) | undefined;
+  /** The certificate of a connection's client, by the ID in CONNECTION_HEADER. */
+  readonly certificateOf: (connectionId: string) => ClientCertificate | undefined;
 }
 
 type AnyCall = ServerUnaryCall<Encoded<Message>, Message> | ServerWritableStream<Encoded<Message>, Message>;
@@ -318,7 +319,8 @@ async function writeStream(
 }
 
 async function authenticate(services: CallServices, call: AnyCall, opened: Opened): Promise<KeyPrincipal> {
-  const certificate = services.certificateOf?.(call.getPeer());
+  const connectionId = firstText(call.metadata, CONNECTION_HEADER);
+  const certificate = connectionId === undefined ? undefined : services.certificateOf(connectionId);
   const principal = await services.authenticate({ authorization: authorizationOf(call), certificate });
   opened.limits = services.limitsOf(principal);
   return principal;

@@ -12,7 +12,7 @@ import type { Call, Caller } from "../../core/call.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Completions } from "../../core/completions.ts";
 import { type Embedder, vectorBytes } from "../../core/embeddings.ts";
-import type { Failure } from "../../core/failure.ts";
+import { Failure } from "../../core/failure.ts";
 import type { Models } from "../../core/models.ts";
 import type { Principal } from "../../core/principal.ts";
 import { MAX_INT32 } from "../../core/validate.ts";
@@ -48,8 +48,11 @@ export interface RemoteCore {
   readonly completions: Completions;
   readonly embedder: Embedder;
   readonly models: Models;
-  /** Authenticates a caller by its header. Throws what the core throws, such as `unauthenticated`. */
-  currentKey(authorization: string): Promise<Key>;
+  /**
+   * Authenticates a caller by its header. Returns the failure with which a core has answered, such as `unauthenticated`; throws one when
+   * none has.
+   */
+  currentKey(authorization: string): Promise<Key | Failure>;
   state(): CoreState;
   /** Closes all connections with their calls. */
   close(): void;
@@ -133,14 +136,21 @@ export function connectCore({
       },
       get: (id, caller) => calls.unary(ModelService.method.get, create(GetModelRequestSchema, { id }), factsOf(caller)),
     },
-    currentKey: (authorization) =>
-      calls.unary(KeyService.method.getCurrent, create(GetCurrentKeyRequestSchema), {
-        authorization,
-        expiresMs: soon(),
-        heard: () => undefined,
-        // Reported to the caller of this function, which records it.
-        lost: () => undefined,
-      }),
+    async currentKey(authorization) {
+      let isLost = false;
+      try {
+        return await calls.unary(KeyService.method.getCurrent, create(GetCurrentKeyRequestSchema), {
+          authorization,
+          expiresMs: soon(),
+          heard: () => undefined,
+          // Reported to the caller of this function, which records it.
+          lost: () => (isLost = true),
+        });
+      } catch (reason) {
+        if (isLost || !(reason instanceof Failure)) throw reason;
+        return reason;
+      }
+    },
     state: () => channels.state(),
     close: () => channels.close(),
   };

@@ -100,8 +100,7 @@ export async function startGrpcServer(
   allowResets(server);
   const served = [CompletionService, EmbeddingService, ModelService, KeyService];
   const guard = new ConnectionGuard(services, { maxAgeMs: maxConnectionAgeMs, maxReceiveBytes, tls });
-  const certificateOf = tls && ((peer: string) => guard.certificateOf(peer));
-  const callServices = { ...services, certificateOf };
+  const callServices = { ...services, certificateOf: (connectionId: string) => guard.certificateOf(connectionId) };
   const handlers = [completionHandlers, embeddingHandlers, modelHandlers, keyHandlers].map((make) =>
     make(callServices),
   );

@@ -24,6 +24,8 @@ const LINGER_MS = 1000;
 /** Duration below which a reset call counts as a quick reset. */
 const QUICK_MS = 250;
 const ENCODING = "grpc-encoding";
+/** Header in which the handler finds the ID of the connection of a client with a certificate. */
+export const CONNECTION_HEADER = "parley-connection";
 /** Reflection streams have no end of the request to wait for. */
 const REFLECTION = "/grpc.reflection.";
 /** Limit of questions of a reflection stream. Tools ask once for each file. */
@@ -82,6 +84,8 @@ export interface StreamGuardOptions {
   readonly took: (bytes: number) => void;
   /** The certificate of the connection's client. */
   readonly certificate: ClientCertificate | undefined;
+  /** Nobody else knows it. */
+  readonly connectionId: string;
 }
 
 const silence = (): Failure => new Failure("deadline_exceeded", "There was no further request on this stream.");
@@ -122,7 +126,7 @@ export class StreamGuard {
   constructor(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    { services, waits, maxReceiveBytes, took, certificate }: StreamGuardOptions,
+    { services, waits, maxReceiveBytes, took, certificate, connectionId }: StreamGuardOptions,
   ) {
     this.stream = stream;
     this.#certificate = certificate;
@@ -140,6 +144,9 @@ export class StreamGuard {
     // Reflection and Watch have limits of their own: PublicStreams.
     if (!this.#isReflection) waits(true);
     if (!limitMetadata(headers)) this.#evict();
+    // In place of what the caller may have sent under that name.
+    delete headers[CONNECTION_HEADER];
+    if (certificate !== undefined) headers[CONNECTION_HEADER] = connectionId;
     // Each comes once; `once` would wrap its listener.
     stream.on("end", () => void this.#arrivedWhole());
     stream.on("finish", () => stream.closed || waits(true));

@@ -483,7 +483,7 @@ describe("the key of a call", () => {
       id: somebody.keyId,
       accountId: somebody.accountId,
     });
-    expect(await codeOf(remote.currentKey("Bearer sk_parley_anothers"))).toBe("unauthenticated");
+    expect(await remote.currentKey("Bearer sk_parley_anothers")).toMatchObject({ code: "unauthenticated" });
     expect(core.refusals).toMatchObject([{ target: "/parley.v1.KeyService/GetCurrent" }]);
   });
 });
