@@ -268,7 +268,8 @@ export class CompletionAccounting {
     const { accountId, keyId, keyFamilyId } = this.#call.principal;
     this.#reserved.reservation.release(tokens.prompt + tokens.completion);
     const partial = this.#model !== undefined && this.#outcome !== "served";
-    return { ...noted, accountId, keyId, keyFamilyId, tokens, costMicroUsd, partial, estimated };
+    const capped = Math.min(costMicroUsd, MAX_COST_MICRO_USD);
+    return { ...noted, accountId, keyId, keyFamilyId, tokens, costMicroUsd: capped, partial, estimated };
   }
 
   /** Cost by the provider's count plus the bookings of earlier attempts; undefined without a count or a price. */
@@ -355,6 +356,9 @@ export class CompletionAccounting {
     return this.#candidates.find((model) => model.id === id);
   }
 }
+
+/** Highest cost of an entry, 100,000 USD: sums of the ledger must stay whole numbers, whatever providers count. */
+const MAX_COST_MICRO_USD = 100_000_000_000;
 
 const NOTHING_SEEN: AnswerSize = { textTokens: 0, pictures: 0 };
 
