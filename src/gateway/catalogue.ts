@@ -251,6 +251,7 @@ function toModel(model: ModelConfig, provider: Provider, { dialect, options }: R
       defaultMaxTokens: model.defaultMaxTokens,
       inputModalities: new Set(model.modalities.input.map((name) => MODALITIES[name])),
       outputModalities: new Set(model.modalities.output.map((name) => MODALITIES[name])),
+      pricesPictures: model.price !== undefined && model.price.imageOutput > model.price.output,
       capabilities: model.capabilities,
     },
   };
