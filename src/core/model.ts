@@ -82,6 +82,8 @@ export interface Model extends ListedModel {
   readonly timeouts: Timeouts;
   /** Of requests for this model itself. Default: none. */
   readonly hedge?: Hedge | undefined;
+  /** Whether the context window is only assumed: then it bounds no prompt. Default: no. */
+  readonly isWindowAssumed?: boolean | undefined;
   /** Highest generation rate of one choice, in tokens per second: bounds the cost of an answer without a count. */
   readonly maxTokensPerSecond: number;
   /** What budgets reserve for tools whose uses a request does not bound. Default: such a request is refused under a budget. */

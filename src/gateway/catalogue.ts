@@ -240,6 +240,7 @@ function toModel(model: ModelConfig, provider: Provider, { dialect, options }: R
     maxToolUses: model.maxToolUses,
     labels: model.labels,
     timeouts: { firstContentMs, idleMs, totalMs, settleMs },
+    isWindowAssumed: model.sources.contextWindow === "assumed",
     maxTokensPerSecond: model.maxTokensPerSecond,
     hedge: model.hedge,
     options: options && new Set(options),
