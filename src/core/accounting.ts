@@ -399,7 +399,7 @@ function bookUncounted(
   const received = receivedTokens({ textTokens, pictures }, { most, sent, hasBudget });
   const generated = Math.ceil((elapsedMs / 1000) * model.maxTokensPerSecond) * (request.choiceCount ?? 1);
   const booked = {
-    prompt: promptTokens(most.prompt, { prompt, hasBudget, sent }),
+    prompt: promptTokens(most.prompt, { prompt, hasBudget, sent, model }),
     completion: Math.max(received.completion, Math.min(generated, most.completion)),
   };
   const sending = { prompt, sent, model };
@@ -410,12 +410,14 @@ function bookUncounted(
 /** Tokens of a prompt that the provider did not count: an estimate, at most `most`. */
 function promptTokens(
   most: number,
-  { prompt, hasBudget, sent }: Pick<Sending, "prompt" | "sent"> & Pick<UncountedFacts, "hasBudget">,
+  { prompt, hasBudget, sent, model }: Sending & Pick<UncountedFacts, "hasBudget">,
 ): number {
   // Only the provider knows how many tokens a document or a search adds to the prompt. A caller with a budget could send text
   // of more tokens than the estimate, again and again.
   const isEstimable = !hasBudget && !prompt.unbounded && sent.unbounded !== "search";
-  return isEstimable ? Math.min(estimateTokens(prompt), most) : most;
+  if (isEstimable) return Math.min(estimateTokens(prompt), most);
+  // A window that is only assumed is a usual one: enough where no budget could be overrun.
+  return hasBudget ? most : Math.min(most, model.upstream.contextWindow);
 }
 
 /**

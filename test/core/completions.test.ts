@@ -783,6 +783,24 @@ describe("an attempt that ended without the provider's count", () => {
     expect(costMicroUsd).toBe(tokens.prompt * 5 + tokens.completion * 25);
   });
 
+  it.each([
+    ["the assumed context window", undefined, 128_000],
+    ["2,000,000 tokens under a budget", 1_000_000_000, 2_000_000],
+  ])("is booked with a prompt that searches may have made of any length: %s", async (_, budget, tokens) => {
+    const sent = { ...PLAINLY_SENT, textBytes: 100, maxTokens: 16, unbounded: "search" as const };
+    const core = createCore({
+      scripts: { a: [{ ending: "hang" }] },
+      translations: { a: { sent } },
+      facts: { timeouts, isWindowAssumed: true },
+      principal: { ...somebody, limits: { ...somebody.limits, monthlyBudgetMicroUsd: budget } },
+    });
+    core.world.clock.after(500, () => core.caller.abort(gone));
+    await expect(core.create()).rejects.toMatchObject({ code: "cancelled" });
+    core.settling.cut();
+    await core.settling.idle();
+    expect(core.entries).toMatchObject([{ tokens: { prompt: tokens } }]);
+  });
+
   it("costs 100,000 USD at most in the ledger, whatever the provider counts", async () => {
     const huge = usageChunk({ ...usage, outputTokens: 2 ** 31 - 1 });
     const finish = finishChunk(0, { reason: FinishReason.STOP, native: "end_turn" });
