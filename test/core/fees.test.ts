@@ -38,7 +38,12 @@ describe("the fees that are held for a request", () => {
     ["are those that the request allows, beyond what the operator states", { webSearches: 9 }, { webSearches: 5 }, 911],
     ["have the most uses that are a bound", { webSearches: 10_000 }, {}, 1_000_011],
     ["have no bound for more uses than services make", { webSearches: 10_001 }, {}, undefined],
-    ["are what the operator states where the request allows more", { webSearches: 2 ** 31 - 1 }, { webSearches: 5 }, 511],
+    [
+      "are what the operator states where the request allows more",
+      { webSearches: 2 ** 31 - 1 },
+      { webSearches: 5 },
+      511,
+    ],
     ["are not known for uses without a price", { codeExecutions: 1 }, { codeExecutions: 1 }, undefined],
     ["are not known for unknown tools", { unknown: "google_maps" }, { webSearches: 5 }, undefined],
     ["have nothing for uses that the request forbids", { webSearches: 0, codeExecutions: 0 }, {}, 1],
