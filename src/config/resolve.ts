@@ -412,7 +412,7 @@ function resolveOffered({
 }: Omit<ModelParts, "model"> & { readonly offered: OfferedModel }): ModelConfig {
   const offered = { context_window: contextWindow, max_output_tokens: maxOutputTokens };
   const given = Object.entries(offered).filter(([, tokens]) => tokens !== undefined && tokens <= MAX_TOKENS);
-  const modalities = { input: ["text"], output: [...new Set(outputModalities)] };
+  const modalities = { input: ["text"], output: outputModalities };
   const model = { ...DEFAULTS, modalities, description: id, provider: parts.provider.name, upstream_model: name };
   const resolved = resolveModel({
     id,

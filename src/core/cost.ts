@@ -138,10 +138,9 @@ const LONGEST_PROMPT = 2_000_000;
 
 /** A provider refuses a prompt larger than the context window, at no cost, and cuts or refuses such an input of embeddings. */
 function mostPromptTokens({ prompt, sent, model }: Sending): number {
-  const { contextWindow } = model.upstream;
-  const bytes = sent.unbounded === "no" ? boundTokens(prompt, sent.textBytes) : Infinity;
-  if (model.isWindowAssumed === true) return bytes === Infinity ? Math.max(LONGEST_PROMPT, sent.textBytes) : bytes;
-  return sent.unbounded === "no" ? Math.min(bytes, contextWindow * prompt.windows) : contextWindow;
+  const most = sent.unbounded === "no" ? boundTokens(prompt, sent.textBytes) : Infinity;
+  if (model.isWindowAssumed !== true) return Math.min(most, model.upstream.contextWindow * prompt.windows);
+  return most === Infinity ? Math.max(LONGEST_PROMPT, sent.textBytes) : most;
 }
 
 /**

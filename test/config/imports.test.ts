@@ -80,11 +80,11 @@ aliases: { "gemini-*": cheap, "two/g*": cheap }`,
 
   it("make what the provider's list says, and are priced where all of it is", () => {
     const list = [
-      { ...offered("gpt-4o")[0]!, outputModalities: ["image", "text", "text"] as const },
+      { ...offered("gpt-4o")[0]!, outputModalities: ["text", "image"] as const },
       { ...offered("gpt-5.1")[0]!, outputModalities: ["text"] as const },
     ];
     const [painter, writer] = parse(`models: { "one/*": import }`, { one: list }).models;
-    expect(painter!.modalities.output).toEqual(["image", "text"]);
+    expect(painter!.modalities.output).toEqual(["text", "image"]);
     expect(painter!.price).toBeUndefined();
     expect(writer!.price).toBeDefined();
   });

@@ -62,7 +62,7 @@ export function readModelList(json: unknown): readonly OfferedModel[] {
       name,
       contextWindow: firstCount(entry, CONTEXT),
       maxOutputTokens: firstCount(entry, OUTPUT),
-      outputModalities: outputsOf(entry)?.filter(isKnownOutput),
+      outputModalities: knownOutputs(outputsOf(entry)),
     });
   }
   return [...found.values()];
@@ -83,8 +83,10 @@ function outputsOf({ architecture }: Json): readonly unknown[] | undefined {
   return Array.isArray(outputs) ? outputs : undefined;
 }
 
-const isKnownOutput = (output: unknown): output is OfferedOutput =>
-  output === "text" || output === "image" || output === "audio";
+/** Outputs that the contract has, each once. */
+const OUTPUTS: readonly OfferedOutput[] = ["text", "image", "audio"];
+const knownOutputs = (outputs: readonly unknown[] | undefined): readonly OfferedOutput[] | undefined =>
+  outputs && OUTPUTS.filter((output) => outputs.includes(output));
 
 function firstCount(entry: Json, names: readonly string[]): number | undefined {
   for (const name of names) {
