@@ -7,6 +7,7 @@ export interface OfferedModel {
   readonly name: string;
   readonly contextWindow: number | undefined;
   readonly maxOutputTokens: number | undefined;
+  readonly outputModalities?: readonly ("text" | "image" | "audio")[] | undefined;
 }
 
 /** Lists of models by the names of providers. */

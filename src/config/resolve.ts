@@ -407,12 +407,13 @@ const MAX_SHADOWED = 10;
 /** A model with the facts of its provider's list before those of the list of known models. */
 function resolveOffered({
   id,
-  offered: { name, contextWindow, maxOutputTokens },
+  offered: { name, contextWindow, maxOutputTokens, outputModalities = ["text"] },
   ...parts
 }: Omit<ModelParts, "model"> & { readonly offered: OfferedModel }): ModelConfig {
   const offered = { context_window: contextWindow, max_output_tokens: maxOutputTokens };
   const given = Object.entries(offered).filter(([, tokens]) => tokens !== undefined && tokens <= MAX_TOKENS);
-  const model = { ...DEFAULTS, description: id, provider: parts.provider.name, upstream_model: name };
+  const modalities = { input: ["text"], output: outputModalities };
+  const model = { ...DEFAULTS, modalities, description: id, provider: parts.provider.name, upstream_model: name };
   const resolved = resolveModel({
     id,
     model: { ...model, ...Object.fromEntries(given) } as CompleteModelInput,

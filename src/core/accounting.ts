@@ -268,7 +268,8 @@ export class CompletionAccounting {
     const { accountId, keyId, keyFamilyId } = this.#call.principal;
     this.#reserved.reservation.release(tokens.prompt + tokens.completion);
     const partial = this.#model !== undefined && this.#outcome !== "served";
-    return { ...noted, accountId, keyId, keyFamilyId, tokens, costMicroUsd, partial, estimated };
+    const capped = Math.min(costMicroUsd, MAX_COST_MICRO_USD);
+    return { ...noted, accountId, keyId, keyFamilyId, tokens, costMicroUsd: capped, partial, estimated };
   }
 
   /** Cost by the provider's count plus the bookings of earlier attempts; undefined without a count or a price. */
@@ -356,6 +357,9 @@ export class CompletionAccounting {
   }
 }
 
+/** Highest cost of an entry, 100,000 USD: sums of the ledger must stay whole numbers, whatever providers count. */
+const MAX_COST_MICRO_USD = 100_000_000_000;
+
 const NOTHING_SEEN: AnswerSize = { textTokens: 0, pictures: 0 };
 
 /** Tokens and cost booked for one attempt. */
@@ -395,7 +399,7 @@ function bookUncounted(
   const received = receivedTokens({ textTokens, pictures }, { most, sent, hasBudget });
   const generated = Math.ceil((elapsedMs / 1000) * model.maxTokensPerSecond) * (request.choiceCount ?? 1);
   const booked = {
-    prompt: promptTokens(most.prompt, { prompt, hasBudget, sent }),
+    prompt: promptTokens(most.prompt, { prompt, hasBudget, sent, model }),
     completion: Math.max(received.completion, Math.min(generated, most.completion)),
   };
   const sending = { prompt, sent, model };
@@ -406,12 +410,14 @@ function bookUncounted(
 /** Tokens of a prompt that the provider did not count: an estimate, at most `most`. */
 function promptTokens(
   most: number,
-  { prompt, hasBudget, sent }: Pick<Sending, "prompt" | "sent"> & Pick<UncountedFacts, "hasBudget">,
+  { prompt, hasBudget, sent, model }: Sending & Pick<UncountedFacts, "hasBudget">,
 ): number {
   // Only the provider knows how many tokens a document or a search adds to the prompt. A caller with a budget could send text
   // of more tokens than the estimate, again and again.
   const isEstimable = !hasBudget && !prompt.unbounded && sent.unbounded !== "search";
-  return isEstimable ? Math.min(estimateTokens(prompt), most) : most;
+  if (isEstimable) return Math.min(estimateTokens(prompt), most);
+  // A window that is only assumed is a usual one: enough where no budget could be overrun.
+  return hasBudget ? most : Math.min(most, model.upstream.contextWindow);
 }
 
 /**

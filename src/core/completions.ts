@@ -276,7 +276,7 @@ function admit<P extends Pick<Plan, "candidates">>(
   const capped = limiter.hasBudget(principal);
   const options = principal.options ?? (capped ? NO_OPTIONS : undefined);
   const { body, share } = call;
-  const rules = { options, capped };
+  const rules = { options, capped, mayDraw: principal.capabilities.has("images") };
   const unknown = unknownOmissions(call);
   const state = openState(request, { seal, accountId: principal.accountId, body });
   const asked: Asked = { mode, rules, unknown, state, body, share, caller: principal, requirements };

@@ -123,18 +123,24 @@ export interface MostTokens extends AttemptTokens {
 
 /** Upper bounds of the tokens of an attempt. */
 export function mostTokens({ choiceCount }: Capped, { prompt, sent, model }: Sending): MostTokens {
-  const { contextWindow, maxOutputTokens } = model.upstream;
+  const { maxOutputTokens } = model.upstream;
   const choices = choiceCount ?? 1;
   const text = (Math.min(sent.maxTokens ?? maxOutputTokens, maxOutputTokens) + prompt.predictedBytes) * choices;
   return {
-    // A provider refuses a prompt larger than the context window, at no cost, and cuts or refuses such an input of embeddings.
-    prompt:
-      sent.unbounded !== "no"
-        ? contextWindow
-        : Math.min(boundTokens(prompt, sent.textBytes), contextWindow * prompt.windows),
+    prompt: mostPromptTokens({ prompt, sent, model }),
     completion: text + (sent.pictureTokens ?? 0) * choices,
     text,
   };
+}
+
+/** The longest prompt of unknown length that is held for a model whose context window is not known: that of the longest windows. */
+const LONGEST_PROMPT = 2_000_000;
+
+/** A provider refuses a prompt larger than the context window, at no cost, and cuts or refuses such an input of embeddings. */
+function mostPromptTokens({ prompt, sent, model }: Sending): number {
+  const most = sent.unbounded === "no" ? boundTokens(prompt, sent.textBytes) : Infinity;
+  if (model.isWindowAssumed !== true) return Math.min(most, model.upstream.contextWindow * prompt.windows);
+  return most === Infinity ? Math.max(LONGEST_PROMPT, sent.textBytes) : most;
 }
 
 /**

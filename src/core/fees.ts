@@ -100,9 +100,12 @@ export function boundedUses(sending: SentTools): Record<FeeUnit, number> {
   };
 }
 
+/** More uses than this are no bound: no service makes so many for one request, and all of them are booked for one without a count. */
+const MAX_USES = 10_000;
+
 function mostUses(unit: FeeUnit, { model, sent }: SentTools): number {
   const asked = sent.uses?.[unit] ?? 0;
-  return asked === Infinity ? (model.maxToolUses?.[unit] ?? Infinity) : asked;
+  return asked > MAX_USES ? (model.maxToolUses?.[unit] ?? Infinity) : asked;
 }
 
 const IN_CONFIGURATION = {
@@ -129,6 +132,6 @@ export function unboundedFees(sending: SentTools): Failure {
   const unbounded = FEE_UNITS.find((each) => mostUses(each, sending) === Infinity)!;
   return invalidField(
     "tools",
-    `nothing bounds the ${toWords(unbounded)} of this request, ${because}; set max_uses of the tool, where it has that field, or let the operator state max_tool_uses.${IN_CONFIGURATION[unbounded]} of ${model.id}`,
+    `nothing bounds the ${toWords(unbounded)} of this request, ${because}; set max_uses of the tool (at most ${MAX_USES}), where it has that field, or let the operator state max_tool_uses.${IN_CONFIGURATION[unbounded]} of ${model.id}`,
   );
 }

@@ -1,4 +1,4 @@
-import type { Modality } from "../../gen/parley/v1/modality_pb.js";
+import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { Failure } from "./failure.ts";
 import type { Fees, MaxToolUses } from "./fees.ts";
 import type { Labels } from "./labels.ts";
@@ -82,6 +82,8 @@ export interface Model extends ListedModel {
   readonly timeouts: Timeouts;
   /** Of requests for this model itself. Default: none. */
   readonly hedge?: Hedge | undefined;
+  /** Whether the context window is only assumed: then it bounds no prompt. Default: no. */
+  readonly isWindowAssumed?: boolean | undefined;
   /** Highest generation rate of one choice, in tokens per second: bounds the cost of an answer without a count. */
   readonly maxTokensPerSecond: number;
   /** What budgets reserve for tools whose uses a request does not bound. Default: such a request is refused under a budget. */
@@ -98,6 +100,11 @@ const MAX_NAME = 256;
 /** Key of health and breaker state: one upstream model of one provider, whatever model IDs map to it. */
 export function upstreamKey(model: Model): string {
   return `${model.providerName}/${model.upstream.name}`;
+}
+
+/** Whether a model may make pictures, also for requests that do not ask for them. */
+export function mayDraw({ outputModalities, pricesPictures }: UpstreamModel): boolean {
+  return outputModalities.has(Modality.IMAGE) || pricesPictures === true;
 }
 
 /** Whether the model's answers may hold `modality`. */

@@ -29,6 +29,8 @@ export interface SendingRules {
   readonly options: ReadonlySet<ProviderOption> | undefined;
   /** Whether a budget applies: then a limit of answer tokens is always sent. */
   readonly capped: boolean;
+  /** Whether the key may have pictures made: else tools of the provider that make them are not sent. */
+  readonly mayDraw: boolean;
 }
 
 /** Names of `provider_options_json` that have a meaning in the contract. */
@@ -121,10 +123,14 @@ export function restrict(request: CompletionRequest, model: Model, rules: Sendin
     else omitted.push(`provider_options_json.${field}`);
   }
   if (omitted.length > before) changes.providerOptionsJson = kept;
-  if (request.tools.some(isNative) && !isAllowed("provider_tools")) {
+  const mayRun = isAllowed("provider_tools");
+  const refused = new Set(
+    request.tools.filter((tool) => isNative(tool) && !(mayRun && (rules.mayDraw || !draws(tool)))),
+  );
+  if (refused.size > 0) {
     // A tool without a kind keeps the place of each refused one, so that the other tools keep their paths.
-    changes.tools = request.tools.map((tool) => (isNative(tool) ? { ...tool, kind: { case: undefined } } : tool));
-    request.tools.forEach((tool, index) => isNative(tool) && omitted.push(`tools[${index}]`));
+    changes.tools = request.tools.map((tool) => (refused.has(tool) ? { ...tool, kind: { case: undefined } } : tool));
+    request.tools.forEach((tool, index) => refused.has(tool) && omitted.push(`tools[${index}]`));
   }
   if (capped && maxOutputTokens === undefined) changes.maxOutputTokens = model.upstream.defaultMaxTokens;
   return {
@@ -173,6 +179,13 @@ export function onlyAnswers(
 }
 
 const isNative = ({ kind }: Tool): boolean => kind.case === "native";
+
+/** Whether a native tool makes pictures: those of OpenAI, and of hosts that have its name in theirs. */
+function draws({ kind }: Tool): boolean {
+  if (kind.case !== "native") return false;
+  const { type } = JSON.parse(kind.value.json) as { readonly type?: unknown };
+  return typeof type === "string" && type.includes("image_generation");
+}
 
 function isEmpty(record: Readonly<Record<string, string>>): boolean {
   for (const key in record) if (Object.hasOwn(record, key)) return false;

@@ -70,6 +70,8 @@ export interface UpstreamModel {
   readonly defaultMaxTokens: number;
   readonly inputModalities: ReadonlySet<Modality>;
   readonly outputModalities: ReadonlySet<Modality>;
+  /** Whether it may make pictures, though they are not among its output modalities: its price has them. Default: no. */
+  readonly pricesPictures?: boolean | undefined;
   readonly capabilities: Capabilities;
 }
 
@@ -237,7 +239,12 @@ export interface OfferedModel {
   readonly name: string;
   readonly contextWindow: number | undefined;
   readonly maxOutputTokens: number | undefined;
+  /** Those that are known here. */
+  readonly outputModalities?: readonly OfferedOutput[] | undefined;
 }
+
+/** What a model of a list makes. */
+export type OfferedOutput = "text" | "image" | "audio";
 
 /** The embeddings of a configured upstream service. */
 export interface EmbeddingProvider {

@@ -240,6 +240,7 @@ function toModel(model: ModelConfig, provider: Provider, { dialect, options }: R
     maxToolUses: model.maxToolUses,
     labels: model.labels,
     timeouts: { firstContentMs, idleMs, totalMs, settleMs },
+    isWindowAssumed: model.sources.contextWindow === "assumed",
     maxTokensPerSecond: model.maxTokensPerSecond,
     hedge: model.hedge,
     options: options && new Set(options),
@@ -251,6 +252,7 @@ function toModel(model: ModelConfig, provider: Provider, { dialect, options }: R
       defaultMaxTokens: model.defaultMaxTokens,
       inputModalities: new Set(model.modalities.input.map((name) => MODALITIES[name])),
       outputModalities: new Set(model.modalities.output.map((name) => MODALITIES[name])),
+      pricesPictures: model.price !== undefined && model.price.imageOutput > model.price.output,
       capabilities: model.capabilities,
     },
   };

@@ -78,6 +78,17 @@ aliases: { "gemini-*": cheap, "two/g*": cheap }`,
     expect(models[0]!.capabilities.maxTokensField).toBe("max_completion_tokens");
   });
 
+  it("make what the provider's list says, and are priced where all of it is", () => {
+    const list = [
+      { ...offered("gpt-4o")[0]!, outputModalities: ["text", "image"] as const },
+      { ...offered("gpt-5.1")[0]!, outputModalities: ["text"] as const },
+    ];
+    const [painter, writer] = parse(`models: { "one/*": import }`, { one: list }).models;
+    expect(painter!.modalities.output).toEqual(["text", "image"]);
+    expect(painter!.price).toBeUndefined();
+    expect(writer!.price).toBeDefined();
+  });
+
   it("are none, and no mistake, as long as no list is known", () => {
     expect(parse(`models: { "*": import }`).models).toEqual([]);
   });

@@ -767,6 +767,51 @@ describe("an attempt that ended without the provider's count", () => {
     expect(costMicroUsd).toBe(tokens.prompt * 5 + tokens.completion * 120);
   });
 
+  it("is booked without fees for more uses of tools than services make", async () => {
+    const sent = { ...PLAINLY_SENT, textBytes: 100, maxTokens: 16, uses: { webSearches: 2 ** 31 - 1 } };
+    const fees = { ...price.fees, webSearches: 10_000_000_000 };
+    const core = createCore({
+      scripts: { a: [{ ending: "hang" }] },
+      translations: { a: { sent } },
+      facts: { timeouts, price: { ...price, fees } },
+    });
+    core.world.clock.after(500, () => core.caller.abort(gone));
+    await expect(core.create()).rejects.toMatchObject({ code: "cancelled" });
+    core.settling.cut();
+    await core.settling.idle();
+    const [{ tokens, costMicroUsd }] = core.entries as [LedgerEntry];
+    expect(costMicroUsd).toBe(tokens.prompt * 5 + tokens.completion * 25);
+  });
+
+  it.each([
+    ["the assumed context window", undefined, 128_000],
+    ["2,000,000 tokens under a budget", 1_000_000_000, 2_000_000],
+  ])("is booked with a prompt that searches may have made of any length: %s", async (_, budget, tokens) => {
+    const sent = { ...PLAINLY_SENT, textBytes: 100, maxTokens: 16, unbounded: "search" as const };
+    const core = createCore({
+      scripts: { a: [{ ending: "hang" }] },
+      translations: { a: { sent } },
+      facts: { timeouts, isWindowAssumed: true },
+      principal: { ...somebody, limits: { ...somebody.limits, monthlyBudgetMicroUsd: budget } },
+    });
+    core.world.clock.after(500, () => core.caller.abort(gone));
+    await expect(core.create()).rejects.toMatchObject({ code: "cancelled" });
+    core.settling.cut();
+    await core.settling.idle();
+    expect(core.entries).toMatchObject([{ tokens: { prompt: tokens } }]);
+  });
+
+  it("costs 100,000 USD at most in the ledger, whatever the provider counts", async () => {
+    const huge = usageChunk({ ...usage, outputTokens: 2 ** 31 - 1 });
+    const finish = finishChunk(0, { reason: FinishReason.STOP, native: "end_turn" });
+    const core = createCore({
+      scripts: { a: [{ batches: [[say("hi")], [finish, huge]], ending: "end" }] },
+      facts: { price: { ...price, output: 1_000_000_000 } },
+    });
+    await core.create();
+    expect(core.entries).toMatchObject([{ costMicroUsd: 100_000_000_000 }]);
+  });
+
   it("is billed beside a second one that was faster, and money is held for both before that starts", async () => {
     const hedge = { after: { ms: 1_000 }, budget: 1 };
     const core = createCore({ scripts: { a: [{ ending: "hang" }, counted] }, facts: { timeouts, hedge } });

@@ -36,6 +36,14 @@ describe("the fees that are held for a request", () => {
     ["have no bound for searches without one", { webSearches: Infinity }, {}, undefined],
     ["are bounded by what the operator states", { webSearches: Infinity }, { webSearches: 5 }, 511],
     ["are those that the request allows, beyond what the operator states", { webSearches: 9 }, { webSearches: 5 }, 911],
+    ["have the most uses that are a bound", { webSearches: 10_000 }, {}, 1_000_011],
+    ["have no bound for more uses than services make", { webSearches: 10_001 }, {}, undefined],
+    [
+      "are what the operator states where the request allows more",
+      { webSearches: 2 ** 31 - 1 },
+      { webSearches: 5 },
+      511,
+    ],
     ["are not known for uses without a price", { codeExecutions: 1 }, { codeExecutions: 1 }, undefined],
     ["are not known for unknown tools", { unknown: "google_maps" }, { webSearches: 5 }, undefined],
     ["have nothing for uses that the request forbids", { webSearches: 0, codeExecutions: 0 }, {}, 1],
@@ -68,7 +76,7 @@ describe("a request whose fees have no bound", () => {
       "a tool without a bound",
       { fileSearches: Infinity },
       FEES,
-      "tools: nothing bounds the file searches of this request, so it is not allowed under a budget; set max_uses of the tool, where it has that field, or let the operator state max_tool_uses.file_search of m.",
+      "tools: nothing bounds the file searches of this request, so it is not allowed under a budget; set max_uses of the tool (at most 10000), where it has that field, or let the operator state max_tool_uses.file_search of m.",
     ],
   ])("is refused for %s, and says what would help", (_, uses, fees, message) => {
     expect(unboundedFees(sending(uses, { fees })).message).toBe(message);

@@ -13,8 +13,8 @@ import { requestTo } from "./requests.ts";
 
 const provider = new ScriptedProvider(new FakeClock(), {});
 const model = modelOf("a", provider);
-const NOTHING: SendingRules = { options: new Set(), capped: false };
-const ALL: SendingRules = { options: undefined, capped: false };
+const NOTHING: SendingRules = { options: new Set(), capped: false, mayDraw: true };
+const ALL: SendingRules = { options: undefined, capped: false, mayDraw: true };
 const greedy = requestTo({
   serviceTier: "priority",
   store: true,
@@ -33,6 +33,17 @@ const greedy = requestTo({
 });
 
 describe("what a request may ask of a provider beside tokens", () => {
+  it("is no tool that makes pictures where the key may have none made", () => {
+    const kinds = ['{"type":"image_generation"}', '{"type":"web_search"}', '{"type":"host:image_generation"}', "{}"];
+    const asked = requestTo({
+      tools: kinds.map((json) => ({ kind: { case: "native" as const, value: { dialect: "openai-responses", json } } })),
+    });
+    const { request, omitted } = restrict(asked, model, { ...ALL, mayDraw: false });
+    expect(request.tools.map(({ kind }) => kind.case)).toEqual([undefined, "native", undefined, "native"]);
+    expect(omitted).toEqual(["tools[0]", "tools[2]"].map((field) => omission(field, OmissionReason.NOT_ALLOWED)));
+    expect(restrict(asked, model, ALL).request).toBe(asked);
+  });
+
   it("is everything where nothing is said", () => {
     const { request, omitted } = restrict(greedy, model, ALL);
     expect(request).toBe(greedy);
@@ -65,13 +76,13 @@ describe("what a request may ask of a provider beside tokens", () => {
 
   it.each(PROVIDER_OPTIONS)("is what both the key and the provider allow: %s", (option) => {
     const others = new Set<ProviderOption>(PROVIDER_OPTIONS.filter((other) => other !== option));
-    const byKey = restrict(greedy, model, { options: others, capped: false });
+    const byKey = restrict(greedy, model, { options: others, capped: false, mayDraw: true });
     const byProvider = restrict(greedy, { ...model, options: others }, ALL);
     expect(byKey.omitted.length).toBeGreaterThan(0);
     expect(byProvider.omitted).toEqual(byKey.omitted);
-    expect(restrict(greedy, model, { options: new Set([option]), capped: false }).omitted).not.toContainEqual(
-      byKey.omitted[0],
-    );
+    expect(
+      restrict(greedy, model, { options: new Set([option]), capped: false, mayDraw: true }).omitted,
+    ).not.toContainEqual(byKey.omitted[0]);
   });
 
   it.each([
@@ -86,7 +97,7 @@ describe("what a request may ask of a provider beside tokens", () => {
 });
 
 describe("a cap on the answer's tokens", () => {
-  const capped: SendingRules = { options: undefined, capped: true };
+  const capped: SendingRules = { options: undefined, capped: true, mayDraw: true };
 
   it("is sent under a budget where the request has none", () => {
     expect(restrict(requestTo(), model, capped).request.maxOutputTokens).toBe(model.upstream.defaultMaxTokens);

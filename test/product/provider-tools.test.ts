@@ -77,6 +77,8 @@ let answer: (exchange: UpstreamExchange) => void;
 let budgetKey: string;
 /** A key that may use tools of the provider, and no other options. */
 let toolsKey: string;
+/** A key without pictures. */
+let chatKey: string;
 
 beforeAll(async () => {
   upstream = await startUpstream((exchange) => answer(exchange));
@@ -98,6 +100,7 @@ beforeAll(async () => {
     prepareKeys: async (context) => {
       const limits = { ...NO_LIMITS, monthlyBudgetMicroUsd: 1_000_000_000 };
       budgetKey = (await createKey(context, { name: "small", limits })).secret;
+      chatKey = (await createKey(context, { name: "chat", capabilities: ["chat"] })).secret;
       toolsKey = (await createKey(context, { name: "tools", options: ["provider_tools"] })).secret;
     },
   });
@@ -213,6 +216,16 @@ describe("tools of OpenAI's servers and their items, to a provider of the dialec
     const { omitted } = await ask({ model: "fx-r", input: [QUESTION], tools: TOOLS.slice(0, 2) }, budgetKey);
     expect(sent()["tools"]).toEqual([OWN]);
     expect(omitted).toEqual(["tools[1]"]);
+  });
+
+  it("are sent but for pictures where the key lacks the capability `images`", async () => {
+    const given = { model: "fx-r", input: [QUESTION], tools: TOOLS };
+    const { omitted } = await ask(given, chatKey);
+    const others = TOOLS.filter(({ type }) => type !== "image_generation");
+    expect([sent()["tools"], omitted]).toEqual([others, ["tools[4]"]]);
+    // Chosen, it asks for pictures.
+    const chosen = await post({ ...given, tool_choice: { type: "image_generation" } }, chatKey);
+    expect(chosen.status).toBe(403);
   });
 
   it("are asked for again without their items when the reasoning that these need is gone", async () => {

@@ -48,7 +48,7 @@ it("measures native tools only where a model gets them", () => {
   const isUnbounded = (models: readonly Model[], rules: SendingRules): boolean =>
     planAttempts(request, models, { mode: "whole", rules }).prompt.unbounded;
   expect(isUnbounded([one], NO_RULES)).toBe(true);
-  expect(isUnbounded([one], { options: new Set(), capped: true })).toBe(false);
+  expect(isUnbounded([one], { options: new Set(), capped: true, mayDraw: true })).toBe(false);
   expect(isUnbounded([{ ...one, options: new Set() }, permitting], NO_RULES)).toBe(true);
   expect(isUnbounded([{ ...one, options: new Set() }], NO_RULES)).toBe(false);
 });

@@ -50,7 +50,7 @@ export function createWorld({ scripts, translations = {}, facts, random = () => 
 }
 
 /** Limits of a key without a budget. */
-export const NO_RULES: SendingRules = { options: undefined, capped: false };
+export const NO_RULES: SendingRules = { options: undefined, capped: false, mayDraw: true };
 
 /** One call of the router, with core's arguments. */
 export interface TestCall extends RouterCall {

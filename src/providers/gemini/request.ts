@@ -2,6 +2,7 @@ import type { CompletionRequest, JsonSchemaFormat } from "../../../gen/parley/v1
 import { ImageDetail, type Part } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
+import { mayDraw } from "../../core/model.ts";
 import type { TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
 import { array, isObject, parseMeasured } from "../wire/json.ts";
 import { isVerbositySet, TranslationLog } from "../wire/translation.ts";
@@ -209,14 +210,10 @@ function toLogprobs(
 }
 
 /** Restricts an image model to text unless images were requested, because it generates images by default. */
-function toModalities(
-  { modalities }: CompletionRequest,
-  { outputModalities }: UpstreamModel,
-): readonly string[] | undefined {
+function toModalities({ modalities }: CompletionRequest, model: UpstreamModel): readonly string[] | undefined {
   if (modalities.includes(Modality.AUDIO)) throw invalidField("modalities", "this model does not answer with speech");
-  const makesImages = outputModalities.has(Modality.IMAGE);
-  if (!modalities.includes(Modality.IMAGE)) return makesImages ? ["TEXT"] : undefined;
-  if (!makesImages) throw invalidField("modalities", "this model does not make images");
+  if (!modalities.includes(Modality.IMAGE)) return mayDraw(model) ? ["TEXT"] : undefined;
+  if (!model.outputModalities.has(Modality.IMAGE)) throw invalidField("modalities", "this model does not make images");
   // With IMAGE alone, the provider returns nothing when a text answer would fit better.
   return ["TEXT", "IMAGE"];
 }

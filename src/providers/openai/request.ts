@@ -1,6 +1,7 @@
 import { type CompletionRequest, type ResponseFormat, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
+import { mayDraw } from "../../core/model.ts";
 import type { Capabilities, TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
 import { MADE_PICTURE_TOKENS } from "../wire/openai-content.ts";
 import { toEffort } from "../wire/reasoning.ts";
@@ -49,7 +50,7 @@ export function toOpenAiRequest(
     streamed,
     maxTokens,
     // Servers behind this dialect do not say whether the limit holds for pictures, and some draw unasked.
-    pictureTokens: model.outputModalities.has(Modality.IMAGE) ? MADE_PICTURE_TOKENS : undefined,
+    pictureTokens: mayDraw(model) ? MADE_PICTURE_TOKENS : undefined,
     tier: body.service_tier,
     searches: body.web_search_options !== undefined,
     uses: toolUsesOf(body),

@@ -1,4 +1,4 @@
-import type { OfferedModel, Provider } from "../../core/provider.ts";
+import type { OfferedModel, OfferedOutput, Provider } from "../../core/provider.ts";
 import { array, count, isObject, type Json, object, string } from "./json.ts";
 import type { Upstream } from "../transport/http.ts";
 import { type DialectCall, fetchWhole } from "./response.ts";
@@ -58,19 +58,35 @@ export function readModelList(json: unknown): readonly OfferedModel[] {
     const name = string(entry["id"]) || string(entry["name"]).replace(/^models\//, "");
     if (name === "" || name.length > MAX_NAME_CHARS || !makesCompletions(entry)) continue;
     if (found.size === MAX_LISTED) break;
-    found.set(name, { name, contextWindow: firstCount(entry, CONTEXT), maxOutputTokens: firstCount(entry, OUTPUT) });
+    found.set(name, {
+      name,
+      contextWindow: firstCount(entry, CONTEXT),
+      maxOutputTokens: firstCount(entry, OUTPUT),
+      outputModalities: knownOutputs(outputsOf(entry)),
+    });
   }
   return [...found.values()];
 }
 
 /** By the facts of Google, Together, Mistral and OpenRouter (their API references of lists of models, November 2026). */
-function makesCompletions({ supportedGenerationMethods: methods, type, capabilities, architecture }: Json): boolean {
+function makesCompletions(entry: Json): boolean {
+  const { supportedGenerationMethods: methods, type, capabilities } = entry;
   if (Array.isArray(methods) && !methods.includes("generateContent")) return false;
   if (OTHER_TYPES.has(string(type))) return false;
   if (isObject(capabilities) && capabilities["completion_chat"] === false) return false;
-  const outputs = object(architecture)["output_modalities"];
-  return !Array.isArray(outputs) || outputs.includes("text");
+  return outputsOf(entry)?.includes("text") ?? true;
 }
+
+/** What a model makes, in the list of OpenRouter. */
+function outputsOf({ architecture }: Json): readonly unknown[] | undefined {
+  const outputs = object(architecture)["output_modalities"];
+  return Array.isArray(outputs) ? outputs : undefined;
+}
+
+/** Outputs that the contract has, each once. */
+const OUTPUTS: readonly OfferedOutput[] = ["text", "image", "audio"];
+const knownOutputs = (outputs: readonly unknown[] | undefined): readonly OfferedOutput[] | undefined =>
+  outputs && OUTPUTS.filter((output) => outputs.includes(output));
 
 function firstCount(entry: Json, names: readonly string[]): number | undefined {
   for (const name of names) {

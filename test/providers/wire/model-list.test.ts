@@ -50,10 +50,14 @@ it.each<[string, unknown, readonly object[]]>([
     {
       data: [
         { id: "openai/gpt-5", context_length: 400_000, architecture: { output_modalities: ["text"] } },
+        { id: "google/banana", architecture: { output_modalities: ["image", "smell", "text", "text"] } },
         { id: "a/painter", context_length: 4_096, architecture: { output_modalities: ["image"] } },
       ],
     },
-    [model("openai/gpt-5", 400_000)],
+    [
+      { ...model("openai/gpt-5", 400_000), outputModalities: ["text"] },
+      { ...model("google/banana"), outputModalities: ["text", "image"] },
+    ],
   ],
   [
     "Together, whose list is an array",
