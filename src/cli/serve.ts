@@ -91,8 +91,9 @@ async function reload(
     reread,
   }: { gateway: Gateway; log: Logger; models: ImportedModels } & Pick<ServeContext, "reread">,
 ): Promise<void> {
+  const apply = (complete: Config): Promise<void> => gateway.reload(complete, "lists");
   try {
-    const next = await models.use(reread(), (complete) => gateway.reload(complete, "lists"));
+    const next = await models.use(reread(), apply);
     // The gateway stops.
     if (next === undefined) return;
     await gateway.reload(next, "file");
