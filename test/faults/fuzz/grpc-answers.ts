@@ -67,7 +67,14 @@ function withoutStatus({ head, error, reset }: GrpcAnswer, asked: OutgoingHttpHe
     const isGrpc = asked["content-type"]?.startsWith("application/grpc") === true;
     return { ended: "HTTP 415", flaw: isGrpc ? "415 for gRPC's own content type" : undefined };
   }
-  const isRefused = reset === constants.NGHTTP2_PROTOCOL_ERROR && Number.isNaN(status);
+  const metadataBytes = Object.entries(asked).reduce(
+    (sum, [name, value]) => sum + name.length + String(value).length,
+    0,
+  );
+  const isRefused =
+    (reset === constants.NGHTTP2_PROTOCOL_ERROR && Number.isNaN(status)) ||
+    // 8 KiB of metadata are the limit.
+    (reset === constants.NGHTTP2_ENHANCE_YOUR_CALM && metadataBytes > 8_000);
   return {
     ended: `reset ${reset}`,
     flaw: isRefused ? undefined : `no status: ${status}, reset ${reset}, ${String(error)}`,
