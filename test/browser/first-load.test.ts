@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { setUp, type Site, startSite } from "./support/site.ts";
 
 /** Maximum size of the JavaScript, compressed. */
-const MAX_BYTES = 120_000;
+const MAX_BYTES = 130_000;
 
 let site: Site;
 
@@ -22,7 +22,7 @@ interface Loaded {
 }
 
 describe("the first load", () => {
-  it("takes at most 120 kB of JavaScript, for the set-up page and for the list of keys", async () => {
+  it("takes at most 130 kB of JavaScript, for the set-up page and for the list of keys", async () => {
     const { page } = await site.visit("/");
     await page.getByRole("heading", { name: "Set up Parley" }).waitFor();
     const sizes: Record<string, number> = { "set-up": sum(await page.evaluate<Loaded[]>(LOADED)) };
