@@ -44,7 +44,7 @@ export class WaitingRoom {
     });
   }
 
-  /** Begins the turn of the next one. False when nobody waits. */
+  /** Begins the turn of the next one. False when the queue is empty. */
   callNext(): boolean {
     const next = this.#waiting.next();
     next?.begin();

@@ -35,7 +35,7 @@ export interface AdmissionPorts {
   readonly atEndOfTurn: (callback: () => void) => void;
   /** Called when load shedding begins and ends, and when memory becomes short and sufficient again. */
   readonly changed: (change: OverloadChange) => void;
-  /** Called with the time that a completion waited before it was admitted. Default: nobody is told. */
+  /** Called with the time that a completion waited before it was admitted. Default: not called. */
   readonly waited?: (durationMs: number) => void;
 }
 

@@ -65,7 +65,7 @@ export function writeJson(output: Output, value: unknown): void {
   output.write(`${JSON.stringify(value, undefined, 2)}\n`);
 }
 
-/** All of standard input, at most so many bytes. Throws an Error that begins with `what` for more. */
+/** All of standard input, at most `maxBytes`. Throws an Error that begins with `what` for more. */
 export async function readStandardInput(maxBytes: number, what: string): Promise<string> {
   const pieces: Buffer[] = [];
   let size = 0;

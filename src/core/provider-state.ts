@@ -261,7 +261,7 @@ class Opener {
     const { kind } = part;
     if (kind.case === "reasoning") kind.value.redacted = open(kind.value.redacted);
     else if (kind.case === "native" && role === Role.ASSISTANT) kind.value.json = mapNative(kind.value.json, open);
-    // Nobody gives state for what callers write.
+    // What callers write has no state of a provider.
     else if (kind.case === "toolResult") for (const inner of kind.value.parts) inner.signature = "";
     return tags;
   }

@@ -111,7 +111,7 @@ export class Trace {
   readonly attempts: (AttemptTrace | undefined)[] = [];
   readonly #ended: ((record: CompletionRecord, ending: TraceEnding) => void) | undefined;
 
-  /** `ended`: receives the call's record at its end. Default: nobody does. */
+  /** `ended`: receives the call's record at its end. Default: not called. */
   constructor(context: TraceContext, ended?: (record: CompletionRecord, ending: TraceEnding) => void) {
     this.context = context;
     this.#ended = ended;

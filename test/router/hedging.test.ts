@@ -26,7 +26,7 @@ import {
 } from "./routed.ts";
 
 const unavailable = new Failure("upstream_unavailable", "It is down.", { upstreamStatus: 503 });
-/** Answers with `word` after so many milliseconds. */
+/** Answers with `word` after a time in milliseconds. */
 const after = (ms: number, word = "hi"): Script => ({ ...serves(word), pauseMs: ms });
 
 /** As of a configuration, but for any share of the requests. */

@@ -84,7 +84,7 @@ export interface StreamGuardOptions {
   readonly took: (bytes: number) => void;
   /** The certificate of the connection's client. */
   readonly certificate: ClientCertificate | undefined;
-  /** Nobody else knows it. */
+  /** Random, and not known to any client. */
   readonly connectionId: string;
 }
 

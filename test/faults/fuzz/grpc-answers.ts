@@ -73,7 +73,7 @@ function withoutStatus({ head, error, reset }: GrpcAnswer, asked: OutgoingHttpHe
   );
   const isRefused =
     (reset === constants.NGHTTP2_PROTOCOL_ERROR && Number.isNaN(status)) ||
-    // 8 KiB of metadata are the limit.
+    // The limit is 8 KiB of metadata, with headers that the client adds.
     (reset === constants.NGHTTP2_ENHANCE_YOUR_CALM && metadataBytes > 8_000);
   return {
     ended: `reset ${reset}`,
