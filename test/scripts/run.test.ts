@@ -69,7 +69,7 @@ describe("the launcher of the npm scripts", () => {
 
   it("gives Parley threads to look up names beside some whose servers are silent, or the operator's number", async () => {
     const print =
-      "--import=data:text/javascript,process.argv[1]?.includes('main')&&console.log(process.env.UV_THREADPOOL_SIZE)";
+      "--import=data:text/javascript,/main\\.[cm]?[jt]s$/.test(process.argv[1])&&console.log(process.env.UV_THREADPOOL_SIZE)";
     const started = ["", "6"].map((UV_THREADPOOL_SIZE) => {
       const { UV_THREADPOOL_SIZE: _, ...own } = process.env;
       const env = { ...own, NODE_OPTIONS: print, ...(UV_THREADPOOL_SIZE && { UV_THREADPOOL_SIZE }) };
