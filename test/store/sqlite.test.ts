@@ -1,3 +1,4 @@
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,6 +15,14 @@ import { EXACT, raceForBudget } from "./budget-race.ts";
 import { demand } from "./contracts/demands.ts";
 import { entry, NOON } from "./contracts/entries.ts";
 import { readWhile } from "./read-while.ts";
+
+/**
+ * Reads from a database and closes it. In Python, whose SQLite may be older than 3.51: that one deletes the write-ahead log
+ * whenever no lock on the database's file prevents it.
+ */
+const READ_AND_CLOSE =
+  'import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute("select count(*) from completions").fetchall(); c.close()';
+const hasPython = spawnSync("python3", ["-c", "import sqlite3"]).status === 0;
 
 let dataDir: string;
 let location: { dataDir: string; databaseUrl: undefined };
@@ -153,6 +162,40 @@ describe("the database in use by other processes", () => {
     expect((await ledger.list({ limit: 9 })).entries).toHaveLength(4);
     expect(await Promise.all([other.ended, beside.ended])).toEqual([0, 0]);
   });
+
+  it.runIf(process.platform === "linux")("stays locked when reports and a second store have opened it", async () => {
+    const { ledger } = await open();
+    await ledger.insert([entry()]);
+    const second = await open();
+    expect((await second.ledger.list({ limit: 9 })).entries).toHaveLength(1);
+    await ledger.insert([entry()]);
+    const locks = readFileSync("/proc/locks", "utf8").split("\n");
+    for (const each of [file, `${file}-shm`])
+      expect(locks.filter((line) => line.includes(`:${statSync(each).ino} `))).not.toEqual([]);
+  });
+
+  it.runIf(hasPython)(
+    "keeps its write-ahead log when another program reads it, and all entries after SIGKILL",
+    async () => {
+      const writer = startProcess(join(import.meta.dirname, "write-on-demand.ts"), dataDir);
+      opened.push({ close: async () => void writer.child.kill("SIGKILL") });
+      await writer.line();
+      const log = statSync(`${file}-wal`).ino;
+      const written: string[] = [];
+      for (let round = 0; round < 3; round++) {
+        writer.tell("write");
+        written.push(await writer.line());
+        execFileSync("python3", ["-c", READ_AND_CLOSE, file]);
+      }
+      expect(statSync(`${file}-wal`).ino).toBe(log);
+      writer.tell("write");
+      written.push(await writer.line());
+      writer.child.kill("SIGKILL");
+      await writer.ended;
+      const { entries } = await (await open()).ledger.list({ limit: 9 });
+      expect(entries.map(({ completionId }) => completionId).toSorted()).toEqual(written.toSorted());
+    },
+  );
 
   it("never exceeds a budget, with three processes", async () => {
     await open();
