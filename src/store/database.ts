@@ -121,6 +121,14 @@ export async function connectReports(location: DatabaseLocation): Promise<Databa
   return connectPostgres(databaseUrl, { limited: true, connections: CONNECTIONS.reports });
 }
 
+/**
+ * The connection for stored responses, which may be large: one of their own with SQLite, so that completions do not wait for them;
+ * `database` with PostgreSQL, which has several.
+ */
+export function connectResponses({ dataDir }: DatabaseLocation, database: Database): Database {
+  return database.kind === "sqlite" ? connectSqlite(sqliteFile(dataDir), SQLITE_LIMIT_MS) : database;
+}
+
 /** Connects without a limit for statements. */
 export async function connectUnlimited({ dataDir, databaseUrl }: DatabaseLocation): Promise<Database> {
   if (databaseUrl !== undefined)

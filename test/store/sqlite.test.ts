@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Kysely, sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { createKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { backUp } from "../../src/store/backup.ts";
@@ -132,6 +133,25 @@ describe("a transaction in the thread of the database", () => {
     expect((await ledger.list({ limit: 9 })).entries).toEqual([]);
     other.exec("alter table elsewhere rename to spending");
     expect((await ledger.list({ limit: 9 })).entries).toEqual([written]);
+  });
+});
+
+describe("stored responses", () => {
+  it("are written beside the ledger: its entry does not wait for those before it", async () => {
+    const { ledger, responses } = await open();
+    await ledger.insert([entry()]);
+    const content = "A".repeat(4 * 1024 * 1024);
+    const ended: string[] = [];
+    const inserts = Array.from({ length: 10 }, async (_, at) => {
+      await responses.insert({ account_id: DEFAULT_ACCOUNT_ID, id: `resp_${at}`, created_at_ms: at, content });
+      ended.push("response");
+    });
+    await Promise.race(inserts);
+    await ledger.insert([entry()]);
+    ended.push("entry");
+    await Promise.all(inserts);
+    expect(ended.indexOf("entry")).toBeLessThan(8);
+    expect(await responses.find(DEFAULT_ACCOUNT_ID, "resp_9", 0)).toBe(content);
   });
 });
 
