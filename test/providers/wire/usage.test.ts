@@ -179,10 +179,18 @@ describe.each(DIALECTS)("an odd count of %s", (_, read) => {
 
   it("never makes a cost that is negative or no number", () => {
     const odd = [undefined, null, -1, -1e300, 1e300, 0.5, "7", "-7", "NaN", "1e9", "9".repeat(40), true, [], {}, MOST];
-    const prices = { input: 3, cachedInput: 0.3, cacheWrite: 4, cacheWriteHour: 6, output: 15 };
     const price = {
-      ...prices,
-      ...{ audioInput: 3, cachedAudioInput: 1, imageInput: 3, cachedImageInput: 1, imageOutput: 15, audioOutput: 15 },
+      input: 3,
+      cachedInput: 0.3,
+      cacheWrite: 4,
+      cacheWriteHour: 6,
+      output: 15,
+      audioInput: 3,
+      cachedAudioInput: 1,
+      imageInput: 3,
+      cachedImageInput: 1,
+      imageOutput: 15,
+      audioOutput: 15,
       fees: { requests: 0, searchedRequests: 0, webSearches: 0, fileSearches: 0, codeExecutions: 0 },
     };
     for (const prompt of odd)
