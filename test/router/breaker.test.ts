@@ -245,7 +245,10 @@ describe("failures of several accounts", () => {
         hostile = undefined;
         left += 1;
       }
-      hostile ??= [breaker.admit("hostile")].find((permit) => !(permit instanceof Failure));
+      if (hostile === undefined) {
+        const permit = breaker.admit("hostile");
+        if (!(permit instanceof Failure)) hostile = permit;
+      }
       if (ms % 400 === 390) {
         const permit = breaker.admit("honest");
         if (permit instanceof Failure) refused += 1;

@@ -364,8 +364,7 @@ const leftOut = {
   provider: text("The configured provider that serves it."),
   region: z.string().nullable().describe("Its label `region`."),
   retention: z.string().nullable().describe("Its label `retention`."),
-  weight: z.number().optional().describe("Its configured share. This and the next three: of models of a name."),
-  in_flight: count("Calls of it in flight in the process that answers.").optional(),
+  weight: z.number().optional().describe("Its configured share. This and the next two: of models of a name."),
   expected_ms: z
     .number()
     .nullable()
