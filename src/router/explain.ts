@@ -38,7 +38,7 @@ export function explainPlan(planned: Planned, ports: ExplainPorts): PlanExplanat
     const found = targets.find(({ target }) => target.model === model);
     if (found === undefined) return undefined;
     const load = ports.loadOf(model);
-    const expectedMs = load.expectedMs(asked.mode);
+    const expectedMs = load.expectedMs(asked.mode, asked.caller?.accountId ?? "");
     const { isForOperator = false } = asked;
     const cost = usualCost(model, found.facts);
     return {
@@ -158,15 +158,13 @@ function describeUnmet(when: TargetCondition, facts: RequestFacts, isForOperator
  * The translations for the models of a plan, one for each kind, of MAX_KINDS_TRIED kinds at most. That for the primary is there
  * already.
  */
-function translationsOf({
-  candidates,
-  primary,
-  translate,
-}: CompletionAttempts): (model: Model) => Translate | undefined {
-  const kinds = new Map<string, Translate>([[kindOf(candidates[0]!), () => withoutBody(() => primary)]]);
+function translationsOf(attempts: CompletionAttempts): (model: Model) => Translate | undefined {
+  const [first] = attempts.candidates as readonly [Model];
+  const kinds = new Map<string, Translate>([[kindOf(first), () => withoutBody(() => attempts.primary)]]);
   return (model) => {
     const kind = kindOf(model);
-    if (!kinds.has(kind) && kinds.size < MAX_KINDS_TRIED) kinds.set(kind, () => withoutBody(() => translate(model)));
+    if (!kinds.has(kind) && kinds.size < MAX_KINDS_TRIED)
+      kinds.set(kind, () => withoutBody(() => attempts.translate(model)));
     return kinds.get(kind);
   };
 }

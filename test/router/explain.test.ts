@@ -129,7 +129,7 @@ describe("an explanation", () => {
       [fast, 100],
       [slow, 400],
     ] as const) {
-      const call = loads.get(model)!.begin("stream");
+      const call = loads.get(model)!.begin("stream", "a");
       clock.advance(ms);
       call.end("answered");
     }
