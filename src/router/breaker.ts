@@ -242,7 +242,8 @@ export class Breaker {
   #recovered(accountId: string): void {
     const rest = this.#shared ?? this.#accounts.get(accountId)?.rest;
     this.#accounts.delete(accountId);
-    if (rest === undefined) return;
+    // An outage of one account is none of the model while that answers others.
+    if (rest === undefined || (this.#shared === undefined && this.worksForOthers(accountId))) return;
     const untilMs = this.#clock.monotonic();
     this.#outage = { sinceMs: untilMs - Math.max(this.#clock.now() - rest.beganAt, 0), untilMs };
     this.record.clear();

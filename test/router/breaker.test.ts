@@ -308,6 +308,18 @@ describe("failures of one account", () => {
     attempt("++++", "c");
   });
 
+  it("are no outage of the model, after which others return bit by bit, while it works for these", () => {
+    attempt("+", "b");
+    attempt("-----");
+    clock.advance(1_000);
+    attempt("+");
+    expect(breaker.outage).toBeUndefined();
+    attempt("-----");
+    clock.advance(10_001);
+    attempt("+");
+    expect(breaker.outage).toBeDefined();
+  });
+
   it("are shown as the breaker's once the model has not worked for another one for a while", () => {
     attempt("+", "b");
     attempt("-----");
