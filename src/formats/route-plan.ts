@@ -38,6 +38,7 @@ export interface LeftOutJson {
   readonly region: string | null;
   readonly retention: string | null;
   readonly weight?: number;
+  readonly in_flight?: number;
   readonly expected_ms?: number | null;
   readonly usual_cost_usd?: number | null;
   readonly input_usd_per_mtok?: number | null;
@@ -86,6 +87,7 @@ function writeFacts({ model, reason, message, provider, region, retention, figur
     retention: retention === "" ? null : retention,
     ...(figures !== undefined && {
       weight: figures.weight,
+      in_flight: figures.inFlight,
       expected_ms: figures.expectedMs === undefined ? null : Math.round(figures.expectedMs),
       usual_cost_usd: toUsd(figures.usualCostMicroUsd),
     }),

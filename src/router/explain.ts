@@ -28,9 +28,12 @@ interface ExplainPorts {
   readonly loadOf: (model: Model) => UpstreamLoad;
 }
 
+const NOBODY = { accountId: "" };
+
 /** Says why each model has its place in a plan, and why targets of its routes have none. */
 export function explainPlan(planned: Planned, ports: ExplainPorts): PlanExplanation {
   const { attempts, explained, asked, ranked } = planned;
+  const { isForOperator = false, caller: { accountId } = NOBODY } = asked;
   const { candidates, primary, prompt } = attempts;
   const [first] = planned.candidates;
   const targets = explained.flatMap(({ route, facts }) => route.targets.map((target) => ({ target, facts })));
@@ -38,12 +41,11 @@ export function explainPlan(planned: Planned, ports: ExplainPorts): PlanExplanat
     const found = targets.find(({ target }) => target.model === model);
     if (found === undefined) return undefined;
     const load = ports.loadOf(model);
-    const expectedMs = load.expectedMs(asked.mode, asked.caller?.accountId ?? "");
-    const { isForOperator = false } = asked;
+    const expectedMs = load.expectedMs(asked.mode, accountId);
     const cost = usualCost(model, found.facts);
     return {
       weight: found.target.weight,
-      ...(isForOperator && { inFlight: load.inFlight }),
+      inFlight: isForOperator ? load.inFlight : load.inFlightOf(accountId),
       ...(expectedMs > 0 && { expectedMs }),
       ...(cost !== undefined && { usualCostMicroUsd: BigInt(cost) }),
     };
@@ -51,7 +53,7 @@ export function explainPlan(planned: Planned, ports: ExplainPorts): PlanExplanat
   const translateFor = translationsOf(attempts);
   const steps = candidates.map((model, index): ExplainedModel => {
     const { reason, message } = placeOf(model, index, planned);
-    const note = breakerNote(ports.breakerOf(model), asked.caller?.accountId ?? "");
+    const note = breakerNote(ports.breakerOf(model), accountId);
     return { model, reason, message: message + note, figures: figuresOf(model), translate: translateFor(model) };
   });
   const leftOut = targets

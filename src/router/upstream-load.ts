@@ -110,6 +110,7 @@ export class UpstreamLoad {
   /** First content of streams, and whole answers: these take longer, by their length. */
   readonly #latencies: Readonly<Record<Mode, Latency>> = { stream: new Latency(), whole: new Latency() };
   #inFlight = 0;
+  readonly #inFlightOf = new Map<string, number>();
   #calledMs = -Infinity;
 
   constructor(clock: Pick<Clock, "monotonic">) {
@@ -118,6 +119,11 @@ export class UpstreamLoad {
 
   get inFlight(): number {
     return this.#inFlight;
+  }
+
+  /** Of one account. */
+  inFlightOf(accountId: string): number {
+    return this.#inFlightOf.get(accountId) ?? 0;
   }
 
   /** Milliseconds since the last call began. */
@@ -142,7 +148,7 @@ export class UpstreamLoad {
 
   /** Counts a call of an account until its `end`. */
   begin(mode: Mode, accountId: string): LoadedCall {
-    this.#inFlight += 1;
+    this.#count(accountId, 1);
     const latency = this.#latencies[mode];
     const startMs = this.#clock.monotonic();
     latency.begin(accountId, startMs);
@@ -157,9 +163,16 @@ export class UpstreamLoad {
       answered: () => stopWaiting("answered"),
       end: (how) => {
         stopWaiting(how);
-        this.#inFlight -= 1;
+        this.#count(accountId, -1);
       },
     };
+  }
+
+  #count(accountId: string, change: 1 | -1): void {
+    this.#inFlight += change;
+    const own = this.inFlightOf(accountId) + change;
+    if (own === 0) this.#inFlightOf.delete(accountId);
+    else this.#inFlightOf.set(accountId, own);
   }
 }
 

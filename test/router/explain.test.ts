@@ -17,6 +17,7 @@ import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
 import { compareWorlds } from "./explained-agreement.ts";
 import { Dice, ExplainedWorld } from "./explained-world.ts";
 import { asking } from "./route-simulation.ts";
+import { hangs, newCall, NO_RULES } from "./routed.ts";
 
 /** Counts its translations. */
 class CountingProvider extends ScriptedProvider {
@@ -31,7 +32,7 @@ class CountingProvider extends ScriptedProvider {
 /** Explanations of requests for a name with 16 targets of eight kinds, and a fallback with as many. */
 function manyKinds(refusal?: Failure) {
   const clock = new FakeClock();
-  const provider = new CountingProvider(clock, {});
+  const provider = new CountingProvider(clock, { "m0-upstream": [hangs()] });
   const models = Array.from({ length: 32 }, (_, index) =>
     modelOf(`m${index}`, provider, { upstream: { contextWindow: 100_000 + (index % 8) } }),
   );
@@ -90,13 +91,16 @@ describe("the work of an explanation", () => {
   });
 });
 
-it("tells the number of calls in flight, which are those of all accounts, to operators only", async () => {
+it("tells an account the number of its own calls in flight, and operators that of all accounts", async () => {
   const { completions, ports, call, request } = manyKinds();
+  for (const accountId of ["acct_1", "acct_2", "acct_2"]) {
+    const plan = ports.router.plan({ ...request }, [ports.router.find("pool0")!], { mode: "stream", rules: NO_RULES });
+    void plan.stream({ ...newCall(), accountId }, () => undefined);
+  }
   const own = await completions.explain({ ...request }, call, "stream");
   const operators = await explainFor(ports, { ...request }, { call, mode: "stream" });
-  expect(own.steps[0]!.figures).toMatchObject({ weight: 2 });
-  expect(own.steps[0]!.figures!.inFlight).toBeUndefined();
-  expect(operators.steps[0]!.figures!.inFlight).toBe(0);
+  expect(own.steps[0]!.figures).toMatchObject({ weight: 2, inFlight: 1 });
+  expect(operators.steps[0]!.figures).toMatchObject({ weight: 2, inFlight: 3 });
 });
 
 describe("an explanation", () => {

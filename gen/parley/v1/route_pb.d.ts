@@ -242,11 +242,11 @@ export declare type RouteFigures = Message<"parley.v1.RouteFigures"> & {
   weight: number;
 
   /**
-   * Calls of it in flight in the process that answers. Absent in `Explain`: they are those of all accounts.
+   * Calls of it in flight in the process that answers: of the account that asks, or, for administrators, of all accounts.
    *
-   * @generated from field: optional int32 in_flight = 2;
+   * @generated from field: int32 in_flight = 2;
    */
-  inFlight?: number | undefined;
+  inFlight: number;
 
   /**
    * The time to the first content of a stream, or to the end of a whole answer, that is expected of it. Absent when nothing is known.

@@ -364,7 +364,8 @@ const leftOut = {
   provider: text("The configured provider that serves it."),
   region: z.string().nullable().describe("Its label `region`."),
   retention: z.string().nullable().describe("Its label `retention`."),
-  weight: z.number().optional().describe("Its configured share. This and the next two: of models of a name."),
+  weight: z.number().optional().describe("Its configured share. This and the next three: of models of a name."),
+  in_flight: count("Calls of it by the account in flight in the process that answers.").optional(),
   expected_ms: z
     .number()
     .nullable()
