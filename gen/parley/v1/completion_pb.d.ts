@@ -291,6 +291,15 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
    * @generated from field: parley.v1.LabelRequirements required_labels = 35;
    */
   requiredLabels?: LabelRequirements | undefined;
+
+  /**
+   * The request in a format of HTTP callers, in place of all fields above except the last two: with this, another one is INVALID_ARGUMENT.
+   * A provider of that dialect gets it in these words, where nothing has to be changed. Fronts send it; violations name the fields of this
+   * message.
+   *
+   * @generated from field: parley.v1.FormatRequest in_format = 36;
+   */
+  inFormat?: FormatRequest | undefined;
 };
 
 /**
@@ -298,6 +307,41 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
  * Use `create(CompletionRequestSchema)` to create a new message.
  */
 export declare const CompletionRequestSchema: GenMessage<CompletionRequest>;
+
+/**
+ * A request as HTTP callers write it.
+ *
+ * @generated from message parley.v1.FormatRequest
+ */
+export declare type FormatRequest = Message<"parley.v1.FormatRequest"> & {
+  /**
+   * Required. The path that such requests are sent to, without a query: `/v1/messages`, `/v1/responses`, `/v1/chat/completions`,
+   * `/v1beta/models/{model}:generateContent`, or the path of a count of tokens or of `POST /v1/route`.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * Headers of the request that the format reads, names in lower case, such as `anthropic-beta`; at most 32. Others have no effect.
+   *
+   * @generated from field: map<string, string> headers = 2;
+   */
+  headers: { [key: string]: string };
+
+  /**
+   * Required. The body: JSON in UTF-8, with the limits of an HTTP request.
+   *
+   * @generated from field: bytes body = 3;
+   */
+  body: Uint8Array;
+};
+
+/**
+ * Describes the message parley.v1.FormatRequest.
+ * Use `create(FormatRequestSchema)` to create a new message.
+ */
+export declare const FormatRequestSchema: GenMessage<FormatRequest>;
 
 /**
  * Which request to explain.
