@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Audio, Citation, Image, Message as Message$1, Part, TokenLogprob } from "./message_pb.js";
+import type { Audio, Citation, Image, Message as Message$1, NativeBlock, Part, TokenLogprob } from "./message_pb.js";
 import type { Tool, ToolChoice } from "./tool_pb.js";
 import type { Modality } from "./modality_pb.js";
 import type { ReasoningOptions } from "./reasoning_pb.js";
@@ -613,6 +613,14 @@ export declare type CompletionChunk = Message<"parley.v1.CompletionChunk"> & {
      */
     value: Report;
     case: "report";
+  } | {
+    /**
+     * An event of the provider's stream that the contract has no word for, by its dialect; see `PartDelta.native_event`.
+     *
+     * @generated from field: parley.v1.NativeBlock native_event = 8;
+     */
+    value: NativeBlock;
+    case: "nativeEvent";
   } | { case: undefined; value?: undefined };
 };
 
@@ -803,6 +811,15 @@ export declare type PartDelta = Message<"parley.v1.PartDelta"> & {
      */
     value: Citation;
     case: "citation";
+  } | {
+    /**
+     * An event of the provider's stream about this part that the contract has no word for, without what says where it belongs. It adds
+     * nothing to the part. Of one answer there are at most 1 MiB of such events; those of a native part come all or not at all.
+     *
+     * @generated from field: parley.v1.NativeBlock native_event = 13;
+     */
+    value: NativeBlock;
+    case: "nativeEvent";
   } | { case: undefined; value?: undefined };
 
   /**

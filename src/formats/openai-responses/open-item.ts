@@ -1,4 +1,4 @@
-import type { Citation, TokenLogprob } from "../../../gen/parley/v1/message_pb.js";
+import type { Citation, NativeBlock, TokenLogprob } from "../../../gen/parley/v1/message_pb.js";
 import { countCodePoints } from "../../encoding/code-points.ts";
 import * as write from "./answer.ts";
 import type { EventWriter } from "./events.ts";
@@ -37,6 +37,11 @@ export class OpenItem {
     const { item } = this;
     const steps = item instanceof write.NativeItem ? item.steps() : write.stepsOf(item.type);
     return steps.map((type) => this.#events.write(type, this.#place)).join("");
+  }
+
+  /** An event about the item that only this dialect has, as the provider wrote it. */
+  event(block: NativeBlock): string {
+    return this.#events.writeOwn(block, this.#place);
   }
 
   /** Begins the next content of a message. */

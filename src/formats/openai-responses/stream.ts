@@ -6,7 +6,7 @@ import type {
   PartFinish,
   PartStart,
 } from "../../../gen/parley/v1/completion_pb.js";
-import type { Citation } from "../../../gen/parley/v1/message_pb.js";
+import type { Citation, NativeBlock } from "../../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { Failure } from "../../core/failure.ts";
@@ -30,6 +30,13 @@ import { OpenItem } from "./open-item.ts";
 import type { ReadRequest } from "./request.ts";
 import { endOf, reasoningState, ResponseWriter } from "./response.ts";
 
+/** A native block that has not ended, with the events about it. */
+interface OpenNative {
+  readonly dialect: string;
+  json: string;
+  readonly events: NativeBlock[];
+}
+
 type StreamedRequest = Pick<ReadRequest, "echo" | "isKept" | "names" | "nameOf" | "withState">;
 
 /**
@@ -48,7 +55,7 @@ export class EventStream implements AnswerStream {
   /** Ended items as JSON text. */
   readonly #ended: string[] = [];
   /** Unfinished native blocks, by part index. */
-  readonly #native = new Map<number, { readonly dialect: string; json: string }>();
+  readonly #native = new Map<number, OpenNative>();
   /** Items of unfinished parts, by part index; that of a text is the message that it is added to. */
   readonly #parts = new Map<number, OpenItem>();
   #hasRefusal = false;
@@ -91,6 +98,7 @@ export class EventStream implements AnswerStream {
       else if (event.case === "start") out += this.#start(event.value);
       else if (event.case === "choiceFinish") out += this.#finishChoice(event.value);
       else if (event.case === "usage") this.#usage = event.value;
+      else if (event.case === "nativeEvent") out += this.#events.writeOwn(event.value, "");
       else if (event.case === "report") out += this.#end(event.value);
     }
     return out;
@@ -156,7 +164,7 @@ export class EventStream implements AnswerStream {
         );
       }
       case "native":
-        this.#native.set(partIndex, { ...kind.value });
+        this.#native.set(partIndex, { ...kind.value, events: [] });
         return "";
       default:
         return "";
@@ -182,6 +190,7 @@ export class EventStream implements AnswerStream {
       if (native !== undefined) native.json += content.value;
       return "";
     }
+    if (content.case === "nativeEvent") return this.#eventOf(partIndex, content.value);
     const open = this.#parts.get(partIndex);
     if (open === undefined) return "";
     const { item } = open;
@@ -197,8 +206,16 @@ export class EventStream implements AnswerStream {
     }
   }
 
+  /** An event about an item: those of a native one wait for its end, when it is written. */
+  #eventOf(partIndex: number, event: NativeBlock): string {
+    const native = this.#native.get(partIndex);
+    if (native === undefined) return this.#parts.get(partIndex)?.event(event) ?? "";
+    native.events.push(event);
+    return "";
+  }
+
   #cite(partIndex: number, citation: Citation): string {
-    if (citation.source.case !== "url") return "";
+    if (citation.source.case === "document") return "";
     const begun = this.#parts.has(partIndex) ? "" : this.#beginText(partIndex, "text");
     const open = this.#parts.get(partIndex);
     const last = open?.item.type === "message" ? open.item.content.at(-1) : undefined;
@@ -228,14 +245,14 @@ export class EventStream implements AnswerStream {
   }
 
   /** Writes an item that is whole. */
-  #addNative(block: { readonly dialect: string; readonly json: string }): string {
+  #addNative({ events, ...block }: OpenNative): string {
     const item = this.#items.native(block);
     if (item === undefined) return "";
     const out = this.#add(undefined, item);
     const open = this.#open.at(-1);
     if (open === undefined) return out;
     open.finished = true;
-    return out + open.progress();
+    return out + (events.length === 0 ? open.progress() : events.map((event) => open.event(event)).join(""));
   }
 
   #finishPart({ partIndex, signature, providerDetailsJson }: PartFinish): string {

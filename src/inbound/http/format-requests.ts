@@ -21,13 +21,13 @@ const FIELD = "in_format";
 const MAX_HEADERS = 32;
 /** The request of an HTTP caller, for a core. */
 export function toFormatRequest({ path, format, request: { headers } }: Exchange, body: Buffer): FormatRequest {
-  const read: Record<string, string> = {};
+  const sent: Record<string, string> = {};
   let count = 0;
   for (const name in headers) {
     const value = headers[name];
-    if (typeof value === "string" && format.readsHeader?.(name) === true && ++count <= MAX_HEADERS) read[name] = value;
+    if (typeof value === "string" && format.readsHeader?.(name) === true && ++count <= MAX_HEADERS) sent[name] = value;
   }
-  return { $typeName: FormatRequestSchema.typeName, path, headers: read, body };
+  return { $typeName: FormatRequestSchema.typeName, path, headers: sent, body };
 }
 
 /**

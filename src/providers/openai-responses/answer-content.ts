@@ -4,6 +4,7 @@ import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { ImageSchema } from "../../../gen/parley/v1/message_pb.js";
 import { ChoiceWriter, PartBudget, tooManyParts, toPart, type WrittenText } from "../../core/chunks.ts";
 import { MAX_PARTS } from "../../core/validate.ts";
+import { toEventJson } from "../wire/native-words.ts";
 import { furtherOf } from "../wire/further-fields.ts";
 import { array, type Json, object, string } from "../wire/json.ts";
 import { readTokens } from "../wire/openai-content.ts";
@@ -40,8 +41,27 @@ const OF_ITEMS: ReadonlySet<string> = new Set([
   "output_format",
 ]);
 
+/** Items that become parts of the contract. */
+const OF_CONTRACT: ReadonlySet<string> = new Set([
+  "message",
+  "reasoning",
+  "function_call",
+  "custom_tool_call",
+  "image_generation_call",
+]);
+
+/** Fields of an event that say where it belongs. */
+const PLACES: ReadonlySet<string> = new Set(["item_id", "output_index", "sequence_number", "response_id", "event_id"]);
+
+/** Limit of the events that wait for the end of their items. */
+const MAX_HELD_CHARS = 1024 * 1024;
+
 /** An item that has not ended. */
 interface OpenItem {
+  /** Its type, if that was said at its beginning. */
+  type: string;
+  /** Of a native item: events about it, as JSON. */
+  readonly events: string[];
   /** UTF-16 units of each of its texts that were emitted, by place. */
   readonly sent: Map<string, number>;
   /** Annotations of its texts that were read, by place. */
@@ -80,6 +100,7 @@ export class AnswerContent {
   /** IDs of containers in which code ran. */
   readonly #containers = new Set<string>();
   #drew = false;
+  #heldChars = 0;
   readonly #redact: Redact;
 
   /** `redact` removes the provider's credentials from what is not content. */
@@ -121,8 +142,29 @@ export class AnswerContent {
   begin(index: number, item: Json, out: CompletionChunk[]): void {
     const open = this.#find(index);
     if (open === undefined) return;
+    open.type = string(item["type"]);
     this.#place(index, item);
     this.#beginCall(open, item, out);
+  }
+
+  /** Adds an event of a type that is not read: about an item, or about the answer. */
+  addEvent(event: Json, out: CompletionChunk[]): void {
+    const json = toEventJson(event, { places: PLACES, redact: this.#redact });
+    const { output_index: index } = event;
+    if (json === undefined) return;
+    if (index === undefined) return this.#writer.event(DIALECT, json, out);
+    const open = this.#open.get(Number(index));
+    if (open === undefined) return;
+    if (!OF_CONTRACT.has(open.type)) return this.#hold(open, json);
+    const partIndex = open.call?.partIndex ?? (open.sent.size > 0 ? this.#writer.flowingPart : undefined);
+    if (partIndex !== undefined) this.#writer.eventOf(partIndex, { dialect: DIALECT, json }, out);
+  }
+
+  /** Holds an event until its native item has ended. */
+  #hold(open: OpenItem, json: string): void {
+    this.#heldChars += json.length;
+    if (this.#heldChars <= MAX_HELD_CHARS) open.events.push(json);
+    else open.events.length = 0;
   }
 
   /** Adds a piece of a text. */
@@ -183,18 +225,18 @@ export class AnswerContent {
       case "web_search_call":
         // Opening a page and looking into it cost nothing.
         if ((string(object(item["action"])["type"]) || "search") === "search") this.#webSearches += 1;
-        this.#writer.native(DIALECT, JSON.stringify(item), out);
+        this.#writer.native(DIALECT, JSON.stringify(item), out, open.events);
         break;
       case "file_search_call":
         this.#fileSearches += 1;
-        this.#writer.native(DIALECT, JSON.stringify(item), out);
+        this.#writer.native(DIALECT, JSON.stringify(item), out, open.events);
         break;
       case "code_interpreter_call":
         this.#containers.add(string(item["container_id"]));
-        this.#writer.native(DIALECT, JSON.stringify(item), out);
+        this.#writer.native(DIALECT, JSON.stringify(item), out, open.events);
         break;
       default:
-        if (type !== "") this.#writer.native(DIALECT, JSON.stringify(item), out);
+        if (type !== "") this.#writer.native(DIALECT, JSON.stringify(item), out, open.events);
     }
     this.#open.delete(index);
     this.#ended.add(index);
@@ -237,6 +279,8 @@ export class AnswerContent {
     if (known !== undefined) return known;
     if (++this.#items > MAX_PARTS) throw tooManyParts();
     const open: OpenItem = {
+      type: "",
+      events: [],
       sent: new Map(),
       cited: new Map(),
       call: undefined,
