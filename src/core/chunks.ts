@@ -104,6 +104,14 @@ export interface Ending {
   readonly details?: Record<string, string>;
 }
 
+/** A native block that arrived whole. */
+interface WholeBlock {
+  readonly dialect: string;
+  readonly json: string;
+  /** JSON of the events about it that the contract has no word for. Default: none. */
+  readonly events?: readonly string[];
+}
+
 /** What a tool call begins with. */
 interface BegunCall {
   readonly id: string;
@@ -278,10 +286,10 @@ export class ChoiceWriter {
   }
 
   /**
-   * Appends a native block that arrived whole, in deltas that each fit into a message of a stream. `events`: those about it that the
-   * contract has no word for, all of which are left out beyond the budget. Default: none.
+   * Appends a native block that arrived whole, in deltas that each fit into a message of a stream. Its events are left out together when
+   * they exceed the budget.
    */
-  native(dialect: string, json: string, out: CompletionChunk[], events: readonly string[] = []): void {
+  native({ dialect, json, events = [] }: WholeBlock, out: CompletionChunk[]): void {
     this.#budget.takeJson(json);
     this.endFlow(out);
     const partIndex = this.#start(toPart({ case: "native", value: toBlock(dialect, "") }), out);

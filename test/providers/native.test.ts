@@ -264,7 +264,7 @@ describe("a native block in a stream", () => {
       fc.property(fc.constantFrom("a", "é", "\u4e2d", "\u{1f30a}"), fc.nat(5), (unit, shift) => {
         const json = JSON.stringify("x".repeat(shift) + unit.repeat(700_000));
         const out: CompletionChunk[] = [];
-        new ChoiceWriter(0).native("anthropic", json, out);
+        new ChoiceWriter(0).native({ dialect: "anthropic", json }, out);
         for (const chunk of out) expect(toBinary(CompletionChunkSchema, chunk).length).toBeLessThan(MIB);
         const pieces = out.flatMap(({ event }) => (event.case === "partDelta" ? [event.value.content.value] : []));
         expect(pieces.every((piece) => typeof piece === "string" && piece.isWellFormed())).toBe(true);

@@ -148,7 +148,7 @@ export class AnswerContent {
       this.#writer.endCall(block.partIndex, out);
     } else if (block?.kind === "native") {
       const input = block.input === "" ? {} : { input: parsed(block.input) ?? block.input };
-      this.#writer.native(DIALECT, JSON.stringify({ ...block.block, ...input }), out);
+      this.#writer.native({ dialect: DIALECT, json: JSON.stringify({ ...block.block, ...input }) }, out);
     } else if (block?.kind === "reasoning" && block.signature !== "") {
       this.#writer.sign("reasoning", block.signature, out);
     } else if (block?.kind === "text") {

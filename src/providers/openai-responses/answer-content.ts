@@ -225,18 +225,19 @@ export class AnswerContent {
       case "web_search_call":
         // Opening a page and looking into it cost nothing.
         if ((string(object(item["action"])["type"]) || "search") === "search") this.#webSearches += 1;
-        this.#writer.native(DIALECT, JSON.stringify(item), out, open.events);
+        this.#writer.native({ dialect: DIALECT, json: JSON.stringify(item), events: open.events }, out);
         break;
       case "file_search_call":
         this.#fileSearches += 1;
-        this.#writer.native(DIALECT, JSON.stringify(item), out, open.events);
+        this.#writer.native({ dialect: DIALECT, json: JSON.stringify(item), events: open.events }, out);
         break;
       case "code_interpreter_call":
         this.#containers.add(string(item["container_id"]));
-        this.#writer.native(DIALECT, JSON.stringify(item), out, open.events);
+        this.#writer.native({ dialect: DIALECT, json: JSON.stringify(item), events: open.events }, out);
         break;
       default:
-        if (type !== "") this.#writer.native(DIALECT, JSON.stringify(item), out, open.events);
+        if (type !== "")
+          this.#writer.native({ dialect: DIALECT, json: JSON.stringify(item), events: open.events }, out);
     }
     this.#open.delete(index);
     this.#ended.add(index);
