@@ -105,6 +105,8 @@ export function checkGrammar(chunks: readonly CompletionChunk[]): void {
       case "nativeEvent":
         demand(at > 0, "an event comes before any content");
         break;
+      case "partialImage":
+        break;
       case "usage":
         demand(at === chunks.length - 1, "usage is not the last chunk");
         break;

@@ -621,6 +621,14 @@ export declare type CompletionChunk = Message<"parley.v1.CompletionChunk"> & {
      */
     value: NativeBlock;
     case: "nativeEvent";
+  } | {
+    /**
+     * A picture while it is being made, when `ImageOptions.partial_count` asked for it. Before the part that it becomes.
+     *
+     * @generated from field: parley.v1.PartialImage partial_image = 9;
+     */
+    value: PartialImage;
+    case: "partialImage";
   } | { case: undefined; value?: undefined };
 };
 
@@ -878,6 +886,54 @@ export declare type PartFinish = Message<"parley.v1.PartFinish"> & {
 export declare const PartFinishSchema: GenMessage<PartFinish>;
 
 /**
+ * A picture while it is being made. It is no part of the answer. A large one comes in several messages that follow each other.
+ *
+ * @generated from message parley.v1.PartialImage
+ */
+export declare type PartialImage = Message<"parley.v1.PartialImage"> & {
+  /**
+   * Which choice it belongs to.
+   *
+   * @generated from field: int32 choice_index = 1;
+   */
+  choiceIndex: number;
+
+  /**
+   * Its number among those of the picture: 0, 1, 2.
+   *
+   * @generated from field: int32 index = 2;
+   */
+  index: number;
+
+  /**
+   * Such as `image/png`.
+   *
+   * @generated from field: string media_type = 3;
+   */
+  mediaType: string;
+
+  /**
+   * The encoded picture, or a piece of it, at most 512 KiB.
+   *
+   * @generated from field: bytes data = 4;
+   */
+  data: Uint8Array;
+
+  /**
+   * Whether the next message has more of its bytes.
+   *
+   * @generated from field: bool has_more = 5;
+   */
+  hasMore: boolean;
+};
+
+/**
+ * Describes the message parley.v1.PartialImage.
+ * Use `create(PartialImageSchema)` to create a new message.
+ */
+export declare const PartialImageSchema: GenMessage<PartialImage>;
+
+/**
  * The end of one choice in a stream.
  *
  * @generated from message parley.v1.ChoiceFinish
@@ -1065,6 +1121,14 @@ export declare type ImageOptions = Message<"parley.v1.ImageOptions"> & {
    * @generated from field: parley.v1.Image mask = 3;
    */
   mask?: Image | undefined;
+
+  /**
+   * Stream only: how many times to send each picture while it is being made, 0 to 3. They are PartialImages, which cost extra tokens of
+   * output. Omitted for providers that send none.
+   *
+   * @generated from field: int32 partial_count = 4;
+   */
+  partialCount: number;
 };
 
 /**

@@ -4,6 +4,7 @@ import type {
   CompletionStart,
   PartDelta,
   PartFinish,
+  PartialImage,
   PartStart,
 } from "../../../gen/parley/v1/completion_pb.js";
 import type { Citation, NativeBlock } from "../../../gen/parley/v1/message_pb.js";
@@ -14,10 +15,12 @@ import { type AnswerStream, EVENT_STREAM } from "../format.ts";
 import { LeftOut } from "../left-out.ts";
 import {
   addFurther,
+  annotation,
   countLogprobs,
   fillImage,
   MAX_CHARS,
   newText,
+  type ImageItem,
   type OutputItem,
   OutputItems,
   tooLong,
@@ -54,6 +57,8 @@ export class EventStream implements AnswerStream {
   #open: OpenItem[] = [];
   /** Ended items as JSON text. */
   readonly #ended: string[] = [];
+  /** The item of a picture that is being made. */
+  #making: OpenItem | undefined;
   /** Unfinished native blocks, by part index. */
   readonly #native = new Map<number, OpenNative>();
   /** Items of unfinished parts, by part index; that of a text is the message that it is added to. */
@@ -98,6 +103,7 @@ export class EventStream implements AnswerStream {
       else if (event.case === "start") out += this.#start(event.value);
       else if (event.case === "choiceFinish") out += this.#finishChoice(event.value);
       else if (event.case === "usage") this.#usage = event.value;
+      else if (event.case === "partialImage") out += this.#partialImage(event.value);
       else if (event.case === "nativeEvent") out += this.#events.writeOwn(event.value, "");
       else if (event.case === "report") out += this.#end(event.value);
     }
@@ -153,8 +159,7 @@ export class EventStream implements AnswerStream {
         );
       }
       case "image": {
-        const item = this.#items.image();
-        const out = this.#add(partIndex, item);
+        const { item, out } = this.#beginImage(partIndex);
         fillImage(item, kind.value);
         addFurther(item, providerDetailsJson);
         return (
@@ -169,6 +174,24 @@ export class EventStream implements AnswerStream {
       default:
         return "";
     }
+  }
+
+  /** The item of a picture: the one that was begun while it was made, or a new one. */
+  #beginImage(partIndex: number): { readonly item: ImageItem; readonly out: string } {
+    const making = this.#making;
+    this.#making = undefined;
+    if (making?.item.type === "image_generation_call") {
+      this.#parts.set(partIndex, making);
+      return { item: making.item, out: "" };
+    }
+    const item = this.#items.image();
+    return { item, out: this.#add(partIndex, item) };
+  }
+
+  #partialImage(image: PartialImage): string {
+    const begun = this.#making === undefined ? this.#add(undefined, this.#items.image()) : "";
+    this.#making ??= this.#open.at(-1);
+    return begun + (this.#making?.partialImage(image) ?? "");
   }
 
   /** Throws `upstream_protocol` beyond MAX_CHARS. */
@@ -215,7 +238,7 @@ export class EventStream implements AnswerStream {
   }
 
   #cite(partIndex: number, citation: Citation): string {
-    if (citation.source.case === "document") return "";
+    if (annotation(citation, 0) === undefined) return "";
     const begun = this.#parts.has(partIndex) ? "" : this.#beginText(partIndex, "text");
     const open = this.#parts.get(partIndex);
     const last = open?.item.type === "message" ? open.item.content.at(-1) : undefined;

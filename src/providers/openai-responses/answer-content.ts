@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
-import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import type { CompletionChunk, PartialImage } from "../../../gen/parley/v1/completion_pb.js";
 import { ImageSchema } from "../../../gen/parley/v1/message_pb.js";
-import { ChoiceWriter, PartBudget, tooManyParts, toPart, type WrittenText } from "../../core/chunks.ts";
+import { ChoiceWriter, PartBudget, toChunk, tooManyParts, toPart, type WrittenText } from "../../core/chunks.ts";
 import { MAX_PARTS } from "../../core/validate.ts";
 import { toEventJson } from "../wire/native-words.ts";
 import { furtherOf } from "../wire/further-fields.ts";
-import { array, type Json, object, string } from "../wire/json.ts";
+import { array, count, type Json, object, string } from "../wire/json.ts";
 import { readTokens } from "../wire/openai-content.ts";
 import type { Redact } from "../wire/redaction.ts";
 import { brokenCall } from "../wire/response-failure.ts";
@@ -52,6 +52,9 @@ const OF_CONTRACT: ReadonlySet<string> = new Set([
 
 /** Fields of an event that say where it belongs. */
 const PLACES: ReadonlySet<string> = new Set(["item_id", "output_index", "sequence_number", "response_id", "event_id"]);
+
+/** Limit of the pictures in the making of one answer: a picture has at most three of them. */
+const MAX_PARTIAL_IMAGES = 64;
 
 /** Limit of the events that wait for the end of their items. */
 const MAX_HELD_CHARS = 1024 * 1024;
@@ -100,6 +103,7 @@ export class AnswerContent {
   /** IDs of containers in which code ran. */
   readonly #containers = new Set<string>();
   #drew = false;
+  #partialImages = 0;
   #heldChars = 0;
   readonly #redact: Redact;
 
@@ -110,7 +114,7 @@ export class AnswerContent {
 
   /** Whether any content was emitted. */
   get begun(): boolean {
-    return this.#writer.begun;
+    return this.#writer.begun || this.#partialImages > 0;
   }
 
   /** Whether the answer calls tools of the caller. */
@@ -403,17 +407,35 @@ export class AnswerContent {
     this.#writer.endCall(partIndex, out, { details: this.#further(item) });
   }
 
+  /** Adds a picture while it is being made. Ignores those beyond MAX_PARTIAL_IMAGES. */
+  addPartialImage(event: Json, out: CompletionChunk[]): void {
+    const data = Buffer.from(string(event["partial_image_b64"]), "base64");
+    if (data.length === 0 || ++this.#partialImages > MAX_PARTIAL_IMAGES) return;
+    const value: PartialImage = {
+      $typeName: "parley.v1.PartialImage",
+      choiceIndex: 0,
+      index: count(event["partial_image_index"]) ?? 0,
+      mediaType: mediaTypeOf(event["output_format"]),
+      data,
+      hasMore: false,
+    };
+    out.push(toChunk({ case: "partialImage", value }));
+  }
+
   #addImage(item: Json, out: CompletionChunk[]): void {
     const { id, result, output_format: format } = item;
     const value = Buffer.from(string(result), "base64");
     if (value.length === 0) return;
-    const subtype = /^[a-z]{1,16}$/.test(string(format)) ? string(format) : "png";
-    const image = create(ImageSchema, { mediaType: `image/${subtype}` });
+    const image = create(ImageSchema, { mediaType: mediaTypeOf(format) });
     image.source = { case: "data", value };
     const state = string(id) === "" ? "" : writeState({ image: string(id) });
     this.#writer.whole(toPart({ case: "image", value: image }, state, this.#further(item)), out);
   }
 }
+
+/** Of an `output_format`. */
+const mediaTypeOf = (format: unknown): string =>
+  `image/${/^[a-z]{1,16}$/.test(string(format)) ? string(format) : "png"}`;
 
 const keyOf = ({ item, list, index }: Place): string => `${list} ${index} of ${item}`;
 const reasoningOf = (item: number): string => `reasoning of ${item}`;

@@ -27,6 +27,7 @@ const READ: ReadonlyMap<string, JsonSize> = new Map([
   ["response.output_text.annotation.added", MAX_EVENT_JSON],
   ["response.function_call_arguments.delta", MAX_EVENT_JSON],
   ["response.custom_tool_call_input.delta", MAX_EVENT_JSON],
+  ["response.image_generation_call.partial_image", MAX_EVENT_JSON],
   ["response.content_part.done", MAX_RESPONSE_JSON],
   ["response.output_item.done", MAX_RESPONSE_JSON],
   ["response.completed", MAX_RESPONSE_JSON],
@@ -138,6 +139,8 @@ export class AnswerStream implements StreamReader {
       case "response.function_call_arguments.delta":
       case "response.custom_tool_call_input.delta":
         return this.#content.addInput(toIndex(event["output_index"]), string(event["delta"]), out);
+      case "response.image_generation_call.partial_image":
+        return this.#content.addPartialImage(event, out);
       case "response.output_item.done":
         return this.#content.end(toIndex(event["output_index"]), object(event["item"]), out);
       case "response.completed":
