@@ -114,6 +114,8 @@ export class MessageWriter implements AnswerStream {
         case "nativeEvent":
           out += ownEvent(said.value);
           break;
+        // The format has no place for pictures.
+        case "partialImage":
         case undefined:
       }
     }
