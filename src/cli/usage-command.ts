@@ -83,6 +83,7 @@ function toJson(row: UsageRow): object {
     reasoning_tokens: sums.reasoningTokens,
     image_tokens: sums.imageTokens,
     cost_micro_usd: sums.costMicroUsd,
+    own_cost_micro_usd: sums.ownCostMicroUsd,
   };
 }
 

@@ -16,6 +16,7 @@ import type { OwnedRouter } from "../router/router.ts";
 import type { HealthRecorder } from "../router/upstream-health.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { type CredentialCipher, providersForAccounts } from "./account-credentials.ts";
 import type { Rates } from "./rates.ts";
 
 interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "admission" | "traces"> {
@@ -28,6 +29,7 @@ interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "adm
   readonly rates: Pick<Rates, "place">;
   /** The configuration in force, which a reload changes. */
   readonly inForce: () => Config;
+  readonly credentials: Pick<CredentialCipher, "seal">;
   readonly feed: RequestFeed;
   readonly observer: { refused(refusal: Refusal): void };
   readonly log: Logger;
@@ -50,6 +52,7 @@ export async function consoleOf(
     health,
     rates,
     inForce,
+    credentials,
     feed,
     observer,
     log,
@@ -75,6 +78,7 @@ export async function consoleOf(
       accountLimits: limits.account,
       completions,
       explain,
+      credentials: { seal: credentials.seal, providers: () => providersForAccounts(inForce()) },
       calls,
       admission,
       traces,

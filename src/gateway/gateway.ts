@@ -28,6 +28,7 @@ import { openStore } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { type Readiness, startOperationsServer } from "../telemetry/operations.ts";
+import { credentialCipherOf } from "./account-credentials.ts";
 import { buildCatalogue, type CatalogueOptions } from "./catalogue.ts";
 import { createConnections } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
@@ -199,7 +200,9 @@ async function assemble(
   const simulator = shared?.simulator ?? own;
   const keyRests: CatalogueOptions["keyRests"] = ({ provider, key, status, restMs }) =>
     log.warn({ provider, key, status, rest_ms: restMs }, "a provider's key rests");
-  let catalogue = buildCatalogue(config, { simulatorUrl: await simulator.url(config), readScheduler, keyRests });
+  const credentials = credentialCipherOf(config);
+  const catalogueOptions = { readScheduler, keyRests, openCredential: credentials.open };
+  let catalogue = buildCatalogue(config, { simulatorUrl: await simulator.url(config), ...catalogueOptions });
   let inForce = config;
   undo.push(() => catalogue.close());
 
@@ -295,6 +298,7 @@ async function assemble(
           health,
           rates,
           inForce: () => inForce,
+          credentials,
           feed,
           observer,
           log,
@@ -338,7 +342,7 @@ async function assemble(
       const simulatorUrl = await simulator.url(next);
       const bind = await bindings.prepare(next);
       const before = catalogue;
-      catalogue = buildCatalogue(next, { simulatorUrl, readScheduler, keyRests });
+      catalogue = buildCatalogue(next, { simulatorUrl, ...catalogueOptions });
       // In force from here on: nothing after it can fail.
       bind();
       const { models, routes } = catalogue;

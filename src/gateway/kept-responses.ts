@@ -4,12 +4,15 @@ import { Failure } from "../core/failure.ts";
 import { type KeptResponses, MAX_KEPT_BYTES } from "../core/kept-responses.ts";
 import type { Limiter } from "../core/limiter.ts";
 import { countRequest } from "../core/models.ts";
-import { createCipher, keyOfDirectory, readKey } from "../store/responses/cipher.ts";
+import { createCipher, keyOfDirectory, readKey } from "../store/cipher.ts";
 import type { ResponseStore } from "../store/responses/response-store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /** How long the end of an answer waits for its write. */
 const KEEP_LIMIT_MS = 2_000;
+
+/** File of the key in the data directory. */
+const KEY_FILE = "responses.key";
 
 interface Ports {
   readonly store: ResponseStore;
@@ -28,7 +31,7 @@ export function keptResponsesOf(
 ): KeptResponses | undefined {
   const { keptMs, encryptionKey } = responses;
   if (keptMs === 0) return undefined;
-  const cipher = createCipher(encryptionKey === undefined ? keyOfDirectory(dataDir) : readKey(encryptionKey));
+  const cipher = createCipher(encryptionKey === undefined ? keyOfDirectory(dataDir, KEY_FILE) : readKey(encryptionKey));
   const oldestMs = (): number => clock.now() - keptMs;
 
   const insert = async (accountId: string, id: string, content: string): Promise<boolean> => {

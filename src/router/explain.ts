@@ -55,7 +55,8 @@ export function explainPlan(planned: Planned, ports: ExplainPorts): PlanExplanat
     const note = breakerNote(ports.breakerOf(model), asked.caller?.accountId ?? "");
     const run = (): Translation => (index === 0 ? primary : attempts.translate(model));
     const translation = index < MAX_TRANSLATED ? withoutBody(run) : undefined;
-    return { model, reason, message: message + note, figures: figuresOf(model), translation };
+    const own = model.ownCredential === undefined ? "" : ", with the account's own credential";
+    return { model, reason, message: message + own + note, figures: figuresOf(model), translation };
   });
   const leftOut = targets
     .filter(({ target: { model } }, index) => {
