@@ -14,14 +14,20 @@ export interface CredentialCipher {
 /** File of the key in the data directory. */
 const KEY_FILE = "account-credentials.key";
 
-/** With the key of the configuration, or that of the data directory, which is made on first use. Throws a StoreError for a bad file. */
-export function credentialCipherOf({
-  accountCredentials: { encryptionKey },
-  dataDir,
-}: Pick<Config, "accountCredentials" | "dataDir">): CredentialCipher {
+/**
+ * With the key of the configuration, or that of the data directory, which is read or made at once if a provider is for credentials of
+ * accounts, else on first use. Throws a StoreError for a file that is not a key.
+ */
+export function credentialCipherOf(
+  config: Pick<Config, "accountCredentials" | "dataDir" | "providers">,
+): CredentialCipher {
+  const { encryptionKey } = config.accountCredentials;
   let cipher: Cipher | undefined;
   const ready = (): Cipher =>
-    (cipher ??= createCipher(encryptionKey === undefined ? keyOfDirectory(dataDir, KEY_FILE) : readKey(encryptionKey)));
+    (cipher ??= createCipher(
+      encryptionKey === undefined ? keyOfDirectory(config.dataDir, KEY_FILE) : readKey(encryptionKey),
+    ));
+  if (providersForAccounts(config).length > 0) ready();
   const boundTo = ({ accountId, provider }: CredentialPlace): string[] => ["credential", accountId, provider];
   return {
     seal: (secret, place) => ready().seal(Buffer.from(secret), boundTo(place)),

@@ -28,8 +28,8 @@ import { openStore } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { type Readiness, startOperationsServer } from "../telemetry/operations.ts";
-import { credentialCipherOf } from "./account-credentials.ts";
-import { buildCatalogue, type CatalogueOptions } from "./catalogue.ts";
+import { type CredentialCipher, credentialCipherOf } from "./account-credentials.ts";
+import { buildCatalogue, type Catalogue, type CatalogueOptions } from "./catalogue.ts";
 import { createConnections } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
 import { startHealthChecks } from "./health-checks.ts";
@@ -200,9 +200,13 @@ async function assemble(
   const simulator = shared?.simulator ?? own;
   const keyRests: CatalogueOptions["keyRests"] = ({ provider, key, status, restMs }) =>
     log.warn({ provider, key, status, rest_ms: restMs }, "a provider's key rests");
-  const credentials = credentialCipherOf(config);
-  const catalogueOptions = { readScheduler, keyRests, openCredential: credentials.open };
-  let catalogue = buildCatalogue(config, { simulatorUrl: await simulator.url(config), ...catalogueOptions });
+  let credentials = credentialCipherOf(config);
+  const catalogueOf = (
+    of: Config,
+    simulatorUrl: string | undefined,
+    { open: openCredential }: CredentialCipher,
+  ): Catalogue => buildCatalogue(of, { simulatorUrl, readScheduler, keyRests, openCredential });
+  let catalogue = catalogueOf(config, await simulator.url(config), credentials);
   let inForce = config;
   undo.push(() => catalogue.close());
 
@@ -298,7 +302,7 @@ async function assemble(
           health,
           rates,
           inForce: () => inForce,
-          credentials,
+          credentials: { seal: (...asked) => credentials.seal(...asked) },
           feed,
           observer,
           log,
@@ -342,9 +346,11 @@ async function assemble(
       const simulatorUrl = await simulator.url(next);
       const bind = await bindings.prepare(next);
       const before = catalogue;
-      catalogue = buildCatalogue(next, { simulatorUrl, ...catalogueOptions });
+      const cipher = credentialCipherOf({ ...next, dataDir: config.dataDir });
+      catalogue = catalogueOf(next, simulatorUrl, cipher);
       // In force from here on: nothing after it can fail.
       bind();
+      credentials = cipher;
       const { models, routes } = catalogue;
       router.replace(models, { routes, aliases: next.aliases, keepsHealth: changed === "lists" });
       inForce = { ...config, ...reloadable(next) };

@@ -176,6 +176,7 @@ describe("an account's own credential", () => {
     const files = readdirSync(folder).map((name) => readFileSync(join(folder, name), "latin1"));
     expect(files.length).toBeGreaterThan(1);
     const { stdout, stderr } = product.output;
+    expect(stderr).toContain('"own_credential":true');
     for (const content of [...files, stdout, stderr, listed])
       for (const form of [BOBS, Buffer.from(BOBS).toString("base64")]) expect(content.includes(form)).toBe(false);
   });
@@ -255,6 +256,7 @@ describe("an account's own credential", () => {
     const costs = (rows: typeof before): number => rows.reduce((sum, row) => sum + row.own_cost_micro_usd, 0);
     // Three tokens of prompt and two of the answer.
     expect(costs(after) - costs(before)).toBeGreaterThanOrEqual(5_000);
+    expect(await cli("usage --by account")).toContain("OF IT OWN");
     expect(after.filter(({ own_cost_micro_usd: own }) => own > 0)).toHaveLength(1);
   });
 
