@@ -260,6 +260,20 @@ describe("an account's own credential", () => {
     expect(after.filter(({ own_cost_micro_usd: own }) => own > 0)).toHaveLength(1);
   });
 
+  it("is counted by budgets like the operator's", async () => {
+    const created = await cli("keys create --name poor --account bob@example.com --budget 0.1 --json");
+    const { key } = JSON.parse(created) as { key: string };
+    await setBobs(BOBS);
+    await asksWith(bobsKey, BOBS);
+    // Five tokens, 0.005 USD, are booked for each; the whole of a prompt's bound is held before.
+    const statuses: number[] = [];
+    do statuses.push((await ask(key, { max_tokens: 5 })).status);
+    while (statuses.at(-1) === 200 && statuses.length <= 20);
+    expect(statuses.length).toBeGreaterThan(2);
+    expect(statuses.at(-1)).toBe(429);
+    expect(new Set(used())).toEqual(new Set([BOBS]));
+  });
+
   it("ends with its removal", async () => {
     await setBobs(BOBS);
     await asksWith(bobsKey, BOBS);

@@ -40,7 +40,7 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
     });
 
     it("have credentials and aliases, of which no simultaneous change is lost, and announce them to their keys only", async () => {
-      const { accounts, keys, keyChanges } = await open();
+      const { accounts, keys, keyChanges, kind } = await open();
       const context = { store: keys, clock: systemClock };
       const { secret } = await createKey(context, { name: "a" });
       await accounts.insert(accountNamed("other"));
@@ -71,7 +71,8 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
         aliases: stored.aliases,
       });
       expect((await keys.findByHash(hashApiKey(other.secret)))?.routing).toBeUndefined();
-      expect([...heard]).toEqual([hashApiKey(secret)]);
+      // PostgreSQL's listener announces all keys when it has connected.
+      expect([...heard].filter((hash) => hash !== undefined || kind === "sqlite")).toEqual([hashApiKey(secret)]);
       const refuse = (): never => {
         throw new Error("not this");
       };
