@@ -17,6 +17,7 @@ import type { HealthRecorder } from "../router/upstream-health.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type CredentialCipher, providersForAccounts } from "./account-credentials.ts";
+import { adviceOn, testModel } from "./provider-test.ts";
 import type { Rates } from "./rates.ts";
 
 interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "admission" | "traces"> {
@@ -79,6 +80,11 @@ export async function consoleOf(
       completions,
       explain,
       credentials: { seal: credentials.seal, providers: () => providersForAccounts(inForce()) },
+      testModel: async (model) => (await testModel(model)).durationMs,
+      adviceOnTest: (failure, { providerName }) => {
+        const provider = inForce().providers.find(({ name }) => name === providerName);
+        return provider?.simulated === false ? adviceOn(failure, provider.host) : undefined;
+      },
       calls,
       admission,
       traces,

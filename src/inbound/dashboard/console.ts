@@ -59,6 +59,8 @@ export interface ConsolePorts {
   readonly explain: ModelServicePorts["explain"];
   /** Of accounts' credentials; the models are those of `models`. */
   readonly credentials: Omit<RoutingServicePorts["rules"], "models">;
+  readonly testModel: ModelServicePorts["testModel"];
+  readonly adviceOnTest: ModelServicePorts["adviceOnTest"];
   readonly admission: AdmissionControl;
   /** Calls in flight, which a drain waits for. */
   readonly calls: Calls;

@@ -115,6 +115,7 @@ export async function startConsole(
     Parameters<typeof setUpAccess>[0] & {
       readonly stream?: Completions["stream"];
       readonly explain?: Completions["explain"];
+      readonly testModel?: ConsolePorts["testModel"];
     } = {},
 ): Promise<ConsoleUnderTest> {
   const {
@@ -125,6 +126,7 @@ export async function startConsole(
     usage: used,
     stream = never,
     explain = never,
+    testModel = never,
     ...others
   } = options;
   const { admission = roomyAdmission(systemClock), ...changes } = others;
@@ -157,6 +159,8 @@ export async function startConsole(
       completions: { stream },
       explain,
       credentials: { seal: (secret) => `sealed ${secret.length}`, providers: () => ["openai"] },
+      testModel,
+      adviceOnTest: ({ code }) => (code === "upstream_refused_us" ? "Check api_keys." : undefined),
       admission,
       calls,
       version: "1.2.3",
