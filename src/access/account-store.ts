@@ -1,4 +1,4 @@
-import type { Limits } from "../core/principal.ts";
+import type { AccountRouting, Limits, SealedCredential } from "../core/principal.ts";
 import type { Page } from "./key-store.ts";
 
 export type Role = "administrator" | "member";
@@ -20,6 +20,22 @@ export interface AccountRecord {
 
 /** The fields of an account that can be changed. `disabledAtMs: undefined` enables it again. */
 export type AccountChanges = Partial<Pick<AccountRecord, "name" | "role" | "passwordHash" | "limits" | "disabledAtMs">>;
+
+/** An account's own credential for a provider. */
+export interface StoredCredential extends SealedCredential {
+  readonly provider: string;
+  /** Unix milliseconds. */
+  readonly setAtMs: number;
+  /** ID of the account that set it; undefined for the command line. */
+  readonly setBy: string | undefined;
+}
+
+/** What an account has set for the requests of its keys. */
+export interface StoredRouting {
+  /** At most one for each provider. */
+  readonly credentials: readonly StoredCredential[];
+  readonly aliases: AccountRouting["aliases"];
+}
 
 /** A person who has signed in. All times are Unix milliseconds. */
 export interface SessionRecord {
@@ -136,6 +152,14 @@ export interface AccountStore {
    * administrator. False when any account, also a disabled one, has a password: of two simultaneous claims one succeeds.
    */
   claimDefault(owner: Pick<AccountRecord, "email" | "name" | "passwordHash">): Promise<boolean>;
+
+  /** Undefined for an unknown account. */
+  routing(id: string): Promise<StoredRouting | undefined>;
+  /**
+   * Replaces what an account has set, as it is at that moment, so that no simultaneous change is lost. Undefined for an unknown account.
+   * Throws what `change` throws, which may be called more than once.
+   */
+  changeRouting(id: string, change: (before: StoredRouting) => StoredRouting): Promise<StoredRouting | undefined>;
 
   insertSession(session: SessionRecord): Promise<void>;
   /** Rejects at once while 2,000 look-ups wait. */

@@ -1,5 +1,5 @@
 import type { LabelRequirements } from "../core/labels.ts";
-import type { Capability, Limits } from "../core/principal.ts";
+import type { AccountRouting, Capability, Limits } from "../core/principal.ts";
 import type { ProviderOption } from "../core/provider-options.ts";
 
 /** Owner of keys until the first person signs up and takes it over. */
@@ -46,12 +46,14 @@ export interface Replacement {
   readonly successor: NewKey;
 }
 
-/** A key with the limits and state of its account. */
+/** A key with what is its account's. */
 export interface FoundKey {
   readonly record: KeyRecord;
   readonly accountLimits: Limits;
   /** A disabled account's keys do not work. */
   readonly accountDisabled: boolean;
+  /** What its account has set; undefined for nothing. */
+  readonly routing?: AccountRouting | undefined;
 }
 
 /** The facts of a key that authentication and admission need. */

@@ -26,7 +26,7 @@ export function isExpired({ expiresAtMs }: KeyPrincipal, clock: Clock): boolean 
 
 /** Makes the principal of a key. Undefined for a revoked key, and for one of a disabled account. */
 export function toPrincipal(
-  { record, accountLimits, accountDisabled }: KeyGrant,
+  { record, accountLimits, accountDisabled, routing }: KeyGrant,
   asked: Pick<KeyPrincipal, "hash" | "confirmedAtMs">,
 ): KeyPrincipal | undefined {
   if (record.revokedAtMs !== undefined || accountDisabled) return undefined;
@@ -40,6 +40,7 @@ export function toPrincipal(
     options: record.options === "default" ? undefined : new Set(record.options),
     requiredLabels: Object.keys(record.requiredLabels).length === 0 ? undefined : record.requiredLabels,
     tags: record.tags.length === 0 ? undefined : new Set(record.tags),
+    routing,
     limits: record.limits,
     accountLimits,
     expiresAtMs: record.expiresAtMs,

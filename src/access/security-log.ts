@@ -24,7 +24,10 @@ export type SecurityEventType =
   | "key_created"
   | "key_updated"
   | "key_rotated"
-  | "key_revoked";
+  | "key_revoked"
+  | "credential_set"
+  | "credential_removed"
+  | "aliases_changed";
 
 /** A security event without its time. */
 export interface NewSecurityEvent {

@@ -7,18 +7,10 @@ import { createPasswordHasher } from "../access/password-hash.ts";
 import { createSecurityLog } from "../access/security-log.ts";
 import { createThrottle } from "../access/throttle.ts";
 import { Turns } from "../access/turns.ts";
+import type { Config } from "../config/config.ts";
 import { isExposed } from "../config/warnings.ts";
 import { systemClock } from "../core/clock.ts";
-import {
-  type CliContext,
-  type Command,
-  CONFIG_FLAG,
-  type Invocation,
-  JSON_FLAG,
-  readStandardInput,
-  UsageError,
-  writeJson,
-} from "./command.ts";
+import { type Command, CONFIG_FLAG, type Invocation, JSON_FLAG, readSecret, UsageError, writeJson } from "./command.ts";
 import { describeLimits, LIMIT_FLAGS, readLimits } from "./limit-flags.ts";
 import {
   ACCOUNT_HEADING,
@@ -33,7 +25,7 @@ import { type DatabaseContext, findAccountByIdOrEmail, withStore } from "./with-
 const ROLES: readonly Role[] = ["administrator", "member"];
 
 /** Actor in security events: no signed-in account and no network. */
-const ACTOR = { actorId: undefined, network: undefined };
+export const ACTOR = { actorId: undefined, network: undefined };
 
 const PASSWORD_FLAG = {
   "password-stdin": { help: "read the password from standard input" },
@@ -59,7 +51,7 @@ export const accountsCreate: Command = {
       if (role === undefined) throw new UsageError(`--role is one of ${ROLES.join(", ")}`);
       const asJson = invocation.switches.has("json");
       if (invocation.switches.has("password-stdin")) {
-        const password = await readPassword(context);
+        const password = await readSecret(context, "--password-stdin");
         const account = await createAccount(access, { email, name, role, password });
         if (asJson) writeJson(context.stdout, toAccountJson(account));
         else context.stdout.write(`Created ${account.id} (${account.email}, ${account.role}).\n`);
@@ -125,7 +117,7 @@ export const accountsResetPassword: Command = {
         throw new UsageError("--password-stdin is required: the new password is read from standard input");
       }
       const account = await findAccountByIdOrEmail(access.store, invocation.positionals[0] ?? "");
-      await resetPassword(access, account, await readPassword(context));
+      await resetPassword(access, account, await readSecret(context, "--password-stdin"));
       if (invocation.switches.has("json")) writeJson(context.stdout, { id: account.id, password: "reset" });
       else context.stdout.write(`${account.email} has a new password.\n`);
     }),
@@ -147,37 +139,25 @@ function switching({ name, summary, disabled }: { name: string; summary: string;
   };
 }
 
-function withAccounts(
+export function withAccounts(
   invocation: Invocation,
   context: DatabaseContext,
-  action: (access: AccessContext) => Promise<void>,
+  action: (access: AccessContext, config: Config) => Promise<void>,
 ): Promise<number> {
   const clock = systemClock;
   return withStore(invocation, context, ({ accounts, throttles }, config) =>
-    action({
-      store: accounts,
-      throttle: createThrottle(throttles, clock),
-      turns: new Turns(),
-      passwords: createPasswordHasher(),
-      log: createSecurityLog(accounts, clock, () => undefined),
-      clock,
-      signUp: config.signUp,
-      isExposed: isExposed(config),
-    }),
+    action(
+      {
+        store: accounts,
+        throttle: createThrottle(throttles, clock),
+        turns: new Turns(),
+        passwords: createPasswordHasher(),
+        log: createSecurityLog(accounts, clock, () => undefined),
+        clock,
+        signUp: config.signUp,
+        isExposed: isExposed(config),
+      },
+      config,
+    ),
   );
-}
-
-/** Limit of standard input; larger than any password. */
-const MAX_BYTES = 4096;
-
-/**
- * Reads the password from standard input, without its final line feed. Never an argument, which every user of the machine
- * can see. Throws when there is more than one line, or nothing.
- */
-async function readPassword({ readInput }: CliContext): Promise<string> {
-  const input = await (readInput?.() ?? readStandardInput(MAX_BYTES, "--password-stdin"));
-  const password = input.replace(/\r?\n$/, "");
-  if (password === "") throw new Error("--password-stdin: standard input is empty");
-  if (password.includes("\n")) throw new Error("--password-stdin: standard input has more than one line");
-  return password;
 }

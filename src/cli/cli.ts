@@ -16,6 +16,7 @@ import { keysCreate, keysList, keysRevoke, keysRotate, keysUpdate } from "./keys
 import { formatTable } from "./output.ts";
 import { providersTest } from "./providers-commands.ts";
 import { routeExplain } from "./route-commands.ts";
+import { accountsAliases, credentialsList, credentialsRemove, credentialsSet } from "./routing-commands.ts";
 import { serve } from "./serve-command.ts";
 import { simulate } from "./simulate-command.ts";
 import { backup, migrate } from "./store-commands.ts";
@@ -61,6 +62,10 @@ const COMMANDS: readonly Command[] = [
   accountsEnable,
   accountsLimit,
   accountsResetPassword,
+  accountsAliases,
+  credentialsSet,
+  credentialsList,
+  credentialsRemove,
   usage,
   migrate,
   backup,

@@ -77,6 +77,21 @@ export async function readStandardInput(maxBytes: number, what: string): Promise
   return Buffer.concat(pieces).toString("utf8");
 }
 
+/** Limit of a secret from standard input. */
+const MAX_SECRET_BYTES = 4096;
+
+/**
+ * Reads a secret from standard input, without its final line feed. Never an argument, which every user of the machine can see. `flag`:
+ * for errors. Throws when there is more than one line, or nothing.
+ */
+export async function readSecret({ readInput }: Pick<CliContext, "readInput">, flag: string): Promise<string> {
+  const input = await (readInput?.() ?? readStandardInput(MAX_SECRET_BYTES, flag));
+  const secret = input.replace(/\r?\n$/, "");
+  if (secret === "") throw new Error(`${flag}: standard input is empty`);
+  if (secret.includes("\n")) throw new Error(`${flag}: standard input has more than one line`);
+  return secret;
+}
+
 /** Exit codes. */
 export const EXIT = {
   ok: 0,

@@ -169,6 +169,7 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   signUp: "at restart",
   ledger: "at restart",
   responses: "at restart",
+  accountCredentials: "on reload",
   log: "at restart",
   shutdown: "at restart",
   simulator: "at restart",

@@ -83,17 +83,21 @@ function toJson(row: UsageRow): object {
     reasoning_tokens: sums.reasoningTokens,
     image_tokens: sums.imageTokens,
     cost_micro_usd: sums.costMicroUsd,
+    own_cost_micro_usd: sums.ownCostMicroUsd,
   };
 }
 
 function toTable(by: Group, rows: readonly UsageRow[]): string {
-  const heading = [by.toUpperCase(), "COMPLETIONS", "FAILED", "ESTIMATED", "TOKENS IN", "CACHED", "TOKENS OUT", "USD"];
+  const hasOwn = totalOf(rows).ownCostMicroUsd > 0;
+  const columns = ["COMPLETIONS", "FAILED", "ESTIMATED", "TOKENS IN", "CACHED", "TOKENS OUT", "USD"];
+  const heading = [by.toUpperCase(), ...columns, ...(hasOwn ? ["OF IT OWN"] : [])];
   const cells = (group: string, sums: UsageSums): string[] => [
     group,
     ...[sums.completions, sums.failed, sums.estimated, sums.promptTokens, sums.cachedTokens, sums.completionTokens].map(
       String,
     ),
     (sums.costMicroUsd / MICRO_USD).toFixed(6),
+    ...(hasOwn ? [(sums.ownCostMicroUsd / MICRO_USD).toFixed(6)] : []),
   ];
   const lines = rows.map((row) =>
     cells(row.name === undefined ? groupOf(row) : `${row.group} (${row.name})`, row.sums),

@@ -113,6 +113,8 @@ export interface RemoteProvider extends ProviderBase {
   readonly baseUrl: string;
   /** Secrets. May be empty where the service needs none. */
   readonly apiKeys: readonly string[];
+  /** Whether accounts may have credentials of their own for it. */
+  readonly takesAccountCredentials: boolean;
   /** Allows a private or loopback address, and plain HTTP. */
   readonly allowPrivate: boolean;
   /** Whether it gets the `traceparent` and `tracestate` of traced calls. */
@@ -307,6 +309,8 @@ export interface Config {
     /** Key that they are encrypted with, a secret; undefined for that of the data directory. */
     readonly encryptionKey: string | undefined;
   };
+  /** Accounts' own credentials. `encryptionKey`: a secret; undefined for that of the data directory. */
+  readonly accountCredentials: { readonly encryptionKey: string | undefined };
   readonly log: { readonly level: LogLevel };
   readonly shutdown: { readonly delayMs: number; readonly drainMs: number };
   readonly simulator: { readonly tokensPerSecond: number; readonly firstTokenMs: number };

@@ -82,7 +82,8 @@ function holdsSecrets(value: unknown): boolean {
     (isRecord(providers) && Object.values(providers).some(isSecretive)) ||
     hasPassword(at(value, "database", "url")) ||
     hasPassword(at(value, "redis", "url")) ||
-    isLiteral(at(value, "responses", "encryption_key"))
+    isLiteral(at(value, "responses", "encryption_key")) ||
+    isLiteral(at(value, "account_credentials", "encryption_key"))
   );
 }
 

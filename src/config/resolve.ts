@@ -39,6 +39,9 @@ const MIB = 1024 * 1024;
 const DAY_MS = 24 * 60 * 60 * 1000;
 const MICRO_USD = 1_000_000;
 
+const SAME_KEY =
+  'database.url, because all replicas need the same key; write "${NAME}" with the output of "openssl rand -base64 32"';
+
 /** Facts of the file that are not settings. */
 export type FileFacts = Pick<Config, "file" | "secretsInFile"> & {
   readonly env: Environment;
@@ -64,10 +67,13 @@ export function resolve(
     input.database.url !== undefined &&
     input.responses.encryption_key === undefined
   )
-    report(
-      ["responses", "encryption_key"],
-      'is required with database.url, because all replicas need the same key; write "${NAME}" with the output of "openssl rand -base64 32"',
-    );
+    report(["responses", "encryption_key"], `is required with ${SAME_KEY}`);
+  if (
+    Object.values(input.providers).some(({ account_credentials: own }) => own === "allowed") &&
+    input.database.url !== undefined &&
+    input.account_credentials.encryption_key === undefined
+  )
+    report(["account_credentials", "encryption_key"], `is required with account_credentials: allowed and ${SAME_KEY}`);
   requirePair(input.redis.tls, ["redis", "tls"], report);
   if (Object.keys(input.redis.tls).length > 0 && input.redis.url?.startsWith("rediss:") !== true)
     report(["redis", "tls"], "is for a redis.url that begins with rediss://");
@@ -113,6 +119,7 @@ export function resolve(
       keptMs: input.responses.store_days * DAY_MS,
       encryptionKey: input.responses.encryption_key,
     },
+    accountCredentials: { encryptionKey: input.account_credentials.encryption_key },
     log: input.log,
     shutdown: camelKeys(input.shutdown),
     simulator: camelKeys(input.simulator),
@@ -528,6 +535,8 @@ function resolveRemote(
     const problem = credentialHeaderProblem(name.toLowerCase(), keyHeaderOf(base.dialect, host), entry);
     if (problem !== undefined) report([...path, "headers", name], problem);
   }
+  if (entry.account_credentials === "allowed" && entry.host === "vertex")
+    report([...path, "account_credentials"], "is not for the host vertex, which takes no API keys");
   // A private server may accept any key.
   const samples = entry.allow_private ? [] : entry.api_keys;
   samples.forEach((key, index) => {
@@ -542,6 +551,7 @@ function resolveRemote(
     host,
     baseUrl: baseUrl.replace(/\/+$/, ""),
     apiKeys: entry.api_keys,
+    takesAccountCredentials: entry.account_credentials === "allowed",
     allowPrivate: entry.allow_private,
     sendsTraceContext: entry.trace_context,
     headers: Object.fromEntries(headers),

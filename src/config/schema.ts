@@ -200,6 +200,7 @@ const provider = section({
   credential_file: z.exactOptional(absolutePath),
   base_url: z.exactOptional(z.string()),
   api_keys: z.array(credential).default([]),
+  account_credentials: z.enum(["none", "allowed"]).default("none"),
   allow_private: z.boolean().default(false),
   trace_context: z.boolean().default(false),
   headers: z.record(headerName, headerValue).default({}),
@@ -311,6 +312,7 @@ export const fileSchema = section({
     store_days: z.int().min(0).max(3_650).default(0),
     encryption_key: z.exactOptional(encryptionKey),
   }).prefault({}),
+  account_credentials: section({ encryption_key: z.exactOptional(encryptionKey) }).prefault({}),
   log: section({
     level: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
   }).prefault({}),

@@ -44,6 +44,7 @@ export function listSettings(config: Config): Setting[] {
     "ledger.retention_days": others.ledger.retentionMs / DAY_MS,
     "responses.store_days": others.responses.keptMs / DAY_MS,
     "responses.encryption_key": others.responses.encryptionKey,
+    "account_credentials.encryption_key": others.accountCredentials.encryptionKey,
     "log.level": others.log.level,
     "shutdown.delay_ms": shutdown.delayMs,
     "shutdown.drain_ms": shutdown.drainMs,
@@ -112,6 +113,7 @@ export function redactConfig(config: Config): Config {
     databaseUrl: config.databaseUrl && HIDDEN,
     redisUrl: config.redisUrl && HIDDEN,
     responses: { ...config.responses, encryptionKey: config.responses.encryptionKey && HIDDEN },
+    accountCredentials: { encryptionKey: config.accountCredentials.encryptionKey && HIDDEN },
     providers: config.providers.map((provider) =>
       provider.simulated
         ? provider

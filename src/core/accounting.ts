@@ -263,13 +263,14 @@ export class CompletionAccounting {
   }
 
   /** Releases the reservation and makes the ledger entry, if the completion must have one. */
-  #toEntry(noted: Noted, { tokens, costMicroUsd, estimated }: Booking): NewLedgerEntry | undefined {
+  #toEntry(noted: Noted, { tokens, costMicroUsd, ownCostMicroUsd, estimated }: Booking): NewLedgerEntry | undefined {
     if (this.#reserved === undefined) return undefined;
     const { accountId, keyId, keyFamilyId } = this.#call.principal;
     this.#reserved.reservation.release(tokens.prompt + tokens.completion);
     const partial = this.#model !== undefined && this.#outcome !== "served";
     const capped = Math.min(costMicroUsd, MAX_COST_MICRO_USD);
-    return { ...noted, accountId, keyId, keyFamilyId, tokens, costMicroUsd: capped, partial, estimated };
+    const own = ownCostMicroUsd === 0 ? {} : { ownCostMicroUsd: Math.min(ownCostMicroUsd, capped) };
+    return { ...noted, accountId, keyId, keyFamilyId, tokens, costMicroUsd: capped, ...own, partial, estimated };
   }
 
   /** Cost by the provider's count plus the bookings of earlier attempts; undefined without a count or a price. */
@@ -366,6 +367,8 @@ const NOTHING_SEEN: AnswerSize = { textTokens: 0, pictures: 0 };
 interface Booking {
   readonly tokens: TokenCounts;
   readonly costMicroUsd: number;
+  /** Part of the cost: with the account's own credential. */
+  readonly ownCostMicroUsd: number;
   readonly estimated: boolean;
 }
 
@@ -391,7 +394,7 @@ function bookUncounted(
   { request, prompt, hasBudget, seen, outcome }: UncountedFacts,
 ): Booking {
   if (outcome?.usage !== undefined) return bookUsage(outcome.usage, { model, sent });
-  if (outcome?.refused === true || progress.unsent) return { tokens: NO_TOKENS, costMicroUsd: 0, estimated: false };
+  if (outcome?.refused === true || progress.unsent) return toBooking(NO_TOKENS, 0, { model, estimated: false });
   const most = mostTokens(request, { prompt, sent, model });
   const { elapsedMs, unseen: later } = outcome ?? attempt;
   const textTokens = seen.textTokens + (later?.textTokens ?? 0);
@@ -404,7 +407,7 @@ function bookUncounted(
   };
   const sending = { prompt, sent, model };
   const costMicroUsd = dearestCost(booked, sending) ?? dearestTokens(booked, sending) ?? 0;
-  return { tokens: { ...NO_TOKENS, ...booked }, costMicroUsd, estimated: true };
+  return toBooking({ ...NO_TOKENS, ...booked }, costMicroUsd, { model, estimated: true });
 }
 
 /** Tokens of a prompt that the provider did not count: an estimate, at most `most`. */
@@ -451,7 +454,15 @@ function bookUsage(usage: Usage, sending: Omit<Sending, "prompt">): Booking {
 
 /** Prices the tokens and fees; 0 for a model without a price. */
 function book(tokens: TokenCounts, { model, sent }: Omit<Sending, "prompt">, estimated: boolean): Booking {
-  return { tokens, costMicroUsd: model.price === undefined ? 0 : costOf(tokens, model.price, sent), estimated };
+  return toBooking(tokens, model.price === undefined ? 0 : costOf(tokens, model.price, sent), { model, estimated });
+}
+
+function toBooking(
+  tokens: TokenCounts,
+  costMicroUsd: number,
+  { model, estimated }: Pick<Sending, "model"> & Pick<Booking, "estimated">,
+): Booking {
+  return { tokens, costMicroUsd, ownCostMicroUsd: model.ownCredential === undefined ? 0 : costMicroUsd, estimated };
 }
 
 /** Sum of bookings. */
@@ -460,6 +471,7 @@ function sumOf(bookings: readonly Booking[]): Booking {
   if (only !== undefined && bookings.length === 1) return only;
   const tokens: { -readonly [K in keyof TokenCounts]: TokenCounts[K] } = { ...NO_TOKENS };
   let costMicroUsd = 0;
+  let ownCostMicroUsd = 0;
   let estimated = false;
   for (const booking of bookings) {
     const { unknown, ...counts } = booking.tokens;
@@ -467,7 +479,8 @@ function sumOf(bookings: readonly Booking[]): Booking {
       tokens[kind] = (tokens[kind] ?? 0) + count;
     if (unknown !== undefined) tokens.unknown = [...new Set([...(tokens.unknown ?? []), ...unknown])];
     costMicroUsd += booking.costMicroUsd;
+    ownCostMicroUsd += booking.ownCostMicroUsd;
     estimated ||= booking.estimated;
   }
-  return { tokens, costMicroUsd, estimated };
+  return { tokens, costMicroUsd, ownCostMicroUsd, estimated };
 }

@@ -11,6 +11,8 @@ export interface Attempt {
   readonly outcome: "served" | "skipped" | FailureCode;
   /** Of an `upstream_rejected` outcome. */
   readonly detail?: "context_length_exceeded" | undefined;
+  /** Whether it was made with the account's own credential. Default: no. */
+  readonly ownCredential?: true | undefined;
   /** HTTP status of the provider's response. */
   readonly upstreamStatus?: number | undefined;
   /** Why it failed or was skipped; empty when it served. */
@@ -27,6 +29,7 @@ export function toAttemptMessage({
   detail,
   upstreamStatus,
   reason,
+  ownCredential,
   ...times
 }: Attempt): AttemptMessage {
   return {
@@ -36,6 +39,7 @@ export function toAttemptMessage({
     failureReason:
       outcome === "served" || outcome === "skipped" ? ErrorReason.UNSPECIFIED : reasonOf({ code: outcome, detail }),
     message: reason,
+    ownCredential: ownCredential === true,
     duration: toDuration(times.durationMs),
     startOffset: toDuration(times.startMs),
     ...(upstreamStatus !== undefined && { httpStatusCode: upstreamStatus }),
@@ -44,12 +48,13 @@ export function toAttemptMessage({
 
 /** Converts an attempt of the contract back. A reason of another version is `internal`. */
 export function fromAttemptMessage(attempt: AttemptMessage): Attempt {
-  const { model, outcome, failureReason, httpStatusCode, message, duration, startOffset } = attempt;
+  const { model, outcome, failureReason, httpStatusCode, message, ownCredential, duration, startOffset } = attempt;
   const cause = causeOf(failureReason);
   return {
     model,
     outcome: WORDS.get(outcome) ?? cause?.code ?? "internal",
     ...(cause?.detail === "context_length_exceeded" && { detail: cause.detail }),
+    ...(ownCredential && { ownCredential }),
     upstreamStatus: httpStatusCode,
     reason: message,
     durationMs: toMs(duration),

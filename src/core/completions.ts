@@ -8,7 +8,7 @@ import { inTurn, toRoutePlan } from "./explain.ts";
 import { invalidField } from "./failure.ts";
 import { firstUnmet, type Requirement, requirementsOf, ruledOut } from "./labels.ts";
 import type { Limiter } from "./limiter.ts";
-import { type ListedModel, makes, type Model } from "./model.ts";
+import { type ListedModel, makes, type Model, stateOwner } from "./model.ts";
 import { countRequest } from "./models.ts";
 import {
   admitOrCount,
@@ -61,8 +61,8 @@ export interface OwnedCompletions extends Completions {
  */
 export function createCompletions(completionPorts: CompletionPorts): OwnedCompletions {
   const ports = { ...completionPorts, settling: new Settling() };
-  const sealOf = ({ principal }: Call, { providerName: provider }: Model): AnswerSeal =>
-    new AnswerSeal(ports.seal, { accountId: principal.accountId, provider });
+  const sealOf = ({ principal }: Call, model: Model): AnswerSeal =>
+    new AnswerSeal(ports.seal, { accountId: principal.accountId, provider: stateOwner(model) });
   const makePlan: Planner<Plan> = (...asked) => ports.router.plan(...asked);
   const begin = (
     meter: CompletionAccounting,

@@ -135,6 +135,8 @@ export interface LedgerEntry {
   readonly tokens: TokenCounts;
   /** 0 without a price. */
   readonly costMicroUsd: number;
+  /** Part of the cost: of attempts with the account's own credential, which the operator is not billed for. Default: 0. */
+  readonly ownCostMicroUsd?: number | undefined;
   readonly durationMs: number;
   readonly firstContentMs: number | undefined;
   /** Ended early, after part of the answer had been sent to the caller. */

@@ -2,6 +2,7 @@ import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { Failure } from "./failure.ts";
 import type { Fees, MaxToolUses } from "./fees.ts";
 import type { Labels } from "./labels.ts";
+import type { SealedCredential } from "./principal.ts";
 import type { ProviderOption } from "./provider-options.ts";
 import type { Provider, UpstreamModel } from "./provider.ts";
 import { nearest } from "../encoding/nearest.ts";
@@ -92,14 +93,29 @@ export interface Model extends ListedModel {
   readonly options?: ReadonlySet<ProviderOption> | undefined;
   readonly upstream: UpstreamModel;
   readonly provider: Provider;
+  /** Its provider with an account's own credential in place of the configured ones. Default: accounts have none. */
+  readonly providerOf?: ((accountId: string, credential: SealedCredential) => Provider) | undefined;
+  /** ID of the account's own credential that `provider` uses. Default: it uses the configured ones. */
+  readonly ownCredential?: string | undefined;
 }
 
 /** Characters of an unknown model name that a failure repeats and compares. */
 const MAX_NAME = 256;
 
-/** Key of health and breaker state: one upstream model of one provider, whatever model IDs map to it. */
+/** Key of health and breaker state: one upstream model of one provider and credential, whatever model IDs map to it. */
 export function upstreamKey(model: Model): string {
-  return `${model.providerName}/${model.upstream.name}`;
+  const { providerName, upstream, ownCredential } = model;
+  return ownCredential === undefined
+    ? `${providerName}/${upstream.name}`
+    : `${providerName}/${upstream.name} ${ownCredential}`;
+}
+
+/**
+ * Whose state a model's answers have: that of its provider's operator, or of the account's own contract with the provider, which a
+ * further credential of the account keeps.
+ */
+export function stateOwner({ providerName, ownCredential }: Model): string {
+  return ownCredential === undefined ? providerName : `${providerName} by the account's own credential`;
 }
 
 /** Whether a model may make pictures, also for requests that do not ask for them. */

@@ -45,7 +45,7 @@ export function createModels(router: Router, limiter: Limiter): Models {
     },
     async get(id, caller) {
       await countRequest(limiter, caller);
-      const model = router.find(id);
+      const model = router.find(id, caller.principal);
       if (model === undefined || !mayUse(caller.principal, model.id)) {
         throw modelNotFound(id, { field: "model", visible: visibleTo(caller) });
       }

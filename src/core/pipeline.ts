@@ -42,7 +42,7 @@ export function findModel(
   id: string,
   { field, principal }: { readonly field: string; readonly principal: Principal },
 ): Model | Route {
-  const model = router.find(id);
+  const model = router.find(id, principal);
   if (model !== undefined) return model;
   throw modelNotFound(id, { field, visible: router.list().filter((one) => mayUse(principal, one.id)) });
 }

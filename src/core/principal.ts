@@ -23,6 +23,22 @@ export const NO_LIMITS: Limits = {
   monthlyBudgetMicroUsd: undefined,
 };
 
+/** A credential that an account has for a provider, encrypted. */
+export interface SealedCredential {
+  /** Another one for each credential: it is never used for two. */
+  readonly id: string;
+  /** Ciphertext, bound to the account and the provider. */
+  readonly sealed: string;
+}
+
+/** What an account has set for the requests of its keys. */
+export interface AccountRouting {
+  /** Own credentials by the names of providers. */
+  readonly credentials: ReadonlyMap<string, SealedCredential>;
+  /** Before those of the configuration; as `Config.aliases`. */
+  readonly aliases: ReadonlyArray<readonly [name: string, model: string]>;
+}
+
 /** An authenticated API key with its permissions. */
 export interface Principal {
   readonly keyId: string;
@@ -39,6 +55,8 @@ export interface Principal {
   readonly requiredLabels?: LabelRequirements | undefined;
   /** Default: none. */
   readonly tags?: ReadonlySet<string> | undefined;
+  /** What its account has set. Default: nothing. */
+  readonly routing?: AccountRouting | undefined;
   /** Limits of the key. */
   readonly limits: Limits;
   /** Limits of its account, shared by all its keys. */

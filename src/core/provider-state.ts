@@ -27,7 +27,7 @@ export const STATE_SECRET = "provider_state";
 /** Whose state it is. */
 interface Owner {
   readonly accountId: string;
-  /** Name of the configured provider. */
+  /** As `stateOwner` names it. */
   readonly provider: string;
 }
 

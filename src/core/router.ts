@@ -190,8 +190,11 @@ export interface PlanExplanation extends Pick<Plan, "prompt" | "candidates" | "s
 
 /** Port of the router: models, and plans that answer requests. */
 export interface Router {
-  /** The model or route with this name; undefined when there is none. */
-  find(name: string): Model | Route | undefined;
+  /**
+   * The model or route with this name; undefined when there is none. With a caller also by the aliases of its account, and with its
+   * account's own credentials.
+   */
+  find(name: string, caller?: Pick<Principal, "accountId" | "routing">): Model | Route | undefined;
   /** All models, then all routes, in the order of the configuration. */
   list(): readonly ListedModel[];
 

@@ -46,6 +46,7 @@ export function writeAttempt(of: Attempt): object {
     reason: of.reason,
     start_ms: of.startMs,
     duration_ms: of.durationMs,
+    ...(of.ownCredential === true && { own_credential: true }),
   };
 }
 

@@ -12,12 +12,14 @@ import { BEDROCK } from "../providers/anthropic/bedrock-site.ts";
 import { anthropic } from "../providers/anthropic/provider.ts";
 import { type AnthropicSite, vertexSite } from "../providers/anthropic/site.ts";
 import { bedrockConverse } from "../providers/bedrock-converse/provider.ts";
+import type { OpenCredential } from "./account-credentials.ts";
 import { isKeyFile, toApiKey } from "../providers/credentials/api-key.ts";
 import { awsCredential } from "../providers/credentials/aws.ts";
 import { authorized, type Credential } from "../providers/credentials/credential.ts";
 import { entraTokens } from "../providers/credentials/entra.ts";
 import { googleTokens } from "../providers/credentials/google.ts";
 import { type KeyRest, withKeyPool } from "../providers/credentials/key-pool.ts";
+import { toOwnService } from "../providers/credentials/own-key.ts";
 import { TokenCredential } from "../providers/credentials/token.ts";
 import { gemini } from "../providers/gemini/provider.ts";
 import { vertexSite as vertexGemini } from "../providers/gemini/site.ts";
@@ -71,23 +73,25 @@ export interface CatalogueOptions {
   readonly readScheduler: ReadScheduler;
   /** Called when a provider limits or refuses one of several keys. Default: not called. */
   readonly keyRests?: ((rest: KeyRest & { readonly provider: string }) => void) | undefined;
+  /** Decrypts an account's own credential; undefined when that is impossible. Default: always impossible. */
+  readonly openCredential?: OpenCredential | undefined;
 }
 
 /** Builds the models of a configuration. */
-export function buildCatalogue(config: Config, { simulatorUrl, readScheduler, keyRests }: CatalogueOptions): Catalogue {
+export function buildCatalogue(config: Config, { simulatorUrl, ...options }: CatalogueOptions): Catalogue {
   const remote = new Map(
     config.providers.map((provider) => [
       provider.name,
       provider.simulated ? simulate(provider, simulatorUrl) : provider,
     ]),
   );
-  const connected = new Map<string, Provider>();
-  const connect = ({ provider: name, timeouts: { connectMs } }: ModelConfig): Provider => {
+  const connected = new Map<string, Connected>();
+  const connect = ({ provider: name, timeouts: { connectMs } }: ModelConfig): Connected => {
     // Connections are pooled per provider; a model with a connect limit of its own gets a pool of its own.
     const key = `${name} ${connectMs}`;
     let provider = connected.get(key);
     if (provider === undefined)
-      connected.set(key, (provider = connectProvider(remote.get(name)!, { connectMs, readScheduler, keyRests })));
+      connected.set(key, (provider = connectWithCredentials(remote.get(name)!, { connectMs, ...options })));
     return provider;
   };
   const models = config.models.map((model) => toModel(model, connect(model), remote.get(model.provider)!));
@@ -95,16 +99,25 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler, ke
     models,
     routes: config.routes.map((route) => toRoute(route, models)),
     async close() {
-      await Promise.all([...connected.values()].map((provider) => provider.close()));
+      await Promise.all([...connected.values()].map(({ provider }) => provider.close()));
     },
   };
 }
 
+/** A provider with the configured credentials, and with those of accounts. */
+type Connected = Pick<Model, "provider" | "providerOf">;
+
+type ConnectOptions = { readonly connectMs: number } & Omit<CatalogueOptions, "simulatorUrl">;
+
 /** Connects one provider. Throws ConfigError for files that cannot be used. */
-export function connectProvider(
+export function connectProvider(configured: RemoteProvider, options: ConnectOptions): Provider {
+  return connectWithCredentials(configured, options).provider;
+}
+
+function connectWithCredentials(
   configured: RemoteProvider,
-  { connectMs, readScheduler, keyRests }: { readonly connectMs: number } & Omit<CatalogueOptions, "simulatorUrl">,
-): Provider {
+  { connectMs, readScheduler, keyRests, openCredential }: ConnectOptions,
+): Connected {
   const { name, dialect, host, baseUrl, allowPrivate, connections, sendsTraceContext, ...rest } = configured;
   const egress = toEgress(configured);
   const address = { baseUrl, allowPrivate, sendsTraceContext };
@@ -112,7 +125,16 @@ export function connectProvider(
   const header = keyHeaderOf(dialect, host);
   const credential = toCredential(configured, connectMs);
   const onRest = (rested: KeyRest): void => keyRests?.({ provider: name, ...rested });
-  return DIALECTS[dialect](toService(upstream, { ...rest, name, header, credential, onRest }), host);
+  const provider = DIALECTS[dialect](toService(upstream, { ...rest, name, header, credential, onRest }), host);
+  if (!configured.takesAccountCredentials) return { provider };
+  const { headers } = rest;
+  return {
+    provider,
+    providerOf(accountId, sealed) {
+      const secret = openCredential?.(sealed.sealed, { accountId, provider: name });
+      return DIALECTS[dialect](toOwnService(upstream, { provider: name, header, headers, secret }), host);
+    },
+  };
 }
 
 function toRoute({ targets, ...route }: RouteConfig, models: readonly Model[]): Route {
@@ -216,6 +238,7 @@ function simulate(provider: Config["providers"][number], simulatorUrl: string | 
     simulated: false,
     baseUrl,
     apiKeys: ["simulator-credential"],
+    takesAccountCredentials: false,
     allowPrivate: true,
     sendsTraceContext: false,
     headers: {},
@@ -226,7 +249,7 @@ function simulate(provider: Config["providers"][number], simulatorUrl: string | 
   };
 }
 
-function toModel(model: ModelConfig, provider: Provider, { dialect, options }: RemoteProvider): Model {
+function toModel(model: ModelConfig, connected: Connected, { dialect, options }: RemoteProvider): Model {
   const { firstContentMs, idleMs, totalMs, settleMs } = model.timeouts;
   return {
     id: model.id,
@@ -244,7 +267,7 @@ function toModel(model: ModelConfig, provider: Provider, { dialect, options }: R
     maxTokensPerSecond: model.maxTokensPerSecond,
     hedge: model.hedge,
     options: options && new Set(options),
-    provider,
+    ...connected,
     upstream: {
       name: model.upstreamModel,
       contextWindow: model.contextWindow,

@@ -16,6 +16,7 @@ import type { OwnedRouter } from "../router/router.ts";
 import type { HealthRecorder } from "../router/upstream-health.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { type CredentialCipher, providersForAccounts } from "./account-credentials.ts";
 import { adviceOn, testModel } from "./provider-test.ts";
 import type { Rates } from "./rates.ts";
 
@@ -29,6 +30,7 @@ interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "adm
   readonly rates: Pick<Rates, "place">;
   /** The configuration in force, which a reload changes. */
   readonly inForce: () => Config;
+  readonly credentials: Pick<CredentialCipher, "seal">;
   readonly feed: RequestFeed;
   readonly observer: { refused(refusal: Refusal): void };
   readonly log: Logger;
@@ -51,6 +53,7 @@ export async function consoleOf(
     health,
     rates,
     inForce,
+    credentials,
     feed,
     observer,
     log,
@@ -76,6 +79,7 @@ export async function consoleOf(
       accountLimits: limits.account,
       completions,
       explain,
+      credentials: { seal: credentials.seal, providers: () => providersForAccounts(inForce()) },
       testModel: async (model) => (await testModel(model)).durationMs,
       adviceOnTest: (failure, { providerName }) => {
         const provider = inForce().providers.find(({ name }) => name === providerName);

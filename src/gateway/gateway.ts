@@ -29,7 +29,8 @@ import { openStore } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { type Readiness, startOperationsServer } from "../telemetry/operations.ts";
-import { buildCatalogue, type CatalogueOptions } from "./catalogue.ts";
+import { type CredentialCipher, credentialCipherOf } from "./account-credentials.ts";
+import { buildCatalogue, type Catalogue, type CatalogueOptions } from "./catalogue.ts";
 import { createConnections } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
 import { startHealthChecks } from "./health-checks.ts";
@@ -200,7 +201,13 @@ async function assemble(
   const simulator = shared?.simulator ?? own;
   const keyRests: CatalogueOptions["keyRests"] = ({ provider, key, status, restMs }) =>
     log.warn({ provider, key, status, rest_ms: restMs }, "a provider's key rests");
-  let catalogue = buildCatalogue(config, { simulatorUrl: await simulator.url(config), readScheduler, keyRests });
+  let credentials = credentialCipherOf(config);
+  const catalogueOf = (
+    of: Config,
+    simulatorUrl: string | undefined,
+    { open: openCredential }: CredentialCipher,
+  ): Catalogue => buildCatalogue(of, { simulatorUrl, readScheduler, keyRests, openCredential });
+  let catalogue = catalogueOf(config, await simulator.url(config), credentials);
   let inForce = config;
   undo.push(() => catalogue.close());
 
@@ -296,6 +303,7 @@ async function assemble(
           health,
           rates,
           inForce: () => inForce,
+          credentials: { seal: (...asked) => credentials.seal(...asked) },
           feed,
           observer,
           log,
@@ -339,9 +347,11 @@ async function assemble(
       const simulatorUrl = await simulator.url(next);
       const bind = await bindings.prepare(next);
       const before = catalogue;
-      catalogue = buildCatalogue(next, { simulatorUrl, readScheduler, keyRests });
+      const cipher = credentialCipherOf({ ...next, dataDir: config.dataDir });
+      catalogue = catalogueOf(next, simulatorUrl, cipher);
       // In force from here on: nothing after it can fail.
       bind();
+      credentials = cipher;
       const { models, routes } = catalogue;
       router.replace(models, { routes, aliases: next.aliases, keepsHealth: changed === "lists" });
       inForce = { ...config, ...reloadable(next) };

@@ -4,13 +4,16 @@ import { Failure } from "../core/failure.ts";
 import { type KeptResponse, type KeptResponses, MAX_KEPT_BYTES } from "../core/kept-responses.ts";
 import type { Limiter } from "../core/limiter.ts";
 import { countRequest } from "../core/models.ts";
-import { createCipher, keyOfDirectory, readKey } from "../store/responses/cipher.ts";
+import { createCipher, keyOfDirectory, readKey } from "../store/cipher.ts";
 import type { ResponseStore } from "../store/responses/response-store.ts";
 import { Turns } from "../scheduling/turns.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /** How long the end of an answer waits for its write. */
 const KEEP_LIMIT_MS = 2_000;
+
+/** File of the key in the data directory. */
+const KEY_FILE = "responses.key";
 
 /** How long a read or removal waits for its turn. */
 const TURN_LIMIT_MS = 10_000;
@@ -33,7 +36,7 @@ export function keptResponsesOf(
 ): KeptResponses | undefined {
   const { keptMs, encryptionKey } = responses;
   if (keptMs === 0) return undefined;
-  const cipher = createCipher(encryptionKey === undefined ? keyOfDirectory(dataDir) : readKey(encryptionKey));
+  const cipher = createCipher(encryptionKey === undefined ? keyOfDirectory(dataDir, KEY_FILE) : readKey(encryptionKey));
   const oldestMs = (): number => clock.now() - keptMs;
 
   const turns = new Turns();

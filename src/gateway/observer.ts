@@ -81,16 +81,17 @@ export function createObserver({ log, metrics, clock, isModel }: ObserverPorts):
         prompt_tokens: entry.usage?.inputTokens,
         completion_tokens: entry.usage?.outputTokens,
         cost_micro_usd: entry.entry?.costMicroUsd ?? entry.costMicroUsd,
-        attempts: entry.attempts.map(({ model, outcome: ended, upstreamStatus, durationMs }) => ({
+        attempts: entry.attempts.map(({ model, outcome: ended, upstreamStatus, durationMs, ownCredential }) => ({
           model,
           outcome: ended,
+          own_credential: ownCredential,
           upstream_status: upstreamStatus,
           duration_ms: durationMs,
         })),
         trace_id: entry.trace?.context.traceId,
         ...(failure !== undefined && explain(failure)),
       };
-      const alarms = ALARMING.has(outcome) || entry.attempts.some((attempt) => ALARMING.has(attempt.outcome));
+      const alarms = isAlarming(entry);
       log.line(alarms ? "error" : "info", line, "completion");
       const costMicroUsd = entry.entry?.costMicroUsd ?? 0;
       const { reservedMicroUsd = Infinity } = entry;
@@ -118,6 +119,12 @@ export function createObserver({ log, metrics, clock, isModel }: ObserverPorts):
       log.line(ALARMING.has(failure.code) ? "error" : "info", line, "refused");
     },
   };
+}
+
+/** An own credential that is refused is its account's matter. */
+function isAlarming({ outcome, attempts }: CompletionRecord): boolean {
+  if (attempts.some((attempt) => ALARMING.has(attempt.outcome) && attempt.ownCredential !== true)) return true;
+  return ALARMING.has(outcome) && (outcome === "internal" || !attempts.some((attempt) => attempt.outcome === outcome));
 }
 
 function toSample(entry: CompletionRecord, isModel: ObserverPorts["isModel"]): Parameters<Metrics["completion"]>[0] {

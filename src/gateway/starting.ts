@@ -71,13 +71,14 @@ function describeListenFailure(name: ServerName, config: Config, cause: unknown)
 /** The sections that a reload applies. */
 export function reloadable({
   access,
+  accountCredentials,
   providers,
   models,
   routes,
   imports,
   aliases,
-}: Config): Pick<Config, "access" | "providers" | "models" | "routes" | "imports" | "aliases"> {
-  return { access, providers, models, routes, imports, aliases };
+}: Config): Pick<Config, "access" | "accountCredentials" | "providers" | "models" | "routes" | "imports" | "aliases"> {
+  return { access, accountCredentials, providers, models, routes, imports, aliases };
 }
 
 /** Time between reporting "not ready" and refusing work, in which load balancers stop sending requests. */

@@ -52,6 +52,8 @@ export interface UsageSums {
   readonly reasoningTokens: number;
   readonly imageTokens: number;
   readonly costMicroUsd: number;
+  /** Part of the cost: with accounts' own credentials. */
+  readonly ownCostMicroUsd: number;
 }
 
 /** Sums of one group and step. */
@@ -124,5 +126,6 @@ export function totalOf(rows: readonly Pick<UsageRow, "sums">[]): UsageSums {
     reasoningTokens: add("reasoningTokens"),
     imageTokens: add("imageTokens"),
     costMicroUsd: add("costMicroUsd"),
+    ownCostMicroUsd: add("ownCostMicroUsd"),
   };
 }

@@ -482,6 +482,7 @@ export class AttemptRun {
       model: model.id,
       outcome,
       ...(failure?.detail === "context_length_exceeded" && { detail: failure.detail }),
+      ...(model.ownCredential !== undefined && { ownCredential: true }),
       upstreamStatus,
       reason,
       durationMs: Math.round(nowMs - beganMs),

@@ -54,7 +54,9 @@ export function explainPlan(planned: Planned, ports: ExplainPorts): PlanExplanat
   const steps = candidates.map((model, index): ExplainedModel => {
     const { reason, message } = placeOf(model, index, planned);
     const note = breakerNote(ports.breakerOf(model), accountId);
-    return { model, reason, message: message + note, figures: figuresOf(model), translate: translateFor(model) };
+    const own = model.ownCredential === undefined ? "" : ", with the account's own credential";
+    const figures = figuresOf(model);
+    return { model, reason, message: message + own + note, figures, translate: translateFor(model) };
   });
   const leftOut = targets
     .filter(({ target: { model } }, index) => {

@@ -5,7 +5,7 @@ import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { EmbeddingRequest } from "../../gen/parley/v1/embedding_pb.js";
 import type { Omission } from "../../gen/parley/v1/report_pb.js";
 import { Failure, type FieldViolation } from "../core/failure.ts";
-import type { Hedge, Model } from "../core/model.ts";
+import { type Hedge, type Model, stateOwner } from "../core/model.ts";
 import { namesContent } from "../core/named-content.ts";
 import type { CallersBody, Translation } from "../core/provider.ts";
 import { isPermitted, restrict, type SendingRules, toMeasured } from "../core/provider-options.ts";
@@ -164,7 +164,7 @@ function translate(
   { mode, rules, unknown = NOTHING, state, body }: Asked,
 ): Translation {
   if (body?.notElsewhere !== undefined && body.dialect !== model.dialect) throw body.notElsewhere();
-  const own = state?.for(model.providerName) ?? { request, omitted: NOTHING };
+  const own = state?.for(stateOwner(model)) ?? { request, omitted: NOTHING };
   const restricted = restrict(own.request, model, rules);
   if (request.strict && restricted.omitted.length > 0) throw notAllowed(restricted.omitted);
   const isKept =

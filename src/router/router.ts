@@ -15,6 +15,8 @@ import { type AttemptPorts, AttemptRun, type RunningAttempt, TimeLimit, UnseenAn
 import { Breaker, type BreakerOptions } from "./breaker.ts";
 import { explainPlan } from "./explain.ts";
 import { type CompletionAttempts, type EmbeddingAttempts, planAttempts, planEmbeddings } from "./plan.ts";
+import { OwnModels } from "./own-models.ts";
+import { PerUpstream } from "./per-upstream.ts";
 import { type HealthCheck, runCheck } from "./health-check.ts";
 import { downElsewhere } from "./health-votes.ts";
 import { ContentTimes, type HedgeCounts, Hedging } from "./hedging.ts";
@@ -45,14 +47,14 @@ class Registry {
     this.#aliases = aliases;
   }
 
-  find(name: string): Model | Route | undefined {
-    return this.#models.get(name) ?? this.#findByAlias(name);
+  find(name: string, accountAliases: Aliases = []): Model | Route | undefined {
+    return this.#models.get(name) ?? this.#findByAlias(name, accountAliases) ?? this.#findByAlias(name, this.#aliases);
   }
 
-  #findByAlias(name: string): Model | Route | undefined {
+  #findByAlias(name: string, aliases: Aliases): Model | Route | undefined {
     const isAlias = (alias: string): boolean =>
       alias.endsWith("*") ? name.startsWith(alias.slice(0, -1)) : name === alias;
-    const found = this.#aliases.find(([alias]) => isAlias(alias));
+    const found = aliases.find(([alias]) => isAlias(alias));
     return found && this.#models.get(found[1]);
   }
 
@@ -100,20 +102,22 @@ export interface OwnedRouter extends Router {
 /** Routes by a registry of models, with a breaker per upstream model and a retry budget per provider. */
 export function createRouter({ clock, random, backoff, breaker, ...names }: RouterOptions): OwnedRouter {
   let registry = new Registry(names);
-  const breakers = new Map<string, Breaker>();
-  const budgets = new Map<string, RetryBudget>();
-  const loads = new Map<string, UpstreamLoad>();
-  const contentTimes = new Map<string, ContentTimes>();
+  const ownModels = new OwnModels();
+  const breakers = new PerUpstream<Breaker>();
+  const budgets = new PerUpstream<RetryBudget>();
+  const loads = new PerUpstream<UpstreamLoad>();
+  const contentTimes = new PerUpstream<ContentTimes>();
   const hedgings = new Map<string, Hedging>();
   const ports: AttemptPorts = {
     clock,
     random,
     backoff,
-    breakerOf: (model) => getOrAdd(breakers, upstreamKey(model), () => new Breaker(breaker, clock)),
-    budgetOf: (model) => getOrAdd(budgets, model.providerName, () => new RetryBudget()),
-    loadOf: (model) => getOrAdd(loads, upstreamKey(model), () => new UpstreamLoad(clock)),
+    breakerOf: (model) => breakers.getOrAdd(model, upstreamKey(model), () => new Breaker(breaker, clock)),
+    budgetOf: (model) => budgets.getOrAdd(model, model.ownCredential ?? model.providerName, () => new RetryBudget()),
+    loadOf: (model) => loads.getOrAdd(model, upstreamKey(model), () => new UpstreamLoad(clock)),
     hedgingOf: (name) => getOrAdd(hedgings, name, () => new Hedging()),
-    contentTimesOf: (model, streamed) => getOrAdd(contentTimes, contentKey(model, streamed), () => new ContentTimes()),
+    contentTimesOf: (model, streamed) =>
+      contentTimes.getOrAdd(model, contentKey(model, streamed), () => new ContentTimes()),
   };
   const routes = new Routes(ports);
   const planOf = (
@@ -129,7 +133,12 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
     return { ranked, attempts: isHedged ? { ...attempts, hedge: { ...hedge, name } } : attempts };
   };
   return {
-    find: (id) => registry.find(id),
+    find(name, caller) {
+      const routing = caller?.routing;
+      const found = registry.find(name, routing?.aliases);
+      if (found === undefined || routing === undefined || routing.credentials.size === 0) return found;
+      return ownModels.of(found, { accountId: caller!.accountId, credentials: routing.credentials });
+    },
     list: () => registry.list(),
     plan: (request, candidates, asked) => new RunnablePlan(planOf(request, candidates, asked).attempts, ports),
     explain(request, candidates, asked) {
@@ -148,14 +157,13 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
           ? models.flatMap((model) => [upstreamKey(model), contentKey(model, true), contentKey(model, false)])
           : [],
       );
-      for (const known of [breakers, loads, contentTimes])
-        for (const key of known.keys()) if (!kept.has(key)) known.delete(key);
+      for (const known of [breakers, loads, contentTimes]) known.keepOnly(kept);
       if (keepsHealth) routes.inherit(before, registry.list().filter(isRoute));
     },
-    health: () => new Map([...breakers].map(([key, { state }]) => [key, state])),
+    health: () => new Map([...breakers.shared].map(([key, { state }]) => [key, state])),
     healthNote() {
       if (!registry.list().some(isRoute)) return undefined;
-      const known = [...breakers];
+      const known = [...breakers.shared];
       const sinceMs = clock.monotonic() - SERVED_MS;
       const served = known.flatMap(([key, { state, servedAtMs = -Infinity }]) =>
         state === "closed" && servedAtMs > sinceMs ? [{ key, servedAtMs }] : [],
@@ -174,7 +182,7 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
     outliers: () =>
       new Map(registry.list().flatMap((each) => (isRoute(each) ? [[each.id, routes.outliersOf(each)] as const] : []))),
     hedges: () => new Map([...hedgings].map(([name, { counts }]) => [name, counts])),
-    openingOf: (model) => breakers.get(upstreamKey(model))?.rest,
+    openingOf: (model) => breakers.shared.get(upstreamKey(model))?.rest,
   };
 }
 

@@ -108,7 +108,9 @@ export function createHealthRecorder(router: Pick<Router, "find">, clock: Clock)
 
   return {
     record(entry) {
-      for (const [index, { model, outcome }] of entry.attempts.entries()) {
+      for (const [index, { model, outcome, ownCredential }] of entry.attempts.entries()) {
+        // What an account's own credential meets says nothing to others.
+        if (ownCredential === true) continue;
         const found = router.find(model);
         if (found === undefined || isRoute(found)) continue;
         const upstream = upstreamKey(found);

@@ -392,6 +392,19 @@ const secrets: Migration = {
   },
 };
 
+const accountRouting: Migration = {
+  name: "accounts' own credentials and aliases",
+  async up(database) {
+    await addColumn(database, "accounts", ["credentials", "text"]);
+    await addColumn(database, "accounts", ["aliases", "text"]);
+    for (const table of ["completions", "usage_hours"])
+      await database.schema
+        .alterTable(table)
+        .addColumn("own_cost_micro_usd", "bigint", (column) => column.notNull().defaultTo(0))
+        .execute();
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -412,4 +425,5 @@ export const MIGRATIONS: readonly Migration[] = [
   labels,
   healthNotes,
   secrets,
+  accountRouting,
 ];

@@ -39,6 +39,10 @@ export interface AccountRow extends LimitColumns {
   readonly role: string;
   readonly password_hash: string | null;
   readonly disabled_at_ms: number | null;
+  /** A list of `StoredCredential`; null without any. */
+  readonly credentials: string | null;
+  /** A list of pairs; null without any. */
+  readonly aliases: string | null;
 }
 
 export interface KeyRow extends LimitColumns {
@@ -139,6 +143,8 @@ export interface CompletionRow {
   readonly reasoning_tokens: number;
   readonly image_tokens: number;
   readonly cost_micro_usd: number;
+  /** Part of the cost. */
+  readonly own_cost_micro_usd: number;
   readonly duration_ms: number;
   readonly first_content_ms: number | null;
   readonly partial: number;
@@ -177,6 +183,8 @@ export interface UsageHourRow {
   readonly reasoning_tokens: number;
   readonly image_tokens: number;
   readonly cost_micro_usd: number;
+  /** Part of the cost. */
+  readonly own_cost_micro_usd: number;
 }
 
 /** Spending of a key family or an account in a month, and money held for completions in flight. */

@@ -6,6 +6,7 @@ import type {
   RecordedEvent,
   SessionRecord,
   SetupTokenRecord,
+  StoredRouting,
   ThrottleState,
   ThrottleStore,
 } from "../../src/access/account-store.ts";
@@ -41,6 +42,7 @@ export function memoryAccountStore(): MemoryAccounts {
   const invitations = new Map<string, InvitationRecord>();
   const setupTokens = new Map<string, SetupTokenRecord>();
   const recorded: RecordedEvent[] = [];
+  const routings = new Map<string, StoredRouting>();
   let lastId = 0;
   const withEmail = (email: string) => [...accounts.values()].find((account) => account.email === email);
   const insert = (account: AccountRecord): boolean => {
@@ -74,6 +76,15 @@ export function memoryAccountStore(): MemoryAccounts {
       if (expected?.administrator !== undefined && !isEnabled) return false;
       accounts.set(id, { ...account, ...changes });
       return true;
+    },
+    async routing(id) {
+      return accounts.has(id) ? (routings.get(id) ?? { credentials: [], aliases: [] }) : undefined;
+    },
+    async changeRouting(id, change) {
+      if (!accounts.has(id)) return undefined;
+      const changed = change(routings.get(id) ?? { credentials: [], aliases: [] });
+      routings.set(id, changed);
+      return changed;
     },
     async claimDefault(owner) {
       if ([...accounts.values()].some(({ passwordHash }) => passwordHash !== undefined)) return false;

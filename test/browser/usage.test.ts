@@ -207,9 +207,9 @@ describe("the usage page", () => {
     expect(csv.name).toMatch(/^parley-usage-by-key-\d{4}-\d\d-\d\d-\d\d-to-\d{4}-\d\d-\d\d-\d\d\.csv$/);
     const [head, first] = csv.text.split("\r\n");
     expect(head).toBe(
-      "key,name,requests,errors,partial,estimated,prompt_tokens,cached_tokens,completion_tokens,reasoning_tokens,image_tokens,cost_usd",
+      "key,name,requests,errors,partial,estimated,prompt_tokens,cached_tokens,completion_tokens,reasoning_tokens,image_tokens,cost_usd,own_cost_usd",
     );
-    expect(first).toBe(`${keyId},'${HOSTILE_KEY},1,0,0,0,10,2,5,1,0,9`);
+    expect(first).toBe(`${keyId},'${HOSTILE_KEY},1,0,0,0,10,2,5,1,0,9,0`);
     await open(page, "?by=model");
     expect((await groups(page, "model"))[1]?.[0]).toBe(HOSTILE_MODEL);
     await page.getByRole("region", { name: "Cost", exact: true }).getByText("Show table").click();

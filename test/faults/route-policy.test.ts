@@ -13,7 +13,7 @@ import { OPERATIONS_PATHS } from "../../src/telemetry/operations.ts";
 import { tlsGrpcClient } from "../support/tls-client.ts";
 import { askConsole, askGrpc, askHttp, httpOutcome, type Outcome, type Send } from "./routes/ask.ts";
 import { CONSOLE_ROWS, type ConsoleRow, GRPC_ROWS, HTTP_ROWS, type KeyRow, OPERATIONS_ROWS } from "./routes/rows.ts";
-import { type RoutesWorld, startRoutesWorld } from "./routes/world.ts";
+import { MODEL, RELEASED, type RoutesWorld, startRoutesWorld } from "./routes/world.ts";
 import { figure } from "./support/figures.ts";
 
 let world: RoutesWorld;
@@ -143,6 +143,12 @@ async function messageOf(method: string): Promise<object> {
     case "KeyService/Rotate":
     case "KeyService/Revoke":
       return { id: await owner.newKeyId(), ...(method.endsWith("Rotate") && { grace: "ROTATION_GRACE_NONE" }) };
+    case "RoutingService/SetCredential":
+      return { accountId, provider: RELEASED, secret: "a-key-of-the-account" };
+    case "RoutingService/RemoveCredential":
+      return { accountId, provider: RELEASED };
+    case "RoutingService/SetAliases":
+      return { accountId, aliases: [{ name: "gpt-*", model: MODEL }] };
     case "RequestService/Get":
       return { id: completionId };
     case "UsageService/Summarize":
@@ -152,6 +158,7 @@ async function messageOf(method: string): Promise<object> {
       return { filter: { accountId } };
     case "AccountService/ListSecurityEvents":
     case "KeyService/List":
+    case "RoutingService/GetRouting":
     case "UsageService/GetSpending":
       return { accountId };
     default:

@@ -9,7 +9,7 @@ import { type KeptResponses, MAX_KEPT_BYTES } from "../../src/core/kept-response
 import type { Limiter } from "../../src/core/limiter.ts";
 import { jobsOf } from "../../src/gateway/jobs.ts";
 import { keptResponsesOf } from "../../src/gateway/kept-responses.ts";
-import { keyOfDirectory } from "../../src/store/responses/cipher.ts";
+import { keyOfDirectory } from "../../src/store/cipher.ts";
 import type { ResponseStore } from "../../src/store/responses/response-store.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -169,16 +169,16 @@ describe("stored responses", () => {
 
 describe("the key of the data directory", () => {
   it("is made once, for its owner only", () => {
-    const key = keyOfDirectory(dataDir);
+    const key = keyOfDirectory(dataDir, "responses.key");
     expect(key).toHaveLength(32);
-    expect(keyOfDirectory(dataDir)).toEqual(key);
+    expect(keyOfDirectory(dataDir, "responses.key")).toEqual(key);
     expect(statSync(join(dataDir, "responses.key")).mode & 0o777).toBe(0o600);
     expect(readdirSync(dataDir).filter((name) => name.startsWith("responses"))).toEqual(["responses.key"]);
   });
 
   it("is refused when it is damaged", () => {
     writeFileSync(join(dataDir, "responses.key"), "short");
-    expect(() => keyOfDirectory(dataDir)).toThrow("is not a key of 32 bytes");
+    expect(() => keyOfDirectory(dataDir, "responses.key")).toThrow("is not a key of 32 bytes");
   });
 });
 

@@ -30,6 +30,9 @@ const EVENT_TYPES: Readonly<Record<SecurityEventType, true>> = {
   key_updated: true,
   key_rotated: true,
   key_revoked: true,
+  credential_set: true,
+  credential_removed: true,
+  aliases_changed: true,
 };
 
 describe("security events", () => {

@@ -12,6 +12,7 @@ import { Page } from "../components/page.tsx";
 import { Panel } from "../components/panel.tsx";
 import { Spent } from "../components/spent.tsx";
 import { describeLimits, limitsInForce } from "../format/limits.ts";
+import { Routing } from "./routing.tsx";
 import { Sessions } from "./sessions.tsx";
 
 /** Page of the signed-in account. */
@@ -45,6 +46,7 @@ export default function Account() {
         <Panel title="Password" description="Changing your password signs out all other browsers.">
           <PasswordForm />
         </Panel>
+        <Routing />
         <Panel title="Sessions" description="Where you are signed in.">
           <Sessions />
         </Panel>

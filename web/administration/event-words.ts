@@ -28,9 +28,12 @@ export const EVENT_WORDS: Readonly<Record<string, string>> = {
   key_updated: "{actor} updated the key “{key}”{of}",
   key_rotated: "{actor} rotated the key “{key}”{of}",
   key_revoked: "{actor} revoked the key “{key}”{of}",
+  credential_set: "{actor} set {whose} own credential for {provider}",
+  credential_removed: "{actor} removed {whose} own credential for {provider}",
+  aliases_changed: "{actor} changed {whose} aliases",
 };
 
-const INCLUDED = new Set(["from", "to", "role", "sessions", "email_hash"]);
+const INCLUDED = new Set(["from", "to", "role", "sessions", "email_hash", "provider", "aliases"]);
 
 /** Returns the details that the sentence does not contain, such as IDs. */
 export function describeDetails({ details }: SecurityEvent): string[] {

@@ -5,7 +5,7 @@ import { formatCount } from "../format/number.ts";
 export const SETTING_GROUPS: readonly (readonly [title: string, prefixes: readonly string[]])[] = [
   ["Access", ["sign_up", "http.public_url", "access"]],
   ["Default account limits", ["limits"]],
-  ["Data", ["data_dir", "database", "redis", "ledger", "responses"]],
+  ["Data", ["data_dir", "database", "redis", "ledger", "responses", "account_credentials"]],
   ["Network", ["http.listen", "http.cors_origins", "http.trusted_proxies", "http.tls", "grpc", "operations", "core"]],
   ["Timeouts, retries and overload", ["timeouts", "retries", "breaker", "overload"]],
   ["Models", ["aliases"]],
@@ -52,6 +52,7 @@ const NAMES: Readonly<Record<string, string>> = {
   "ledger.retention_days": "Request retention",
   "responses.store_days": "Stored response retention",
   "responses.encryption_key": "Encryption key of stored responses",
+  "account_credentials.encryption_key": "Encryption key of accounts' own credentials",
   "log.level": "Log level",
   "shutdown.delay_ms": "Shutdown notice",
   "shutdown.drain_ms": "Drain timeout",

@@ -3,17 +3,18 @@ import { ErrorReason } from "../../gen/parley/v1/error_pb.js";
 import { type Attempt as AttemptMessage, AttemptOutcome } from "../../gen/parley/v1/report_pb.js";
 
 /** One call of an upstream model, with its status as `format/outcomes.ts` has it and times in milliseconds. */
-export interface Attempt extends Pick<AttemptMessage, "model" | "httpStatusCode" | "message"> {
+export interface Attempt extends Pick<AttemptMessage, "model" | "httpStatusCode" | "message" | "ownCredential"> {
   readonly code: string;
   readonly durationMs: number;
   readonly startMs: number;
 }
 
-export function readAttempt({ model, httpStatusCode, message, ...of }: AttemptMessage): Attempt {
+export function readAttempt({ model, httpStatusCode, message, ownCredential, ...of }: AttemptMessage): Attempt {
   return {
     model,
     code: codeOf(of),
     message,
+    ownCredential,
     durationMs: toMs(of.duration),
     startMs: toMs(of.startOffset),
     ...(httpStatusCode !== undefined && { httpStatusCode }),

@@ -38,7 +38,7 @@ interface AttemptItemProps {
 }
 
 function AttemptItem({ entry: { attempt, from, to, wait }, firstToken }: AttemptItemProps) {
-  const { model, code, httpStatusCode, message, startMs, durationMs } = attempt;
+  const { model, code, httpStatusCode, message, ownCredential, startMs, durationMs } = attempt;
   const isSkipped = code === "skipped";
   return (
     <>
@@ -46,6 +46,7 @@ function AttemptItem({ entry: { attempt, from, to, wait }, firstToken }: Attempt
         <p className="flex min-w-0 flex-wrap items-baseline gap-x-3 gap-y-1">
           <bdi className="font-medium wrap-anywhere">{model}</bdi>
           <OutcomeBadge code={code} />
+          {ownCredential && <span className="text-muted">own credential</span>}
         </p>
         {!isSkipped && (
           <p className="text-muted tabular-nums">

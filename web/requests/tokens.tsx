@@ -29,6 +29,12 @@ export function Tokens({ request }: { readonly request: LoggedRequest }) {
           <dt>Cost</dt>
           <dd>{formatMicroUsd(costMicroUsd)}</dd>
         </div>
+        {request.ownCostMicroUsd > 0n && (
+          <div className="flex justify-between gap-4 pl-4 text-muted">
+            <dt>with the account’s own credential</dt>
+            <dd>{formatMicroUsd(request.ownCostMicroUsd)}</dd>
+          </div>
+        )}
       </dl>
       {unknownUnits.length > 0 && (
         <p className="mt-3 text-sm text-muted">

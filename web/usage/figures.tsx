@@ -36,6 +36,9 @@ export function Figures({ now, before, length }: FiguresProps) {
       <Figure
         name="Cost"
         value={formatMicroUsd(now.costMicroUsd)}
+        note={
+          now.ownCostMicroUsd > 0n ? `${formatMicroUsd(now.ownCostMicroUsd)} with accounts’ own credentials` : undefined
+        }
         change={change((sums) => sums.costMicroUsd)}
         length={length}
       />
@@ -61,6 +64,7 @@ interface FigureProps {
   readonly name: string;
   readonly value: string;
   readonly title?: string;
+  readonly note?: string | undefined;
   readonly change: Change;
   readonly length: string;
   readonly isFailure?: boolean;
@@ -69,7 +73,7 @@ interface FigureProps {
 const ARROWS = { up: "▲", down: "▼", none: "" } as const;
 const WORDS = { up: "higher than", down: "lower than", none: "as" } as const;
 
-function Figure({ name, value, title, change: { direction, text }, length, isFailure = false }: FigureProps) {
+function Figure({ name, value, title, note, change: { direction, text }, length, isFailure = false }: FigureProps) {
   const colour = !isFailure || direction === "none" ? "text-muted" : direction === "up" ? "text-danger" : "text-good";
   return (
     <div className="rounded-xl border border-line bg-surface p-4 sm:p-5">
@@ -77,6 +81,7 @@ function Figure({ name, value, title, change: { direction, text }, length, isFai
       <dd className="mt-1 text-2xl font-semibold tracking-tight tabular-nums" title={title}>
         {value}
       </dd>
+      {note !== undefined && <dd className="mt-1 text-sm text-muted">{note}</dd>}
       <dd className={`mt-1 text-sm ${colour}`}>
         {direction !== "none" && <span aria-hidden>{ARROWS[direction]} </span>}
         {text}

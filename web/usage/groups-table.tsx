@@ -63,6 +63,7 @@ const CSV_COLUMNS = [
   "reasoning_tokens",
   "image_tokens",
   "cost_usd",
+  "own_cost_usd",
 ];
 
 function cellsOf(sums: UsageSums | undefined): string[] {
@@ -76,5 +77,6 @@ function numbersOf(sums: UsageSums | undefined): number[] {
   const { completions, failed, partial, estimated, promptTokens, cachedTokens } = sums;
   const { completionTokens, reasoningTokens, imageTokens, costMicroUsd } = sums;
   const counts = [completions, failed, partial, estimated, promptTokens, cachedTokens, completionTokens];
-  return [...[...counts, reasoningTokens, imageTokens].map(Number), Number(costMicroUsd) / 1e6];
+  const costs = [costMicroUsd, sums.ownCostMicroUsd].map((cost) => Number(cost) / 1e6);
+  return [...[...counts, reasoningTokens, imageTokens].map(Number), ...costs];
 }

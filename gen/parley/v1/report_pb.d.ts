@@ -122,6 +122,13 @@ export declare type Attempt = Message<"parley.v1.Attempt"> & {
    * @generated from field: google.protobuf.Duration start_offset = 7;
    */
   startOffset?: Duration | undefined;
+
+  /**
+   * Whether the account's own credential was used, in place of the gateway's.
+   *
+   * @generated from field: bool own_credential = 8;
+   */
+  ownCredential: boolean;
 };
 
 /**

@@ -5,6 +5,7 @@ import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
 import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
 import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
+import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
 import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
@@ -31,6 +32,7 @@ import { POLICIES, securityHeaders } from "./policy.ts";
 import type { RequestFeed } from "./request-feed.ts";
 import { createRequestService } from "./request-service.ts";
 import { createRpcs } from "./rpcs.ts";
+import { createRoutingService, type RoutingServicePorts } from "./routing-service.ts";
 import { createSessionService } from "./session-service.ts";
 import { type ConfigurationInForce, createSettingsService } from "./settings-service.ts";
 import { Streams } from "./streams.ts";
@@ -55,6 +57,8 @@ export interface ConsolePorts {
   /** Undefined where nothing is traced. */
   readonly traces?: Traces | undefined;
   readonly explain: ModelServicePorts["explain"];
+  /** Of accounts' credentials; the models are those of `models`. */
+  readonly credentials: Omit<RoutingServicePorts["rules"], "models">;
   readonly testModel: ModelServicePorts["testModel"];
   readonly adviceOnTest: ModelServicePorts["adviceOnTest"];
   readonly admission: AdmissionControl;
@@ -148,6 +152,7 @@ function addRoutes(router: ConnectRouter, ports: ConsolePorts, cookies: Cookies)
   router.service(SessionService, createSessionService(access, cookies));
   router.service(AccountService, createAccountService({ access, keys }));
   router.service(KeyService, createKeyService({ access, keys, ledger, models: ids }));
+  router.service(RoutingService, createRoutingService({ access, rules: { ...ports.credentials, models: ids } }));
   router.service(UsageService, createUsageService({ usage, ledger, clock: access.clock }));
   router.service(RequestService, createRequestService({ ledger, keys, feed, streams, clock: access.clock }));
   router.service(ModelService, createModelService({ ...ports, clock: access.clock }));

@@ -4,6 +4,7 @@ import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
 import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
 import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
+import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
 import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
@@ -48,6 +49,7 @@ export const SERVICES = [
   SessionService,
   AccountService,
   KeyService,
+  RoutingService,
   UsageService,
   RequestService,
   SettingsService,
@@ -84,6 +86,12 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     update: SIGNED_IN_FRESH,
     rotate: SIGNED_IN_FRESH,
     revoke: SIGNED_IN_FRESH,
+  }),
+  ...entries(RoutingService.method, {
+    getRouting: SIGNED_IN,
+    setCredential: SIGNED_IN_FRESH,
+    removeCredential: SIGNED_IN_FRESH,
+    setAliases: SIGNED_IN_FRESH,
   }),
   ...entries(UsageService.method, { summarize: SIGNED_IN, getLatency: SIGNED_IN, getSpending: SIGNED_IN }),
   ...entries(RequestService.method, { list: SIGNED_IN, get: SIGNED_IN, watch: LIVE }),

@@ -121,6 +121,7 @@ function toRequestMessage(ended: EndedRequest): MessageInitShape<typeof LoggedRe
     codeExecutions: BigInt(tokens.codeExecutions ?? 0),
     unknownUnits: [...(tokens.unknown ?? [])],
     costMicroUsd: BigInt(entry.costMicroUsd),
+    ownCostMicroUsd: BigInt(entry.ownCostMicroUsd ?? 0),
     durationMs,
     ...(firstContentMs !== undefined && { firstContentMs }),
     partial,

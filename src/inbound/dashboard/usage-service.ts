@@ -170,6 +170,7 @@ function toSumsMessage(sums: UsageSums): MessageInitShape<typeof UsageSumsSchema
     reasoningTokens: BigInt(sums.reasoningTokens),
     imageTokens: BigInt(sums.imageTokens),
     costMicroUsd: BigInt(sums.costMicroUsd),
+    ownCostMicroUsd: BigInt(sums.ownCostMicroUsd),
   };
 }
 

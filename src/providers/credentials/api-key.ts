@@ -24,11 +24,15 @@ const MAX_FILE_BYTES = 16 * 1024;
  * that has no usable key.
  */
 export function toApiKey(configured: string, header: string): ApiKey {
-  const toHeaders = (secret: string): Headers =>
-    Object.freeze({ [header]: header === "authorization" ? `Bearer ${secret}` : secret });
+  const toHeaders = (secret: string): Headers => keyHeaders(secret, header);
   if (configured.startsWith(FILE)) return new KeyFile(configured.slice(FILE.length), toHeaders);
   const headers = toHeaders(configured);
   return { headers: () => headers, secrets: () => [configured] };
+}
+
+/** The header with a key, of a name in lower case. */
+export function keyHeaders(secret: string, header: string): Headers {
+  return Object.freeze({ [header]: header === "authorization" ? `Bearer ${secret}` : secret });
 }
 
 /** Whether a configured key names a file. */

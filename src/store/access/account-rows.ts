@@ -19,6 +19,8 @@ export function toAccountRow(record: AccountRecord): AccountRow {
     role: record.role,
     password_hash: record.passwordHash ?? null,
     disabled_at_ms: record.disabledAtMs ?? null,
+    credentials: null,
+    aliases: null,
     ...toLimitColumns(record.limits),
   };
 }

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import type { Kysely } from "kysely";
-import type { AccountStore } from "../../access/account-store.ts";
+import type { AccountStore, StoredRouting } from "../../access/account-store.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../access/key-store.ts";
-import type { Database } from "../database.ts";
+import { type Database, lockRows } from "../database.ts";
 import type { Schema } from "../schema.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import {
@@ -13,7 +13,11 @@ import {
   toSecurityEventRow,
 } from "./account-rows.ts";
 import { ANY_KEY, type KeyChanges } from "./key-changes.ts";
+import { toRoutingColumns, toStoredRouting } from "./routing-rows.ts";
 import { createBrowsers, createInvitations, createSessions, createSetupTokens } from "./sign-in-store.ts";
+
+/** Keys that are announced one by one; of an account with more, all keys are confirmed again. */
+const MAX_ANNOUNCED = 100;
 
 /** The AccountStore in the database. Changes that affect keys are announced to key caches. */
 export function createAccountStore(database: Database, changes: KeyChanges): AccountStore {
@@ -92,6 +96,31 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
       const concernsKeys = wanted.limits !== undefined || "disabledAtMs" in wanted;
       if (!concernsKeys) return retryWhileBusy(() => change(query));
       return changes.during(database, async (transaction) => ((await change(transaction)) ? [ANY_KEY] : []));
+    },
+
+    async routing(id) {
+      const found = query.selectFrom("accounts").select(["credentials", "aliases"]).where("id", "=", id);
+      const row = await retryWhileBusy(() => found.executeTakeFirst());
+      return row && toStoredRouting(row);
+    },
+
+    async changeRouting(id, change) {
+      let changed: StoredRouting | undefined;
+      await changes.during(database, async (transaction) => {
+        const account = transaction.selectFrom("accounts").select(["credentials", "aliases"]).where("id", "=", id);
+        const row = await lockRows(database, account).executeTakeFirst();
+        if (row === undefined) return [];
+        changed = change(toStoredRouting(row));
+        await transaction.updateTable("accounts").set(toRoutingColumns(changed)).where("id", "=", id).execute();
+        const keys = transaction
+          .selectFrom("api_keys")
+          .select("hash")
+          .where("account_id", "=", id)
+          .where("revoked_at_ms", "is", null);
+        const found = await keys.limit(MAX_ANNOUNCED + 1).execute();
+        return found.length > MAX_ANNOUNCED ? [ANY_KEY] : found.map(({ hash }) => hash);
+      });
+      return changed;
     },
 
     async claimDefault({ email, name, passwordHash }) {

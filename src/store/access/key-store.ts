@@ -7,10 +7,12 @@ import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { fromLimitColumns, toLimitColumns } from "./account-rows.ts";
 import type { KeyChanges } from "./key-changes.ts";
+import { createRoutingReader } from "./routing-rows.ts";
 
 /** The KeyStore in the database. Every change is announced to key caches; the time of last use comes from the ledger. */
 export function createKeyStore(database: Database, changes: KeyChanges, compaction: LedgerCompaction): KeyStore {
   const { query } = database;
+  const toFoundKey = createFoundKeyReader();
   return {
     async insert(key) {
       // Announced as well: the key may have been cached as unknown a moment before.
@@ -188,7 +190,7 @@ export function keysWithUse({ query }: Pick<Database, "query">) {
     );
 }
 
-/** Keys, each with the limits and state of its account. */
+/** Keys, each with the limits, state and routing of its account. */
 function keysWithAccount({ query }: Pick<Database, "query">) {
   return query
     .selectFrom("api_keys")
@@ -200,13 +202,16 @@ function keysWithAccount({ query }: Pick<Database, "query">) {
       "accounts.tokens_per_minute as account_tokens_per_minute",
       "accounts.concurrent_requests as account_concurrent_requests",
       "accounts.monthly_budget_micro_usd as account_monthly_budget_micro_usd",
+      "accounts.credentials as account_credentials",
+      "accounts.aliases as account_aliases",
     ]);
 }
 
 type KeyWithAccount = InferResult<ReturnType<typeof keysWithAccount>>[number];
 
-function toFoundKey(row: KeyWithAccount): FoundKey {
-  return {
+function createFoundKeyReader(): (row: KeyWithAccount) => FoundKey {
+  const readRouting = createRoutingReader();
+  return (row) => ({
     record: toRecord(row),
     accountLimits: fromLimitColumns({
       requests_per_minute: row.account_requests_per_minute,
@@ -215,7 +220,8 @@ function toFoundKey(row: KeyWithAccount): FoundKey {
       monthly_budget_micro_usd: row.account_monthly_budget_micro_usd,
     }),
     accountDisabled: row.account_disabled_at_ms !== null,
-  };
+    routing: readRouting(row.account_id, { credentials: row.account_credentials, aliases: row.account_aliases }),
+  });
 }
 
 function toChangedColumns({

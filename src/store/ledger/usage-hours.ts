@@ -20,6 +20,7 @@ export const SUMS = [
   "reasoning_tokens",
   "image_tokens",
   "cost_micro_usd",
+  "own_cost_micro_usd",
 ] as const satisfies readonly (keyof UsageHourRow)[];
 
 const ADD_UP = `on conflict (hour_ms, account_id, key_id, model, outcome) do update set ${SUMS.map(
@@ -52,7 +53,8 @@ function firstOf(
   { hourMs, model }: { readonly hourMs: number; readonly model: string },
 ): UsageHourRow {
   const { account_id, key_id, outcome, partial, estimated } = row;
-  const { prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, image_tokens, cost_micro_usd } = row;
+  const { prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, image_tokens } = row;
+  const { cost_micro_usd, own_cost_micro_usd } = row;
   return {
     hour_ms: hourMs,
     account_id,
@@ -68,6 +70,7 @@ function firstOf(
     reasoning_tokens,
     image_tokens,
     cost_micro_usd,
+    own_cost_micro_usd,
   };
 }
 
@@ -81,6 +84,7 @@ function addTo(sums: Writable<UsageHourRow>, row: CompletionRow): void {
   sums.reasoning_tokens += row.reasoning_tokens;
   sums.image_tokens += row.image_tokens;
   sums.cost_micro_usd += row.cost_micro_usd;
+  sums.own_cost_micro_usd += row.own_cost_micro_usd;
 }
 
 /** The model of a completion in the sums: the served one, or the requested one when none answered. */

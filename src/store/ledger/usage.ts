@@ -131,6 +131,7 @@ function toUsageRow(
       reasoningTokens: row.reasoning_tokens,
       imageTokens: row.image_tokens,
       costMicroUsd: row.cost_micro_usd,
+      ownCostMicroUsd: row.own_cost_micro_usd,
     },
   };
 }

@@ -42,6 +42,9 @@ export interface RoutesWorld {
   close(): Promise<void>;
 }
 
+/** The provider for which accounts may have credentials. */
+export const RELEASED = "released";
+
 /** The model in all requests. */
 export const MODEL = "alpha-haiku-4.5";
 
@@ -54,7 +57,15 @@ const DAY_MS = 24 * 60 * MINUTE_MS;
  */
 export async function startRoutesWorld(): Promise<RoutesWorld> {
   const unlimited = { requests_per_minute: "unlimited", tokens_per_minute: "unlimited" };
-  const config = { sign_up: "open", limits: unlimited, simulator: { tokens_per_second: 100_000, first_token_ms: 0 } };
+  const simulator = { enabled: true, tokens_per_second: 100_000, first_token_ms: 0 };
+  // Nothing is sent to it.
+  const released = { dialect: "openai", base_url: "https://example.com/v1", account_credentials: "allowed" };
+  const config = {
+    sign_up: "open",
+    limits: unlimited,
+    simulator,
+    providers: { [RELEASED]: { ...released, api_keys: ["a-key-of-the-operator"] } },
+  };
   const product = await startProduct({ config });
   const people = await signUpAll(product);
   const store = await openStore({ dataDir: join(product.home, "data"), databaseUrl: undefined });

@@ -211,6 +211,7 @@ describe("who may call what", () => {
     "SessionService/ChangePassword",
     "AccountService/ListSecurityEvents",
     "KeyService/List",
+    "RoutingService/GetRouting",
     "UsageService/Summarize",
     "UsageService/GetLatency",
     "UsageService/GetSpending",
@@ -223,7 +224,10 @@ describe("who may call what", () => {
     "SessionService/SignOutElsewhere",
     "ModelService/List",
   ];
-  const FRESH = ["Create", "Update", "Rotate", "Revoke"].map((name) => `KeyService/${name}`);
+  const FRESH = [
+    ...["Create", "Update", "Rotate", "Revoke"].map((name) => `KeyService/${name}`),
+    ...["SetCredential", "RemoveCredential", "SetAliases"].map((name) => `RoutingService/${name}`),
+  ];
   const ADMINISTRATORS = [
     "AccountService/List",
     "AccountService/ListInvitations",

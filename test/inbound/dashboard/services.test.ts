@@ -121,6 +121,94 @@ describe("sessions", () => {
   });
 });
 
+describe("own credentials and aliases", () => {
+  const SECRET = "a-key-at-the-provider";
+
+  it("are set and removed by their account's people, and never shown", async () => {
+    await site.signedUp("ada");
+    const bob = await site.signedUp("bob");
+    const { credential } = await bob.routing.setCredential({ provider: "openai", secret: SECRET });
+    expect(credential).toMatchObject({ provider: "openai", setBy: bob.id, inUse: true });
+    expect(timestampMs(credential!.setTime!)).toBe(site.access.clock.now());
+    const aliases = [{ name: "gpt-*", model: "words" }];
+    await bob.routing.setAliases({ aliases });
+    const found = await bob.routing.getRouting({});
+    expect(found).toMatchObject({ credentials: [credential], providers: ["openai"], aliases });
+    expect(
+      JSON.stringify(found, (_, value: unknown) => (typeof value === "bigint" ? String(value) : value)),
+    ).not.toMatch(/sealed|a-key/);
+    await bob.routing.removeCredential({ provider: "openai" });
+    await bob.routing.removeCredential({ provider: "openai" });
+    expect((await bob.routing.getRouting({})).credentials).toEqual([]);
+    const { events } = await bob.account.listSecurityEvents({});
+    const ours = events.filter(({ type }) => /credential|aliases/.test(type));
+    expect(ours.map(({ type, details }) => [type, details])).toEqual([
+      ["credential_removed", { provider: "openai" }],
+      ["aliases_changed", { aliases: "1" }],
+      ["credential_set", { provider: "openai" }],
+    ]);
+    expect(JSON.stringify(site.access.store.recorded)).not.toContain(SECRET);
+  });
+
+  it("of others are for administrators, and changes need the password of the last ten minutes", async () => {
+    const ada = await site.signedUp("ada");
+    const bob = await site.signedUp("bob");
+    await ada.routing.setCredential({ accountId: bob.id, provider: "openai", secret: SECRET });
+    expect((await bob.routing.getRouting({})).credentials).toMatchObject([{ setBy: ada.id }]);
+    for (const denied of [
+      bob.routing.getRouting({ accountId: ada.id }),
+      bob.routing.setCredential({ accountId: ada.id, provider: "openai", secret: SECRET }),
+      bob.routing.removeCredential({ accountId: ada.id, provider: "openai" }),
+      bob.routing.setAliases({ accountId: ada.id }),
+    ])
+      expect((await errorOf(denied)).code).toBe(Code.PermissionDenied);
+    site.access.clock.advance(STALE_MS);
+    for (const stale of [
+      bob.routing.setCredential({ provider: "openai", secret: SECRET }),
+      bob.routing.removeCredential({ provider: "openai" }),
+      bob.routing.setAliases({}),
+    ])
+      expect((await errorOf(stale)).findDetails(ErrorInfoSchema)[0]?.metadata["error_code"]).toBe(
+        "reauthentication_required",
+      );
+    expect((await bob.routing.getRouting({})).credentials).toHaveLength(1);
+  });
+
+  it.each([
+    ["a provider that is not released", { provider: "other", secret: SECRET }, "provider"],
+    ["a line break", { provider: "openai", secret: `${SECRET}\r\nx: y` }, "secret"],
+    ["a short one", { provider: "openai", secret: "short" }, "secret"],
+    ["a long one", { provider: "openai", secret: "x".repeat(2_049) }, "secret"],
+  ])("are refused for %s, without repeating it", async (_, request, field) => {
+    const ada = await site.signedUp("ada");
+    const error = await errorOf(ada.routing.setCredential(request));
+    expect(error.code).toBe(Code.InvalidArgument);
+    expect(error.findDetails(BadRequestSchema)[0]?.fieldViolations[0]?.field).toBe(field);
+    expect(error.message).not.toContain(request.secret);
+    expect(JSON.stringify(site.refusals.map(({ failure }) => failure.message))).not.toContain(request.secret);
+  });
+
+  it.each([
+    ["a model's ID", [{ name: "words", model: "pictures" }], "aliases[0].name"],
+    ["no name", [{ name: "a b", model: "words" }], "aliases[0].name"],
+    ["an unknown model", [{ name: "a", model: "none" }], "aliases[0].model"],
+    [
+      "the same twice",
+      [
+        { name: "a", model: "words" },
+        { name: "a", model: "words" },
+      ],
+      "aliases[1].name",
+    ],
+    ["too many", Array.from({ length: 51 }, (_, index) => ({ name: `a${index}`, model: "words" })), "aliases"],
+  ])("are refused as aliases: %s", async (_, aliases, field) => {
+    const ada = await site.signedUp("ada");
+    const error = await errorOf(ada.routing.setAliases({ aliases }));
+    expect(error.findDetails(BadRequestSchema)[0]?.fieldViolations[0]?.field).toBe(field);
+    expect((await ada.routing.getRouting({})).aliases).toEqual([]);
+  });
+});
+
 describe("accounts and invitations", () => {
   it("are administered without ever showing a hash", async () => {
     const ada = await site.signedUp("ada");

@@ -6,6 +6,7 @@ import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
 import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
 import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
+import { RoutingService } from "../../../gen/parley/console/v1/routing_pb.js";
 import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
@@ -53,6 +54,7 @@ export interface Browser {
   readonly settings: Client<typeof SettingsService>;
   readonly model: Client<typeof ModelService>;
   readonly playground: Client<typeof PlaygroundService>;
+  readonly routing: Client<typeof RoutingService>;
   /** The session's, as the browser would send it; empty without one. */
   readonly cookie: () => string;
   /** Every `Set-Cookie` header so far. */
@@ -156,6 +158,7 @@ export async function startConsole(
       accountLimits: { ...NO_LIMITS, requestsPerMinute: 600 },
       completions: { stream },
       explain,
+      credentials: { seal: (secret) => `sealed ${secret.length}`, providers: () => ["openai"] },
       testModel,
       adviceOnTest: ({ code }) => (code === "upstream_refused_us" ? "Check api_keys." : undefined),
       admission,
@@ -235,6 +238,7 @@ function openBrowser(baseUrl: string, headers: Readonly<Record<string, string>> 
     settings: createClient(SettingsService, transport),
     model: createClient(ModelService, transport),
     playground: createClient(PlaygroundService, transport),
+    routing: createClient(RoutingService, transport),
     cookie: () => [...jar].flatMap(([name, value]) => (name.endsWith("sid") ? [`${name}=${value}`] : [])).join("; "),
     setCookies,
   };

@@ -39,6 +39,50 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
       end();
     });
 
+    it("have credentials and aliases, of which no simultaneous change is lost, and announce them to their keys only", async () => {
+      const { accounts, keys, keyChanges, kind } = await open();
+      const context = { store: keys, clock: systemClock };
+      const { secret } = await createKey(context, { name: "a" });
+      await accounts.insert(accountNamed("other"));
+      const other = await createKey(context, { name: "b", accountId: "acct_other" });
+      const routing = (): Promise<unknown> => keys.findByHash(hashApiKey(secret)).then((found) => found?.routing);
+      expect(await routing()).toBeUndefined();
+      expect(await accounts.routing(DEFAULT_ACCOUNT_ID)).toEqual({ credentials: [], aliases: [] });
+      expect(await accounts.routing("acct_none")).toBeUndefined();
+      const heard = new Set<string | undefined>();
+      const end = keyChanges.subscribe((hash) => void heard.add(hash));
+      const credentialOf = (index: number) =>
+        ({ provider: `p${index}`, id: `id${index}`, sealed: "c", setAtMs: index, setBy: undefined }) as const;
+      await Promise.all(
+        Array.from({ length: 20 }, (_, index) =>
+          accounts.changeRouting(DEFAULT_ACCOUNT_ID, (before) => ({
+            credentials: [...before.credentials, credentialOf(index)],
+            aliases: [...before.aliases, [`alias${index}`, "m"]],
+          })),
+        ),
+      );
+      const stored = (await accounts.routing(DEFAULT_ACCOUNT_ID))!;
+      expect(stored.credentials.toSorted((one, another) => one.setAtMs - another.setAtMs)).toEqual(
+        Array.from({ length: 20 }, (_, index) => JSON.parse(JSON.stringify(credentialOf(index))) as unknown),
+      );
+      expect(stored.aliases).toHaveLength(20);
+      expect(await routing()).toEqual({
+        credentials: new Map(stored.credentials.map(({ provider, id }) => [provider, { id, sealed: "c" }])),
+        aliases: stored.aliases,
+      });
+      expect((await keys.findByHash(hashApiKey(other.secret)))?.routing).toBeUndefined();
+      // PostgreSQL's listener announces all keys when it has connected.
+      expect([...heard].filter((hash) => hash !== undefined || kind === "sqlite")).toEqual([hashApiKey(secret)]);
+      const refuse = (): never => {
+        throw new Error("not this");
+      };
+      await expect(accounts.changeRouting(DEFAULT_ACCOUNT_ID, refuse)).rejects.toThrow("not this");
+      expect(await accounts.changeRouting("acct_none", (before) => before)).toBeUndefined();
+      await accounts.changeRouting(DEFAULT_ACCOUNT_ID, () => ({ credentials: [], aliases: [] }));
+      expect(await routing()).toBeUndefined();
+      end();
+    });
+
     it("give the default account to one of many simultaneous sign-ups", async () => {
       const { accounts } = await open();
       const owners = Array.from({ length: 8 }, (_, index) => ({ email: `${index}@x`, name: "n", passwordHash: "h" }));

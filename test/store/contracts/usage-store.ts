@@ -280,6 +280,7 @@ function sumsOf(entries: readonly LedgerEntry[]): UsageSums {
     reasoningTokens: add(({ tokens }) => tokens.reasoning),
     imageTokens: add(({ tokens }) => tokens.image),
     costMicroUsd: add(({ costMicroUsd }) => costMicroUsd),
+    ownCostMicroUsd: add(({ ownCostMicroUsd = 0 }) => ownCostMicroUsd),
   };
 }
 
@@ -296,6 +297,7 @@ function row(group: string, changes: Partial<UsageSums>): object {
     reasoningTokens: 1,
     imageTokens: 0,
     costMicroUsd: 30,
+    ownCostMicroUsd: 0,
   };
   return { group, name: undefined, stepMs: undefined, sums: { ...one, ...changes } };
 }

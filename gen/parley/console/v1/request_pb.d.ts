@@ -374,6 +374,13 @@ export declare type LoggedRequest = Message<"parley.console.v1.LoggedRequest"> &
    * @generated from field: int64 code_executions = 38;
    */
   codeExecutions: bigint;
+
+  /**
+   * Part of `cost_micro_usd`: with the account's own credentials, which the provider bills to the account.
+   *
+   * @generated from field: int64 own_cost_micro_usd = 39;
+   */
+  ownCostMicroUsd: bigint;
 };
 
 /**

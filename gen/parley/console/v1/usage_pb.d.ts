@@ -183,6 +183,13 @@ export declare type UsageSums = Message<"parley.console.v1.UsageSums"> & {
    * @generated from field: int64 cost_micro_usd = 10;
    */
   costMicroUsd: bigint;
+
+  /**
+   * Part of `cost_micro_usd`: with accounts' own credentials, which the provider bills to the account.
+   *
+   * @generated from field: int64 own_cost_micro_usd = 11;
+   */
+  ownCostMicroUsd: bigint;
 };
 
 /**

@@ -137,6 +137,10 @@ export const attempt = z
     reason: text("Why it failed or was skipped, in words."),
     start_ms: count("When it began, in milliseconds since the request arrived."),
     duration_ms: count("How long it took, in milliseconds."),
+    own_credential: z
+      .literal(true)
+      .optional()
+      .describe("The account’s own credential was used, in place of the gateway’s. Otherwise absent."),
   })
   .describe("One call of an upstream model, or the decision not to make it.");
 

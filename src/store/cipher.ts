@@ -1,14 +1,13 @@
 import { createCipheriv, createDecipheriv, randomBytes, randomUUID } from "node:crypto";
 import { linkSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { StoreError } from "../store-error.ts";
+import { StoreError } from "./store-error.ts";
 
 const ALGORITHM = "aes-256-gcm";
 const KEY_BYTES = 32;
-/** Random for each response: far fewer than 2^32 are encrypted with one key. */
+/** Random for each content: far fewer than 2^32 are encrypted with one key. */
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-const FILE_NAME = "responses.key";
 
 /** Encrypts and decrypts content. */
 export interface Cipher {
@@ -48,11 +47,11 @@ export function readKey(text: string): Buffer {
 }
 
 /**
- * Reads the key of the data directory, and creates it when it is missing, readable for this user only. Several processes may do so at the
- * same moment. Throws a StoreError for a file that is not a key.
+ * Reads a key of the data directory by the name of its file, and creates it when it is missing, readable for this user only. Several
+ * processes may do so at the same moment. Throws a StoreError for a file that is not a key.
  */
-export function keyOfDirectory(dataDir: string): Buffer {
-  const file = join(dataDir, FILE_NAME);
+export function keyOfDirectory(dataDir: string, name: string): Buffer {
+  const file = join(dataDir, name);
   const own = `${file}.${randomUUID()}`;
   writeFileSync(own, randomBytes(KEY_BYTES).toString("base64"), { mode: 0o600, flag: "wx", flush: true });
   try {

@@ -1,0 +1,81 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type {
+  AccountAliasSchema,
+  OwnCredentialSchema,
+  RoutingService,
+} from "../../../gen/parley/console/v1/routing_pb.js";
+import {
+  findRouting,
+  removeCredential,
+  type RoutingContext,
+  type RoutingRules,
+  setAliases,
+  setCredential,
+} from "../../access/account-routing.ts";
+import type { StoredCredential } from "../../access/account-store.ts";
+import type { AccessContext } from "../../access/context.ts";
+import type { AccountRouting } from "../../core/principal.ts";
+import { accountInView, actorOf, signedInOf } from "./call.ts";
+
+/** Ports of the routing service. */
+export interface RoutingServicePorts {
+  readonly access: AccessContext;
+  readonly rules: RoutingRules;
+}
+
+/** Credentials and aliases of accounts. */
+export function createRoutingService({ access, rules }: RoutingServicePorts): ServiceImpl<typeof RoutingService> {
+  const { store, clock, log } = access;
+  const routing: RoutingContext = { store, clock, log, rules };
+  const toMessage = ({
+    provider,
+    setAtMs,
+    setBy = "",
+  }: StoredCredential): MessageInitShape<typeof OwnCredentialSchema> => ({
+    provider,
+    setTime: timestampFromMs(setAtMs),
+    setBy,
+    inUse: rules.providers().includes(provider),
+  });
+  return {
+    async getRouting({ accountId }, context) {
+      const { credentials, aliases } = await findRouting(store, ownerOf(accountId, context));
+      return {
+        credentials: credentials.map(toMessage),
+        providers: [...rules.providers()],
+        aliases: aliases.map(toAliasMessage),
+      };
+    },
+
+    async setCredential({ accountId, provider, secret }, context) {
+      const place = { accountId: ownerOf(accountId, context), provider };
+      return { credential: toMessage(await setCredential(routing, { ...place, secret, actor: actorOf(context) })) };
+    },
+
+    async removeCredential({ accountId, provider }, context) {
+      await removeCredential(routing, { accountId: ownerOf(accountId, context), provider, actor: actorOf(context) });
+      return {};
+    },
+
+    async setAliases({ accountId, aliases }, context) {
+      const set = await setAliases(routing, {
+        accountId: ownerOf(accountId, context),
+        aliases: aliases.map(({ name, model }) => [name, model]),
+        actor: actorOf(context),
+      });
+      return { aliases: set.map(toAliasMessage) };
+    },
+  };
+}
+
+/** The account that is asked for, or the caller's own. Throws `permission_denied` for a member that asks for another. */
+function ownerOf(asked: string, context: Pick<HandlerContext, "values">): string {
+  const signedIn = signedInOf(context);
+  return accountInView(signedIn, asked) ?? signedIn.account.id;
+}
+
+function toAliasMessage([name, model]: AccountRouting["aliases"][number]): MessageInitShape<typeof AccountAliasSchema> {
+  return { name, model };
+}
