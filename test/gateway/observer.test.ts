@@ -11,7 +11,7 @@ it("refusals without a key take at most 100 lines of the log in a second, and th
   const add = (fields: object, msg: string): void => void lines.push({ ...fields, msg });
   const log = { line: (_: string, fields: object, msg: string) => add(fields, msg), info: add } as unknown as Logger;
   const metrics = { refusal: () => undefined } as unknown as Metrics;
-  const observer = createObserver({ log, metrics, clock, isModel: () => false });
+  const observer = createObserver({ log, metrics, clock, find: () => undefined });
   const refuse = (code: FailureCode): void =>
     observer.refused({ entrance: "http", requestId: "req_1", target: "/x", failure: new Failure(code, "No.") });
   for (let count = 0; count < 150; count++) refuse(count % 2 === 0 ? "unauthenticated" : "not_found");
