@@ -5,17 +5,16 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { ALERT_CAUSES, type Series } from "./monitoring/alert-causes.ts";
+import { ALERT_CAUSES, type AlertCause, type Series } from "./monitoring/alert-causes.ts";
 
 const RULES = join(import.meta.dirname, "../../deploy/prometheus/alerts.yaml");
 const folder = mkdtempSync(join(tmpdir(), "parley-rules-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs `promtool test rules`: at `atMinutes` of the series the alert fires for as many things as expected. Rejects with its output. */
-async function testRule(alert: string, series: Series, { atMinutes, firing }: { atMinutes: number; firing: number }) {
-  const file = join(folder, `${alert}-${firing}.json`);
-  const test = {
-    interval: "1m",
+/** Runs `promtool test rules`: the alert fires at its time in one case, and not in the other. Rejects with its output. */
+async function testRule(alert: string, { atMinutes, stepMinutes = 1, fires, quiet }: AlertCause): Promise<void> {
+  const toTest = (series: Series, firing: 0 | 1): object => ({
+    interval: `${stepMinutes}m`,
     input_series: Object.entries(series).map(([name, values]) => ({ series: name, values })),
     promql_expr_test: [
       {
@@ -24,9 +23,11 @@ async function testRule(alert: string, series: Series, { atMinutes, firing }: { 
         exp_samples: [{ labels: "{}", value: firing }],
       },
     ],
-  };
+  });
+  const file = join(folder, `${alert}.json`);
+  const tests = [toTest(fires, 1), toTest(quiet, 0)];
   // YAML accepts JSON.
-  writeFileSync(file, JSON.stringify({ rule_files: [RULES], evaluation_interval: "1m", tests: [test] }));
+  writeFileSync(file, JSON.stringify({ rule_files: [RULES], evaluation_interval: `${stepMinutes}m`, tests }));
   await promisify(execFile)("promtool", ["test", "rules", file]);
 }
 
@@ -40,8 +41,6 @@ describe("the alert rules", () => {
   });
 
   it.each(Object.entries(ALERT_CAUSES))("%s fires by its cause, and not by what is like it", async (alert, cause) => {
-    const { atMinutes, fires, quiet } = cause;
-    await expect(testRule(alert, fires, { atMinutes, firing: 1 })).resolves.toBeUndefined();
-    await expect(testRule(alert, quiet, { atMinutes, firing: 0 })).resolves.toBeUndefined();
+    await expect(testRule(alert, cause)).resolves.toBeUndefined();
   });
 });

@@ -1,9 +1,11 @@
-/** Series by their names with labels, in promtool's notation: `first+step x count`, one value a minute. */
+/** Series by their names with labels, in promtool's notation: `first+step x count`, one value in `stepMinutes`. */
 export type Series = Readonly<Record<string, string>>;
 
 /** What makes an alert fire within `atMinutes`, and what is like it and must not. */
 export interface AlertCause {
   readonly atMinutes: number;
+  /** Default: 1. */
+  readonly stepMinutes?: number;
   readonly fires: Series;
   readonly quiet: Series;
 }
@@ -164,9 +166,10 @@ export const ALERT_CAUSES: Readonly<Record<string, AlertCause>> = {
   ParleyCostJump: {
     // From one day on 40 USD an hour in place of 10.
     atMinutes: 1_600,
-    fires: { [gauge("parley_cost_micro_usd_total", `,model="chat"${TARGET}`)]: "0+166666x1440 240000000+666666x300" },
+    stepMinutes: 10,
+    fires: { [gauge("parley_cost_micro_usd_total", `,model="chat"${TARGET}`)]: "0+1666660x144 240000000+6666660x30" },
     // Of next to nothing three times as much is next to nothing.
-    quiet: { [gauge("parley_cost_micro_usd_total", `,model="chat"${TARGET}`)]: "0+1666x1440 2400000+16666x300" },
+    quiet: { [gauge("parley_cost_micro_usd_total", `,model="chat"${TARGET}`)]: "0+16660x144 2400000+166660x30" },
   },
   ParleyCostUnreserved: {
     atMinutes: 90,
