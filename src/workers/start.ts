@@ -65,6 +65,7 @@ async function assemble(
         return null;
       },
     }),
+    onDrained: ({ name }, last) => metrics.note(name, last),
     onGone({ name }) {
       void rates.leave(name);
       notes.leave(name);
