@@ -118,14 +118,13 @@ export class Fleet {
     await Promise.all(
       [...this.#living].map(async (member) => {
         if (member.serves === undefined) member.kill();
-        else
-          await member.ask("drain", null).then(
-            (last) => {
-              this.#options.onDrained(member, last);
-              member.release();
-            },
-            () => undefined,
-          );
+        else {
+          const last = await member.ask("drain", null).catch(() => undefined);
+          if (last !== undefined) {
+            this.#options.onDrained(member, last);
+            member.release();
+          }
+        }
         await member.ended;
       }),
     );
