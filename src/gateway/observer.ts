@@ -99,6 +99,7 @@ export function createObserver({ log, metrics, clock, find }: ObserverPorts): Ob
       if (isOverReserved(entry)) {
         const facts = {
           completion_id: completionId,
+          trace_id: entry.trace?.context.traceId,
           cost_micro_usd: entry.entry?.costMicroUsd,
           reserved_micro_usd: entry.reservedMicroUsd,
         };
