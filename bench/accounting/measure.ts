@@ -10,6 +10,7 @@ import { createLedger } from "../../src/ledger/ledger.ts";
 import { createLimiter } from "../../src/limits/limiter.ts";
 import { createMemoryRates } from "../../src/limits/memory.ts";
 import { openStore } from "../../src/store/store.ts";
+import { createMetrics, type Metrics } from "../../src/telemetry/metrics.ts";
 import { median, quiet } from "../measure/statistics.ts";
 
 /** Cost of one accounting step, in CPU-microseconds of the whole process per request. */
@@ -36,7 +37,7 @@ const LIMITS: Limits = {
   monthlyBudgetMicroUsd: undefined,
 };
 
-/** Measures access, limits and ledger separately, on SQLite and in memory, as in a process with default settings. */
+/** Measures access, limits, ledger and metrics separately, on SQLite and in memory, as in a process with default settings. */
 export async function measureAccounting(rounds: number): Promise<readonly AccountingCost[]> {
   const dataDir = mkdtempSync(join(tmpdir(), "parley-bench-"));
   const store = await openStore({ dataDir, databaseUrl: undefined });
@@ -64,7 +65,9 @@ export async function measureAccounting(rounds: number): Promise<readonly Accoun
       reservation.release(500);
       return demand.completionId;
     };
+    const metrics = metricsOf();
     const steps: readonly Step[] = [
+      { name: "metrics: one completion with one attempt", run: async () => metrics.completion(SAMPLE) },
       { name: "access: a key that is known", run: () => authenticator.authenticate(secret) },
       { name: "limits: rates and concurrency of the account", run: () => reserve(plain) },
       { name: "ledger: one entry, durable", run: () => ledger.append(entryOf(`chatcmpl-bench-${count++}`, plain)) },
@@ -92,6 +95,42 @@ export async function measureAccounting(rounds: number): Promise<readonly Accoun
     rmSync(dataDir, { recursive: true, force: true });
   }
 }
+
+/** As in a process with default settings: none by key or tag. */
+function metricsOf(): Metrics {
+  return createMetrics({
+    activeCalls: () => 0,
+    breakers: () => new Map(),
+    hedges: () => new Map(),
+    retries: () => new Map(),
+    outliers: () => new Map(),
+    ledgerWaiting: () => 0,
+    ledgerLagMs: () => 0,
+    ratesLocal: () => false,
+    ratesDecidedLocally: () => 0,
+    admission: () => ({ waiting: 0, limit: 512, memoryIsShort: false, refused: {} }),
+    connectionsRefused: () => 0,
+  });
+}
+
+const SAMPLE: Parameters<Metrics["completion"]>[0] = {
+  entrance: "http",
+  model: "alpha-haiku-4.5",
+  outcome: "served",
+  streamed: false,
+  durationMs: 100,
+  firstContentMs: undefined,
+  promptTokens: 300,
+  cachedTokens: 0,
+  completionTokens: 200,
+  costMicroUsd: 500,
+  isEstimated: false,
+  isOverReserved: false,
+  attempts: [
+    { target: "alpha-haiku-4.5", provider: "alpha", outcome: "served", durationMs: 90, firstContentMs: undefined },
+  ],
+  caller: { key: "key_bench", tags: undefined },
+};
 
 /** CPU time of all threads of the process, including SQLite's. */
 async function measureSlice({ run }: Step): Promise<number> {

@@ -176,6 +176,7 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   retries: "at restart",
   breaker: "at restart",
   overload: "at restart",
+  metrics: "at restart",
   tracing: "at restart",
 };
 

@@ -1,6 +1,7 @@
 import type { Dialect, ProviderOption } from "./dialects.ts";
 import type { Host } from "./hosts.ts";
 import type { CapabilitiesInput, ConnectionsInput, TimeoutsInput } from "./schema.ts";
+import type { MetricExportConfig } from "./metrics.ts";
 import type { TraceExportConfig } from "./tracing.ts";
 
 /** Where a listener binds. `host` is without brackets; port 0 lets the system choose. */
@@ -326,6 +327,15 @@ export interface Config {
     /** Undefined: computed from the descriptor limit, and half of that per address. */
     readonly maxConnections?: number;
     readonly maxConnectionsPerAddress?: number;
+  };
+  /**
+   * How many keys and tags have metrics of their own in a process, the others being `other`; 0: there are none by key or tag. `export`
+   * is undefined: metrics are for Prometheus only.
+   */
+  readonly metrics: {
+    readonly keys: number;
+    readonly tags: number;
+    readonly export: MetricExportConfig | undefined;
   };
   /** Traces, and from which duration on a call is exported whatever the sampler decided. `export` is undefined: nothing is traced. */
   readonly tracing: { readonly slowMs: number; readonly export: TraceExportConfig | undefined };

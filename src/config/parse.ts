@@ -4,6 +4,7 @@ import { describeIssue, toProblems } from "./describe.ts";
 import { type ConfigDocument, interpolate, isRecord, pathKey, readDocument } from "./document.ts";
 import { type Environment, type Override, readOverrides } from "./environment.ts";
 import { type ModelLists, takeImports } from "./imports.ts";
+import { readMetricExport } from "./metrics.ts";
 import { proxyProblem, proxyVariable } from "./proxies.ts";
 import { withPresets } from "./presets.ts";
 import { resolve } from "./resolve.ts";
@@ -32,17 +33,21 @@ export function parseConfig({ file, text, env, unused, lists = NO_LISTS }: Confi
   const problems: Problem[] = [...filled.problems];
   const report: Report = (path, problem) => problems.push({ path, text: problem });
 
-  const reportVariable = (variable: string, problem: string): void =>
-    void problems.push({ path: [], text: problem, variable });
+  const reportVariable = (variable: string, problem: string): void => {
+    // Some variables are for traces and for metrics.
+    if (problems.some((other) => other.variable === variable && other.text === problem)) return;
+    problems.push({ path: [], text: problem, variable });
+  };
   const overrides = readOverrides(env, providersOf(filled.value), reportVariable);
   const traceExport = readTraceExport(env, reportVariable);
+  const metricExport = readMetricExport(env, reportVariable);
   const proxy = proxyVariable(env);
   const flaw = proxy && proxyProblem(proxy.value);
   if (flaw !== undefined) problems.push({ path: [], text: flaw, variable: proxy!.variable });
   const value = overrides.reduce(override, filled.value);
   const checked = fileSchema.safeParse(value, { error: describeIssue });
   if (checked.error !== undefined) problems.push(...checked.error.issues.flatMap(toProblems));
-  const facts = { file, secretsInFile: holdsSecrets(document?.value), env, traceExport, patterns, lists };
+  const facts = { file, secretsInFile: holdsSecrets(document?.value), env, traceExport, metricExport, patterns, lists };
   const config = checked.data && resolve(checked.data, facts, report);
 
   if (config === undefined || problems.length > 0) {

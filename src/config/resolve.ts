@@ -46,6 +46,7 @@ const SAME_KEY =
 export type FileFacts = Pick<Config, "file" | "secretsInFile"> & {
   readonly env: Environment;
   readonly traceExport: Config["tracing"]["export"];
+  readonly metricExport: Config["metrics"]["export"];
   /** Entries of `models` that import. */
   readonly patterns: readonly string[];
   /** Known lists by the names of providers. */
@@ -55,7 +56,7 @@ export type FileFacts = Pick<Config, "file" | "secretsInFile"> & {
 /** Completes the checked input, and reports mistakes across settings. The result is meaningless after a report. */
 export function resolve(
   input: FileInput,
-  { file, secretsInFile, env, traceExport, patterns, lists }: FileFacts,
+  { file, secretsInFile, env, traceExport, metricExport, patterns, lists }: FileFacts,
   report: Report,
 ): Config {
   const [http, grpc, operations] = resolveListeners(input, report);
@@ -127,6 +128,7 @@ export function resolve(
     retries: camelKeys(input.retries),
     breaker: camelKeys(input.breaker),
     overload: camelKeys(input.overload),
+    metrics: { ...input.metrics, export: metricExport },
     tracing: { ...camelKeys(input.tracing), export: traceExport },
     providers,
     models: [...models, ...imported],

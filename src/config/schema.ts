@@ -338,6 +338,10 @@ export const fileSchema = section({
     open_ms: durationMs.default(5_000),
     max_open_ms: durationMs.default(30_000),
   }).prefault({}),
+  metrics: section({
+    keys: z.int().min(0).max(1_000).default(0),
+    tags: z.int().min(0).max(1_000).default(0),
+  }).prefault({}),
   tracing: section({ slow_ms: durationMs.default(60_000) }).prefault({}),
   overload: section({
     max_calls: z.int().min(1).max(1_000_000).default(20_000),

@@ -14,7 +14,7 @@ const MICRO_USD = 1_000_000;
 
 /** Lists the settings in force, without providers, models and secrets, in the order of the documentation. */
 export function listSettings(config: Config): Setting[] {
-  const { http, grpc, limits, timeouts, retries, breaker, overload, shutdown, simulator, tracing, ...others } =
+  const { http, grpc, limits, timeouts, retries, breaker, overload, shutdown, simulator, metrics, tracing, ...others } =
     redactConfig(config);
   const { account } = limits;
   const settings: Readonly<Record<string, string | number | readonly string[] | undefined>> = {
@@ -48,6 +48,8 @@ export function listSettings(config: Config): Setting[] {
     "log.level": others.log.level,
     "shutdown.delay_ms": shutdown.delayMs,
     "shutdown.drain_ms": shutdown.drainMs,
+    "metrics.keys": metrics.keys,
+    "metrics.tags": metrics.tags,
     "tracing.slow_ms": tracing.slowMs,
     "limits.requests_per_minute": account.requestsPerMinute ?? UNLIMITED,
     "limits.tokens_per_minute": account.tokensPerMinute ?? UNLIMITED,

@@ -2,7 +2,6 @@ import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
 import { createLedger, type OwnedLedger, recoverEntries, spillEntries } from "../ledger/ledger.ts";
-
 import type { Logger } from "../telemetry/logger.ts";
 
 /** The ledger of one process, which recovers at the start and spills at the end. */
@@ -16,25 +15,14 @@ interface AccountingPorts {
   readonly store: LedgerStore;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Called with the duration of each write of entries that succeeded. */
-  readonly written: (durationMs: number) => void;
 }
 
 /** Opens the ledger and writes the entries that an earlier process left in the data directory. Rejects when that fails. */
-export async function openAccounting(
-  config: Config,
-  { store, clock, log, written }: AccountingPorts,
-): Promise<Accounting> {
+export async function openAccounting(config: Config, { store, clock, log }: AccountingPorts): Promise<Accounting> {
   const recovered = await recoverEntries(config.dataDir, store);
   if (recovered > 0) log.info({ entries: recovered }, "ledger entries of an earlier process were written");
   const ledger = createLedger({
-    store: {
-      async insert(entries) {
-        const beganMs = clock.monotonic();
-        await store.insert(entries);
-        written(clock.monotonic() - beganMs);
-      },
-    },
+    store,
     clock,
     onTrouble(trouble) {
       if (trouble === undefined) log.info("the ledger is written again");

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { isToken } from "../access/bound-keys.ts";
 import { createAuthenticator } from "../access/key-cache.ts";
 import type { Config } from "../config/config.ts";
@@ -63,16 +64,17 @@ async function assemble(
     activeCalls: () => calls.active,
     breakers: () => new Map(),
     hedges: () => new Map(),
+    retries: () => new Map(),
     outliers: () => new Map(),
     // The cores have the ledger and the rates.
     ledgerWaiting: () => 0,
+    ledgerLagMs: () => 0,
     ratesLocal: () => false,
     ratesDecidedLocally: () => 0,
-    admissionWaiting: () => admission.state().waiting,
-    shed: () => admission.state().refused,
+    admission: () => admission.state(),
     connectionsRefused: () => connections.refused,
   });
-  const observer = createObserver({ log, metrics, clock, isModel: () => false });
+  const observer = createObserver({ log, metrics, clock, find: () => undefined });
   const shown = new ShownHeaders();
   const limits = new LastLimits();
   const coreFiles = config.core.tls && (await openTlsFiles("core.tls", config.core.tls, log));
@@ -125,6 +127,7 @@ async function assemble(
     hasPages: false,
     activeCalls: () => calls.active,
     metrics,
+    replica: randomUUID(),
     // Ready even when no core is reachable: the front then answers with that error.
     readiness: () => ({
       ready: !draining,

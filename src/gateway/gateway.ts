@@ -40,10 +40,12 @@ import { createAdmission, toFacts } from "./overload.ts";
 import { accessOf, CallerBindings, toShown } from "./access.ts";
 import { openAccounting } from "./accounting.ts";
 import { keptResponsesOf } from "./kept-responses.ts";
+import { exportMetrics } from "./metric-export.ts";
 import { openRates } from "./rates.ts";
 import { shareHealth } from "./shared-health.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
 import { openTracing } from "./tracing.ts";
+import { KEY_OPERATIONS, type StoreTimes, timed } from "./timed.ts";
 import { openTls } from "./tls.ts";
 import { inTurn, reloadable, ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
@@ -82,6 +84,8 @@ export interface Gateway {
 /** A gateway that is one of several workers behind the same addresses: it has no operations port. */
 export interface MemberGateway extends Gateway {
   readonly metrics: Metrics;
+  /** Identifies this process among those of the service. */
+  readonly replica: string;
   /** The facts of this process for `/readyz` of the operations port. */
   readiness(): Readiness;
 }
@@ -137,6 +141,7 @@ export async function serveAlone(
     }),
   );
   undo.push(() => operations.close());
+  undo.push(await exportMetrics(config, { ...member, log }));
   return {
     ...member,
     operationsPort: operations.port,
@@ -159,22 +164,43 @@ async function assemble(
   if (versions.before !== versions.after)
     log.info({ schema_before: versions.before, schema: versions.after }, "database migrated");
   const replica = randomUUID();
+  // Its values are read when the parts below are there.
+  const metrics = createMetrics(
+    {
+      activeCalls: () => calls.active,
+      breakers: () => router.health(),
+      hedges: () => router.hedges(),
+      retries: () => router.retries(),
+      outliers: () => router.outliers(),
+      ledgerWaiting: () => ledger.state().waiting,
+      ledgerLagMs: () => ledger.lagMs(),
+      ratesLocal: () => rates.isAlone(),
+      ratesDecidedLocally: () => rates.decidedAlone(),
+      replicas: () => rates.replicas(),
+      database: () => store.health(),
+      info: { version: readVersion(), schema: String(versions.after) },
+      admission: () => admission.state(),
+      connectionsRefused: () => connections.refused,
+    },
+    config.metrics,
+  );
+  const times: StoreTimes = { clock, stored: (call) => metrics.stored(call) };
+  const ofDatabase = { ...times, store: store.kind };
   // Ended after the last completion was recorded. The router is there before the first one.
   const tracing = await openTracing(config, { clock, log, replica, find: (name) => router.find(name) });
   undo.push(() => tracing.close());
   const accounting = await openAccounting(config, {
-    store: store.ledger,
+    store: timed(store.ledger, { insert: "ledger_write" }, ofDatabase),
     clock,
     log,
-    written: (durationMs) => metrics.ledgerWritten(durationMs),
   });
   undo.push(() => accounting.close());
   const { ledger } = accounting;
-  const rates = await openRates(config, { database: store, clock, log, replica, shared });
+  const rates = await openRates(config, { ...times, database: store, log, replica, shared });
   undo.push(() => rates.store.close());
   const limiter = createLimiter({
     rates: rates.store,
-    budgets: store.budgets,
+    budgets: timed(store.budgets, { hold: "budget_hold", cancel: "budget_cancel" }, ofDatabase),
     spending: (subjects, month) => store.ledger.spending(subjects, month),
     defaults: config.limits.account,
     clock,
@@ -223,30 +249,17 @@ async function assemble(
   });
   if (rates.notes !== undefined) undo.push(shareHealth({ notes: rates.notes, router, clock }));
   undo.push(startHealthChecks({ config: () => inForce, router, clock }));
-  const metrics = createMetrics({
-    activeCalls: () => calls.active,
-    breakers: () => router.health(),
-    hedges: () => router.hedges(),
-    outliers: () => router.outliers(),
-    ledgerWaiting: () => ledger.state().waiting,
-    ratesLocal: () => rates.isAlone(),
-    ratesDecidedLocally: () => rates.decidedAlone(),
-    replicas: () => rates.replicas(),
-    database: () => store.health(),
-    info: { version: readVersion(), schema: String(versions.after) },
-    admissionWaiting: () => admission.state().waiting,
-    shed: () => admission.state().refused,
-    connectionsRefused: () => connections.refused,
-    models: () => router.list(),
-  });
   const feed = new RequestFeed(clock);
   const health = createHealthRecorder(router, clock);
   const healthObserver: Observer = { record: (entry) => health.record(entry), refused: () => undefined };
   const observer = joinObservers([
-    createObserver({ log, metrics, clock, isModel: (id) => router.find(id)?.id === id }),
+    createObserver({ log, metrics, clock, find: (name) => router.find(name) }),
     ...(role === "core" ? [] : [feed, healthObserver]),
   ]);
-  const authenticator = createAuthenticator({ store: store.keys, clock });
+  const authenticator = createAuthenticator({
+    store: timed(store.keys, KEY_OPERATIONS, ofDatabase),
+    clock,
+  });
   undo.push(store.keyChanges.subscribe((hash) => authenticator.invalidate(hash)));
   // PostgreSQL notifies all processes by itself (LISTEN).
   if (shared !== undefined && store.kind === "sqlite") {
@@ -330,6 +343,7 @@ async function assemble(
     hasPages: mounted?.hasPages === true,
     activeCalls: () => calls.active,
     metrics,
+    replica,
     readiness: () => ({
       ready: !draining,
       active_calls: calls.active,

@@ -2,16 +2,20 @@ import { OverloadFailure } from "../admission/overload-failure.ts";
 import type { Failure } from "../core/failure.ts";
 import type { Clock } from "../core/clock.ts";
 import type { CompletionRecord, Recorder } from "../core/ledger.ts";
+import type { ListedModel } from "../core/model.ts";
+import type { Principal } from "../core/principal.ts";
 import type { Refusal } from "../inbound/services.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Caller, CompletionSample } from "../telemetry/completion-metrics.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
-/** Destinations of the records, and which IDs are models of the configuration. */
+/** Destinations of the records, and the models and names of the configuration. */
 export interface ObserverPorts {
   readonly log: Logger;
   readonly clock: Pick<Clock, "monotonic">;
   readonly metrics: Metrics;
-  readonly isModel: (id: string) => boolean;
+  /** The model or route with this name; undefined when the configuration has none. */
+  readonly find: (name: string) => Pick<ListedModel, "id" | "providerName"> | undefined;
 }
 
 /** Receives the outcome of every request. */
@@ -60,11 +64,11 @@ class LineLimit {
 }
 
 /** Writes outcomes into the log and the metrics: one line per completion and per refusal, never a prompt or a key. */
-export function createObserver({ log, metrics, clock, isModel }: ObserverPorts): Observer {
+export function createObserver({ log, metrics, clock, find }: ObserverPorts): Observer {
   const strangers = new LineLimit(clock);
   return {
     record(entry) {
-      metrics.completion(toSample(entry, isModel));
+      metrics.completion(toSample(entry, find));
       const { requestId, completionId, principal, entrance, requestedModel, servedModel, outcome, streamed, failure } =
         entry;
       const line = {
@@ -93,21 +97,19 @@ export function createObserver({ log, metrics, clock, isModel }: ObserverPorts):
       };
       const alarms = isAlarming(entry);
       log.line(alarms ? "error" : "info", line, "completion");
-      const costMicroUsd = entry.entry?.costMicroUsd ?? 0;
-      const { reservedMicroUsd = Infinity } = entry;
-      // The whole cost is booked: the provider's invoice will contain it, too.
-      if (costMicroUsd > reservedMicroUsd) {
+      if (isOverReserved(entry)) {
         const facts = {
           completion_id: completionId,
-          cost_micro_usd: costMicroUsd,
-          reserved_micro_usd: reservedMicroUsd,
+          trace_id: entry.trace?.context.traceId,
+          cost_micro_usd: entry.entry?.costMicroUsd,
+          reserved_micro_usd: entry.reservedMicroUsd,
         };
         log.warn(facts, "a completion cost more than was reserved for it; check the limits and prices of its models");
       }
     },
 
-    refused({ entrance, requestId, target, failure }) {
-      metrics.refusal(entrance, failure.code);
+    refused({ entrance, requestId, target, failure, principal }) {
+      metrics.refusal(entrance, failure.code, principal && toCaller(principal));
       // Thousands a second are possible, so the log only says when overload begins and ends.
       if (failure instanceof OverloadFailure) return;
       if (OF_STRANGERS.has(failure.code)) {
@@ -127,26 +129,46 @@ function isAlarming({ outcome, attempts }: CompletionRecord): boolean {
   return ALARMING.has(outcome) && (outcome === "internal" || !attempts.some((attempt) => attempt.outcome === outcome));
 }
 
-function toSample(entry: CompletionRecord, isModel: ObserverPorts["isModel"]): Parameters<Metrics["completion"]>[0] {
-  const { entrance, outcome, streamed, durationMs, firstContentMs, attempts, usage } = entry;
+function toSample(entry: CompletionRecord, find: ObserverPorts["find"]): CompletionSample {
+  const { entrance, outcome, streamed, durationMs, firstContentMs, usage } = entry;
   // The ledger's cost, so that both sums agree.
   const costMicroUsd = entry.entry?.costMicroUsd ?? entry.costMicroUsd ?? 0;
-  // Only configured names become labels: callers could send any number of other names.
-  const asked = isModel(entry.requestedModel) ? entry.requestedModel : "unknown";
-  const model = entry.servedModel ?? attempts[0]?.model ?? asked;
-  const { inputTokens: promptTokens = 0, outputTokens: completionTokens = 0 } = usage ?? {};
+  const { inputTokens = 0, cachedInputTokens = 0, outputTokens = 0 } = usage ?? {};
   return {
     entrance,
-    model,
+    // Only configured names become labels: callers could send any number of other names.
+    model: find(entry.requestedModel)?.id ?? "unknown",
     outcome,
     streamed,
     durationMs,
     firstContentMs,
-    promptTokens,
-    completionTokens,
+    promptTokens: inputTokens,
+    cachedTokens: cachedInputTokens,
+    completionTokens: outputTokens,
     costMicroUsd,
-    attempts,
+    isEstimated: entry.entry?.estimated === true,
+    isOverReserved: isOverReserved(entry),
+    attempts: entry.attempts.map((attempt) => ({
+      target: attempt.model,
+      provider: find(attempt.model)?.providerName ?? "unknown",
+      outcome: attempt.outcome,
+      durationMs: attempt.durationMs,
+      firstContentMs:
+        attempt.outcome === "served" && firstContentMs !== undefined
+          ? Math.max(firstContentMs - attempt.startMs, 0)
+          : undefined,
+    })),
+    caller: toCaller(entry.principal),
   };
+}
+
+/** Whether it cost more than was held. The whole cost is booked: the provider's invoice will contain it, too. */
+function isOverReserved({ entry, reservedMicroUsd = Infinity }: CompletionRecord): boolean {
+  return (entry?.costMicroUsd ?? 0) > reservedMicroUsd;
+}
+
+function toCaller({ keyFamilyId, tags }: Principal): Caller {
+  return { key: keyFamilyId, tags };
 }
 
 /** Facts that callers do not see. Causes come from the system and from libraries; upstream bodies are never among them. */

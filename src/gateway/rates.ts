@@ -1,11 +1,11 @@
 import type { Config } from "../config/config.ts";
-import type { Clock } from "../core/clock.ts";
 import type { HealthNotes } from "../core/health-notes.ts";
 import { createMemoryRates } from "../limits/memory.ts";
 import type { RateStore } from "../limits/rates.ts";
 import { createSharedRates } from "../limits/shared-rates.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { RATE_OPERATIONS, type StoreTimes, timed } from "./timed.ts";
 import { openTlsFiles } from "./tls.ts";
 
 /** Where rates are counted: in this process, or with other replicas through Redis or PostgreSQL. */
@@ -30,9 +30,8 @@ const JOIN_MS = 5_000;
 /** Time after that in which Redis may be slow: replicas that start together delay each other. */
 const STARTING_MS = 15_000;
 
-interface RatesPorts {
+interface RatesPorts extends StoreTimes {
   readonly database: Store;
-  readonly clock: Clock;
   readonly log: Logger;
   /** ID of this process among the replicas. */
   readonly replica: string;
@@ -41,15 +40,17 @@ interface RatesPorts {
 }
 
 /** Opens the rates in Redis if it is configured, else in PostgreSQL if that is the database, else in memory. */
-export async function openRates(config: Config, { database, clock, log, replica, shared }: RatesPorts): Promise<Rates> {
+export async function openRates(config: Config, ports: RatesPorts): Promise<Rates> {
+  const { database, clock, log, replica, shared } = ports;
   const { burstMs } = config.limits;
   const share = async (
     place: RatesPlace,
     { remote, notes }: { readonly remote: RateStore; readonly notes: HealthNotes },
     census?: () => Promise<number>,
   ): Promise<Rates> => {
+    const counts = place === "memory" ? remote : timed(remote, RATE_OPERATIONS, { ...ports, store: place });
     const store = createSharedRates({
-      remote,
+      remote: counts,
       clock,
       burstMs,
       replica,

@@ -35,13 +35,8 @@ export async function openTracing({ tracing }: Config, ports: TracingPorts): Pro
   const { openTraceExport } = await import("../telemetry/trace-export.ts");
   const exported = await openTraceExport({
     ...options,
-    resource: {
-      "service.name": "parley",
-      "service.version": readVersion(),
-      "service.instance.id": replica,
-      "host.name": hostname(),
-    },
-    warn: (cause) => log.warn({ cause }, "traces cannot be exported"),
+    resource: serviceOf(replica),
+    warn: (cause) => log.warn({ cause }, "metrics or traces cannot be exported"),
   });
   const originMs = clock.now() - clock.monotonic();
   return {
@@ -61,5 +56,15 @@ export async function openTracing({ tracing }: Config, ports: TracingPorts): Pro
       },
     },
     close: () => exported.close(),
+  };
+}
+
+/** What traces and metrics say of this process, which `replica` identifies. */
+export function serviceOf(replica: string) {
+  return {
+    "service.name": "parley",
+    "service.version": readVersion(),
+    "service.instance.id": replica,
+    "host.name": hostname(),
   };
 }

@@ -25,12 +25,16 @@ export interface LedgerOptions {
 export interface OwnedLedger extends Ledger {
   /** Number of unwritten entries, and whether the database is unavailable. */
   state(): { readonly waiting: number; readonly away: boolean };
+  /** How long the oldest unwritten entry has waited, in milliseconds; 0 without one. */
+  lagMs(): number;
   /** Tries once more to write the waiting entries. Returns those that were not written. Nothing may be appended after it. */
   close(): Promise<readonly NewLedgerEntry[]>;
 }
 
 interface Waiting {
   readonly entry: NewLedgerEntry;
+  /** By the clock's `monotonic`. */
+  readonly sinceMs: number;
   readonly resolve: () => void;
 }
 
@@ -58,7 +62,8 @@ class BatchingLedger implements OwnedLedger {
   async append(entry: NewLedgerEntry): Promise<void> {
     // The ledger is closed: its owner has taken over the waiting entries.
     if (this.#closed) return;
-    const written = new Promise<void>((resolve) => this.#waiting.push({ entry, resolve }));
+    const sinceMs = this.#options.clock.monotonic();
+    const written = new Promise<void>((resolve) => this.#waiting.push({ entry, sinceMs, resolve }));
     // While the database is unavailable, the next attempt is scheduled already, and callers do not wait.
     if (this.#away) return;
     void this.#write();
@@ -73,6 +78,11 @@ class BatchingLedger implements OwnedLedger {
 
   state(): { readonly waiting: number; readonly away: boolean } {
     return { waiting: this.#waiting.length, away: this.#away };
+  }
+
+  lagMs(): number {
+    const nowMs = this.#options.clock.monotonic();
+    return nowMs - (this.#waiting[0]?.sinceMs ?? nowMs);
   }
 
   async close(): Promise<readonly NewLedgerEntry[]> {

@@ -5,6 +5,14 @@ const FLOOR = 3;
 /** Largest share of retries among a provider's requests in flight: one for five first attempts. */
 const SHARE = 1 / 6;
 
+/** What the retry budget of a provider has done, in this process. */
+export interface RetryCounts {
+  readonly granted: number;
+  readonly refused: number;
+  /** Permits that are taken. */
+  readonly inFlight: number;
+}
+
 /**
  * Limits the load of retries on a failing provider: at most 1.2 calls per request, however long its failures take. FLOOR
  * retries are always permitted. A retry counts from the start of its backoff.
@@ -12,6 +20,12 @@ const SHARE = 1 / 6;
 export class RetryBudget {
   #requests = 0;
   #retries = 0;
+  #granted = 0;
+  #refused = 0;
+
+  get counts(): RetryCounts {
+    return { granted: this.#granted, refused: this.#refused, inFlight: this.#retries };
+  }
 
   /** Counts a request in flight; the returned function ends it. */
   begin(): () => void {
@@ -23,7 +37,11 @@ export class RetryBudget {
 
   /** Takes a permit for one retry; the returned function releases it. Undefined when none is left. */
   take(): (() => void) | undefined {
-    if (this.#retries >= Math.max(FLOOR, this.#requests * SHARE)) return undefined;
+    if (this.#retries >= Math.max(FLOOR, this.#requests * SHARE)) {
+      this.#refused += 1;
+      return undefined;
+    }
+    this.#granted += 1;
     this.#retries += 1;
     return () => {
       this.#retries -= 1;

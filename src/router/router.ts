@@ -20,7 +20,7 @@ import { PerUpstream } from "./per-upstream.ts";
 import { type HealthCheck, runCheck } from "./health-check.ts";
 import { downElsewhere } from "./health-votes.ts";
 import { ContentTimes, type HedgeCounts, Hedging } from "./hedging.ts";
-import { type BackoffOptions, RetryBudget } from "./retry-budget.ts";
+import { type BackoffOptions, RetryBudget, type RetryCounts } from "./retry-budget.ts";
 import { type ExplainedRoute, type RankAsked, type Ranked, Routes } from "./routes.ts";
 import type { Opening } from "./upstream-health.ts";
 import { UpstreamLoad } from "./upstream-load.ts";
@@ -95,6 +95,8 @@ export interface OwnedRouter extends Router {
   check(model: Model, check: HealthCheck): Promise<boolean | undefined>;
   /** What hedging has done, by name; without names that were never hedged. */
   hedges(): ReadonlyMap<string, HedgeCounts>;
+  /** What the retry budgets have done, by the names of providers; without those that were never called. */
+  retries(): ReadonlyMap<string, RetryCounts>;
   /** The outage of the upstream model of a model; undefined while its breaker is closed. */
   openingOf(model: Model): Opening | undefined;
 }
@@ -182,6 +184,7 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
     outliers: () =>
       new Map(registry.list().flatMap((each) => (isRoute(each) ? [[each.id, routes.outliersOf(each)] as const] : []))),
     hedges: () => new Map([...hedgings].map(([name, { counts }]) => [name, counts])),
+    retries: () => new Map([...budgets.shared].map(([name, { counts }]) => [name, counts])),
     openingOf: (model) => breakers.shared.get(upstreamKey(model))?.rest,
   };
 }

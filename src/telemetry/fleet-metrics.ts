@@ -66,13 +66,29 @@ export class FleetMetrics {
 
   /** The text for `/metrics`. */
   async text(): Promise<string> {
-    const own = (await this.#own.getMetricsAsJSON()).map((metric) =>
-      // The start time is that of the collecting process only.
-      metric.name === "process_start_time_seconds" ? { ...metric, aggregator: "first" as const } : metric,
-    );
-    return sum([own, this.#gone, ...this.#last.values()]).metrics();
+    return (await this.#merged()).metrics();
+  }
+
+  /** The same as data. */
+  async snapshot(): Promise<MetricsSnapshot> {
+    return (await this.#merged()).getMetricsAsJSON();
+  }
+
+  async #merged(): Promise<Registry> {
+    // The first one's decides for all.
+    const own = (await this.#own.getMetricsAsJSON()).map((metric) => {
+      const aggregator = AGGREGATORS.find(([names]) => names.test(metric.name))?.[1];
+      return aggregator === undefined ? metric : { ...metric, aggregator };
+    });
+    return sum([own, this.#gone, ...this.#last.values()]);
   }
 }
+
+/** In place of prom-client's own: the start of the collecting process, and the worst event loop, not an average with idle ones. */
+const AGGREGATORS = [
+  [/^process_start_time_seconds$/, "first"],
+  [/^nodejs_eventloop_lag_(?!min)/, "max"],
+] as const;
 
 /** prom-client's types of metrics that only grow. */
 const COUNTS: ReadonlySet<string> = new Set(["counter", "histogram"]);

@@ -1,9 +1,6 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import {
   type Attributes,
   createTraceState,
-  diag,
-  DiagLogLevel,
   type HrTime,
   ROOT_CONTEXT,
   SpanKind,
@@ -11,7 +8,6 @@ import {
   trace,
   TraceFlags,
 } from "@opentelemetry/api";
-import { defaultResource, detectResources, envDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import {
   AlwaysOffSampler,
   AlwaysOnSampler,
@@ -23,6 +19,7 @@ import {
   type SpanExporter,
   TraceIdRatioBasedSampler,
 } from "@opentelemetry/sdk-trace";
+import { closeWithin, type Protocol, resourceOf, sendDiagnostics } from "./otlp.ts";
 
 /** A span that has ended. Times are Unix milliseconds, with fractions. */
 export interface EndedSpan {
@@ -42,7 +39,7 @@ export interface EndedSpan {
 }
 
 export interface TraceExportOptions {
-  readonly protocol: "http/protobuf" | "http/json" | "grpc";
+  readonly protocol: Protocol;
   readonly sampler: string;
   readonly ratio: number;
   readonly maxQueueSize: number;
@@ -60,14 +57,9 @@ export interface TraceExport {
   samples(traceId: string, parent: { readonly spanId: string; readonly isSampled: boolean } | undefined): boolean;
   /** Never waits and never throws. */
   add(span: EndedSpan): void;
-  /** Sends what waits, within CLOSING_MS. */
+  /** Sends what waits, within two seconds. */
   close(): Promise<void>;
 }
-
-/** Time in ms for the last batch. */
-const CLOSING_MS = 2_000;
-/** Shortest time in ms between two warnings: a collector that is away would cause one for each batch. */
-const WARNING_MS = 60_000;
 
 const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const;
 
@@ -82,9 +74,7 @@ export async function openTraceExport(options: TraceExportOptions): Promise<Trac
     scheduledDelayMillis,
   });
   const sampler = toSampler(options);
-  const resource = defaultResource()
-    .merge(resourceFromAttributes(options.resource))
-    .merge(detectResources({ detectors: [envDetector] }));
+  const resource = resourceOf(options.resource);
   const instrumentationScope = { name: "parley" };
   return {
     samples(traceId, parent) {
@@ -101,17 +91,11 @@ export async function openTraceExport(options: TraceExportOptions): Promise<Trac
       return decision === SamplingDecision.RECORD_AND_SAMPLED;
     },
     add: (span) => processor.onEnd({ ...toReadable(span), resource, instrumentationScope }),
-    async close() {
-      const cut = new AbortController();
-      // A batch that cannot be sent is reported as a warning.
-      const flushed = processor.shutdown().catch(() => undefined);
-      await Promise.race([flushed, sleep(CLOSING_MS, undefined, { signal: cut.signal }).catch(() => undefined)]);
-      cut.abort();
-    },
+    close: () => closeWithin(processor.shutdown()),
   };
 }
 
-async function openExporter(protocol: TraceExportOptions["protocol"]): Promise<SpanExporter> {
+async function openExporter(protocol: Protocol): Promise<SpanExporter> {
   switch (protocol) {
     case "http/protobuf":
       return new (await import("@opentelemetry/exporter-trace-otlp-proto")).OTLPTraceExporter();
@@ -131,20 +115,6 @@ function toSampler({ sampler, ratio }: Pick<TraceExportOptions, "sampler" | "rat
         ? new AlwaysOffSampler()
         : new TraceIdRatioBasedSampler(ratio);
   return name === sampler ? root : new ParentBasedSampler({ root });
-}
-
-/** The libraries report problems to one receiver of the process. */
-function sendDiagnostics(warn: TraceExportOptions["warn"]): void {
-  let warnedMs = -Infinity;
-  const report = (message: string): void => {
-    if (performance.now() - warnedMs < WARNING_MS) return;
-    warnedMs = performance.now();
-    // Errors come as JSON, with their stacks.
-    warn((/"message":"((?:[^"\\]|\\.)*)"/.exec(message)?.[1] ?? message).slice(0, 500));
-  };
-  const ignore = (): void => undefined;
-  const logger = { error: report, warn: report, info: ignore, debug: ignore, verbose: ignore };
-  diag.setLogger(logger, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
 }
 
 function toReadable({

@@ -15,8 +15,8 @@ export type WorkerCalls = {
   readonly readiness: { readonly input: null; readonly output: Readiness };
   readonly metrics: { readonly input: null; readonly output: MetricsSnapshot };
   readonly reload: { readonly input: InForce & { readonly changed: Changed }; readonly output: null };
-  /** Takes no new work; answers when all calls have ended and everything is closed. */
-  readonly drain: { readonly input: null; readonly output: null };
+  /** Takes no new work; answers when all calls have ended and everything is closed, with the metrics at that time. */
+  readonly drain: { readonly input: null; readonly output: MetricsSnapshot };
   /** Ends calls in flight, during a drain too. */
   readonly abort: { readonly input: null; readonly output: null };
   readonly keyChanged: { readonly input: KeyChange; readonly output: null };

@@ -1,4 +1,5 @@
 import type { Logger } from "../telemetry/logger.ts";
+import type { MetricsSnapshot } from "../telemetry/metrics.ts";
 import type { Assignment, ParentCalls, Started, WorkerCalls } from "./calls.ts";
 import type { Handlers } from "./channel.ts";
 import { type Ending, Member } from "./member.ts";
@@ -10,6 +11,8 @@ export interface FleetOptions {
   readonly assign: (number: number) => Assignment;
   /** Answers what a worker asks. */
   readonly handlers: (member: Member) => Omit<Handlers<ParentCalls>, "leaving">;
+  /** A worker has drained, with these metrics. */
+  readonly onDrained: (member: Member, last: MetricsSnapshot) => void;
   /** A worker is gone, for whatever reason. */
   readonly onGone: (member: Member) => void;
 }
@@ -115,11 +118,13 @@ export class Fleet {
     await Promise.all(
       [...this.#living].map(async (member) => {
         if (member.serves === undefined) member.kill();
-        else
-          await member.ask("drain", null).then(
-            () => member.release(),
-            () => undefined,
-          );
+        else {
+          const last = await member.ask("drain", null).catch(() => undefined);
+          if (last !== undefined) {
+            this.#options.onDrained(member, last);
+            member.release();
+          }
+        }
         await member.ended;
       }),
     );

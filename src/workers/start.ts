@@ -1,9 +1,11 @@
+import { randomUUID } from "node:crypto";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
 import { FleetMetrics } from "../telemetry/fleet-metrics.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Readiness, startOperationsServer } from "../telemetry/operations.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import { exportMetrics } from "../gateway/metric-export.ts";
 import { SimulatorOnDemand } from "../gateway/simulator-on-demand.ts";
 import { inTurn, reloadable, startListening, type Teardown, undoneOnFailure } from "../gateway/starting.ts";
 import type { Role } from "../gateway/role.ts";
@@ -63,6 +65,7 @@ async function assemble(
         return null;
       },
     }),
+    onDrained: ({ name }, last) => metrics.note(name, last),
     onGone({ name }) {
       void rates.leave(name);
       notes.leave(name);
@@ -71,6 +74,13 @@ async function assemble(
   });
   undo.push(() => fleet.end());
   const metrics = new FleetMetrics({ ready: () => fleet.serving.length, replaced: () => fleet.replaced });
+
+  const collect = async (): Promise<void> => {
+    for (const [member, snapshot] of await fleet.askAll("metrics", null, FACTS_MS)) {
+      // A worker may have ended while others were slow: its last snapshot is in the sum already.
+      if (fleet.serving.includes(member)) metrics.note(member.name, snapshot);
+    }
+  };
 
   let draining = false;
   const readiness = async (): Promise<Readiness> => {
@@ -89,10 +99,7 @@ async function assemble(
       metrics: {
         contentType: metrics.contentType,
         async text() {
-          for (const [member, snapshot] of await fleet.askAll("metrics", null, FACTS_MS)) {
-            // A worker may have ended while others were slow: its last snapshot is in the sum already.
-            if (fleet.serving.includes(member)) metrics.note(member.name, snapshot);
-          }
+          await collect();
           return metrics.text();
         },
       },
@@ -102,6 +109,18 @@ async function assemble(
   );
   undo.push(() => operations.close());
   const started = await fleet.start();
+  undo.push(
+    await exportMetrics(config, {
+      log,
+      replica: randomUUID(),
+      metrics: {
+        async snapshot() {
+          await collect();
+          return metrics.snapshot();
+        },
+      },
+    }),
+  );
 
   return {
     ...started,

@@ -1,6 +1,7 @@
 // Entry point of a worker process. It is controlled by its parent and ends when the parent is gone.
 import { readHealthNotes, writeHealthNote } from "../core/health-notes.ts";
 import { createLogger } from "../telemetry/logger.ts";
+import type { MetricsSnapshot } from "../telemetry/metrics.ts";
 import type { MemberGateway } from "../gateway/gateway.ts";
 import type { Assignment, ParentCalls, WorkerCalls } from "./calls.ts";
 import { Channel, type Handlers } from "./channel.ts";
@@ -11,7 +12,7 @@ const NOTES_LIMIT_MS = 1_000;
 
 let gateway: MemberGateway | undefined;
 let starting: Promise<MemberGateway> | undefined;
-let draining: Promise<void> | undefined;
+let draining: Promise<MetricsSnapshot> | undefined;
 let simulatorUrl: string | undefined;
 const keyListeners = new Set<(hash: string | undefined) => void>();
 
@@ -32,10 +33,7 @@ const handlers: Handlers<WorkerCalls> = {
     await started().reload(next.config, next.changed);
     return null;
   },
-  async drain() {
-    await drain();
-    return null;
-  },
+  drain,
   abort() {
     gateway?.abort();
     return null;
@@ -94,7 +92,14 @@ function started(): MemberGateway {
   return gateway;
 }
 
-async function drain(): Promise<void> {
-  draining ??= gateway?.drain().then(() => gateway?.close());
-  await draining;
+function drain(): Promise<MetricsSnapshot> {
+  draining ??= end();
+  return draining;
+}
+
+async function end(): Promise<MetricsSnapshot> {
+  await gateway?.drain();
+  const last = await gateway?.metrics.snapshot();
+  await gateway?.close();
+  return last ?? [];
 }

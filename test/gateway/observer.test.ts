@@ -3,6 +3,10 @@ import { Failure, type FailureCode } from "../../src/core/failure.ts";
 import { createObserver } from "../../src/gateway/observer.ts";
 import type { Logger } from "../../src/telemetry/logger.ts";
 import type { Metrics } from "../../src/telemetry/metrics.ts";
+import type { CompletionSample } from "../../src/telemetry/completion-metrics.ts";
+import { kept, refusal } from "../inbound/dashboard/ended-requests.ts";
+import { entry } from "../store/contracts/entries.ts";
+import { attemptOf } from "../support/attempt.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 it("refusals without a key take at most 100 lines of the log in a second, and the next second has the count", () => {
@@ -11,7 +15,7 @@ it("refusals without a key take at most 100 lines of the log in a second, and th
   const add = (fields: object, msg: string): void => void lines.push({ ...fields, msg });
   const log = { line: (_: string, fields: object, msg: string) => add(fields, msg), info: add } as unknown as Logger;
   const metrics = { refusal: () => undefined } as unknown as Metrics;
-  const observer = createObserver({ log, metrics, clock, isModel: () => false });
+  const observer = createObserver({ log, metrics, clock, find: () => undefined });
   const refuse = (code: FailureCode): void =>
     observer.refused({ entrance: "http", requestId: "req_1", target: "/x", failure: new Failure(code, "No.") });
   for (let count = 0; count < 150; count++) refuse(count % 2 === 0 ? "unauthenticated" : "not_found");
@@ -24,4 +28,39 @@ it("refusals without a key take at most 100 lines of the log in a second, and th
     { lines: 50, msg: "refusals without a key were not logged" },
     { outcome: "unauthenticated" },
   ]);
+});
+
+it("gives metrics configured names only, the provider of each target, and its own time to the first content", () => {
+  const samples: CompletionSample[] = [];
+  const metrics = { completion: (of: CompletionSample) => void samples.push(of) } as unknown as Metrics;
+  const lines: object[] = [];
+  const log = { line: () => undefined, warn: (fields: object) => void lines.push(fields) } as unknown as Logger;
+  const models = new Map([
+    ["chat", { id: "chat", providerName: "" }],
+    ["latest", { id: "chat", providerName: "" }],
+    ["east", { id: "east", providerName: "one" }],
+  ]);
+  const observer = createObserver({ log, metrics, clock: new FakeClock(), find: (name) => models.get(name) });
+  const attempts = [
+    attemptOf({ model: "gone", outcome: "upstream_timeout", durationMs: 400 }),
+    attemptOf({ model: "east", startMs: 450, durationMs: 300 }),
+  ];
+  const stream = { streamed: true, firstContentMs: 600, durationMs: 750, attempts, reservedMicroUsd: 3 };
+  observer.record({ ...kept({ ...entry(), costMicroUsd: 5, estimated: true }), ...stream, requestedModel: "latest" });
+  observer.record(refusal("acct_1", { requestedModel: "any text of a caller", attempts: [] }));
+  expect(samples).toMatchObject([
+    {
+      model: "chat",
+      firstContentMs: 600,
+      costMicroUsd: 5,
+      isEstimated: true,
+      isOverReserved: true,
+      attempts: [
+        { target: "gone", provider: "unknown", firstContentMs: undefined },
+        { target: "east", provider: "one", firstContentMs: 150 },
+      ],
+    },
+    { model: "unknown", isEstimated: false, isOverReserved: false, attempts: [] },
+  ]);
+  expect(lines).toMatchObject([{ cost_micro_usd: 5, reserved_micro_usd: 3 }]);
 });

@@ -70,7 +70,9 @@ describe("the ledger", () => {
     const later = append("c");
     await clock.pass(0);
     expect([later.ended, ledger.state()]).toEqual([true, { waiting: 3, away: true }]);
+    expect(ledger.lagMs()).toBe(0);
     await clock.pass(1_000);
+    expect(ledger.lagMs()).toBe(1_000);
     await expect.poll(() => answers).toHaveLength(2);
     answers[1]!.reject(down);
     await clock.pass(1_000);
@@ -78,7 +80,7 @@ describe("the ledger", () => {
     answers[2]!.resolve();
     await clock.pass(0);
     expect(batches).toEqual([["a"], ["a", "b", "c"], ["a", "b", "c"]]);
-    expect(ledger.state()).toEqual({ waiting: 0, away: false });
+    expect([ledger.state(), ledger.lagMs()]).toEqual([{ waiting: 0, away: false }, 0]);
     expect(troubles).toEqual([{ cause: down, waiting: 2 }, undefined]);
   });
 

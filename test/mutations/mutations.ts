@@ -147,8 +147,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "retries do not multiply the load",
     file: "src/router/retry-budget.ts",
-    text: "if (this.#retries >= Math.max(FLOOR, this.#requests * SHARE)) return undefined;",
-    by: "",
+    text: "if (this.#retries >= Math.max(FLOOR, this.#requests * SHARE)) {",
+    by: "if (this.#retries === Infinity) {",
   },
   {
     promise: "a model with an open circuit breaker is not called",

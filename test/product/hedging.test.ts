@@ -68,7 +68,7 @@ function post(body: object): RequestInit {
 const COUNTED = [
   'parley_hedges_total{model="chat",event="started"}',
   'parley_hedges_total{model="chat",event="won"}',
-  'parley_attempts_total{model="slow",outcome="cancelled"}',
+  'parley_attempts_total{target="slow",provider="slow",outcome="cancelled"}',
 ];
 
 async function countsOf(): Promise<number[]> {

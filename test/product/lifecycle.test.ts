@@ -278,11 +278,14 @@ describe("metrics and logs", () => {
       'parley_completions_total{entrance="http",model="local/test",outcome="served",streamed="false"} 1',
     );
     expect(metrics).toContain('parley_refusals_total{entrance="http",code="unauthenticated"} 1');
-    expect(metrics).toContain('parley_attempts_total{model="local/test",outcome="served"} 1');
-    expect(metrics).toContain('parley_tokens_total{model="local/test",kind="prompt"} 3');
+    expect(metrics).toContain('parley_attempts_total{target="local/test",provider="local",outcome="served"} 1');
+    expect(metrics).toContain(
+      'parley_tokens_total{model="local/test",target="local/test",provider="local",kind="prompt"} 3',
+    );
     expect(metrics).toMatch(/^parley_active_calls 0$/m);
-    expect(metrics).toContain('parley_model_info{model="local/test",provider="local"} 1');
-    expect(metrics).toMatch(/^parley_ledger_write_seconds_count 1$/m);
+    expect(metrics).toMatch(/^parley_store_seconds_count\{store="sqlite",operation="ledger_write"\} 1$/m);
+    expect(metrics).toMatch(/^parley_store_seconds_count\{store="sqlite",operation="key_lookup"\} \d$/m);
+    expect(metrics).not.toMatch(/parley_(key|tag)_.*total/);
     expect(await (await fetch(`${product.operationsUrl}/readyz`)).json()).toMatchObject({ ready: true });
     expect(await statusOf(fetch(`${product.operationsUrl}/healthz`))).toBe(200);
   });

@@ -284,5 +284,6 @@ it("is in the ledger and in metrics by the model that served", async () => {
   expect(output.stdout).toContain('"a"');
   expect(output.stdout).not.toMatch(/"(chat|first)"/);
   const metrics = await (await fetch(`${product.operationsUrl}/metrics`)).text();
-  expect(metrics).toMatch(/parley_completions_total\{[^}]*model="a"/);
+  expect(metrics).toMatch(/parley_completions_total\{[^}]*model="chat"/);
+  expect(metrics).toMatch(/parley_attempts_total\{target="a"/);
 });

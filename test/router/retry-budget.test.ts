@@ -36,6 +36,14 @@ it("a released retry can be taken again", () => {
   expect(budget.take()).toBeUndefined();
 });
 
+it("counts what it granted and refused, and what is in flight", () => {
+  const budget = new RetryBudget();
+  const [first] = [budget.take(), budget.take(), budget.take()];
+  expect(budget.take()).toBeUndefined();
+  first!();
+  expect(budget.counts).toEqual({ granted: 3, refused: 1, inFlight: 2 });
+});
+
 it("finished requests add nothing to the budget", () => {
   const budget = new RetryBudget();
   const ends = Array.from({ length: 100 }, () => budget.begin());

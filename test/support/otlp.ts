@@ -1,13 +1,10 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { create, createFileRegistry, type DescMessage, fromBinary, toJson } from "@bufbuild/protobuf";
-import {
-  FieldDescriptorProto_Label as Label,
-  FieldDescriptorProto_Type as Type,
-  FileDescriptorProtoSchema,
-  FileDescriptorSetSchema,
-} from "@bufbuild/protobuf/wkt";
+import { decodeMetrics, type MetricsJson, metricsOf, type ReceivedMetric } from "./otlp-metrics.ts";
+import { fromBinary, toJson } from "@bufbuild/protobuf";
+import { FieldDescriptorProto_Type as Type } from "@bufbuild/protobuf/wkt";
+import { type AttributesJson, COMMON, describe, valuesOf } from "./otlp-messages.ts";
 
 /** A span as a collector got it. */
 export interface ReceivedSpan {
@@ -26,10 +23,12 @@ export interface ReceivedSpan {
   readonly resource: Readonly<Record<string, unknown>>;
 }
 
-/** A collector for traces over HTTP, with JSON and protobuf. */
+/** A collector for traces and metrics over HTTP, with JSON and protobuf. */
 export interface Collector {
   readonly url: string;
   readonly spans: readonly ReceivedSpan[];
+  /** All values of metrics so far, in the order in which they came. */
+  readonly metrics: readonly ReceivedMetric[];
   /** All bodies so far. */
   readonly bytes: () => Buffer;
   /** Resolves when `condition` holds of the spans. */
@@ -40,6 +39,7 @@ export interface Collector {
 /** Starts one. `hangs`: it reads requests and never answers. */
 export async function startCollector({ hangs = false } = {}): Promise<Collector> {
   const spans: ReceivedSpan[] = [];
+  const metrics: ReceivedMetric[] = [];
   const bodies: Buffer[] = [];
   let arrived = Promise.withResolvers<void>();
   const server = createServer((request, response) => {
@@ -49,7 +49,9 @@ export async function startCollector({ hangs = false } = {}): Promise<Collector>
       const body = Buffer.concat(pieces);
       bodies.push(body);
       const isJson = request.headers["content-type"] === "application/json";
-      spans.push(...(isJson ? spansOf(JSON.parse(body.toString()) as ExportJson, (id) => id) : decodeSpans(body)));
+      if (request.url?.endsWith("/v1/metrics") === true)
+        metrics.push(...(isJson ? metricsOf(JSON.parse(body.toString()) as MetricsJson) : decodeMetrics(body)));
+      else spans.push(...(isJson ? spansOf(JSON.parse(body.toString()) as ExportJson, (id) => id) : decodeSpans(body)));
       if (!hangs) response.writeHead(200, { "content-type": request.headers["content-type"]! }).end();
       arrived.resolve();
       arrived = Promise.withResolvers();
@@ -59,6 +61,7 @@ export async function startCollector({ hangs = false } = {}): Promise<Collector>
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     spans,
+    metrics,
     bytes: () => Buffer.concat(bodies),
     async until(condition) {
       while (!condition(spans)) await arrived.promise;
@@ -75,8 +78,6 @@ export function decodeSpans(body: Uint8Array): ReceivedSpan[] {
   const toHex = (base64: string): string => Buffer.from(base64, "base64").toString("hex");
   return spansOf(toJson(REQUEST, fromBinary(REQUEST, body)) as unknown as ExportJson, toHex);
 }
-
-type AttributesJson = readonly { readonly key: string; readonly value: Readonly<Record<string, unknown>> }[];
 
 interface ExportJson {
   readonly resourceSpans: readonly {
@@ -120,15 +121,6 @@ function spansOf({ resourceSpans }: ExportJson, toHex: (id: string) => string): 
   );
 }
 
-function valuesOf(attributes: AttributesJson = []): Record<string, unknown> {
-  return Object.fromEntries(
-    attributes.map(({ key, value }) => {
-      const [[kind, given] = []] = Object.entries(value);
-      return [key, kind === "intValue" ? Number(given) : given];
-    }),
-  );
-}
-
 /**
  * The messages of OTLP that are read here, with the numbers of its `trace/v1/trace.proto` (opentelemetry-proto 1.9.0): enums are
  * read as their numbers.
@@ -136,7 +128,7 @@ function valuesOf(attributes: AttributesJson = []): Record<string, unknown> {
 const REQUEST = describe({
   Request: { resourceSpans: [1, ["ResourceSpans"]] },
   ResourceSpans: { resource: [1, "Resource"], scopeSpans: [2, ["ScopeSpans"]] },
-  Resource: { attributes: [1, ["KeyValue"]] },
+  ...COMMON,
   ScopeSpans: { spans: [2, ["Span"]] },
   Span: {
     traceId: [1, Type.BYTES],
@@ -153,32 +145,4 @@ const REQUEST = describe({
   },
   Event: { timeUnixNano: [1, Type.FIXED64], name: [2, Type.STRING], attributes: [3, ["KeyValue"]] },
   Status: { message: [2, Type.STRING], code: [3, Type.INT32] },
-  KeyValue: { key: [1, Type.STRING], value: [2, "AnyValue"] },
-  AnyValue: {
-    stringValue: [1, Type.STRING],
-    boolValue: [2, Type.BOOL],
-    intValue: [3, Type.INT64],
-    doubleValue: [4, Type.DOUBLE],
-  },
 });
-
-type Field = readonly [number: number, type: Type | string | readonly [string]];
-
-/** The first message of a file with these messages. A list names a repeated one. */
-function describe(messages: Readonly<Record<string, Readonly<Record<string, Field>>>>): DescMessage {
-  const file = create(FileDescriptorProtoSchema, {
-    name: "otlp.proto",
-    syntax: "proto2",
-    messageType: Object.entries(messages).map(([name, fields]) => ({
-      name,
-      field: Object.entries(fields).map(([jsonName, [number, type]]) => ({
-        name: jsonName,
-        jsonName,
-        number,
-        label: typeof type === "object" ? Label.REPEATED : Label.OPTIONAL,
-        ...(typeof type === "number" ? { type } : { type: Type.MESSAGE, typeName: `.${String(type)}` }),
-      })),
-    })),
-  });
-  return createFileRegistry(create(FileDescriptorSetSchema, { file: [file] })).getMessage(Object.keys(messages)[0]!)!;
-}

@@ -1,20 +1,10 @@
 import { expect, it } from "vitest";
 import { FleetMetrics } from "../../src/telemetry/fleet-metrics.ts";
 import { createMetrics, type MetricsSnapshot } from "../../src/telemetry/metrics.ts";
+import { QUIET } from "../support/metrics.ts";
 
 const createWorker = (breaker: string) =>
-  createMetrics({
-    activeCalls: () => 3,
-    breakers: () => new Map([["alpha/one", breaker]]),
-    hedges: () => new Map(),
-    outliers: () => new Map(),
-    ledgerWaiting: () => 1,
-    ratesLocal: () => false,
-    ratesDecidedLocally: () => 0,
-    admissionWaiting: () => 0,
-    shed: () => ({ queue: 2 }),
-    connectionsRefused: () => 0,
-  });
+  createMetrics({ ...QUIET, activeCalls: () => 3, breakers: () => new Map([["alpha/one", breaker]]) });
 
 const overTheChannel = async (snapshot: Promise<MetricsSnapshot>): Promise<MetricsSnapshot> =>
   JSON.parse(JSON.stringify(await snapshot)) as MetricsSnapshot;
@@ -39,4 +29,14 @@ it("sums the metrics of processes, and keeps the counters of those that have end
   expect(left).toContain("\nparley_active_calls 3\n");
   await fleet.forget("1.1");
   expect(await fleet.text()).toContain(`${refused} 5\n`);
+});
+
+it("has the lag of the worst event loop, not an average with idle ones", async () => {
+  const fleet = new FleetMetrics({ ready: () => 1, replaced: () => 0 });
+  const snapshot = await overTheChannel(createWorker("closed").snapshot());
+  const late = snapshot.map((metric) =>
+    metric.name === "nodejs_eventloop_lag_p99_seconds" ? { ...metric, values: [{ labels: {}, value: 7 }] } : metric,
+  );
+  fleet.note("1.1", late);
+  expect(await fleet.text()).toContain("\nnodejs_eventloop_lag_p99_seconds 7\n");
 });

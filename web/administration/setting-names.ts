@@ -9,7 +9,7 @@ export const SETTING_GROUPS: readonly (readonly [title: string, prefixes: readon
   ["Network", ["http.listen", "http.cors_origins", "http.trusted_proxies", "http.tls", "grpc", "operations", "core"]],
   ["Timeouts, retries and overload", ["timeouts", "retries", "breaker", "overload"]],
   ["Models", ["aliases"]],
-  ["Process", ["workers", "log", "shutdown", "tracing", "simulator"]],
+  ["Process", ["workers", "log", "shutdown", "metrics", "tracing", "simulator"]],
 ];
 
 const NAMES: Readonly<Record<string, string>> = {
@@ -56,6 +56,8 @@ const NAMES: Readonly<Record<string, string>> = {
   "log.level": "Log level",
   "shutdown.delay_ms": "Shutdown notice",
   "shutdown.drain_ms": "Drain timeout",
+  "metrics.keys": "Keys with metrics of their own",
+  "metrics.tags": "Tags with metrics of their own",
   "tracing.slow_ms": "Always trace requests slower than",
   "limits.requests_per_minute": "Requests per minute",
   "limits.tokens_per_minute": "Tokens per minute",
