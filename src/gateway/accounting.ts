@@ -15,6 +15,8 @@ export interface Accounting {
 interface AccountingPorts {
   readonly store: LedgerStore;
   readonly clock: Clock;
+  /** ID of this process among the replicas. */
+  readonly replica: string;
   readonly log: Logger;
   /** Called with the duration of each write of entries that succeeded. */
   readonly written: (durationMs: number) => void;
@@ -23,7 +25,7 @@ interface AccountingPorts {
 /** Opens the ledger and writes the entries that an earlier process left in the data directory. Rejects when that fails. */
 export async function openAccounting(
   config: Config,
-  { store, clock, log, written }: AccountingPorts,
+  { store, clock, replica, log, written }: AccountingPorts,
 ): Promise<Accounting> {
   const recovered = await recoverEntries(config.dataDir, store);
   if (recovered > 0) log.info({ entries: recovered }, "ledger entries of an earlier process were written");
@@ -34,8 +36,10 @@ export async function openAccounting(
         await store.insert(entries);
         written(clock.monotonic() - beganMs);
       },
+      begin: (entries, process) => store.begin(entries, process),
     },
     clock,
+    process: replica,
     onTrouble(trouble) {
       if (trouble === undefined) log.info("the ledger is written again");
       else log.error({ cause: String(trouble.cause) }, "the ledger cannot be written; entries wait in memory");

@@ -19,6 +19,7 @@ import { RequestFeed } from "../inbound/dashboard/request-feed.ts";
 import { startGrpcServer } from "../inbound/grpc/server.ts";
 import { startHttpServer } from "../inbound/http/server.ts";
 import type { EdgeServices } from "../inbound/services.ts";
+import { Lease } from "../ledger/lease.ts";
 import { createLimiter } from "../limits/limiter.ts";
 import type { RateStore } from "../limits/rates.ts";
 import { createRouter } from "../router/router.ts";
@@ -32,7 +33,7 @@ import { buildCatalogue, type CatalogueOptions } from "./catalogue.ts";
 import { createConnections } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
 import { startHealthChecks } from "./health-checks.ts";
-import { jobsOf, startJobs } from "./jobs.ts";
+import { jobsOf, leaseJob, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
 import { accessOf, CallerBindings, toShown } from "./access.ts";
@@ -163,6 +164,7 @@ async function assemble(
   const accounting = await openAccounting(config, {
     store: store.ledger,
     clock,
+    replica,
     log,
     written: (durationMs) => metrics.ledgerWritten(durationMs),
   });
@@ -192,7 +194,9 @@ async function assemble(
   });
   undo.push(() => admission.close());
   const connections = createConnections(config);
-  const jobs = startJobs(jobsOf(config, { store, clock }), { clock, log });
+  const lease = new Lease({ store: store.ledger, clock, process: replica });
+  await lease.renew();
+  const jobs = startJobs([leaseJob(lease), ...jobsOf(config, { store, clock })], { clock, log });
   undo.push(() => jobs.close());
   const own = new SimulatorOnDemand(config);
   undo.push(() => own.close());

@@ -392,6 +392,19 @@ const secrets: Migration = {
   },
 };
 
+const begunCompletions: Migration = {
+  name: "completions in flight, and the processes that hold money",
+  async up(database) {
+    await database.schema
+      .createTable("begun_completions")
+      .addColumn("id", "text", (column) => column.primaryKey())
+      .addColumn("replica", "text", (column) => column.notNull())
+      .addColumn("entry", "text", (column) => column.notNull())
+      .execute();
+    await addColumn(database, "budget_holds", ["replica", "text"]);
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -412,4 +425,5 @@ export const MIGRATIONS: readonly Migration[] = [
   labels,
   healthNotes,
   secrets,
+  begunCompletions,
 ];
