@@ -116,7 +116,8 @@ export class WatchedRates implements RateStore {
     for (const limits of demand.subjects) {
       const { subject, concurrentRequests, requestsPerMinute } = limits;
       const count = this.#countOf(subject);
-      count.places += 1;
+      // Counted tokens and refused requests hold no unit.
+      if (concurrentRequests !== undefined) count.places += 1;
       if (concurrentRequests !== undefined && count.places > concurrentRequests)
         this.#watch.breach("limits", `${subject} has ${count.places} concurrent requests of ${concurrentRequests}`);
       this.#takeRequest(count, { subject, perMinute: requestsPerMinute });
@@ -129,8 +130,12 @@ export class WatchedRates implements RateStore {
       this.#watch.breach("limits", `${id} was refused, but ${subject} had ${places} of ${most} slots in use`);
   }
 
-  #giveBack(count: Count, { requestsPerMinute }: RateSubject, { usedRequests = 1 }: RateRelease): void {
-    count.places -= 1;
+  #giveBack(
+    count: Count,
+    { requestsPerMinute, concurrentRequests }: RateSubject,
+    { usedRequests = 1 }: RateRelease,
+  ): void {
+    if (concurrentRequests !== undefined) count.places -= 1;
     if (requestsPerMinute !== count.perMinute) count.perMinute = undefined;
     count.level += 1 - usedRequests;
   }
