@@ -67,6 +67,7 @@ export function createObserver({ log, metrics, clock, isModel }: ObserverPorts):
       metrics.completion(toSample(entry, isModel));
       const { requestId, completionId, principal, entrance, requestedModel, servedModel, outcome, streamed, failure } =
         entry;
+      if (failure?.unavailable !== undefined) metrics.unavailable(failure.unavailable);
       const line = {
         request_id: requestId,
         completion_id: completionId,
@@ -107,6 +108,7 @@ export function createObserver({ log, metrics, clock, isModel }: ObserverPorts):
 
     refused({ entrance, requestId, target, failure }) {
       metrics.refusal(entrance, failure.code);
+      if (failure.unavailable !== undefined) metrics.unavailable(failure.unavailable);
       // Thousands a second are possible, so the log only says when overload begins and ends.
       if (failure instanceof OverloadFailure) return;
       if (OF_STRANGERS.has(failure.code)) {
@@ -143,10 +145,11 @@ function toSample(entry: CompletionRecord, isModel: ObserverPorts["isModel"]): P
 }
 
 /** Facts that callers do not see. Causes come from the system and from libraries; upstream bodies are never among them. */
-function explain({ code, message, cause }: Failure): object {
+function explain({ code, message, unavailable, cause }: Failure): object {
   const unexpected = code === "internal" && cause instanceof Error;
   return {
     reason: message,
+    unavailable,
     cause: cause instanceof Error ? String(cause).slice(0, 500) : undefined,
     stack: unexpected ? cause.stack : undefined,
   };

@@ -79,7 +79,7 @@ class BatchingLedger implements OwnedLedger {
   admit(): void {
     if (this.#waiting.length < MAX_WAITING) return;
     const message = "Completions cannot be written down at the moment. Try again shortly.";
-    throw new Failure("overloaded", message, { retryAfterMs: RETRY_MS });
+    throw new Failure("overloaded", message, { retryAfterMs: RETRY_MS, unavailable: "ledger" });
   }
 
   state(): { readonly waiting: number; readonly away: boolean } {

@@ -51,6 +51,7 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
     if (demand.subjects.length === 0) return NO_FACTS;
     const decision = await rates.take(demand).catch((reason: unknown) => {
       throw new Failure("overloaded", "Rate limits cannot be checked at the moment. Try again soon.", {
+        unavailable: "rates",
         cause: reason,
       });
     });

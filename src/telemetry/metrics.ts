@@ -16,6 +16,8 @@ export interface Metrics {
   completion(of: CompletionSample): void;
   /** Records a request that was refused before it became a completion. */
   refusal(entrance: string, code: string): void;
+  /** Records a request that could not be served, by what was unavailable. */
+  unavailable(what: string): void;
   /** Records that a completion which had to wait was admitted. */
   admitted(waitedMs: number): void;
   /** Records a write of ledger entries, of which one may have many. */
@@ -105,6 +107,12 @@ export function createMetrics(gauges: Gauges): Metrics {
     name: "parley_refusals_total",
     help: "Requests that were refused before they became completions.",
     labelNames: ["entrance", "code"],
+    registers,
+  });
+  const unavailable = new Counter({
+    name: "parley_unavailable_total",
+    help: "Requests and completions that ended with a 503 of this service, by what was unavailable.",
+    labelNames: ["what"],
     registers,
   });
   const duration = new Histogram({
@@ -348,6 +356,7 @@ export function createMetrics(gauges: Gauges): Metrics {
       }
     },
     refusal: (entrance, code) => refusals.inc({ entrance, code }),
+    unavailable: (what) => unavailable.inc({ what }),
     admitted: (waitedMs) => admissionTime.observe(waitedMs / 1000),
     ledgerWritten: (durationMs) => ledgerTime.observe(durationMs / 1000),
     text: () => registry.metrics(),

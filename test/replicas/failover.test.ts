@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, it, onTestFinished } from "vitest";
 import { createKey, revokeKey } from "../../src/access/keys.ts";
@@ -74,6 +75,17 @@ it("replicas with several database hosts follow a failover under load by themsel
   const written = new Set(await idsIn("", promoted));
   const ended = traffic.seen.flatMap(({ id }) => (id === undefined ? [] : [id]));
   expect(ended.filter((id) => !written.has(id))).toEqual([]);
+
+  const metrics = await Promise.all(
+    products.map(async ({ operationsUrl }) => (await fetch(`${operationsUrl}/metrics`)).text()),
+  );
+  const refused = metrics.map((text) => Number(/^parley_unavailable_total\{what="database"\} (\d+)$/m.exec(text)?.[1]));
+  expect(refused.reduce((sum, count) => sum + count, 0)).toBe(countOutcomes(traffic.seen)["503"]);
+  expect(metrics.filter((text) => /^parley_database_up 1$/m.test(text))).toHaveLength(2);
+
+  const lines = products[0]!.output.stderr.split("\n").filter((line) => line.startsWith("{"));
+  expect(lines.length).toBeGreaterThan(0);
+  expect(lines.filter((line) => !line.includes(`"replica":${JSON.stringify(hostname())},"pid":`))).toEqual([]);
 
   // Notifications come from the new primary.
   const listening = `select count(*)::int as count from pg_stat_activity where query like '%listen%' and pid <> pg_backend_pid()`;

@@ -141,9 +141,10 @@ const NUMBER_TYPES: pg.CustomTypesConfig = {
 
 /** Fails for a connection to a standby, or to a server that is set to refuse writes. */
 function requireWritable(client: pg.Client, done: (error?: Error) => void): void {
-  client
-    .query<{ transaction_read_only: string }>("show transaction_read_only")
-    .then(({ rows }) => done(rows[0]?.transaction_read_only === "on" ? new Error(READ_ONLY) : undefined), done);
+  client.query<{ transaction_read_only: string }>("show transaction_read_only", (error, answer) => {
+    const isReadOnly = !error && answer.rows[0]?.transaction_read_only === "on";
+    done(isReadOnly ? new Error(READ_ONLY) : error);
+  });
 }
 
 const READ_ONLY = "it takes no writes: it is a standby, or set to be read-only";
