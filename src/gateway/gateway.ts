@@ -227,6 +227,7 @@ async function assemble(
     ledgerWaiting: () => ledger.state().waiting,
     ratesLocal: () => rates.isAlone(),
     ratesDecidedLocally: () => rates.decidedAlone(),
+    ratesFaults: () => rates.faults(),
     replicas: () => rates.replicas(),
     database: () => store.health(),
     info: { version: readVersion(), schema: String(versions.after) },

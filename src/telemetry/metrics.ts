@@ -61,6 +61,8 @@ export interface Gauges {
   readonly ratesLocal: () => boolean;
   /** Requests that were decided on by local counts, because the shared store was unavailable or slow. */
   readonly ratesDecidedLocally: () => number;
+  /** Failed commands of the shared store of rates, by fault. Default: the metric is omitted. */
+  readonly ratesFaults?: () => ReadonlyMap<string, number>;
   /** Number of replicas that share the rates, as last seen. Default: the metric is omitted. */
   readonly replicas?: () => number;
   /** Whether the database is reachable, and whether LISTEN for changed keys works. Default: the metrics are omitted. */
@@ -269,7 +271,20 @@ export function createMetrics(gauges: Gauges): Metrics {
     },
   });
   registry.registerMetric(refusedConnections);
-  const { replicas, database, info, models } = gauges;
+  const { replicas, database, info, models, ratesFaults } = gauges;
+  if (ratesFaults !== undefined) {
+    const faults = new Counter({
+      name: "parley_rates_store_faults_total",
+      help: "Failed commands of the shared store of rates (Redis, PostgreSQL, the parent process): disconnected, late, busy, or an error.",
+      labelNames: ["fault"],
+      registers: [],
+      collect() {
+        this.reset();
+        for (const [fault, count] of ratesFaults()) this.inc({ fault }, count);
+      },
+    });
+    registry.registerMetric(faults);
+  }
   if (models !== undefined) {
     const providers = new Gauge({
       name: "parley_model_info",
