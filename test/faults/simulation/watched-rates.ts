@@ -116,9 +116,8 @@ export class WatchedRates implements RateStore {
     for (const limits of demand.subjects) {
       const { subject, concurrentRequests, requestsPerMinute } = limits;
       const count = this.#countOf(subject);
-      // Counted tokens and refused requests hold no unit.
-      if (concurrentRequests !== undefined) count.places += 1;
-      if (concurrentRequests !== undefined && count.places > concurrentRequests)
+      // As in the product: a request without this limit, and a refused one that is only counted, hold none of it.
+      if (concurrentRequests !== undefined && ++count.places > concurrentRequests)
         this.#watch.breach("limits", `${subject} has ${count.places} concurrent requests of ${concurrentRequests}`);
       this.#takeRequest(count, { subject, perMinute: requestsPerMinute });
     }
