@@ -86,8 +86,8 @@ const confinedPackages: readonly (readonly [prefix: string, folders: readonly st
   ["@grpc/", ["inbound/grpc"]],
   ["@connectrpc/", ["inbound/http", "inbound/dashboard", "inbound/error-details.ts"]],
   // The dashboard only types what the HTTP server hands to it: it is mounted there, and listens nowhere. gRPC guards its
-  // connections and streams of HTTP/2, which the library has made.
-  ["node:http", ["inbound/http", "inbound/dashboard", "inbound/grpc", "simulator", "telemetry"]],
+  // connections and streams of HTTP/2, which the library has made. Providers are called by HTTP/2 on its client.
+  ["node:http", ["inbound/http", "inbound/dashboard", "inbound/grpc", "providers/transport", "simulator", "telemetry"]],
 ];
 
 /** What only some folders or files may say outside comments: what it is called, how to find it, and the places. */

@@ -49,9 +49,13 @@ async function authenticateCertificate(
 ): Promise<KeyPrincipal> {
   if (certificate.expiresAtMs <= clock.now())
     throw new Failure("unauthenticated", "The client certificate has expired since the connection was opened.");
-  const bound = bindings().certificates;
-  const keyId = certificate.names.map((name) => bound.get(name)).find((id) => id !== undefined);
-  if (keyId !== undefined) return keyOf(keys, keyId, "client certificate");
+  const boundKey = (): string | undefined => {
+    const bound = bindings().certificates;
+    return certificate.names.map((name) => bound.get(name)).find((id) => id !== undefined);
+  };
+  const keyId = boundKey();
+  if (keyId !== undefined)
+    return { ...(await keyOf(keys, keyId, "client certificate")), isBound: () => boundKey() === keyId };
   const names = certificate.names.slice(0, SHOWN.names).map((name) => name.slice(0, SHOWN.length));
   const shown = names.length === 0 ? "it has none of the kinds DNS and URI" : names.join(", ");
   throw new Failure(

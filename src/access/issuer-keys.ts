@@ -55,10 +55,27 @@ export class IssuerKeys {
     );
   }
 
-  /** Reads the keys again, unless that was just done. Undefined when these are still the keys. */
+  /**
+   * Reads the keys again. Undefined when these are still the keys. Throws `overloaded` when that was done too recently, or they cannot
+   * be read: newer ones may be published.
+   */
   async newerThan(keys: LocalJWKSet): Promise<LocalJWKSet | undefined> {
-    if (this.#keys === keys) await this.#read();
-    return this.#keys === keys ? undefined : this.#keys;
+    if (this.#keys !== keys) return this.#keys;
+    const isTooEarly = this.#waitMs > 0;
+    if (!isTooEarly) await this.#read();
+    if (this.#keys !== keys) return this.#keys;
+    if (!isTooEarly && !this.#hasFailed) return undefined;
+    throw new Failure(
+      "overloaded",
+      "This token is signed with a key that its issuer did not publish when its keys were read last. Try again shortly.",
+      { retryAfterMs: Math.max(this.#waitMs, 1) },
+    );
+  }
+
+  /** Time until the keys may be read again; 0 also while they are being read. */
+  get #waitMs(): number {
+    if (this.#reading !== undefined) return 0;
+    return Math.max(0, this.#askedMs + READ_EVERY_MS - this.#options.clock.monotonic());
   }
 
   get #ageMs(): number {
@@ -67,7 +84,7 @@ export class IssuerKeys {
 
   #read(): Promise<void> {
     const nowMs = this.#options.clock.monotonic();
-    if (this.#reading === undefined && nowMs < this.#askedMs + READ_EVERY_MS) return Promise.resolve();
+    if (this.#waitMs > 0) return Promise.resolve();
     this.#askedMs = this.#reading === undefined ? nowMs : this.#askedMs;
     return (this.#reading ??= this.#readNow().finally(() => (this.#reading = undefined)));
   }

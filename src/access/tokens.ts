@@ -58,7 +58,7 @@ export class TokenVerifier {
 
   /**
    * Returns the ID of the key for which a token stands. Throws `unauthenticated`, or `overloaded` when the keys of its issuer
-   * cannot be read.
+   * cannot be read, or it has an unknown one and they were read a moment ago.
    */
   async keyOf(token: string): Promise<string> {
     if (token.length > MAX_LENGTH) throw refused(`This token has more than ${MAX_LENGTH} characters.`);
@@ -111,7 +111,7 @@ export class TokenVerifier {
         return verify(newer);
       });
     } catch (reason) {
-      throw refused(describe(reason));
+      throw reason instanceof Failure ? reason : refused(describe(reason));
     }
   }
 }

@@ -142,6 +142,7 @@ export class AdmissionControl {
     this.#slotPorts = {
       clock: ports.clock,
       noRoom: (holders, bytes, what) => this.#noRoomFor(holders, bytes, what),
+      beforeWork: (slot) => this.beforeWork(slot),
       worked: (ms) => {
         this.#workedInTurnMs += ms;
       },

@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/failure.ts";
+import { afterThisLoopTurn } from "../scheduling/read-scheduler.ts";
 
 /** Slots and bytes held by the calls of a key family, an account or the process. */
 export class Holding {
@@ -80,6 +81,8 @@ export interface SlotPorts {
   readonly clock: Pick<Clock, "monotonic">;
   /** The failure of bytes that do not fit. */
   readonly noRoom: (holders: Holders, bytes: number, what?: "requests" | "answers") => Failure;
+  /** `AdmissionControl.beforeWork`. */
+  readonly beforeWork: (slot: Slot) => Promise<void> | undefined;
   /** Called with the duration of synchronous work in milliseconds. */
   readonly worked: (ms: number) => void;
   /** Called once, at the end. */
@@ -160,6 +163,20 @@ export class Slot {
       this.holders.key.debtMs += ms;
       this.#ports.worked(ms);
     }
+  }
+
+  /**
+   * Runs synchronous work in the turn that its key has, which comes before the work of any other: of requests that arrived together
+   * not all are worked on in one turn. Rejects with `rate_limited` when the key stays in debt, and with the reason of the signal.
+   */
+  async inTurn<T>(work: () => T, signal: AbortSignal): Promise<T> {
+    // Requests that arrived together continue together. A disconnected caller may be noticed only now.
+    for (let turn: Promise<void> | undefined = afterThisLoopTurn(); turn !== undefined;) {
+      await turn;
+      signal.throwIfAborted();
+      turn = this.#ports.beforeWork(this);
+    }
+    return work();
   }
 
   /** Releases the slot. */

@@ -52,4 +52,9 @@ export interface CallerShare {
   answered(bytes: number): void;
   /** Runs synchronous work and counts its time. */
   work<T>(run: () => T): T;
+  /**
+   * The same in a later event loop turn, in which the caller has not had more than its share. Rejects with `rate_limited` when that
+   * takes too long, and with the call's reason when that ends.
+   */
+  workInTurn<T>(run: () => T): Promise<T>;
 }

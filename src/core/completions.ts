@@ -4,7 +4,7 @@ import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { CompletionAccounting, type Reserved, Settling } from "./accounting.ts";
 import { toTimestamp } from "./attempt.ts";
 import type { Call } from "./call.ts";
-import { type Explained, toRoutePlan } from "./explain.ts";
+import { inTurn, toRoutePlan } from "./explain.ts";
 import { invalidField } from "./failure.ts";
 import { firstUnmet, type Requirement, requirementsOf, ruledOut } from "./labels.ts";
 import type { Limiter } from "./limiter.ts";
@@ -155,10 +155,9 @@ export function createCompletions(completionPorts: CompletionPorts): OwnedComple
     },
 
     async explain(request, given, mode) {
-      const call = leaveOutUnknownOptions(request, given);
-      const explained = admitOrCount(ports, call, () => explain(ports, request, { call, mode }));
-      await countRequest(ports.limiter, call);
-      return toRoutePlan(ports, explained, call);
+      // Before the work: it takes several times as long as that of a completion.
+      await countRequest(ports.limiter, given);
+      return explain(ports, request, { call: given, mode });
     },
   };
 }
@@ -175,29 +174,31 @@ function servingModel({ candidates }: Plan, [first]: readonly CompletionChunk[])
 export function explainFor(
   ports: AdmissionPorts & { readonly limiter: Pick<Limiter, "preview"> },
   request: CompletionRequest,
-  { call: given, mode }: CallAndMode,
+  asked: CallAndMode,
 ): Promise<RoutePlan> {
-  const call = leaveOutUnknownOptions(request, given);
-  const run = (): Explained => explain(ports, request, { call, mode, namesTags: true });
-  return toRoutePlan(ports, call.share === undefined ? run() : call.share.work(run), call);
+  return explain(ports, request, { ...asked, isForOperator: true });
 }
 
-/** Admits and plans a request with reasons, and notes the aliases that it has. */
-function explain(
-  ports: AdmissionPorts,
+/** Admits and plans a request with reasons, and notes the aliases that it has. Works in several turns of the event loop. */
+async function explain(
+  ports: AdmissionPorts & { readonly limiter: Pick<Limiter, "preview"> },
   request: CompletionRequest,
-  { call, mode, namesTags }: CallAndMode & Pick<ExplainAsked, "namesTags">,
-): Explained {
+  { call: given, mode, isForOperator }: CallAndMode & Pick<ExplainAsked, "isForOperator">,
+): Promise<RoutePlan> {
+  const call = leaveOutUnknownOptions(request, given);
   const names = [request.model, ...request.fallbackModels];
-  const plan = admit(ports, request, {
-    call,
-    mode,
-    plan: (wanted, candidates, asked) => ports.router.explain(wanted, candidates, { ...asked, namesTags }),
+  const plan = await inTurn(call, () => {
+    const explained = admit(ports, request, {
+      call,
+      mode,
+      plan: (wanted, candidates, asked) => ports.router.explain(wanted, candidates, { ...asked, isForOperator }),
+    });
+    requireBoundedFees(ports, explained, call);
+    return explained;
   });
-  requireBoundedFees(ports, plan, call);
   const ids = [request.model, ...request.fallbackModels];
   const aliases = names.flatMap((name, index) => (name === ids[index]! ? [] : [{ name, model: ids[index]! }]));
-  return { request, aliases, plan };
+  return toRoutePlan(ports, { request, aliases, plan }, call);
 }
 
 /** Factor of estimated counts: a client that compacts its conversation by a count that is too low does it too late. */

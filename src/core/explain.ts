@@ -14,7 +14,7 @@ import { reasonOf } from "./error-reason.ts";
 import { Failure } from "./failure.ts";
 import type { Limiter } from "./limiter.ts";
 import { toPriceFields } from "./models.ts";
-import type { ExplainedModel, PlanExplanation } from "./router.ts";
+import type { ExplainedModel, ExplainedTranslation, PlanExplanation } from "./router.ts";
 import { estimateTokens } from "./token-estimate.ts";
 
 /** A request after its admission, and its plan. */
@@ -28,13 +28,15 @@ export interface Explained {
 export async function toRoutePlan(
   { limiter }: { readonly limiter: Pick<Limiter, "preview"> },
   { request, aliases, plan }: Explained,
-  { principal, completionId }: Pick<Call, "principal" | "completionId">,
+  call: Pick<Call, "principal" | "completionId" | "share">,
 ): Promise<RoutePlan> {
   const { route, prompt, sent, candidates, steps, leftOut } = plan;
+  const { principal, completionId } = call;
+  const translations = await translateEach(steps, call);
   const { tokens, costMicroUsd } = worstCase(request, { prompt, sent }, candidates);
   const refusals = await limiter.preview({ principal, completionId, tokens, costMicroUsd, lastsMs: 0 });
   const toStep = (explained: ExplainedModel): MessageInitShape<typeof RouteStepSchema> =>
-    toStepMessage(explained, { request, plan });
+    toStepMessage(explained, { request, plan, translations });
   return create(RoutePlanSchema, {
     model: request.model,
     aliases: [...aliases],
@@ -53,9 +55,28 @@ export async function toRoutePlan(
   });
 }
 
+/** Work of a call in a turn of the event loop of its own. */
+export async function inTurn<T>({ share }: Pick<Call, "share">, run: () => T): Promise<T> {
+  return share === undefined ? run() : share.workInTurn(run);
+}
+
+type Translations = ReadonlyMap<ExplainedModel["translate"], ExplainedTranslation | Failure>;
+
+/** Makes each of the translations once, each in a turn of the event loop of its own. */
+async function translateEach(steps: readonly ExplainedModel[], call: Pick<Call, "share">): Promise<Translations> {
+  const made = new Map<ExplainedModel["translate"], ExplainedTranslation | Failure>();
+  for (const { translate } of steps)
+    if (translate !== undefined && !made.has(translate)) made.set(translate, await inTurn(call, translate));
+  return made;
+}
+
 function toStepMessage(
-  { model, reason, message, figures, translation }: ExplainedModel,
-  { request, plan: { prompt } }: Pick<Explained, "request" | "plan">,
+  { model, reason, message, figures, translate }: ExplainedModel,
+  {
+    request,
+    plan: { prompt },
+    translations,
+  }: Pick<Explained, "request" | "plan"> & { readonly translations: Translations },
 ): MessageInitShape<typeof RouteStepSchema> {
   const { id, providerName, labels, price } = model;
   const facts = {
@@ -67,6 +88,7 @@ function toStepMessage(
     ...(figures !== undefined && { figures }),
     ...(price !== undefined && toPriceFields(price)),
   };
+  const translation = translations.get(translate);
   if (translation === undefined) return facts;
   if (translation instanceof Failure) return { ...facts, refusal: translation.message };
   const { omitted, clamped, sent } = translation;

@@ -7,10 +7,7 @@ export interface KeptResponse {
   readonly content: Buffer;
 }
 
-/**
- * Limit of the content of one response: a million tokens of text. The database reads one after the other, and all completions wait
- * for it.
- */
+/** Limit of the content of one response: a million tokens of text. One is read or written at a time. */
 export const MAX_KEPT_BYTES = 4 * 1024 * 1024;
 
 /** A kept answer that was found. */

@@ -180,11 +180,17 @@ export function onlyAnswers(
 
 const isNative = ({ kind }: Tool): boolean => kind.case === "native";
 
-/** Whether a native tool makes pictures: those of OpenAI, and of hosts that have its name in theirs. */
+/** Whether a native tool, or one within it, makes pictures: those of OpenAI, and of hosts that have its name in theirs. */
 function draws({ kind }: Tool): boolean {
   if (kind.case !== "native") return false;
-  const { type } = JSON.parse(kind.value.json) as { readonly type?: unknown };
-  return typeof type === "string" && type.includes("image_generation");
+  const all = [JSON.parse(kind.value.json) as unknown];
+  for (const tool of all) {
+    if (typeof tool !== "object" || tool === null) continue;
+    const { type, tools } = tool as { readonly type?: unknown; readonly tools?: unknown };
+    if (typeof type === "string" && type.includes("image_generation")) return true;
+    if (Array.isArray(tools)) for (const inner of tools) all.push(inner as unknown);
+  }
+  return false;
 }
 
 function isEmpty(record: Readonly<Record<string, string>>): boolean {

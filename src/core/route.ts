@@ -72,7 +72,8 @@ export function isRoute(found: ListedModel): found is Route {
   return "targets" in found;
 }
 
-function kindOf({ providerName, options, upstream }: Model): string {
+/** The same for models whose translations of a request lose the same. */
+export function kindOf({ providerName, options, upstream }: Model): string {
   const modalities = [[...upstream.inputModalities], [...upstream.outputModalities]];
   return JSON.stringify([providerName, options && [...options], modalities, { ...upstream, name: "" }]);
 }

@@ -156,8 +156,8 @@ export interface Asked {
 
 /** Requirements of an explanation. */
 export interface ExplainAsked extends Asked {
-  /** Whether it may name the tags of other keys: it is for the operator. Default: false. */
-  readonly namesTags?: boolean | undefined;
+  /** Whether it may name the tags of other keys and count their calls. Default: false. */
+  readonly isForOperator?: boolean | undefined;
 }
 
 /** A model's place in a plan, or why it has none. */
@@ -168,8 +168,11 @@ export interface ExplainedModel {
   readonly message: string;
   /** Undefined for a model that is asked for by its ID. */
   readonly figures: MessageInitShape<typeof RouteFiguresSchema> | undefined;
-  /** A Failure for a model that cannot take the request; undefined when it was not tried. */
-  readonly translation: ExplainedTranslation | Failure | undefined;
+  /**
+   * Returns a Failure for a model that cannot take the request. Reads the whole request. The same function for models for which it
+   * returns the same; undefined for those of further kinds.
+   */
+  readonly translate: (() => ExplainedTranslation | Failure) | undefined;
 }
 
 /** A translation without what would be sent. */

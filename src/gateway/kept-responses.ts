@@ -1,15 +1,19 @@
 import type { Config } from "../config/config.ts";
 import { type Clock, sleep } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
-import { type KeptResponses, MAX_KEPT_BYTES } from "../core/kept-responses.ts";
+import { type KeptResponse, type KeptResponses, MAX_KEPT_BYTES } from "../core/kept-responses.ts";
 import type { Limiter } from "../core/limiter.ts";
 import { countRequest } from "../core/models.ts";
 import { createCipher, keyOfDirectory, readKey } from "../store/responses/cipher.ts";
 import type { ResponseStore } from "../store/responses/response-store.ts";
+import { Turns } from "../scheduling/turns.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /** How long the end of an answer waits for its write. */
 const KEEP_LIMIT_MS = 2_000;
+
+/** How long a read or removal waits for its turn. */
+const TURN_LIMIT_MS = 10_000;
 
 interface Ports {
   readonly store: ResponseStore;
@@ -19,8 +23,9 @@ interface Ports {
 }
 
 /**
- * Answers that are kept encrypted in the database; undefined when the configuration keeps none. Throws when the key of the data directory
- * cannot be read.
+ * Answers that are kept encrypted in the database; undefined when the configuration keeps none. One is read or written at a time, for
+ * the accounts in turn: each may take the database as long as many completions. Throws when the key of the data directory cannot be
+ * read.
  */
 export function keptResponsesOf(
   { responses, dataDir }: Pick<Config, "responses" | "dataDir">,
@@ -31,9 +36,21 @@ export function keptResponsesOf(
   const cipher = createCipher(encryptionKey === undefined ? keyOfDirectory(dataDir) : readKey(encryptionKey));
   const oldestMs = (): number => clock.now() - keptMs;
 
-  const insert = async (accountId: string, id: string, content: string): Promise<boolean> => {
+  const turns = new Turns();
+
+  /** Runs work in a turn of the account; rejects when that does not come within the limit. */
+  const inTurn = async <T>(accountId: string, work: () => Promise<T>): Promise<T> => {
+    const limit = new AbortController();
+    const cancel = clock.after(TURN_LIMIT_MS, () => limit.abort());
+    return await turns.run(accountId, limit.signal, work).finally(cancel);
+  };
+
+  const insert = async (accountId: string, { id, content }: KeptResponse, limit: AbortSignal): Promise<boolean> => {
     try {
-      await store.insert({ account_id: accountId, id, created_at_ms: clock.now(), content });
+      const sealed = cipher.seal(content, [accountId, id]);
+      await turns.run(accountId, limit, () =>
+        store.insert({ account_id: accountId, id, created_at_ms: clock.now(), content: sealed }),
+      );
       return true;
     } catch (error) {
       log.warn({ response_id: id, cause: String(error) }, "a response was not stored");
@@ -44,14 +61,14 @@ export function keptResponsesOf(
   const removeLate = async (inserted: Promise<boolean>, accountId: string, id: string): Promise<void> => {
     if (!(await inserted)) return;
     log.warn({ response_id: id }, "a response was not stored, because the database was too slow");
-    await store.remove(accountId, id, 0).catch(() => false);
+    await inTurn(accountId, () => store.remove(accountId, id, 0)).catch(() => false);
   };
 
   return {
     count: (caller) => countRequest(limiter, caller),
 
     async find(accountId, id) {
-      const sealed = await store.find(accountId, id, oldestMs()).catch(unavailable);
+      const sealed = await inTurn(accountId, () => store.find(accountId, id, oldestMs())).catch(unavailable);
       if (sealed === undefined) return undefined;
       const open = (): Buffer | undefined => {
         const content = cipher.open(sealed, [accountId, id]);
@@ -62,21 +79,25 @@ export function keptResponsesOf(
       return { bytes: sealed.length, open };
     },
 
-    async keep(accountId, { id, content }) {
+    async keep(accountId, response) {
+      const { id, content } = response;
       if (content.length > MAX_KEPT_BYTES) {
         log.warn({ response_id: id, bytes: content.length }, "a response was not stored, because it is too large");
         return false;
       }
-      const inserted = insert(accountId, id, cipher.seal(content, [accountId, id]));
-      const limit = new AbortController();
-      const isKept = await Promise.race([inserted, sleep(clock, KEEP_LIMIT_MS, limit.signal).then(() => false)]);
-      limit.abort();
+      const [answered, limit] = [new AbortController(), new AbortController()];
+      const inserted = insert(accountId, response, limit.signal);
+      const isKept = await Promise.race([inserted, sleep(clock, KEEP_LIMIT_MS, answered.signal).then(() => false)]);
+      answered.abort();
       // The caller is told that it is not stored.
-      if (!isKept) void removeLate(inserted, accountId, id);
+      if (!isKept) {
+        limit.abort(new Error("the database was too slow"));
+        void removeLate(inserted, accountId, id);
+      }
       return isKept;
     },
 
-    remove: (accountId, id) => store.remove(accountId, id, oldestMs()).catch(unavailable),
+    remove: (accountId, id) => inTurn(accountId, () => store.remove(accountId, id, oldestMs())).catch(unavailable),
   };
 }
 

@@ -4,8 +4,8 @@ import { type TlsFiles, WatchedTlsFiles } from "../net/tls-files.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { ServerName } from "./starting.ts";
 
-/** Interval between records of refused clients. */
-const REFUSED_EVERY_MS = 60_000;
+/** Interval between records of refused clients, and of abuses. */
+const TOLD_EVERY_MS = 60_000;
 
 /** Opens the TLS of a listener; undefined for plain TCP. Rejects with a message that names the file that cannot be used. */
 export async function openTls(name: ServerName, config: Config, log: Logger): Promise<TlsEntrance | undefined> {
@@ -14,20 +14,31 @@ export async function openTls(name: ServerName, config: Config, log: Logger): Pr
   const setting = `${name}.tls`;
   const { certFile, keyFile, clientCaFile: caFile } = tls;
   const files = await openTlsFiles(setting, { certFile, keyFile, caFile }, log);
-  let refusals = 0;
-  let toldMs = -Infinity;
+  const tellRefused = atIntervals(log, "a client's certificate is missing or was not accepted");
+  const tellAbused = atIntervals(
+    log,
+    "a connection was closed, and its address is blocked for a minute unless many share it",
+  );
   return new TlsEntrance({
     files,
     protocol: name === "grpc" ? "h2" : "http/1.1",
     clientCertificates: tls.clientCertificates,
-    refused(reason, address) {
-      refusals += 1;
-      const nowMs = performance.now();
-      if (nowMs < toldMs + REFUSED_EVERY_MS) return;
-      log.warn({ setting, reason, address, refusals }, "a client's certificate is missing or was not accepted");
-      [refusals, toldMs] = [0, nowMs];
-    },
+    refused: (reason, address) => tellRefused((refusals) => ({ setting, reason, address, refusals })),
+    abused: (reason, address) => tellAbused((closed) => ({ setting, reason, address, closed })),
   });
+}
+
+/** Returns a function that writes a warning with the number of its calls since the last one, at most once in TOLD_EVERY_MS. */
+function atIntervals(log: Logger, text: string): (facts: (calls: number) => object) => void {
+  let calls = 0;
+  let toldMs = -Infinity;
+  return (facts) => {
+    calls += 1;
+    const nowMs = performance.now();
+    if (nowMs < toldMs + TOLD_EVERY_MS) return;
+    log.warn(facts(calls), text);
+    [calls, toldMs] = [0, nowMs];
+  };
 }
 
 /** Opens files, and logs what becomes of changed ones. Rejects with a message that names the file that cannot be used. */

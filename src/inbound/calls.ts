@@ -20,13 +20,19 @@ export interface OpenCall extends CallerShare {
   /** The last confirmed state of its key; undefined for a call without a key. */
   readonly principal: KeyPrincipal | undefined;
   /** Binds the call to its slot, which counts its work and the bytes of a large answer. */
-  entered(slot: CallerShare): void;
+  entered(slot: CallSlot): void;
   /** Binds the call to permissions of its key, too. Without effect on a call without a key. */
   readonly permitted: (needs: Needs) => void;
   /** The answer is complete and being written: the deadline no longer applies. */
   answering(): Answering;
   /** The answer was sent: cancels the deadline timer. */
   close(): void;
+}
+
+/** Counts the share of a call: of `admission/`. */
+export interface CallSlot extends Omit<CallerShare, "workInTurn"> {
+  /** Runs synchronous work in a later turn of the event loop that its key has; see `CallerShare.workInTurn`. */
+  inTurn<T>(work: () => T, signal: AbortSignal): Promise<T>;
 }
 
 /** A call whose answer is being written. */
@@ -63,7 +69,7 @@ class InFlightCall implements OpenCall {
   /** Created on first use: most answers are sent at once. */
   #answer: AbortController | undefined;
   #ended: Failure | undefined;
-  #slot: CallerShare | undefined;
+  #slot: CallSlot | undefined;
   #isOpen = true;
   readonly #cancelTimer: (() => void) | undefined;
 
@@ -96,7 +102,7 @@ class InFlightCall implements OpenCall {
     this.principal = principal;
   }
 
-  entered(slot: CallerShare): void {
+  entered(slot: CallSlot): void {
     this.#slot = slot;
   }
 
@@ -110,6 +116,11 @@ class InFlightCall implements OpenCall {
 
   work<T>(run: () => T): T {
     return this.#slot === undefined ? run() : this.#slot.work(run);
+  }
+
+  async workInTurn<T>(run: () => T): Promise<T> {
+    const slot = this.#slot;
+    return slot === undefined ? run() : slot.inTurn(() => slot.work(run), this.signal);
   }
 
   readonly permitted = (needs: Needs): void => {

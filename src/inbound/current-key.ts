@@ -126,6 +126,10 @@ export function bearerToken(authorization: string | undefined): string | undefin
  */
 const CHECK_MS = 250;
 
+function unbound(): Failure {
+  return new Failure("unauthenticated", "The client certificate no longer stands for the key of this call.");
+}
+
 interface KeyWatchPorts {
   readonly calls: Pick<Calls, "active" | "keyed">;
   readonly keys: Pick<Authenticator, "recheck">;
@@ -133,8 +137,8 @@ interface KeyWatchPorts {
 }
 
 /**
- * Ends calls in flight that their key no longer permits: with `unauthenticated` for a revoked or expired key or a disabled
- * account, with `permission_denied` for a lost model or capability, and with `overloaded` when the store cannot confirm the key
+ * Ends calls in flight that their key no longer permits: with `unauthenticated` for a revoked or expired key, a disabled account, or
+ * a certificate that stands for another key or none, with `permission_denied` for a lost model or capability, and with `overloaded` when the store cannot confirm the key
  * within the time that it is accepted without. Returns a function that stops the checks.
  */
 export function startKeyWatch({ calls, keys, clock }: KeyWatchPorts): () => void {
@@ -154,11 +158,12 @@ export function startKeyWatch({ calls, keys, clock }: KeyWatchPorts): () => void
 
   /** Updates the key of a call from the store. Returns the failure that ends the call; undefined when it continues. */
   const update = (call: KeyedCall, answers: ReadonlyMap<string, KeyPrincipal | undefined>): Failure | undefined => {
-    const { hash } = call.principal;
+    const { hash, isBound } = call.principal;
+    if (isBound?.() === false) return unbound();
     if (answers.has(hash)) {
       const principal = answers.get(hash);
       if (principal === undefined) return refused();
-      call.principal = principal;
+      call.principal = isBound === undefined ? principal : { ...principal, isBound };
     }
     if (isExpired(call.principal, clock)) return refused();
     if (clock.monotonic() - call.principal.confirmedAtMs > STALE_LIMIT_MS) return unavailable();

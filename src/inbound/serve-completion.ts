@@ -1,7 +1,6 @@
 import type { Slot } from "../admission/slot.ts";
 import { Failure } from "../core/failure.ts";
 import type { Trace } from "../core/trace.ts";
-import { afterThisLoopTurn } from "../scheduling/read-scheduler.ts";
 import type { OpenCall } from "./calls.ts";
 import type { EdgeServices, KeyPrincipal, Refusal } from "./services.ts";
 
@@ -50,7 +49,7 @@ export async function serveCompletion<R>(services: EdgeServices, inbound: Inboun
     if (trace !== undefined) trace.enteredMs = services.clock.monotonic();
     // After the slot: a key whose requests are always refused has to wait for it.
     services.requireRequestRate(principal);
-    const request = await readRequest(services, inbound, slot);
+    const request = await readRequest(inbound, slot);
     // The body may have taken a minute, in which limits and permissions can change.
     principal = open.principal ?? principal;
     hasBegun = true;
@@ -78,30 +77,17 @@ export async function serveCompletion<R>(services: EdgeServices, inbound: Inboun
  * garbage collector would copy each body and its parsed JSON.
  */
 export async function readRequest<R>(
-  { admission }: Pick<EdgeServices, "admission">,
-  { open, read, complete }: Pick<InboundCompletion<R>, "open" | "read" | "complete">,
+  { open: { signal }, read, complete }: Pick<InboundCompletion<R>, "open" | "read" | "complete">,
   slot: Slot,
 ): Promise<R> {
   const reading = read(slot);
   const parse = reading instanceof Promise ? await reading : reading;
-  await beforeWork(admission, open, slot);
-  let request = slot.parse(parse);
+  let request = await slot.inTurn(() => slot.parse(parse), signal);
   const completing = complete?.(request);
   if (completing !== undefined) {
     const join = await completing;
-    await beforeWork(admission, open, slot);
-    request = slot.work(join);
+    request = await slot.inTurn(() => slot.work(join), signal);
   }
   slot.arrived();
   return request;
-}
-
-/** Waits until the key may work. Throws `rate_limited` when it stays in debt, and the call's reason. */
-async function beforeWork(admission: EdgeServices["admission"], open: OpenCall, slot: Slot): Promise<void> {
-  // Requests that arrived together continue together. A disconnected caller may be noticed only now.
-  for (let turn: Promise<void> | undefined = afterThisLoopTurn(); turn !== undefined;) {
-    await turn;
-    open.signal.throwIfAborted();
-    turn = admission.beforeWork(slot);
-  }
 }

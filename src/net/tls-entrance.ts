@@ -1,7 +1,8 @@
-import { constants } from "node:crypto";
+import { constants, type X509Certificate } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Server, TlsOptions, TLSSocket } from "node:tls";
 import type { TlsMaterial, WatchedTlsFiles } from "./tls-files.ts";
+import { type TlsAbuse, TlsGuard } from "./tls-guard.ts";
 
 /** The verified certificate of a client. */
 export interface ClientCertificate {
@@ -28,8 +29,18 @@ export interface TlsEntranceOptions {
   readonly clientCertificates: "required" | "optional";
   /** Called for a client whose certificate is missing or not accepted, with OpenSSL's name of the reason. */
   readonly refused: (reason: string, address: string | undefined) => void;
+  /** Called when a connection is closed for its abuse of TLS. */
+  readonly abused: (reason: TlsAbuse, address: string) => void;
   /** Default: MAX_HANDSHAKES. */
   readonly maxHandshakes?: number;
+}
+
+/** What the server of a listener does with its connections. */
+export interface TlsServerPorts {
+  /** Called for each new connection, before its handshake; false: it was closed. */
+  readonly accept: (socket: Socket) => boolean;
+  /** The client for whom an address counts; undefined for an address of many clients. */
+  readonly clientOf: (address: string) => string | undefined;
 }
 
 /**
@@ -44,6 +55,7 @@ export class TlsEntrance {
   /** Connections whose client was verified by the authorities in force. A new set when these change. */
   #verified = new WeakSet<Socket>();
   readonly #trustListeners = new Set<() => void>();
+  #guard: TlsGuard | undefined;
 
   constructor(options: TlsEntranceOptions) {
     this.#options = options;
@@ -60,12 +72,16 @@ export class TlsEntrance {
 
   /** The certificate of a connection's client; undefined for one without, and when the authorities have changed since. */
   certificateOf(socket: Socket): ClientCertificate | undefined {
-    return this.isRetired(socket) ? undefined : this.#certificates.get(socket);
+    return this.#verified.has(socket) ? this.#certificates.get(socket) : undefined;
   }
 
-  /** Whether the connection's client was verified by authorities that have changed since: it should close after its calls. */
+  /**
+   * Whether the authorities that have verified a connection's client have changed since, or its certificate has expired: it should
+   * close after its calls.
+   */
   isRetired(socket: Socket): boolean {
-    return this.#certificates.has(socket) && !this.#verified.has(socket);
+    const certificate = this.#certificates.get(socket);
+    return certificate !== undefined && (!this.#verified.has(socket) || certificate.expiresAtMs <= Date.now());
   }
 
   /** Calls back when the authorities for clients have changed. */
@@ -73,14 +89,13 @@ export class TlsEntrance {
     this.#trustListeners.add(listener);
   }
 
-  /**
-   * Prepares a server made with `serverOptions`. `accept` is called for each new connection, before its handshake; false: it was
-   * closed.
-   */
-  guard(server: Server, accept: (socket: Socket) => boolean): void {
+  /** Prepares a server made with `serverOptions`. */
+  guard(server: Server, { accept, clientOf }: TlsServerPorts): void {
+    const guard = new TlsGuard({ clientOf, closed: this.#options.abused });
+    this.#guard = guard;
     const [shakeHands] = server.listeners("connection") as ((socket: Socket) => void)[];
     server.removeAllListeners("connection").on("connection", (socket: Socket) => {
-      if (!accept(socket)) return;
+      if (!accept(socket) || !guard.add(socket)) return;
       this.#begin(socket);
       shakeHands!.call(server, socket);
     });
@@ -104,6 +119,7 @@ export class TlsEntrance {
   /** Closes connections whose handshake is not finished, and ends the checks of the files. */
   close(): void {
     this.#options.files.close();
+    this.#guard?.close();
     for (const { socket } of this.#shaking.values()) socket.destroy();
   }
 
@@ -135,14 +151,16 @@ export class TlsEntrance {
   #finish(socket: TLSSocket): void {
     const name = nameOf(socket);
     // Authorities that have changed during the handshake did not verify it.
-    const verified = this.#shaking.get(name)?.verified;
+    const { verified, socket: below } = this.#shaking.get(name) ?? {};
     this.#shaking.delete(name);
+    if (below !== undefined) this.#guard?.finish(below, socket);
     if (this.#options.files.material.ca === undefined) return;
     const certificate = socket.getPeerX509Certificate();
     if (certificate === undefined && this.#options.clientCertificates === "optional") return;
-    if (certificate === undefined || !socket.authorized) {
-      const reason = certificate === undefined ? "NO_CERTIFICATE" : String(socket.authorizationError);
-      this.#options.refused(reason, socket.remoteAddress);
+    const reason = certificate === undefined ? "NO_CERTIFICATE" : reasonToRefuse(socket, certificate);
+    if (certificate === undefined || reason !== undefined) {
+      this.#options.refused(reason!, socket.remoteAddress);
+      if (certificate !== undefined && below !== undefined) this.#guard?.refuse(below, certificate);
       socket.destroy();
       return;
     }
@@ -152,6 +170,12 @@ export class TlsEntrance {
     });
     verified?.add(socket);
   }
+}
+
+/** Why a certificate is not accepted; undefined for one that is. OpenSSL does not verify the end again when a session is resumed. */
+function reasonToRefuse(socket: TLSSocket, { validTo }: X509Certificate): string | undefined {
+  if (!socket.authorized) return String(socket.authorizationError);
+  return Date.parse(validTo) <= Date.now() ? "CERT_HAS_EXPIRED" : undefined;
 }
 
 /**

@@ -113,7 +113,7 @@ export class AttemptRun {
     this.#endRequest = ports.budgetOf(primary).begin();
     if (plan.hedge !== undefined) {
       this.#hedging = ports.hedgingOf(plan.hedge.name);
-      this.#hedging.count();
+      this.#hedging.count(call.accountId);
     }
   }
 
@@ -162,11 +162,11 @@ export class AttemptRun {
     const isPaid = (await this.#call.reserveAnother(model, translation.sent, first)) === undefined;
     const hedge = isPaid && mayBegin() ? this.#begin(model, translation) : undefined;
     if (hedge === undefined) {
-      hedging.giveUp();
+      hedging.giveUp(this.#call.accountId);
       giveBack();
       return undefined;
     }
-    hedging.start();
+    hedging.start(this.#call.accountId);
     this.#hedge = hedge;
     this.#endHedge = giveBack;
     // A hedge is the next attempt of the plan, started early: the other target, or the retry.
@@ -290,7 +290,7 @@ export class AttemptRun {
   #hedgeAfterMs({ model, translation }: RunningAttempt): number | undefined {
     const { after } = this.#plan.hedge!;
     if ("ms" in after) return after.ms;
-    return this.#contentTimesOf(model, translation).percentile(after.percentile);
+    return this.#contentTimesOf(model, translation).percentile(after.percentile, this.#call.accountId);
   }
 
   #contentTimesOf(model: Model, translation: Translation): ContentTimes {
@@ -301,7 +301,7 @@ export class AttemptRun {
   #permitHedge(hedging: Hedging): (() => void) | undefined {
     const { candidates, hedge } = this.#plan;
     const giveBack = this.#ports.budgetOf(candidates[0]!).take();
-    if (giveBack !== undefined && hedging.permit(hedge!.budget)) return giveBack;
+    if (giveBack !== undefined && hedging.permit(hedge!.budget, this.#call.accountId)) return giveBack;
     giveBack?.();
     hedging.counts.refused += 1;
     return undefined;
@@ -342,7 +342,8 @@ export class AttemptRun {
   /** Notes the time to the first content of a first attempt, or a time that it exceeded. */
   #noteContentTime({ isFirst, model, translation, startedMs }: RunningAttempt): void {
     if (!isFirst || this.#hedging === undefined || this.#winner?.isFirst === true) return;
-    this.#contentTimesOf(model, translation).add(this.#ports.clock.monotonic() - startedMs);
+    const elapsedMs = this.#ports.clock.monotonic() - startedMs;
+    this.#contentTimesOf(model, translation).add(elapsedMs, this.#call.accountId);
   }
 
   #tellUncounted(running: RunningAttempt): void {
@@ -400,7 +401,7 @@ export class AttemptRun {
       isFirst: this.#isFirst,
       call,
       permit,
-      loaded: this.#ports.loadOf(model).begin(this.#plan.mode),
+      loaded: this.#ports.loadOf(model).begin(this.#plan.mode, accountId),
       limit,
       translation,
       startedMs: this.#ports.clock.monotonic(),

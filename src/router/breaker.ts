@@ -1,3 +1,4 @@
+import { BoundedMap } from "../core/bounded-map.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure, type FailureCode } from "../core/failure.ts";
 import type { Span } from "./outliers.ts";
@@ -32,7 +33,10 @@ const COUNTED: ReadonlySet<FailureCode> = new Set([
   "upstream_refused_us",
 ]);
 
-/** Time that a probe of one account has before one of another account is permitted beside it. */
+/**
+ * Time of probes that an account may have more than another one before that one may probe beside it: also in pieces, or a caller
+ * that leaves and asks again at once would keep the probe from all others.
+ */
 const PROBE_MS = 5_000;
 
 /** Time between a failed probe and the next one of another account. */
@@ -47,6 +51,11 @@ interface Met {
   atMs: number;
 }
 
+interface Probe extends Met {
+  /** `Rest.probedMs` of the rest for all in which it began. */
+  readonly probedMs: BoundedMap<string, number> | undefined;
+}
+
 /** A time in which no attempt is permitted, and then one at a time until one of them succeeds. */
 interface Rest {
   /** Wall-clock time of its beginning. */
@@ -55,7 +64,9 @@ interface Rest {
   sinceMs: number;
   untilMs: number;
   /** The undecided probe; one that was replaced counts like any other attempt. */
-  probe: Met | undefined;
+  probe: Probe | undefined;
+  /** Time of the probes that have ended, by account: of each at most PROBE_MS. */
+  readonly probedMs: BoundedMap<string, number>;
   last: Failure;
 }
 
@@ -87,7 +98,7 @@ export interface BreakerPermit {
  * time that the provider asked for. One account's failures and rate limits never concern another one: requests that never succeed
  * would otherwise keep all callers out. While the model answers another account, this one may probe at once, one attempt at a
  * time. Once several accounts fail and none has been answered for some seconds, the model rests for all: then any account that
- * does not rest itself may probe, one at a time.
+ * does not rest itself may probe, one at a time, and beside one whose probes have taken longer.
  */
 export class Breaker {
   readonly #options: BreakerOptions;
@@ -155,10 +166,14 @@ export class Breaker {
   admit(accountId: string): BreakerPermit | Failure {
     const obstacle = this.#obstacle(accountId);
     if (obstacle !== undefined) return this.#refuse(obstacle);
-    const probe = this.#beginProbe(accountId);
+    let probe = this.#beginProbe(accountId);
     let hasContent = false;
     /** Ends the probe if this permit is the undecided one; returns whether it was. */
-    const decide = (): boolean => probe !== undefined && this.#endProbe(probe);
+    const decide = (): boolean => {
+      const ended = probe;
+      probe = undefined;
+      return ended !== undefined && this.#endProbe(ended);
+    };
     return {
       committed: () => {
         hasContent = true;
@@ -191,26 +206,31 @@ export class Breaker {
     return undefined;
   }
 
-  /** Whether a probe of this account may begin: without another one, or beside one of another account that takes long. */
-  #mayProbe(rest: Rest, accountId: string): boolean {
-    const { untilMs, sinceMs, probe } = rest;
+  /** Whether a probe of this account may begin: without another one, or beside one of another account that has had its time. */
+  #mayProbe({ untilMs, sinceMs, probe, probedMs }: Rest, accountId: string): boolean {
     const nowMs = this.#clock.monotonic();
     if (nowMs < untilMs && !this.#hasWorkedForOthers(accountId, sinceMs)) return false;
-    return probe === undefined || (probe.accountId !== accountId && nowMs - probe.atMs >= PROBE_MS);
+    if (probe === undefined) return true;
+    if (probe.accountId === accountId) return false;
+    const moreMs = (probedMs.get(probe.accountId) ?? 0) - (probedMs.get(accountId) ?? 0);
+    return nowMs - probe.atMs + Math.max(moreMs, 0) >= PROBE_MS;
   }
 
-  #beginProbe(accountId: string): Met | undefined {
+  #beginProbe(accountId: string): Probe | undefined {
     const own = this.#accounts.get(accountId)?.rest;
     if (own === undefined && this.#shared === undefined) return undefined;
-    const probe = { accountId, atMs: this.#clock.monotonic() };
+    const probe: Probe = { accountId, atMs: this.#clock.monotonic(), probedMs: this.#shared?.probedMs };
     if (own !== undefined) own.probe = probe;
     if (this.#shared !== undefined) this.#shared.probe = probe;
     return probe;
   }
 
-  #endProbe(probe: Met): boolean {
+  #endProbe(probe: Probe): boolean {
     let isUndecided = false;
-    for (const rest of [this.#accounts.get(probe.accountId)?.rest, this.#shared]) {
+    const { accountId, atMs, probedMs } = probe;
+    const tookMs = Math.min(this.#clock.monotonic() - atMs, PROBE_MS);
+    probedMs?.set(accountId, (probedMs.get(accountId) ?? 0) + tookMs);
+    for (const rest of [this.#accounts.get(accountId)?.rest, this.#shared]) {
       if (rest?.probe !== probe) continue;
       rest.probe = undefined;
       isUndecided = true;
@@ -222,7 +242,8 @@ export class Breaker {
   #recovered(accountId: string): void {
     const rest = this.#shared ?? this.#accounts.get(accountId)?.rest;
     this.#accounts.delete(accountId);
-    if (rest === undefined) return;
+    // An outage of one account is none of the model while that answers others.
+    if (rest === undefined || (this.#shared === undefined && this.worksForOthers(accountId))) return;
     const untilMs = this.#clock.monotonic();
     this.#outage = { sinceMs: untilMs - Math.max(this.#clock.now() - rest.beganAt, 0), untilMs };
     this.record.clear();
@@ -372,7 +393,10 @@ function prolonged(
   { failure, untilMs, clock }: { readonly failure: Failure; readonly untilMs: number; readonly clock: Clock },
 ): Rest {
   const sinceMs = clock.monotonic();
-  if (rest === undefined) return { beganAt: clock.now(), sinceMs, untilMs, probe: undefined, last: failure };
+  if (rest === undefined) {
+    const probedMs = new BoundedMap<string, number>(MAX_ACCOUNTS);
+    return { beganAt: clock.now(), sinceMs, untilMs, probe: undefined, probedMs, last: failure };
+  }
   rest.sinceMs = sinceMs;
   rest.untilMs = Math.max(rest.untilMs, untilMs);
   rest.last = failure;

@@ -4,17 +4,14 @@ import { Failure } from "../core/failure.ts";
 import { describeRequirement, firstUnmet } from "../core/labels.ts";
 import type { Model } from "../core/model.ts";
 import type { Translation } from "../core/provider.ts";
-import { isRoute, type Route, type Target, type TargetCondition } from "../core/route.ts";
+import { isRoute, kindOf, type Route, type Target, type TargetCondition } from "../core/route.ts";
 import type { ExplainAsked, ExplainedModel, ExplainedTranslation, PlanExplanation } from "../core/router.ts";
 import type { Breaker } from "./breaker.ts";
-import type { CompletionAttempts } from "./plan.ts";
+import { type CompletionAttempts, MAX_KINDS_TRIED } from "./plan.ts";
 import { usualCost } from "./policies.ts";
 import { unmetCondition, type RequestFacts } from "./request-facts.ts";
 import type { ExplainedRoute, HeldBack, Ranked } from "./routes.ts";
 import type { UpstreamLoad } from "./upstream-load.ts";
-
-/** Candidates that are translated for, and of which losses are known: each translation reads the whole request. */
-const MAX_TRANSLATED = 16;
 
 /** A plan and what it was made of. */
 interface Planned {
@@ -31,9 +28,12 @@ interface ExplainPorts {
   readonly loadOf: (model: Model) => UpstreamLoad;
 }
 
+const NOBODY = { accountId: "" };
+
 /** Says why each model has its place in a plan, and why targets of its routes have none. */
 export function explainPlan(planned: Planned, ports: ExplainPorts): PlanExplanation {
   const { attempts, explained, asked, ranked } = planned;
+  const { isForOperator = false, caller: { accountId } = NOBODY } = asked;
   const { candidates, primary, prompt } = attempts;
   const [first] = planned.candidates;
   const targets = explained.flatMap(({ route, facts }) => route.targets.map((target) => ({ target, facts })));
@@ -41,21 +41,20 @@ export function explainPlan(planned: Planned, ports: ExplainPorts): PlanExplanat
     const found = targets.find(({ target }) => target.model === model);
     if (found === undefined) return undefined;
     const load = ports.loadOf(model);
-    const expectedMs = load.expectedMs(asked.mode);
+    const expectedMs = load.expectedMs(asked.mode, accountId);
     const cost = usualCost(model, found.facts);
     return {
       weight: found.target.weight,
-      inFlight: load.inFlight,
+      inFlight: isForOperator ? load.inFlight : load.inFlightOf(accountId),
       ...(expectedMs > 0 && { expectedMs }),
       ...(cost !== undefined && { usualCostMicroUsd: BigInt(cost) }),
     };
   };
+  const translateFor = translationsOf(attempts);
   const steps = candidates.map((model, index): ExplainedModel => {
     const { reason, message } = placeOf(model, index, planned);
-    const note = breakerNote(ports.breakerOf(model), asked.caller?.accountId ?? "");
-    const run = (): Translation => (index === 0 ? primary : attempts.translate(model));
-    const translation = index < MAX_TRANSLATED ? withoutBody(run) : undefined;
-    return { model, reason, message: message + note, figures: figuresOf(model), translation };
+    const note = breakerNote(ports.breakerOf(model), accountId);
+    return { model, reason, message: message + note, figures: figuresOf(model), translate: translateFor(model) };
   });
   const leftOut = targets
     .filter(({ target: { model } }, index) => {
@@ -66,7 +65,7 @@ export function explainPlan(planned: Planned, ports: ExplainPorts): PlanExplanat
       const { model } = target;
       const isSurplus = ranked.models.includes(model);
       const why = isSurplus ? SURPLUS : whyUnfit(target, facts, asked);
-      return { model, ...why, figures: figuresOf(model), translation: undefined };
+      return { model, ...why, figures: figuresOf(model), translate: undefined };
     });
   const route = first !== undefined && isRoute(first) ? first : undefined;
   return { prompt, candidates, sent: primary.sent, route, steps, leftOut };
@@ -128,20 +127,23 @@ const SURPLUS: Why = { reason: RouteReason.SURPLUS, message: "as many others are
 function whyUnfit(
   { model, when }: Target,
   facts: RequestFacts,
-  { requirements = [], namesTags = false }: ExplainAsked,
+  { requirements = [], isForOperator = false }: ExplainAsked,
 ): Why {
   const unmet = firstUnmet(model.labels, requirements);
   if (unmet !== undefined) return { reason: RouteReason.LABEL, message: `is not of ${describeRequirement(unmet)}` };
-  return { reason: RouteReason.CONDITION, message: when === undefined ? "" : describeUnmet(when, facts, namesTags) };
+  return {
+    reason: RouteReason.CONDITION,
+    message: when === undefined ? "" : describeUnmet(when, facts, isForOperator),
+  };
 }
 
-function describeUnmet(when: TargetCondition, facts: RequestFacts, namesTags: boolean): string {
+function describeUnmet(when: TargetCondition, facts: RequestFacts, isForOperator: boolean): string {
   const { promptTokens, modalities, keyTags } = when;
   switch (unmetCondition(facts, when)) {
     case "tools":
       return facts.hasTools ? "is for requests without tools" : "is for requests with tools";
     case "keyTags":
-      return namesTags ? `is for keys with one of the tags ${[...keyTags!].join(", ")}` : "is for other keys";
+      return isForOperator ? `is for keys with one of the tags ${[...keyTags!].join(", ")}` : "is for other keys";
     case "promptTokens": {
       const { min, max } = promptTokens!;
       const range = max === Number.MAX_SAFE_INTEGER ? `${min} or more` : `${min} to ${max}`;
@@ -153,6 +155,23 @@ function describeUnmet(when: TargetCondition, facts: RequestFacts, namesTags: bo
       return "";
   }
 }
+
+/**
+ * The translations for the models of a plan, one for each kind, of MAX_KINDS_TRIED kinds at most. That for the primary is there
+ * already.
+ */
+function translationsOf(attempts: CompletionAttempts): (model: Model) => Translate | undefined {
+  const [first] = attempts.candidates as readonly [Model];
+  const kinds = new Map<string, Translate>([[kindOf(first), () => withoutBody(() => attempts.primary)]]);
+  return (model) => {
+    const kind = kindOf(model);
+    if (!kinds.has(kind) && kinds.size < MAX_KINDS_TRIED)
+      kinds.set(kind, () => withoutBody(() => attempts.translate(model)));
+    return kinds.get(kind);
+  };
+}
+
+type Translate = NonNullable<ExplainedModel["translate"]>;
 
 /** What a translation loses, or its refusal. Without the body: those for all models together could fill the memory. */
 function withoutBody(translate: () => Translation): ExplainedTranslation | Failure {

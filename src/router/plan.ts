@@ -45,7 +45,7 @@ const MAX_TARGETS_TRIED = 8;
 /** The same for all models of a request, those of its fallbacks included. */
 const MAX_MODELS_TRIED = 16;
 /** Kinds of targets for which a request is translated to find one that loses nothing: each takes as long as the first. */
-const MAX_KINDS_TRIED = 4;
+export const MAX_KINDS_TRIED = 4;
 
 /** Requirements of a plan whose first candidates are the targets of one route. */
 export interface AskedOfRanked extends Asked {

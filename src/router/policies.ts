@@ -19,6 +19,8 @@ export interface Member extends Weighted {
 export interface Choice {
   readonly facts: RequestFacts;
   readonly mode: Mode;
+  /** Of the caller. */
+  readonly accountId: string;
   /** Whether the target depends on the conversation. */
   readonly affinity: boolean;
   /** Random number from 0 to 1. */
@@ -74,11 +76,11 @@ const HALF_AFTER = 200;
  * of which nothing is known are tried first.
  */
 function leastLatency(members: readonly Member[], choice: Choice): readonly Member[] {
-  const { affinity, mode, number } = choice;
+  const { accountId, affinity, mode, number } = choice;
   const halfAfter = HALF_AFTER * members.length;
   const { order, values } = sortBy(
     members,
-    ({ load, chosenAt }) => load.expectedMs(mode) * 2 ** ((chosenAt - number) / halfAfter),
+    ({ load, chosenAt }) => load.expectedMs(mode, accountId) * 2 ** ((chosenAt - number) / halfAfter),
   );
   const longestMs = values[0]! * (affinity ? AS_FAST_WITH_CACHE : AS_FAST);
   let fast = 1;

@@ -123,7 +123,8 @@ export class Routes {
     const ranked = up.length === 0 ? able : up;
     const { policy, affinity } = route;
     const { random } = this.#ports;
-    const choice: Choice = { facts, mode, affinity, random, number: live.choices + 1 };
+    const { accountId } = caller;
+    const choice: Choice = { facts, mode, accountId, affinity, random, number: live.choices + 1 };
     // An explanation changes no later choice.
     if (explained === undefined) live.outliers.compare(live.members, this.#ports.clock.monotonic());
     const fit = ranked.length <= 1 ? ranked : this.#fitOf(ranked, affinity ? facts : undefined);

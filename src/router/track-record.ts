@@ -5,6 +5,9 @@ const WINDOW_MS = 30_000;
 /** Accounts counted apart per window; further ones share one count. */
 const MAX_ACCOUNTS = 64;
 
+/** Accounts that a tally leaves out. */
+const MOST_LEFT_OUT = 2;
+
 /** Attempts and those among them that failed because of the upstream model. */
 export interface Tally {
   readonly attempts: number;
@@ -34,7 +37,10 @@ export class TrackRecord {
     if (failed) counts.failures += 1;
   }
 
-  /** Without the account that failed most often, unless it is the only one: its requests may be what fails. */
+  /**
+   * Without the two accounts that failed most often, or of two or three without the first of these: the requests of one person's may
+   * be what fails.
+   */
   tally(): Tally {
     this.#turn();
     const accounts: Accounts = new Map();
@@ -43,7 +49,7 @@ export class TrackRecord {
       accounts.set(accountId, { attempts: sum.attempts + attempts, failures: sum.failures + failures });
     }
     const all = [...accounts.values()].toSorted((one, other) => other.failures - one.failures);
-    const counted = all.length > 1 ? all.slice(1) : all;
+    const counted = all.slice(Math.min(Math.floor(all.length / 2), MOST_LEFT_OUT));
     return counted.reduce<Tally>(
       (sum, { attempts, failures }) => ({ attempts: sum.attempts + attempts, failures: sum.failures + failures }),
       { attempts: 0, failures: 0 },

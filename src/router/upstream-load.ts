@@ -1,43 +1,101 @@
+import { BoundedMap } from "../core/bounded-map.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Mode } from "../core/router.ts";
+import { percentile } from "./latest-samples.ts";
 
 /** Share of the newest sample in an average, once there are as many samples as its inverse. */
 const NEWEST = 0.1;
+/** Accounts whose times are kept for each upstream model and mode; the one without an answer for the longest is forgotten. */
+const MAX_ACCOUNTS = 64;
+/** Time after an answer in which an account's own average is what it expects. */
+const OWN_MS = 30_000;
 
-/** Waiting time of an upstream model in one mode: an exponentially weighted moving average. */
+/** What one account has met: an exponentially weighted moving average. */
+interface Met {
+  averageMs: number;
+  samples: number;
+  atMs: number;
+}
+
+/** Calls of one account that wait. */
+interface Waiting {
+  readonly sinceMs: number;
+  calls: number;
+}
+
+/**
+ * Waiting time of an upstream model in one mode. An account with answers of late expects what it has met itself, any other one
+ * the median of all: requests of one account may take longer than those of others, by what they ask.
+ */
 class Latency {
-  #averageMs = 0;
-  #samples = 0;
-  #waiting = 0;
-  /** Since when calls have waited without any of them being answered. */
-  #silentSinceMs = 0;
+  readonly #accounts = new BoundedMap<string, Met>(MAX_ACCOUNTS);
+  /** Computed on first use after a sample. */
+  #medianMs: number | undefined = 0;
+  #isForgotten = false;
+  /** By account, in the order in which they began to wait. */
+  readonly #waiting = new Map<string, Waiting>();
+  /** When a call of any account was answered or failed last. */
+  #endedAtMs = -Infinity;
   #failedAtMs: number | undefined;
 
-  /** Milliseconds to expect; 0 without samples. Calls that wait longer than usual raise it before they are answered. */
-  expectedMs(clock: Pick<Clock, "monotonic">): number {
-    const nowMs = clock.monotonic();
-    const averageMs = this.#failedWithin(FAILED_MS, nowMs) ? Math.max(this.#averageMs, FAILED_MS) : this.#averageMs;
-    return this.#waiting === 0 ? averageMs : Math.max(averageMs, nowMs - this.#silentSinceMs);
+  /** Milliseconds that an account expects; 0 without samples. Calls that wait longer than usual raise it before they are answered. */
+  expectedMs(accountId: string, nowMs: number): number {
+    const own = this.#accounts.get(accountId);
+    const knownMs = own !== undefined && nowMs - own.atMs < OWN_MS ? own.averageMs : this.#median();
+    const averageMs = this.#failedWithin(FAILED_MS, nowMs) ? Math.max(knownMs, FAILED_MS) : knownMs;
+    return Math.max(averageMs, nowMs - Math.max(this.#silentSince(accountId), this.#endedAtMs));
   }
 
   /** Lets the next sample replace all before it. */
   forget(): void {
-    this.#samples = 0;
+    this.#isForgotten = true;
   }
 
-  begin(nowMs: number): void {
-    if (this.#waiting === 0) this.#silentSinceMs = nowMs;
-    this.#waiting += 1;
+  begin(accountId: string, nowMs: number): void {
+    const waiting = this.#waiting.get(accountId);
+    if (waiting === undefined) this.#waiting.set(accountId, { sinceMs: nowMs, calls: 1 });
+    else waiting.calls += 1;
   }
 
-  end(how: Ended, { startMs, nowMs }: { readonly startMs: number; readonly nowMs: number }): void {
-    this.#waiting -= 1;
+  end(
+    how: Ended,
+    { accountId, startMs, nowMs }: { readonly accountId: string; readonly startMs: number; readonly nowMs: number },
+  ): void {
+    const waiting = this.#waiting.get(accountId)!;
+    waiting.calls -= 1;
+    if (waiting.calls === 0) this.#waiting.delete(accountId);
     if (how === "unknown") return;
-    this.#silentSinceMs = nowMs;
+    this.#endedAtMs = nowMs;
     this.#failedAtMs = how === "failed" ? nowMs : undefined;
-    if (how === "failed") return;
-    this.#samples += 1;
-    this.#averageMs += (nowMs - startMs - this.#averageMs) * Math.max(1 / this.#samples, NEWEST);
+    if (how === "answered") this.#add(accountId, { ms: nowMs - startMs, nowMs });
+  }
+
+  #add(accountId: string, { ms, nowMs }: { readonly ms: number; readonly nowMs: number }): void {
+    if (this.#isForgotten) this.#accounts.clear();
+    this.#isForgotten = false;
+    const met = this.#accounts.get(accountId) ?? { averageMs: 0, samples: 0, atMs: nowMs };
+    met.samples += 1;
+    met.atMs = nowMs;
+    met.averageMs += (ms - met.averageMs) * Math.max(1 / met.samples, NEWEST);
+    this.#accounts.set(accountId, met);
+    this.#medianMs = undefined;
+  }
+
+  /** Of two in the middle the smaller one. */
+  #median(): number {
+    if (this.#medianMs !== undefined) return this.#medianMs;
+    const averages = [...this.#accounts.values()].map(({ averageMs }) => averageMs);
+    return (this.#medianMs = percentile(
+      averages.toSorted((one, other) => one - other),
+      50,
+    ));
+  }
+
+  /** Since when the account itself waits, or a second one: a single other one may wait for what only its requests take. */
+  #silentSince(accountId: string): number {
+    const [, second] = this.#waiting.values();
+    const own = this.#waiting.get(accountId);
+    return Math.min(own?.sinceMs ?? Infinity, second?.sinceMs ?? Infinity);
   }
 
   /** Whether the last verdict is a failure of that time. */
@@ -52,6 +110,7 @@ export class UpstreamLoad {
   /** First content of streams, and whole answers: these take longer, by their length. */
   readonly #latencies: Readonly<Record<Mode, Latency>> = { stream: new Latency(), whole: new Latency() };
   #inFlight = 0;
+  readonly #inFlightOf = new Map<string, number>();
   #calledMs = -Infinity;
 
   constructor(clock: Pick<Clock, "monotonic">) {
@@ -62,14 +121,19 @@ export class UpstreamLoad {
     return this.#inFlight;
   }
 
+  /** Of one account. */
+  inFlightOf(accountId: string): number {
+    return this.#inFlightOf.get(accountId) ?? 0;
+  }
+
   /** Milliseconds since the last call began. */
   get idleMs(): number {
     return this.#clock.monotonic() - this.#calledMs;
   }
 
-  /** Milliseconds to expect until the first content of a stream, or the end of a whole answer; 0 when it is not known. */
-  expectedMs(mode: Mode): number {
-    return this.#latencies[mode].expectedMs(this.#clock);
+  /** Milliseconds that an account is to expect until the first content of a stream, or the end of a whole answer; 0 when it is not known. */
+  expectedMs(mode: Mode, accountId: string): number {
+    return this.#latencies[mode].expectedMs(accountId, this.#clock.monotonic());
   }
 
   /** Notes a call that is not counted. */
@@ -82,26 +146,33 @@ export class UpstreamLoad {
     this.#latencies[mode].forget();
   }
 
-  /** Counts a call until its `end`. */
-  begin(mode: Mode): LoadedCall {
-    this.#inFlight += 1;
+  /** Counts a call of an account until its `end`. */
+  begin(mode: Mode, accountId: string): LoadedCall {
+    this.#count(accountId, 1);
     const latency = this.#latencies[mode];
     const startMs = this.#clock.monotonic();
-    latency.begin(startMs);
+    latency.begin(accountId, startMs);
     this.#calledMs = startMs;
     let isWaiting = true;
     const stopWaiting = (how: Ended): void => {
       if (!isWaiting) return;
       isWaiting = false;
-      latency.end(how, { startMs, nowMs: this.#clock.monotonic() });
+      latency.end(how, { accountId, startMs, nowMs: this.#clock.monotonic() });
     };
     return {
       answered: () => stopWaiting("answered"),
       end: (how) => {
         stopWaiting(how);
-        this.#inFlight -= 1;
+        this.#count(accountId, -1);
       },
     };
+  }
+
+  #count(accountId: string, change: 1 | -1): void {
+    this.#inFlight += change;
+    const own = this.inFlightOf(accountId) + change;
+    if (own === 0) this.#inFlightOf.delete(accountId);
+    else this.#inFlightOf.set(accountId, own);
   }
 }
 

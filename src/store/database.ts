@@ -1,4 +1,4 @@
-import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
+import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely, type RawBuilder, sql, type Transaction } from "kysely";
 import { describePostgresUrl, type PoolOptions } from "./postgres/pool.ts";
@@ -115,11 +115,19 @@ export async function connect({ dataDir, databaseUrl }: DatabaseLocation): Promi
   return connectSqlite(file, SQLITE_LIMIT_MS);
 }
 
-/** Connects for reports: with connections of their own, so that completions do not wait for them. */
+/** Connects to a database that exists for reports: with connections of their own, so that completions do not wait for them. */
 export async function connectReports(location: DatabaseLocation): Promise<Database> {
-  const { databaseUrl } = location;
-  if (databaseUrl === undefined) return connect(location);
+  const { dataDir, databaseUrl } = location;
+  if (databaseUrl === undefined) return connectSqlite(sqliteFile(dataDir), SQLITE_LIMIT_MS);
   return connectPostgres(databaseUrl, { limited: true, connections: CONNECTIONS.reports });
+}
+
+/**
+ * The connection for stored responses, which may be large: one of their own with SQLite, so that completions do not wait for them;
+ * `database` with PostgreSQL, which has several.
+ */
+export function connectResponses({ dataDir }: DatabaseLocation, database: Database): Database {
+  return database.kind === "sqlite" ? connectSqlite(sqliteFile(dataDir), SQLITE_LIMIT_MS) : database;
 }
 
 /** Connects without a limit for statements. */
@@ -142,12 +150,17 @@ function connectSqlite(file: string, limitMs: number | undefined): Database {
   });
 }
 
-/** Creates the file, because SQLite would make it readable for everyone; -wal and -shm get the same mode. */
+/**
+ * Creates the file when it is missing, because SQLite would make it readable for everyone; -wal and -shm get the same mode. An
+ * existing file is not opened: closing it would drop the locks of all connections that this process has to it (POSIX), and
+ * another program could then delete the write-ahead log that they write to.
+ */
 function createPrivately(dataDir: string, file: string): void {
   // In a file system without mkdir, such as /proc, Node's recursive mkdir never returns.
   if (existsSync(dirname(dataDir))) makeDirectory(dataDir);
   else mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  closeSync(openSync(file, "a", 0o600));
+  if (existsSync(file)) accessSync(file, constants.R_OK | constants.W_OK);
+  else closeSync(openSync(file, "a", 0o600));
 }
 
 /** Creates a directory; another process may create it at the same moment. */

@@ -30,7 +30,6 @@ export function explainOpening(where: string, error: unknown): StoreError {
 const REASONS: Readonly<Record<string, string>> = {
   EACCES: "this user may not write there; change its owner or choose another data_dir",
   EEXIST: "the data_dir is not a directory",
-  EISDIR: "it is a directory",
   ENOENT: "no directory can be created there; choose another data_dir",
   ENOSPC: "the disk is full",
   ENOTDIR: "the data_dir is not a directory",

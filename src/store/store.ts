@@ -10,7 +10,13 @@ import { createAccountStore } from "./access/account-store.ts";
 import { KeyChanges } from "./access/key-changes.ts";
 import { createKeyStore } from "./access/key-store.ts";
 import { createThrottleStore } from "./access/throttle-store.ts";
-import { connectReports, connectUnlimited, type Database, type DatabaseLocation } from "./database.ts";
+import {
+  connectReports,
+  connectResponses,
+  connectUnlimited,
+  type Database,
+  type DatabaseLocation,
+} from "./database.ts";
 import { createLedgerCompaction, createLedgerStore } from "./ledger/ledger-store.ts";
 import { createUsageStore } from "./ledger/usage.ts";
 import { createBudgetStore } from "./limits/budget-store.ts";
@@ -65,6 +71,7 @@ export interface StoreHealth {
 export async function openStore(location: DatabaseLocation): Promise<Store> {
   const { database, versions } = await openDatabase(location);
   const reports = await connectReports(location);
+  const keeping = connectResponses(location, database);
   const compaction = createLedgerCompaction(database);
   const ledger = { database, reports, compaction };
   const changes = new KeyChanges(database);
@@ -78,7 +85,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
     ledger: createLedgerStore(ledger),
     usage: createUsageStore(ledger),
     budgets: createBudgetStore(database, compaction),
-    responses: createResponseStore(database),
+    responses: createResponseStore(keeping),
     secret: (name) => readSecret(database, name),
     createRates: (options) => createRateStore(database, options),
     createHealthNotes: (options) => createHealthNotes(database, options),
@@ -95,7 +102,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
     async close() {
       listener?.close();
       await compaction.close();
-      await Promise.all([database.close(), reports.close()]);
+      await Promise.all([...new Set([database, reports, keeping])].map((each) => each.close()));
     },
   };
 }

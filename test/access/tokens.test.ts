@@ -48,6 +48,7 @@ function setUp({ bindings = [{ claims: { sub: "worker" }, key: "key_a" }] as rea
       .sign(key.privateKey);
   return {
     clock,
+    verifier,
     read,
     failed,
     seconds,
@@ -138,7 +139,7 @@ describe("a token", () => {
     expect(await ask(long)).toBe("key_a");
     clock.advance(5 * MINUTE_MS);
     expect(await ask(long)).toBe("key_a");
-    await vi.waitFor(async () => expect(await ask(long)).toMatch(/key that its issuer does not publish/));
+    await vi.waitFor(async () => expect(await ask(long)).toMatch(/key that its issuer did not publish/));
   });
 });
 
@@ -171,7 +172,25 @@ describe("the keys of an issuer", () => {
     read.mockImplementation(() => keySetOf(second));
     clock.advance(10_000);
     expect(await ask(await sign({}, second))).toBe("key_a");
+    clock.advance(10_000);
     expect(await ask(await sign({ jti: "2" }))).toMatch(/key that its issuer does not publish/);
+  });
+
+  it("that are new are told from unknown ones once they may be read again: until then callers are asked to retry", async () => {
+    const { clock, sign, verifier, read } = world;
+    await verifier.keyOf(await sign());
+    clock.advance(10_000);
+    const unknown = await sign({}, { ...second, kid: "unknown" });
+    await expect(verifier.keyOf(unknown)).rejects.toMatchObject({ code: "unauthenticated" });
+    read.mockImplementation(() => keySetOf(first, second));
+    clock.advance(4_000);
+    const early = { code: "overloaded", retryAfterMs: 6_000 };
+    await expect(verifier.keyOf(await sign({}, second))).rejects.toMatchObject(early);
+    clock.advance(6_000);
+    expect(await verifier.keyOf(await sign({}, second))).toBe("key_a");
+    read.mockRejectedValue(new Error("ECONNREFUSED"));
+    clock.advance(10_000);
+    await expect(verifier.keyOf(unknown)).rejects.toMatchObject({ code: "overloaded", retryAfterMs: 10_000 });
   });
 
   it("are read once in ten seconds at most, however many tokens have unknown keys", async () => {
@@ -181,7 +200,9 @@ describe("the keys of an issuer", () => {
     );
     const all = () => Promise.all(unknown.map(ask));
     expect(new Set(await all())).toEqual(
-      new Set(["This token is signed with a key that its issuer does not publish."]),
+      new Set([
+        "This token is signed with a key that its issuer did not publish when its keys were read last. Try again shortly.",
+      ]),
     );
     await all();
     expect(read).toHaveBeenCalledTimes(1);

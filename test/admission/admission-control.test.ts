@@ -102,6 +102,25 @@ describe("admission", () => {
     }
   };
 
+  it("lets requests that arrived together work for 10 ms in one turn of the event loop, and the others in the next ones", async () => {
+    const slots = Array.from({ length: 5 }, (_, index) => slot({ key: `key${index}` }));
+    let worked = 0;
+    const work = (): void => {
+      worked += 1;
+      clock.advance(6);
+    };
+    const { signal } = new AbortController();
+    const all = Promise.all(slots.map((one) => one.inTurn(() => one.work(work), signal)));
+    await new Promise((resolve) => setImmediate(resolve));
+    const after: number[] = [worked];
+    for (let turn = 0; turn < 3; turn++) {
+      await endTurn();
+      after.push(worked);
+    }
+    expect(after).toEqual([2, 4, 5, 5]);
+    await all;
+  });
+
   it("gives a slot at once while there is room, without a promise", () => {
     expect(enter().entered).toBeInstanceOf(Slot);
     expect(admission.state()).toMatchObject({ waiting: 0, shedding: false });

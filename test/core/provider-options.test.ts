@@ -34,13 +34,21 @@ const greedy = requestTo({
 
 describe("what a request may ask of a provider beside tokens", () => {
   it("is no tool that makes pictures where the key may have none made", () => {
-    const kinds = ['{"type":"image_generation"}', '{"type":"web_search"}', '{"type":"host:image_generation"}', "{}"];
+    const kinds = [
+      '{"type":"image_generation"}',
+      '{"type":"web_search"}',
+      '{"type":"host:image_generation"}',
+      "{}",
+      '{"type":"namespace","tools":[{"type":"function"},{"type":"image_generation"}]}',
+    ];
     const asked = requestTo({
       tools: kinds.map((json) => ({ kind: { case: "native" as const, value: { dialect: "openai-responses", json } } })),
     });
     const { request, omitted } = restrict(asked, model, { ...ALL, mayDraw: false });
-    expect(request.tools.map(({ kind }) => kind.case)).toEqual([undefined, "native", undefined, "native"]);
-    expect(omitted).toEqual(["tools[0]", "tools[2]"].map((field) => omission(field, OmissionReason.NOT_ALLOWED)));
+    expect(request.tools.map(({ kind }) => kind.case)).toEqual([undefined, "native", undefined, "native", undefined]);
+    expect(omitted).toEqual(
+      ["tools[0]", "tools[2]", "tools[4]"].map((field) => omission(field, OmissionReason.NOT_ALLOWED)),
+    );
     expect(restrict(asked, model, ALL).request).toBe(asked);
   });
 

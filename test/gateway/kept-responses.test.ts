@@ -102,6 +102,54 @@ describe("stored responses", () => {
     await vi.waitFor(() => expect(removed).toEqual([ID]));
   });
 
+  it("are read and written one at a time, for the accounts in turn", async () => {
+    const running: (() => void)[] = [];
+    const began: string[] = [];
+    const gated = <T>(name: string, value: T): Promise<T> => {
+      began.push(name);
+      return new Promise((resolve) => running.push(() => resolve(value)));
+    };
+    const responses = open(
+      { store_days: 1 },
+      {
+        ...store.responses,
+        insert: ({ account_id: account }) => gated(`${account} insert`, undefined),
+        find: (account) => gated(`${account} find`, undefined),
+        remove: (account) => gated(`${account} remove`, true),
+      },
+    )!;
+    const all = Promise.all([
+      responses.keep("a", { id: "1", content: CONTENT }),
+      responses.keep("a", { id: "2", content: CONTENT }),
+      responses.find("a", "1"),
+      responses.remove("b", "1"),
+    ]);
+    for (let at = 1; at <= 4; at++) {
+      await vi.waitFor(() => expect(running).toHaveLength(1));
+      expect(began).toHaveLength(at);
+      running.pop()!();
+    }
+    expect(await all).toEqual([true, true, undefined, true]);
+    expect(began).toEqual(["a insert", "a insert", "b remove", "a find"]);
+  });
+
+  it("are unavailable when their turn does not come, and not kept", async () => {
+    const inserted: string[] = [];
+    const hanging: ResponseStore = {
+      ...store.responses,
+      insert: ({ id }) => new Promise<void>(() => inserted.push(id)),
+    };
+    const responses = open({ store_days: 1 }, hanging)!;
+    const kept = Promise.all(["1", "2"].map((id) => responses.keep("a", { id, content: CONTENT })));
+    const found = responses.find("a", "1");
+    await vi.waitFor(() => expect(inserted).toEqual(["1"]));
+    clock.advance(10_000);
+    expect(await kept).toEqual([false, false]);
+    await expect(found).rejects.toMatchObject({ code: "overloaded" });
+    expect(inserted).toEqual(["1"]);
+    expect(clock.pending).toBe(0);
+  });
+
   it("are deleted with their account", async () => {
     const database = new DatabaseSync(join(dataDir, "parley.db"));
     onTestFinished(() => database.close());

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { hashApiKey } from "../../src/access/api-key.ts";
+import { authenticateCaller, type Bindings } from "../../src/access/bound-keys.ts";
 import { createAuthenticator } from "../../src/access/key-cache.ts";
 import { type CreatedKey, createKey, revokeKey, rotateKey, updateKey } from "../../src/access/keys.ts";
 import { Calls, type OpenCall } from "../../src/inbound/calls.ts";
@@ -63,6 +64,31 @@ describe("a call in flight", () => {
       expect(call.signal.reason).toMatchObject({ code: "unauthenticated" });
     },
   );
+
+  it("ends once its caller's certificate no longer stands for its key", async () => {
+    const { clock, keys, calls, authenticator } = world;
+    const { record } = await createKey(keys, { name: "a" });
+    const name = "URI:spiffe://example.org/billing";
+    const bindings = (...bound: [string, string][]): Bindings => ({
+      certificates: new Map(bound),
+      fronts: new Set(),
+      tokens: undefined,
+    });
+    let inForce = bindings([name, record.id]);
+    const certificate = { names: [name], expiresAtMs: Infinity };
+    const ports = { keys: authenticator, clock, bindings: () => inForce };
+    const call = calls.open(undefined);
+    call.authenticated(await authenticateCaller(ports, { token: undefined, certificate }));
+    inForce = bindings([name, record.id], ["DNS:other.example", "key_other"]);
+    await clock.pass(10_000);
+    expect(call.signal.aborted).toBe(false);
+    inForce = bindings();
+    await clock.pass(250);
+    expect(call.signal.reason).toMatchObject({
+      code: "unauthenticated",
+      message: expect.stringContaining("no longer stands") as string,
+    });
+  });
 
   it("ends when its key made no other request for a long time before it was revoked", async () => {
     const { clock, keys, open } = world;

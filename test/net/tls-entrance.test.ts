@@ -20,20 +20,22 @@ async function start(options: Partial<TlsEntranceOptions> & { readonly clientCa?
   const report = { loaded: () => undefined, refused: () => undefined };
   const files = await WatchedTlsFiles.open({ certFile, keyFile, caFile }, report);
   const refused = vi.fn<TlsEntranceOptions["refused"]>();
-  const tls = new TlsEntrance({ files, protocol: "http/1.1", clientCertificates: "required", refused, ...options });
+  const abused = vi.fn<TlsEntranceOptions["abused"]>();
+  const defaults = { protocol: "http/1.1", clientCertificates: "required", refused, abused } as const;
+  const tls = new TlsEntrance({ files, ...defaults, ...options });
   const opened: Socket[] = [];
   const listener = createServer(tls.serverOptions, (socket) => {
     opened.push(socket);
     if (!socket.destroyed) socket.write("hello");
   });
-  tls.guard(listener, () => true);
+  tls.guard(listener, { accept: () => true, clientOf: (address) => address });
   await once(listener.listen(0, "127.0.0.1"), "listening");
   onTestFinished(() => {
     tls.close();
     listener.close();
     for (const socket of opened) socket.destroy();
   });
-  return { port: (listener.address() as AddressInfo).port, tls, opened, refused };
+  return { port: (listener.address() as AddressInfo).port, tls, opened, refused, abused };
 }
 
 /** Connects, and returns what arrives until the end: "hello", or the code of the error. */
@@ -139,13 +141,38 @@ describe("clients' certificates", () => {
     },
   );
 
-  async function sessionOf(port: number, version: "TLSv1.2" | "TLSv1.3"): Promise<Buffer> {
+  it.each(["TLSv1.2", "TLSv1.3"] as const)(
+    "are refused once they have expired, also when a session of %s is resumed",
+    async (version) => {
+      const { port, tls, opened, refused } = await start({ clientCa: authority.cert });
+      // Certificates have whole seconds.
+      const pair = authority.issue({ validTo: new Date(Date.now() + 2_000) });
+      const session = await sessionOf(port, version, pair);
+      vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 61_000 });
+      onTestFinished(() => void vi.useRealTimers());
+      const only = { ...pair, minVersion: version, maxVersion: version };
+      expect(await visit(port, { ...only, session })).not.toBe("hello");
+      expect(refused.mock.calls.map(([reason]) => reason)).toEqual(["CERT_HAS_EXPIRED"]);
+      expect(tls.isRetired(opened[0]!)).toBe(true);
+    },
+  );
+
+  it("of a costly chain block their client", async () => {
+    const { port, abused, refused } = await start({ clientCa: authority.cert, clientCertificates: "optional" });
+    const pair = stranger.issue();
+    expect(await visit(port, { ...pair, cert: pair.cert + stranger.cert.repeat(8) })).not.toBe("hello");
+    expect(refused).toHaveBeenCalledOnce();
+    expect(abused.mock.calls).toEqual([["COSTLY_CERTIFICATES", "127.0.0.1"]]);
+    expect(await visit(port)).not.toBe("hello");
+  });
+
+  async function sessionOf(port: number, version: "TLSv1.2" | "TLSv1.3", pair = client): Promise<Buffer> {
     const socket = connect({
       port,
       host: "127.0.0.1",
       servername: "localhost",
       ca: authority.cert,
-      ...client,
+      ...pair,
       minVersion: version,
       maxVersion: version,
     });

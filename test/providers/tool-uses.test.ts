@@ -66,6 +66,23 @@ describe("the uses of a provider's tools that a body allows", () => {
       ofResponses({ tools: [{ type: "constructor" }] }),
       { unknown: "constructor" },
     ],
+    [
+      "responses: tools of a namespace",
+      ofResponses({
+        tools: [
+          {
+            type: "namespace",
+            tools: [{ type: "function" }, { type: "web_search" }, { type: "namespace", tools: [{ type: "x_search" }] }],
+          },
+        ],
+      }),
+      { webSearches: Infinity, unknown: "x_search" },
+    ],
+    [
+      "responses: tools of an item",
+      ofResponses({ input: [{ type: "tool_search_output", tools: [{ type: "file_search" }] }, { role: "user" }] }),
+      { fileSearches: Infinity },
+    ],
     ["responses: a stored prompt", ofResponses({ prompt: { id: "pmpt_1" } }), { unknown: "prompt" }],
   ])("%s", (_, uses, expected) => {
     expect(uses).toEqual(expected);

@@ -234,6 +234,51 @@ describe("failures of several accounts", () => {
     expect(breaker.state).toBe("closed");
   });
 
+  it("have a probe of another account soon beside those that one leaves and begins again", () => {
+    clock.advance(1_000);
+    let hostile: BreakerPermit | undefined;
+    let left = 0;
+    let refused = 0;
+    for (let ms = 0; breaker.state !== "closed"; ms += 10) {
+      if (ms % 4_900 === 0 && hostile !== undefined) {
+        hostile.abandoned();
+        hostile = undefined;
+        left += 1;
+      }
+      if (hostile === undefined) {
+        const permit = breaker.admit("hostile");
+        if (!(permit instanceof Failure)) hostile = permit;
+      }
+      if (ms % 400 === 390) {
+        const permit = breaker.admit("honest");
+        if (permit instanceof Failure) refused += 1;
+        else permit.succeeded();
+      }
+      expect(ms).toBeLessThan(6_000);
+      clock.advance(10);
+    }
+    expect(left).toBe(1);
+    expect(refused).toBeLessThanOrEqual(12);
+  });
+
+  it("have no more probes at once because some ended without a verdict", () => {
+    clock.advance(1_000);
+    for (let round = 0; round < 4; round++) {
+      const probes = ["d", "e"].map((account) => breaker.admit(account));
+      expect(probes[1]).toBeInstanceOf(Failure);
+      clock.advance(1_000);
+      (probes[0] as BreakerPermit).abandoned();
+    }
+    // "d" has probed for four seconds, "f" for none.
+    admitted("f");
+    clock.advance(4_999);
+    expect(breaker.admit("d")).toBeInstanceOf(Failure);
+    expect(breaker.admit("e")).toBeInstanceOf(Failure);
+    clock.advance(1);
+    admitted("e");
+    expect(breaker.admit("d")).toBeInstanceOf(Failure);
+  });
+
   it("leave a probe that was replaced no say", () => {
     clock.advance(1_000);
     const slow = admitted("d");
@@ -261,6 +306,18 @@ describe("failures of one account", () => {
       clock.advance(1);
     }
     attempt("++++", "c");
+  });
+
+  it("are no outage of the model, after which others return bit by bit, while it works for these", () => {
+    attempt("+", "b");
+    attempt("-----");
+    clock.advance(1_000);
+    attempt("+");
+    expect(breaker.outage).toBeUndefined();
+    attempt("-----");
+    clock.advance(10_001);
+    attempt("+");
+    expect(breaker.outage).toBeDefined();
   });
 
   it("are shown as the breaker's once the model has not worked for another one for a while", () => {

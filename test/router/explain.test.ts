@@ -1,17 +1,107 @@
 import { toJson } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { RoutePlanSchema } from "../../gen/parley/v1/route_pb.js";
+import { permit } from "../../src/access/principal.ts";
+import type { CallerShare } from "../../src/core/call.ts";
+import { createCompletions, explainFor } from "../../src/core/completions.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { Model } from "../../src/core/model.ts";
 import { createRoute } from "../../src/core/route.ts";
 import { Breaker } from "../../src/router/breaker.ts";
 import { type ExplainedRoute, Routes } from "../../src/router/routes.ts";
+import { createRouter } from "../../src/router/router.ts";
 import { UpstreamLoad } from "../../src/router/upstream-load.ts";
+import { callOf, memoryLedger, notingLimiter, seal } from "../support/core-ports.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
 import { compareWorlds } from "./explained-agreement.ts";
 import { Dice, ExplainedWorld } from "./explained-world.ts";
 import { asking } from "./route-simulation.ts";
+import { hangs, newCall, NO_RULES } from "./routed.ts";
+
+/** Counts its translations. */
+class CountingProvider extends ScriptedProvider {
+  translations = 0;
+
+  override translate(...asked: Parameters<ScriptedProvider["translate"]>): ReturnType<ScriptedProvider["translate"]> {
+    this.translations += 1;
+    return super.translate(...asked);
+  }
+}
+
+/** Explanations of requests for a name with 16 targets of eight kinds, and a fallback with as many. */
+function manyKinds(refusal?: Failure) {
+  const clock = new FakeClock();
+  const provider = new CountingProvider(clock, { "m0-upstream": [hangs()] });
+  const models = Array.from({ length: 32 }, (_, index) =>
+    modelOf(`m${index}`, provider, { upstream: { contextWindow: 100_000 + (index % 8) } }),
+  );
+  const facts = { description: "", created: 0, policy: "ordered", affinity: false } as const;
+  const routes = [models.slice(0, 16), models.slice(16)].map((targets, index) =>
+    createRoute({
+      id: `pool${index}`,
+      ...facts,
+      targets: targets.map((model) => ({ model, weight: 2, when: undefined })),
+    }),
+  );
+  const breaker = { failures: 2, openMs: 3_000, maxOpenMs: 10_000 };
+  const backoff = { baseMs: 10, capMs: 20 };
+  const ports = {
+    router: createRouter({ models, routes, clock, random: () => 0, backoff, breaker }),
+    permit,
+    limiter: notingLimiter(refusal).limiter,
+    seal,
+  };
+  const { ledger } = memoryLedger();
+  const completions = createCompletions({ ...ports, ledger, recorder: { record: () => undefined }, clock });
+  const perTurn: number[] = [];
+  const inTurn = <T>(run: () => T): T => {
+    const before = provider.translations;
+    try {
+      return run();
+    } finally {
+      perTurn.push(provider.translations - before);
+    }
+  };
+  const share: CallerShare = {
+    holdAnswer: () => undefined,
+    answered: () => undefined,
+    work: inTurn,
+    workInTurn: async (run) => inTurn(run),
+  };
+  const call = callOf({ signal: new AbortController().signal, arrivedMs: 0, share });
+  const request = { ...asking("hi"), model: "pool0", fallbackModels: ["pool1"] };
+  return { ports, completions, provider, perTurn, call, request };
+}
+
+describe("the work of an explanation", () => {
+  it("is at most four translations, each in a turn of the event loop of its own", async () => {
+    const { completions, perTurn, call, request } = manyKinds();
+    const { steps } = await completions.explain(request, call, "stream");
+    expect(steps).toHaveLength(16);
+    // The first one is the plan's, and is not made again.
+    expect(perTurn).toEqual([1, 0, 1, 1, 1]);
+    expect(steps.every(({ refusal }) => refusal === "")).toBe(true);
+  });
+
+  it("is not done for a key whose request rate is exhausted", async () => {
+    const { completions, provider, call, request } = manyKinds(new Failure("rate_limited", "Too many."));
+    await expect(completions.explain(request, call, "stream")).rejects.toThrow("Too many.");
+    expect(provider.translations).toBe(0);
+  });
+});
+
+it("tells an account the number of its own calls in flight, and operators that of all accounts", async () => {
+  const { completions, ports, call, request } = manyKinds();
+  for (const accountId of ["acct_1", "acct_2", "acct_2"]) {
+    const plan = ports.router.plan({ ...request }, [ports.router.find("pool0")!], { mode: "stream", rules: NO_RULES });
+    void plan.stream({ ...newCall(), accountId }, () => undefined);
+  }
+  const own = await completions.explain({ ...request }, call, "stream");
+  const operators = await explainFor(ports, { ...request }, { call, mode: "stream" });
+  expect(own.steps[0]!.figures).toMatchObject({ weight: 2, inFlight: 1 });
+  expect(operators.steps[0]!.figures).toMatchObject({ weight: 2, inFlight: 3 });
+});
 
 describe("an explanation", () => {
   it("agrees with what then happens, in 1,500 random requests", async () => {
@@ -43,7 +133,7 @@ describe("an explanation", () => {
       [fast, 100],
       [slow, 400],
     ] as const) {
-      const call = loads.get(model)!.begin("stream");
+      const call = loads.get(model)!.begin("stream", "a");
       clock.advance(ms);
       call.end("answered");
     }

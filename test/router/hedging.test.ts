@@ -215,6 +215,17 @@ describe("no second attempt starts", () => {
     expect(world.router.hedges().get("name")).toEqual({ started: 10, won: 0, refused: 90 });
   });
 
+  it("beyond the account's share of it, so that those of another one still start", async () => {
+    const quick = Array.from({ length: 90 }, () => after(10));
+    const world = hedgedWorld({ a: [...quick, after(5_000)], b: [after(10)] });
+    const hedge = { after: { ms: 1_000 }, budget: 0.1 };
+    const askAs = (accountId: string): ReturnType<typeof ask> => ask(world, { ...newCall(), accountId }, { hedge });
+    for (let count = 0; count < 90; count++) await askAs("honest");
+    for (let count = 0; count < 10; count++) await askAs("hostile");
+    expect(world.router.hedges().get("name")).toMatchObject({ started: 1, refused: 9 });
+    expect((await askAs("honest")).outcomes).toEqual(["a:cancelled", "b:served"]);
+  });
+
   it("beside too many other ones and retries in flight", async () => {
     const world = hedgedWorld({ a: [after(5_000)], b: [after(3_000)] });
     const asked = Array.from({ length: 10 }, () => collect((emit) => plan(world, {}).stream(newCall(), emit)));
@@ -251,39 +262,66 @@ describe("the budget of hedges", () => {
     const hedging = new Hedging();
     const startAll = (): number => {
       let started = 0;
-      for (; hedging.permit(0.05); started++) hedging.start();
+      for (; hedging.permit(0.05, "a"); started++) hedging.start("a");
       return started;
     };
-    for (let count = 0; count < 19; count++) hedging.count();
+    for (let count = 0; count < 19; count++) hedging.count("a");
     expect(startAll()).toBe(0);
-    for (let count = 0; count < 5_000; count++) hedging.count();
+    for (let count = 0; count < 5_000; count++) hedging.count("a");
     expect(startAll()).toBe(50);
-    for (let count = 0; count < 999; count++) hedging.count();
+    for (let count = 0; count < 999; count++) hedging.count("a");
     expect(startAll()).toBe(0);
-    hedging.count();
+    hedging.count("a");
     expect(startAll()).toBe(50);
+  });
+
+  it("is that share of each account's own requests, too, or one", () => {
+    const hedging = new Hedging();
+    const startAll = (account: string): number => {
+      let started = 0;
+      for (; hedging.permit(0.05, account); started++) hedging.start(account);
+      return started;
+    };
+    for (let count = 0; count < 1_000; count++) hedging.count(count % 10 === 0 ? "hostile" : "a");
+    expect(startAll("hostile")).toBe(5);
+    expect(startAll("b")).toBe(1);
+    expect(startAll("a")).toBe(44);
+    for (let count = 0; count < 1_000; count++) hedging.count("b");
+    expect([startAll("a"), startAll("b")]).toEqual([1, 49]);
   });
 
   it("counts hedges that wait for money", () => {
     const hedging = new Hedging();
-    for (let count = 0; count < 20; count++) hedging.count();
-    expect(hedging.permit(0.05)).toBe(true);
-    expect(hedging.permit(0.05)).toBe(false);
-    hedging.giveUp();
-    expect(hedging.permit(0.05)).toBe(true);
+    for (let count = 0; count < 20; count++) hedging.count("a");
+    expect(hedging.permit(0.05, "a")).toBe(true);
+    expect(hedging.permit(0.05, "a")).toBe(false);
+    hedging.giveUp("a");
+    expect(hedging.permit(0.05, "a")).toBe(true);
   });
 });
 
 describe("times to the first content", () => {
   it("are those of the latest 256, at least 50 ms", () => {
     const times = new ContentTimes();
-    for (let count = 0; count < 49; count++) times.add(1_000);
-    expect(times.percentile(95)).toBeUndefined();
-    times.add(1_000);
-    expect(times.percentile(95)).toBe(1_000);
-    for (let count = 0; count < 256; count++) times.add(10);
-    expect(times.percentile(95)).toBe(50);
-    for (let count = 0; count < 32; count++) times.add(500);
-    expect(times.percentile(95)).toBe(500);
+    for (let count = 0; count < 49; count++) times.add(1_000, "a");
+    expect(times.percentile(95, "a")).toBeUndefined();
+    times.add(1_000, "a");
+    expect(times.percentile(95, "a")).toBe(1_000);
+    for (let count = 0; count < 256; count++) times.add(10, "a");
+    expect(times.percentile(95, "a")).toBe(50);
+    for (let count = 0; count < 32; count++) times.add(500, "a");
+    expect(times.percentile(95, "a")).toBe(500);
+  });
+
+  it("are an account's own once it has 50, and those of the others together before", () => {
+    const times = new ContentTimes();
+    for (let count = 0; count < 50; count++) times.add(100 + count, "a");
+    for (let count = 0; count < 1_000; count++) times.add(5_000, "hostile");
+    expect(times.percentile(95, "a")).toBe(147);
+    for (let account = 0; account < 210; account++) times.add(100, `b${account}`);
+    // The first 50 of "hostile" are of what all accounts met.
+    expect(times.percentile(50, "c")).toBe(100);
+    for (let account = 0; account < 50; account++) times.add(100, `b${account}`);
+    expect(times.percentile(95, "c")).toBe(100);
   });
 });

@@ -67,6 +67,7 @@ it("charges the caller for translations for fallbacks, which come later", () => 
       works += 1;
       return run();
     },
+    workInTurn: async (run) => run(),
   };
   const models = candidates({ "b-upstream": { body: Buffer.from("for b") } });
   const plan = planAttempts(ordinary, models, { mode: "whole", rules: NO_RULES, share });

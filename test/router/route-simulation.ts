@@ -161,7 +161,7 @@ export class Pool {
     const { firstContentMs = () => 0, isDown = () => false } = this.#options.targets[model.id]!;
     const permit = this.#breakers.get(upstreamKey(model))!.admit(accountId);
     if (permit instanceof Failure) return undefined;
-    const call = this.#loads.get(upstreamKey(model))!.begin("stream");
+    const call = this.#loads.get(upstreamKey(model))!.begin("stream", accountId);
     if (isDown(this.clock.monotonic())) {
       permit.failed(new Failure("upstream_unavailable", "Down."));
       call.end("unknown");

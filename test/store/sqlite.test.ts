@@ -1,9 +1,11 @@
+import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { Kysely, sql } from "kysely";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { createKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { backUp } from "../../src/store/backup.ts";
@@ -14,6 +16,14 @@ import { EXACT, raceForBudget } from "./budget-race.ts";
 import { demand } from "./contracts/demands.ts";
 import { entry, NOON } from "./contracts/entries.ts";
 import { readWhile } from "./read-while.ts";
+
+/**
+ * Reads from a database and closes it. In Python, whose SQLite may be older than 3.51: that one deletes the write-ahead log
+ * whenever no lock on the database's file prevents it.
+ */
+const READ_AND_CLOSE =
+  'import sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.execute("select count(*) from completions").fetchall(); c.close()';
+const hasPython = spawnSync("python3", ["-c", "import sqlite3"]).status === 0;
 
 let dataDir: string;
 let location: { dataDir: string; databaseUrl: undefined };
@@ -126,6 +136,25 @@ describe("a transaction in the thread of the database", () => {
   });
 });
 
+describe("stored responses", () => {
+  it("are written beside the ledger: its entry does not wait for those before it", async () => {
+    const { ledger, responses } = await open();
+    await ledger.insert([entry()]);
+    const content = "A".repeat(4 * 1024 * 1024);
+    const ended: string[] = [];
+    const inserts = Array.from({ length: 10 }, async (_, at) => {
+      await responses.insert({ account_id: DEFAULT_ACCOUNT_ID, id: `resp_${at}`, created_at_ms: at, content });
+      ended.push("response");
+    });
+    await Promise.race(inserts);
+    await ledger.insert([entry()]);
+    ended.push("entry");
+    await Promise.all(inserts);
+    expect(ended.indexOf("entry")).toBeLessThan(8);
+    expect(await responses.find(DEFAULT_ACCOUNT_ID, "resp_9", 0)).toBe(content);
+  });
+});
+
 describe("the database in use by other processes", () => {
   it("does not keep the event loop waiting while another process holds the write lock for two seconds", async () => {
     const store = await open();
@@ -153,6 +182,40 @@ describe("the database in use by other processes", () => {
     expect((await ledger.list({ limit: 9 })).entries).toHaveLength(4);
     expect(await Promise.all([other.ended, beside.ended])).toEqual([0, 0]);
   });
+
+  it.runIf(process.platform === "linux")("stays locked when reports and a second store have opened it", async () => {
+    const { ledger } = await open();
+    await ledger.insert([entry()]);
+    const second = await open();
+    expect((await second.ledger.list({ limit: 9 })).entries).toHaveLength(1);
+    await ledger.insert([entry()]);
+    const locks = readFileSync("/proc/locks", "utf8").split("\n");
+    for (const each of [file, `${file}-shm`])
+      expect(locks.filter((line) => line.includes(`:${statSync(each).ino} `))).not.toEqual([]);
+  });
+
+  it.runIf(hasPython)(
+    "keeps its write-ahead log when another program reads it, and all entries after SIGKILL",
+    async () => {
+      const writer = startProcess(join(import.meta.dirname, "write-on-demand.ts"), dataDir);
+      opened.push({ close: async () => void writer.child.kill("SIGKILL") });
+      await writer.line();
+      const log = statSync(`${file}-wal`).ino;
+      const written: string[] = [];
+      for (let round = 0; round < 3; round++) {
+        writer.tell("write");
+        written.push(await writer.line());
+        execFileSync("python3", ["-c", READ_AND_CLOSE, file]);
+      }
+      expect(statSync(`${file}-wal`).ino).toBe(log);
+      writer.tell("write");
+      written.push(await writer.line());
+      writer.child.kill("SIGKILL");
+      await writer.ended;
+      const { entries } = await (await open()).ledger.list({ limit: 9 });
+      expect(entries.map(({ completionId }) => completionId).toSorted()).toEqual(written.toSorted());
+    },
+  );
 
   it("never exceeds a budget, with three processes", async () => {
     await open();

@@ -16,6 +16,8 @@ export interface CertificateRequest {
   readonly validFrom?: Date;
   /** Default: in ten years. */
   readonly validTo?: Date;
+  /** Its keys. Default: new ones of P-256. */
+  readonly pair?: { readonly publicKey: KeyObject; readonly privateKey: KeyObject };
 }
 
 /** Names under which the tests' servers are reached. */
@@ -37,9 +39,9 @@ export class CertificateAuthority {
     this.cert = this.#sign({ subject: name, publicKey, isAuthority: true });
   }
 
-  /** Issues a certificate for a new key. */
+  /** Issues a certificate. */
   issue(request: CertificateRequest = {}): TestCertificate {
-    const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+    const { publicKey, privateKey } = request.pair ?? generateKeyPairSync("ec", { namedCurve: "P-256" });
     const cert = this.#sign({ subject: "test", publicKey, isAuthority: false, ...request });
     return { cert, key: privateKey.export({ type: "pkcs8", format: "pem" }).toString() };
   }

@@ -180,21 +180,21 @@ export declare type RouteStep = Message<"parley.v1.RouteStep"> & {
   figures?: RouteFigures | undefined;
 
   /**
-   * Request fields that it would not get, as `Report.omitted`. Known for the first 16 of `steps`.
+   * Request fields that it would not get, as `Report.omitted`. Known for four kinds of models among `steps`.
    *
    * @generated from field: repeated parley.v1.Omission omitted = 8;
    */
   omitted: Omission[];
 
   /**
-   * Request fields that would be changed for it, as `Report.clamped`. Known for the first 16 of `steps`.
+   * Request fields that would be changed for it, as `Report.clamped`. Known for four kinds of models among `steps`.
    *
    * @generated from field: repeated parley.v1.Clamp clamped = 9;
    */
   clamped: Clamp[];
 
   /**
-   * Why it cannot take the request, so that it would be skipped. Empty when it can.
+   * Why it, or one of its kind, cannot take the request, so that it would be skipped. Empty when it can.
    *
    * @generated from field: string refusal = 10;
    */
@@ -242,7 +242,7 @@ export declare type RouteFigures = Message<"parley.v1.RouteFigures"> & {
   weight: number;
 
   /**
-   * Calls of it in flight in the process that answers.
+   * Calls of it in flight in the process that answers: of the account that asks, or, for administrators, of all accounts.
    *
    * @generated from field: int32 in_flight = 2;
    */

@@ -64,6 +64,7 @@ const contentSource = z.looseObject({
     "A text, or blocks.",
   ),
 });
+const citations = z.looseObject({ enabled: optional(z.boolean(), "Whether to cite.") });
 export const documentBlock = field(
   z.looseObject({
     type: z.literal("document"),
@@ -72,10 +73,7 @@ export const documentBlock = field(
       "Where the document is.",
     ),
     title: optionalText("Its title."),
-    citations: optional(
-      z.looseObject({ enabled: optional(z.boolean(), "Whether to cite.") }),
-      "Asks the model to cite the document.",
-    ),
+    citations: optional(citations, "Asks the model to cite the document."),
     cache_control: cacheMark,
   }),
   "A document.",
@@ -148,6 +146,16 @@ export type Kinds = (typeof KINDS)[keyof typeof KINDS];
 export const BLOCK_KEYS: ReadonlyMap<string, ReadonlySet<string>> = new Map(
   KNOWN_BLOCKS.map(({ shape }) => [shape.type.value, new Set(Object.keys(shape))]),
 );
+
+/** The keys of each type of sources. */
+export const SOURCE_KEYS: ReadonlyMap<string, ReadonlySet<string>> = new Map(
+  [base64Source, textSource, urlSource, fileSource, contentSource].map(({ shape }) => [
+    shape.type.value,
+    new Set(Object.keys(shape)),
+  ]),
+);
+export const CACHE_CONTROL_KEYS: ReadonlySet<string> = new Set(Object.keys(cacheControl.shape));
+export const CITATIONS_KEYS: ReadonlySet<string> = new Set(Object.keys(citations.shape));
 
 function kindsOf(blocks: readonly (typeof KNOWN_BLOCKS)[number][]): ReadonlySet<string> {
   return new Set(blocks.map(({ shape }) => shape.type.value));

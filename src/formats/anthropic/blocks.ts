@@ -13,11 +13,14 @@ import { readBase64, sniff } from "../data-url.ts";
 import {
   type Block,
   BLOCK_KEYS,
+  CACHE_CONTROL_KEYS,
+  CITATIONS_KEYS,
   isKnown,
   KINDS,
   type Kinds,
   type KnownBlock,
   type OtherBlock,
+  SOURCE_KEYS,
 } from "./block-schema.ts";
 import type { Unrecognized } from "./places.ts";
 
@@ -25,7 +28,11 @@ import type { Unrecognized } from "./places.ts";
 export const DIALECT = "anthropic";
 
 type BlockOf<T extends KnownBlock["type"]> = Extract<KnownBlock, { type: T }>;
-type Marked = { readonly cache_control?: { readonly ttl?: string | null | undefined } | null | undefined };
+interface CacheControl {
+  readonly type?: string | null | undefined;
+  readonly ttl?: string | null | undefined;
+}
+type Marked = { readonly cache_control?: CacheControl | null | undefined };
 
 /*
  * Parts are plain objects of the shape that `create` returns: a request may have thousands. The compiler reports a missing field.
@@ -45,6 +52,8 @@ interface BlockPlace {
 export function toParts(block: Block, place: BlockPlace, unrecognized: Unrecognized): Part[] {
   const { path, kinds } = place;
   const known = isKnown(block, kinds) ? block : undefined;
+  if (known !== undefined) noteUnknown(known, path, unrecognized);
+  noteCacheControl((block as Marked).cache_control, `${path}.`, unrecognized);
   if (known?.type === "document" && known.source.type === "content" && !isCited(known)) {
     const { content } = known.source;
     if (typeof content !== "string")
@@ -52,7 +61,6 @@ export function toParts(block: Block, place: BlockPlace, unrecognized: Unrecogni
         toParts(each, { path: `${path}.source.content.${index}`, kinds: KINDS.document }, unrecognized),
       );
   }
-  if (known !== undefined) unrecognized.addKeys(known, BLOCK_KEYS.get(known.type)!, `${path}.`);
   const kind = known === undefined ? toNative(block) : toKind(known, path, unrecognized);
   const part = toPart(kind, known?.type === "thinking" ? (known.signature ?? "") : "");
   const mark = toCacheMark((block as Marked).cache_control, path);
@@ -155,6 +163,22 @@ function toToolResult(block: BlockOf<"tool_result">, path: string, unrecognized:
 }
 
 const SECONDS = { s: 1, m: 60, h: 3600 } as const;
+
+/** Notes what of a block is not known. */
+function noteUnknown(block: KnownBlock, path: string, unrecognized: Unrecognized): void {
+  unrecognized.addKeys(block, BLOCK_KEYS.get(block.type)!, `${path}.`);
+  if (block.type !== "image" && block.type !== "document") return;
+  unrecognized.addKeys(block.source, SOURCE_KEYS.get(block.source.type)!, `${path}.source.`);
+  if (block.type === "document" && block.citations != null)
+    unrecognized.addKeys(block.citations, CITATIONS_KEYS, `${path}.citations.`);
+}
+
+/** Notes what of a cache mark is not known. `path`: of what has it, with a dot at its end; empty for the request. */
+export function noteCacheControl(control: Marked["cache_control"], path: string, unrecognized: Unrecognized): void {
+  if (control == null) return;
+  unrecognized.addKeys(control, CACHE_CONTROL_KEYS, `${path}cache_control.`);
+  if (control.type != null && control.type !== "ephemeral") unrecognized.add(`${path}cache_control.type`);
+}
 
 /** A cache mark. `path`: the block or tool that has it, for errors; empty for the request. */
 export function toCacheMark(control: Marked["cache_control"], path: string): CacheMark | undefined {

@@ -7,7 +7,7 @@ import type { CallersBody } from "../../core/provider.ts";
 import { MAX_INT32, MAX_STOPS } from "../../core/validate.ts";
 import type { FormatInput, NameOf, RequestHeaders } from "../format.ts";
 import { shapeReader } from "../shape.ts";
-import { DIALECT, toCacheMark, toNative } from "./blocks.ts";
+import { DIALECT, noteCacheControl, toCacheMark, toNative } from "./blocks.ts";
 import { isBillingText, toConversation } from "./messages.ts";
 import { fieldNames, MAX_KEY_CHARS, Unrecognized, withDottedPaths } from "./places.ts";
 import { type CustomTool, KNOWN_KEYS, type MessagesRequest, messagesRequest, type ToolParam } from "./schema.ts";
@@ -159,11 +159,22 @@ function billingText({ system }: MessagesRequest): string | undefined {
 
 function noteUnknown(given: MessagesRequest, unrecognized: Unrecognized): void {
   if (given.thinking != null) unrecognized.addKeys(given.thinking, KNOWN_KEYS.thinking, "thinking.");
-  if (given.output_config != null) unrecognized.addKeys(given.output_config, KNOWN_KEYS.outputConfig, "output_config.");
+  if (given.output_config != null) {
+    unrecognized.addKeys(given.output_config, KNOWN_KEYS.outputConfig, "output_config.");
+    noteFormat(given.output_config.format, "output_config.format.", unrecognized);
+  }
+  noteFormat(given.output_format, "output_format.", unrecognized);
+  if (given.tool_choice != null)
+    unrecognized.addKeys(given.tool_choice, KNOWN_KEYS.toolChoice[given.tool_choice.type], "tool_choice.");
+  noteCacheControl(given.cache_control, "", unrecognized);
   if (given.metadata != null) unrecognized.addKeys(given.metadata, KNOWN_KEYS.metadata, "metadata.");
   if (given.parley != null) unrecognized.addKeys(given.parley, KNOWN_KEYS.parley, "parley.");
   const stops = given.stop_sequences?.length ?? 0;
   for (let at = MAX_STOPS; at < stops && !unrecognized.full; at++) unrecognized.add(`stop_sequences.${at}`);
+}
+
+function noteFormat(format: MessagesRequest["output_format"], path: string, unrecognized: Unrecognized): void {
+  if (format != null) unrecognized.addKeys(format, KNOWN_KEYS.outputFormat, path);
 }
 
 /**
@@ -230,6 +241,7 @@ function isServerTool(tool: ToolParam): tool is Exclude<ToolParam, CustomTool> {
 function toTool(given: ToolParam, path: string, unrecognized: Unrecognized): Tool {
   const tool: Tool = { $typeName: "parley.v1.Tool", kind: isServerTool(given) ? toNative(given) : toFunction(given) };
   if (!isServerTool(given)) unrecognized.addKeys(given, KNOWN_KEYS.tool, `${path}.`);
+  noteCacheControl(given.cache_control, `${path}.`, unrecognized);
   const mark = toCacheMark(given.cache_control, path);
   if (mark !== undefined) tool.cacheMark = mark;
   return tool;

@@ -44,15 +44,21 @@ export const serverTool = field(
 );
 
 const isParallelDisabled = optional(z.boolean(), "Allows at most one call at once.");
-const toolChoice = z.discriminatedUnion("type", [
-  z.looseObject({ type: z.literal("auto"), disable_parallel_tool_use: isParallelDisabled }),
-  z.looseObject({ type: z.literal("any"), disable_parallel_tool_use: isParallelDisabled }),
-  z.looseObject({
+const toolChoices = {
+  auto: z.looseObject({ type: z.literal("auto"), disable_parallel_tool_use: isParallelDisabled }),
+  any: z.looseObject({ type: z.literal("any"), disable_parallel_tool_use: isParallelDisabled }),
+  tool: z.looseObject({
     type: z.literal("tool"),
     name: field(z.string(), "Its name, one of `tools`."),
     disable_parallel_tool_use: isParallelDisabled,
   }),
-  z.looseObject({ type: z.literal("none") }),
+  none: z.looseObject({ type: z.literal("none") }),
+};
+const toolChoice = z.discriminatedUnion("type", [
+  toolChoices.auto,
+  toolChoices.any,
+  toolChoices.tool,
+  toolChoices.none,
 ]);
 
 const outputFormat = field(
@@ -149,10 +155,17 @@ export const KNOWN_KEYS = {
   message: keysOf(message),
   thinking: keysOf(thinking),
   outputConfig: new Set(["effort", "format"]),
+  outputFormat: keysOf(outputFormat),
   tool: keysOf(customTool),
   metadata: new Set(["user_id"]),
   parley: new Set(["strict"]),
-} as const satisfies Record<string, ReadonlySet<string>>;
+  toolChoice: {
+    auto: keysOf(toolChoices.auto),
+    any: keysOf(toolChoices.any),
+    tool: keysOf(toolChoices.tool),
+    none: keysOf(toolChoices.none),
+  },
+} as const satisfies Record<string, ReadonlySet<string> | Readonly<Record<string, ReadonlySet<string>>>>;
 
 function keysOf({ shape }: { readonly shape: object }): ReadonlySet<string> {
   return new Set(Object.keys(shape));

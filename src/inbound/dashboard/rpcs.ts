@@ -137,7 +137,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
         headerList: (header) => [...(streams ? STREAM_HEADERS : []), ...[...header].flat()],
       };
       const read = (): Promise<() => CheckedBody> => readConnect(handler, asked, slot);
-      const body = slot === undefined ? (await read())() : await readRequest(ports, { open, read }, slot);
+      const body = slot === undefined ? (await read())() : await readRequest({ open, read }, slot);
       // The body may have taken a minute, in which a session can end and a role change.
       const signedIn = await lookUp(access, sessionId, peekSession);
       admit(policy, signedIn, clock.now());

@@ -99,7 +99,7 @@ export async function startHttpServer(
   server.maxHeadersCount = 100;
   const accept = (socket: Socket): boolean => services.connections.add(socket);
   if (tls === undefined) server.prependListener("connection", accept);
-  else tls.guard(server as TlsServer, accept);
+  else tls.guard(server as TlsServer, { accept, clientOf: (address) => services.connections.clientOf(address) });
   services.connections.onFull(() => server.closeIdleConnections());
   const looking = setInterval(() => front.refuseSlow(), LIMITS.connectionsCheckingInterval).unref();
   server.once("close", () => clearInterval(looking));

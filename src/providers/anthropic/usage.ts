@@ -1,5 +1,5 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { array, count, type Json, object, string } from "../wire/json.ts";
+import { array, type Json, object, string, usageCount } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 import { unknownUnits } from "../wire/unknown-units.ts";
 
@@ -37,13 +37,14 @@ export class UsageCount {
   /** Applies a `usage` object. */
   update(value: unknown): void {
     const usage = object(value);
-    this.#input = count(usage["input_tokens"]) ?? this.#input;
-    this.#cacheWrite = count(usage["cache_creation_input_tokens"]) ?? this.#cacheWrite;
-    this.#cacheWriteHour = count(object(usage["cache_creation"])["ephemeral_1h_input_tokens"]) ?? this.#cacheWriteHour;
-    this.#cacheRead = count(usage["cache_read_input_tokens"]) ?? this.#cacheRead;
-    this.#output = count(usage["output_tokens"]) ?? this.#output;
-    this.#reasoning = count(object(usage["output_tokens_details"])["thinking_tokens"]) ?? this.#reasoning;
-    this.#webSearches = count(object(usage["server_tool_use"])["web_search_requests"]) ?? this.#webSearches;
+    this.#input = usageCount(usage["input_tokens"]) ?? this.#input;
+    this.#cacheWrite = usageCount(usage["cache_creation_input_tokens"]) ?? this.#cacheWrite;
+    this.#cacheWriteHour =
+      usageCount(object(usage["cache_creation"])["ephemeral_1h_input_tokens"]) ?? this.#cacheWriteHour;
+    this.#cacheRead = usageCount(usage["cache_read_input_tokens"]) ?? this.#cacheRead;
+    this.#output = usageCount(usage["output_tokens"]) ?? this.#output;
+    this.#reasoning = usageCount(object(usage["output_tokens_details"])["thinking_tokens"]) ?? this.#reasoning;
+    this.#webSearches = usageCount(object(usage["server_tool_use"])["web_search_requests"]) ?? this.#webSearches;
     const iterations = array(usage["iterations"]).map(object);
     if (iterations.length > 0) this.#compactions = iterations.filter(({ type }) => type === COMPACTION);
     const others = iterations
@@ -60,7 +61,7 @@ export class UsageCount {
   total(): Usage | undefined {
     if (this.#input === undefined && this.#output === undefined) return undefined;
     const all = (own: number | undefined, name: string): number =>
-      this.#compactions.reduce((sum, compaction) => sum + (count(compaction[name]) ?? 0), own ?? 0);
+      this.#compactions.reduce((sum, compaction) => sum + (usageCount(compaction[name]) ?? 0), own ?? 0);
     const cachedInputTokens = all(this.#cacheRead, "cache_read_input_tokens");
     const cacheWriteInputTokens = all(this.#cacheWrite, "cache_creation_input_tokens");
     const counts = {

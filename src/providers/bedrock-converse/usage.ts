@@ -1,5 +1,5 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { array, count, object } from "../wire/json.ts";
+import { array, object, usageCount } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 import { unknownUnits } from "../wire/unknown-units.ts";
 
@@ -18,20 +18,24 @@ const KNOWN: ReadonlySet<string> = new Set([
 /** Converts `usage`; undefined if it counts nothing. The provider's input excludes cached tokens, ours includes them. */
 export function readUsage(value: unknown): Usage | undefined {
   const usage = object(value);
-  const input = count(usage["inputTokens"]);
-  const output = count(usage["outputTokens"]);
+  const input = usageCount(usage["inputTokens"]);
+  const output = usageCount(usage["outputTokens"]);
   if (input === undefined && output === undefined) return undefined;
-  const cachedInputTokens = count(usage["cacheReadInputTokens"]) ?? 0;
-  const cacheWriteInputTokens = count(usage["cacheWriteInputTokens"]) ?? 0;
-  const hour = array(usage["cacheDetails"])
+  const cachedInputTokens = usageCount(usage["cacheReadInputTokens"]) ?? 0;
+  const cacheWriteInputTokens = usageCount(usage["cacheWriteInputTokens"]) ?? 0;
+  const hours = array(usage["cacheDetails"])
     .map(object)
-    .find(({ ttl }) => ttl === "1h");
+    .filter(({ ttl }) => ttl === "1h");
   const counts = {
     inputTokens: (input ?? 0) + cachedInputTokens + cacheWriteInputTokens,
     outputTokens: output ?? 0,
     cachedInputTokens,
     cacheWriteInputTokens,
-    cacheWriteHourInputTokens: hour && count(hour["inputTokens"]),
+    cacheWriteHourInputTokens:
+      hours.length === 0 ? undefined : sumOf(hours.map(({ inputTokens }) => usageCount(inputTokens))),
   };
   return toUsage(counts, unknownUnits(usage, KNOWN));
 }
+
+const sumOf = (counts: readonly (number | undefined)[]): number =>
+  counts.reduce<number>((sum, one) => sum + (one ?? 0), 0);

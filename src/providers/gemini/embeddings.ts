@@ -5,7 +5,7 @@ import type { EmbeddingAnswer, Translation, UpstreamModel } from "../../core/pro
 import { bytesOfInputs } from "../../core/token-estimate.ts";
 import { textsOf } from "../../core/validate-embedding.ts";
 import { ofInputs, readVectors, requireVectors } from "../wire/embeddings.ts";
-import { array, count, object } from "../wire/json.ts";
+import { array, object, usageCount } from "../wire/json.ts";
 import { keepAll } from "../wire/redaction.ts";
 import { toUsage } from "../wire/response.ts";
 import { TranslationLog } from "../wire/translation.ts";
@@ -59,6 +59,6 @@ export async function toEmbeddingAnswer(json: unknown, inputs: number, redact = 
 
 /** Reads the prompt's tokens; undefined without a count, which is usual for this method. */
 function readEmbeddingUsage(metadata: unknown): Usage | undefined {
-  const inputTokens = count(object(metadata)["promptTokenCount"]);
+  const inputTokens = usageCount(object(metadata)["promptTokenCount"]);
   return inputTokens === undefined ? undefined : toUsage({ inputTokens, outputTokens: 0 });
 }

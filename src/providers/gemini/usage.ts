@@ -1,5 +1,5 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { array, count, object, string } from "../wire/json.ts";
+import { array, object, string, usageCount } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 import { unknownUnits } from "../wire/unknown-units.ts";
 
@@ -23,14 +23,14 @@ const KNOWN: ReadonlySet<string> = new Set([
  */
 export function readUsage(metadata: unknown): Usage | undefined {
   const counted = object(metadata);
-  const prompt = count(counted["promptTokenCount"]);
-  const answer = count(counted["candidatesTokenCount"]);
-  const thoughts = count(counted["thoughtsTokenCount"]);
+  const prompt = usageCount(counted["promptTokenCount"]);
+  const answer = usageCount(counted["candidatesTokenCount"]);
+  const thoughts = usageCount(counted["thoughtsTokenCount"]);
   if (prompt === undefined && answer === undefined && thoughts === undefined) return undefined;
   const counts = {
-    inputTokens: (prompt ?? 0) + (count(counted["toolUsePromptTokenCount"]) ?? 0),
+    inputTokens: (prompt ?? 0) + (usageCount(counted["toolUsePromptTokenCount"]) ?? 0),
     outputTokens: (answer ?? 0) + (thoughts ?? 0),
-    cachedInputTokens: count(counted["cachedContentTokenCount"]) ?? 0,
+    cachedInputTokens: usageCount(counted["cachedContentTokenCount"]) ?? 0,
     reasoningOutputTokens: thoughts ?? 0,
     audioInputTokens: ofModality(counted["promptTokensDetails"], "AUDIO"),
     imageInputTokens: ofModality(counted["promptTokensDetails"], "IMAGE"),
@@ -42,7 +42,10 @@ export function readUsage(metadata: unknown): Usage | undefined {
   return toUsage(counts, unknownUnits(counted, KNOWN));
 }
 
+/** The tokens of all entries of a modality; undefined without one. */
 function ofModality(details: unknown, modality: string): number | undefined {
-  const detail = array(details).find((entry) => string(object(entry)["modality"]) === modality);
-  return count(object(detail)["tokenCount"]);
+  return array(details)
+    .map(object)
+    .filter((detail) => string(detail["modality"]) === modality)
+    .reduce<number | undefined>((sum, { tokenCount }) => (sum ?? 0) + (usageCount(tokenCount) ?? 0), undefined);
 }

@@ -27,19 +27,20 @@ const UNITS: Readonly<Record<string, FeeUnit>> = {
 /** The fields of a body that tools come from. */
 interface ToolFields {
   readonly tools?: unknown;
+  readonly input?: unknown;
   readonly prompt?: unknown;
   readonly max_tool_calls?: unknown;
 }
 
 /**
- * What the provider's tools in a body may be used for: `max_tool_calls` bounds all of them together. A stored prompt may have tools of
- * its own.
+ * What the provider's tools in a body may be used for: `max_tool_calls` bounds all of them together. Items, such as the output of a
+ * search for tools, and a stored prompt may have tools of their own.
  */
-export function toolUsesOf({ tools, prompt, max_tool_calls: given }: ToolFields): ToolUses | undefined {
+export function toolUsesOf({ tools, input, prompt, max_tool_calls: given }: ToolFields): ToolUses | undefined {
   const most = count(given) ?? Infinity;
   const uses = new ToolUsesBuilder();
   const units = new Set<FeeUnit>();
-  for (const tool of array(tools)) {
+  for (const tool of withInner([...array(tools), ...array(input).flatMap(toolsOf)])) {
     const type = string(object(tool)["type"]);
     const unit = type.startsWith("web_search") ? "webSearches" : Object.hasOwn(UNITS, type) ? UNITS[type] : undefined;
     if (unit !== undefined) units.add(unit);
@@ -48,4 +49,12 @@ export function toolUsesOf({ tools, prompt, max_tool_calls: given }: ToolFields)
   for (const unit of units) uses.add(unit, most);
   if (prompt !== undefined && prompt !== null) uses.addUnknown("prompt");
   return uses.build();
+}
+
+const toolsOf = (given: unknown): readonly unknown[] => array(object(given)["tools"]);
+
+/** The tools, and those within them: a namespace may have tools of the provider among its own. */
+function withInner(tools: unknown[]): readonly unknown[] {
+  for (const tool of tools) for (const inner of toolsOf(tool)) tools.push(inner);
+  return tools;
 }

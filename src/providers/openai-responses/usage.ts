@@ -1,5 +1,5 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { count, isObject, type Json, object } from "../wire/json.ts";
+import { isObject, type Json, object, usageCount } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 import { COSTS, unknownUnits } from "../wire/unknown-units.ts";
 
@@ -53,8 +53,8 @@ export interface ToolWork {
  */
 export function readUsage(value: unknown, ofTools: unknown, work: ToolWork): Usage | undefined {
   if (!isObject(value)) return undefined;
-  const input = count(value["input_tokens"]);
-  const output = count(value["output_tokens"]);
+  const input = usageCount(value["input_tokens"]);
+  const output = usageCount(value["output_tokens"]);
   if (input === undefined && output === undefined) return undefined;
   const ofInput = object(value["input_tokens_details"]);
   const ofOutput = object(value["output_tokens_details"]);
@@ -64,13 +64,13 @@ export function readUsage(value: unknown, ofTools: unknown, work: ToolWork): Usa
   const counts = {
     inputTokens: (input ?? 0) + pictures.input,
     outputTokens: (output ?? 0) + pictures.output,
-    cachedInputTokens: plus(count(ofInput["cached_tokens"]), pictures.cached),
-    cacheWriteInputTokens: count(ofInput["cache_write_tokens"]),
-    cacheWriteHourInputTokens: count(object(ofInput["cache_write_tokens_details"])["ttl_12h_tokens"]),
-    reasoningOutputTokens: count(ofOutput["reasoning_tokens"]),
-    webSearches: aboveZero(count(object(tools["web_search"])["num_requests"]) ?? work.webSearches),
-    fileSearches: aboveZero(count(ofServer["file_search_calls"]) ?? work.fileSearches),
-    codeExecutions: aboveZero(count(ofServer["code_interpreter_calls"]) ?? work.containers),
+    cachedInputTokens: plus(usageCount(ofInput["cached_tokens"]), pictures.cached),
+    cacheWriteInputTokens: usageCount(ofInput["cache_write_tokens"]),
+    cacheWriteHourInputTokens: usageCount(object(ofInput["cache_write_tokens_details"])["ttl_12h_tokens"]),
+    reasoningOutputTokens: usageCount(ofOutput["reasoning_tokens"]),
+    webSearches: aboveZero(usageCount(object(tools["web_search"])["num_requests"]) ?? work.webSearches),
+    fileSearches: aboveZero(usageCount(ofServer["file_search_calls"]) ?? work.fileSearches),
+    codeExecutions: aboveZero(usageCount(ofServer["code_interpreter_calls"]) ?? work.containers),
     imageInputTokens: pictures.imageInput,
     imageOutputTokens: pictures.output > 0 ? pictures.imageOutput : undefined,
     cachedImageInputTokens: pictures.cachedImage,
@@ -84,14 +84,14 @@ const aboveZero = (uses: number): number | undefined => (uses > 0 ? uses : undef
 
 /** Counts of the model that makes pictures. Its output is pictures, unless it says otherwise. */
 function readPictures(counts: Json) {
-  const output = count(counts["output_tokens"]) ?? 0;
+  const output = usageCount(counts["output_tokens"]) ?? 0;
   return {
-    input: count(counts["input_tokens"]) ?? 0,
+    input: usageCount(counts["input_tokens"]) ?? 0,
     output,
-    imageInput: count(object(counts["input_tokens_details"])["image_tokens"]),
-    imageOutput: count(object(counts["output_tokens_details"])["image_tokens"]) ?? output,
-    cached: count(counts["cached_tokens"]),
-    cachedImage: count(object(counts["cached_tokens_details"])["cached_image_tokens"]),
+    imageInput: usageCount(object(counts["input_tokens_details"])["image_tokens"]),
+    imageOutput: usageCount(object(counts["output_tokens_details"])["image_tokens"]) ?? output,
+    cached: usageCount(counts["cached_tokens"]),
+    cachedImage: usageCount(object(counts["cached_tokens_details"])["cached_image_tokens"]),
   };
 }
 

@@ -4,7 +4,7 @@ import { bytesOfInputs } from "../../core/token-estimate.ts";
 import { textsOf } from "../../core/validate-embedding.ts";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { ofInputs, readVectors, requireVectors } from "../wire/embeddings.ts";
-import { array, count, object } from "../wire/json.ts";
+import { array, count, object, usageCount } from "../wire/json.ts";
 import { keepAll } from "../wire/redaction.ts";
 import { unreadable } from "../wire/response-failure.ts";
 import { toUsage } from "../wire/response.ts";
@@ -53,6 +53,6 @@ export async function toEmbeddingAnswer(json: unknown, inputs: number, redact = 
 /** Reads the prompt's tokens; undefined without a count. Some servers only have the total. */
 function readEmbeddingUsage(value: unknown): Usage | undefined {
   const { prompt_tokens: prompt, total_tokens: total } = object(value);
-  const inputTokens = count(prompt) ?? count(total);
+  const inputTokens = usageCount(prompt) ?? usageCount(total);
   return inputTokens === undefined ? undefined : toUsage({ inputTokens, outputTokens: 0 });
 }

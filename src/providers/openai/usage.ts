@@ -1,5 +1,5 @@
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { count, isObject, object } from "../wire/json.ts";
+import { isObject, object, usageCount } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 import { COSTS, unknownUnits } from "../wire/unknown-units.ts";
 
@@ -45,33 +45,33 @@ const KNOWN: ReadonlySet<string> = new Set([
  */
 export function readUsage(value: unknown): Usage | undefined {
   if (!isObject(value)) return undefined;
-  const total = count(value.total_tokens);
-  const prompt = count(value.prompt_tokens) ?? restOf(total, count(value.completion_tokens));
-  const answered = count(value.completion_tokens) ?? restOf(total, prompt);
+  const total = usageCount(value.total_tokens);
+  const prompt = usageCount(value.prompt_tokens) ?? restOf(total, usageCount(value.completion_tokens));
+  const answered = usageCount(value.completion_tokens) ?? restOf(total, prompt);
   if (prompt === undefined && answered === undefined) return undefined;
   const ofPrompt = object(value.prompt_tokens_details);
   const ofAnswer = object(value.completion_tokens_details);
-  const reasoning = count(ofAnswer.reasoning_tokens);
+  const reasoning = usageCount(ofAnswer.reasoning_tokens);
   const sum = (prompt ?? 0) + (answered ?? 0);
   const apart = reasoning !== undefined && reasoning > 0 && total === sum + reasoning;
   const counts = {
     inputTokens: prompt ?? 0,
     outputTokens: (answered ?? 0) + (apart ? reasoning : 0),
     cachedInputTokens:
-      count(ofPrompt.cached_tokens) ??
-      count(value.prompt_cache_hit_tokens) ??
-      count(value.cached_tokens) ??
-      count(value.num_cached_tokens),
-    cacheWriteInputTokens: count(ofPrompt.cache_write_tokens),
+      usageCount(ofPrompt.cached_tokens) ??
+      usageCount(value.prompt_cache_hit_tokens) ??
+      usageCount(value.cached_tokens) ??
+      usageCount(value.num_cached_tokens),
+    cacheWriteInputTokens: usageCount(ofPrompt.cache_write_tokens),
     reasoningOutputTokens: reasoning,
-    audioInputTokens: count(ofPrompt.audio_tokens),
-    imageInputTokens: count(ofPrompt.image_tokens),
-    audioOutputTokens: count(ofAnswer.audio_tokens),
-    imageOutputTokens: count(ofAnswer.image_tokens),
-    acceptedPredictionTokens: count(ofAnswer.accepted_prediction_tokens),
-    rejectedPredictionTokens: count(ofAnswer.rejected_prediction_tokens),
+    audioInputTokens: usageCount(ofPrompt.audio_tokens),
+    imageInputTokens: usageCount(ofPrompt.image_tokens),
+    audioOutputTokens: usageCount(ofAnswer.audio_tokens),
+    imageOutputTokens: usageCount(ofAnswer.image_tokens),
+    acceptedPredictionTokens: usageCount(ofAnswer.accepted_prediction_tokens),
+    rejectedPredictionTokens: usageCount(ofAnswer.rejected_prediction_tokens),
     // Perplexity ("Chat Completions" of its API reference) and OpenRouter ("Web Search", both November 2026).
-    webSearches: count(value.num_search_queries) ?? count(object(value.server_tool_use).web_search_requests),
+    webSearches: usageCount(value.num_search_queries) ?? usageCount(object(value.server_tool_use).web_search_requests),
   };
   return toUsage(counts, unknownUnits(value, KNOWN));
 }

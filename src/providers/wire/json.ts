@@ -49,10 +49,18 @@ export function number(value: unknown): number | undefined {
  */
 export const MAX_TOKEN_CHARS = 1024;
 
-/** `value` as a count of tokens: a whole number from 0 to 2^31-1, or undefined. */
+/** `value` as a count: a whole number from 0 to 2^31-1, or undefined. */
 export function count(value: unknown): number | undefined {
   const given = number(value);
   return given !== undefined && given >= 0 ? Math.min(Math.trunc(given), 0x7fffffff) : undefined;
+}
+
+/** Protobuf's JSON has 64-bit numbers as texts. */
+const DIGITS = /^\d{1,15}$/;
+
+/** `value` as a count of a provider's usage, also when it is a text of digits; otherwise as `count`. */
+export function usageCount(value: unknown): number | undefined {
+  return count(typeof value === "string" && DIGITS.test(value) ? Number(value) : value);
 }
 
 /** Text parsed as JSON, numbers as they are written; undefined when it is none, or larger than MAX_RESPONSE_JSON. */

@@ -98,6 +98,59 @@ describe("options", () => {
     expect(request.stopSequences).toEqual(["1", "2", "3", "4"]);
     expect(unrecognized).toEqual(["stop_sequences.4", "stop_sequences.5"]);
   });
+
+  it("list unknown fields within fields", () => {
+    const { unrecognized } = read({
+      cache_control: { type: "persistent", later: 1 },
+      output_config: { format: { type: "json_schema", schema: {}, later: 1 } },
+      output_format: { type: "json_schema", schema: {}, later: 1 },
+      tools: [{ name: "f", input_schema: {}, cache_control: { type: "ephemeral", ttl: "1h", later: 1 } }],
+      tool_choice: { type: "auto", disable_parallel_tool_use: true, name: "f" },
+    });
+    expect(unrecognized.toSorted()).toEqual([
+      "cache_control.later",
+      "cache_control.type",
+      "output_config.format.later",
+      "output_format.later",
+      "tool_choice.name",
+      "tools.0.cache_control.later",
+    ]);
+  });
+
+  it("list unknown fields within blocks of any place", () => {
+    const later = 1;
+    const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=", later } };
+    const { unrecognized } = read({
+      system: [{ type: "text", text: "s", cache_control: { type: "persistent" } }],
+      messages: [
+        {
+          role: "user",
+          content: [
+            image,
+            { type: "document", source: { type: "text", data: "d", later }, citations: { enabled: true, later } },
+            { type: "document", source: { type: "content", content: [image], later }, later },
+            { type: "image", source: { type: "url", url: "https://a.example/b.png", later } },
+            { type: "later", cache_control: { type: "ephemeral", later } },
+          ],
+        },
+        { role: "assistant", content: [{ type: "tool_use", id: "t", name: "f", input: { later } }] },
+        { role: "user", content: [{ type: "tool_result", tool_use_id: "t", content: [image] }] },
+      ],
+    });
+    const content = "messages.0.content";
+    expect(unrecognized.toSorted()).toEqual([
+      `${content}.0.source.later`,
+      `${content}.1.citations.later`,
+      `${content}.1.source.later`,
+      `${content}.2.later`,
+      `${content}.2.source.content.0.source.later`,
+      `${content}.2.source.later`,
+      `${content}.3.source.later`,
+      `${content}.4.cache_control.later`,
+      "messages.2.content.0.content.0.source.later",
+      "system.0.cache_control.type",
+    ]);
+  });
 });
 
 describe("reasoning", () => {

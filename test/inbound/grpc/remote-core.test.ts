@@ -197,6 +197,7 @@ describe("a call of a remote core", () => {
       holdAnswer: (bytes) => counted.push(`${bytes} of ${core.seen.length}`),
       answered: (bytes) => counted.push(`${bytes} after ${core.seen.length}`),
       work: (run) => run(),
+      workInTurn: async (run) => run(),
     };
     const request = create(EmbeddingRequestSchema, { model: "e", inputs: toInputs(["a"]) });
     await remote.embedder.create({ ...request, dimensions: 10 }, call({ share }));

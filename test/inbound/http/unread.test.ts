@@ -22,7 +22,8 @@ async function openTls(): Promise<TlsEntrance> {
   const { cert_file: certFile, key_file: keyFile } = folder.writePair("a", authority.issue({ names: LOCAL_NAMES }));
   const report = { loaded: () => undefined, refused: () => undefined };
   const files = await WatchedTlsFiles.open({ certFile, keyFile }, report);
-  return new TlsEntrance({ files, protocol: "http/1.1", clientCertificates: "required", refused: () => undefined });
+  const told = { refused: () => undefined, abused: () => undefined };
+  return new TlsEntrance({ files, protocol: "http/1.1", clientCertificates: "required", ...told });
 }
 
 const PLAIN = { tls: async () => undefined, dial: (port: number): Socket => connect(port, "127.0.0.1") };

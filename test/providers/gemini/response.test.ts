@@ -232,7 +232,7 @@ describe("the parts of an answer", () => {
 });
 
 describe("usage (trap 81)", () => {
-  it.each([undefined, null, {}, { promptTokenCount: "9" }, []])("of %j is none", (metadata) => {
+  it.each([undefined, null, {}, { promptTokenCount: "many" }, []])("of %j is none", (metadata) => {
     expect(readUsage(metadata)).toBeUndefined();
   });
 
@@ -275,6 +275,19 @@ describe("usage (trap 81)", () => {
         cachedAudioInputTokens: 1,
         cachedImageInputTokens: 2,
       },
+    ],
+    [
+      "a modality in several entries",
+      {
+        promptTokenCount: 20,
+        promptTokensDetails: [
+          { modality: "AUDIO", tokenCount: 1 },
+          { modality: "TEXT", tokenCount: 4 },
+          { modality: "AUDIO", tokenCount: 15 },
+        ],
+        candidatesTokensDetails: [{ modality: "IMAGE" }, { modality: "IMAGE", tokenCount: 9 }],
+      },
+      { audioInputTokens: 16, imageOutputTokens: 9 },
     ],
   ])("of %s", (_, metadata, usage) => {
     expect(readUsage(metadata)).toMatchObject(usage);

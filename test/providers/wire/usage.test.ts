@@ -1,9 +1,12 @@
 import { toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { costOf } from "../../../src/core/cost.ts";
+import { toTokenCounts } from "../../../src/core/ledger.ts";
 import { type Usage, UsageSchema } from "../../../gen/parley/v1/usage_pb.js";
 import { UsageCount } from "../../../src/providers/anthropic/usage.ts";
 import { readUsage as readConverse } from "../../../src/providers/bedrock-converse/usage.ts";
 import { readUsage as readGemini } from "../../../src/providers/gemini/usage.ts";
+import { readUsage as readResponses } from "../../../src/providers/openai-responses/usage.ts";
 import { readUsage as readOpenAi } from "../../../src/providers/openai/usage.ts";
 
 const MOST = 0x7fffffff;
@@ -125,6 +128,79 @@ describe("the usage of an answer", () => {
       webSearches: 3,
       unknownUnits: [],
     });
+  });
+});
+
+const NO_WORK = { webSearches: 0, fileSearches: 0, containers: 0, drew: false };
+
+/** How each dialect counts a prompt, a cached part of it, and an answer. */
+const DIALECTS: readonly [string, (prompt: unknown, cached: unknown, answer: unknown) => Usage | undefined][] = [
+  [
+    "anthropic",
+    (input, cached, output) =>
+      readAnthropic({ input_tokens: input, cache_read_input_tokens: cached, output_tokens: output }),
+  ],
+  [
+    "bedrock-converse",
+    (input, cached, output) => readConverse({ inputTokens: input, cacheReadInputTokens: cached, outputTokens: output }),
+  ],
+  [
+    "gemini",
+    (input, cached, output) =>
+      readGemini({ promptTokenCount: input, cachedContentTokenCount: cached, candidatesTokenCount: output }),
+  ],
+  [
+    "openai",
+    (input, cached, output) =>
+      readOpenAi({ prompt_tokens: input, prompt_tokens_details: { cached_tokens: cached }, completion_tokens: output }),
+  ],
+  [
+    "openai-responses",
+    (input, cached, output) =>
+      readResponses(
+        { input_tokens: input, input_tokens_details: { cached_tokens: cached }, output_tokens: output },
+        undefined,
+        NO_WORK,
+      ),
+  ],
+];
+
+describe.each(DIALECTS)("an odd count of %s", (_, read) => {
+  it("is read when it is a text of digits, and a fraction is cut", () => {
+    expect(read("9", 0, "3")).toMatchObject({ inputTokens: 9, outputTokens: 3 });
+    expect(read(9.9, 0, 3.1)).toMatchObject({ inputTokens: 9, outputTokens: 3 });
+  });
+
+  it("that is missing leaves the others, and none is no usage", () => {
+    expect(read(undefined, undefined, 3)).toMatchObject({ inputTokens: 0, outputTokens: 3 });
+    expect(read(9, null, undefined)).toMatchObject({ inputTokens: 9, outputTokens: 0 });
+    expect(read({}, 5, "-3")).toBeUndefined();
+  });
+
+  it("never makes a cost that is negative or no number", () => {
+    const odd = [undefined, null, -1, -1e300, 1e300, 0.5, "7", "-7", "NaN", "1e9", "9".repeat(40), true, [], {}, MOST];
+    const price = {
+      input: 3,
+      cachedInput: 0.3,
+      cacheWrite: 4,
+      cacheWriteHour: 6,
+      output: 15,
+      audioInput: 3,
+      cachedAudioInput: 1,
+      imageInput: 3,
+      cachedImageInput: 1,
+      imageOutput: 15,
+      audioOutput: 15,
+      fees: { requests: 0, searchedRequests: 0, webSearches: 0, fileSearches: 0, codeExecutions: 0 },
+    };
+    for (const prompt of odd)
+      for (const cached of odd)
+        for (const answer of odd) {
+          const usage = read(prompt, cached, answer);
+          if (usage === undefined) continue;
+          const cost = costOf(toTokenCounts(usage), price);
+          expect(Number.isSafeInteger(cost) && cost >= 0, JSON.stringify([prompt, cached, answer, cost])).toBe(true);
+        }
   });
 });
 

@@ -365,7 +365,7 @@ const leftOut = {
   region: z.string().nullable().describe("Its label `region`."),
   retention: z.string().nullable().describe("Its label `retention`."),
   weight: z.number().optional().describe("Its configured share. This and the next three: of models of a name."),
-  in_flight: count("Calls of it in flight in the process that answers.").optional(),
+  in_flight: count("Calls of it by the account in flight in the process that answers.").optional(),
   expected_ms: z
     .number()
     .nullable()

@@ -1,0 +1,207 @@
+import type { X509Certificate } from "node:crypto";
+import type { Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
+
+/** Interval of the checks of all connections. */
+const LOOK_MS = 250;
+
+/** Longest time for which a check grants an allowance: an event loop that is late because of a flood must not pay for it. */
+const MAX_EARNED_MS = 2 * LOOK_MS;
+
+/** Time for which new connections of a blocked client are closed. */
+const BLOCK_MS = 60_000;
+
+/** Clients that are remembered. */
+const MAX_CLIENTS = 10_000;
+
+/**
+ * An ordinary chain of certificates. OpenSSL verifies all links also when the authority is unknown, and Node cannot stop it; a link
+ * of an RSA key with a long exponent takes 6 ms in place of 0.1.
+ */
+const ORDINARY_CHAIN = { certificates: 4, bytes: 8 * 1024, exponent: 0xffff_ffffn } as const;
+/** By their curves or types. Others take longer for the same bytes. */
+const ORDINARY_KEYS: ReadonlySet<string | undefined> = new Set(
+  "rsa rsa-pss ed25519 ed448 prime256v1 secp384r1 secp521r1".split(" "),
+);
+
+/**
+ * Bytes of handshakes that do not finish: what each may have (a ClientHello with a post-quantum key, an alert), and what the others
+ * of a client may sum up to in BLOCK_MS. As certificates they take 0.3 s of the event loop at most.
+ */
+const UNFINISHED = { free: 2 * 1024, most: 64 * 1024 } as const;
+
+/**
+ * Allowance of a connection for bytes that TLS adds to the client's data: a burst, and more for each byte of data. A record has up to
+ * 29 of them, for at least nine bytes of data in frames of HTTP/2 (`small`, up to the rate of 5,800 records a second) and for thousands
+ * in bodies (`large`). A KeyUpdate takes 30 µs, as 27 bytes without data.
+ */
+const OVERHEAD = { atOnce: 64 * 1024, small: 4, smallPerMs: 128, large: 1 / 16 } as const;
+
+/** Why a connection is closed and its client blocked. */
+export type TlsAbuse = "COSTLY_CERTIFICATES" | "UNFINISHED_HANDSHAKES" | "RECORDS_WITHOUT_DATA";
+
+export interface TlsGuardOptions {
+  /** The client for whom an address counts; undefined for an address of many clients, which is not blocked. */
+  readonly clientOf: (address: string) => string | undefined;
+  /** Called when a connection is closed for its abuse of TLS; for a client that may be blocked once a minute at most. */
+  readonly closed: (reason: TlsAbuse, address: string) => void;
+  /** Monotonic time in milliseconds. Default: the system's. */
+  readonly nowMs?: () => number;
+}
+
+interface Connection {
+  /** With encrypted bytes. */
+  readonly socket: Socket;
+  readonly address: string;
+  readonly client: string | undefined;
+  /** Bytes of its unfinished handshake that its client is charged with. */
+  charged: number;
+  /** With the client's data; undefined before the handshake is finished. */
+  open: { readonly socket: TLSSocket; encrypted: number; data: number; credit: number } | undefined;
+}
+
+interface Client {
+  /** Bytes of unfinished handshakes since `sinceMs`. */
+  bytes: number;
+  sinceMs: number;
+  blockedUntilMs: number;
+}
+
+/**
+ * Closes connections that take much time of the event loop before or below the client's data, which the guards of HTTP and gRPC cannot
+ * see, and blocks their clients for a minute.
+ */
+export class TlsGuard {
+  readonly #options: TlsGuardOptions;
+  readonly #nowMs: () => number;
+  readonly #connections = new Map<Socket, Connection>();
+  /** Oldest first. */
+  readonly #clients = new Map<string, Client>();
+  #lookedMs: number;
+  readonly #looking: NodeJS.Timeout;
+
+  constructor(options: TlsGuardOptions) {
+    this.#options = options;
+    this.#nowMs = options.nowMs ?? (() => performance.now());
+    this.#lookedMs = this.#nowMs();
+    this.#looking = setInterval(() => this.look(), LOOK_MS).unref();
+  }
+
+  /** Guards a connection from before its handshake until it closes. False: its client is blocked, and it was closed. */
+  add(socket: Socket): boolean {
+    const address = socket.remoteAddress ?? "";
+    const client = this.#options.clientOf(address);
+    if (client !== undefined && this.#nowMs() < (this.#clients.get(client)?.blockedUntilMs ?? -Infinity)) {
+      socket.destroy();
+      return false;
+    }
+    const connection: Connection = { socket, address, client, charged: 0, open: undefined };
+    this.#connections.set(socket, connection);
+    socket.once("close", () => {
+      if (connection.open === undefined) this.#charge(connection);
+      this.#connections.delete(socket);
+    });
+    return true;
+  }
+
+  /** The handshake of a connection is finished. */
+  finish(socket: Socket, tls: TLSSocket): void {
+    const connection = this.#connections.get(socket);
+    if (connection === undefined) return;
+    const client = connection.client === undefined ? undefined : this.#clients.get(connection.client);
+    if (client !== undefined) client.bytes = Math.max(0, client.bytes - connection.charged);
+    connection.open = { socket: tls, encrypted: socket.bytesRead, data: tls.bytesRead, credit: OVERHEAD.atOnce };
+  }
+
+  /** The certificate of a connection's client is not accepted. */
+  refuse(socket: Socket, certificate: X509Certificate): void {
+    const connection = this.#connections.get(socket);
+    if (connection !== undefined && isCostly(certificate)) this.#end(connection, "COSTLY_CERTIFICATES");
+  }
+
+  /** Ends the checks. */
+  close(): void {
+    clearInterval(this.#looking);
+  }
+
+  /** Checks all connections. */
+  look(): void {
+    const nowMs = this.#nowMs();
+    const elapsedMs = Math.min(nowMs - this.#lookedMs, MAX_EARNED_MS);
+    this.#lookedMs = nowMs;
+    for (const connection of this.#connections.values()) {
+      if (connection.open === undefined) this.#charge(connection);
+      else if (isFlood(connection, elapsedMs)) this.#end(connection, "RECORDS_WITHOUT_DATA");
+    }
+  }
+
+  /** Charges a client with the bytes of an unfinished handshake. */
+  #charge(connection: Connection): void {
+    const more = connection.socket.bytesRead - UNFINISHED.free - connection.charged;
+    if (more <= 0 || connection.client === undefined) return;
+    connection.charged += more;
+    const client = this.#clientOf(connection.client);
+    client.bytes += more;
+    if (client.bytes > UNFINISHED.most) this.#end(connection, "UNFINISHED_HANDSHAKES");
+  }
+
+  #clientOf(name: string): Client {
+    const nowMs = this.#nowMs();
+    const known = this.#clients.get(name);
+    if (known !== undefined && nowMs < Math.max(known.sinceMs + BLOCK_MS, known.blockedUntilMs)) return known;
+    const client = { bytes: 0, sinceMs: nowMs, blockedUntilMs: -Infinity };
+    this.#clients.delete(name);
+    if (this.#clients.size >= MAX_CLIENTS) this.#clients.delete(this.#clients.keys().next().value!);
+    this.#clients.set(name, client);
+    return client;
+  }
+
+  /** Closes a connection, blocks its client, and closes the client's unfinished handshakes. */
+  #end({ socket, open, address, client }: Connection, reason: TlsAbuse): void {
+    // Node ends with a segmentation fault when the lower socket is destroyed in the turn that finishes the handshake.
+    (open?.socket ?? socket).destroy();
+    if (client !== undefined) {
+      const nowMs = this.#nowMs();
+      const known = this.#clientOf(client);
+      if (nowMs < known.blockedUntilMs) return;
+      known.blockedUntilMs = nowMs + BLOCK_MS;
+      for (const other of this.#connections.values())
+        if (other.client === client && other.open === undefined) other.socket.destroy();
+    }
+    this.#options.closed(reason, address);
+  }
+}
+
+/** Whether a connection exceeds the allowance for bytes without data since the last check. */
+function isFlood({ socket, open }: Connection, elapsedMs: number): boolean {
+  const { bytesRead: encrypted } = socket;
+  if (open === undefined || encrypted === open.encrypted) return false;
+  const { bytesRead } = open.socket;
+  const data = bytesRead - open.data;
+  const earned = Math.min(data * OVERHEAD.small, elapsedMs * OVERHEAD.smallPerMs) + data * OVERHEAD.large;
+  open.credit = Math.min(OVERHEAD.atOnce, open.credit + earned) - (encrypted - open.encrypted - data);
+  [open.encrypted, open.data] = [encrypted, bytesRead];
+  return open.credit < 0;
+}
+
+/** Whether the verification of these certificates may have taken milliseconds. */
+function isCostly(leaf: X509Certificate): boolean {
+  let [certificates, bytes] = [0, 0];
+  for (let one: X509Certificate | undefined = leaf; one !== undefined; one = one.issuerCertificate) {
+    certificates += 1;
+    bytes += one.raw.length;
+    if (certificates > ORDINARY_CHAIN.certificates || bytes > ORDINARY_CHAIN.bytes || !hasOrdinaryKey(one)) return true;
+  }
+  return false;
+}
+
+function hasOrdinaryKey(certificate: X509Certificate): boolean {
+  try {
+    const { asymmetricKeyType, asymmetricKeyDetails: { namedCurve, publicExponent = 0n } = {} } = certificate.publicKey;
+    const kind = asymmetricKeyType === "ec" ? namedCurve : asymmetricKeyType;
+    return ORDINARY_KEYS.has(kind) && publicExponent <= ORDINARY_CHAIN.exponent;
+  } catch {
+    // OpenSSL cannot read it.
+    return false;
+  }
+}
