@@ -5,9 +5,11 @@ import { type Reference, readReferences, titlesOf } from "./support/test-referen
 import { readTitles } from "./support/test-titles.ts";
 
 const COUNT = 107;
+const FORMATS_COUNT = 73;
 
-/** One row of `docs/traps.md`: the trap's number, and what its last column names. */
+/** One row of a list of traps: the trap's number, as it is written too, and what its last column names. */
 interface Row {
+  readonly name: string;
   readonly number: number;
   readonly references: readonly Reference[];
 }
@@ -23,6 +25,21 @@ describe("docs/traps.md", () => {
   it.each(ROWS)("says of trap $number which tests show it, and they exist", ({ number, references }) => {
     expect(references).not.toEqual([]);
     for (const reference of references) expect(reference).toSatisfy((one: Reference) => exists(one, number));
+  });
+});
+
+describe("docs/traps-formats.md", () => {
+  const rows = readRows(readFileSync(join(import.meta.dirname, "../docs/traps-formats.md"), "utf8"));
+
+  it("lists every trap once, in order", () => {
+    const numbers = Array.from({ length: FORMATS_COUNT - 1 }, (_, index) => String(index + 1));
+    expect(rows.map(({ name }) => name)).toEqual(numbers.toSpliced(15, 0, "15a"));
+  });
+
+  it.each(rows)("says of trap $name which tests show it, and they exist", ({ references }) => {
+    expect(references).not.toEqual([]);
+    for (const reference of references)
+      expect(reference).toSatisfy((one: Reference) => "words" in one && one.words !== undefined && exists(one, 0));
   });
 });
 
@@ -61,8 +78,8 @@ describe("the titles of a test file", () => {
 
 /** Reads the tables. Throws at a row whose last column is not made of references. */
 function readRows(text: string): Row[] {
-  return [...text.matchAll(/^\| (\d+) \|.* \| (.*) \|$/gm)].map(([, number, cell = ""]) => {
-    return { number: Number(number), references: readReferences(cell) };
+  return [...text.matchAll(/^\| (\d+a?) \|.* \| (.*) \|$/gm)].map(([, name = "", cell = ""]) => {
+    return { name, number: Number(name), references: readReferences(cell) };
   });
 }
 

@@ -272,7 +272,7 @@ export const fileSchema = section({
   grpc: section({
     listen: listen.default("127.0.0.1:50051"),
     allow_public: z.boolean().default(false),
-    max_receive_mib: z.number().positive().max(1024).default(32),
+    max_receive_mib: z.number().positive().max(1024).default(33),
     max_send_mib: z.number().positive().max(1024).default(64),
     max_connection_age_ms: z.int().min(1_000).max(DAY_MS).default(3_600_000),
     tls: z.exactOptional(listenerTls),

@@ -209,7 +209,7 @@ export class CompletionAccounting {
 
   observe(chunk: CompletionChunk): void {
     const { event } = chunk;
-    if (event.case === "partDelta" || event.case === "partStart") {
+    if (event.case === "partDelta" || event.case === "partStart" || event.case === "partialImage") {
       addChunk(this.#answer, chunk);
     } else if (event.case === "start") {
       this.#model = this.#find(event.value.model);

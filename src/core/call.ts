@@ -1,3 +1,4 @@
+import type { FormatRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { Entrance } from "./ledger.ts";
 import type { LimitFacts } from "./limiter.ts";
 import type { Needs, Principal } from "./principal.ts";
@@ -33,6 +34,8 @@ export interface Call extends Caller {
   readonly unrecognized?: readonly string[] | undefined;
   /** The body as the caller wrote it. Absent: it is of no dialect, or is not to be sent. */
   readonly body?: CallersBody | undefined;
+  /** In a front: the request as the caller wrote it, which the core reads. Absent: the core gets the contract's request. */
+  readonly inFormat?: FormatRequest | undefined;
   /** Called with the permissions that the completion needs, so that losing them ends the call. Absent: nothing ends it. */
   readonly permitted?: ((needs: Needs) => void) | undefined;
   /** Counts what the call takes of the process as the caller's. Absent: it is not counted. */

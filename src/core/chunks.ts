@@ -12,6 +12,7 @@ import {
   type Audio,
   AudioSchema,
   type Citation,
+  type NativeBlock,
   type Part,
   Role,
   type TokenLogprob,
@@ -75,6 +76,13 @@ export function finishChunk(choiceIndex: number, ending: Ending): CompletionChun
   return toChunk({ case: "choiceFinish", value });
 }
 
+/** Limit of the events of an answer that the contract has no word for, in UTF-16 units of their JSON. */
+const MAX_EVENT_CHARS = 1024 * 1024;
+/** What an event counts as, beside its JSON. */
+const EVENT_CHARS = 64;
+
+const toBlock = (dialect: string, json: string): NativeBlock => ({ $typeName: "parley.v1.NativeBlock", dialect, json });
+
 /** A chunk with the provider's token counts. */
 export function usageChunk(usage: Usage): CompletionChunk {
   return toChunk({ case: "usage", value: usage });
@@ -94,6 +102,14 @@ export interface Ending {
   readonly stopSequence?: string;
   /** `Choice.provider_details_json`. Default: none. */
   readonly details?: Record<string, string>;
+}
+
+/** A native block that arrived whole. */
+interface WholeBlock {
+  readonly dialect: string;
+  readonly json: string;
+  /** JSON of the events about it that the contract has no word for. Default: none. */
+  readonly events?: readonly string[];
 }
 
 /** What a tool call begins with. */
@@ -140,9 +156,21 @@ const MAX_ANSWER_VALUES = 200_000;
 export class PartBudget {
   #taken = 0;
   #values = 0;
+  #eventChars = 0;
 
   take(): void {
     if (++this.#taken > MAX_PARTS) throw tooManyParts();
+  }
+
+  /** Counts an event that the contract has no word for. Whether there is room for it. */
+  takeEvent(json: string): boolean {
+    this.#eventChars += json.length + EVENT_CHARS;
+    return this.#eventChars <= MAX_EVENT_CHARS;
+  }
+
+  /** Whether there is room for all these events. */
+  hasRoomFor(events: readonly string[]): boolean {
+    return events.reduce((chars, { length }) => chars + length + EVENT_CHARS, this.#eventChars) <= MAX_EVENT_CHARS;
   }
 
   /** Counts JSON, also in pieces; those in strings count too. Throws `upstream_protocol` beyond MAX_ANSWER_VALUES. */
@@ -170,6 +198,8 @@ export class ChoiceWriter {
   readonly #budget: PartBudget;
   #parts = 0;
   #citations = 0;
+  /** Events that came before any part. */
+  #early: CompletionChunk[] | undefined;
   /** Kind of the last part, while pieces may be added to it. */
   #flowing: Flowing | undefined;
   /** Unfinished tool calls: the kind of their input, by part index. Created with the first call. */
@@ -216,6 +246,33 @@ export class ChoiceWriter {
     out.push(deltaChunk(this.#last, { case: "citation", value: citation }));
   }
 
+  /**
+   * Appends an event that the contract has no word for, about the answer. It waits for the first part: what comes before that must stay
+   * unseen for a fallback. Left out beyond the budget.
+   */
+  event(dialect: string, json: string, out: CompletionChunk[]): void {
+    if (!this.#budget.takeEvent(json)) return;
+    const chunk = toChunk({ case: "nativeEvent", value: toBlock(dialect, json) });
+    if (this.begun) out.push(chunk);
+    else (this.#early ??= []).push(chunk);
+  }
+
+  /** The same about an unfinished part. */
+  eventOf(
+    partIndex: number,
+    { dialect, json }: { readonly dialect: string; readonly json: string },
+    out: CompletionChunk[],
+  ): void {
+    if (!this.#budget.takeEvent(json)) return;
+    const value = toBlock(dialect, json);
+    out.push(deltaChunk({ choiceIndex: this.#index, partIndex }, { case: "nativeEvent", value }));
+  }
+
+  /** The text, reasoning, refusal or recording to which pieces are added; undefined without one. */
+  get flowingPart(): number | undefined {
+    return this.#flowing === undefined ? undefined : this.#parts - 1;
+  }
+
   /** Finishes the last text or reasoning with a signature; starts an empty one if it is of another kind. */
   sign(kind: "text" | "reasoning", signature: string, out: CompletionChunk[]): void {
     this.#flow(kind, out);
@@ -228,12 +285,16 @@ export class ChoiceWriter {
     this.#end(this.#start(part, out), {}, out);
   }
 
-  /** Appends a native block that arrived whole, in deltas that each fit into a message of a stream. */
-  native(dialect: string, json: string, out: CompletionChunk[]): void {
+  /**
+   * Appends a native block that arrived whole, in deltas that each fit into a message of a stream. Its events are left out together when
+   * they exceed the budget.
+   */
+  native({ dialect, json, events = [] }: WholeBlock, out: CompletionChunk[]): void {
     this.#budget.takeJson(json);
     this.endFlow(out);
-    const value = { $typeName: "parley.v1.NativeBlock", dialect, json: "" } as const;
-    const partIndex = this.#start(toPart({ case: "native", value }), out);
+    const partIndex = this.#start(toPart({ case: "native", value: toBlock(dialect, "") }), out);
+    if (this.#budget.hasRoomFor(events))
+      for (const event of events) this.eventOf(partIndex, { dialect, json: event }, out);
     out.push(...nativeDeltas({ choiceIndex: this.#index, partIndex }, json));
     this.#end(partIndex, {}, out);
   }
@@ -287,6 +348,10 @@ export class ChoiceWriter {
     this.#budget.take();
     const partIndex = this.#parts++;
     out.push(startChunk({ $typeName: "parley.v1.PartStart", choiceIndex: this.#index, partIndex, part }));
+    if (this.#early !== undefined) {
+      out.push(...this.#early);
+      this.#early = undefined;
+    }
     return partIndex;
   }
 
@@ -350,15 +415,18 @@ function sizeOfChunk({ event }: CompletionChunk): number {
     const { signature, providerDetailsJson } = event.value;
     return CHUNK_BYTES + signature.length + sizeOfDetails(providerDetailsJson);
   }
+  if (event.case === "nativeEvent") return CHUNK_BYTES + event.value.json.length;
   if (event.case !== "partDelta") return CHUNK_BYTES;
   const { content, logprobs } = event.value;
   let bytes = CHUNK_BYTES;
   for (const { token, top } of logprobs) bytes += token.length + LOGPROB_BYTES * (1 + top.length);
   if (typeof content.value === "string") return bytes + content.value.length;
   if (content.case === "audio") return bytes + (content.value.source.value?.length ?? 0);
+  if (content.case === "nativeEvent") return bytes + content.value.json.length;
   if (content.case !== "citation") return bytes;
   const { source, title, citedText } = content.value;
-  return bytes + citedText.length + title.length + (source.case === "url" ? source.value.length : 0);
+  const native = source.case === "native" ? source.value.json.length : 0;
+  return bytes + citedText.length + title.length + (source.case === "url" ? source.value.length : native);
 }
 
 function sizeOfDetails(details: Readonly<Record<string, string>>): number {
@@ -509,6 +577,8 @@ function addContent({ kind, citations }: Part, content: PartDelta["content"]): v
     // `AnswerBuilder` adds recordings; pieces of images are only on the wire, see `inbound/image-pieces.ts`.
     case "audio":
     case "imageData":
+    // They are only in streams.
+    case "nativeEvent":
     case undefined:
       break;
   }

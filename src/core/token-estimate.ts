@@ -127,6 +127,9 @@ export function addChunk(size: AnswerSize, { event }: CompletionChunk): void {
   if (event.case === "partDelta") {
     const { content } = event.value;
     if (typeof content.value === "string") size.textTokens += estimateTextTokens(content.value);
+  } else if (event.case === "partialImage") {
+    // A picture that is being made is paid for, also when it never comes. One that comes counts again: rather too much.
+    if (event.value.index === 0) size.pictures += 1;
   } else if (event.case === "partStart") {
     const kind = event.value.part?.kind;
     if (kind?.case === "image") size.pictures += 1;

@@ -248,6 +248,7 @@ function checkSampling(request: CompletionRequest, wrong: Violations): void {
   wrong.range("presence_penalty", request.presencePenalty, RANGES.presence_penalty);
   wrong.range("logprobs.top_count", request.logprobs?.topCount, RANGES["logprobs.top_count"]);
   wrong.range("choice_count", request.choiceCount, RANGES.choice_count);
+  wrong.range("image_options.partial_count", request.imageOptions?.partialCount, [0, 3]);
   wrong.range("top_k", request.topK, [1, MAX_INT32]);
   const [min, max] = RANGES.logit_bias;
   for (const token in request.logitBias) {

@@ -24,6 +24,8 @@ export interface Format {
   readonly writeError: (failure: Failure, requestId: string) => ErrorResponse;
   /** Headers of every response of this format, beside Parley's own. Default: none. */
   readonly responseHeaders?: (requestId: string) => HeaderList;
+  /** Whether readers of requests read the header of this name; a front sends it to its core. Default: none. */
+  readonly readsHeader?: (name: string) => boolean;
   /** Names of the headers that only answers of this format have. Default: none. */
   readonly headerNames?: readonly string[];
   /** Headers with the caller's limits beside those of OpenAI's format; `now`: milliseconds since 1970. Default: none. */

@@ -1,4 +1,5 @@
-import type { Choice, CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
+import type { Choice, CompletionChunk, PartDelta } from "../../gen/parley/v1/completion_pb.js";
+import type { Citation } from "../../gen/parley/v1/message_pb.js";
 import { readObject } from "./native.ts";
 
 /** Names that are listed, and their length: they come from the provider. */
@@ -27,6 +28,7 @@ export class LeftOut {
       for (const part of message?.parts ?? []) {
         if (part.kind.case === "native") this.#addBlock(part.kind.value);
         this.#addDetails(part.providerDetailsJson);
+        this.#addCitations(part.citations);
       }
       this.#addDetails(providerDetailsJson);
     }
@@ -35,8 +37,9 @@ export class LeftOut {
 
   addChunk({ event }: CompletionChunk): void {
     if (event.case === "choiceFinish") return this.#addDetails(event.value.providerDetailsJson);
+    if (event.case === "nativeEvent") return this.#addBlock(event.value);
     if (event.case !== "partStart" && event.case !== "partDelta" && event.case !== "partFinish") return;
-    if (event.case === "partDelta" && event.value.content.case !== "nativeJson") return;
+    if (event.case === "partDelta" && event.value.content.case !== "nativeJson") return this.#addDelta(event.value);
     const place = `${event.value.choiceIndex} ${event.value.partIndex}`;
     if (event.case === "partStart") {
       const { kind, providerDetailsJson = {} } = event.value.part ?? {};
@@ -52,6 +55,15 @@ export class LeftOut {
       this.#open.delete(place);
       this.#addBlock(block);
     }
+  }
+
+  #addDelta({ content }: PartDelta): void {
+    if (content.case === "nativeEvent") this.#addBlock(content.value);
+    else if (content.case === "citation") this.#addCitations([content.value]);
+  }
+
+  #addCitations(citations: readonly Citation[]): void {
+    for (const { source } of citations) if (source.case === "native") this.#addBlock(source.value);
   }
 
   #addBlock({ dialect, json }: { readonly dialect: string; readonly json: string }): void {

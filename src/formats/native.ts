@@ -12,6 +12,19 @@ export function readNative(
   return dialect === own ? readObject(json) : undefined;
 }
 
+/** A citation or an event of a dialect as the provider wrote it; undefined for one of another dialect, and for one without a type. */
+export function readTyped(
+  block: Pick<NativeBlock, "dialect" | "json">,
+  own: string,
+): (JsonObject & { readonly type: string }) | undefined {
+  const words = readNative(block, own);
+  const type = words?.["type"];
+  return typeof type === "string" && TYPE.test(type) ? { ...words, type } : undefined;
+}
+
+/** The type of an event is a line of its own. */
+const TYPE = /^[A-Za-z0-9_.-]{1,128}$/;
+
 /** An object from the JSON of an answer; undefined for any other text, and for one beyond the size of a response. */
 export function readObject(json: string): JsonObject | undefined {
   const value = parsed(json);

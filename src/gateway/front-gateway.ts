@@ -89,6 +89,7 @@ async function assemble(
   const requestRate = ownRequestRate(config, clock);
   const services: EdgeServices = {
     completions: remote.completions,
+    forwards: true,
     embedder: remote.embedder,
     models: remote.models,
     authenticate: authenticateWith(remote, shown, config),

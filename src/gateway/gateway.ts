@@ -17,6 +17,7 @@ import { Calls } from "../inbound/calls.ts";
 import { startKeyWatch } from "../inbound/current-key.ts";
 import { RequestFeed } from "../inbound/dashboard/request-feed.ts";
 import { startGrpcServer } from "../inbound/grpc/server.ts";
+import { readFormatRequests } from "../inbound/http/format-requests.ts";
 import { startHttpServer } from "../inbound/http/server.ts";
 import type { EdgeServices } from "../inbound/services.ts";
 import { Lease } from "../ledger/lease.ts";
@@ -263,7 +264,7 @@ async function assemble(
     return settling.idle();
   });
   const services: EdgeServices = {
-    completions,
+    completions: readFormatRequests(completions, (refusal) => services.refused(refusal)),
     embedder: createEmbedder({ ...ports, settling }),
     models: createModels(router, limiter),
     responses: role === "core" ? undefined : keptResponsesOf(config, { store: store.responses, limiter, clock, log }),

@@ -1,6 +1,6 @@
-import type { CompletionChunk, PartStart } from "../../gen/parley/v1/completion_pb.js";
+import type { CompletionChunk, PartialImage, PartStart } from "../../gen/parley/v1/completion_pb.js";
 import type { Image } from "../../gen/parley/v1/message_pb.js";
-import { deltaChunk, startChunk } from "../core/chunks.ts";
+import { deltaChunk, startChunk, toChunk } from "../core/chunks.ts";
 
 /*
  * Within a process an image's bytes are in its `part_start`. Over the contract's streams they follow in deltas, because clients
@@ -12,10 +12,13 @@ const PIECE_BYTES = 512 * 1024;
 
 /** The chunks as they are sent: images' bytes in deltas. */
 export function splitImages(chunks: readonly CompletionChunk[]): readonly CompletionChunk[] {
-  return chunks.some((chunk) => bytesOfImage(chunk) !== undefined) ? chunks.flatMap(split) : chunks;
+  return chunks.some((chunk) => bytesOfImage(chunk) !== undefined || chunk.event.case === "partialImage")
+    ? chunks.flatMap(split)
+    : chunks;
 }
 
 function split(chunk: CompletionChunk): CompletionChunk[] {
+  if (chunk.event.case === "partialImage") return splitPartial(chunk.event.value);
   const bytes = bytesOfImage(chunk);
   if (bytes === undefined) return [chunk];
   const start = chunk.event.value as PartStart;
@@ -27,10 +30,22 @@ function split(chunk: CompletionChunk): CompletionChunk[] {
   return out;
 }
 
+function splitPartial(image: PartialImage): CompletionChunk[] {
+  const out: CompletionChunk[] = [];
+  for (let at = 0; at === 0 || at < image.data.length; at += PIECE_BYTES) {
+    const [data, hasMore] = [image.data.subarray(at, at + PIECE_BYTES), at + PIECE_BYTES < image.data.length];
+    out.push(toChunk({ case: "partialImage", value: { ...image, data, hasMore } }));
+  }
+  return out;
+}
+
 /** Puts the images of one stream together again. */
 export class ImageJoiner {
   /** Images whose bytes arrive, by choice and part. */
   readonly #open = new Map<string, { readonly start: PartStart; readonly pieces: Uint8Array[] }>();
+
+  /** Pieces of a picture that is being made. */
+  #partial: Uint8Array[] = [];
 
   /** The chunks as they were before `splitImages`. An image comes when it is complete. */
   join(chunks: readonly CompletionChunk[]): CompletionChunk[] {
@@ -39,6 +54,7 @@ export class ImageJoiner {
 
   #join(chunk: CompletionChunk): CompletionChunk[] {
     const { event } = chunk;
+    if (event.case === "partialImage") return this.#joinPartial(event.value);
     if (event.case === "partStart") {
       const bytes = bytesOfImage(chunk);
       if (bytes === undefined) return [chunk];
@@ -56,6 +72,14 @@ export class ImageJoiner {
       if (image !== undefined) return [withBytes(image.start, Buffer.concat(image.pieces)), chunk];
     }
     return [chunk];
+  }
+
+  #joinPartial(image: PartialImage): CompletionChunk[] {
+    this.#partial.push(image.data);
+    if (image.hasMore) return [];
+    const data = Buffer.concat(this.#partial);
+    this.#partial = [];
+    return [toChunk({ case: "partialImage", value: { ...image, data } })];
   }
 }
 

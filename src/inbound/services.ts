@@ -32,6 +32,8 @@ export interface EdgeServices {
   readonly models: Models;
   /** Answers that are kept; undefined where none are. */
   readonly responses?: KeptResponses | undefined;
+  /** Whether `completions` needs requests as their callers wrote them (`Call.inFormat`). Default: no. */
+  readonly forwards?: boolean;
   /** Throws `unauthenticated`, or `overloaded` when keys cannot be looked up. */
   readonly authenticate: (credentials: Credentials) => Promise<KeyPrincipal>;
   /** Last known limits of a caller, for answers to requests that were not counted. */

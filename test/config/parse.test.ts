@@ -28,7 +28,7 @@ describe("a configuration without a file", () => {
     expect(config.http.listen).toEqual({ host: "127.0.0.1", port: 8080 });
     expect(config.grpc).toEqual({
       listen: { host: "127.0.0.1", port: 50051 },
-      maxReceiveBytes: 32 * 1024 * 1024,
+      maxReceiveBytes: 33 * 1024 * 1024,
       maxSendBytes: 64 * 1024 * 1024,
       maxConnectionAgeMs: 3_600_000,
     });

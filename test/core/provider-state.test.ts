@@ -149,7 +149,7 @@ describe("an answer", () => {
     const out: CompletionChunk[] = [];
     const writer = new ChoiceWriter(0);
     writer.text({ case: "text", value: "a" }, out);
-    writer.native("d", '{"encrypted_content":"e"}', out);
+    writer.native({ dialect: "d", json: '{"encrypted_content":"e"}' }, out);
     const answer = new AnswerSeal(seal, OWNER);
     const given = out.map((chunk) => answer.chunks([chunk]).map(({ event }) => event.case));
     expect(given).toEqual([

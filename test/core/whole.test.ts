@@ -313,7 +313,7 @@ describe("chunks put together", () => {
         const call = writer.beginCall({ id: "c", name: "f" }, "", out);
         for (const json of pieces) writer.arguments(call, json, out);
         writer.endCall(call, out);
-        if (native !== "") writer.native("anthropic", native, out);
+        if (native !== "") writer.native({ dialect: "anthropic", json: native }, out);
       });
     const half = "[{},".repeat(33_333);
     expect(() => say([half, half])).not.toThrow();

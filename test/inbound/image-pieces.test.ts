@@ -1,9 +1,14 @@
 import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type CompletionChunk, CompletionChunkSchema, FinishReason } from "../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionChunk,
+  CompletionChunkSchema,
+  FinishReason,
+  PartialImageSchema,
+} from "../../gen/parley/v1/completion_pb.js";
 import { ImageSchema } from "../../gen/parley/v1/message_pb.js";
-import { ChoiceWriter, toPart } from "../../src/core/chunks.ts";
+import { ChoiceWriter, toChunk, toPart } from "../../src/core/chunks.ts";
 import { encode } from "../../src/inbound/grpc/definition.ts";
 import { ImageJoiner, splitImages } from "../../src/inbound/image-pieces.ts";
 
@@ -45,6 +50,23 @@ describe("images in pieces", () => {
         );
       }),
       { numRuns: 30 },
+    );
+  });
+
+  it("in the making are pieces of a fit size, and whole again when they are joined", () => {
+    const partial = (index: number, size: number): CompletionChunk =>
+      toChunk({
+        case: "partialImage",
+        value: create(PartialImageSchema, { index, mediaType: "image/png", data: Buffer.alloc(size, index + 1) }),
+      });
+    const chunks = [partial(0, 3 * MIB), partial(1, 1), ...chunksWith(1)];
+    const sent = splitImages(chunks);
+    for (const chunk of sent) expect(encode(CompletionChunkSchema, chunk).length).toBeLessThan(MIB);
+    expect(sent.filter(({ event }) => event.case === "partialImage")).toHaveLength(6 + 1);
+    const joiner = new ImageJoiner();
+    const joined = sent.flatMap((chunk) => joiner.join([chunk]));
+    expect(joined.map((chunk) => encode(CompletionChunkSchema, chunk))).toEqual(
+      chunks.map((chunk) => encode(CompletionChunkSchema, chunk)),
     );
   });
 

@@ -84,8 +84,9 @@ export function checkGrammar(chunks: readonly CompletionChunk[]): void {
       case "partDelta": {
         const { choiceIndex, partIndex, content, logprobs } = event.value;
         const kind = stateOf(choiceIndex).open.get(partIndex);
-        const isFit = kind !== undefined && content.case !== undefined && DELTAS[kind]?.includes(content.case);
-        demand(isFit === true, `${content.case} for part ${partIndex}, which is ${kind}`);
+        const isKind = kind !== undefined && content.case !== undefined && DELTAS[kind]?.includes(content.case);
+        const isFit = isKind || (kind !== undefined && content.case === "nativeEvent");
+        demand(isFit, `${content.case} for part ${partIndex}, which is ${kind}`);
         demand(content.value !== "", `an empty ${content.case}`);
         demand(logprobs.length === 0 || WITH_LOGPROBS.has(content.case!), `probabilities of ${content.case}`);
         break;
@@ -101,6 +102,11 @@ export function checkGrammar(chunks: readonly CompletionChunk[]): void {
         state.isFinished = true;
         break;
       }
+      case "nativeEvent":
+        demand(at > 0, "an event comes before any content");
+        break;
+      case "partialImage":
+        break;
       case "usage":
         demand(at === chunks.length - 1, "usage is not the last chunk");
         break;

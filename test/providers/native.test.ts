@@ -191,24 +191,32 @@ describe("what a provider of the Gemini dialect ran itself", () => {
 describe("citations of an Anthropic answer", () => {
   const passage = { cited_text: "Twice.", document_index: 1, document_title: "Tides" };
   const found = { type: "web_search_result_location", url: "https://example.com/", title: "Tides", cited_text: "Two." };
+  const OF_TOMORROW = { type: "of_a_later_version", signature: "c2ln" };
+  const WITHOUT_PAGE = { ...found, url: null };
   const citations = [
     { type: "char_location", ...passage, start_char_index: 3, end_char_index: 9 },
     { type: "page_location", ...passage, start_page_number: 1, end_page_number: 2 },
     { type: "content_block_location", ...passage, start_block_index: 0, end_block_index: 1 },
     found,
-    { type: "of a later version" },
-    { ...found, url: null },
+    OF_TOMORROW,
+    WITHOUT_PAGE,
   ];
   const $typeName = "parley.v1.Citation";
   const documentOf = (unit: DocumentUnit, start: number, end: number): object => {
     const value = { $typeName: "parley.v1.DocumentRange", documentIndex: 1, unit, start, end };
     return { $typeName, source: { case: "document", value }, title: "Tides", citedText: "Twice." };
   };
+  const nativeOf = (words: object): object => {
+    const value = { $typeName: "parley.v1.NativeBlock", dialect: "anthropic", json: JSON.stringify(words) };
+    return { $typeName, source: { case: "native", value }, title: "", citedText: "" };
+  };
   const expected = [
     documentOf(CHARACTERS, 3, 9),
     documentOf(PAGES, 1, 2),
     documentOf(BLOCKS, 0, 1),
     { $typeName, source: { case: "url", value: "https://example.com/" }, title: "Tides", citedText: "Two." },
+    nativeOf({ type: "of_a_later_version" }),
+    nativeOf(WITHOUT_PAGE),
   ];
 
   it("are citations of all of the text that they belong to", () => {
@@ -264,7 +272,7 @@ describe("a native block in a stream", () => {
       fc.property(fc.constantFrom("a", "é", "\u4e2d", "\u{1f30a}"), fc.nat(5), (unit, shift) => {
         const json = JSON.stringify("x".repeat(shift) + unit.repeat(700_000));
         const out: CompletionChunk[] = [];
-        new ChoiceWriter(0).native("anthropic", json, out);
+        new ChoiceWriter(0).native({ dialect: "anthropic", json }, out);
         for (const chunk of out) expect(toBinary(CompletionChunkSchema, chunk).length).toBeLessThan(MIB);
         const pieces = out.flatMap(({ event }) => (event.case === "partDelta" ? [event.value.content.value] : []));
         expect(pieces.every((piece) => typeof piece === "string" && piece.isWellFormed())).toBe(true);

@@ -4,7 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
-import type { Audio, Citation, Image, Message as Message$1, Part, TokenLogprob } from "./message_pb.js";
+import type { Audio, Citation, Image, Message as Message$1, NativeBlock, Part, TokenLogprob } from "./message_pb.js";
 import type { Tool, ToolChoice } from "./tool_pb.js";
 import type { Modality } from "./modality_pb.js";
 import type { ReasoningOptions } from "./reasoning_pb.js";
@@ -291,6 +291,15 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
    * @generated from field: parley.v1.LabelRequirements required_labels = 35;
    */
   requiredLabels?: LabelRequirements | undefined;
+
+  /**
+   * The request in a format of HTTP callers, in place of all fields above except the last two: with this, another one is INVALID_ARGUMENT.
+   * A provider of that dialect gets it in these words, where nothing has to be changed. Fronts send it; violations name the fields of this
+   * message.
+   *
+   * @generated from field: parley.v1.FormatRequest in_format = 36;
+   */
+  inFormat?: FormatRequest | undefined;
 };
 
 /**
@@ -298,6 +307,41 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
  * Use `create(CompletionRequestSchema)` to create a new message.
  */
 export declare const CompletionRequestSchema: GenMessage<CompletionRequest>;
+
+/**
+ * A request as HTTP callers write it.
+ *
+ * @generated from message parley.v1.FormatRequest
+ */
+export declare type FormatRequest = Message<"parley.v1.FormatRequest"> & {
+  /**
+   * Required. The path that such requests are sent to, without a query: `/v1/messages`, `/v1/responses`, `/v1/chat/completions`,
+   * `/v1beta/models/{model}:generateContent`, or the path of a count of tokens or of `POST /v1/route`.
+   *
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * Headers of the request that the format reads, names in lower case, such as `anthropic-beta`; at most 32. Others have no effect.
+   *
+   * @generated from field: map<string, string> headers = 2;
+   */
+  headers: { [key: string]: string };
+
+  /**
+   * Required. The body: JSON in UTF-8, with the limits of an HTTP request.
+   *
+   * @generated from field: bytes body = 3;
+   */
+  body: Uint8Array;
+};
+
+/**
+ * Describes the message parley.v1.FormatRequest.
+ * Use `create(FormatRequestSchema)` to create a new message.
+ */
+export declare const FormatRequestSchema: GenMessage<FormatRequest>;
 
 /**
  * Which request to explain.
@@ -569,6 +613,22 @@ export declare type CompletionChunk = Message<"parley.v1.CompletionChunk"> & {
      */
     value: Report;
     case: "report";
+  } | {
+    /**
+     * An event of the provider's stream that the contract has no word for, by its dialect; see `PartDelta.native_event`.
+     *
+     * @generated from field: parley.v1.NativeBlock native_event = 8;
+     */
+    value: NativeBlock;
+    case: "nativeEvent";
+  } | {
+    /**
+     * A picture while it is being made, when `ImageOptions.partial_count` asked for it. Before the part that it becomes.
+     *
+     * @generated from field: parley.v1.PartialImage partial_image = 9;
+     */
+    value: PartialImage;
+    case: "partialImage";
   } | { case: undefined; value?: undefined };
 };
 
@@ -759,6 +819,15 @@ export declare type PartDelta = Message<"parley.v1.PartDelta"> & {
      */
     value: Citation;
     case: "citation";
+  } | {
+    /**
+     * An event of the provider's stream about this part that the contract has no word for, without what says where it belongs. It adds
+     * nothing to the part. Of one answer there are at most 1 MiB of such events; those of a native part come all or not at all.
+     *
+     * @generated from field: parley.v1.NativeBlock native_event = 13;
+     */
+    value: NativeBlock;
+    case: "nativeEvent";
   } | { case: undefined; value?: undefined };
 
   /**
@@ -815,6 +884,54 @@ export declare type PartFinish = Message<"parley.v1.PartFinish"> & {
  * Use `create(PartFinishSchema)` to create a new message.
  */
 export declare const PartFinishSchema: GenMessage<PartFinish>;
+
+/**
+ * A picture while it is being made. It is no part of the answer. A large one comes in several messages that follow each other.
+ *
+ * @generated from message parley.v1.PartialImage
+ */
+export declare type PartialImage = Message<"parley.v1.PartialImage"> & {
+  /**
+   * Which choice it belongs to.
+   *
+   * @generated from field: int32 choice_index = 1;
+   */
+  choiceIndex: number;
+
+  /**
+   * Its number among those of the picture: 0, 1, 2.
+   *
+   * @generated from field: int32 index = 2;
+   */
+  index: number;
+
+  /**
+   * Such as `image/png`.
+   *
+   * @generated from field: string media_type = 3;
+   */
+  mediaType: string;
+
+  /**
+   * The encoded picture, or a piece of it, at most 512 KiB.
+   *
+   * @generated from field: bytes data = 4;
+   */
+  data: Uint8Array;
+
+  /**
+   * Whether the next message has more of its bytes.
+   *
+   * @generated from field: bool has_more = 5;
+   */
+  hasMore: boolean;
+};
+
+/**
+ * Describes the message parley.v1.PartialImage.
+ * Use `create(PartialImageSchema)` to create a new message.
+ */
+export declare const PartialImageSchema: GenMessage<PartialImage>;
 
 /**
  * The end of one choice in a stream.
@@ -1004,6 +1121,14 @@ export declare type ImageOptions = Message<"parley.v1.ImageOptions"> & {
    * @generated from field: parley.v1.Image mask = 3;
    */
   mask?: Image | undefined;
+
+  /**
+   * Stream only: how many times to send each picture while it is being made, 0 to 3. They are PartialImages, which cost extra tokens of
+   * output. Omitted for providers that send none.
+   *
+   * @generated from field: int32 partial_count = 4;
+   */
+  partialCount: number;
 };
 
 /**

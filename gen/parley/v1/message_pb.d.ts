@@ -514,6 +514,14 @@ export declare type Citation = Message$1<"parley.v1.Citation"> & {
      */
     value: DocumentRange;
     case: "document";
+  } | {
+    /**
+     * A citation of a type that only one dialect has; the other fields are empty then. At most 16 KiB of JSON.
+     *
+     * @generated from field: parley.v1.NativeBlock native = 6;
+     */
+    value: NativeBlock;
+    case: "native";
   } | { case: undefined; value?: undefined };
 
   /**

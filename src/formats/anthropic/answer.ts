@@ -1,7 +1,7 @@
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { type Citation, DocumentUnit, type NativeBlock } from "../../../gen/parley/v1/message_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
-import { type JsonObject, readNative, readObject } from "../native.ts";
+import { type JsonObject, readNative, readObject, readTyped } from "../native.ts";
 import { DIALECT } from "./blocks.ts";
 import { writeState } from "./state.ts";
 
@@ -97,6 +97,7 @@ export function citation({ source, title, citedText }: Citation): object | undef
     const more = { url: source.value, title: title === "" ? null : title, encrypted_index: "" };
     return { type: "web_search_result_location", ...cited, ...more };
   }
+  if (source.case === "native") return readTyped(source.value, DIALECT);
   if (source.case !== "document") return undefined;
   const { documentIndex, unit, start, end } = source.value;
   if (unit === DocumentUnit.UNSPECIFIED) return undefined;

@@ -3,7 +3,7 @@ import { estimateTokens, measurePrompt } from "../../core/token-estimate.ts";
 import type { Format, FormatInput, HeaderList, ReadCompletion, ReadCount, RequestHeaders } from "../format.ts";
 import { writeError } from "./error.ts";
 import { toModelInfo, toModelPage } from "./models.ts";
-import { readMessagesRequest } from "./request.ts";
+import { readMessagesRequest, readsHeader } from "./request.ts";
 import { type AnswerForm, toMessage } from "./response.ts";
 import { MessageWriter } from "./stream.ts";
 
@@ -44,6 +44,7 @@ export const anthropic: Format = {
   ],
   owns: (path, headers) => path === MESSAGES || path.startsWith(`${MESSAGES}/`) || hasVersion(headers),
   writeError,
+  readsHeader,
   headerNames: [
     REQUEST_ID,
     ...KINDS.flatMap((kind) => ["limit", "remaining", "reset"].map((what) => limitHeader(kind, what))),

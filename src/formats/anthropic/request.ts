@@ -88,6 +88,11 @@ function toBody(given: MessagesRequest, headers: RequestHeaders): CallersBody {
   return { dialect: DIALECT, mayHaveMore: others !== undefined, headers: others, json };
 }
 
+const SESSION_HEADER = "x-claude-code-session-id";
+
+/** Whether the header of this name is read: those of the vendor, and that of a session. */
+export const readsHeader = (name: string): boolean => name.startsWith("anthropic-") || name === SESSION_HEADER;
+
 const MAX_OTHER_HEADERS = 16;
 const OTHER_HEADER = /^anthropic-[a-z0-9-]{1,64}$/;
 const OTHER_VALUE = /^[\x20-\x7e]{1,256}$/;
@@ -280,7 +285,7 @@ function toChoice(
 
 /** The session of Claude Code, for the provider's prompt cache. */
 function readSession(headers: RequestHeaders, request: CompletionRequest): void {
-  const session = headers["x-claude-code-session-id"];
+  const session = headers[SESSION_HEADER];
   if (typeof session === "string" && session !== "" && session.length <= MAX_SESSION_ID_CHARS)
     request.sessionId = session;
 }

@@ -12,7 +12,7 @@ import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { Failure } from "../../core/failure.ts";
 import { type AnswerStream, EVENT_STREAM } from "../format.ts";
 import { LeftOut } from "../left-out.ts";
-import { readFurther } from "../native.ts";
+import { readFurther, readTyped } from "../native.ts";
 import { writeReport } from "../report.ts";
 import * as write from "./answer.ts";
 import { DIALECT } from "./blocks.ts";
@@ -111,6 +111,11 @@ export class MessageWriter implements AnswerStream {
         case "report":
           out += this.end(said.value);
           break;
+        case "nativeEvent":
+          out += ownEvent(said.value);
+          break;
+        // The format has no place for pictures.
+        case "partialImage":
         case undefined:
       }
     }
@@ -198,6 +203,8 @@ export class MessageWriter implements AnswerStream {
       case "nativeJson":
         open.json += content.value;
         return "";
+      case "nativeEvent":
+        return open.block === undefined ? "" : ownEvent(content.value, open.block);
       // The format has no place for pictures and recordings.
       case "customInput":
       case "audio":
@@ -302,6 +309,14 @@ export class MessageWriter implements AnswerStream {
 /** An event; clients skip those without a name. */
 function event(name: string, data: string): string {
   return `event: ${name}\ndata: ${data}\n\n`;
+}
+
+/** An event that only this dialect has, as the provider wrote it. `index`: of the block that it is about. */
+function ownEvent(block: NativeBlock, index?: number): string {
+  const words = readTyped(block, DIALECT);
+  if (words === undefined) return "";
+  const { type, ...fields } = words;
+  return event(type, JSON.stringify({ type, ...(index !== undefined && { index }), ...fields }));
 }
 
 function blockStart(index: number, block: string): string {

@@ -3,6 +3,10 @@ import type { Audio, Citation, Image } from "../../../gen/parley/v1/message_pb.j
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import type { HeldStrings } from "../held-strings.ts";
 import { base64, base64Of } from "../media.ts";
+import { readTyped } from "../native.ts";
+
+/** The name of this dialect in native parts and details. */
+export const DIALECT = "openai";
 
 /*
  * Parts of an answer in the OpenAI format, the same for whole answers and streams.
@@ -94,7 +98,7 @@ export function textSignature(signatures: readonly string[], hasImage: boolean):
 }
 
 /**
- * Citations of pages; the format has no others. `before`: code points of the texts before their part, and `length`: those of the
+ * Citations of pages, and those that only this dialect has. `before`: code points of the texts before their part, and `length`: those of the
  * part so far, because the format has one text, and a place for every citation.
  */
 export function annotations(
@@ -102,6 +106,8 @@ export function annotations(
   { before, length }: { readonly before: number; readonly length: number },
 ): object[] {
   return citations.flatMap(({ source, title, textRange }) => {
+    const native = source.case === "native" ? readTyped(source.value, DIALECT) : undefined;
+    if (native !== undefined) return [native];
     if (source.case !== "url") return [];
     const { start, end } = textRange ?? { start: 0, end: length };
     const place = { start_index: start + before, end_index: end + before };

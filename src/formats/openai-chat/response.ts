@@ -4,13 +4,11 @@ import { countCodePoints } from "../../encoding/code-points.ts";
 import { writeLogprobs } from "../logprobs.ts";
 import { writeReport } from "../report.ts";
 import * as write from "./answer.ts";
+import { DIALECT } from "./answer.ts";
 import { HeldStrings, type JsonText } from "../held-strings.ts";
 import type { NameOf } from "../format.ts";
 import { LeftOut } from "../left-out.ts";
 import { readFurther } from "../native.ts";
-
-/** The name of this dialect in native parts and details. */
-export const DIALECT = "openai";
 
 /** Writes a completion as OpenAI's `chat.completion`. `nameOf`: the caller's names of request fields. */
 export function writeChatCompletion(completion: Completion, nameOf: NameOf): JsonText {

@@ -16,7 +16,7 @@ import { LeftOut } from "../left-out.ts";
 import { readFurther } from "../native.ts";
 import { writeReport } from "../report.ts";
 import * as write from "./answer.ts";
-import { DIALECT } from "./response.ts";
+import { DIALECT } from "./answer.ts";
 import type { Failure } from "../../core/failure.ts";
 import { type AnswerStream, EVENT_STREAM, type NameOf } from "../format.ts";
 
@@ -260,6 +260,7 @@ function deltaFields(content: PartDelta["content"], partIndex: number, choice: C
     }
     // The format has no place for native blocks. Images are whole here; their pieces are only between processes.
     case "nativeJson":
+    case "nativeEvent":
     case "imageData":
     case undefined:
       return undefined;

@@ -84,7 +84,7 @@ function addText(texts: Map<string, unknown>, { name, data }: FormField): void {
   }
   if (texts.has(key)) throw invalidField(name, "must be given once");
   if (name === "parley[strict]") texts.set(key, { strict: toBoolean(text) });
-  else if (key === "n") texts.set(key, /^\d{1,9}$/.test(text) ? Number(text) : text);
+  else if (key === "n" || key === "partial_images") texts.set(key, /^\d{1,9}$/.test(text) ? Number(text) : text);
   else texts.set(key, key === "stream" ? toBoolean(text) : text);
 }
 

@@ -47,7 +47,8 @@ export function toRead(
     throw invalidField("response_format", "must be b64_json: Parley keeps no pictures that an address could point to");
   if (given.n != null && (given.n < 1 || given.n > MAX_PICTURES))
     throw invalidField("n", `must be from 1 to ${MAX_PICTURES}`);
-  const options = toImageOptions(given.size ?? "auto", mask);
+  const partialCount = given.stream === true ? (given.partial_images ?? 0) : 0;
+  const options = toImageOptions(given.size ?? "auto", { mask, partialCount });
   const shown = pictures.map(({ image }) => toPart({ case: "image", value: image }));
   const request: CompletionRequest = {
     $typeName: "parley.v1.CompletionRequest",
@@ -93,6 +94,7 @@ const NAMES: Readonly<Record<string, string>> = {
   end_user_id: "user",
   "image_options.aspect_ratio": "size",
   "image_options.mask": "mask",
+  "image_options.partial_count": "partial_images",
   "image_options.size": "size",
   image_options: "size",
 };

@@ -1,11 +1,16 @@
-import { type Completion, type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type Completion,
+  type CompletionChunk,
+  FinishReason,
+  type PartialImage,
+} from "../../../gen/parley/v1/completion_pb.js";
 import type { Image } from "../../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { Failure } from "../../core/failure.ts";
 import { type AnswerStream, EVENT_STREAM, type NameOf } from "../format.ts";
 import { HeldStrings, type JsonText } from "../held-strings.ts";
-import { base64Of } from "../media.ts";
+import { base64, base64Of } from "../media.ts";
 import { toErrorBody } from "../openai-error.ts";
 import { writeReport } from "../report.ts";
 
@@ -37,7 +42,7 @@ function noPicture(reasons: readonly FinishReason[]): Failure {
 }
 
 /** `png` of `image/png`. */
-function formatOf({ mediaType }: Image): string {
+function formatOf({ mediaType }: Pick<Image, "mediaType">): string {
   return mediaType.replace(/^image\//, "") || "png";
 }
 
@@ -53,7 +58,7 @@ function toUsage({ inputTokens, outputTokens, totalTokens, imageInputTokens = 0 
 /** Beginning of the names of the events of a stream. */
 export type ImageEvent = "image_generation" | "image_edit";
 
-/** Writes each picture as a `completed` event; the last one has the usage, so that all wait for the report. */
+/** Writes each picture as a `completed` event, and those in the making as they come; the last one has the usage, so that all wait for the report. */
 export class ImageWriter implements AnswerStream {
   readonly contentType = EVENT_STREAM;
   readonly keepAlive = ": keep-alive\n\n";
@@ -80,6 +85,7 @@ export class ImageWriter implements AnswerStream {
       if (event.case === "start") this.#created = Number(event.value.createTime?.seconds ?? 0n);
       else if (event.case === "usage") this.#usage = event.value;
       else if (event.case === "choiceFinish") this.#reasons.push(event.value.finishReason);
+      else if (event.case === "partialImage") out += this.#partial(event.value);
       else if (event.case === "report") out += this.#end(event.value);
       else if (event.case === "partStart" && event.value.part?.kind.case === "image")
         this.#images.push(event.value.part.kind.value);
@@ -96,6 +102,18 @@ export class ImageWriter implements AnswerStream {
     if (this.#images.length === 0) return this.fail(noPicture(this.#reasons));
     const last = this.#images.length - 1;
     return this.#images.map((image, index) => this.#completed(image, index === last ? report : undefined)).join("");
+  }
+
+  #partial({ data, index, mediaType }: PartialImage): string {
+    const type = `${this.#event}.partial_image`;
+    const partial = {
+      type,
+      b64_json: base64(data),
+      partial_image_index: index,
+      created_at: this.#created,
+      output_format: formatOf({ mediaType }),
+    };
+    return `event: ${type}\ndata: ${JSON.stringify(partial)}\n\n`;
   }
 
   #completed(image: Image, report: Report | undefined): string {

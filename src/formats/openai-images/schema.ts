@@ -15,6 +15,12 @@ const shared = {
     description: "`b64_json`. `url` is refused: Parley keeps no pictures.",
   }),
   stream: z.boolean().nullish().meta({ description: "Answer with server-sent events, one for each picture." }),
+  partial_images: z.int().nullish().meta({
+    description:
+      "Of a stream: how many times to send each picture while it is being made, where the provider does. Default: 0.",
+    minimum: 0,
+    maximum: 3,
+  }),
   user: text("Your own ID of your end user."),
   safety_identifier: text("A stable hash of your end user’s ID."),
   fallback_models: z.array(z.string()).nullish().meta({ description: "Models that are tried next, in this order." }),

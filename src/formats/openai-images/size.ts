@@ -16,12 +16,16 @@ const SIZES = [
 ] as const;
 
 /**
- * The nearest shape and size for `WIDTHxHEIGHT`, with the mask of an edit; undefined for `auto` without one. Throws
+ * The nearest shape and size for `WIDTHxHEIGHT`, with the other options; undefined for `auto` without any. Throws
  * `invalid_request` for any other size.
  */
-export function toImageOptions(size: string, mask?: Image): ImageOptions | undefined {
-  const masked = mask && { mask };
-  if (size === "auto") return masked && { $typeName: "parley.v1.ImageOptions", aspectRatio: "", size: "", ...masked };
+export function toImageOptions(
+  size: string,
+  { mask, partialCount }: { readonly mask: Image | undefined; readonly partialCount: number },
+): ImageOptions | undefined {
+  const others = { $typeName: "parley.v1.ImageOptions", partialCount, ...(mask !== undefined && { mask }) } as const;
+  if (size === "auto")
+    return mask === undefined && partialCount === 0 ? undefined : { ...others, aspectRatio: "", size: "" };
   const [, width = 0, height = 0] = (/^(\d{1,5})x(\d{1,5})$/.exec(size) ?? []).map(Number);
   if (width === 0 || height === 0)
     throw invalidField("size", "must be auto, or a width and a height such as 1024x1024");
@@ -29,5 +33,5 @@ export function toImageOptions(size: string, mask?: Image): ImageOptions | undef
   const nearest = RATIOS.reduce((best, each) => (distance(each.ratio) < distance(best.ratio) ? each : best));
   const longer = Math.max(width, height);
   const [name] = SIZES.find(([, most]) => longer <= most)!;
-  return { $typeName: "parley.v1.ImageOptions", aspectRatio: nearest.name, size: name, ...masked };
+  return { ...others, aspectRatio: nearest.name, size: name };
 }

@@ -5,7 +5,7 @@ import { Failure } from "../../core/failure.ts";
 import type { HeldStrings } from "../held-strings.ts";
 import { tokenLogprob } from "../logprobs.ts";
 import { base64Of } from "../media.ts";
-import { type JsonObject, readFurther, readNative } from "../native.ts";
+import { type JsonObject, readFurther, readNative, readTyped } from "../native.ts";
 import { DIALECT, OWN_ID } from "./native.ts";
 import type { ToolName } from "./tools.ts";
 
@@ -206,8 +206,9 @@ export function fillImage(item: ImageItem, { source, mediaType }: Image, held?: 
   item.output_format = mediaType.slice(mediaType.indexOf("/") + 1);
 }
 
-/** A citation of a page; the format has no others. `length`: code points of the text so far. */
+/** A citation of a page, or one that only this dialect has. `length`: code points of the text so far. */
 export function annotation({ source, title, textRange }: Citation, length: number): object | undefined {
+  if (source.case === "native") return readTyped(source.value, DIALECT);
   if (source.case !== "url") return undefined;
   const { start, end } = textRange ?? { start: 0, end: length };
   return { type: "url_citation", url: source.value, title, start_index: start, end_index: end };

@@ -44,6 +44,7 @@ export function fieldNames(origins: Origins): NameOf {
     }
     if (path === "messages") return "input";
     if (image !== undefined && path === "modalities") return `${image}.type`;
+    if (image !== undefined && path === "image_options.partial_count") return `${image}.partial_images`;
     let name = path;
     for (const [contract, responses] of NAMES) name = name.replace(contract, responses);
     return name;

@@ -1,5 +1,7 @@
-import type { Citation, TokenLogprob } from "../../../gen/parley/v1/message_pb.js";
+import type { PartialImage } from "../../../gen/parley/v1/completion_pb.js";
+import type { Citation, NativeBlock, TokenLogprob } from "../../../gen/parley/v1/message_pb.js";
 import { countCodePoints } from "../../encoding/code-points.ts";
+import { base64 } from "../media.ts";
 import * as write from "./answer.ts";
 import type { EventWriter } from "./events.ts";
 
@@ -13,6 +15,8 @@ export class OpenItem {
   #contentPlace = "";
   /** Code points of the last text. */
   #codePoints = 0;
+  /** Number of its steps that were written. */
+  #steps = 0;
   /** Whether nothing more is added to it. */
   finished = false;
 
@@ -36,7 +40,29 @@ export class OpenItem {
   progress(): string {
     const { item } = this;
     const steps = item instanceof write.NativeItem ? item.steps() : write.stepsOf(item.type);
-    return steps.map((type) => this.#events.write(type, this.#place)).join("");
+    const rest = steps.slice(this.#steps);
+    this.#steps = steps.length;
+    return rest.map((type) => this.#events.write(type, this.#place)).join("");
+  }
+
+  /** A picture while it is being made, after the steps before its end. */
+  partialImage({ index, data, mediaType }: PartialImage): string {
+    const before = write.stepsOf(this.item.type).slice(this.#steps, -1);
+    this.#steps += before.length;
+    const format = mediaType.slice(mediaType.indexOf("/") + 1);
+    const fields = `,"partial_image_index":${index},"output_format":${JSON.stringify(format)}`;
+    return (
+      before.map((type) => this.#events.write(type, this.#place)).join("") +
+      this.#events.write(
+        "response.image_generation_call.partial_image",
+        `${this.#place}${fields},"partial_image_b64":"${base64(data)}"`,
+      )
+    );
+  }
+
+  /** An event about the item that only this dialect has, as the provider wrote it. */
+  event(block: NativeBlock): string {
+    return this.#events.writeOwn(block, this.#place);
   }
 
   /** Begins the next content of a message. */

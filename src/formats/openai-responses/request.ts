@@ -231,13 +231,19 @@ function toCompletionRequest(asked: ResponsesRequest, tools: ReadTools): Complet
 const wantsLogprobs = ({ include }: ResponsesRequest): boolean =>
   include?.includes("message.output_text.logprobs") === true;
 
-function readImages({ image_config: given }: ResponsesRequest, { image }: ReadTools, request: CompletionRequest): void {
+function readImages(
+  { image_config: given, stream }: ResponsesRequest,
+  { image }: ReadTools,
+  request: CompletionRequest,
+): void {
   if (image !== undefined) request.modalities = [Modality.TEXT, Modality.IMAGE];
   const [aspectRatio, size] = SIZES[String(image?.size)] ?? ["", ""];
-  if (given == null && size === "") return;
+  const partialCount = stream === true ? (image?.partialCount ?? 0) : 0;
+  if (given == null && size === "" && partialCount === 0) return;
   request.imageOptions = create(ImageOptionsSchema, {
     aspectRatio: given?.aspect_ratio ?? aspectRatio,
     size: given?.image_size ?? size,
+    partialCount,
   });
 }
 

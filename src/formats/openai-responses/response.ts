@@ -122,9 +122,8 @@ export class ResponseWriter {
       error: error ?? null,
       incomplete_details: incomplete === undefined ? null : { reason: incomplete },
       model: this.#model,
-      ...(usage !== undefined && { usage: write.usage(usage) }),
-      ...(status === "completed" && { completed_at: this.#createdSeconds + secondsOf(report) }),
-      ...(status === "incomplete" && { completed_at: null }),
+      usage: usage === undefined ? null : write.usage(usage),
+      completed_at: status === "completed" ? this.#createdSeconds + secondsOf(report) : null,
       ...(report !== undefined && { parley: writeReport(report, this.#read.nameOf, leftOut) }),
       ...(attempts.length > 0 && { parley: { attempts: attempts.map(writeAttempt) } }),
     };
@@ -145,12 +144,17 @@ function secondsOf(report: Report | undefined): number {
 function repeated(asked: Echo): object {
   return {
     background: false,
+    // The format has no such fields of a request; the specification Open Responses wants them in its answer.
+    frequency_penalty: 0,
+    presence_penalty: 0,
     instructions: asked.instructions ?? null,
     max_output_tokens: asked.max_output_tokens ?? null,
     max_tool_calls: asked.max_tool_calls ?? null,
     metadata: asked.metadata ?? {},
     parallel_tool_calls: asked.parallel_tool_calls ?? true,
     previous_response_id: asked.previous_response_id || null,
+    prompt_cache_key: asked.prompt_cache_key ?? null,
+    safety_identifier: asked.safety_identifier ?? null,
     reasoning: {
       effort: asked.reasoning?.effort ?? null,
       summary: asked.reasoning?.summary ?? asked.reasoning?.generate_summary ?? null,
@@ -162,13 +166,20 @@ function repeated(asked: Echo): object {
       ...(asked.text?.verbosity != null && { verbosity: asked.text.verbosity }),
     },
     tool_choice: asked.tool_choice ?? "auto",
-    tools: asked.tools ?? [],
+    tools: (asked.tools ?? []).map(repeatedTool),
     top_logprobs: asked.top_logprobs ?? 0,
     top_p: asked.top_p ?? 1,
     truncation: "disabled",
     ...(asked.user != null && { user: asked.user }),
   };
 }
+
+/** A function has all of its fields in an answer. */
+function repeatedTool(tool: object): object {
+  return "type" in tool && tool.type === "function" ? { ...OF_FUNCTION, ...tool } : tool;
+}
+
+const OF_FUNCTION = { description: null, parameters: null, strict: null };
 
 interface ItemContext {
   readonly completionId: string;

@@ -4,9 +4,10 @@ import type {
   CompletionStart,
   PartDelta,
   PartFinish,
+  PartialImage,
   PartStart,
 } from "../../../gen/parley/v1/completion_pb.js";
-import type { Citation } from "../../../gen/parley/v1/message_pb.js";
+import type { Citation, NativeBlock } from "../../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { Failure } from "../../core/failure.ts";
@@ -14,10 +15,12 @@ import { type AnswerStream, EVENT_STREAM } from "../format.ts";
 import { LeftOut } from "../left-out.ts";
 import {
   addFurther,
+  annotation,
   countLogprobs,
   fillImage,
   MAX_CHARS,
   newText,
+  type ImageItem,
   type OutputItem,
   OutputItems,
   tooLong,
@@ -29,6 +32,13 @@ import { DIALECT } from "./native.ts";
 import { OpenItem } from "./open-item.ts";
 import type { ReadRequest } from "./request.ts";
 import { endOf, reasoningState, ResponseWriter } from "./response.ts";
+
+/** A native block that has not ended, with the events about it. */
+interface OpenNative {
+  readonly dialect: string;
+  json: string;
+  readonly events: NativeBlock[];
+}
 
 type StreamedRequest = Pick<ReadRequest, "echo" | "isKept" | "names" | "nameOf" | "withState">;
 
@@ -47,8 +57,10 @@ export class EventStream implements AnswerStream {
   #open: OpenItem[] = [];
   /** Ended items as JSON text. */
   readonly #ended: string[] = [];
+  /** The item of a picture that is being made. */
+  #making: OpenItem | undefined;
   /** Unfinished native blocks, by part index. */
-  readonly #native = new Map<number, { readonly dialect: string; json: string }>();
+  readonly #native = new Map<number, OpenNative>();
   /** Items of unfinished parts, by part index; that of a text is the message that it is added to. */
   readonly #parts = new Map<number, OpenItem>();
   #hasRefusal = false;
@@ -91,6 +103,8 @@ export class EventStream implements AnswerStream {
       else if (event.case === "start") out += this.#start(event.value);
       else if (event.case === "choiceFinish") out += this.#finishChoice(event.value);
       else if (event.case === "usage") this.#usage = event.value;
+      else if (event.case === "partialImage") out += this.#partialImage(event.value);
+      else if (event.case === "nativeEvent") out += this.#events.writeOwn(event.value, "");
       else if (event.case === "report") out += this.#end(event.value);
     }
     return out;
@@ -145,8 +159,7 @@ export class EventStream implements AnswerStream {
         );
       }
       case "image": {
-        const item = this.#items.image();
-        const out = this.#add(partIndex, item);
+        const { item, out } = this.#beginImage(partIndex);
         fillImage(item, kind.value);
         addFurther(item, providerDetailsJson);
         return (
@@ -156,11 +169,29 @@ export class EventStream implements AnswerStream {
         );
       }
       case "native":
-        this.#native.set(partIndex, { ...kind.value });
+        this.#native.set(partIndex, { ...kind.value, events: [] });
         return "";
       default:
         return "";
     }
+  }
+
+  /** The item of a picture: the one that was begun while it was made, or a new one. */
+  #beginImage(partIndex: number): { readonly item: ImageItem; readonly out: string } {
+    const making = this.#making;
+    this.#making = undefined;
+    if (making?.item.type === "image_generation_call") {
+      this.#parts.set(partIndex, making);
+      return { item: making.item, out: "" };
+    }
+    const item = this.#items.image();
+    return { item, out: this.#add(partIndex, item) };
+  }
+
+  #partialImage(image: PartialImage): string {
+    const begun = this.#making === undefined ? this.#add(undefined, this.#items.image()) : "";
+    this.#making ??= this.#open.at(-1);
+    return begun + (this.#making?.partialImage(image) ?? "");
   }
 
   /** Throws `upstream_protocol` beyond MAX_CHARS. */
@@ -182,6 +213,7 @@ export class EventStream implements AnswerStream {
       if (native !== undefined) native.json += content.value;
       return "";
     }
+    if (content.case === "nativeEvent") return this.#eventOf(partIndex, content.value);
     const open = this.#parts.get(partIndex);
     if (open === undefined) return "";
     const { item } = open;
@@ -197,8 +229,16 @@ export class EventStream implements AnswerStream {
     }
   }
 
+  /** An event about an item: those of a native one wait for its end, when it is written. */
+  #eventOf(partIndex: number, event: NativeBlock): string {
+    const native = this.#native.get(partIndex);
+    if (native === undefined) return this.#parts.get(partIndex)?.event(event) ?? "";
+    native.events.push(event);
+    return "";
+  }
+
   #cite(partIndex: number, citation: Citation): string {
-    if (citation.source.case !== "url") return "";
+    if (annotation(citation, 0) === undefined) return "";
     const begun = this.#parts.has(partIndex) ? "" : this.#beginText(partIndex, "text");
     const open = this.#parts.get(partIndex);
     const last = open?.item.type === "message" ? open.item.content.at(-1) : undefined;
@@ -228,14 +268,14 @@ export class EventStream implements AnswerStream {
   }
 
   /** Writes an item that is whole. */
-  #addNative(block: { readonly dialect: string; readonly json: string }): string {
+  #addNative({ events, ...block }: OpenNative): string {
     const item = this.#items.native(block);
     if (item === undefined) return "";
     const out = this.#add(undefined, item);
     const open = this.#open.at(-1);
     if (open === undefined) return out;
     open.finished = true;
-    return out + open.progress();
+    return out + (events.length === 0 ? open.progress() : events.map((event) => open.event(event)).join(""));
   }
 
   #finishPart({ partIndex, signature, providerDetailsJson }: PartFinish): string {

@@ -65,7 +65,7 @@ export interface ReadTools {
   /** A tool of OpenAI's servers without which nothing can be called. */
   readonly demanded: { readonly place: string; readonly type: string } | undefined;
   /** The `image_generation` tool that makes the answer hold pictures. */
-  readonly image: { readonly place: string; readonly size: unknown } | undefined;
+  readonly image: { readonly place: string; readonly size: unknown; readonly partialCount: number } | undefined;
 }
 
 /** Reads tools. Those of types that the contract does not have are native: OpenAI's servers run them, or only its models call them. */
@@ -101,7 +101,7 @@ export function readTools(given: readonly GivenTool[], choice: GivenChoice | nul
       });
     } else if (isNamed(tool)) add(tool, place);
     else if (isImageTool(tool) && (!hasOwn || chosenType(choice) === "image_generation"))
-      image = { place, size: (tool as { size?: unknown }).size };
+      image = toImageTool(tool, place);
     else {
       const { type } = tool as { readonly type: string };
       if (isDemanded(type, { choice, hasOwn })) demanded ??= { place, type };
@@ -113,6 +113,11 @@ export function readTools(given: readonly GivenTool[], choice: GivenChoice | nul
 
 const isNamed = (tool: { readonly type: string }): tool is NamedTool =>
   tool.type === "function" || tool.type === "custom";
+function toImageTool(tool: object, place: string): ReadTools["image"] {
+  const { size, partial_images: partial } = tool as { size?: unknown; partial_images?: unknown };
+  return { place, size, partialCount: typeof partial === "number" && Number.isInteger(partial) ? partial : 0 };
+}
+
 const isImageTool = ({ type }: { readonly type: string }): boolean => type === "image_generation";
 /** Tools that clients declare in every request. */
 const isDispensable = (type: string): boolean => type.startsWith("web_search") || type === "image_generation";

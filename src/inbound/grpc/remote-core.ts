@@ -1,5 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import { CompletionService, ExplainRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionRequest,
+  CompletionRequestSchema,
+  CompletionService,
+  ExplainRequestSchema,
+} from "../../../gen/parley/v1/completion_pb.js";
 import { EmbeddingService } from "../../../gen/parley/v1/embedding_pb.js";
 import { GetCurrentKeyRequestSchema, type Key, KeyService } from "../../../gen/parley/v1/key_pb.js";
 import {
@@ -84,32 +89,32 @@ export function connectCore({
           expiresMs: caller.expiresMs,
           hops: caller.hops,
           trace: caller.trace?.context,
-          unrecognized: caller.unrecognized,
+          // The core finds them itself in what it reads.
+          unrecognized: caller.inFormat === undefined ? caller.unrecognized : undefined,
           lost: (failure) => lost(failure, caller.requestId),
         }
       : { expiresMs: soon(), lost: () => undefined }),
   });
   return {
     completions: {
-      create: (request, call) =>
-        calls.unary(
-          CompletionService.method.create,
-          // This process receives responses of any size.
-          { ...request, maxResponseBytes: request.maxResponseBytes ?? MAX_INT32 },
-          factsOf(call),
-        ),
+      create: (request, call) => {
+        const sent = toSent(request, call);
+        // This process receives responses of any size.
+        const maxResponseBytes = request.maxResponseBytes ?? MAX_INT32;
+        return calls.unary(CompletionService.method.create, { ...sent, maxResponseBytes }, factsOf(call));
+      },
       async stream(request, call, emit) {
         const images = new ImageJoiner();
-        for await (const batch of calls.stream(CompletionService.method.stream, request, factsOf(call))) {
+        for await (const batch of calls.stream(CompletionService.method.stream, toSent(request, call), factsOf(call))) {
           const chunks = images.join(batch);
           if (chunks.length > 0) await emit(chunks);
         }
       },
-      count: (request, call) => calls.unary(CompletionService.method.count, request, factsOf(call)),
+      count: (request, call) => calls.unary(CompletionService.method.count, toSent(request, call), factsOf(call)),
       explain: (completion, call, mode) =>
         calls.unary(
           CompletionService.method.explain,
-          create(ExplainRequestSchema, { completion, stream: mode === "stream" }),
+          create(ExplainRequestSchema, { completion: toSent(completion, call), stream: mode === "stream" }),
           factsOf(call),
         ),
     },
@@ -154,4 +159,11 @@ export function connectCore({
     state: () => channels.state(),
     close: () => channels.close(),
   };
+}
+
+/** What a core gets: the request as its caller wrote it, where that is of a provider's dialect. */
+function toSent(request: CompletionRequest, { inFormat }: Call): CompletionRequest {
+  if (inFormat === undefined) return request;
+  const { requiredLabels } = request;
+  return create(CompletionRequestSchema, { inFormat, ...(requiredLabels !== undefined && { requiredLabels }) });
 }

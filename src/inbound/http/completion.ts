@@ -1,4 +1,4 @@
-import type { CompletionChunk, CompletionStart } from "../../../gen/parley/v1/completion_pb.js";
+import type { CompletionChunk, CompletionStart, FormatRequest } from "../../../gen/parley/v1/completion_pb.js";
 import type { LabelRequirements } from "../../../gen/parley/v1/model_pb.js";
 import type { Call, Caller } from "../../core/call.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
@@ -24,6 +24,7 @@ import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { declaredBytes, requireUncompressed } from "./body.ts";
 import { type Exchange, openCall, parseBody } from "./exchange.ts";
 import { isFormType, parseForm } from "./form.ts";
+import { toFormatRequest } from "./format-requests.ts";
 import { templateOf } from "./routes.ts";
 import { StreamWriter } from "./stream.ts";
 
@@ -173,6 +174,7 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplan
   let asked: R | undefined;
   let hops = 0;
   let requiredLabels: LabelRequirements | undefined;
+  let inFormat: FormatRequest | undefined;
   const served = serveCompletion<R>(services, {
     entrance: "http",
     requestId,
@@ -188,6 +190,7 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplan
       refuseCircles((hops = readHops(request.headers[HOPS_HEADER])));
       requiredLabels = readRequiredLabels((name) => request.headers[name]?.toString());
       const body = await exchange.body(open, slot);
+      if (services.forwards === true && !isForm) inFormat = toFormatRequest(exchange, body);
       return () =>
         readBody({
           json: isForm ? undefined : parseBody(body),
@@ -213,6 +216,7 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplan
         hops,
         unrecognized: read.unrecognized,
         body: read.body,
+        inFormat: read.body && inFormat,
         permitted: open.permitted,
         share: open,
         trace,

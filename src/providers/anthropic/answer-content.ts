@@ -4,6 +4,7 @@ import { ChoiceWriter, MAX_CITATIONS, PartBudget, tooManyParts, toPart } from ".
 import { MAX_PARTS } from "../../core/validate.ts";
 import { array, type Json, object, parsed, string } from "../wire/json.ts";
 import { addDelta, furtherOf } from "../wire/further-fields.ts";
+import { toEventJson } from "../wire/native-words.ts";
 import type { Redact } from "../wire/redaction.ts";
 import { brokenCall } from "../wire/response-failure.ts";
 import { toCitation } from "./citations.ts";
@@ -17,7 +18,12 @@ interface OpenCall {
   written: boolean;
 }
 
+const DIALECT = "anthropic";
+
 const OF_CALL: ReadonlySet<string> = new Set(["type", "name", "input"]);
+
+/** Says to which block a delta belongs. */
+const PLACES: ReadonlySet<string> = new Set(["index"]);
 
 /** A block of a type that the contract has no word for. */
 interface OpenNative {
@@ -85,6 +91,22 @@ export class AnswerContent {
     }
   }
 
+  /** Adds an event of a type that the contract has no word for: about an open block, or about the answer. */
+  addEvent(event: Json, out: CompletionChunk[]): void {
+    const json = toEventJson(event, { places: PLACES, redact: this.#redact });
+    if (json === undefined) return;
+    const partIndex = this.#partOf(event["index"]);
+    if (event["index"] === undefined) this.#writer.event(DIALECT, json, out);
+    else if (partIndex !== undefined) this.#writer.eventOf(partIndex, { dialect: DIALECT, json }, out);
+  }
+
+  /** The part of an open block; undefined for one without content so far. */
+  #partOf(index: unknown): number | undefined {
+    const block = this.#open.get(index);
+    if (block?.kind === "call") return block.partIndex;
+    return block !== undefined && block.kind === this.#writer.flowing ? this.#writer.flowingPart : undefined;
+  }
+
   /** Adds a delta to a block. */
   add(index: unknown, delta: Json, out: CompletionChunk[]): void {
     switch (delta["type"]) {
@@ -107,7 +129,10 @@ export class AnswerContent {
       }
       default: {
         const block = this.#open.get(index);
-        if (block?.kind !== "native") return;
+        if (block?.kind !== "native")
+          return string(delta["type"]) === ""
+            ? undefined
+            : this.addEvent({ type: "content_block_delta", index, delta }, out);
         this.#budget.takeJson(JSON.stringify(delta));
         addDelta(block.block, delta);
       }
@@ -123,7 +148,7 @@ export class AnswerContent {
       this.#writer.endCall(block.partIndex, out);
     } else if (block?.kind === "native") {
       const input = block.input === "" ? {} : { input: parsed(block.input) ?? block.input };
-      this.#writer.native("anthropic", JSON.stringify({ ...block.block, ...input }), out);
+      this.#writer.native({ dialect: DIALECT, json: JSON.stringify({ ...block.block, ...input }) }, out);
     } else if (block?.kind === "reasoning" && block.signature !== "") {
       this.#writer.sign("reasoning", block.signature, out);
     } else if (block?.kind === "text") {

@@ -1,5 +1,6 @@
 import { type Citation, type DocumentRange, DocumentUnit } from "../../../gen/parley/v1/message_pb.js";
 import { type Json, number, string } from "../wire/json.ts";
+import { toNativeCitation } from "../wire/native-words.ts";
 
 /** Units of a place in a document, by the type of a citation: with the names of its first and last index. */
 const RANGES: Readonly<Record<string, readonly [unit: DocumentUnit, start: string, end: string]>> = {
@@ -10,18 +11,18 @@ const RANGES: Readonly<Record<string, readonly [unit: DocumentUnit, start: strin
 
 /**
  * Converts a citation of a text block. The provider splits an answer so that a block cites with all of its text, so it has
- * no range. Undefined without a source that the caller knows.
+ * no range. One of another type is native. Undefined for none.
  */
 export function toCitation(citation: Json): Citation | undefined {
   const citedText = string(citation["cited_text"]);
   if (citation["type"] === "web_search_result_location") {
     const url = string(citation["url"]);
-    if (url === "") return undefined;
+    if (url === "") return toNativeCitation("anthropic", citation);
     const source = { case: "url", value: url } as const;
     return { $typeName: "parley.v1.Citation", source, title: string(citation["title"]), citedText };
   }
   const range = Object.hasOwn(RANGES, string(citation["type"])) ? RANGES[string(citation["type"])] : undefined;
-  if (range === undefined) return undefined;
+  if (range === undefined) return toNativeCitation("anthropic", citation);
   const [unit, start, end] = range;
   const document: DocumentRange = {
     $typeName: "parley.v1.DocumentRange",

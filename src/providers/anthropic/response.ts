@@ -1,7 +1,8 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { AnswerBuilder } from "../../core/chunks.ts";
 import type { Answer } from "../../core/provider.ts";
-import { object } from "../wire/json.ts";
+import { object, string } from "../wire/json.ts";
+import { isSmallEvent } from "../wire/native-words.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
 import { incomplete, truncated } from "../wire/response-failure.ts";
 import type { StreamReader } from "../wire/response.ts";
@@ -12,7 +13,7 @@ import { type Finish, readFinish, writeFinish } from "./finish-reason.ts";
 import { MessageFields } from "./message-fields.ts";
 import { UsageCount } from "./usage.ts";
 
-/** Reads the events of one streamed answer. Ignores pings and events of unknown types. */
+/** Reads the events of one streamed answer. Ignores pings. */
 export class AnswerStream implements StreamReader {
   readonly #content: AnswerContent;
   readonly #usage = new UsageCount();
@@ -60,6 +61,10 @@ export class AnswerStream implements StreamReader {
         return this.end(out);
       case "error":
         throw toInBandFailure(event, { begun: this.#content.begun, redact: this.#redact });
+      case "ping":
+        return;
+      default:
+        if (string(event["type"]) !== "" && isSmallEvent(data)) this.#content.addEvent(event, out);
     }
   }
 

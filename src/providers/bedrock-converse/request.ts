@@ -139,6 +139,7 @@ function noteUnsupported(request: CompletionRequest, log: TranslationLog): void 
   log.omitWhen(Boolean(request.imageOptions?.aspectRatio), "image_options.aspect_ratio");
   log.omitWhen(Boolean(request.imageOptions?.size), "image_options.size");
   log.omitWhen(request.imageOptions?.mask !== undefined, "image_options.mask");
+  log.omitWhen(Boolean(request.imageOptions?.partialCount), "image_options.partial_count");
   log.omitWhen(request.audioOptions !== undefined, "audio_options");
   log.omitWhen(Object.keys(request.metadata).length > 0, "metadata");
   log.omitWhen(request.store === true, "store");

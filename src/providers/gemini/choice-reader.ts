@@ -101,7 +101,7 @@ export class ChoiceReader {
   #nativeBlock(part: Json, out: CompletionChunk[]): void {
     this.#content = true;
     this.#sign(out);
-    this.#writer.native("gemini", JSON.stringify(part), out);
+    this.#writer.native({ dialect: "gemini", json: JSON.stringify(part) }, out);
   }
 
   #think(text: string, out: CompletionChunk[]): void {

@@ -228,6 +228,7 @@ function toImageConfig(
   log.omitWhen(!taken && aspectRatio !== "", "image_options.aspect_ratio");
   log.omitWhen(!taken && size !== "", "image_options.size");
   log.omitWhen(request.imageOptions?.mask !== undefined, "image_options.mask");
+  log.omitWhen(Boolean(request.imageOptions?.partialCount), "image_options.partial_count");
   if (!taken || (aspectRatio === "" && size === "")) return undefined;
   return { ...(aspectRatio !== "" && { aspectRatio }), ...(size !== "" && { imageSize: size }) };
 }

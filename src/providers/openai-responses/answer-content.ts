@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
-import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import type { CompletionChunk, PartialImage } from "../../../gen/parley/v1/completion_pb.js";
 import { ImageSchema } from "../../../gen/parley/v1/message_pb.js";
-import { ChoiceWriter, PartBudget, tooManyParts, toPart, type WrittenText } from "../../core/chunks.ts";
+import { ChoiceWriter, PartBudget, toChunk, tooManyParts, toPart, type WrittenText } from "../../core/chunks.ts";
 import { MAX_PARTS } from "../../core/validate.ts";
+import { toEventJson } from "../wire/native-words.ts";
 import { furtherOf } from "../wire/further-fields.ts";
-import { array, type Json, object, string } from "../wire/json.ts";
+import { array, count, type Json, object, string } from "../wire/json.ts";
 import { readTokens } from "../wire/openai-content.ts";
 import type { Redact } from "../wire/redaction.ts";
 import { brokenCall } from "../wire/response-failure.ts";
@@ -40,8 +41,30 @@ const OF_ITEMS: ReadonlySet<string> = new Set([
   "output_format",
 ]);
 
+/** Items that become parts of the contract. */
+const OF_CONTRACT: ReadonlySet<string> = new Set([
+  "message",
+  "reasoning",
+  "function_call",
+  "custom_tool_call",
+  "image_generation_call",
+]);
+
+/** Fields of an event that say where it belongs. */
+const PLACES: ReadonlySet<string> = new Set(["item_id", "output_index", "sequence_number", "response_id", "event_id"]);
+
+/** Limit of the pictures in the making of one answer: a picture has at most three of them. */
+const MAX_PARTIAL_IMAGES = 64;
+
+/** Limit of the events that wait for the end of their items. */
+const MAX_HELD_CHARS = 1024 * 1024;
+
 /** An item that has not ended. */
 interface OpenItem {
+  /** Its type, if that was said at its beginning. */
+  type: string;
+  /** Of a native item: events about it, as JSON. */
+  readonly events: string[];
   /** UTF-16 units of each of its texts that were emitted, by place. */
   readonly sent: Map<string, number>;
   /** Annotations of its texts that were read, by place. */
@@ -80,6 +103,8 @@ export class AnswerContent {
   /** IDs of containers in which code ran. */
   readonly #containers = new Set<string>();
   #drew = false;
+  #partialImages = 0;
+  #heldChars = 0;
   readonly #redact: Redact;
 
   /** `redact` removes the provider's credentials from what is not content. */
@@ -89,7 +114,7 @@ export class AnswerContent {
 
   /** Whether any content was emitted. */
   get begun(): boolean {
-    return this.#writer.begun;
+    return this.#writer.begun || this.#partialImages > 0;
   }
 
   /** Whether the answer calls tools of the caller. */
@@ -121,8 +146,29 @@ export class AnswerContent {
   begin(index: number, item: Json, out: CompletionChunk[]): void {
     const open = this.#find(index);
     if (open === undefined) return;
+    open.type = string(item["type"]);
     this.#place(index, item);
     this.#beginCall(open, item, out);
+  }
+
+  /** Adds an event of a type that is not read: about an item, or about the answer. */
+  addEvent(event: Json, out: CompletionChunk[]): void {
+    const json = toEventJson(event, { places: PLACES, redact: this.#redact });
+    const { output_index: index } = event;
+    if (json === undefined) return;
+    if (index === undefined) return this.#writer.event(DIALECT, json, out);
+    const open = this.#open.get(Number(index));
+    if (open === undefined) return;
+    if (!OF_CONTRACT.has(open.type)) return this.#hold(open, json);
+    const partIndex = open.call?.partIndex ?? (open.sent.size > 0 ? this.#writer.flowingPart : undefined);
+    if (partIndex !== undefined) this.#writer.eventOf(partIndex, { dialect: DIALECT, json }, out);
+  }
+
+  /** Holds an event until its native item has ended. */
+  #hold(open: OpenItem, json: string): void {
+    this.#heldChars += json.length;
+    if (this.#heldChars <= MAX_HELD_CHARS) open.events.push(json);
+    else open.events.length = 0;
   }
 
   /** Adds a piece of a text. */
@@ -183,18 +229,19 @@ export class AnswerContent {
       case "web_search_call":
         // Opening a page and looking into it cost nothing.
         if ((string(object(item["action"])["type"]) || "search") === "search") this.#webSearches += 1;
-        this.#writer.native(DIALECT, JSON.stringify(item), out);
+        this.#writer.native({ dialect: DIALECT, json: JSON.stringify(item), events: open.events }, out);
         break;
       case "file_search_call":
         this.#fileSearches += 1;
-        this.#writer.native(DIALECT, JSON.stringify(item), out);
+        this.#writer.native({ dialect: DIALECT, json: JSON.stringify(item), events: open.events }, out);
         break;
       case "code_interpreter_call":
         this.#containers.add(string(item["container_id"]));
-        this.#writer.native(DIALECT, JSON.stringify(item), out);
+        this.#writer.native({ dialect: DIALECT, json: JSON.stringify(item), events: open.events }, out);
         break;
       default:
-        if (type !== "") this.#writer.native(DIALECT, JSON.stringify(item), out);
+        if (type !== "")
+          this.#writer.native({ dialect: DIALECT, json: JSON.stringify(item), events: open.events }, out);
     }
     this.#open.delete(index);
     this.#ended.add(index);
@@ -237,6 +284,8 @@ export class AnswerContent {
     if (known !== undefined) return known;
     if (++this.#items > MAX_PARTS) throw tooManyParts();
     const open: OpenItem = {
+      type: "",
+      events: [],
       sent: new Map(),
       cited: new Map(),
       call: undefined,
@@ -358,17 +407,35 @@ export class AnswerContent {
     this.#writer.endCall(partIndex, out, { details: this.#further(item) });
   }
 
+  /** Adds a picture while it is being made. Ignores those beyond MAX_PARTIAL_IMAGES. */
+  addPartialImage(event: Json, out: CompletionChunk[]): void {
+    const data = Buffer.from(string(event["partial_image_b64"]), "base64");
+    if (data.length === 0 || ++this.#partialImages > MAX_PARTIAL_IMAGES) return;
+    const value: PartialImage = {
+      $typeName: "parley.v1.PartialImage",
+      choiceIndex: 0,
+      index: count(event["partial_image_index"]) ?? 0,
+      mediaType: mediaTypeOf(event["output_format"]),
+      data,
+      hasMore: false,
+    };
+    out.push(toChunk({ case: "partialImage", value }));
+  }
+
   #addImage(item: Json, out: CompletionChunk[]): void {
     const { id, result, output_format: format } = item;
     const value = Buffer.from(string(result), "base64");
     if (value.length === 0) return;
-    const subtype = /^[a-z]{1,16}$/.test(string(format)) ? string(format) : "png";
-    const image = create(ImageSchema, { mediaType: `image/${subtype}` });
+    const image = create(ImageSchema, { mediaType: mediaTypeOf(format) });
     image.source = { case: "data", value };
     const state = string(id) === "" ? "" : writeState({ image: string(id) });
     this.#writer.whole(toPart({ case: "image", value: image }, state, this.#further(item)), out);
   }
 }
+
+/** Of an `output_format`. */
+const mediaTypeOf = (format: unknown): string =>
+  `image/${/^[a-z]{1,16}$/.test(string(format)) ? string(format) : "png"}`;
 
 const keyOf = ({ item, list, index }: Place): string => `${list} ${index} of ${item}`;
 const reasoningOf = (item: number): string => `reasoning of ${item}`;

@@ -1,10 +1,13 @@
 import type { Citation } from "../../../gen/parley/v1/message_pb.js";
 import { count, type Json, string } from "../wire/json.ts";
+import { toNativeCitation } from "../wire/native-words.ts";
 import { toTextRange } from "../wire/openai-content.ts";
+import { DIALECT } from "./parts.ts";
 
-/** Converts an annotation; undefined for one without an address: the caller knows no files of the provider. */
-export function toCitation({ type, url, title, start_index: start, end_index: end }: Json): Citation | undefined {
-  if (type !== "url_citation" || string(url) === "") return undefined;
+/** Converts an annotation. One without an address is native: only callers of the dialect may know files of the provider. */
+export function toCitation(annotation: Json): Citation | undefined {
+  const { type, url, title, start_index: start, end_index: end } = annotation;
+  if (type !== "url_citation" || string(url) === "") return toNativeCitation(DIALECT, annotation);
   const textRange = toTextRange(count(start), count(end));
   const source = { case: "url", value: string(url) } as const;
   const citation: Citation = { $typeName: "parley.v1.Citation", source, title: string(title), citedText: "" };

@@ -39,7 +39,8 @@ export function toResponsesRequest(
         ]);
   const streamed = mode === "stream" || (maxTokens ?? model.defaultMaxTokens) > capabilities.streamAbove;
   const verbosity = enumWord(Verbosity, request.verbosity);
-  const tools = withImages(toTools(request, model, log), request, model);
+  const partialCount = mode === "stream" ? (request.imageOptions?.partialCount ?? 0) : 0;
+  const tools = withImages(toTools(request, model, log), { request, model, partialCount });
   const draws = tools.tools?.some(({ type }) => type === "image_generation") === true;
   const body: ResponsesBody = {
     model: model.name,
@@ -57,6 +58,10 @@ export function toResponsesRequest(
     ...toPassedFields(request, log),
   };
   omitForeign(request, log);
+  log.omitWhen(
+    Boolean(request.imageOptions?.partialCount) && (!draws || mode !== "stream"),
+    "image_options.partial_count",
+  );
   const pictureTokens = draws ? MADE_PICTURE_TOKENS : undefined;
   const facts = { streamed, maxTokens, pictureTokens, tier: body.service_tier, cacheWrite };
   const own = log.isComplete ? toCallersBody(callers, body) : undefined;
@@ -134,8 +139,11 @@ function toReasoning(request: CompletionRequest, can: Capabilities, log: Transla
 /** Adds the provider's tool for pictures, which must be called when nothing else is wanted. */
 function withImages(
   tools: Fields<"tools" | "tool_choice" | "parallel_tool_calls">,
-  { modalities }: CompletionRequest,
-  { outputModalities }: UpstreamModel,
+  {
+    request: { modalities },
+    model: { outputModalities },
+    partialCount,
+  }: { readonly request: CompletionRequest; readonly model: UpstreamModel; readonly partialCount: number },
 ): Fields<"tools" | "tool_choice" | "parallel_tool_calls"> {
   const wanted = modalities.filter((modality) => modality !== Modality.UNSPECIFIED);
   const missing = wanted.find((modality) => modality !== Modality.TEXT && !outputModalities.has(modality));
@@ -147,7 +155,10 @@ function withImages(
   const isOnly = wanted.length === 1 && tools.tools === undefined;
   return {
     ...tools,
-    tools: [...(tools.tools ?? []), { type: "image_generation" }],
+    tools: [
+      ...(tools.tools ?? []),
+      { type: "image_generation", ...(partialCount > 0 && { partial_images: partialCount }) },
+    ],
     ...(isOnly && { tool_choice: { type: "image_generation" } }),
   };
 }

@@ -5,6 +5,7 @@ import { type JsonSize, MAX_EVENT_JSON, MAX_RESPONSE_JSON } from "../../encoding
 import { FurtherFields } from "../wire/further-fields.ts";
 import { array, count, type Json, object, string } from "../wire/json.ts";
 import { findError, toInBandFailure } from "../wire/openai-failure.ts";
+import { isSmallEvent } from "../wire/native-words.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
 import { incomplete, noOutput, truncated } from "../wire/response-failure.ts";
 import type { StreamReader } from "../wire/response.ts";
@@ -26,11 +27,33 @@ const READ: ReadonlyMap<string, JsonSize> = new Map([
   ["response.output_text.annotation.added", MAX_EVENT_JSON],
   ["response.function_call_arguments.delta", MAX_EVENT_JSON],
   ["response.custom_tool_call_input.delta", MAX_EVENT_JSON],
+  ["response.image_generation_call.partial_image", MAX_EVENT_JSON],
   ["response.content_part.done", MAX_RESPONSE_JSON],
   ["response.output_item.done", MAX_RESPONSE_JSON],
   ["response.completed", MAX_RESPONSE_JSON],
   ["response.incomplete", MAX_RESPONSE_JSON],
   ["response.failed", MAX_RESPONSE_JSON],
+]);
+
+/** Events that repeat what is read of their item or response, and those that keep the connection: formats write their own. */
+const REPEATING: ReadonlySet<string> = new Set([
+  "response.created",
+  "response.queued",
+  "response.in_progress",
+  "response.content_part.added",
+  "response.output_text.done",
+  "response.refusal.done",
+  "response.reasoning_summary_part.added",
+  "response.reasoning_summary_part.done",
+  "response.reasoning_summary_text.done",
+  "response.reasoning_part.added",
+  "response.reasoning_part.done",
+  "response.reasoning_text.done",
+  "response.function_call_arguments.done",
+  "response.custom_tool_call_input.done",
+  "response.image_generation_call.in_progress",
+  "response.image_generation_call.generating",
+  "response.image_generation_call.completed",
 ]);
 
 /** Fields of a response that are read, or repeat the request. */
@@ -70,7 +93,7 @@ const LEADING_TYPE = /^\s*\{\s*"type"\s*:\s*"([a-z_.]{1,64})"/;
 
 /**
  * Reads the events of one stream. Its last event repeats the whole response, of which only what did not come before is read. Ignores
- * events of unknown types, and those that repeat what their item says.
+ * events that repeat what their item says, and large ones of unknown types.
  */
 export class AnswerStream implements StreamReader {
   readonly #content: AnswerContent;
@@ -92,8 +115,8 @@ export class AnswerStream implements StreamReader {
     if (isEndMarker(data)) return this.end();
     const known = LEADING_TYPE.exec(data)?.[1] ?? name;
     const max = READ.get(known);
-    // Others of the API repeat what is read elsewhere. They are not parsed: each may be as large as the response.
-    if (max === undefined && known.startsWith("response.")) return;
+    // They are not parsed: each may be as large as the response.
+    if (max === undefined && (REPEATING.has(known) || (known.startsWith("response.") && !isSmallEvent(data)))) return;
     const event = object(this.#events.read(data, max));
     const type = string(event["type"]) || name;
     switch (type) {
@@ -116,6 +139,8 @@ export class AnswerStream implements StreamReader {
       case "response.function_call_arguments.delta":
       case "response.custom_tool_call_input.delta":
         return this.#content.addInput(toIndex(event["output_index"]), string(event["delta"]), out);
+      case "response.image_generation_call.partial_image":
+        return this.#content.addPartialImage(event, out);
       case "response.output_item.done":
         return this.#content.end(toIndex(event["output_index"]), object(event["item"]), out);
       case "response.completed":
@@ -127,6 +152,7 @@ export class AnswerStream implements StreamReader {
       default:
         // Some servers answer with an error in place of an event.
         if (event["error"]) throw this.#toFailure(event["error"]);
+        if (type.startsWith("response.") && isSmallEvent(data)) this.#content.addEvent({ ...event, type }, out);
     }
   }
 

@@ -113,7 +113,7 @@ export type ResponsesTool =
       readonly description?: string | undefined;
       readonly format?: object | undefined;
     }
-  | { readonly type: "image_generation" };
+  | { readonly type: "image_generation"; readonly partial_images?: number };
 
 /** A reference to a tool by name. */
 export interface ToolName {

@@ -3,6 +3,7 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { type Audio, AudioSchema, type Citation, type Image, ImageSchema } from "../../../gen/parley/v1/message_pb.js";
 import type { WrittenText } from "../../core/chunks.ts";
 import { array, count, type Json, object, string } from "../wire/json.ts";
+import { toNativeCitation } from "../wire/native-words.ts";
 import { toTextRange } from "../wire/openai-content.ts";
 
 /** A piece of an answer. A signature or a citation belongs to the text. */
@@ -100,9 +101,15 @@ function readAudio({ id, data, transcript, expires_at: expiresAt }: Json): Audio
   });
 }
 
-function pushCitation({ type, url_citation: citation }: Json, out: Content[]): void {
+/** An annotation of another type than a page is native. */
+function pushCitation(annotation: Json, out: Content[]): void {
+  const { type, url_citation: citation } = annotation;
   const { url, title, start_index: start, end_index: end } = object(citation);
-  if (type !== "url_citation" || string(url) === "") return;
+  if (type !== "url_citation" || string(url) === "") {
+    const native = toNativeCitation("openai", annotation);
+    if (native !== undefined) out.push({ case: "citation", value: native });
+    return;
+  }
   const value: Citation = {
     $typeName: "parley.v1.Citation",
     source: { case: "url", value: string(url) },

@@ -122,6 +122,7 @@ function toModalityFields(
   log.omitWhen(!capabilities.imageOptions && aspectRatio !== "", "image_options.aspect_ratio");
   log.omitWhen(!capabilities.imageOptions && size !== "", "image_options.size");
   log.omitWhen(imageOptions?.mask !== undefined, "image_options.mask");
+  log.omitWhen(Boolean(imageOptions?.partialCount), "image_options.partial_count");
   return {
     modalities: wanted.some((modality) => modality !== Modality.TEXT)
       ? wanted.map((modality) => enumWord(Modality, modality) ?? "")

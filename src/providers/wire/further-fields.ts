@@ -8,7 +8,7 @@ const MAX_CHARS = 256 * 1024;
 const NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 
 /** What is about the gateway's own call and account at the provider. */
-const OF_THE_GATEWAY: ReadonlySet<string> = new Set([
+export const OF_THE_GATEWAY: ReadonlySet<string> = new Set([
   "id",
   "object",
   "created",
@@ -29,7 +29,7 @@ const OF_THE_GATEWAY: ReadonlySet<string> = new Set([
 ]);
 
 /** State, which has places of its own: it must be sealed. */
-const STATE = /^encrypted_|signature$/i;
+export const STATE = /^encrypted_|signature$/i;
 
 /** The further fields of one object, such as a tool's call. `prefix` and `known` as of `FurtherFields`. */
 export function furtherOf(

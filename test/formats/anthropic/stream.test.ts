@@ -227,9 +227,9 @@ describe("blocks", () => {
     const call = { type: "server_tool_use", id: "s", name: "web_search", input: { query: "x" } };
     const result = { type: "web_search_tool_result", tool_use_id: "s", content: [{ type: "web_search_result" }] };
     const chunks = chunksOf((writer, out) => {
-      writer.native("anthropic", JSON.stringify(call), out);
-      writer.native("anthropic", JSON.stringify(result), out);
-      writer.native("gemini", `{"executableCode":{}}`, out);
+      writer.native({ dialect: "anthropic", json: JSON.stringify(call) }, out);
+      writer.native({ dialect: "anthropic", json: JSON.stringify(result) }, out);
+      writer.native({ dialect: "gemini", json: `{"executableCode":{}}` }, out);
     });
     const stream = streamOf(chunks);
     expect(messageOf(stream)["content"]).toEqual([call, result]);
@@ -373,7 +373,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
     input.map(
       (block): Step =>
         (writer, out) =>
-          writer.native("anthropic", JSON.stringify({ ...block, type: "other" }), out),
+          writer.native({ dialect: "anthropic", json: JSON.stringify({ ...block, type: "other" }) }, out),
     ),
     fc
       .record({ given: input, cuts: fc.nat(9), signed: fc.option(signature, { nil: "" }), ends: fc.boolean() })

@@ -179,8 +179,8 @@ describe("an answer in the Gemini format", () => {
   it("has blocks of the dialect as parts, and leaves out those of others", () => {
     const block = { executableCode: { language: "PYTHON", code: "1" } };
     const chunks = chunksOf((writer, out) => {
-      writer.native("gemini", JSON.stringify(block), out);
-      writer.native("openai", "{}", out);
+      writer.native({ dialect: "gemini", json: JSON.stringify(block) }, out);
+      writer.native({ dialect: "openai", json: "{}" }, out);
     });
     expect(partsOf([wholeOf(chunks)])).toEqual([block]);
     expect(partsOf(objectsOf(streamOf(chunks)))).toEqual([block, { text: "" }]);

@@ -73,7 +73,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
       .record({ dialect: fc.constantFrom("openai-responses", "anthropic"), status: words, value: words })
       .map(({ dialect, ...more }): Step => {
         const json = JSON.stringify({ type: "web_search_call", ...more });
-        return (writer, out) => writer.native(dialect, json, out);
+        return (writer, out) => writer.native({ dialect, json }, out);
       }),
     fc
       .record({

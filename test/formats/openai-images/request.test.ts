@@ -52,10 +52,10 @@ describe("a request for pictures", () => {
     ["1792x1024", { aspectRatio: "16:9", size: "2K" }],
     ["4000x1700", { aspectRatio: "21:9", size: "4K" }],
   ])("of the size %s has the nearest shape and size", (size, expected) => {
-    expect(toImageOptions(size)).toMatchObject(expected);
+    expect(toImageOptions(size, { mask: undefined, partialCount: 0 })).toMatchObject(expected);
   });
 
   it("of the size auto has none", () => {
-    expect(toImageOptions("auto")).toBeUndefined();
+    expect(toImageOptions("auto", { mask: undefined, partialCount: 0 })).toBeUndefined();
   });
 });

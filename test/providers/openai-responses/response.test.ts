@@ -259,6 +259,7 @@ describe("a whole response", () => {
         text: "a",
         citations: [
           { url: "https://a.example", title: "t", textRange: { end: 1 } },
+          { native: { dialect: "openai-responses", json: '{"type":"file_citation","file_id":"f","index":0}' } },
           { url: "https://a.example", title: "t" },
         ],
         logprobs: [{ token: "a", logprob: -1, bytes: "YQ==" }],

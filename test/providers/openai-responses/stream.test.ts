@@ -295,7 +295,7 @@ describe("a stream", () => {
     });
   });
 
-  it("has probabilities with its pieces, and partial pictures nowhere", () => {
+  it("has probabilities with its pieces, and no pictures in the making among its parts", () => {
     const logprobs = [{ token: "Hi", logprob: -0.5, top_logprobs: [{ token: "Ho", logprob: -1 }] }];
     const image = { type: "image_generation_call", id: "ig_1", result: "iVBORw==" };
     const partial = {

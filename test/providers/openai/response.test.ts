@@ -204,7 +204,10 @@ describe("a whole completion", () => {
         parts: [
           {
             text: "a",
-            citations: [{ url: "https://e.org", title: "E", textRange: { start: 1, end: 2 } }],
+            citations: [
+              { url: "https://e.org", title: "E", textRange: { start: 1, end: 2 } },
+              { native: { dialect: "openai", json: '{"type":"other"}' } },
+            ],
             signature: "s",
           },
           { refusal: "no" },

@@ -1,0 +1,109 @@
+import {
+  type CompletionRequest,
+  CompletionRequestSchema,
+  type FormatRequest,
+  FormatRequestSchema,
+} from "../../../gen/parley/v1/completion_pb.js";
+import type { Call } from "../../core/call.ts";
+import type { Completions } from "../../core/completions.ts";
+import { Failure, invalidField } from "../../core/failure.ts";
+import type { FormatInput, Operation, ReadCompletion, RequestHeaders } from "../../formats/format.ts";
+import type { EdgeServices } from "../services.ts";
+import { type Exchange, MAX_BODY_BYTES, parseBody } from "./exchange.ts";
+import { findRoute } from "./routes.ts";
+
+/*
+ * A request in a format, within the contract: a front sends what its caller wrote, and its core reads it. The core trusts nothing that a
+ * front says of a body, because any caller of gRPC can say it too. docs/decisions/0041-own-dialect.md.
+ */
+
+const FIELD = "in_format";
+const MAX_HEADERS = 32;
+/** The request of an HTTP caller, for a core. */
+export function toFormatRequest({ path, format, request: { headers } }: Exchange, body: Buffer): FormatRequest {
+  const sent: Record<string, string> = {};
+  let count = 0;
+  for (const name in headers) {
+    const value = headers[name];
+    if (typeof value === "string" && format.readsHeader?.(name) === true && ++count <= MAX_HEADERS) sent[name] = value;
+  }
+  return { $typeName: FormatRequestSchema.typeName, path, headers: sent, body };
+}
+
+/**
+ * Completions of requests that may be in a format. Such a request becomes that of the contract in its place. `refused` gets those that
+ * cannot be read.
+ */
+export function readFormatRequests(completions: Completions, refused: EdgeServices["refused"]): Completions {
+  const readOrRefuse = (request: CompletionRequest, call: Call, what: Reading): Call => {
+    if (request.inFormat === undefined) return call;
+    try {
+      return read(request, request.inFormat, { call, what });
+    } catch (reason) {
+      // Counted here: it does not become a completion.
+      const failure = Failure.from(reason);
+      const { requestId, principal, entrance } = call;
+      refused({ entrance, requestId, target: FIELD, failure, principal });
+      throw failure;
+    }
+  };
+  return {
+    create: async (request, call) => completions.create(request, readOrRefuse(request, call, "completion")),
+    stream: async (request, call, emit) => completions.stream(request, readOrRefuse(request, call, "completion"), emit),
+    count: async (request, call) => completions.count(request, readOrRefuse(request, call, "count")),
+    explain: async (request, call, mode) => completions.explain(request, readOrRefuse(request, call, "explain"), mode),
+  };
+}
+
+type Read = Pick<ReadCompletion, "request" | "unrecognized" | "body">;
+type Reading = "completion" | "count" | "explain";
+
+/** Reads a request into its own place, and returns its call. Throws `invalid_request`, and `request_too_large`. */
+function read(
+  request: CompletionRequest,
+  inFormat: FormatRequest,
+  { call, what }: { readonly call: Call; readonly what: Reading },
+): Call {
+  refuseOthers(request, inFormat);
+  const parse = (): Read => readFormat(inFormat, call.requestId, what);
+  const { unrecognized, body, request: asked } = call.share === undefined ? parse() : call.share.work(parse);
+  const { $typeName: _, maxResponseBytes: _bytes, requiredLabels: _labels, ...fields } = asked;
+  Object.assign(request, fields);
+  delete request.inFormat;
+  return { ...call, body, unrecognized: [...unrecognized, ...(call.unrecognized ?? [])] };
+}
+
+function readFormat({ path, headers, body }: FormatRequest, requestId: string, what: Reading): Read {
+  if (body.length > MAX_BODY_BYTES)
+    throw new Failure("request_too_large", `${FIELD}.body is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB.`);
+  const operation = operationOf(path, headers);
+  if (operation?.name !== what) throw invalidField(`${FIELD}.path`, `is not the path of a request for a ${what}`);
+  const json = parseBody(Buffer.from(body.buffer, body.byteOffset, body.length));
+  const input: FormatInput = { json, headers, query: new URLSearchParams(), requestId };
+  return operation.read(input);
+}
+
+function operationOf(path: string, headers: RequestHeaders): Extract<Operation, { name: Reading }> | undefined {
+  const { route } = findRoute(path, "POST", headers);
+  if (route?.name !== "format") return undefined;
+  const { operation } = route;
+  return operation.name === "completion" || operation.name === "count" || operation.name === "explain"
+    ? operation
+    : undefined;
+}
+
+const BESIDE: ReadonlySet<string> = new Set(["in_format", "max_response_bytes", "required_labels"]);
+
+/** Two requests in one would not be the one that the caller means. */
+function refuseOthers(request: CompletionRequest, { headers }: FormatRequest): void {
+  const values = request as unknown as Readonly<Record<string, unknown>>;
+  for (const { name, localName } of CompletionRequestSchema.fields)
+    if (!BESIDE.has(name) && isSet(values[localName])) throw invalidField(name, `must not be set beside ${FIELD}`);
+  if (Object.keys(headers).length > MAX_HEADERS)
+    throw invalidField(`${FIELD}.headers`, `must hold at most ${MAX_HEADERS} headers`);
+}
+
+function isSet(value: unknown): boolean {
+  if (value === undefined || value === "" || value === 0 || value === false) return false;
+  return typeof value !== "object" || value === null || "$typeName" in value || Object.keys(value).length > 0;
+}
