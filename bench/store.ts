@@ -90,7 +90,7 @@ async function hold(): Promise<void> {
   const index = ++made;
   const holds = subjectsOf(index).map((subject) => ({ subject, limitMicroUsd: 1e12 }));
   const id = `chatcmpl-${process.pid}-${index}`;
-  await store.budgets.hold({ id, holds, amountMicroUsd: 1, lastsMs: 60_000 });
+  await store.budgets.hold({ id, holds, amountMicroUsd: 1, lastsMs: 60_000, replica: "bench" });
 }
 
 async function takeAndRelease(): Promise<void> {

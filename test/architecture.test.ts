@@ -19,7 +19,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   limits: ["core", "net"],
   ledger: ["core"],
   // Their port types, and core's that they are made of.
-  store: ["access", "ledger", "limits", "core"],
+  store: ["access", "ledger", "limits", "core", "net"],
   admission: ["core", "scheduling"],
   // The order of a call, and what the ways in share.
   inbound: ["core", "access", "admission", "encoding", "scheduling", "net", "gen"],

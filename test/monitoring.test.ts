@@ -46,6 +46,7 @@ async function everything(): Promise<MetricsSnapshot> {
       retries: () => new Map([["one", { granted: 1, refused: 1, inFlight: 1 }]]),
       outliers: () => new Map([["chat", ["words"]]]),
       admission: () => ({ waiting: 0, limit: 512, memoryIsShort: false, refused: { queue: 1 } }),
+      ratesFaults: () => new Map([["late", 1]]),
       replicas: () => 1,
       database: () => ({ up: true, listening: true }),
       info: { version: "1.0.0", schema: "9" },

@@ -42,7 +42,7 @@ export async function measureAccounting(rounds: number): Promise<readonly Accoun
   const dataDir = mkdtempSync(join(tmpdir(), "parley-bench-"));
   const store = await openStore({ dataDir, databaseUrl: undefined });
   const clock = systemClock;
-  const ledger = createLedger({ store: store.ledger, clock, onTrouble: () => undefined });
+  const ledger = createLedger({ store: store.ledger, clock, process: "bench", onTrouble: () => undefined });
   const rates = createMemoryRates({ clock, burstMs: 60_000 });
   const limiter = createLimiter({
     rates,

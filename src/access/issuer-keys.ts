@@ -50,6 +50,7 @@ export class IssuerKeys {
       "The keys of this token's issuer cannot be read at the moment. Try again shortly.",
       {
         retryAfterMs: READ_EVERY_MS,
+        unavailable: "token_issuer",
       },
     );
   }

@@ -383,6 +383,7 @@ export function refused(): Failure {
 export function unavailable(cause?: unknown): Failure {
   return new Failure("overloaded", "API keys cannot be checked at the moment. Try again shortly.", {
     retryAfterMs: RETRY_MS,
+    unavailable: "database",
     cause,
   });
 }

@@ -40,6 +40,7 @@ export class LookUpQueue<Asked, Found> {
   find(asked: Asked): Promise<Found | undefined> {
     if (this.#waiting.length >= MAX_WAITING)
       throw new Failure("overloaded", "Too many keys and sessions are being checked. Try again shortly.", {
+        unavailable: "busy",
         retryAfterMs: 1_000,
       });
     return new Promise((resolve, reject) => {

@@ -134,6 +134,7 @@ class Queue {
 
 function busy(): Failure {
   return new Failure("overloaded", "The server is busy checking passwords. Try again shortly.", {
+    unavailable: "busy",
     retryAfterMs: RETRY_AFTER_MS,
   });
 }

@@ -13,7 +13,11 @@ export class Turns {
   #running = 0;
   readonly #waiting = new WaitingRoom(
     PLACES,
-    () => new Failure("overloaded", "Too many people are signing in. Try again shortly.", { retryAfterMs: 2_000 }),
+    () =>
+      new Failure("overloaded", "Too many people are signing in. Try again shortly.", {
+        retryAfterMs: 2_000,
+        unavailable: "busy",
+      }),
   );
 
   /**

@@ -18,7 +18,7 @@ export class OverloadFailure extends Failure {
   readonly reason: OverloadReason;
 
   private constructor(reason: OverloadReason, retryAfterMs: number) {
-    super("overloaded", MESSAGES[reason], { retryAfterMs });
+    super("overloaded", MESSAGES[reason], { retryAfterMs, unavailable: "load" });
     this.reason = reason;
   }
 

@@ -162,6 +162,7 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   workers: "at restart",
   dataDir: "at restart",
   databaseUrl: "at restart",
+  databaseListenUrl: "at restart",
   redisUrl: "at restart",
   redisTls: "at restart",
   core: "at restart",

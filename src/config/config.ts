@@ -295,6 +295,11 @@ export interface Config {
   readonly dataDir: string;
   /** PostgreSQL's address, a secret; undefined for SQLite in the data directory. */
   readonly databaseUrl: string | undefined;
+  /**
+   * PostgreSQL's address for LISTEN, a secret; `none` where a pooler forbids LISTEN: changed keys are then found by asking again.
+   * Default: `databaseUrl`.
+   */
+  readonly databaseListenUrl: string | undefined;
   /** Redis' address, a secret; undefined when rates are kept in the database or in this process. */
   readonly redisUrl: string | undefined;
   /** For a `rediss:` address. */

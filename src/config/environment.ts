@@ -24,6 +24,7 @@ const SETTINGS: Readonly<Record<string, ConfigPath>> = {
   PARLEY_WORKERS: ["workers"],
   PARLEY_DATA_DIR: ["data_dir"],
   PARLEY_DATABASE_URL: ["database", "url"],
+  PARLEY_DATABASE_LISTEN_URL: ["database", "listen_url"],
   PARLEY_REDIS_URL: ["redis", "url"],
 };
 

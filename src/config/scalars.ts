@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import { z } from "zod";
+import { splitDatabaseHosts } from "../net/database-hosts.ts";
 import { proxyProblem } from "./proxies.ts";
 
 /** Values of samples and tutorials, which protect nothing. */
@@ -161,7 +162,14 @@ function isNetwork(text: string): boolean {
 }
 
 /** Address of PostgreSQL. May hold a password: never shown. */
-export const databaseUrl = serverUrl(["postgres:", "postgresql:"], "postgres://user:password@host:5432/database");
+export const databaseUrl = serverUrl(
+  ["postgres:", "postgresql:"],
+  "postgres://user:password@host:5432/database",
+  (text) => splitDatabaseHosts(text)?.urls ?? [""],
+);
+
+/** Address for LISTEN, or `none`. May hold a password: never shown. */
+export const databaseListenUrl = z.literal("none").or(databaseUrl);
 
 /** A key of AES-256: 32 bytes in base64 or hexadecimal. Never shown. */
 export const encryptionKey = z.string().regex(/^(?:[0-9a-fA-F]{64}|[A-Za-z0-9+/]{43}=)$/, {
@@ -171,13 +179,19 @@ export const encryptionKey = z.string().regex(/^(?:[0-9a-fA-F]{64}|[A-Za-z0-9+/]
 /** Address of Redis or Valkey. May hold a password: never shown. */
 export const redisUrl = serverUrl(["redis:", "rediss:"], "redis://host:6379");
 
-function serverUrl(schemes: readonly string[], example: string) {
-  return z.string().refine((text) => {
+/** `split`: the addresses of several servers in one. */
+function serverUrl(
+  schemes: readonly string[],
+  example: string,
+  split: (text: string) => readonly string[] = (text) => [text],
+) {
+  const isServer = (text: string): boolean => {
     const url = URL.parse(text);
     if (url === null || !schemes.includes(url.protocol)) return false;
     // An unescaped slash in a password makes the rest of it, with the host, the path, which is shown.
     if (/[/@]/.test(url.pathname.slice(1))) return false;
     // The directory of a Unix socket is the parameter `host`.
     return url.hostname !== "" || url.searchParams.has("host");
-  }, `must be an address such as "${example}"`);
+  };
+  return z.string().refine((text) => split(text).every(isServer), `must be an address such as "${example}"`);
 }

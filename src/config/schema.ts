@@ -6,6 +6,7 @@ import {
   apiVersion,
   certificateName,
   credential,
+  databaseListenUrl,
   databaseUrl,
   encryptionKey,
   headerName,
@@ -292,7 +293,7 @@ export const fileSchema = section({
   }).prefault({}),
   workers: z.int().min(1).max(128).default(1),
   data_dir: z.string().min(1).default("./data"),
-  database: section({ url: z.exactOptional(databaseUrl) }).prefault({}),
+  database: section({ url: z.exactOptional(databaseUrl), listen_url: z.exactOptional(databaseListenUrl) }).prefault({}),
   redis: section({ url: z.exactOptional(redisUrl), tls: section(clientTls).prefault({}) }).prefault({}),
   core: section({
     tls: z.exactOptional(section({ ...clientTls, server_name: z.exactOptional(z.string().min(1).max(253)) })),

@@ -37,6 +37,7 @@ export function listSettings(config: Config): Setting[] {
     workers: others.workers,
     data_dir: others.dataDir,
     "database.url": others.databaseUrl,
+    "database.listen_url": others.databaseListenUrl,
     "redis.url": others.redisUrl,
     ...clientTlsSettings("redis", others.redisTls),
     ...clientTlsSettings("core", others.core.tls ?? {}),
@@ -107,12 +108,14 @@ export function formatAddress({ host, port }: ListenAddress): string {
 }
 
 const HIDDEN = "…";
+const NO_LISTEN = "none";
 
 /** Copies the configuration with credentials and header values hidden, so that it can be logged or printed. */
 export function redactConfig(config: Config): Config {
   return {
     ...config,
     databaseUrl: config.databaseUrl && HIDDEN,
+    databaseListenUrl: config.databaseListenUrl === NO_LISTEN ? NO_LISTEN : config.databaseListenUrl && HIDDEN,
     redisUrl: config.redisUrl && HIDDEN,
     responses: { ...config.responses, encryptionKey: config.responses.encryptionKey && HIDDEN },
     accountCredentials: { encryptionKey: config.accountCredentials.encryptionKey && HIDDEN },

@@ -1,4 +1,5 @@
 import { existsSync, statSync } from "node:fs";
+import { splitDatabaseHosts } from "../net/database-hosts.ts";
 import { isLoopback } from "./addresses.ts";
 import { type ConfigPath, formatPath } from "./config-error.ts";
 import type { Config, RemoteProvider } from "./config.ts";
@@ -36,9 +37,9 @@ function httpWarnings({ http: { listen, publicUrl, tls } }: Config): ConfigWarni
 
 function connectionWarnings({ databaseUrl, redisUrl }: Config): ConfigWarning[] {
   const warnings: ConfigWarning[] = [];
-  const database = databaseUrl === undefined ? undefined : new URL(databaseUrl);
-  if (database !== undefined && isRemote(database)) {
-    const { searchParams } = database;
+  const databases = databaseUrl === undefined ? [] : splitDatabaseHosts(databaseUrl)!.urls.map((url) => new URL(url));
+  if (databases.some(isRemote)) {
+    const { searchParams } = databases[0]!;
     const mode =
       searchParams.get("sslmode") ?? (/^(true|1)$/.test(searchParams.get("ssl") ?? "") ? "verify-full" : "disable");
     if (mode === "disable")

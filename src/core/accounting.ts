@@ -21,6 +21,7 @@ import {
   type Ledger,
   type NewLedgerEntry,
   NO_TOKENS,
+  PROCESS_LOST,
   type Recorder,
   type TokenCounts,
   toTokenCounts,
@@ -164,13 +165,46 @@ export class CompletionAccounting {
     if (trace !== undefined) trace.plannedMs = this.#ports.clock.monotonic();
   }
 
-  /** Stores the reservation. From now on the completion must have a ledger entry. */
-  reserved(reserved: Reserved): void {
+  /** Stores the reservation, and notes the completion in the ledger. From now on it must have a ledger entry. */
+  async reserved(reserved: Reserved): Promise<void> {
     this.#reserved = reserved;
     this.#reservedMicroUsd = reserved.costMicroUsd;
     this.#sent = reserved.sent;
     const { trace } = this.#call;
     if (trace !== undefined) trace.reservedMs = this.#ports.clock.monotonic();
+    await this.#ports.ledger.begin(this.#toLostEntry(reserved));
+  }
+
+  /** The entry of a completion whose process is lost: at most what its first attempt can cost, or what its budgets hold. */
+  #toLostEntry({ prompt, sent, hasBudget, costMicroUsd, reservation }: Reserved): NewLedgerEntry {
+    const model = this.#candidates[0]!;
+    const attempt = { model, sent, progress: NOT_STOPPED, elapsedMs: model.timeouts.totalMs, unseen: undefined };
+    const request = this.#request;
+    const booking = bookUncounted(attempt, { request, prompt, hasBudget, seen: NOTHING_SEEN, outcome: undefined });
+    const { requestId, completionId, entrance, principal } = this.#call;
+    const { accountId, keyId, keyFamilyId } = principal;
+    return {
+      requestId,
+      completionId,
+      entrance,
+      accountId,
+      keyId,
+      keyFamilyId,
+      requestedModel: request.model,
+      servedModel: undefined,
+      streamed: this.#mode === "stream",
+      outcome: PROCESS_LOST,
+      attempts: [],
+      startedAtMs: this.#startedAtMs,
+      endedAtMs: this.#startedAtMs,
+      durationMs: 0,
+      firstContentMs: undefined,
+      limits: reservation.facts,
+      tokens: booking.tokens,
+      costMicroUsd: Math.min(hasBudget ? costMicroUsd! : booking.costMicroUsd, MAX_COST_MICRO_USD),
+      partial: false,
+      estimated: true,
+    };
   }
 
   observe(chunk: CompletionChunk): void {
@@ -361,6 +395,9 @@ export class CompletionAccounting {
 /** Highest cost of an entry, 100,000 USD: sums of the ledger must stay whole numbers, whatever providers count. */
 const MAX_COST_MICRO_USD = 100_000_000_000;
 
+/** Progress of an attempt that may be billed as a whole. */
+const NOT_STOPPED: UncountedAttempt["progress"] = { unsent: false };
+
 const NOTHING_SEEN: AnswerSize = { textTokens: 0, pictures: 0 };
 
 /** Tokens and cost booked for one attempt. */
@@ -390,7 +427,7 @@ interface UncountedFacts {
  * received. The kinds of these tokens are not known: they have the price of the dearest one.
  */
 function bookUncounted(
-  { model, sent, progress, ...attempt }: UncountedAttempt,
+  { model, sent, progress, ...attempt }: Pick<UncountedAttempt, "model" | "sent" | "progress" | "elapsedMs" | "unseen">,
   { request, prompt, hasBudget, seen, outcome }: UncountedFacts,
 ): Booking {
   if (outcome?.usage !== undefined) return bookUsage(outcome.usage, { model, sent });

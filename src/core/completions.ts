@@ -89,7 +89,7 @@ export function createCompletions(completionPorts: CompletionPorts): OwnedComple
       const meter = new CompletionAccounting(ports, { request, call, mode: "whole" });
       try {
         const { plan, reserving } = begin(meter, request, { call, mode: "whole" });
-        meter.reserved(await reserving);
+        await meter.reserved(await reserving);
         const { model, answer, report } = await plan.create(meter.routerCall);
         new SpeechType(request.audioOptions).complete(answer.choices);
         meter.answered(model, answer);
@@ -117,7 +117,7 @@ export function createCompletions(completionPorts: CompletionPorts): OwnedComple
       const meter = new CompletionAccounting(ports, { request, call, mode: "stream" });
       try {
         const { plan, reserving } = begin(meter, request, { call, mode: "stream" });
-        meter.reserved(await reserving);
+        await meter.reserved(await reserving);
         const speech = new SpeechType(request.audioOptions);
         let seal: AnswerSeal | undefined;
         await plan.stream(meter.routerCall, (batch) => {

@@ -63,7 +63,7 @@ export function createEmbedder(ports: PipelinePorts): Embedder {
         const isLeftOut = request.inputs.map(isOfLaterVersion);
         // Translated for its only model. Before the first await, or the inputs of all waiting requests would stay in memory.
         request.inputs = [];
-        meter.reserved(await reserving);
+        await meter.reserved(await reserving);
         const { model, answer, report } = await plan.create(meter.routerCall);
         const { vectors, usage } = answer;
         meter.answered(model, { usage, choices: [] });

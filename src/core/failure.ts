@@ -32,6 +32,21 @@ export type FailureDetail =
   | "previous_response_not_found"
   | "unsupported_value";
 
+/**
+ * What is unavailable when the gateway itself answers `overloaded`: for the log and metrics. `load`: refused by admission;
+ * `ledger`: too many entries wait to be written; `busy`: too much work of this kind is waiting.
+ */
+export type Unavailable =
+  | "load"
+  | "database"
+  | "rates"
+  | "ledger"
+  | "core"
+  | "token_issuer"
+  | "shutting_down"
+  | "busy"
+  | "unknown";
+
 /** An invalid field of a request: its path, such as `messages[2].content`, and what would be valid. */
 export interface FieldViolation {
   readonly field: string;
@@ -56,6 +71,8 @@ export interface FailureOptions {
   readonly attempts?: readonly Attempt[];
   /** The caller's limits when one of them refused the request. */
   readonly limits?: LimitFacts;
+  /** What is unavailable, of `overloaded`. Default: `unknown`. */
+  readonly unavailable?: Unavailable;
   /** For the log only; never shown to a caller. */
   readonly cause?: unknown;
 }
@@ -98,6 +115,8 @@ export class Failure extends Error {
   readonly upstreamStatus: number | undefined;
   readonly attempts: readonly Attempt[];
   readonly limits: LimitFacts | undefined;
+  /** Undefined for other codes than `overloaded`. */
+  readonly unavailable: Unavailable | undefined;
 
   /** `message` is shown to the caller: no secrets, no addresses, no internals of a provider. */
   constructor(code: FailureCode, message: string, options: FailureOptions = {}) {
@@ -115,6 +134,7 @@ export class Failure extends Error {
     this.upstreamStatus = options.upstreamStatus;
     this.attempts = options.attempts ?? [];
     this.limits = options.limits;
+    this.unavailable = code === "overloaded" ? (options.unavailable ?? "unknown") : undefined;
   }
 
   /** Path of the first invalid field. */

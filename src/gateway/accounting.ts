@@ -14,16 +14,22 @@ export interface Accounting {
 interface AccountingPorts {
   readonly store: LedgerStore;
   readonly clock: Clock;
+  /** ID of this process among the replicas. */
+  readonly replica: string;
   readonly log: Logger;
 }
 
 /** Opens the ledger and writes the entries that an earlier process left in the data directory. Rejects when that fails. */
-export async function openAccounting(config: Config, { store, clock, log }: AccountingPorts): Promise<Accounting> {
+export async function openAccounting(
+  config: Config,
+  { store, clock, replica, log }: AccountingPorts,
+): Promise<Accounting> {
   const recovered = await recoverEntries(config.dataDir, store);
   if (recovered > 0) log.info({ entries: recovered }, "ledger entries of an earlier process were written");
   const ledger = createLedger({
     store,
     clock,
+    process: replica,
     onTrouble(trouble) {
       if (trouble === undefined) log.info("the ledger is written again");
       else log.error({ cause: String(trouble.cause) }, "the ledger cannot be written; entries wait in memory");

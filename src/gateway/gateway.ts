@@ -20,6 +20,7 @@ import { startGrpcServer } from "../inbound/grpc/server.ts";
 import { readFormatRequests } from "../inbound/http/format-requests.ts";
 import { startHttpServer } from "../inbound/http/server.ts";
 import type { EdgeServices } from "../inbound/services.ts";
+import { Lease } from "../ledger/lease.ts";
 import { createLimiter } from "../limits/limiter.ts";
 import type { RateStore } from "../limits/rates.ts";
 import { createRouter } from "../router/router.ts";
@@ -34,7 +35,7 @@ import { buildCatalogue, type Catalogue, type CatalogueOptions } from "./catalog
 import { createConnections } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
 import { startHealthChecks } from "./health-checks.ts";
-import { jobsOf, startJobs } from "./jobs.ts";
+import { jobsOf, leaseJob, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
 import { accessOf, CallerBindings, toShown } from "./access.ts";
@@ -176,6 +177,7 @@ async function assemble(
       ledgerLagMs: () => ledger.lagMs(),
       ratesLocal: () => rates.isAlone(),
       ratesDecidedLocally: () => rates.decidedAlone(),
+      ratesFaults: () => rates.faults(),
       replicas: () => rates.replicas(),
       database: () => store.health(),
       info: { version: readVersion(), schema: String(versions.after) },
@@ -192,6 +194,7 @@ async function assemble(
   const accounting = await openAccounting(config, {
     store: timed(store.ledger, { insert: "ledger_write" }, ofDatabase),
     clock,
+    replica,
     log,
   });
   undo.push(() => accounting.close());
@@ -220,7 +223,9 @@ async function assemble(
   });
   undo.push(() => admission.close());
   const connections = createConnections(config);
-  const jobs = startJobs(jobsOf(config, { store, clock }), { clock, log });
+  const lease = new Lease({ store: store.ledger, clock, process: replica });
+  await lease.renew();
+  const jobs = startJobs([leaseJob(lease), ...jobsOf(config, { store, clock })], { clock, log });
   undo.push(() => jobs.close());
   const own = new SimulatorOnDemand(config);
   undo.push(() => own.close());

@@ -1,6 +1,8 @@
 import { pruneAccess } from "../access/prune-access.ts";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
+import type { Lease } from "../ledger/lease.ts";
+import { PROCESS_LEASE_MS } from "../ledger/ledger-store.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -59,6 +61,15 @@ const HOUR_MS = 60 * MINUTE_MS;
 /** Retention of usage sums: more than two years, so that a year can be compared with the one before it. */
 const USAGE_KEPT_MS = 800 * 24 * HOUR_MS;
 
+/** Renews this process's lease, and settles completions of others. */
+export function leaseJob(lease: Lease): Job {
+  return {
+    name: "settle completions of processes that have ended without them",
+    everyMs: PROCESS_LEASE_MS / 3,
+    run: () => lease.renew(),
+  };
+}
+
 /** The gateway's jobs on the database. Several replicas may run them at the same time. */
 export function jobsOf(
   { ledger, responses }: Config,
@@ -66,7 +77,7 @@ export function jobsOf(
 ): Job[] {
   return [
     {
-      name: "free budgets held by processes that have ended",
+      name: "free budgets whose holds have expired",
       everyMs: MINUTE_MS,
       run: (signal) => untilNone(() => store.budgets.reap(), signal),
     },

@@ -105,5 +105,8 @@ export function keptResponsesOf(
 }
 
 function unavailable(cause: unknown): never {
-  throw new Failure("overloaded", "Stored responses are unavailable; try again shortly.", { cause });
+  throw new Failure("overloaded", "Stored responses are unavailable; try again shortly.", {
+    unavailable: "database",
+    cause,
+  });
 }

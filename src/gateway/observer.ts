@@ -71,6 +71,7 @@ export function createObserver({ log, metrics, clock, find }: ObserverPorts): Ob
       metrics.completion(toSample(entry, find));
       const { requestId, completionId, principal, entrance, requestedModel, servedModel, outcome, streamed, failure } =
         entry;
+      if (failure?.unavailable !== undefined) metrics.unavailable(failure.unavailable);
       const line = {
         request_id: requestId,
         completion_id: completionId,
@@ -110,6 +111,7 @@ export function createObserver({ log, metrics, clock, find }: ObserverPorts): Ob
 
     refused({ entrance, requestId, target, failure, principal }) {
       metrics.refusal(entrance, failure.code, principal && toCaller(principal));
+      if (failure.unavailable !== undefined) metrics.unavailable(failure.unavailable);
       // Thousands a second are possible, so the log only says when overload begins and ends.
       if (failure instanceof OverloadFailure) return;
       if (OF_STRANGERS.has(failure.code)) {
@@ -172,10 +174,11 @@ function toCaller({ keyFamilyId, tags }: Principal): Caller {
 }
 
 /** Facts that callers do not see. Causes come from the system and from libraries; upstream bodies are never among them. */
-function explain({ code, message, cause }: Failure): object {
+function explain({ code, message, unavailable, cause }: Failure): object {
   const unexpected = code === "internal" && cause instanceof Error;
   return {
     reason: message,
+    unavailable,
     cause: cause instanceof Error ? String(cause).slice(0, 500) : undefined,
     stack: unexpected ? cause.stack : undefined,
   };

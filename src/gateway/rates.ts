@@ -19,6 +19,8 @@ export interface Rates {
   isAlone(): boolean;
   /** Number of requests decided on by this process alone so far. */
   decidedAlone(): number;
+  /** Failed commands of the shared store so far, by their fault. */
+  faults(): ReadonlyMap<string, number>;
   /** Number of replicas that share the rates, as last seen. */
   replicas(): number;
   /** What the others know of upstream models; undefined for a process that is alone. */
@@ -70,6 +72,7 @@ export async function openRates(config: Config, ports: RatesPorts): Promise<Rate
       place,
       isAlone: () => store.state() === "local",
       decidedAlone: () => store.localDecisions(),
+      faults: () => store.faults(),
       replicas: () => store.replicas(),
       notes,
     };
@@ -97,6 +100,7 @@ export async function openRates(config: Config, ports: RatesPorts): Promise<Rate
     place: "memory",
     isAlone: () => false,
     decidedAlone: () => 0,
+    faults: () => new Map(),
     replicas: () => 1,
     notes: undefined,
   };

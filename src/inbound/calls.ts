@@ -185,7 +185,8 @@ export class Calls {
 
   /** Ends every call in flight, after the time for the drain. */
   abortAll(): void {
-    for (const one of this.#open) one.end(new Failure("overloaded", "The gateway is shutting down."));
+    for (const one of this.#open)
+      one.end(new Failure("overloaded", "The gateway is shutting down.", { unavailable: "shutting_down" }));
   }
 
   #closed(one: InFlightCall): void {

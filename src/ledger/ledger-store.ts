@@ -35,8 +35,24 @@ export interface LogPage {
   readonly next: LogPosition | undefined;
 }
 
+/** Time after which a process counts as ended that has not renewed its lease. */
+export const PROCESS_LEASE_MS = 30_000;
+
 /** The store of the ledger. Methods answer or reject within a few seconds. */
 export interface LedgerStore {
+  /**
+   * Notes completions that this process begins, with the entries that they get if it ends without inserting them. The note
+   * survives the end of the process; a crash of the database or of the machine can lose the notes of its last second.
+   */
+  begin(entries: readonly NewLedgerEntry[], process: string): Promise<void>;
+  /** Renews the lease of a process, PROCESS_LEASE_MS long. Its completions and holds are its own as long as it lasts. */
+  renewLease(process: string): Promise<void>;
+  /**
+   * Ends the completions of processes whose leases have ended: writes entries for those that were begun and have none, with the
+   * amounts that budgets hold for them, and releases the holds of all others. Returns the number of entries and holds. An entry that is
+   * inserted later replaces the one written here.
+   */
+  settleLost(): Promise<number>;
   /**
    * Writes all entries or none, durably. Existing entries change nothing; new ones also settle their holds, are added to the
    * month's spending of their key and account and to the usage of their hour, and update the last use of the key.

@@ -5,6 +5,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { Ledger, NewLedgerEntry } from "../core/ledger.ts";
+import { BegunCompletions } from "./begun-completions.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 
 /** Entries of a batch at most. */
@@ -15,8 +16,10 @@ export const MAX_WAITING = 10_000;
 const RETRY_MS = 1_000;
 
 export interface LedgerOptions {
-  readonly store: Pick<LedgerStore, "insert">;
+  readonly store: Pick<LedgerStore, "insert" | "begin">;
   readonly clock: Clock;
+  /** ID of this process among those that share the database. */
+  readonly process: string;
   /** Called with the reason when the database becomes unavailable, and with undefined when it is available again. */
   readonly onTrouble: (trouble: { readonly cause: unknown; readonly waiting: number } | undefined) => void;
 }
@@ -48,6 +51,7 @@ export function createLedger(options: LedgerOptions): OwnedLedger {
 
 class BatchingLedger implements OwnedLedger {
   readonly #options: LedgerOptions;
+  readonly #begun: BegunCompletions;
   /** In the order of their ends; those of the current batch stay at the front until they are written. */
   readonly #waiting: Waiting[] = [];
   #writing: Promise<boolean> | undefined;
@@ -57,9 +61,16 @@ class BatchingLedger implements OwnedLedger {
 
   constructor(options: LedgerOptions) {
     this.#options = options;
+    this.#begun = new BegunCompletions(options);
+  }
+
+  begin(entry: NewLedgerEntry): Promise<void> {
+    return this.#begun.begin(entry);
   }
 
   async append(entry: NewLedgerEntry): Promise<void> {
+    const noting = this.#begun.end(entry.completionId);
+    if (noting !== undefined) await noting;
     // The ledger is closed: its owner has taken over the waiting entries.
     if (this.#closed) return;
     const sinceMs = this.#options.clock.monotonic();
@@ -73,7 +84,7 @@ class BatchingLedger implements OwnedLedger {
   admit(): void {
     if (this.#waiting.length < MAX_WAITING) return;
     const message = "Completions cannot be written down at the moment. Try again shortly.";
-    throw new Failure("overloaded", message, { retryAfterMs: RETRY_MS });
+    throw new Failure("overloaded", message, { retryAfterMs: RETRY_MS, unavailable: "ledger" });
   }
 
   state(): { readonly waiting: number; readonly away: boolean } {
@@ -88,6 +99,7 @@ class BatchingLedger implements OwnedLedger {
   async close(): Promise<readonly NewLedgerEntry[]> {
     this.#closed = true;
     this.#cancelRetry();
+    this.#begun.close();
     await this.#writing;
     while (this.#waiting.length > 0 && (await this.#writeBatch()));
     return this.#waiting.map(({ entry }) => entry);

@@ -51,6 +51,7 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
     if (demand.subjects.length === 0) return NO_FACTS;
     const decision = await rates.take(demand).catch((reason: unknown) => {
       throw new Failure("overloaded", "Rate limits cannot be checked at the moment. Try again soon.", {
+        unavailable: "rates",
         cause: reason,
       });
     });
@@ -74,7 +75,7 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
     const { completionId: id, costMicroUsd: amountMicroUsd = 0, lastsMs } = demand;
     if (holds.length === 0 || amountMicroUsd === 0) return;
     const decision = await budgets
-      .hold({ id, holds, amountMicroUsd, lastsMs, ...(extended && { extends: true }) })
+      .hold({ id, holds, amountMicroUsd, lastsMs, replica: replicaId, ...(extended && { extends: true }) })
       .catch((reason: unknown) => {
         // The hold may exist nevertheless. An extension ends with its hold.
         if (extended !== true) budgets.cancel(id).catch(() => undefined);

@@ -90,7 +90,23 @@ export const LEASE_MS = 30_000;
 /** Interval of renewals. */
 export const RENEW_MS = 10_000;
 
+/**
+ * Why the store of rates has not decided: it is not connected, did not answer in time, has too many unanswered commands, or
+ * answered with an error (Redis: READONLY, OOM, …).
+ */
+export type RateStoreFault = "disconnected" | "late" | "busy" | "error";
+
 /** The store of rates is unavailable. */
 export class RateStoreError extends Error {
   override readonly name = "RateStoreError";
+  readonly fault: RateStoreFault;
+
+  /** `fault`: default `error`. */
+  constructor(
+    message: string,
+    { fault = "error", ...options }: ErrorOptions & { readonly fault?: RateStoreFault } = {},
+  ) {
+    super(message, options);
+    this.fault = fault;
+  }
 }

@@ -103,8 +103,9 @@ export class RedisConnection {
    */
   async run(script: RedisScript, { keys, args, onLate }: ScriptCall): Promise<ScriptReply> {
     this.#giveUpWhenSilent();
-    if (!this.#client.isReady) throw new RateStoreError(`Redis is not connected${this.#lostBy}.`);
-    if (this.#inFlight >= MAX_IN_FLIGHT) throw new RateStoreError("Redis does not keep up.");
+    if (!this.#client.isReady)
+      throw new RateStoreError(`Redis is not connected${this.#lostBy}.`, { fault: "disconnected" });
+    if (this.#inFlight >= MAX_IN_FLIGHT) throw new RateStoreError("Redis does not keep up.", { fault: "busy" });
     const answer = this.#send(this.#client, script, [String(keys.length), ...keys, ...args]);
     const { promise, resolve, reject } = Promise.withResolvers<ScriptReply>();
     let answered = false;
@@ -114,7 +115,7 @@ export class RedisConnection {
       // Arrived data is read first.
       setImmediate(() => {
         if (answered) return;
-        reject(new RateStoreError(`Redis did not answer within ${limitMs} ms.`));
+        reject(new RateStoreError(`Redis did not answer within ${limitMs} ms.`, { fault: "late" }));
         if (onLate !== undefined) answer.then(onLate).catch(() => undefined);
       });
     });

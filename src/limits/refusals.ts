@@ -47,7 +47,8 @@ export function toBudgetFailure(
 
 /** The failure while budgets are unavailable: nothing is spent unchecked. */
 export function toUncheckedFailure(cause: unknown, limits: LimitFacts): Failure {
-  return new Failure("overloaded", "Budgets cannot be checked at the moment. Try again soon.", { cause, limits });
+  const message = "Budgets cannot be checked at the moment. Try again soon.";
+  return new Failure("overloaded", message, { unavailable: "database", cause, limits });
 }
 
 /** The failure under a budget when a model has no price. */

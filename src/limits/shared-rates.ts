@@ -1,7 +1,7 @@
 import { type Clock, sleep } from "../core/clock.ts";
 import { type Bucket, UNITS } from "./bucket.ts";
 import { createMemoryRates } from "./memory.ts";
-import { LEASE_MS, type RateStore, type RateSubject, RENEW_MS } from "./rates.ts";
+import { LEASE_MS, type RateStore, RateStoreError, type RateStoreFault, type RateSubject, RENEW_MS } from "./rates.ts";
 import { KnownLevels } from "./request-rate.ts";
 
 /** Consecutive failures that open the breaker. */
@@ -116,6 +116,8 @@ export interface SharedRates extends RateStore {
   state(): RatesState;
   /** Requests decided by this process's own share, including those for which the shared store was too slow. */
   localDecisions(): number;
+  /** Failed commands of the shared store so far, by their fault. */
+  faults(): ReadonlyMap<RateStoreFault, number>;
 }
 
 /**
@@ -145,6 +147,11 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
   /** Local reservations in flight, with their shares. */
   const takenLocally = new Map<string, readonly RateSubject[]>();
   let localDecisions = 0;
+  const faults = new Map<RateStoreFault, number>();
+  const noteFault = (reason: unknown): void => {
+    const fault = reason instanceof RateStoreError ? reason.fault : "error";
+    faults.set(fault, (faults.get(fault) ?? 0) + 1);
+  };
   let replicas = 1;
   /** Until then a smaller number is not used. */
   let keptUntilMs = -Infinity;
@@ -161,7 +168,10 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
     clock,
     async probe() {
       const askedMs = clock.monotonic();
-      const seen = await remote.renew({ replica, held: [] });
+      const seen = await remote.renew({ replica, held: [] }).catch((reason: unknown) => {
+        noteFault(reason);
+        throw reason;
+      });
       if (clock.monotonic() - askedMs > PROBE_LIMIT_MS) throw new Error("the shared store is too slow");
       // Others may not have reconnected yet.
       keptUntilMs = clock.monotonic() + KEPT_MS;
@@ -185,6 +195,7 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
       return answer;
     } catch (reason) {
       cause = reason;
+      noteFault(reason);
       breaker.failed();
       return undefined;
     }
@@ -210,6 +221,7 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
   return {
     state: () => (breaker.open ? "local" : "shared"),
     localDecisions: () => localDecisions,
+    faults: () => faults,
     replicas: () => replicas,
     async join(waitMs) {
       const untilMs = clock.monotonic() + waitMs;

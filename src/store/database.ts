@@ -1,7 +1,7 @@
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely, type RawBuilder, sql, type Transaction } from "kysely";
-import { checkPostgresUrl, describePostgresUrl, type PoolOptions } from "./postgres/pool.ts";
+import { describePostgresUrl, type PoolOptions } from "./postgres/pool.ts";
 import type { Schema } from "./schema.ts";
 import { SqliteThreadDialect } from "./sqlite/dialect.ts";
 import { retryWhileBusy } from "./store-error.ts";
@@ -84,6 +84,8 @@ export interface DatabaseLocation {
   readonly dataDir: string;
   /** Address of a PostgreSQL database; undefined for SQLite in the data directory. Holds a password. */
   readonly databaseUrl: string | undefined;
+  /** Address for LISTEN beside a pooler, or `none` for no LISTEN. Default: `databaseUrl`. */
+  readonly databaseListenUrl?: string | undefined;
 }
 
 const FILE_NAME = "parley.db";
@@ -102,7 +104,6 @@ export function sqliteFile(dataDir: string): string {
 /** Describes the location for people, without secrets. Throws a StoreError for an invalid address. */
 export function describeLocation({ dataDir, databaseUrl }: DatabaseLocation): string {
   if (databaseUrl === undefined) return sqliteFile(dataDir);
-  checkPostgresUrl(databaseUrl);
   return describePostgresUrl(databaseUrl);
 }
 
@@ -137,7 +138,6 @@ export async function connectUnlimited({ dataDir, databaseUrl }: DatabaseLocatio
 }
 
 async function connectPostgres(url: string, options: Omit<PoolOptions, "url">): Promise<Database> {
-  checkPostgresUrl(url);
   // Imported only where PostgreSQL is used.
   const postgres = await import("./postgres/connect.ts");
   return postgres.connectPostgres({ url, ...options });

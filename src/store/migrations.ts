@@ -405,6 +405,19 @@ const accountRouting: Migration = {
   },
 };
 
+const begunCompletions: Migration = {
+  name: "completions in flight, and the processes that hold money",
+  async up(database) {
+    await database.schema
+      .createTable("begun_completions")
+      .addColumn("id", "text", (column) => column.primaryKey())
+      .addColumn("replica", "text", (column) => column.notNull())
+      .addColumn("entry", "text", (column) => column.notNull())
+      .execute();
+    await addColumn(database, "budget_holds", ["replica", "text"]);
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -426,4 +439,5 @@ export const MIGRATIONS: readonly Migration[] = [
   healthNotes,
   secrets,
   accountRouting,
+  begunCompletions,
 ];

@@ -13,6 +13,7 @@ export interface Schema {
   readonly security_events: SecurityEventRow;
   readonly completions: CompletionRow;
   readonly ledger_segments: LedgerSegmentRow;
+  readonly begun_completions: BegunCompletionRow;
   readonly usage_hours: UsageHourRow;
   readonly spending: SpendingRow;
   readonly budget_holds: BudgetHoldRow;
@@ -166,6 +167,15 @@ export interface LedgerSegmentRow {
   readonly entries: string;
 }
 
+/** A completion that is in flight, or whose process has ended. */
+export interface BegunCompletionRow {
+  readonly id: string;
+  /** Name of its process in `replicas`. */
+  readonly replica: string;
+  /** The entry that it gets when its process ends without it, as JSON. */
+  readonly entry: string;
+}
+
 /** Sums of the completions that started in one hour, by account, key, model and outcome. */
 export interface UsageHourRow {
   readonly hour_ms: number;
@@ -204,6 +214,8 @@ export interface BudgetHoldRow {
   readonly month: string;
   readonly amount_micro_usd: number;
   readonly expires_at_ms: number;
+  /** Name of its process in `replicas`; null for a hold of an earlier version. */
+  readonly replica: string | null;
 }
 
 export interface RateStateRow {
@@ -214,7 +226,7 @@ export interface RateStateRow {
   readonly idle_at_ms: number;
 }
 
-/** A process that shares the rates. */
+/** A process and its lease. */
 export interface ReplicaRow {
   readonly name: string;
   readonly seen_at_ms: number;

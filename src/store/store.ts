@@ -108,17 +108,17 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
 }
 
 /**
- * Returns a function that starts listening for key changes of other processes; undefined with SQLite, which has no
- * notifications.
+ * Returns a function that starts listening for key changes of other processes; undefined without LISTEN, and with SQLite, which
+ * has no notifications.
  */
 async function keyListenerOf(
-  { databaseUrl }: DatabaseLocation,
+  { databaseUrl, databaseListenUrl: url = databaseUrl }: DatabaseLocation,
   changes: KeyChanges,
 ): Promise<(() => KeyListener) | undefined> {
-  if (databaseUrl === undefined) return undefined;
+  if (databaseUrl === undefined || url === undefined || url === "none") return undefined;
   // Imported only where PostgreSQL is used.
   const { KeyListener } = await import("./postgres/key-listener.ts");
-  return () => new KeyListener(databaseUrl, changes);
+  return () => new KeyListener(url, changes);
 }
 
 /** Runs SQLite's integrity check; empty for PostgreSQL. Closes the database. */

@@ -1,4 +1,5 @@
 import { cancelHolds, holdBudgets, reapHolds } from "./limits/budget-transactions.ts";
+import { beginCompletions, releaseLostHolds, settleLostCompletions } from "./ledger/begun-completions.ts";
 import { appendSegment, compactJournal } from "./ledger/ledger-journal.ts";
 import type { Statements } from "./statements.ts";
 
@@ -7,7 +8,19 @@ import type { Statements } from "./statements.ts";
  * sending its statements one by one would cost more than running them. Their inputs and answers can be sent to a thread, and
  * they wait only for their statements.
  */
-const TRANSACTIONS = { appendSegment, compactJournal, holdBudgets, cancelHolds, reapHolds };
+const TRANSACTIONS = {
+  appendSegment,
+  compactJournal,
+  beginCompletions,
+  settleLostCompletions,
+  releaseLostHolds,
+  holdBudgets,
+  cancelHolds,
+  reapHolds,
+};
+
+/** Transactions that do not wait for the disk: a crash of the machine may undo them, but not the end of a process. */
+export const UNSYNCED: ReadonlySet<TransactionName> = new Set(["beginCompletions"]);
 
 export type TransactionName = keyof typeof TRANSACTIONS;
 export type TransactionInput<N extends TransactionName> = Parameters<(typeof TRANSACTIONS)[N]>[1];

@@ -19,6 +19,8 @@ export interface Gauges {
   readonly ratesLocal: () => boolean;
   /** Requests that were decided on by local counts, because the shared store was unavailable or slow. */
   readonly ratesDecidedLocally: () => number;
+  /** Failed commands of the shared store of rates, by fault. Default: the metric is omitted. */
+  readonly ratesFaults?: () => ReadonlyMap<string, number>;
   /** Number of replicas that share the rates, as last seen. Default: the metric is omitted. */
   readonly replicas?: () => number;
   /** Whether the database is reachable, and whether LISTEN for changed keys works. Default: the metrics are omitted. */
@@ -79,7 +81,7 @@ const one = (read: () => number): Collected["read"] => {
 };
 
 function listCollected(gauges: Gauges): Collected[] {
-  const { admission, replicas, database, info } = gauges;
+  const { admission, ratesFaults, replicas, database, info } = gauges;
   return [
     { name: "parley_active_calls", help: "Calls in flight.", type: "gauge", read: one(gauges.activeCalls) },
     {
@@ -189,10 +191,21 @@ function listCollected(gauges: Gauges): Collected[] {
       type: "counter",
       read: one(gauges.connectionsRefused),
     },
+    ...(ratesFaults === undefined ? [] : [faultsOf(ratesFaults)]),
     ...(replicas === undefined ? [] : [replicasOf(replicas)]),
     ...(database === undefined ? [] : databaseOf(database)),
     ...(info === undefined ? [] : [infoOf(info)]),
   ];
+}
+
+function faultsOf(faults: NonNullable<Gauges["ratesFaults"]>): Collected {
+  return {
+    name: "parley_rates_store_faults_total",
+    help: "Failed commands of the shared store of rates (Redis, PostgreSQL, the parent process): disconnected, late, busy, or an error.",
+    type: "counter",
+    labels: ["fault"],
+    read: () => [...faults()].map(([fault, count]) => [{ fault }, count]),
+  };
 }
 
 function replicasOf(replicas: NonNullable<Gauges["replicas"]>): Collected {

@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { type DestinationStream, type Logger as Pino, pino } from "pino";
 import { LineBatches } from "./line-batches.ts";
 
@@ -12,12 +13,15 @@ export interface Logger extends Pino {
 
 /**
  * JSON lines on standard error; standard output is for people. Never blocks: when the process is killed, the lines of the
- * last 100 ms are lost. Each line has the process ID, and in a worker its number.
+ * last 100 ms are lost. Each line has the name of the machine, the process ID, and in a
+ * worker its number.
  */
 export function createLogger(level: string, worker?: number): Logger {
   const batches = new LineBatches(2, { isShared: worker !== undefined });
   const lines = { write: (line: string) => batches.write(hideKeys(line)) };
-  const time = timestamps(`,"pid":${process.pid}${worker === undefined ? "" : `,"worker":${worker}`}`);
+  const time = timestamps(
+    `,"replica":${JSON.stringify(hostname())},"pid":${process.pid}${worker === undefined ? "" : `,"worker":${worker}`}`,
+  );
   const log = pino(
     {
       level,

@@ -19,6 +19,8 @@ export interface Metrics {
   completion(of: CompletionSample): void;
   /** Records a request that was refused before it became a completion. `caller`: undefined before it was authenticated. */
   refusal(entrance: string, code: string, caller?: Caller): void;
+  /** Records a request that could not be served, by what was unavailable. */
+  unavailable(what: string): void;
   /** Records that a completion which had to wait was admitted. */
   admitted(waitedMs: number): void;
   /** Records a call of the database or of Redis that has ended. */
@@ -58,6 +60,12 @@ export function createMetrics(gauges: Gauges, callers = NO_CALLERS): Metrics {
     labelNames: ["entrance", "code"],
     registers,
   });
+  const unavailable = new Counter({
+    name: "parley_unavailable_total",
+    help: "Requests and completions that ended with a 503 of this service, by what was unavailable.",
+    labelNames: ["what"],
+    registers,
+  });
   const admissionTime = new Histogram({
     name: "parley_admission_wait_seconds",
     help: "Time that completions waited for admission; only of those that had to wait and were admitted.",
@@ -87,6 +95,7 @@ export function createMetrics(gauges: Gauges, callers = NO_CALLERS): Metrics {
       refusals.inc({ entrance, code });
       if (caller !== undefined) ofCallers?.refusal(code, caller);
     },
+    unavailable: (what) => unavailable.inc({ what }),
     admitted: (waitedMs) => admissionTime.observe(waitedMs / 1000),
     stored({ store, operation, durationMs, failed }) {
       storeTime.observe({ store, operation }, durationMs / 1000);

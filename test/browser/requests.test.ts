@@ -139,7 +139,7 @@ describe("the request log", () => {
 
   it("shows an error for an invalid filter in the URL", async () => {
     await page.goto(`${site.product.url}/requests?outcome=${encodeURIComponent(HOSTILE)}`);
-    await page.getByText("filter.outcome: must be served, failed or a failure code.").first().waitFor();
+    await page.getByText("filter.outcome: must be served, failed, process_lost or a failure code.").first().waitFor();
     expect(await page.getByLabel("Status").inputValue()).toBe(HOSTILE);
     await page.getByRole("button", { name: "Clear filters" }).click();
     await row("Success").first().waitFor();

@@ -164,6 +164,12 @@ describe("errors in the file", () => {
     ["htpp: {}", "1:1: htpp: unknown key; did you mean http?"],
     ["entirely_unknown: {}", "unknown key; known here: http, grpc"],
     ["database: { url: x }", "1:18: database.url: must be an address such as"],
+    ["database: { url: 'postgres://a,b:x/p' }", "1:18: database.url: must be an address such as"],
+    [
+      "database: { url: 'postgres://a,b/p?target_session_attrs=any' }",
+      "1:18: database.url: must be an address such as",
+    ],
+    ["database: { listen_url: none }", "1:25: database.listen_url: is for a database.url"],
     ["redis: { url: 'http://x' }", "1:15: redis.url: must be an address such as"],
     ["limits: { requests_per_minute: many }", "1:32: limits.requests_per_minute: must be a whole number from 1"],
     ["limits: { tokens_per_minute: 0 }", "1:30: limits.tokens_per_minute: must be at least 1"],

@@ -44,6 +44,8 @@ describe("an unsafe configuration", () => {
     [{ database: { url: "postgres://parley@db.example.com/parley?ssl=true" } }, []],
     [{ database: { url: "postgres://parley@db.example.com/parley?ssl=0" } }, ["database.url"]],
     [{ database: { url: "postgres://parley@[::1]/parley" } }, []],
+    [{ database: { url: "postgres://parley@localhost,db.example.com/parley" } }, ["database.url"]],
+    [{ database: { url: "postgres://parley@a.example.com,b.example.com/parley?sslmode=verify-full" } }, []],
     [{ database: { url: "postgres:///parley?host=/run/postgresql" } }, []],
     [{ database: { url: "postgres:///parley?host=db.example.com" } }, ["database.url"]],
     [{ redis: { url: "redis://cache:6379" } }, ["redis.url"]],

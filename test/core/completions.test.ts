@@ -50,7 +50,7 @@ interface CoreOptions extends WorldOptions {
 /** Core over scripted models, for a key that may use all but the models and capabilities listed as forbidden. */
 function createCore(options: CoreOptions, forbidden: readonly string[] = []) {
   const { limiter, demands, releases, extensions, refuseExtensions } = notingLimiter(options.refusal);
-  const { ledger, entries } = memoryLedger({ ...options.ledger });
+  const { ledger, entries, begun } = memoryLedger({ ...options.ledger });
   const told: LimitFacts[] = [];
   const world = createWorld({ ...options, facts: { price, ...options.facts } });
   const records: CompletionRecord[] = [];
@@ -87,6 +87,7 @@ function createCore(options: CoreOptions, forbidden: readonly string[] = []) {
     extensions,
     refuseExtensions,
     entries,
+    begun,
     told,
     caller,
     create: (asked: Asked = {}, more: Partial<Call> = {}) =>
@@ -555,6 +556,26 @@ describe("the ledger", () => {
     await core[mode]({ maxOutputTokens: 3 });
     const [{ tokens, estimated, costMicroUsd }] = core.entries as [LedgerEntry];
     expect([tokens.completion, estimated]).toEqual([3, true]);
+    expect(costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd!);
+  });
+
+  it("notes a completion before its provider is asked, at what its budgets hold", async () => {
+    const principal = { ...somebody, limits: { ...somebody.limits, monthlyBudgetMicroUsd: 1_000_000 } };
+    const core = createCore({ scripts: { a: [counted] }, principal });
+    await core.create();
+    const { completionId, requestId } = core.entries[0]!;
+    expect(core.begun).toMatchObject([
+      { completionId, requestId, outcome: "process_lost", servedModel: undefined, estimated: true },
+    ]);
+    expect(core.begun[0]!.costMicroUsd).toBe(core.demands[0]!.costMicroUsd);
+  });
+
+  it("notes a completion without a budget at what its first attempt can cost until its deadline", async () => {
+    const core = createCore({ scripts: { a: [counted] } });
+    await core.create({ maxOutputTokens: 3 });
+    const [{ tokens, costMicroUsd }] = core.begun as [LedgerEntry];
+    expect(tokens.completion).toBe(3);
+    expect(costMicroUsd).toBe(tokens.prompt * 5 + 3 * 25);
     expect(costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd!);
   });
 

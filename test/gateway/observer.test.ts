@@ -1,8 +1,9 @@
 import { expect, it } from "vitest";
+import { OverloadFailure } from "../../src/admission/overload-failure.ts";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
 import { createObserver } from "../../src/gateway/observer.ts";
 import type { Logger } from "../../src/telemetry/logger.ts";
-import type { Metrics } from "../../src/telemetry/metrics.ts";
+import { createMetrics, type Metrics } from "../../src/telemetry/metrics.ts";
 import type { CompletionSample } from "../../src/telemetry/completion-metrics.ts";
 import { kept, refusal } from "../inbound/dashboard/ended-requests.ts";
 import { entry } from "../store/contracts/entries.ts";
@@ -63,4 +64,35 @@ it("gives metrics configured names only, the provider of each target, and its ow
     { model: "unknown", isEstimated: false, isOverReserved: false, attempts: [] },
   ]);
   expect(lines).toMatchObject([{ cost_micro_usd: 5, reserved_micro_usd: 3 }]);
+});
+
+it.each([
+  [new Failure("overloaded", "Budgets cannot be checked.", { unavailable: "database" }), "database"],
+  [new Failure("overloaded", "Later."), "unknown"],
+  [OverloadFailure.because("queue"), "load"],
+])("a 503 of this service is counted by what was unavailable", async (failure, what) => {
+  const metrics = createMetrics({
+    activeCalls: () => 0,
+    breakers: () => new Map(),
+    hedges: () => new Map(),
+    outliers: () => new Map(),
+    ledgerWaiting: () => 0,
+    ratesLocal: () => false,
+    ratesDecidedLocally: () => 0,
+    retries: () => new Map(),
+    ledgerLagMs: () => 0,
+    admission: () => ({ waiting: 0, limit: 1, memoryIsShort: false, refused: {} }),
+    connectionsRefused: () => 0,
+  });
+  const lines: object[] = [];
+  const log = { line: (_: string, fields: object) => void lines.push(fields) } as unknown as Logger;
+  const observer = createObserver({ log, metrics, clock: new FakeClock(), find: () => undefined });
+  observer.refused({ entrance: "http", requestId: "req_1", target: "/x", failure });
+  const other = new Failure("rate_limited", "Slower.");
+  observer.refused({ entrance: "http", requestId: "req_2", target: "/x", failure: other });
+  const counted = (await metrics.text()).split("\n").filter((line) => line.startsWith("parley_unavailable_total"));
+  expect(counted).toEqual([`parley_unavailable_total{what="${what}"} 1`]);
+  // Overload has no lines of its own.
+  const logged = failure instanceof OverloadFailure ? [] : [{ unavailable: what }];
+  expect(lines).toMatchObject([...logged, { outcome: "rate_limited" }]);
 });

@@ -11,7 +11,9 @@ function setUp() {
   const troubles: unknown[] = [];
   const ledger = createLedger({
     clock,
+    process: "a",
     store: {
+      begin: async () => undefined,
       insert(entries) {
         batches.push(entries.map(({ completionId }) => completionId));
         const answer = Promise.withResolvers<void>();

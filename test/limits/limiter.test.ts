@@ -166,6 +166,7 @@ describe("a limiter with budgets", () => {
         ],
         amountMicroUsd: 1234,
         lastsMs: 600_000,
+        replica: "one",
       },
     ]);
   });

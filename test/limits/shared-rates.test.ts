@@ -67,6 +67,25 @@ describe("rates whose shared store is unavailable", () => {
     expect(await admittedOf(rates, 100, limits)).toBe(3);
   });
 
+  it("count the failures of the store by their fault", async () => {
+    const { world, rates, remote, clock } = createWorld(3);
+    world.away = true;
+    await admittedOf(rates, 2, { requestsPerMinute: 100 });
+    expect([...rates.faults()]).toEqual([["error", 2]]);
+    remote.take = async () => {
+      throw new RateStoreError("late", { fault: "late" });
+    };
+    await admittedOf(rates, 9, { requestsPerMinute: 100 });
+    // From the fifth on it is not asked, but for the probe.
+    expect([...rates.faults()]).toEqual([
+      ["error", 2],
+      ["late", 3],
+    ]);
+    // The longest time until the first probe.
+    await clock.pass(1_200);
+    expect(rates.faults().get("error")).toBe(3);
+  });
+
   it("skip the store after five failures in a row, until a probe succeeds", async () => {
     const { world, rates, clock } = createWorld(3);
     await rates.renew({ replica: "one", held: [] });

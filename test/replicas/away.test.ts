@@ -304,6 +304,12 @@ describe("three replicas without Redis", () => {
       async whileAway() {
         for (const replica of await fleet.readiness())
           expect(replica).toMatchObject({ ready: true, ledger: { away: false }, rates: { alone: true } });
+        const faults = new RegExp(
+          `^parley_rates_store_faults_total\\{fault="${how === "hung" ? "late" : "disconnected"}"\\} [1-9]`,
+          "m",
+        );
+        for (const { operationsUrl } of fleet.deployment.products)
+          expect(await (await fetch(`${operationsUrl}/metrics`)).text()).toMatch(faults);
       },
       end: async () => (how === "hung" ? redis.thaw() : await redis.start()),
       isBack: async () => (await fleet.readiness()).every(({ rates }) => !rates.alone),

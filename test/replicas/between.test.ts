@@ -4,9 +4,12 @@ import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
-import { createKey } from "../../src/access/keys.ts";
+import { createAuthenticator } from "../../src/access/key-cache.ts";
+import { createKey, revokeKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { openStore } from "../../src/store/store.ts";
+import { openStore, type Store } from "../../src/store/store.ts";
+import { demand } from "../store/contracts/demands.ts";
+import { entry } from "../store/contracts/entries.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { createDatabase, PASSWORD } from "../support/postgres.ts";
 import { says } from "../support/scripted-upstream.ts";
@@ -130,5 +133,47 @@ describe("PgBouncer in front of PostgreSQL", () => {
     const keys = { store: stores[1]!.keys, clock: systemClock };
     await createKey(keys, { name: "bounced" });
     await expect.poll(() => heard.length).toBeGreaterThan(1);
+  });
+
+  it("in transaction mode works, with notifications by an address of their own or without any", async () => {
+    const databaseUrl = await startBouncer("pool_mode = transaction\nignore_startup_parameters = statement_timeout");
+    const direct = new URL(databaseUrl);
+    direct.port = new URL(inject("postgresUrl")).port;
+    const open = (databaseListenUrl: string): Promise<Store> =>
+      openStore({ dataDir: "/nowhere", databaseUrl, databaseListenUrl });
+    await expect.poll(() => open("none").then((store) => store.close())).toBe(undefined);
+    const [listening, deaf] = await Promise.all([open(direct.href), open("none")]);
+    onTestFinished(async () => {
+      for (const store of [listening, deaf]) await store.close();
+    });
+    const heard: (string | undefined)[] = [];
+    listening.keyChanges.subscribe((hash) => void heard.push(hash));
+    deaf.keyChanges.subscribe(() => undefined);
+    await expect.poll(() => listening.health()).toEqual({ up: true, listening: true });
+    expect(deaf.health()).toEqual({ up: true, listening: undefined });
+    const { record, secret } = await createKey({ store: deaf.keys, clock: systemClock }, { name: "bounced" });
+    await expect.poll(() => heard.length).toBeGreaterThan(1);
+
+    const authenticator = createAuthenticator({ store: deaf.keys, clock: systemClock });
+    const isKnown = () =>
+      authenticator.authenticate(secret).then(
+        () => true,
+        () => false,
+      );
+    expect(await isKnown()).toBe(true);
+    await revokeKey({ store: listening.keys, clock: systemClock }, record.id);
+    await expect.poll(isKnown, { timeout: 5_000 }).toBe(false);
+
+    const holds = [{ subject: "key:k", limitMicroUsd: 1_000 }];
+    const stores = [listening, deaf];
+    const decisions = await Promise.all(
+      Array.from({ length: 40 }, (_, index) => stores[index % 2]!.budgets.hold(demand({ holds }))),
+    );
+    expect(decisions.filter(({ admitted }) => admitted)).toHaveLength(10);
+    const begun = entry({ outcome: "process_lost" });
+    await listening.ledger.begin([begun], "gone");
+    // Its ten holds too: no process of the test has a lease.
+    expect(await deaf.ledger.settleLost()).toBe(11);
+    expect(await listening.ledger.find(begun.completionId)).toMatchObject({ outcome: "process_lost" });
   });
 });

@@ -71,6 +71,16 @@ describe("an unusable PostgreSQL", () => {
   it.each([
     ["does not accept our password", admin.replace(PASSWORD, "wrong-secret"), "it does not take our password"],
     ["does not have this database", admin.replace(/\/postgres$/, "/nowhere"), "there is no database of this name"],
+    [
+      "is reachable at none of its hosts",
+      `postgres://postgres:${PASSWORD}@127.0.0.1:1,127.0.0.1:2/x`,
+      "PostgreSQL at 127.0.0.1:1, 127.0.0.1:2/x: nothing listens there",
+    ],
+    [
+      "is asked for a standby",
+      `postgres://postgres:${PASSWORD}@127.0.0.1:1/x?target_session_attrs=standby`,
+      "database.url is not a PostgreSQL address",
+    ],
     ["is not reachable", `postgres://postgres:${PASSWORD}@127.0.0.1:1/x`, "nothing listens there"],
     [
       "does not have a PostgreSQL URL",

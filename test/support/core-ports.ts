@@ -66,7 +66,11 @@ export function notingLimiter(refusal?: Failure) {
 /** An in-memory ledger. Each append waits for `durable`; `refusal` refuses new completions. */
 export function memoryLedger({ durable, refusal }: { durable?: () => Promise<void>; refusal?: Failure } = {}) {
   const entries: LedgerEntry[] = [];
+  const begun: LedgerEntry[] = [];
   const ledger: Ledger = {
+    async begin(entry) {
+      begun.push(entry);
+    },
     async append(entry) {
       await durable?.();
       entries.push(entry);
@@ -75,7 +79,7 @@ export function memoryLedger({ durable, refusal }: { durable?: () => Promise<voi
       if (refusal !== undefined) throw refusal;
     },
   };
-  return { ledger, entries };
+  return { ledger, entries, begun };
 }
 
 /** An HTTP call that starts now. */

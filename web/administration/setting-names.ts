@@ -41,6 +41,7 @@ const NAMES: Readonly<Record<string, string>> = {
   workers: "Worker processes",
   data_dir: "Data directory",
   "database.url": "PostgreSQL",
+  "database.listen_url": "PostgreSQL for notifications",
   "redis.url": "Redis",
   "redis.tls.ca_file": "Authorities of Redis",
   "redis.tls.cert_file": "Certificate for Redis",

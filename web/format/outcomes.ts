@@ -24,6 +24,7 @@ const OUTCOMES: Readonly<Record<string, Outcome>> = {
   upstream_refused_us: { label: "Provider auth error", look: "danger" },
   deadline_exceeded: { label: "Deadline exceeded", look: "warn" },
   cancelled: { label: "Cancelled", look: "plain" },
+  process_lost: { label: "Gateway process lost", look: "danger" },
   internal: { label: "Gateway error", look: "danger" },
   skipped: { label: "Skipped", look: "plain" },
 };

@@ -1,7 +1,7 @@
 import type { RequestFilter } from "../../../gen/parley/console/v1/request_pb.js";
 import type { SignedIn } from "../../access/sessions.ts";
 import { invalidField } from "../../core/failure.ts";
-import type { LedgerEntry } from "../../core/ledger.ts";
+import { type LedgerEntry, PROCESS_LOST } from "../../core/ledger.ts";
 import type { LogQuery } from "../../ledger/ledger-store.ts";
 import { FAILURE_TABLE } from "../failure-table.ts";
 import { accountInView, readId } from "./call.ts";
@@ -28,9 +28,9 @@ export function readFilter(filter: RequestFilter | undefined, signedIn: SignedIn
 }
 
 function readOutcome(outcome: string): LogQuery["outcome"] {
-  if (outcome === "served" || outcome === "failed" || Object.hasOwn(FAILURE_TABLE, outcome))
+  if (outcome === "served" || outcome === "failed" || outcome === PROCESS_LOST || Object.hasOwn(FAILURE_TABLE, outcome))
     return outcome as LogQuery["outcome"];
-  throw invalidField("filter.outcome", "must be served, failed or a failure code");
+  throw invalidField("filter.outcome", "must be served, failed, process_lost or a failure code");
 }
 
 /** Whether an entry matches the filter as in the ledger, except for the time. */

@@ -110,7 +110,8 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     const deadlineMs = timeoutMsOf(request);
     const { open, done } = openCall(endsWithDrain ? endless : calls, exchange, deadlineMs);
     opened(done);
-    if (endsWithDrain && draining) open.end(new Failure("overloaded", "The gateway is shutting down."));
+    if (endsWithDrain && draining)
+      open.end(new Failure("overloaded", "The gateway is shutting down.", { unavailable: "shutting_down" }));
     const network = ports.findNetwork(request);
     const browser = describeBrowser(request.headers["user-agent"]);
     const browserToken = ports.cookies.browser.read(request.headers.cookie);
@@ -229,6 +230,9 @@ async function lookUp(
   try {
     return await find(access, sessionId);
   } catch (cause) {
-    throw new Failure("overloaded", "Sessions cannot be verified right now. Try again shortly.", { cause });
+    throw new Failure("overloaded", "Sessions cannot be verified right now. Try again shortly.", {
+      unavailable: "database",
+      cause,
+    });
   }
 }

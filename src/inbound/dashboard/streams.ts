@@ -91,7 +91,9 @@ export class Streams {
 }
 
 function uncheckable(): Failure {
-  return new Failure("overloaded", "Sessions cannot be verified right now. Try again shortly.");
+  return new Failure("overloaded", "Sessions cannot be verified right now. Try again shortly.", {
+    unavailable: "database",
+  });
 }
 
 /** Interval of heartbeats: many proxies close connections that are silent for a minute. */

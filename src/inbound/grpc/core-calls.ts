@@ -355,7 +355,10 @@ export function failureOfStatus(cause: ServiceError, begun: boolean): Failure {
   // A core that closes ends its calls with CANCELLED.
   if (code === Status.UNAVAILABLE || code === Status.CANCELLED || IS_RESET.test(details))
     return begun
-      ? new Failure("overloaded", "The connection was lost in the middle of the answer.", { cause })
+      ? new Failure("overloaded", "The connection was lost in the middle of the answer.", {
+          unavailable: "core",
+          cause,
+        })
       : noCore(cause);
   if (code === Status.DEADLINE_EXCEEDED)
     return new Failure("deadline_exceeded", "The caller's deadline passed before the completion was done.", { cause });
@@ -369,6 +372,7 @@ export function failureOfStatus(cause: ServiceError, begun: boolean): Failure {
 function noCore(cause?: Error): Failure {
   return new Failure("overloaded", "The service cannot be reached at the moment. Try again shortly.", {
     retryAfterMs: 1000,
+    unavailable: "core",
     cause,
   });
 }

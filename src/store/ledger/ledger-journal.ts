@@ -1,5 +1,5 @@
 import { monthOf } from "../../core/clock.ts";
-import type { NewLedgerEntry } from "../../core/ledger.ts";
+import { type NewLedgerEntry, PROCESS_LOST } from "../../core/ledger.ts";
 import { compare, releaseHolds, SpendingChanges } from "../limits/spending.ts";
 import type { CompletionRow, LedgerSegmentRow } from "../schema.ts";
 import { batchesOf, forUpdate, insertRows, listOf, type Statements } from "../statements.ts";
@@ -19,10 +19,14 @@ interface Written {
  * Inserts entries that are not in the tables yet, releases their budget holds, adds them to the spending of their keys and
  * accounts and to the usage of their hours, and updates when the keys were last used.
  */
-async function insertEntries(statements: Statements, entries: readonly NewLedgerEntry[]): Promise<void> {
-  const written = await insertNew(statements, entries);
-  if (written.length === 0) return;
+export async function insertEntries(statements: Statements, entries: readonly NewLedgerEntry[]): Promise<void> {
+  await forgetBegun(
+    statements,
+    entries.map(({ completionId }) => completionId),
+  );
   const changes = new SpendingChanges();
+  const written = await insertNew(statements, { entries, changes });
+  if (written.length === 0) return;
   const ids = written.map(({ row }) => row.id);
   const monthsHeld = await releaseHolds(statements, { ids, changes });
   for (const { entry } of written) {
@@ -38,11 +42,32 @@ async function insertEntries(statements: Statements, entries: readonly NewLedger
   await noteUse(statements, rows);
 }
 
-/** Inserts entries, each once, in the same order in all processes, and answers which ones were new. */
-async function insertNew(statements: Statements, entries: readonly NewLedgerEntry[]): Promise<Written[]> {
+/** Removes the notes of completions that have begun. */
+async function forgetBegun(statements: Statements, ids: readonly string[]): Promise<void> {
+  for (const batch of batchesOf(statements, ids))
+    await statements.run(`delete from begun_completions where id in ${listOf(batch.length)}`, batch);
+}
+
+/**
+ * Inserts entries, each once, in the same order in all processes, and answers which ones were new. An entry replaces that of a
+ * lost process.
+ */
+async function insertNew(
+  statements: Statements,
+  { entries, changes }: { readonly entries: readonly NewLedgerEntry[]; readonly changes: SpendingChanges },
+): Promise<Written[]> {
   const distinct = new Map(entries.map((entry) => [entry.completionId, entry]));
   const sorted = [...distinct.values()].toSorted((a, b) => compare(a.completionId, b.completionId));
   const all = sorted.map((entry): Written => ({ entry, row: toCompletionRow(entry) }));
+  const written = await insertRowsOf(statements, all);
+  const known = all.filter((each) => !written.includes(each));
+  if (known.length === 0) return written;
+  const replaceable = await takeOutLost(statements, { entries: known, changes });
+  return [...written, ...(await insertRowsOf(statements, replaceable))];
+}
+
+/** Inserts the rows that do not exist yet, and answers which ones. */
+async function insertRowsOf(statements: Statements, all: readonly Written[]): Promise<Written[]> {
   const inserted = await insertRows<"completions", { readonly id: string }>(statements, {
     into: "completions",
     rows: all.map(({ row }) => row),
@@ -50,6 +75,33 @@ async function insertNew(statements: Statements, entries: readonly NewLedgerEntr
   });
   const ids = new Set(inserted.map(({ id }) => id));
   return all.filter(({ row }) => ids.has(row.id));
+}
+
+/**
+ * Removes the entries that were written for these completions when their process was lost, with what they added to spending
+ * and usage. Answers which completions had one.
+ */
+async function takeOutLost(
+  statements: Statements,
+  { entries, changes }: { readonly entries: readonly Written[]; readonly changes: SpendingChanges },
+): Promise<Written[]> {
+  const removed = new Map<string, CompletionRow>();
+  for (const batch of batchesOf(statements, entries)) {
+    const which = `id in ${listOf(batch.length)} and outcome = ?`;
+    const sql = `delete from completions where ${which} returning *`;
+    const rows = await statements.run<CompletionRow>(sql, [...batch.map(({ row }) => row.id), PROCESS_LOST]);
+    for (const row of rows) removed.set(row.id, row);
+  }
+  await addUsage(statements, [...removed.values()], -1);
+  const replaceable = entries.filter(({ row }) => removed.has(row.id));
+  for (const { entry, row } of replaceable) {
+    const { keyId, keyFamilyId = keyId, accountId, startedAtMs } = entry;
+    const month = monthOf(startedAtMs);
+    const spent_micro_usd = -removed.get(row.id)!.cost_micro_usd;
+    for (const subject of [`key:${keyFamilyId}`, `account:${accountId}`])
+      changes.add({ subject, month, spent_micro_usd, held_micro_usd: 0 });
+  }
+  return replaceable;
 }
 
 /**

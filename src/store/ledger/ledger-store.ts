@@ -1,7 +1,7 @@
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import type { LedgerStore } from "../../ledger/ledger-store.ts";
 import type { Database } from "../database.ts";
-import type { SpendingRow } from "../schema.ts";
+import type { BegunCompletionRow, SpendingRow } from "../schema.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { createRequestLog } from "./request-log.ts";
@@ -22,6 +22,31 @@ export function createLedgerStore({ database, reports, compaction }: LedgerPlace
   const { query } = database;
   const log = createRequestLog(reports);
   return {
+    async begin(entries, replica) {
+      const rows = entries.map((entry) => ({ id: entry.completionId, replica, entry: JSON.stringify(entry) }));
+      if (database.kind === "sqlite") await database.perform("beginCompletions", rows);
+      else await retryWhileBusy(() => beginInOneStatement(rows).execute(query));
+    },
+
+    async renewLease(replica) {
+      await retryWhileBusy(async () => {
+        const now = { seen_at_ms: await database.nowMs(query) };
+        const row = query.insertInto("replicas").values({ name: replica, ...now });
+        await row.onConflict((conflict) => conflict.column("name").doUpdateSet(now)).execute();
+      });
+    },
+
+    async settleLost() {
+      await compaction.flush();
+      let total = 0;
+      for (const step of ["settleLostCompletions", "releaseLostHolds"] as const) {
+        let count: number;
+        do total += count = await database.perform(step, undefined);
+        while (count > 0);
+      }
+      return total;
+    },
+
     async insert(entries) {
       if (entries.length === 0) return;
       await database.perform("appendSegment", JSON.stringify(entries));
@@ -67,6 +92,19 @@ export function createLedgerStore({ database, reports, compaction }: LedgerPlace
       return Number((await retryWhileBusy(() => removed.executeTakeFirst())).numDeletedRows);
     },
   };
+}
+
+/**
+ * Inserts the notes in one round trip, without waiting for the disk: they have to survive the end of this process, not of the
+ * server.
+ */
+function beginInOneStatement(rows: readonly BegunCompletionRow[]): RawBuilder<unknown> {
+  const [ids, entries] = [rows.map(({ id }) => id), rows.map(({ entry }) => entry)];
+  return sql`
+    with unsynced as (select set_config('synchronous_commit', 'off', true))
+    insert into begun_completions (id, replica, entry)
+    select id, ${rows[0]?.replica}, entry from unnest(${ids}::text[], ${entries}::text[]) as begun (id, entry), unsynced
+    on conflict (id) do nothing`;
 }
 
 /** Delay of a compaction after the first pending entry, unless a reader asks for it before. */

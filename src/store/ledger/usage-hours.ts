@@ -1,7 +1,7 @@
 import { STEP_MS } from "../../ledger/usage-store.ts";
 import type { CompletionRow, UsageHourRow } from "../schema.ts";
 import { compare } from "../limits/spending.ts";
-import { insertRows, type Statements } from "../statements.ts";
+import { batchesOf, insertRows, listOf, type Statements } from "../statements.ts";
 
 /**
  * Limit of the model in a usage row: PostgreSQL refuses keys that are too long for an index page, and callers choose model
@@ -28,10 +28,14 @@ const ADD_UP = `on conflict (hour_ms, account_id, key_id, model, outcome) do upd
 ).join(", ")}`;
 
 /**
- * Adds completions to the sums of the hours in which they started: a row for each combination of the key columns, in the
- * same order in all processes.
+ * Adds completions to the sums of the hours in which they started, `times` 1 or -1: a row for each combination of the key
+ * columns, in the same order in all processes.
  */
-export async function addUsage(statements: Statements, completions: readonly CompletionRow[]): Promise<void> {
+export async function addUsage(
+  statements: Statements,
+  completions: readonly CompletionRow[],
+  times: 1 | -1 = 1,
+): Promise<void> {
   const hours = new Map<string, Writable<UsageHourRow>>();
   for (const row of completions) {
     const hourMs = row.started_at_ms - (row.started_at_ms % STEP_MS.hour);
@@ -42,7 +46,16 @@ export async function addUsage(statements: Statements, completions: readonly Com
     else addTo(sums, row);
   }
   const sorted = [...hours].toSorted(([left], [right]) => compare(left, right));
-  await insertRows(statements, { into: "usage_hours", rows: sorted.map(([, row]) => row), ending: ADD_UP });
+  const rows = sorted.map(([, row]) => (times === 1 ? row : negated(row)));
+  await insertRows(statements, { into: "usage_hours", rows, ending: ADD_UP });
+  if (times === 1 || rows.length === 0) return;
+  const hourMs = [...new Set(rows.map(({ hour_ms }) => hour_ms))];
+  for (const batch of batchesOf(statements, hourMs))
+    await statements.run(`delete from usage_hours where completions = 0 and hour_ms in ${listOf(batch.length)}`, batch);
+}
+
+function negated(row: UsageHourRow): UsageHourRow {
+  return { ...row, ...Object.fromEntries(SUMS.map((sum) => [sum, -row[sum]])) };
 }
 
 /** Mutable, because most entries are added to an existing row, which is cheapest in place. */

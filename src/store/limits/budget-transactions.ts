@@ -89,19 +89,28 @@ async function decideInOrder(
 ): Promise<BudgetDecision[]> {
   const changes = new SpendingChanges();
   const rows: BudgetHoldRow[] = [];
-  const decisions = demands.map(({ id, holds, amountMicroUsd, lastsMs, extends: extended = false }): BudgetDecision => {
-    const isLost = extended && !extendable.has(id);
-    const full = holds.find(
-      ({ subject, limitMicroUsd }) => isLost || taken.get(subject)! + amountMicroUsd > limitMicroUsd,
-    );
-    if (full !== undefined) return { admitted: false, ...full, takenMicroUsd: taken.get(full.subject)! };
-    for (const { subject } of holds) {
-      taken.set(subject, taken.get(subject)! + amountMicroUsd);
-      changes.add({ subject, month, spent_micro_usd: 0, held_micro_usd: amountMicroUsd });
-      rows.push({ id, subject, month, amount_micro_usd: amountMicroUsd, expires_at_ms: Math.ceil(now + lastsMs) });
-    }
-    return { admitted: true };
-  });
+  const decisions = demands.map(
+    ({ id, holds, amountMicroUsd, lastsMs, replica, extends: extended = false }): BudgetDecision => {
+      const isLost = extended && !extendable.has(id);
+      const full = holds.find(
+        ({ subject, limitMicroUsd }) => isLost || taken.get(subject)! + amountMicroUsd > limitMicroUsd,
+      );
+      if (full !== undefined) return { admitted: false, ...full, takenMicroUsd: taken.get(full.subject)! };
+      for (const { subject } of holds) {
+        taken.set(subject, taken.get(subject)! + amountMicroUsd);
+        changes.add({ subject, month, spent_micro_usd: 0, held_micro_usd: amountMicroUsd });
+        rows.push({
+          id,
+          subject,
+          month,
+          amount_micro_usd: amountMicroUsd,
+          expires_at_ms: Math.ceil(now + lastsMs),
+          replica,
+        });
+      }
+      return { admitted: true };
+    },
+  );
   await changes.apply(statements);
   await insertRows(statements, {
     into: "budget_holds",

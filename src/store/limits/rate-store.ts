@@ -1,7 +1,7 @@
 import { type Kysely, sql } from "kysely";
 import { type BookOf, giveBackTo, type RateMoment, renewIn, type SubjectBook, takeFrom } from "../../limits/memory.ts";
+import { PROCESS_LEASE_MS } from "../../ledger/ledger-store.ts";
 import {
-  LEASE_MS,
   type RateDecision,
   type RateDemand,
   type RateRelease,
@@ -32,7 +32,7 @@ async function countReplicas(database: Database, name: string): Promise<number> 
     const gone = transaction
       .selectFrom("replicas")
       .select("name")
-      .where("seen_at_ms", "<", nowMs - LEASE_MS);
+      .where("seen_at_ms", "<", nowMs - PROCESS_LEASE_MS);
     await transaction.deleteFrom("replicas").where("name", "in", skipLocked(database, gone)).execute();
     await transaction
       .insertInto("replicas")
@@ -42,7 +42,7 @@ async function countReplicas(database: Database, name: string): Promise<number> 
     const { count } = await transaction
       .selectFrom("replicas")
       .select(({ fn }) => fn.countAll<number>().as("count"))
-      .where("seen_at_ms", ">=", nowMs - LEASE_MS)
+      .where("seen_at_ms", ">=", nowMs - PROCESS_LEASE_MS)
       .executeTakeFirstOrThrow();
     return count;
   });

@@ -1,5 +1,6 @@
 import pg from "pg";
 import { ANY_KEY, KEY_CHANNEL, type KeyChanges } from "../access/key-changes.ts";
+import { HostChoice } from "./host-choice.ts";
 import { dropClient, toClientConfig } from "./pool.ts";
 
 const FIRST_PAUSE_MS = 100;
@@ -12,7 +13,7 @@ const STILL_LISTENING = "select 1 from pg_listening_channels() as channel where 
 
 /** Listens for keys changed by other processes, on a connection of its own; reconnects when it is lost. */
 export class KeyListener {
-  readonly #url: string;
+  readonly #hosts: HostChoice;
   readonly #changes: Pick<KeyChanges, "announce">;
   #client: pg.Client | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -21,7 +22,7 @@ export class KeyListener {
   #isListening = false;
 
   constructor(url: string, changes: Pick<KeyChanges, "announce">) {
-    this.#url = url;
+    this.#hosts = new HostChoice(url);
     this.#changes = changes;
     void this.#connect();
   }
@@ -38,15 +39,18 @@ export class KeyListener {
   }
 
   async #connect(): Promise<void> {
-    const client = new pg.Client(toClientConfig({ url: this.#url, limited: true }));
+    const { url } = this.#hosts;
+    const client = new pg.Client(toClientConfig({ url, limited: true }));
     this.#client = client;
     client.on("notification", ({ payload }) => this.#changes.announce(payload || ANY_KEY));
     client.on("error", () => this.#lose(client));
     client.on("end", () => this.#lose(client));
     try {
       await client.connect();
+      // Refused by a standby.
       await client.query(`listen ${KEY_CHANNEL}`);
     } catch {
+      this.#hosts.passOver(url);
       this.#lose(client);
       return;
     }

@@ -1,6 +1,7 @@
 import type { PostgresPool, PostgresPoolClient } from "kysely";
 import pg from "pg";
 import { StoreError } from "../store-error.ts";
+import { HostChoice, parseHosts } from "./host-choice.ts";
 
 const CONNECT_MS = 2_000;
 /** Shorter than QUERY_MS, so that a slow statement fails without losing its connection: QUERY_MS is for hung servers. */
@@ -48,12 +49,27 @@ export class PostgresConnections implements PostgresPool {
   readonly options = {};
   readonly #pool: pg.Pool;
   readonly #where: string;
+  readonly #hosts: HostChoice;
   readonly #clients = new Set<pg.PoolClient>();
   #isUp = true;
 
   constructor({ connections, ...options }: PoolOptions) {
     this.#where = describePostgresUrl(options.url);
-    this.#pool = new pg.Pool({ ...toClientConfig(options), max: connections });
+    const hosts = new HostChoice(options.url);
+    this.#hosts = hosts;
+    const Client = class extends pg.Client {
+      constructor() {
+        super(toClientConfig({ ...options, url: hosts.url }));
+      }
+    };
+    const verify = hosts.writableOnly ? requireWritable : undefined;
+    // `verify` is an option of pg-pool that its types do not have.
+    const how: pg.PoolConfig & { verify?: typeof requireWritable } = {
+      Client,
+      max: connections,
+      ...(verify && { verify }),
+    };
+    this.#pool = new pg.Pool({ ...how, connectionTimeoutMillis: CONNECT_MS });
     // An idle connection that breaks is replaced on demand.
     this.#pool.on("error", () => undefined);
     this.#pool.on("connect", (client) => {
@@ -70,11 +86,16 @@ export class PostgresConnections implements PostgresPool {
   }
 
   async connect(): Promise<PostgresPoolClient> {
-    try {
-      return this.#lend(await this.#pool.connect());
-    } catch (error) {
-      this.#isUp = false;
-      throw toStoreError(this.#where, error);
+    for (let tries = 1; ; tries++) {
+      const { url } = this.#hosts;
+      try {
+        return this.#lend(await this.#pool.connect());
+      } catch (error) {
+        this.#hosts.passOver(url);
+        if (tries < this.#hosts.count) continue;
+        this.#isUp = false;
+        throw toStoreError(this.#where, error);
+      }
     }
   }
 
@@ -118,17 +139,21 @@ const NUMBER_TYPES: pg.CustomTypesConfig = {
   },
 };
 
-/** Checks a PostgreSQL address. Throws a StoreError that does not repeat it, because it holds a password. */
-export function checkPostgresUrl(text: string): void {
-  const url = URL.parse(text);
-  if (url !== null && ["postgres:", "postgresql:"].includes(url.protocol)) return;
-  throw new StoreError("database.url is not a PostgreSQL address, such as postgres://user:password@host:5432/parley.");
+/** Fails for a connection to a standby, or to a server that is set to refuse writes. */
+function requireWritable(client: pg.Client, done: (error?: Error) => void): void {
+  client.query<{ transaction_read_only: string }>("show transaction_read_only", (error, answer) => {
+    const isReadOnly = !error && answer.rows[0]?.transaction_read_only === "on";
+    done(isReadOnly ? new Error(READ_ONLY) : error);
+  });
 }
 
-/** Describes the address without secrets: `PostgreSQL at host:5432/parley`. */
+const READ_ONLY = "it takes no writes: it is a standby, or set to be read-only";
+
+/** Describes the address without secrets: `PostgreSQL at host:5432/parley`. Throws a StoreError for an invalid one. */
 export function describePostgresUrl(text: string): string {
-  const { hostname, port, pathname } = new URL(text);
-  return `PostgreSQL at ${hostname || "localhost"}:${port || "5432"}${pathname}`;
+  const urls = parseHosts(text).urls.map((url) => new URL(url));
+  const hosts = urls.map(({ hostname, port }) => `${hostname || "localhost"}:${port || "5432"}`);
+  return `PostgreSQL at ${hosts.join(", ")}${urls[0]!.pathname}`;
 }
 
 const UNTRUSTED =
@@ -154,6 +179,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: "its certificate is for another name than that in database.url",
   CERT_HAS_EXPIRED: "its certificate has expired",
   ENOENT: "a file that database.url names (sslrootcert, sslcert, sslkey) does not exist",
+  "25006": READ_ONLY,
   "57014": "a statement took too long",
   "55P03": "a lock is held for too long",
 };
@@ -173,13 +199,15 @@ const POOLER =
 /** SQLSTATE classes after which a connection is useless: connection, server resources, operator intervention. */
 const LOST_CLASSES = new Set(["08", "53", "57"]);
 const STATEMENT_TOO_LONG = "57014";
+/** The server was a primary when the connection was made, and is none now. */
+const READ_ONLY_TRANSACTION = "25006";
 
 /** Whether the connection, rather than the statement, has failed. */
 function isConnectionError(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
   // The driver's own errors, such as time limits, have no code; system errors have names, not five characters.
   if (typeof code !== "string" || code.length !== 5) return true;
-  return code !== STATEMENT_TOO_LONG && LOST_CLASSES.has(code.slice(0, 2));
+  return (code !== STATEMENT_TOO_LONG && LOST_CLASSES.has(code.slice(0, 2))) || code === READ_ONLY_TRANSACTION;
 }
 
 /** Converts an error into one with a message for the operator. PostgreSQL's messages hold no password. */

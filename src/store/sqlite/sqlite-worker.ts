@@ -2,9 +2,9 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { BoundedMap } from "../../core/bounded-map.ts";
-import { openSqlite } from "./sqlite.ts";
+import { openSqlite, SYNCED_COMMITS, UNSYNCED_COMMITS } from "./sqlite.ts";
 import type { Statements } from "../statements.ts";
-import { runTransaction, type TransactionInput, type TransactionName } from "../transactions.ts";
+import { runTransaction, type TransactionInput, type TransactionName, UNSYNCED } from "../transactions.ts";
 
 /** One statement, or a whole transaction. */
 export type SqliteWork =
@@ -79,15 +79,19 @@ async function perform(
     kind: "sqlite",
     run: async <R>(sql: string, parameters: readonly unknown[]) => execute(open, sql, parameters).rows as readonly R[],
   };
-  // A plain "begin" takes the write lock only at the first write, when it is too late to wait for it.
-  execute(open, "begin immediate");
+  const isUnsynced = UNSYNCED.has(transaction);
+  if (isUnsynced) open.exec(UNSYNCED_COMMITS);
   try {
+    // A plain "begin" takes the write lock only at the first write, when it is too late to wait for it.
+    execute(open, "begin immediate");
     const answer = await runTransaction(statements, transaction, input as TransactionInput<TransactionName>);
     execute(open, "commit");
     return answer;
   } catch (error) {
     execute(open, "rollback");
     throw error;
+  } finally {
+    if (isUnsynced) open.exec(SYNCED_COMMITS);
   }
 }
 

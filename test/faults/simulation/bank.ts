@@ -25,10 +25,12 @@ interface Spending {
 export const MAX_BANK_DELAY_MS = 400;
 
 /** An in-memory ledger and budgets, shared by all processes as a database. Checks the statements. */
-export class Bank implements Pick<LedgerStore, "insert">, BudgetStore {
+export class Bank implements Pick<LedgerStore, "insert" | "begin">, BudgetStore {
   state: BankState = "well";
   delayMs = 0;
   readonly entries = new Map<string, NewLedgerEntry>();
+  /** Completions that were noted at their beginning. */
+  readonly begun = new Set<string>();
   readonly #clock: Clock;
   readonly #watch: Watch;
   /** Entries whose insert was acknowledged: they may not be inserted again. */
@@ -40,6 +42,12 @@ export class Bank implements Pick<LedgerStore, "insert">, BudgetStore {
   constructor(clock: Clock, watch: Watch) {
     this.#clock = clock;
     this.#watch = watch;
+  }
+
+  async begin(entries: readonly NewLedgerEntry[]): Promise<void> {
+    await this.#travel();
+    for (const { completionId } of entries) this.begun.add(completionId);
+    this.#answer();
   }
 
   async insert(entries: readonly NewLedgerEntry[]): Promise<void> {

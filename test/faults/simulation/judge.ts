@@ -11,11 +11,11 @@ import type { SimulatedProcess } from "./process.ts";
 import { SENT_BYTES } from "./upstreams.ts";
 import type { Watch } from "./watch.ts";
 
-/** Maximum database latency beyond a deadline: key look-up, budget hold, and two batches of entries. */
-const GRACE_MS = MAX_LOOKUP_MS + 3 * MAX_BANK_DELAY_MS + 50;
+/** Maximum database latency beyond a deadline: key look-up, budget hold, two batches of notes and two of entries. */
+const GRACE_MS = MAX_LOOKUP_MS + 5 * MAX_BANK_DELAY_MS + 50;
 
-/** Maximum time to write an entry: its own batch and the one before. */
-const WRITING_MS = 2 * MAX_BANK_DELAY_MS + 5;
+/** Maximum time to write an entry: a batch of notes, its own batch and the one before. */
+const WRITING_MS = 3 * MAX_BANK_DELAY_MS + 5;
 
 /** A completion and its surroundings. */
 export interface Case {

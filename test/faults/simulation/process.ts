@@ -96,8 +96,12 @@ export class SimulatedProcess {
       random,
     });
     this.ledger = createLedger({
-      store: { insert: (entries) => clock.hear(bank.insert(entries)) },
+      store: {
+        insert: (entries) => clock.hear(bank.insert(entries)),
+        begin: (entries) => clock.hear(bank.begin(entries)),
+      },
       clock,
+      process: `process-${number}`,
       onTrouble: (trouble) =>
         sky.watch.note(`process ${number}: ledger ${trouble === undefined ? "available" : "unavailable"}`),
     });

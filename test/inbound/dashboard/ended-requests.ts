@@ -32,7 +32,9 @@ export function refusal(accountId: string, changes: Partial<CompletionRecord> = 
 
 /** What core tells of one that the ledger keeps. */
 export function kept(written: LedgerEntry, failure?: Failure): CompletionRecord {
-  const { completionId, accountId, keyId, requestedModel, servedModel, outcome } = written;
+  const { completionId, accountId, keyId, requestedModel, servedModel } = written;
+  // Only the process that ran a completion tells of it.
+  const outcome = written.outcome as CompletionRecord["outcome"];
   const principal = { ...somebody, accountId, keyId, keyName: "ci" };
   const changes = { completionId, principal, requestedModel, servedModel, outcome, failure, entry: written };
   return refusal(accountId, changes);

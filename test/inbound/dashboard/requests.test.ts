@@ -6,7 +6,6 @@ import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BadRequestSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
-import type { LedgerEntry } from "../../../src/core/ledger.ts";
 import { openStore, type Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "../../store/contracts/entries.ts";
 import { somebody } from "../../support/core-ports.ts";
@@ -176,7 +175,7 @@ describe("one request", () => {
   });
 
   it("is the latest of those with one request ID", async () => {
-    const at = (endedAtMs: number): Partial<LedgerEntry> => ({ requestId: "again", accountId: bob.id, endedAtMs });
+    const at = (endedAtMs: number) => ({ requestId: "again", accountId: bob.id, endedAtMs });
     site.feed.record(refusal(bob.id, at(NOON + 1)));
     const kept = entry(at(NOON + 2));
     await store.ledger.insert([kept]);

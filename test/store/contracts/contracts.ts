@@ -1,6 +1,7 @@
 import type { Store } from "../../../src/store/store.ts";
 import { describeAccountStore } from "../../access/account-store-contract.ts";
 import { describeSharedAccounts } from "./shared-accounts.ts";
+import { describeBegunCompletions } from "./begun-completions.ts";
 import { describeBudgetStore } from "./budget-store.ts";
 import { describeHealthNotes } from "./health-notes.ts";
 import { describeKeyStore } from "./key-store.ts";
@@ -18,6 +19,7 @@ export function describeStore(open: () => Promise<Store>): void {
   describeAccountStore("the database", open);
   describeSharedAccounts(open);
   describeLedgerStore(open);
+  describeBegunCompletions(open);
   describeUsageStore(open);
   describeBudgetStore(open);
   describeResponseStore(open);

@@ -9,6 +9,7 @@ export function demand(changes: Partial<BudgetDemand> = {}): BudgetDemand {
     holds: [{ subject: "key:k", limitMicroUsd: 1000 }],
     amountMicroUsd: 100,
     lastsMs: 60_000,
+    replica: "a",
     ...changes,
   };
 }

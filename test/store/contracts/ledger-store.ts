@@ -127,7 +127,7 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       const { ledger, budgets } = await open();
       const holds = [{ subject: "key:key_first", limitMicroUsd: 1_000 }];
       const completionId = "chatcmpl-rotated";
-      await budgets.hold({ id: completionId, holds, amountMicroUsd: 500, lastsMs: 60_000 });
+      await budgets.hold({ id: completionId, holds, amountMicroUsd: 500, lastsMs: 60_000, replica: "a" });
       const month = monthOf(Date.now());
       expect(await ledger.spending(["key:key_first"], month)).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 500 }]);
       // The replica's clock is in another month.
@@ -182,7 +182,7 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       const { completionId, ...rest } = entry({ keyId: "key_1", startedAtMs: Date.now() });
       const month = new Date().toISOString().slice(0, 7);
       const holds = [{ subject, limitMicroUsd: 1000 }];
-      await budgets.hold({ id: completionId, holds, amountMicroUsd: 100, lastsMs: 60_000 });
+      await budgets.hold({ id: completionId, holds, amountMicroUsd: 100, lastsMs: 60_000, replica: "a" });
       expect(await ledger.spending([subject], month)).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 100 }]);
       await ledger.insert([{ completionId, ...rest }]);
       await ledger.insert([{ completionId, ...rest }]);

@@ -1,0 +1,101 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Clock } from "../core/clock.ts";
+import type { NewLedgerEntry } from "../core/ledger.ts";
+import type { LedgerStore } from "./ledger-store.ts";
+
+/** Notes of a batch at most. */
+const MAX_BATCH = 500;
+/** Pause after a failed write. */
+const RETRY_MS = 1_000;
+
+interface Unnoted {
+  readonly entry: NewLedgerEntry;
+  readonly resolve: () => void;
+}
+
+export interface BegunCompletionsOptions {
+  readonly store: Pick<LedgerStore, "begin">;
+  readonly clock: Clock;
+  /** ID of this process among those that share the database. */
+  readonly process: string;
+}
+
+/**
+ * Notes the completions of this process in the database, many at a time. While that is unavailable nobody waits, and those
+ * that are still in flight are noted when it is back.
+ */
+export class BegunCompletions {
+  readonly #options: BegunCompletionsOptions;
+  readonly #unnoted = new Map<string, Unnoted>();
+  #isNoting = false;
+  /** The statement that runs. */
+  #statement: Promise<boolean> | undefined;
+  #away = false;
+  #closed = false;
+  #cancelRetry = (): void => undefined;
+
+  constructor(options: BegunCompletionsOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves when the completion is noted, or when that failed. */
+  begin(entry: NewLedgerEntry): Promise<void> {
+    const noted = new Promise<void>((resolve) => this.#unnoted.set(entry.completionId, { entry, resolve }));
+    if (this.#away) return Promise.resolve();
+    void this.#note();
+    return noted;
+  }
+
+  /**
+   * To be called before the entry of a completion is written. Returns what to wait for, if it may be in the statement that
+   * runs: its note would remain in the database if it came after the entry.
+   */
+  end(id: string): Promise<unknown> | undefined {
+    const unnoted = this.#unnoted.get(id);
+    if (unnoted === undefined) return undefined;
+    this.#unnoted.delete(id);
+    unnoted.resolve();
+    return this.#statement;
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#cancelRetry();
+  }
+
+  async #note(): Promise<void> {
+    if (this.#isNoting) return;
+    this.#isNoting = true;
+    while (!this.#closed) {
+      // Completions that begin in the same event loop turn are noted together.
+      await nextTurn();
+      const batch = [...this.#unnoted.values()].slice(0, MAX_BATCH);
+      if (batch.length === 0) break;
+      this.#statement = this.#write(batch);
+      this.#away = !(await this.#statement);
+      this.#statement = undefined;
+      if (this.#away) break;
+    }
+    this.#isNoting = false;
+    if (this.#away && !this.#closed) this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => void this.#note());
+  }
+
+  /** Notes a batch, and answers whether that succeeded. */
+  async #write(batch: readonly Unnoted[]): Promise<boolean> {
+    const { store, process } = this.#options;
+    try {
+      await store.begin(
+        batch.map(({ entry }) => entry),
+        process,
+      );
+    } catch {
+      for (const { resolve } of this.#unnoted.values()) resolve();
+      return false;
+    }
+    for (const { entry, resolve } of batch) {
+      this.#unnoted.delete(entry.completionId);
+      resolve();
+    }
+    return true;
+  }
+}

@@ -1,0 +1,28 @@
+const PARTS = /^([a-z]+:\/\/(?:[^/?#]*@)?)([^@/?#]*)(.*)$/is;
+const WANTED = "target_session_attrs";
+/** Parley writes to every connection, so these are the values of `target_session_attrs` that can be meant. */
+const WRITABLE: ReadonlySet<string> = new Set(["read-write", "primary"]);
+
+/** The hosts of a PostgreSQL address. */
+export interface DatabaseHosts {
+  /** One address for each host, in their order. */
+  readonly urls: readonly string[];
+  /** Whether only a server that takes writes may be used: with several hosts, or `target_session_attrs`. */
+  readonly writableOnly: boolean;
+}
+
+/**
+ * Splits an address with several hosts, as libpq has it: `postgres://user:password@a:5432,b:5433/parley`. Undefined for an
+ * address that is none, or asks for standbys.
+ */
+export function splitDatabaseHosts(address: string): DatabaseHosts | undefined {
+  const [, start = "", authority = "", rest = ""] = PARTS.exec(address) ?? [];
+  const hosts = authority.split(",");
+  const urls = hosts.map((host) => URL.parse(`${start}${host}${rest}`));
+  if (urls.includes(null) || (hosts.length > 1 && hosts.includes(""))) return undefined;
+  const wanted = urls[0]!.searchParams.get(WANTED);
+  if (wanted !== null && !WRITABLE.has(wanted)) return undefined;
+  if (hosts.length === 1 && wanted === null) return { urls: [address], writableOnly: false };
+  for (const url of urls) url!.searchParams.delete(WANTED);
+  return { urls: urls.map((url) => url!.href), writableOnly: true };
+}

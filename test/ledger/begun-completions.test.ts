@@ -1,0 +1,83 @@
+import { describe, expect, it } from "vitest";
+import type { LedgerEntry } from "../../src/core/ledger.ts";
+import { createLedger } from "../../src/ledger/ledger.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+
+/** A ledger whose notes the test resolves and rejects. */
+function setUp() {
+  const clock = new FakeClock();
+  const noted: (readonly string[])[] = [];
+  const inserted: string[] = [];
+  const answers: PromiseWithResolvers<void>[] = [];
+  const ledger = createLedger({
+    clock,
+    process: "p",
+    store: {
+      begin(entries, process) {
+        expect(process).toBe("p");
+        noted.push(entries.map(({ completionId }) => completionId));
+        const answer = Promise.withResolvers<void>();
+        answers.push(answer);
+        return answer.promise;
+      },
+      insert: async (entries) => void inserted.push(...entries.map(({ completionId }) => completionId)),
+    },
+    onTrouble: () => undefined,
+  });
+  const begin = (id: string): { begun: boolean } => {
+    const seen = { begun: false };
+    void ledger.begin(entryOf(id)).then(() => (seen.begun = true));
+    return seen;
+  };
+  return { clock, ledger, noted, inserted, answers, begin };
+}
+
+const entryOf = (completionId: string): LedgerEntry => ({ completionId }) as LedgerEntry;
+
+describe("completions that begin", () => {
+  it("are noted before they go on, those of the meantime together", async () => {
+    const { clock, noted, answers, begin } = setUp();
+    const first = begin("a");
+    await clock.pass(0);
+    const others = [begin("b"), begin("c")];
+    await clock.pass(10_000);
+    expect([noted, first.begun]).toEqual([[["a"]], false]);
+    answers[0]!.resolve();
+    await expect.poll(() => [first.begun, noted]).toEqual([true, [["a"], ["b", "c"]]]);
+    answers[1]!.resolve();
+    await clock.pass(0);
+    expect(others.map(({ begun }) => begun)).toEqual([true, true]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it("wait for nothing while the database is unavailable, and those still in flight are noted afterwards", async () => {
+    const { clock, ledger, noted, answers, begin } = setUp();
+    const first = begin("a");
+    await clock.pass(0);
+    answers[0]!.reject(new Error("connection refused"));
+    await clock.pass(0);
+    expect(first.begun).toBe(true);
+    const later = begin("b");
+    await clock.pass(0);
+    expect(later.begun).toBe(true);
+    await ledger.append(entryOf("a"));
+    await clock.pass(1_000);
+    expect(noted).toEqual([["a"], ["b"]]);
+    answers[1]!.resolve();
+    await clock.pass(10_000);
+    expect(noted).toHaveLength(2);
+    expect(clock.pending).toBe(0);
+  });
+
+  it("are written only when a statement that may note them has ended", async () => {
+    const { clock, ledger, inserted, answers, begin } = setUp();
+    begin("a");
+    await clock.pass(0);
+    const written = ledger.append(entryOf("a"));
+    await clock.pass(10_000);
+    expect(inserted).toEqual([]);
+    answers[0]!.resolve();
+    await written;
+    expect(inserted).toEqual(["a"]);
+  });
+});
