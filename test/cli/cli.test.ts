@@ -121,6 +121,7 @@ describe("help", () => {
   it("does not include the version, which has its own command and flag", async () => {
     expect((await run("version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
     expect((await run("--version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    expect((await run("version --sbom")).stderr).toMatch(/^parley: sbom\.cdx\.json is part of releases only/);
   });
 });
 
