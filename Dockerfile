@@ -1,5 +1,5 @@
 # The image: the single executable of a release, the C libraries that it loads, and nothing else (no shell, no package
-# manager). See docs/operations/container.md.
+# manager). See docs/operations/production.md.
 #
 # Pin the base by its digest for builds that can be repeated: --build-arg NODE_IMAGE=…@sha256:…
 ARG NODE_IMAGE=docker.io/library/node:26.10.0-bookworm-slim

@@ -24,7 +24,7 @@ export async function buildExecutable(path, files) {
     const main = join(folder, "executable.cjs");
     await build({
       cwd: root,
-      input: "scripts/executable/main.mjs",
+      input: "scripts/executable.mjs",
       platform: "node",
       tsconfig: false,
       output: { file: main, format: "cjs", comments: false },

@@ -2,7 +2,16 @@
 // of `npm run release`, the shared libraries that it loads, the files that the C library reads, and an empty data folder.
 // Runs as root on Debian, in the build stage of the Dockerfile. All files have the time SOURCE_DATE_EPOCH (default 0).
 import { execFileSync } from "node:child_process";
-import { chmodSync, chownSync, copyFileSync, lutimesSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  lutimesSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 

@@ -120,8 +120,10 @@ function joinLicenses(licenses) {
 
 /** Builds the single executable, whose list and licences also have Node, and which prints them. */
 async function makeExecutable(version, { components, licenses }) {
-  if (!canBuildExecutable)
-    return void console.log(`No single executable: that needs Linux and Node 25.5 or newer, not ${process.version}`);
+  if (!canBuildExecutable) {
+    console.log(`No single executable: that needs Linux and Node 25.5 or newer, not ${process.version}`);
+    return;
+  }
   const node = describeNode();
   writeJson("sbom.cdx.json", { ...components, components: [...components.components, node] });
   writeFileSync(join(stage, "THIRD-PARTY-LICENSES.txt"), joinLicenses([...licenses, readNodeLicense()]));

@@ -5,7 +5,7 @@ import { getAsset, getAssetKeys, getRawAsset, isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
 
 // The program's own files, such as `package.json` and `dist/console`: in the folder of its installation, or in the single
-// executable (scripts/executable) that it is part of, which has them under the same paths.
+// executable (scripts/executable.mjs) that it is part of, which has them under the same paths.
 
 // The folders of `src/`, and `dist/program/`, are at the same depth.
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));

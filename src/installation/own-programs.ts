@@ -4,7 +4,7 @@ import { getAsset, isSea } from "node:sea";
 import { fileURLToPath } from "node:url";
 import { Worker, type WorkerOptions } from "node:worker_threads";
 
-/** Asset of the single executable with its main program (scripts/executable/main.mjs). */
+/** Asset of the single executable with its main program (scripts/executable.mjs). */
 const EXECUTABLE_MAIN = "executable.cjs";
 
 /** Starts a thread with the program `name` in the folder of the module `base` (an `import.meta.url`). */

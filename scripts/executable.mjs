@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { getAsset } from "node:sea";
 import { compileFunction, constants } from "node:vm";
 import { isMainThread } from "node:worker_threads";
-import { nativeEnvironment, programFlags } from "../program-flags.mjs";
+import { nativeEnvironment, programFlags } from "./program-flags.mjs";
 
 /** Where modules seem to be: at the same depth as in an installation. Names them in stack traces. */
 const FOLDER = "/parley/dist/program";
