@@ -561,6 +561,8 @@ interface EgressParts {
   readonly report: Report;
 }
 
+const PLAIN_HTTP = "is for https only, and base_url is plain http";
+
 /** The way to a provider: its own proxy, else the environment's, if the provider is neither private nor exempt. */
 function resolveEgress({ path, entry, baseUrl, env, report }: EgressParts): RemoteProvider["egress"] {
   const tls = camelKeys(entry.tls);
@@ -568,8 +570,9 @@ function resolveEgress({ path, entry, baseUrl, env, report }: EgressParts): Remo
   const isPlain = baseUrl?.protocol === "http:";
   for (const key of ["proxy", "tls"] as const) {
     const isSet = key === "proxy" ? entry.proxy !== undefined && entry.proxy !== NO_PROXY : Object.keys(tls).length > 0;
-    if (isPlain && isSet) report([...path, key], "is for https only, and base_url is plain http");
+    if (isPlain && isSet) report([...path, key], PLAIN_HTTP);
   }
+  if (isPlain && entry.connections.http2) report([...path, "connections", "http2"], PLAIN_HTTP);
   if (entry.proxy !== undefined && entry.proxy !== NO_PROXY && entry.address !== undefined)
     report([...path, "address"], "has no effect with a proxy, which finds the address itself");
   const isExempt = isPlain || baseUrl === null || entry.address !== undefined || isWithoutProxy(baseUrl, env);

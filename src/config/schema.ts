@@ -208,6 +208,7 @@ const provider = section({
     max_age_ms: durationMs.default(300_000),
     max_requests: z.int().min(1).max(1_000_000).default(1_000),
     per_account: z.boolean().default(false),
+    http2: z.boolean().default(false),
   }).prefault({}),
   health: section({
     check: z.enum(["none", "completion"]).default("none"),

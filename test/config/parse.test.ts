@@ -393,10 +393,12 @@ describe("providers", () => {
     const of = (connections: string) =>
       parse(`providers: { local: { ${entry}${connections} } }\n${OF_LOCAL}`).providers[0];
     expect(of("")).toMatchObject({
-      connections: { max: 4_096, maxAgeMs: 300_000, maxRequests: 1_000, perAccount: false },
+      connections: { max: 4_096, maxAgeMs: 300_000, maxRequests: 1_000, perAccount: false, http2: false },
     });
-    expect(of(", connections: { max: 8, max_age_ms: 1000, max_requests: 1, per_account: true }")).toMatchObject({
-      connections: { max: 8, maxAgeMs: 1_000, maxRequests: 1, perAccount: true },
+    expect(
+      of(", connections: { max: 8, max_age_ms: 1000, max_requests: 1, per_account: true, http2: true }"),
+    ).toMatchObject({
+      connections: { max: 8, maxAgeMs: 1_000, maxRequests: 1, perAccount: true, http2: true },
     });
     expect(errorOf(`providers: { local: { ${entry}, connections: { max: 0 } } }`)).toContain(
       "providers.local.connections.max: must be at least 1",

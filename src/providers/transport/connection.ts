@@ -2,9 +2,10 @@ import type { Socket } from "node:net";
 import { type ResponseHeaders, ResponseParser, type ResponseSink } from "./response-parser.ts";
 import type { Dialer } from "./dialer.ts";
 
-/** A POST ready to send: the request head without `content-length` and its end, and the body. */
-export interface WireRequest {
-  readonly head: string;
+/** A request ready to send. */
+export interface WireRequest<Head = string> {
+  /** In HTTP/1.1 the text without `content-length` and its end, in HTTP/2 the fields. */
+  readonly head: Head;
   readonly body: Buffer;
   /** Longest silence in ms between two reads of the response body. */
   readonly idleMs: number;
@@ -14,8 +15,21 @@ export interface WireRequest {
   readonly pool: string;
 }
 
-/** Holder of a request: a connection, or the queue for one. */
-export type Carrier = Pick<Connection, "pause" | "resume" | "destroy">;
+/** Holder of a request: a connection, a stream of one, or the queue for one. */
+export interface Carrier {
+  /** Stops reading, so that back-pressure stalls the server. Bytes already read are still delivered. */
+  pause(): void;
+  resume(): void;
+  /** Ends the exchange, also in flight. The listener is not called again. */
+  destroy(): void;
+}
+
+/** The connections to one origin. */
+export interface RequestSender<Head> {
+  send(request: WireRequest<Head>, listener: ResponseListener): void;
+  /** Closes idle connections at once and busy ones after their requests. Resolves when all are closed. */
+  close(): Promise<void>;
+}
 
 /** Receives the response of one request. Nothing is called after `onEnd` or `onError`. */
 export interface ResponseListener extends ResponseSink {
@@ -114,7 +128,6 @@ export class Connection implements ResponseSink, Carrier {
     return this.#listener === undefined;
   }
 
-  /** Stops reading, so that TCP back-pressure stalls the server. Bytes already read are still delivered. */
   pause(): void {
     if (this.#isPaused) return;
     this.#isPaused = true;

@@ -1,5 +1,5 @@
-import { FairQueue, type Waiter } from "../../scheduling/fair-queue.ts";
-import { type ResponseListener, type Carrier, Connection, connectionError, type WireRequest } from "./connection.ts";
+import { Connection, type RequestSender, type ResponseListener, type WireRequest } from "./connection.ts";
+import { ConnectionQueue } from "./connection-queue.ts";
 import { Dialer, type Origin } from "./dialer.ts";
 
 /** Limits of the connections to one origin. */
@@ -12,7 +12,7 @@ export interface ConnectionLimits {
 }
 
 /** Time in ms after which an idle connection is closed. */
-const KEEP_ALIVE_MS = 30_000;
+export const KEEP_ALIVE_MS = 30_000;
 
 /** An idle connection is closed this many ms before the server would, so that no request races the server's close. */
 const EARLIER_MS = 1000;
@@ -25,22 +25,19 @@ const EARLIER_MS = 1000;
 const MIN_QUARANTINE_MS = 50;
 const MAX_QUARANTINE_MS = 5000;
 /** Interval of the check for expired connections and silent servers. */
-const SWEEP_MS = 100;
+export const SWEEP_MS = 100;
 
 /** Free connections, ordered by the end of their last response. */
 type Pool = Readonly<Record<"quarantined" | "idle", Connection[]>>;
 
-/** A request queued for a connection. */
-type Waiting = Waiter & Carrier & { readonly request: WireRequest; readonly listener: ResponseListener };
-
 /** The connections to one origin. Takes the most recently used connection that has left quarantine. */
-export class Connections {
+export class Connections implements RequestSender<string> {
   readonly connectMs: number;
   readonly #dialer: Dialer;
   readonly #limits: ConnectionLimits;
   readonly #all = new Set<Connection>();
   readonly #pools = new Map<string, Pool>();
-  readonly #waiting = new FairQueue<Waiting>();
+  readonly #waiting: ConnectionQueue<string>;
   #sweeping: NodeJS.Timeout | undefined;
   #averageBeginMs = 0;
   readonly #allClosed = Promise.withResolvers<void>();
@@ -50,6 +47,7 @@ export class Connections {
     this.connectMs = connectMs;
     this.#dialer = new Dialer(origin);
     this.#limits = limits;
+    this.#waiting = new ConnectionQueue(connectMs, (request, listener) => this.#dispatch(request, listener));
   }
 
   /**
@@ -57,10 +55,11 @@ export class Connections {
    * fairly by key; after `connectMs` the listener gets an error.
    */
   send(request: WireRequest, listener: ResponseListener): void {
-    if (this.#waiting.size > 0 || !this.#dispatch(request, listener)) this.#wait(request, listener);
+    if (this.#waiting.size === 0 && this.#dispatch(request, listener)) return;
+    this.#waiting.add(request, listener);
+    setTimeout(this.#serve, MIN_QUARANTINE_MS + 1);
   }
 
-  /** Closes idle connections at once and busy ones after their request. Resolves when all are closed. */
   async close(): Promise<void> {
     this.#closing = true;
     for (const connection of this.#all) if (connection.isFree) connection.destroy();
@@ -126,28 +125,9 @@ export class Connections {
     return connection;
   }
 
-  #wait(request: WireRequest, listener: ResponseListener): void {
-    const timer = setTimeout(() => {
-      leave();
-      listener.onError(connectionError("NO_CONNECTION", `no connection was free within ${this.connectMs} ms`));
-    }, this.connectMs);
-    const leave = (): void => {
-      clearTimeout(timer);
-      this.#waiting.remove(waiting);
-    };
-    const waiting = { key: request.key, request, listener, pause() {}, resume() {}, destroy: leave };
-    listener.connection = waiting;
-    this.#waiting.add(waiting);
-    setTimeout(this.#serve, MIN_QUARANTINE_MS + 1);
-  }
-
-  /** Sends queued requests, the oldest of each key in rotation, until no connection is left. */
   readonly #serve = (): void => {
-    for (let [first] = this.#waiting.oldest(); first !== undefined; [first] = this.#waiting.oldest()) {
-      if (!this.#dispatch(first.request, first.listener)) return;
-      this.#waiting.next()?.destroy();
-    }
-    if (this.#closing && this.#all.size === 0) this.#allClosed.resolve();
+    this.#waiting.serve();
+    if (this.#closing && this.#all.size === 0 && this.#waiting.size === 0) this.#allClosed.resolve();
   };
 
   readonly #sweep = (): void => {

@@ -24,6 +24,7 @@ export interface Origin extends Egress {
 export class Dialer {
   /** Event after which a socket may be written to: with TLS, once the server's certificate is verified. */
   readonly readyEvent: "connect" | "secureConnect";
+  readonly #protocol: "http/1.1" | "h2";
   readonly #host: string;
   readonly #to: { readonly host: string; readonly port: number; readonly lookup: LookupFunction };
   readonly #proxy: URL | undefined;
@@ -31,7 +32,8 @@ export class Dialer {
   /** TLS session of the last handshake, resumed by the next one. */
   #session: Buffer | undefined;
 
-  constructor({ url, lookup, proxy, address, secureContext }: Origin) {
+  constructor({ url, lookup, proxy, address, secureContext }: Origin, protocol: "http/1.1" | "h2" = "http/1.1") {
+    this.#protocol = protocol;
     const isTls = url.protocol === "https:";
     this.readyEvent = isTls ? "secureConnect" : "connect";
     this.#host = url.hostname.replace(/^\[|\]$/g, "");
@@ -40,15 +42,16 @@ export class Dialer {
     this.#secureContext = secureContext;
   }
 
-  /** Starts connecting. Received bytes go to `onread`. */
-  open(onread: OnReadOpts): Socket {
-    const socket = this.readyEvent === "connect" ? connect({ ...this.#to, onread }) : this.#openTls(onread);
+  /** Starts connecting. Received bytes go to `onread`; without one the socket is read as a stream. */
+  open(onread?: OnReadOpts): Socket {
+    const socket =
+      this.readyEvent === "connect" ? connect({ ...this.#to, ...(onread && { onread }) }) : this.#openTls(onread);
     return socket.setNoDelay(true).setKeepAlive(true, PROBE_AFTER_MS);
   }
 
-  #openTls(onread: OnReadOpts): Socket {
+  #openTls(onread: OnReadOpts | undefined): Socket {
     const options: ConnectionOptions = {
-      ALPNProtocols: ["http/1.1"],
+      ALPNProtocols: [this.#protocol],
       // SNI takes names, not IP addresses.
       ...(isIP(this.#host) === 0 && { servername: this.#host }),
       ...(this.#session && { session: this.#session }),
@@ -61,18 +64,23 @@ export class Dialer {
     return socket;
   }
 
-  #openDirectly(options: ConnectionOptions, onread: OnReadOpts): TLSSocket {
+  #openDirectly(options: ConnectionOptions, onread: OnReadOpts | undefined): TLSSocket {
     // Node documents `onread` for TLS sockets too; its types lack it.
-    const withReader: ConnectionOptions & { readonly onread: OnReadOpts } = { ...options, ...this.#to, onread };
+    const withReader: ConnectionOptions & { readonly onread?: OnReadOpts } = {
+      ...options,
+      ...this.#to,
+      ...(onread && { onread }),
+    };
     return connectTls(withReader);
   }
 
-  #openInTunnel(options: ConnectionOptions, onread: OnReadOpts): TLSSocket {
+  #openInTunnel(options: ConnectionOptions, onread: OnReadOpts | undefined): TLSSocket {
     const { host, port } = this.#to;
     const tunnel = openTunnel(this.#proxy!, `${isIP(host) === 6 ? `[${host}]` : host}:${port}`);
-    // Node ignores `onread` for a socket over another one.
     const socket = connectTls({ ...options, host: this.#host, socket: tunnel });
     tunnel.on("error", (error) => socket.destroy(error));
+    if (onread === undefined) return socket;
+    // Node ignores `onread` for a socket over another one.
     return socket.on("data", (bytes: Buffer) => {
       const into = onread.buffer as Buffer;
       for (let start = 0; start < bytes.length; start += into.length) {

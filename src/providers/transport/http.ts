@@ -4,10 +4,12 @@ import type { CallProgress } from "../../core/provider.ts";
 import { type AttemptTrace, traceHeaders } from "../../core/trace.ts";
 import { isPrivateAddress } from "../../net/private-addresses.ts";
 import { LargeBodyScheduler, ReadScheduler, TURN_BYTES } from "../../scheduling/read-scheduler.ts";
-import type { Carrier, ResponseListener } from "./connection.ts";
+import type { Carrier, RequestSender, ResponseListener } from "./connection.ts";
 import { type ConnectionLimits, Connections } from "./connections.ts";
 import type { Egress } from "./dialer.ts";
 import { lookupHost, lookupPublic } from "./host-lookup.ts";
+import { Http2Connections } from "./http2-connections.ts";
+import { type HeadWriter, Http1Heads, Http2Heads } from "./request-head.ts";
 import type { ResponseHeaders } from "./response-parser.ts";
 import { toTransportFailure } from "./transport-failure.ts";
 
@@ -20,7 +22,11 @@ export interface UpstreamOptions {
   /** Time limit in ms for DNS, TCP and TLS together. */
   readonly connectMs: number;
   /** Connection limits, and whether each account has its own connections. Default: no limits, shared. */
-  readonly connections?: ConnectionLimits & { readonly perAccount: boolean };
+  readonly connections?: ConnectionLimits & {
+    readonly perAccount: boolean;
+    /** Calls share connections of HTTP/2. Only for `https:`. */
+    readonly http2: boolean;
+  };
   /** Default: the direct way. */
   readonly egress?: Egress;
   /** Whether requests have the headers `traceparent` and `tracestate` of their trace. Default: no. */
@@ -62,7 +68,13 @@ const HIGH_WATER_BYTES = 64 * 1024;
 const MAX_PIECES = 256 * 1024;
 
 /** No connection limits; connections are shared by all accounts. */
-export const UNLIMITED = { max: Infinity, maxAgeMs: Infinity, maxRequests: Infinity, perAccount: false };
+export const UNLIMITED = {
+  max: Infinity,
+  maxAgeMs: Infinity,
+  maxRequests: Infinity,
+  perAccount: false,
+  http2: false,
+};
 
 /** Time in ms that a complete answer's body may take to end before its connection is closed. */
 const LINGER_MS = 1000;
@@ -92,13 +104,33 @@ export function connectUpstream({
   const host = url.hostname.replace(/^\[|\]$/g, "");
   if (!allowPrivate && isIP(host) && isPrivateAddress(host)) throw new Error(`${baseUrl} is a private address`);
   if (!allowPrivate && url.protocol !== "https:") throw new Error(`${baseUrl} is plain http`);
-  const heads = new RequestHeads(url);
+  if (limits.http2 && url.protocol !== "https:") throw new Error(`${baseUrl} is plain http, without HTTP/2`);
   const origin = { url, lookup: allowPrivate ? lookupHost : lookupPublic, ...egress };
-  const connections = new Connections(origin, connectMs, limits);
+  const options = { limits, sendsTraceContext, readScheduler };
+  return limits.http2
+    ? carry(new Http2Heads(url), new Http2Connections(origin, connectMs, limits), options)
+    : carry(new Http1Heads(url), new Connections(origin, connectMs, limits), options);
+}
+
+const NO_HEADERS = {};
+
+function carry<Head>(
+  heads: HeadWriter<Head>,
+  sender: RequestSender<Head>,
+  {
+    limits,
+    sendsTraceContext,
+    readScheduler,
+  }: {
+    readonly limits: { readonly perAccount: boolean };
+    readonly sendsTraceContext: boolean;
+    readonly readScheduler: Pick<ReadScheduler, "take">;
+  },
+): Upstream {
   const turns = new LargeBodyScheduler();
   return {
     post: (
-      { method, path, headers, body, signal, idleMs, progress, trace, keyFamilyId = "", accountId = "" },
+      { method = "POST", path, headers, body, signal, idleMs, progress, trace, keyFamilyId = "", accountId = "" },
       accept,
     ) =>
       new Promise((resolve, reject) => {
@@ -108,16 +140,15 @@ export function connectUpstream({
         const ports = { signal, turns, readScheduler, progress, trace, keyFamilyId, sentBytes: bytes.length };
         const exchange = new Exchange(ports, resolve, reject);
         try {
-          // Apart from the others, whose text is kept.
-          const traced = trace !== undefined && sendsTraceContext ? toLines(traceHeaders(trace.context)) : "";
-          const head = heads.write(`${method ?? "POST"} `, path, { headers, accept }) + traced;
+          const traced = trace !== undefined && sendsTraceContext ? traceHeaders(trace.context) : NO_HEADERS;
+          const head = heads.write({ method, path, accept, headers, trace: traced });
           const pool = limits.perAccount ? accountId : "";
-          connections.send({ head, body: bytes, idleMs, key: keyFamilyId, pool }, exchange);
+          sender.send({ head, body: bytes, idleMs, key: keyFamilyId, pool }, exchange);
         } catch (error) {
           exchange.onError(error as Error);
         }
       }),
-    close: () => connections.close(),
+    close: () => sender.close(),
   };
 }
 
@@ -339,44 +370,3 @@ class Exchange implements ResponseListener, UpstreamResponse {
 
 const tooLarge = (): Failure =>
   new Failure("upstream_protocol", "The upstream provider's answer is larger than this gateway reads.");
-
-/** Characters of a header's name and value (RFC 9110, 5.1 and 5.5). */
-const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
-const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-const PATH = /^[\x21-\x7e]+$/;
-
-type Headers = Readonly<Record<string, string>>;
-
-/** Writes request heads for one base URL, without `content-length`. */
-class RequestHeads {
-  readonly #prefix: string;
-  readonly #host: string;
-  /** Cache of the last headers and their text: nearly every request of a provider has the same ones. */
-  #headers: Headers = {};
-  #text = "";
-
-  constructor({ pathname, host }: URL) {
-    this.#prefix = pathname.replace(/\/+$/, "");
-    this.#host = host;
-  }
-
-  /** The text ends with CRLF. Throws a TypeError for characters that HTTP forbids; it names the header, never its value. */
-  write(method: string, path: string, { headers, accept }: { headers: Headers; accept: string }): string {
-    if (!PATH.test(path)) throw new TypeError("the path contains a character that a URL cannot contain");
-    if (this.#headers !== headers) {
-      this.#text = toLines(Object.entries(headers));
-      this.#headers = headers;
-    }
-    return `${method}${this.#prefix}${path} HTTP/1.1\r\nhost: ${this.#host}\r\nconnection: keep-alive\r\naccept: ${accept}\r\n${this.#text}`;
-  }
-}
-
-function toLines(headers: readonly (readonly [name: string, value: string])[]): string {
-  let lines = "";
-  for (const [name, value] of headers) {
-    if (!NAME.test(name)) throw new TypeError(`a header name contains a forbidden character: ${JSON.stringify(name)}`);
-    if (!VALUE.test(value)) throw new TypeError(`the header ${name} contains a forbidden character`);
-    lines += `${name}: ${value}\r\n`;
-  }
-  return lines;
-}

@@ -5,6 +5,8 @@ import { ProxyError } from "./tunnel.ts";
 
 /** Bodies beyond which a proxy may close the connection instead of answering that they are too large. */
 const LARGE_BODY_BYTES = 256 * 1024;
+/** Code of a connection on which the server did not choose HTTP/2. */
+export const NO_HTTP2 = "NO_HTTP2";
 /** Codes of a connection that the other side closed. */
 const CLOSED: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "CLOSED"]);
 
@@ -28,6 +30,12 @@ export function toTransportFailure(
       requestBound: true,
     });
   }
+  if (code === NO_HTTP2 || code === "ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL") {
+    return new Failure("upstream_unavailable", "The upstream provider does not offer HTTP/2.", {
+      cause: error,
+      transient: false,
+    });
+  }
   if (code === "SILENCE") {
     return new Failure("upstream_timeout", "The upstream provider went silent in the middle of its answer.", {
       cause: error,
@@ -39,7 +47,7 @@ export function toTransportFailure(
       transient: error.status === undefined || error.status >= 500,
     });
   }
-  if (error instanceof ResponseError) {
+  if (error instanceof ResponseError || code === "ERR_HTTP2_ERROR") {
     return new Failure("upstream_protocol", "The upstream provider's answer is not valid HTTP.", { cause: error });
   }
   if (answered) {

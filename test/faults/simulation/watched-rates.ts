@@ -116,8 +116,8 @@ export class WatchedRates implements RateStore {
     for (const limits of demand.subjects) {
       const { subject, concurrentRequests, requestsPerMinute } = limits;
       const count = this.#countOf(subject);
-      count.places += 1;
-      if (concurrentRequests !== undefined && count.places > concurrentRequests)
+      // As in the product: a request without this limit, and a refused one that is only counted, hold none of it.
+      if (concurrentRequests !== undefined && ++count.places > concurrentRequests)
         this.#watch.breach("limits", `${subject} has ${count.places} concurrent requests of ${concurrentRequests}`);
       this.#takeRequest(count, { subject, perMinute: requestsPerMinute });
     }
@@ -129,8 +129,12 @@ export class WatchedRates implements RateStore {
       this.#watch.breach("limits", `${id} was refused, but ${subject} had ${places} of ${most} slots in use`);
   }
 
-  #giveBack(count: Count, { requestsPerMinute }: RateSubject, { usedRequests = 1 }: RateRelease): void {
-    count.places -= 1;
+  #giveBack(
+    count: Count,
+    { requestsPerMinute, concurrentRequests }: RateSubject,
+    { usedRequests = 1 }: RateRelease,
+  ): void {
+    if (concurrentRequests !== undefined) count.places -= 1;
     if (requestsPerMinute !== count.perMinute) count.perMinute = undefined;
     count.level += 1 - usedRequests;
   }

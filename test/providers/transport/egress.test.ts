@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer as createHttpServer, type Server } from "node:http";
+import { createSecureServer as createHttp2Server } from "node:http2";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -102,6 +103,24 @@ describe("a proxy", () => {
       expect([status, text.length, text.trim()]).toEqual([200, String(body.length).length + 300_000, `${body.length}`]);
     }
     expect(new Set(proxy.targets)).toEqual(new Set([`localhost:${port}`]));
+  });
+
+  it("carries HTTP/2 too", async () => {
+    const server = createHttp2Server(localhost, (_, response) => response.end("by HTTP/2"));
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    opened.push(() => server.close());
+    const proxy = await startProxy();
+    const upstream = connectUpstream({
+      baseUrl: `https://localhost:${portOf(server)}`,
+      allowPrivate: true,
+      connectMs: 5000,
+      connections: { ...UNLIMITED, http2: true },
+      egress: { proxy: new URL(`http://127.0.0.1:${proxy.port}`), secureContext: TRUSTED },
+    });
+    opened.push(() => upstream.close());
+    for (let count = 0; count < 2; count++) expect(await post(upstream)).toEqual({ status: 200, text: "by HTTP/2" });
+    expect(proxy.targets).toEqual([`localhost:${portOf(server)}`]);
   });
 
   it("gets the user and password of its address", async () => {

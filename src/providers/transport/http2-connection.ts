@@ -1,0 +1,175 @@
+import { type ClientHttp2Session, connect, type OutgoingHttpHeaders, type Settings } from "node:http2";
+import type { TLSSocket } from "node:tls";
+import { connectionError, type ResponseListener, type WireRequest } from "./connection.ts";
+import type { ConnectionLimits } from "./connections.ts";
+import type { Dialer } from "./dialer.ts";
+import { Http2Exchange } from "./http2-exchange.ts";
+import { NO_HTTP2 } from "./transport-failure.ts";
+
+/** Receives the events of a connection. */
+interface Http2ConnectionOwner {
+  /**
+   * Time limit in ms for DNS, TCP, TLS and the first settings of the server together; also the silence of a connection with
+   * requests in flight after which the server gets a ping, and the time it has to answer that.
+   */
+  readonly connectMs: number;
+  /** One of its requests has ended. */
+  onRoom(connection: Http2Connection): void;
+  send(request: WireRequest<OutgoingHttpHeaders>, listener: ResponseListener): void;
+  /** The connection is closed. Called once. */
+  onClosed(connection: Http2Connection): void;
+}
+
+/** Requests at once on one connection: the loss of a connection ends them all. Servers may allow fewer. */
+const MAX_STREAMS = 64;
+/** Bytes that a server may send beyond those read, of one response and of all. */
+const STREAM_WINDOW_BYTES = 256 * 1024;
+const CONNECTION_WINDOW_BYTES = MAX_STREAMS * STREAM_WINDOW_BYTES;
+/** Memory in MB beyond which Node refuses further requests on a connection. */
+const MAX_SESSION_MEMORY_MB = 64;
+
+/** One HTTP/2 connection to a provider, over TLS. It connects at once and carries several requests at a time. */
+export class Http2Connection {
+  readonly pool: string;
+  /** Time of the monotonic clock at which its last request ended. */
+  freeAtMs = performance.now();
+  readonly #owner: Http2ConnectionOwner;
+  readonly #socket: TLSSocket;
+  readonly #openedAtMs = performance.now();
+  readonly #exchanges = new Set<Http2Exchange>();
+  #session: ClientHttp2Session | undefined;
+  readonly #connecting: NodeJS.Timeout;
+  /** Set from the server's first settings on: until then requests wait. */
+  #maxStreams: number | undefined;
+  #requests = 0;
+  /** Whether the server takes no further request, or the connection is closed. */
+  #isLeaving = false;
+  #isClosed = false;
+  #pingedAtMs: number | undefined;
+  #heardAtMs = performance.now();
+  #heardBytes = 0;
+
+  constructor(dialer: Dialer, pool: string, owner: Http2ConnectionOwner) {
+    this.pool = pool;
+    this.#owner = owner;
+    // Only `https:` has HTTP/2.
+    this.#socket = dialer.open() as TLSSocket;
+    this.#connecting = setTimeout(
+      () => this.#break(connectionError("CONNECT_TIMEOUT", `no connection within ${owner.connectMs} ms`)),
+      owner.connectMs,
+    );
+    this.#socket
+      .once(dialer.readyEvent, () => this.#begin())
+      .on("error", (error: Error) => this.#break(error))
+      .once("close", () => this.#break(connectionError("CLOSED", "the connection is closed")));
+  }
+
+  get isFree(): boolean {
+    return this.#exchanges.size === 0;
+  }
+
+  /** Whether it takes one more request. */
+  hasRoom({ maxAgeMs, maxRequests }: ConnectionLimits): boolean {
+    if (this.#isLeaving || this.#requests >= maxRequests) return false;
+    if (performance.now() - this.#openedAtMs > maxAgeMs) return false;
+    return this.#exchanges.size < (this.#maxStreams ?? MAX_STREAMS);
+  }
+
+  send(request: WireRequest<OutgoingHttpHeaders>, listener: ResponseListener): void {
+    const exchange = new Http2Exchange(request, listener, this);
+    listener.connection = exchange;
+    this.#requests += 1;
+    this.#exchanges.add(exchange);
+    if (this.#maxStreams !== undefined) this.#start(exchange);
+  }
+
+  /** Ends silent responses, and the connection if its server no longer answers. */
+  sweep(nowMs: number): void {
+    for (const exchange of this.#exchanges) exchange.failIfSilent(nowMs);
+    const heardBytes = this.#socket.bytesRead;
+    if (heardBytes !== this.#heardBytes) {
+      this.#heardBytes = heardBytes;
+      this.#heardAtMs = nowMs;
+      this.#pingedAtMs = undefined;
+    }
+    if (this.#maxStreams === undefined || this.isFree) return;
+    if (this.#pingedAtMs === undefined && nowMs - this.#heardAtMs > this.#owner.connectMs) {
+      this.#pingedAtMs = nowMs;
+      this.#session?.ping(() => undefined);
+    } else if (this.#pingedAtMs !== undefined && nowMs - this.#pingedAtMs > this.#owner.connectMs)
+      this.#break(connectionError("CLOSED", "the server does not answer a ping"));
+  }
+
+  /** Closes the connection. Requests in flight fail. */
+  destroy(): void {
+    this.#break(connectionError("CLOSED", "the connection is closed"));
+  }
+
+  onEnded(exchange: Http2Exchange): void {
+    this.#exchanges.delete(exchange);
+    this.freeAtMs = performance.now();
+    if (this.#isClosed) return;
+    if (this.#isLeaving && this.isFree) this.destroy();
+    else this.#owner.onRoom(this);
+  }
+
+  resend(request: WireRequest<OutgoingHttpHeaders>, listener: ResponseListener): void {
+    this.#owner.send(request, listener);
+  }
+
+  #begin(): void {
+    if (this.#socket.alpnProtocol !== "h2")
+      return this.#break(connectionError(NO_HTTP2, "the server does not offer HTTP/2"));
+    const session = connect(`https://${this.#socket.servername || "unnamed.invalid"}`, {
+      createConnection: () => this.#socket,
+      maxSessionMemory: MAX_SESSION_MEMORY_MB,
+      settings: { enablePush: false, initialWindowSize: STREAM_WINDOW_BYTES },
+    });
+    this.#session = session;
+    session
+      .once("connect", () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES))
+      .on("remoteSettings", (settings: Settings) => this.#onSettings(settings.maxConcurrentStreams ?? MAX_STREAMS))
+      .on("goaway", () => this.#leave())
+      .on("error", (error: Error) => this.#break(error))
+      .once("close", () => this.#break(connectionError("CLOSED", "the server closed the connection")));
+  }
+
+  #onSettings(maxConcurrentStreams: number): void {
+    const isFirst = this.#maxStreams === undefined;
+    this.#maxStreams = Math.min(maxConcurrentStreams, MAX_STREAMS);
+    if (!isFirst) return;
+    clearTimeout(this.#connecting);
+    const waiting = [...this.#exchanges];
+    for (const exchange of waiting.slice(0, this.#maxStreams)) this.#start(exchange);
+    // The server allows fewer than have waited: the others need another connection.
+    for (const exchange of waiting.slice(this.#maxStreams)) {
+      this.#exchanges.delete(exchange);
+      this.#owner.send(exchange.request, exchange.listener);
+    }
+  }
+
+  #start(exchange: Http2Exchange): void {
+    try {
+      exchange.start(this.#session!);
+    } catch (error) {
+      exchange.fail(error as Error);
+    }
+  }
+
+  /** The server takes no further request: those in flight end here. */
+  #leave(): void {
+    this.#isLeaving = true;
+    if (this.isFree) this.destroy();
+  }
+
+  #break(error: Error): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#isLeaving = true;
+    clearTimeout(this.#connecting);
+    for (const exchange of this.#exchanges) exchange.fail(error);
+    this.#session?.destroy();
+    this.#socket.destroy();
+    this.#owner.onClosed(this);
+  }
+}

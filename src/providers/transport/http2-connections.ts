@@ -1,0 +1,91 @@
+import type { OutgoingHttpHeaders } from "node:http2";
+import type { RequestSender, ResponseListener, WireRequest } from "./connection.ts";
+import { ConnectionQueue } from "./connection-queue.ts";
+import { type ConnectionLimits, KEEP_ALIVE_MS, SWEEP_MS } from "./connections.ts";
+import { Dialer, type Origin } from "./dialer.ts";
+import { Http2Connection } from "./http2-connection.ts";
+
+/** The HTTP/2 connections to one origin. Takes the oldest that has room, so that few stay open. */
+export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
+  readonly connectMs: number;
+  readonly #dialer: Dialer;
+  readonly #limits: ConnectionLimits;
+  readonly #all = new Set<Http2Connection>();
+  readonly #waiting: ConnectionQueue<OutgoingHttpHeaders>;
+  readonly #allClosed = Promise.withResolvers<void>();
+  #sweeping: NodeJS.Timeout | undefined;
+  #closing = false;
+
+  constructor(origin: Origin, connectMs: number, limits: ConnectionLimits) {
+    this.connectMs = connectMs;
+    this.#dialer = new Dialer(origin, "h2");
+    this.#limits = limits;
+    this.#waiting = new ConnectionQueue(connectMs, (request, listener) => this.#dispatch(request, listener));
+  }
+
+  /**
+   * Sends a request over a connection of its pool, opening one if none has room. At `limits.max` the request queues, fairly
+   * by key; after `connectMs` the listener gets an error.
+   */
+  send(request: WireRequest<OutgoingHttpHeaders>, listener: ResponseListener): void {
+    if (this.#waiting.size > 0 || !this.#dispatch(request, listener)) this.#waiting.add(request, listener);
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    for (const connection of this.#all) if (connection.isFree) connection.destroy();
+    if (this.#all.size > 0 || this.#waiting.size > 0) await this.#allClosed.promise;
+  }
+
+  onRoom(connection: Http2Connection): void {
+    this.#waiting.serve();
+    // A connection that takes no further request closes after its last one.
+    if (connection.isFree && (this.#closing || !connection.hasRoom(this.#limits))) connection.destroy();
+  }
+
+  onClosed(connection: Http2Connection): void {
+    this.#all.delete(connection);
+    // Not within the end of a request, whose caller may send the next one.
+    setImmediate(() => {
+      this.#waiting.serve();
+      if (this.#closing && this.#all.size === 0 && this.#waiting.size === 0) this.#allClosed.resolve();
+    });
+  }
+
+  #dispatch(request: WireRequest<OutgoingHttpHeaders>, listener: ResponseListener): boolean {
+    const connection = this.#find(request.pool) ?? this.#open(request.pool);
+    connection?.send(request, listener);
+    return connection !== undefined;
+  }
+
+  #find(pool: string): Http2Connection | undefined {
+    return this.#all.values().find((each) => each.pool === pool && each.hasRoom(this.#limits));
+  }
+
+  /** Opens a connection; at `limits.max` it replaces a free one. */
+  #open(pool: string): Http2Connection | undefined {
+    if (this.#all.size >= this.#limits.max) {
+      const free = this.#all.values().find(({ isFree }) => isFree);
+      if (free === undefined) return undefined;
+      free.destroy();
+    }
+    const connection = new Http2Connection(this.#dialer, pool, this);
+    this.#all.add(connection);
+    if (this.#sweeping === undefined) this.#sweeping = this.#sweepLater();
+    return connection;
+  }
+
+  readonly #sweep = (): void => {
+    const now = performance.now();
+    for (const connection of this.#all) {
+      connection.sweep(now);
+      if (connection.isFree && now - connection.freeAtMs > KEEP_ALIVE_MS) connection.destroy();
+    }
+    this.#sweeping = this.#all.size > 0 ? this.#sweepLater() : undefined;
+  };
+
+  /** The immediate runs after the event loop has polled sockets, so bytes that arrived before the timer count. */
+  #sweepLater(): NodeJS.Timeout {
+    return setTimeout(() => void setImmediate(this.#sweep), SWEEP_MS).unref();
+  }
+}
