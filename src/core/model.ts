@@ -107,6 +107,11 @@ export function mayDraw({ outputModalities, pricesPictures }: UpstreamModel): bo
   return outputModalities.has(Modality.IMAGE) || pricesPictures === true;
 }
 
+/** Whether the model can answer a completion of one token: pictures cost more, and embeddings are no completions. */
+export function canAnswerOneToken(model: Model): boolean {
+  return !makes(model, Modality.EMBEDDING) && !makes(model, Modality.IMAGE);
+}
+
 /** Whether the model's answers may hold `modality`. */
 export function makes(
   model: { readonly upstream: Pick<UpstreamModel, "outputModalities"> },

@@ -14,6 +14,7 @@ import type { OwnedRouter } from "../router/router.ts";
 import type { HealthRecorder } from "../router/upstream-health.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { adviceOn, testModel } from "./provider-test.ts";
 import type { Rates } from "./rates.ts";
 
 interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "admission" | "traces"> {
@@ -73,6 +74,11 @@ export async function consoleOf(
       accountLimits: limits.account,
       completions,
       explain,
+      testModel: async (model) => (await testModel(model)).durationMs,
+      adviceOnTest: (failure, { providerName }) => {
+        const provider = inForce().providers.find(({ name }) => name === providerName);
+        return provider?.simulated === false ? adviceOn(failure, provider.host) : undefined;
+      },
       calls,
       admission,
       traces,

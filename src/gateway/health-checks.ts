@@ -1,8 +1,7 @@
-import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
-import { makes, type Model, upstreamKey } from "../core/model.ts";
+import { canAnswerOneToken, type Model, upstreamKey } from "../core/model.ts";
 import { isRoute } from "../core/route.ts";
 import type { OwnedRouter } from "../router/router.ts";
 import { askOneToken } from "./provider-test.ts";
@@ -20,9 +19,6 @@ interface HealthChecksPorts {
   readonly router: Pick<OwnedRouter, "list" | "check">;
   readonly clock: Clock;
 }
-
-/** Whether a model answers with a token when it is asked for one. */
-const isCheap = (model: Model): boolean => !makes(model, Modality.EMBEDDING) && !makes(model, Modality.IMAGE);
 
 /**
  * Asks the models of providers with `health.check` for one token while nobody else asks them, until it is stopped. After a failed
@@ -53,7 +49,7 @@ export function startHealthChecks({ config, router, clock }: HealthChecksPorts):
     const models = intervals.size === 0 ? [] : router.list().filter((each): each is Model => !isRoute(each));
     for (const model of models) {
       const intervalMs = intervals.get(model.providerName);
-      if (intervalMs !== undefined && isCheap(model)) void check(model, intervalMs);
+      if (intervalMs !== undefined && canAnswerOneToken(model)) void check(model, intervalMs);
     }
     plan();
   };

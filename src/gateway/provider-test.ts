@@ -27,13 +27,21 @@ export interface ProviderTest {
  */
 export async function testProvider(config: Config, modelId: string): Promise<ProviderTest> {
   const catalogue = buildCatalogue(config, { simulatorUrl: undefined, readScheduler: new ReadScheduler() });
+  try {
+    return await testModel(catalogue.models.find(({ id }) => id === modelId)!);
+  } finally {
+    await catalogue.close();
+  }
+}
+
+/** As `testProvider`, over the connections that the model has. */
+export async function testModel(model: Model): Promise<ProviderTest> {
   const timer = new AbortController();
   const timeout = setTimeout(
     () => timer.abort(new Failure("upstream_timeout", `There was no answer in ${LIMIT_MS / 1000} s.`)),
     LIMIT_MS,
   );
   try {
-    const model = catalogue.models.find(({ id }) => id === modelId)!;
     const beganMs = performance.now();
     const usage = await askOneToken(model, timer.signal);
     return {
@@ -43,7 +51,6 @@ export async function testProvider(config: Config, modelId: string): Promise<Pro
     };
   } finally {
     clearTimeout(timeout);
-    await catalogue.close();
   }
 }
 

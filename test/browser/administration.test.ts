@@ -355,6 +355,8 @@ describe("providers", () => {
       .getByRole("listitem")
       .filter({ hasText: "alpha-opus-4.5" });
     await opus.getByText("Healthy").waitFor();
+    await opus.getByRole("button", { name: /^Test connection to alpha/ }).click();
+    await opus.getByText(/^Answered in [\d.]+ m?s\.$/).waitFor();
     // Five consecutive failures open the breaker: three requests, two of them with a retry.
     for (let index = 0; index < 3; index += 1) {
       expect(await ask(bobsKey, `[[fault: status=529; id=${index}]]`, "alpha-opus-4.5")).toBe(503);

@@ -9,6 +9,7 @@ import { formatLatency, formatShare } from "../format/health.ts";
 import { formatCount } from "../format/number.ts";
 import { outcomeOf } from "../format/outcomes.ts";
 import { formatPreciseMoment, formatTime } from "../format/time.ts";
+import { TestConnection } from "./test-connection.tsx";
 
 /** Health of one upstream model. */
 export function UpstreamItem({ upstream }: { readonly upstream: Upstream }) {
@@ -22,6 +23,7 @@ export function UpstreamItem({ upstream }: { readonly upstream: Upstream }) {
         </span>
         <HealthBadge of={upstream} />
       </h2>
+      <TestConnection upstream={upstream} />
       {hasOtherIds && <p className="mt-1 text-sm wrap-anywhere text-muted">Requested as {modelIds.join(", ")}</p>}
       <dl className="mt-4 grid grid-cols-2 gap-x-6 gap-y-3 text-sm lg:grid-cols-4">
         <Fact name="Error rate">{formatShare(failures, attempts)}</Fact>

@@ -5,6 +5,9 @@ import { transport } from "./transport.ts";
 
 const models = createClient(ModelService, transport);
 
+/** Asks the provider of a model for one token. */
+export const testModel = (modelId: string) => models.testModel({ modelId });
+
 /** Available models in the order of the registry, with their health. */
 export const modelsQuery = queryOptions({
   queryKey: ["models"],

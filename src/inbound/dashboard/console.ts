@@ -55,6 +55,8 @@ export interface ConsolePorts {
   /** Undefined where nothing is traced. */
   readonly traces?: Traces | undefined;
   readonly explain: ModelServicePorts["explain"];
+  readonly testModel: ModelServicePorts["testModel"];
+  readonly adviceOnTest: ModelServicePorts["adviceOnTest"];
   readonly admission: AdmissionControl;
   /** Calls in flight, which a drain waits for. */
   readonly calls: Calls;

@@ -7,13 +7,14 @@ import {
   type LatencySchema,
   type ModelSchema,
   type ModelService,
+  type TestFailureSchema,
   type UpstreamSchema,
 } from "../../../gen/parley/console/v1/model_pb.js";
 import type { KeyStore } from "../../access/key-store.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Completions } from "../../core/completions.ts";
-import { invalidField } from "../../core/failure.ts";
-import { type ListedModel, type Model, upstreamKey } from "../../core/model.ts";
+import { Failure, invalidField } from "../../core/failure.ts";
+import { canAnswerOneToken, type ListedModel, type Model, upstreamKey } from "../../core/model.ts";
 import { MODEL_STAGES, toCapabilitiesMessage, toPriceFields } from "../../core/models.ts";
 import { isRoute, type Route } from "../../core/route.ts";
 import { newCompletionId } from "../calls.ts";
@@ -38,6 +39,10 @@ export interface ModelServicePorts {
   /** Takes nothing of the key's limits. */
   readonly explain: Completions["explain"];
   readonly keys: Pick<KeyStore, "findWithHash">;
+  /** Asks the provider of a model for one token; returns the time it took in ms. Throws a Failure. */
+  readonly testModel: (model: Model) => Promise<number>;
+  /** What to look at after a failed test; undefined where nothing is known to help. */
+  readonly adviceOnTest: (failure: Failure, model: Model) => string | undefined;
   readonly clock: Clock;
 }
 
@@ -48,6 +53,8 @@ export function createModelService({
   openingOf,
   explain,
   keys,
+  testModel,
+  adviceOnTest,
   clock,
 }: ModelServicePorts): ServiceImpl<typeof ModelService> {
   const conditionOf = (model: Model): Condition => ({
@@ -55,6 +62,7 @@ export function createModelService({
     rest: openingOf(model),
     nowMs: clock.now(),
   });
+  let isTesting = false;
   return {
     list: () => ({
       models: models().map((model) =>
@@ -94,7 +102,31 @@ export function createModelService({
       } as const;
       return { plan: await explain(completion, call, stream ? "stream" : "whole") };
     },
+
+    async testModel({ modelId }) {
+      const model = models().find(({ id }) => id === modelId);
+      if (model === undefined) throw invalidField("model_id", "is no model of this gateway");
+      if (isRoute(model)) throw invalidField("model_id", "is a model with targets; test one of these");
+      if (!canAnswerOneToken(model))
+        throw invalidField("model_id", "makes pictures or embeddings, which are not tested");
+      if (isTesting) throw new Failure("rate_limited", "Another test is running. Try again when it has ended.");
+      isTesting = true;
+      try {
+        return { durationMs: await testModel(model) };
+      } catch (reason) {
+        return { failure: toTestFailure(Failure.from(reason), model) };
+      } finally {
+        isTesting = false;
+      }
+    },
   };
+
+  function toTestFailure(failure: Failure, model: Model): MessageInitShape<typeof TestFailureSchema> {
+    const { code, message, upstreamStatus } = failure;
+    const advice = adviceOnTest(failure, model) ?? "";
+    const status = upstreamStatus === undefined ? {} : { httpStatusCode: upstreamStatus };
+    return { outcome: code, reason: message, advice, ...status };
+  }
 }
 
 /** Health of the upstream model of a model. */

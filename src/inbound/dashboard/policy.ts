@@ -88,7 +88,12 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
   ...entries(UsageService.method, { summarize: SIGNED_IN, getLatency: SIGNED_IN, getSpending: SIGNED_IN }),
   ...entries(RequestService.method, { list: SIGNED_IN, get: SIGNED_IN, watch: LIVE }),
   ...entries(SettingsService.method, { get: SIGNED_IN, getConfiguration: ADMINISTRATOR }),
-  ...entries(ModelService.method, { list: SIGNED_IN, listUpstreams: ADMINISTRATOR, explainRoute: EXPLAIN }),
+  ...entries(ModelService.method, {
+    list: SIGNED_IN,
+    listUpstreams: ADMINISTRATOR,
+    explainRoute: EXPLAIN,
+    testModel: ADMINISTRATOR,
+  }),
   ...entries(PlaygroundService.method, { stream: PLAYGROUND }),
 ]);
 

@@ -128,5 +128,6 @@ export const CONSOLE_ROWS: Readonly<Record<string, ConsoleRow>> = {
   "ModelService/List": { who: "signed in" },
   "ModelService/ListUpstreams": { who: "administrator" },
   "ModelService/ExplainRoute": { who: "administrator" },
+  "ModelService/TestModel": { who: "administrator" },
   "PlaygroundService/Stream": { who: "signed in" },
 };

@@ -229,6 +229,7 @@ describe("who may call what", () => {
     "AccountService/ListInvitations",
     "ModelService/ListUpstreams",
     "ModelService/ExplainRoute",
+    "ModelService/TestModel",
     "SettingsService/GetConfiguration",
   ];
   // Without an ID it is not one's own account.

@@ -11,6 +11,7 @@ import { errorOf } from "./errors.ts";
 import { CONFIGURATION, type ConsoleUnderTest, startConsole } from "./set-up.ts";
 import type { Attempt } from "../../../src/core/attempt.ts";
 import type { Model } from "../../../src/core/model.ts";
+import { Failure } from "../../../src/core/failure.ts";
 import { createRoute } from "../../../src/core/route.ts";
 import { attemptOf } from "../../support/attempt.ts";
 
@@ -175,5 +176,51 @@ describe("upstream models", () => {
     for (const act of [nobody.model.list({}), nobody.model.listUpstreams({}), nobody.settings.getConfiguration({})]) {
       expect((await errorOf(act)).code).toBe(Code.Unauthenticated);
     }
+  });
+});
+
+describe("a test of a model", () => {
+  const start = async (testModel: (model: Model) => Promise<number>) => {
+    const tested = await startConsole({ signUp: "open", testModel });
+    return { ada: await tested.signedUp("ada"), tested };
+  };
+
+  it("tells how long the provider took, or why it did not answer and what to look at", async () => {
+    const outcomes: (number | Failure)[] = [
+      321,
+      new Failure("upstream_refused_us", "The provider refused the credential.", { upstreamStatus: 401 }),
+      new Failure("upstream_timeout", "There was no answer in 30 s."),
+    ];
+    const { ada, tested } = await start(async () => {
+      const next = outcomes.shift()!;
+      if (next instanceof Failure) throw next;
+      return next;
+    });
+    const answered = await ada.model.testModel({ modelId: "words" });
+    expect([answered.durationMs, answered.failure]).toEqual([321, undefined]);
+    expect((await ada.model.testModel({ modelId: "words" })).failure).toMatchObject({
+      outcome: "upstream_refused_us",
+      httpStatusCode: 401,
+      reason: "The provider refused the credential.",
+      advice: "Check api_keys.",
+    });
+    expect((await ada.model.testModel({ modelId: "words" })).failure).toMatchObject({ advice: "" });
+    tested.close();
+  });
+
+  it("is one at a time, of a model that answers with text", async () => {
+    const first = Promise.withResolvers<number>();
+    const { ada, tested } = await start(() => first.promise);
+    const running = ada.model.testModel({ modelId: "words" });
+    await expect
+      .poll(() => errorOf(ada.model.testModel({ modelId: "words" })))
+      .toMatchObject({ code: Code.ResourceExhausted });
+    first.resolve(1);
+    expect(await running).toMatchObject({ durationMs: 1 });
+    for (const modelId of ["pictures", "nothing", ""])
+      expect(await errorOf(ada.model.testModel({ modelId }))).toMatchObject({ code: Code.InvalidArgument });
+    const bob = await tested.signedUp("bob");
+    expect(await errorOf(bob.model.testModel({ modelId: "words" }))).toMatchObject({ code: Code.PermissionDenied });
+    tested.close();
   });
 });

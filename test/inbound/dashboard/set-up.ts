@@ -113,6 +113,7 @@ export async function startConsole(
     Parameters<typeof setUpAccess>[0] & {
       readonly stream?: Completions["stream"];
       readonly explain?: Completions["explain"];
+      readonly testModel?: ConsolePorts["testModel"];
     } = {},
 ): Promise<ConsoleUnderTest> {
   const {
@@ -123,6 +124,7 @@ export async function startConsole(
     usage: used,
     stream = never,
     explain = never,
+    testModel = never,
     ...others
   } = options;
   const { admission = roomyAdmission(systemClock), ...changes } = others;
@@ -154,6 +156,8 @@ export async function startConsole(
       accountLimits: { ...NO_LIMITS, requestsPerMinute: 600 },
       completions: { stream },
       explain,
+      testModel,
+      adviceOnTest: ({ code }) => (code === "upstream_refused_us" ? "Check api_keys." : undefined),
       admission,
       calls,
       version: "1.2.3",

@@ -532,6 +532,94 @@ export declare type ExplainRouteResponse = Message<"parley.console.v1.ExplainRou
 export declare const ExplainRouteResponseSchema: GenMessage<ExplainRouteResponse>;
 
 /**
+ * Which model to test.
+ *
+ * @generated from message parley.console.v1.TestModelRequest
+ */
+export declare type TestModelRequest = Message<"parley.console.v1.TestModelRequest"> & {
+  /**
+   * Required. ID of the model.
+   *
+   * @generated from field: string model_id = 1;
+   */
+  modelId: string;
+};
+
+/**
+ * Describes the message parley.console.v1.TestModelRequest.
+ * Use `create(TestModelRequestSchema)` to create a new message.
+ */
+export declare const TestModelRequestSchema: GenMessage<TestModelRequest>;
+
+/**
+ * What came of it.
+ *
+ * @generated from message parley.console.v1.TestModelResponse
+ */
+export declare type TestModelResponse = Message<"parley.console.v1.TestModelResponse"> & {
+  /**
+   * How long the provider took, in milliseconds.
+   *
+   * @generated from field: double duration_ms = 1;
+   */
+  durationMs: number;
+
+  /**
+   * Why there was no answer; absent when there was one.
+   *
+   * @generated from field: parley.console.v1.TestFailure failure = 2;
+   */
+  failure?: TestFailure | undefined;
+};
+
+/**
+ * Describes the message parley.console.v1.TestModelResponse.
+ * Use `create(TestModelResponseSchema)` to create a new message.
+ */
+export declare const TestModelResponseSchema: GenMessage<TestModelResponse>;
+
+/**
+ * Why a provider did not answer a test.
+ *
+ * @generated from message parley.console.v1.TestFailure
+ */
+export declare type TestFailure = Message<"parley.console.v1.TestFailure"> & {
+  /**
+   * The failure's code, such as `upstream_refused_us`.
+   *
+   * @generated from field: string outcome = 1;
+   */
+  outcome: string;
+
+  /**
+   * The HTTP status that the provider answered, if it answered.
+   *
+   * @generated from field: optional int32 http_status_code = 2;
+   */
+  httpStatusCode?: number | undefined;
+
+  /**
+   * Why, in words.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+
+  /**
+   * What to look at; empty where nothing is known to help.
+   *
+   * @generated from field: string advice = 4;
+   */
+  advice: string;
+};
+
+/**
+ * Describes the message parley.console.v1.TestFailure.
+ * Use `create(TestFailureSchema)` to create a new message.
+ */
+export declare const TestFailureSchema: GenMessage<TestFailure>;
+
+/**
  * Whether an upstream model is called.
  *
  * @generated from enum parley.console.v1.BreakerState
@@ -609,6 +697,18 @@ export declare const ModelService: GenService<{
     methodKind: "unary";
     input: typeof ExplainRouteRequestSchema;
     output: typeof ExplainRouteResponseSchema;
+  },
+  /**
+   * Asks a provider for one token of a completion, at its price and beside the ledger, and tells what is wrong if none comes within 30 s.
+   * INVALID_ARGUMENT for an unknown model, one with targets and one that makes pictures or embeddings, RESOURCE_EXHAUSTED while another
+   * test runs in this process. For administrators.
+   *
+   * @generated from rpc parley.console.v1.ModelService.TestModel
+   */
+  testModel: {
+    methodKind: "unary";
+    input: typeof TestModelRequestSchema;
+    output: typeof TestModelResponseSchema;
   },
 }>;
 
