@@ -42,7 +42,7 @@ beforeAll(() => {
 }, 900_000);
 afterAll(() => {
   if (container !== undefined) tryRun("buildah", ["rm", container]);
-  tryRun("buildah", ["rmi", "--prune", "--force", IMAGE]);
+  tryRun("buildah", ["rmi", "--force", IMAGE]);
 });
 
 /** Runs the image's program: read-only root, no capabilities, a user of its own, and the data folder. */
