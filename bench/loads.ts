@@ -116,6 +116,9 @@ export const FORMATS_LOADS: readonly Load[] = [
   pacedStreams("formats", { streams: 100, chunks: PACED_CHUNKS }),
 ];
 
+/** Load that compares names with several targets. */
+export const TARGETS_LOAD: Load = { ...UNARY, part: "targets" };
+
 /** Loads that compare one worker with several. */
 export const WORKERS_LOADS: readonly Load[] = [
   { ...UNARY, part: "workers" },

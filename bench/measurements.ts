@@ -20,13 +20,15 @@ export interface Measurements {
   readonly growth: LoadResult[];
   /** The formats. */
   readonly formats: LoadResult[];
+  /** Names with one target and with many. */
+  readonly targets: LoadResult[];
   /** One process and two workers. */
   readonly workers: LoadResult[];
 }
 
 /** Whether any result is invalid. */
-export function hasProblem({ loads, peers, growth, formats, workers, latency }: Measurements): boolean {
-  return [...loads, ...peers, ...growth, ...formats, ...workers, ...latency].some(({ results }) =>
+export function hasProblem({ loads, peers, growth, formats, targets, workers, latency }: Measurements): boolean {
+  return [...loads, ...peers, ...growth, ...formats, ...targets, ...workers, ...latency].some(({ results }) =>
     results.some(({ problem }) => problem !== undefined),
   );
 }

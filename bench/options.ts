@@ -9,6 +9,7 @@ export const PARTS = [
   "grpc",
   "image",
   "formats",
+  "targets",
   "latency",
   "memory",
   "startup",

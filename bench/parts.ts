@@ -17,6 +17,7 @@ import type { Options } from "./options.ts";
 import { profileLoad } from "./profile/run.ts";
 import { formatLoad } from "./report.ts";
 import { formatStartup, measureStartup } from "./startup/measure.ts";
+import { compareTargets } from "./targets/measure.ts";
 import { formatTranslation, measureTranslation } from "./translate/measure.ts";
 import { compareWorkers } from "./workers/measure.ts";
 
@@ -47,6 +48,11 @@ export async function measureServers(place: Place, options: Options, measured: M
       print(formatLoad(result));
       measured.formats.push(result);
     }
+  }
+  if (parts.includes("targets")) {
+    const result = await compareTargets(place, rounds);
+    print(formatLoad(result));
+    measured.targets.push(result);
   }
   if (parts.includes("latency")) {
     for (const load of LATENCY_LOADS) {

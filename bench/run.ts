@@ -31,7 +31,15 @@ async function bench(options: Options): Promise<void> {
   console.log(`${conditions().join(", ")}\n`);
   const { against } = options;
   if (against !== undefined) return compareWith(resolve(against), options);
-  const measured: Measurements = { loads: [], latency: [], formats: [], growth: [], workers: [], peers: [] };
+  const measured: Measurements = {
+    loads: [],
+    latency: [],
+    formats: [],
+    targets: [],
+    growth: [],
+    workers: [],
+    peers: [],
+  };
   if (!options.profile) await measureInProcess(options, measured);
   if (options.profile || !needsNoServer(options.parts)) {
     await runTool(process.execPath, [join(ROOT, BUILD_PROGRAM)]);

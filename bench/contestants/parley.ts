@@ -111,7 +111,7 @@ function processorsOf(cores: string | undefined): number | undefined {
   return isPinned ? (cores ?? String(SERVER_CORE)).split(",").length : undefined;
 }
 
-interface ConfigOptions extends Pick<Setting, "upstreamPort" | "moreModels" | "workers"> {
+interface ConfigOptions extends Pick<Setting, "upstreamPort" | "moreModels" | "targets" | "workers"> {
   readonly load: Pick<Load, "model" | "dialect">;
   readonly dataDir: string;
 }
@@ -121,9 +121,11 @@ export function configOf({
   dataDir,
   load: { model, dialect = "anthropic" },
   moreModels = [],
+  targets,
   upstreamPort,
   workers = 1,
 }: ConfigOptions): object {
+  const pool = Array.from({ length: targets?.count ?? 0 }, (_, index) => `target-${index}`);
   const listen = "127.0.0.1:0";
   const base_url = `http://127.0.0.1:${upstreamPort}`;
   return {
@@ -144,19 +146,26 @@ export function configOf({
         ...(moreModels.length > 0 && { connections: { max: 100_000 } }),
       },
     },
-    models: Object.fromEntries(
-      [model, ...moreModels].map((name) => [
-        name,
-        {
-          provider: "alpha",
-          upstream_model: name,
-          context_window: 200_000,
-          max_output_tokens: 8192,
-          price: { input: 5, output: 25 },
-          ...(dialect === "gemini" && { modalities: { input: ["text", "image"], output: ["text", "image"] } }),
-        },
-      ]),
-    ),
+    models: {
+      ...Object.fromEntries(pool.map((name) => [name, modelOf(model, dialect)])),
+      ...(targets !== undefined && {
+        [model]: { policy: targets.policy, targets: pool.map((name) => ({ model: name })) },
+      }),
+      ...Object.fromEntries(
+        [...(targets === undefined ? [model] : []), ...moreModels].map((name) => [name, modelOf(name, dialect)]),
+      ),
+    },
+  };
+}
+
+function modelOf(upstreamModel: string, dialect: string): object {
+  return {
+    provider: "alpha",
+    upstream_model: upstreamModel,
+    context_window: 200_000,
+    max_output_tokens: 8192,
+    price: { input: 5, output: 25 },
+    ...(dialect === "gemini" && { modalities: { input: ["text", "image"], output: ["text", "image"] } }),
   };
 }
 

@@ -2,6 +2,12 @@ import type { ChildProcess } from "node:child_process";
 import type { Target } from "../load/caller.ts";
 import type { Load } from "../loads.ts";
 
+/** Models behind the load's model. */
+export interface Targets {
+  readonly count: number;
+  readonly policy: "weighted" | "least_latency";
+}
+
 /** Settings for starting a contestant. */
 export interface Setting {
   readonly load: Load;
@@ -12,6 +18,8 @@ export interface Setting {
   readonly fromSources?: boolean;
   /** Additional models in Parley's configuration. */
   readonly moreModels?: readonly string[];
+  /** Default: the load's model is a model of the provider. */
+  readonly targets?: Targets;
   /** Parley's `workers`. Default: 1. */
   readonly workers?: number;
   /** Cores of the server, in `taskset`'s list format. Default: `SERVER_CORE`. */

@@ -47,6 +47,7 @@ const MOST_START_MS = 500;
 const MOST_GROWTH = 1.1;
 /** Maximum ratio of a format's cost to that of chat completions, for the same conversation. */
 const MOST_FOR_FORMAT = 1.25;
+const MOST_FOR_TARGETS = 1.03;
 /** Two workers have to reach 1.8 times the throughput of one, so a request may cost 2 / 1.8 times as much. */
 const MOST_FOR_TWO_WORKERS = 2 / 1.8;
 const MOST_TIME_OF_TWO_WORKERS = 1 / 1.8;
@@ -65,6 +66,9 @@ export function figuresOf(measured: Measurements): readonly Figure[] {
       .map(({ medianMs }) => ({ what: "start, median", value: medianMs, limit: MOST_START_MS, unit: "ms" })),
     ...measured.growth.flatMap((result) => ratioFigures(result, { what: "cost, large to small", limit: MOST_GROWTH })),
     ...measured.formats.flatMap(formatFigures),
+    ...measured.targets.flatMap((result) =>
+      ratioFigures(result, { what: "cost, 20 targets to 1", limit: MOST_FOR_TARGETS }),
+    ),
     ...measured.workers.flatMap((result) => [
       ...ratioFigures(result, { what: "cost, two workers to one", limit: MOST_FOR_TWO_WORKERS }),
       ...paceFigures(result),

@@ -38,6 +38,7 @@ export function toMarkdown(measured: Measurements, circumstances: Circumstances)
     ...(measured.memory === undefined ? [] : [`## Memory\n\n${memoryTable(measured.memory)}`]),
     ...(measured.startup === undefined ? [] : [`## Start\n\n${startupTable(measured.startup)}`]),
     ...headed("## Formats", measured.formats.map(loadSection)),
+    ...headed("## Targets", measured.targets.map(loadSection)),
     ...headed("## Growth", measured.growth.map(loadSection)),
     ...headed("## Workers", measured.workers.map(loadSection)),
   ];

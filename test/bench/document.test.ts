@@ -51,6 +51,7 @@ const MEASURED: Measurements = {
     },
   ],
   startup: [{ contestant: "Parley", timesMs: [400, 420, 440], medianMs: 420 }],
+  targets: [],
   formats: [
     {
       ...loadResult("unary", result("openai-chat", 50), result("anthropic", 60)),
@@ -112,9 +113,9 @@ describe("the figures of a run", () => {
   it("has a limit for every load", () => {
     const parts = ["unary", "stream", "grpc", "image"] as const;
     const loads = planLoads(parts).map(({ name }) => loadResult(name, ...UNARY_RESULT.results));
-    expect(figuresOf({ loads, peers: [], latency: [], formats: [], growth: [], workers: [] })).toHaveLength(
-      loads.length,
-    );
+    expect(
+      figuresOf({ loads, peers: [], latency: [], formats: [], targets: [], growth: [], workers: [] }),
+    ).toHaveLength(loads.length);
   });
 });
 
@@ -132,7 +133,10 @@ describe("the document of a run", () => {
   });
 
   it("has no section, and no plot, for what was not measured", () => {
-    const text = toMarkdown({ loads: [], peers: [], latency: [], formats: [], growth: [], workers: [] }, CIRCUMSTANCES);
+    const text = toMarkdown(
+      { loads: [], peers: [], latency: [], formats: [], targets: [], growth: [], workers: [] },
+      CIRCUMSTANCES,
+    );
     expect(text).not.toMatch(/## (Cost|Latency|Memory|Start|Growth|Formats|Other|Figures)|\.svg/);
   });
 
