@@ -1,39 +1,20 @@
 // Path, flags and environment of the program that `npm start` and `npx parley` run. See docs/decisions/0014-built-program.md.
 // Runs on any Node >= 18, without dependencies.
-import os from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ensureBuilt } from "./build.mjs";
+import { nativeEnvironment, programFlags } from "./program-flags.mjs";
 
 /** The program's source, used when it is not built. */
 export const sourceProgram = "src/main.ts";
 
-/** V8's default number of threads for garbage collection and compilers. */
-const USUAL_V8_THREADS = 4;
-
-/** Flags of Node for the program. `processors` is the number that it may use (unknown before Node 18.14). */
-export const programFlags = (processors = os.availableParallelism?.() ?? os.cpus().length) => [
-  // V8's middle compiler compiles all warm functions at once, and its memory is not returned. Without it requests cost
-  // the same.
-  "--no-maglev",
-  // Pretenuring would allocate parts of waiting requests in the old generation. Once dead they retain all objects that
-  // they reference, until a full collection.
-  "--no-allocation-site-pretenuring",
-  // With one processor, four marking threads leave a fifth of it to the event loop.
-  `--v8-pool-size=${Math.min(processors, USUAL_V8_THREADS)}`,
-  // By default SIGUSR1 opens Node's inspector, through which any local user can run code and read credentials.
-  "--disable-sigusr1",
-];
+export { programFlags };
 
 /** Default environment variables of the program; the user's own take precedence. */
 export const programEnvironment = {
   // Node's compile cache, kept between starts if the folder is writable.
   NODE_COMPILE_CACHE: fileURLToPath(new URL("../dist/program/compiled", import.meta.url)),
-  // One arena: otherwise the GNU C library keeps freed memory per thread.
-  MALLOC_ARENA_MAX: "1",
-  // Half of libuv's threads may look names up. With its default of 4, two names whose servers are silent would keep
-  // all others, such as the database's, from being found.
-  UV_THREADPOOL_SIZE: "16",
+  ...nativeEnvironment,
 };
 
 /** @type {import("./build.mjs").Build} */

@@ -1,15 +1,17 @@
 // npm run release: packs the production files as dist/parley-VERSION.tgz, with its SHA-256 in a second file. It has the
 // built program and dashboard with all packages that they need inside, the launcher, the contract, the documents, a list
-// of those packages (CycloneDX) and their licences: nothing has to be installed but Node. See docs/operations/releases.md.
+// of those packages (CycloneDX) and their licences: nothing has to be installed but Node. On Linux also the single
+// executable, dist/parley-VERSION-linux-ARCH, which has Node inside. See docs/operations/releases.md.
 //
-// The same sources and lock give the same bytes: no dates, no random numbers.
+// The same sources, lock and Node give the same bytes: no dates, no random numbers.
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { ensureBuilt, readRecord } from "./build.mjs";
+import { buildExecutable, canBuildExecutable } from "./build-executable.mjs";
 import { program } from "./program.mjs";
 import { webApp } from "./web-app.mjs";
 
@@ -18,7 +20,17 @@ const dist = join(root, "dist");
 const builds = [program, webApp];
 
 /** In addition to the built files: the launcher, which has no dependencies, and documents. */
-const launcher = ["parley", "run", "build", "child-process", "installation", "node-version", "program", "web-app"];
+const launcher = [
+  "parley",
+  "run",
+  "build",
+  "child-process",
+  "installation",
+  "node-version",
+  "program",
+  "program-flags",
+  "web-app",
+];
 const copied = [
   ...launcher.map((name) => `scripts/${name}.mjs`),
   "exec.cmd",
@@ -50,9 +62,12 @@ try {
     ...Object.fromEntries(manifestFields.map((field) => [field, manifest[field]])),
     scripts: { start: manifest.scripts.start },
   });
-  writeJson("sbom.cdx.json", await describeComponents(manifest.name));
-  writeFileSync(join(stage, "THIRD-PARTY-LICENSES.txt"), folders.map(describeLicense).join(`\n${"-".repeat(80)}\n\n`));
+  const components = await describeComponents(manifest.name);
+  const licenses = folders.map(describeLicense);
+  writeJson("sbom.cdx.json", components);
+  writeFileSync(join(stage, "THIRD-PARTY-LICENSES.txt"), joinLicenses(licenses));
   report(await pack());
+  await makeExecutable(manifest.version, { components, licenses });
 } finally {
   rmSync(stage, { recursive: true, force: true });
 }
@@ -99,6 +114,49 @@ function describeLicense(folder) {
   return [`${name} ${version}: ${license}`, ...texts].join("\n\n") + "\n";
 }
 
+function joinLicenses(licenses) {
+  return licenses.join(`\n${"-".repeat(80)}\n\n`);
+}
+
+/** Builds the single executable, whose list and licences also have Node, and which prints them. */
+async function makeExecutable(version, { components, licenses }) {
+  if (!canBuildExecutable) {
+    console.log(`No single executable: that needs Linux and Node 25.5 or newer, not ${process.version}`);
+    return;
+  }
+  const node = describeNode();
+  writeJson("sbom.cdx.json", { ...components, components: [...components.components, node] });
+  writeFileSync(join(stage, "THIRD-PARTY-LICENSES.txt"), joinLicenses([...licenses, readNodeLicense()]));
+  const files = ["sbom.cdx.json", "THIRD-PARTY-LICENSES.txt", "LICENSE"];
+  const path = join(dist, `parley-${version}-linux-${process.arch}`);
+  await buildExecutable(path, Object.fromEntries(files.map((name) => [name, join(stage, name)])));
+  report(path);
+}
+
+/** The Node that is in the executable, as a component of the list. */
+function describeNode() {
+  const content = createHash("sha256").update(readFileSync(process.execPath)).digest("hex");
+  const version = process.versions.node;
+  return {
+    type: "application",
+    "bom-ref": `node@${version}`,
+    name: "node",
+    version,
+    cpe: `cpe:2.3:a:nodejs:node.js:${version}:*:*:*:*:*:*:*`,
+    hashes: [{ alg: "SHA-256", content }],
+    externalReferences: [{ type: "distribution", url: `https://nodejs.org/dist/v${version}/` }],
+  };
+}
+
+/** Node's licence with those of what is in it, as its archives and images have it beside `bin`. */
+function readNodeLicense() {
+  const path = join(dirname(process.execPath), "../LICENSE");
+  const text = existsSync(path)
+    ? readFileSync(path, "utf8")
+    : `https://github.com/nodejs/node/blob/${process.version}/LICENSE`;
+  return `Node.js ${process.versions.node}: MIT, with parts under other licences\n\n${text.trim()}\n`;
+}
+
 /** Packs the staging folder and returns the path of the package. */
 async function pack() {
   mkdirSync(dist, { recursive: true });
@@ -112,9 +170,7 @@ function report(path) {
   const content = readFileSync(path);
   const sha256 = createHash("sha256").update(content).digest("hex");
   writeFileSync(`${path}.sha256`, `${sha256}  ${basename(path)}\n`);
-  console.log(
-    `${path}: ${(content.length / 1024 / 1024).toFixed(1)} MiB, ${folders.length} packages, SHA-256 ${sha256}`,
-  );
+  console.log(`${path}: ${(content.length / 1024 / 1024).toFixed(1)} MiB, SHA-256 ${sha256}`);
 }
 
 async function npm(...args) {

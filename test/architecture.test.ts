@@ -12,6 +12,8 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   encoding: [],
   net: [],
   scheduling: [],
+  // The program's own files, in a folder or in its executable.
+  installation: [],
   core: ["encoding", "gen"],
   router: ["core", "gen"],
   providers: ["core", "encoding", "scheduling", "net", "gen"],
@@ -19,7 +21,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   limits: ["core", "net"],
   ledger: ["core"],
   // Their port types, and core's that they are made of.
-  store: ["access", "ledger", "limits", "core", "net"],
+  store: ["access", "ledger", "limits", "core", "net", "installation"],
   admission: ["core", "scheduling"],
   // The order of a call, and what the ways in share.
   inbound: ["core", "access", "admission", "encoding", "scheduling", "net", "gen"],
@@ -40,7 +42,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   ],
   simulator: ["formats", "core", "gen"],
   telemetry: ["net"],
-  config: ["encoding", "net"],
+  config: ["encoding", "net", "installation"],
   // The composition root: joins all parts into a running gateway.
   gateway: [
     "access",
@@ -53,6 +55,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     "inbound/dashboard",
     "inbound/grpc",
     "inbound/http",
+    "installation",
     "ledger",
     "limits",
     "net",
@@ -64,9 +67,10 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     "telemetry",
     "gen",
   ],
-  workers: ["gateway", "access", "config", "core", "limits", "store", "telemetry"],
+  workers: ["gateway", "access", "config", "core", "installation", "limits", "store", "telemetry"],
   cli: [
     "encoding",
+    "installation",
     "workers",
     "gateway",
     "access",

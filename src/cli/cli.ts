@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import { ConfigError } from "../config/config-error.ts";
 import { readVersion } from "../config/version.ts";
 import { nearest } from "../encoding/nearest.ts";
+import { readOwnFile } from "../installation/own-files.ts";
 import {
   accountsCreate,
   accountsDisable,
@@ -12,6 +13,7 @@ import {
 } from "./accounts-commands.ts";
 import { type CliContext, type Command, EXIT, type Invocation, UsageError } from "./command.ts";
 import { configCheck, models } from "./config-commands.ts";
+import { health } from "./health-command.ts";
 import { keysCreate, keysList, keysRevoke, keysRotate, keysUpdate } from "./keys-commands.ts";
 import { formatTable } from "./output.ts";
 import { providersTest } from "./providers-commands.ts";
@@ -35,14 +37,27 @@ const helpCommand: Command = {
 
 const version: Command = {
   name: "version",
-  summary: "print the version",
+  summary: "print the version, or what is in this release",
   positionals: [],
-  flags: {},
-  async run(_, { stdout }) {
-    stdout.write(`${readVersion()}\n`);
+  flags: {
+    licenses: { help: "print the licences of what is in this release" },
+    sbom: { help: "print the list of what is in this release (CycloneDX)" },
+  },
+  async run({ switches }, { stdout }) {
+    if (switches.has("licenses")) stdout.write(readReleaseFile("THIRD-PARTY-LICENSES.txt"));
+    else if (switches.has("sbom")) stdout.write(readReleaseFile("sbom.cdx.json"));
+    else stdout.write(`${readVersion()}\n`);
     return EXIT.ok;
   },
 };
+
+function readReleaseFile(name: string): string {
+  try {
+    return readOwnFile(name);
+  } catch (cause) {
+    throw new Error(`${name} is part of releases only; make one with: npm run release`, { cause });
+  }
+}
 
 const COMMANDS: readonly Command[] = [
   serve,
@@ -69,6 +84,7 @@ const COMMANDS: readonly Command[] = [
   usage,
   migrate,
   backup,
+  health,
   version,
   helpCommand,
 ];

@@ -10,7 +10,7 @@ export const backup: Command = {
   positionals: ["FILE"],
   flags: CONFIG_FLAG,
   async run({ flags, positionals: [file = ""] }, { env, stdout }) {
-    const config = loadConfig({ file: flags["config"], env });
+    const config = loadConfig({ file: flags["config"], env, unused: ["providers"] });
     const target = resolve(file);
     await backUp(config, target);
     stdout.write(`Copied the database to ${target}.\n`);
@@ -24,7 +24,7 @@ export const migrate: Command = {
   positionals: [],
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
   async run({ flags, switches }, { env, stdout }) {
-    const store = await openStore(loadConfig({ file: flags["config"], env }));
+    const store = await openStore(loadConfig({ file: flags["config"], env, unused: ["providers"] }));
     await store.close();
     const { before, after } = store.versions;
     if (switches.has("json")) writeJson(stdout, { version_before: before, version: after });

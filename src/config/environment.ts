@@ -1,5 +1,7 @@
+import { z } from "zod";
 import type { ConfigPath } from "./config-error.ts";
 import { BUILT_IN_PROVIDERS } from "./models.ts";
+import { fileSchema } from "./schema.ts";
 
 /** Environment variables. Only `load.ts` reads those of the process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -14,19 +16,38 @@ export interface Override {
 /** Reports a problem of a variable. */
 type ReportVariable = (variable: string, text: string) => void;
 
-const SETTINGS: Readonly<Record<string, ConfigPath>> = {
-  PARLEY_HTTP_LISTEN: ["http", "listen"],
-  PARLEY_GRPC_LISTEN: ["grpc", "listen"],
-  PARLEY_OPERATIONS_LISTEN: ["operations", "listen"],
-  PARLEY_HTTP_ALLOW_PUBLIC: ["http", "allow_public"],
-  PARLEY_GRPC_ALLOW_PUBLIC: ["grpc", "allow_public"],
-  PARLEY_OPERATIONS_ALLOW_PUBLIC: ["operations", "allow_public"],
-  PARLEY_WORKERS: ["workers"],
-  PARLEY_DATA_DIR: ["data_dir"],
-  PARLEY_DATABASE_URL: ["database", "url"],
-  PARLEY_DATABASE_LISTEN_URL: ["database", "listen_url"],
-  PARLEY_REDIS_URL: ["redis", "url"],
-};
+/** A setting that a variable can replace. */
+export interface VariableSetting {
+  /** Its key in capitals, with `_` for dots, after `PARLEY_`: `PARLEY_HTTP_TLS_CERT_FILE`. */
+  readonly variable: string;
+  readonly path: readonly string[];
+  /** Whether the value is text as it stands. Otherwise it is a number, `true` or `false`, or a list or map in JSON. */
+  readonly isText: boolean;
+}
+
+/** Sections whose keys are names that users choose. Their settings are in the file only. */
+const OF_FILE: ReadonlySet<string> = new Set(["providers", "models", "aliases"]);
+
+/** Every setting that has a variable: all but those of providers, models and aliases. */
+export const VARIABLE_SETTINGS: readonly VariableSetting[] = Object.entries(fileSchema.shape)
+  .filter(([section]) => !OF_FILE.has(section))
+  .flatMap(([section, schema]) => listSettings([section], schema));
+
+function listSettings(path: readonly string[], schema: z.core.$ZodType): VariableSetting[] {
+  const inner = unwrap(schema);
+  if (inner instanceof z.ZodObject)
+    return Object.entries(inner.shape).flatMap(([key, value]) => listSettings([...path, key], value as z.ZodType));
+  const isText = inner instanceof z.ZodString || inner instanceof z.ZodEnum;
+  return [{ variable: `PARLEY_${path.join("_").toUpperCase()}`, path, isText }];
+}
+
+/** The type inside defaults, optional values and conversions. */
+function unwrap(schema: z.core.$ZodType): z.core.$ZodType {
+  if (schema instanceof z.ZodPipe) return unwrap(schema.in);
+  const isWrapper =
+    schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault || schema instanceof z.ZodOptional;
+  return isWrapper || schema instanceof z.ZodExactOptional ? unwrap(schema.unwrap()) : schema;
+}
 
 /**
  * Reads the settings that the environment overrides. `fileProviders` are the providers of the file, which names their
@@ -38,9 +59,13 @@ export function readOverrides(
   report: ReportVariable,
 ): Override[] {
   const overrides: Override[] = [];
-  for (const [variable, path] of Object.entries(SETTINGS)) {
-    const value = read(env, variable, report);
-    if (value !== undefined) overrides.push({ variable, path, value: typed(variable, value) });
+  for (const { variable, path, isText } of VARIABLE_SETTINGS) {
+    const text = read(env, variable, report);
+    if (text === undefined) continue;
+    const value = isText ? text : parse(text);
+    if (value === undefined)
+      report(variable, 'this is not JSON; write a list as ["a", "b"], a map as {"key": "value"}');
+    else overrides.push({ variable, path, value });
   }
   for (const provider of Object.keys(BUILT_IN_PROVIDERS)) {
     if (!fileProviders.has(provider)) overrides.push(...readProvider(provider, env, report));
@@ -48,10 +73,21 @@ export function readOverrides(
   return overrides;
 }
 
-/** The value in its setting's type. Text of a wrong type is left for the schema to refuse. */
-function typed(variable: string, value: string): string | number | boolean {
-  if (variable === "PARLEY_WORKERS" && /^\d{1,9}$/.test(value)) return Number(value);
-  if (variable.endsWith("_ALLOW_PUBLIC") && /^(true|false)$/.test(value)) return value === "true";
+/** Undefined for a list or a map that is not JSON. Text of another wrong type is left for the schema to refuse. */
+function parse(text: string): unknown {
+  if (/^(true|false|-?\d{1,15}(\.\d{1,9})?)$/.test(text)) return JSON.parse(text);
+  if (!/^\s*[[{]/.test(text)) return text;
+  try {
+    return JSON.parse(text, refuseProto);
+  } catch {
+    // Its message quotes the text, which may hold a secret.
+    return undefined;
+  }
+}
+
+/** The schema's records skip this name silently, such as in the claims of a token; no configured key may be skipped. */
+function refuseProto(key: string, value: unknown): unknown {
+  if (key === "__proto__") throw new Error("this cannot be a name");
   return value;
 }
 

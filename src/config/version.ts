@@ -1,7 +1,6 @@
-import { readFileSync } from "node:fs";
+import { readOwnFile } from "../installation/own-files.ts";
 
 /** The version in package.json. */
 export function readVersion(): string {
-  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { version: string }).version;
+  return (JSON.parse(readOwnFile("package.json")) as { version: string }).version;
 }

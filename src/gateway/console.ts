@@ -1,16 +1,14 @@
-import { readdir, readFile } from "node:fs/promises";
-import { join, sep } from "node:path";
-import { fileURLToPath } from "node:url";
 import type { AccessContext } from "../access/context.ts";
 import type { Config } from "../config/config.ts";
 import { listSettings } from "../config/settings.ts";
 import { readVersion } from "../config/version.ts";
 import type { Completions } from "../core/completions.ts";
-import { readBuiltFiles } from "../inbound/dashboard/built-files.ts";
+import { builtFilesOf } from "../inbound/dashboard/built-files.ts";
 import { type Console, createConsole } from "../inbound/dashboard/console.ts";
 import type { RequestFeed } from "../inbound/dashboard/request-feed.ts";
 import type { ConfigurationInForce } from "../inbound/dashboard/settings-service.ts";
-import { createDocuments, type Documents, type Downloads } from "../inbound/http/documents.ts";
+import { createDocuments, type Documents } from "../inbound/http/documents.ts";
+import { readOwnFolder } from "../installation/own-files.ts";
 import type { EdgeServices, Refusal } from "../inbound/services.ts";
 import type { OwnedRouter } from "../router/router.ts";
 import type { HealthRecorder } from "../router/upstream-health.ts";
@@ -37,7 +35,7 @@ interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "adm
 }
 
 /** Folder in which `npm start` builds the dashboard's pages. */
-const PAGES_FOLDER = fileURLToPath(new URL("../../dist/console/", import.meta.url));
+const PAGES_FOLDER = "dist/console";
 
 const UNTRUSTED_PROXY =
   "requests carry x-forwarded-for, but no proxy is trusted: sign-in limits count all clients behind it as one network; " +
@@ -64,7 +62,7 @@ export async function consoleOf(
     traces,
   }: ConsoleParts,
 ): Promise<{ readonly console: Console; readonly hasPages: boolean }> {
-  const files = await readBuiltFiles(PAGES_FOLDER);
+  const files = builtFilesOf(await readOwnFolder(PAGES_FOLDER));
   const console = createConsole(
     {
       access,
@@ -116,27 +114,12 @@ function describeConfiguration(
 }
 
 /** Folder in which `npm start` puts the proto files. */
-const DOWNLOADS_FOLDER = fileURLToPath(new URL("../../dist/console/proto/", import.meta.url));
+const DOWNLOADS_FOLDER = "dist/console/proto";
 
 /**
  * Builds the API's documents: `/openapi.json`, and the proto files where they are built.
  * `grpcPort` is undefined in a front, whose cores serve gRPC elsewhere.
  */
 export async function documentsOf(grpcPort: number | undefined): Promise<Documents> {
-  return createDocuments(await readDownloads(DOWNLOADS_FOLDER), grpcPort);
-}
-
-/** Reads the whole folder, which is small, into memory. A missing folder counts as empty. */
-async function readDownloads(folder: string): Promise<Downloads> {
-  const files = new Map<string, Buffer>();
-  try {
-    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-    for (const entry of entries.filter((each) => each.isFile())) {
-      const path = join(entry.parentPath, entry.name);
-      files.set(path.slice(join(folder, sep).length).replaceAll(sep, "/"), await readFile(path));
-    }
-  } catch {
-    return new Map();
-  }
-  return files;
+  return createDocuments(await readOwnFolder(DOWNLOADS_FOLDER), grpcPort);
 }

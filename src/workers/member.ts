@@ -1,7 +1,6 @@
 import cluster, { type Worker } from "node:cluster";
 import { once } from "node:events";
-import { extname } from "node:path";
-import { fileURLToPath } from "node:url";
+import { clusterProgram } from "../installation/own-programs.ts";
 import type { Assignment, ParentCalls, Started, WorkerCalls } from "./calls.ts";
 import { Channel, type Handlers } from "./channel.ts";
 
@@ -11,8 +10,7 @@ export interface Ending {
   readonly signal: NodeJS.Signals | null;
 }
 
-// The published program is JavaScript, the sources are not.
-const PROGRAM = fileURLToPath(new URL(`./worker-program${extname(import.meta.url)}`, import.meta.url));
+const PROGRAM = clusterProgram("worker-program", import.meta.url);
 
 /** One worker process, as seen by its parent. */
 export class Member {
@@ -31,7 +29,7 @@ export class Member {
   /** Starts the process. `handlers` answer its calls. */
   constructor(assignment: Assignment, handlers: (member: Member) => Handlers<ParentCalls>) {
     this.assignment = assignment;
-    cluster.setupPrimary({ exec: PROGRAM, args: [String(assignment.number)] });
+    cluster.setupPrimary({ ...PROGRAM, args: [String(assignment.number)] });
     const worker = cluster.fork();
     closeWhenLost(worker);
     this.name = `${assignment.number}.${worker.id}`;

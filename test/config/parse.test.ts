@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/config/config-error.ts";
-import type { Environment } from "../../src/config/environment.ts";
+import { type Environment, VARIABLE_SETTINGS } from "../../src/config/environment.ts";
 import { parseConfig } from "../../src/config/parse.ts";
 import { redactConfig } from "../../src/config/settings.ts";
 import type { Capabilities } from "../../src/core/provider.ts";
@@ -109,6 +109,48 @@ describe("environment variables", () => {
     expect([config.http.listen, config.dataDir]).toEqual([{ host: "::1", port: 2 }, "/b"]);
   });
 
+  it("are named after every setting, but for those of providers, models and aliases", () => {
+    const names = VARIABLE_SETTINGS.map(({ variable }) => variable);
+    expect(names).toEqual(expect.arrayContaining(["PARLEY_SIGN_UP", "PARLEY_HTTP_TLS_KEY_FILE", "PARLEY_WORKERS"]));
+    expect(names.filter((name) => !/^PARLEY_[A-Z_]+$/.test(name))).toEqual([]);
+    expect(new Set(names).size).toBe(names.length);
+    expect(names.filter((name) => /_(PROVIDERS|MODELS|ALIASES)/.test(name))).toEqual([]);
+  });
+
+  it("have the type of their setting", () => {
+    const config = parse("{limits: {requests_per_minute: 5}, http: {trusted_proxies: [10.1.0.0/16]}}", {
+      PARLEY_LOG_LEVEL: "warn",
+      PARLEY_SHUTDOWN_DRAIN_MS: "1000",
+      PARLEY_SIMULATOR_TOKENS_PER_SECOND: "0.5",
+      PARLEY_LIMITS_REQUESTS_PER_MINUTE: "unlimited",
+      PARLEY_HTTP_TRUSTED_PROXIES: '["10.0.0.0/8"]',
+      PARLEY_GRPC_TLS_CERT_FILE: "/tls/tls.crt",
+      PARLEY_GRPC_TLS_KEY_FILE: "/tls/tls.key",
+      PARLEY_ACCESS_ISSUERS: JSON.stringify([
+        {
+          issuer: "https://issuer.example",
+          audience: "parley",
+          keys_file: "/keys.json",
+          bindings: [{ claims: { sub: "system:serviceaccount:apps:billing" }, key: "key_0123456789abcdef" }],
+        },
+      ]),
+    });
+    expect(config).toMatchObject({
+      log: { level: "warn" },
+      shutdown: { drainMs: 1000 },
+      simulator: { tokensPerSecond: 0.5 },
+      limits: { account: { requestsPerMinute: undefined } },
+      http: { trustedProxies: ["10.0.0.0/8"] },
+      grpc: { tls: { certFile: "/tls/tls.crt", keyFile: "/tls/tls.key" } },
+      access: { issuers: [{ issuer: "https://issuer.example", bindings: [{ key: "key_0123456789abcdef" }] }] },
+    });
+  });
+
+  it("ignore what orchestrators set for a service of this name", () => {
+    const env = { PARLEY_PORT: "tcp://10.0.0.1:8080", PARLEY_SERVICE_HOST: "10.0.0.1", PARLEY_HTTP_PORT: "tcp://x" };
+    expect(parse("{}", env)).toEqual(parse("{}"));
+  });
+
   it("do not change a provider that the file configures", () => {
     const config = parse(`providers: { alpha: { api_keys: [${KEY}] } }`, { ALPHA_API_KEY: "another-credential" });
     expect(config.providers[0]).toMatchObject({ apiKeys: [KEY] });
@@ -123,6 +165,12 @@ describe("environment variables", () => {
     [{ PARLEY_HTTP_LISTEN: "8080" }, "PARLEY_HTTP_LISTEN: must be host:port"],
     [{ PARLEY_GRPC_LISTEN: "0.0.0.0:50051" }, "PARLEY_GRPC_LISTEN: this address is not loopback"],
     [{ PARLEY_DATABASE_URL: "mysql://long-enough" }, "PARLEY_DATABASE_URL: must be an address such as"],
+    [{ PARLEY_HTTP_TRUSTED_PROXIES: "[changeme]" }, "PARLEY_HTTP_TRUSTED_PROXIES: this is not JSON"],
+    [{ PARLEY_ACCESS_ISSUERS: '[{"__proto__": "changeme"}]' }, "PARLEY_ACCESS_ISSUERS: this is not JSON"],
+    [{ PARLEY_HTTP_CORS_ORIGINS: "changeme" }, "PARLEY_HTTP_CORS_ORIGINS: must be a list, not text"],
+    [{ PARLEY_SHUTDOWN_DRAIN_MS: "changeme" }, "PARLEY_SHUTDOWN_DRAIN_MS: must be a number, not text"],
+    [{ PARLEY_LOG_LEVEL: "changeme" }, "PARLEY_LOG_LEVEL: must be one of trace"],
+    [{ PARLEY_HTTP_TLS_CERT_FILE: "/changeme" }, "http.tls.key_file: is required"],
     [{ PARLEY_REDIS_URL: "changeme" }, "PARLEY_REDIS_URL: must be an address such as"],
   ])("are named in errors, without their values: %o", (env: Environment, expected) => {
     expect(() => parseConfig({ file: undefined, text: "", env })).toThrow(expected);

@@ -1,8 +1,10 @@
-import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { canBuildExecutable } from "../../scripts/build-executable.mjs";
 import { makeHome, runProduct, startProduct } from "../support/product.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -12,6 +14,7 @@ interface Manifest {
 }
 const manifest = readJson(join(root, "package.json")) as Manifest;
 const archive = join(root, `dist/parley-${manifest.version}.tgz`);
+const executable = join(root, `dist/parley-${manifest.version}-linux-${process.arch}`);
 
 /** Development dependencies of the project that the built dashboard consists of. */
 const OF_DASHBOARD: ReadonlySet<string> = new Set([
@@ -50,7 +53,7 @@ beforeAll(() => {
   writeFileSync(join(folder, "package.json"), "{}");
   const options = ["--offline", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"];
   execFileSync("npm", ["install", ...options, archive], { cwd: folder, env: environment(), stdio: "pipe" });
-});
+}, 180_000);
 afterAll(() => {
   for (const each of [folder, home]) rmSync(each, { recursive: true, force: true });
 });
@@ -148,6 +151,68 @@ describe("a release", () => {
     const { status, stderr } = parley("help");
     expect(status).toBe(1);
     expect(stderr).toMatch(/dist\/program is missing: unpack the release again\n$/);
+  });
+});
+
+describe.runIf(canBuildExecutable)("the single executable", () => {
+  it("serves completions, pages and the contract with several processes, from a folder with nothing else", async () => {
+    const alone = makeHome();
+    const program = join(alone, "parley");
+    copyFileSync(executable, program);
+    const start = () => startProduct({ home: alone, program, config: { workers: 2 } });
+    const first = await start();
+    const completion = {
+      method: "POST",
+      headers: { authorization: `Bearer ${first.firstKey}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: "beta-3-flash", messages: [{ role: "user", content: "Hello" }] }),
+    };
+    let second;
+    try {
+      const answer = await fetch(`${first.url}/v1/chat/completions`, completion);
+      expect(await answer.json()).toMatchObject({ object: "chat.completion" });
+      const read = async (path: string): Promise<string> => (await fetch(first.url + path)).text();
+      expect(await read("/")).toContain('<script type="module"');
+      expect(await read("/proto/parley/v1/completion.proto")).toContain("service CompletionService");
+      first.signal("SIGKILL");
+      await first.ending;
+      second = await start();
+      const again = await fetch(`${second.url}/v1/chat/completions`, completion);
+      expect(await again.json()).toMatchObject({ object: "chat.completion" });
+      second.signal("SIGTERM");
+      expect(await second.ending).toEqual({ code: 0, signal: null });
+      const usage = runProduct(["usage", "--config", join(alone, "parley.yaml"), "--json"], { home: alone, program });
+      await usage.ending;
+      expect(usage.output.stdout).toMatch(/"completions": 2,/);
+    } finally {
+      await first.stop();
+      await second?.stop();
+      rmSync(alone, { recursive: true });
+    }
+  });
+
+  it("gives its process the variables that an installation has, before those of the operator", async () => {
+    const child = spawn(executable, ["simulate", "--listen", "127.0.0.1:0"], {
+      env: { UV_THREADPOOL_SIZE: "7", NODE_OPTIONS: "--max-old-space-size=100" },
+    });
+    await once(child.stdout, "data");
+    const variables = readFileSync(`/proc/${child.pid}/environ`, "utf8").split("\0");
+    child.kill("SIGTERM");
+    expect(await once(child, "close")).toEqual([0, null]);
+    expect(variables).toEqual(
+      expect.arrayContaining([
+        "MALLOC_ARENA_MAX=1",
+        "UV_THREADPOOL_SIZE=7",
+        expect.stringMatching(/^NODE_OPTIONS=--v8-pool-size=[1-4] --max-old-space-size=100$/),
+      ]),
+    );
+  });
+
+  it("prints what is in it, with Node, and the licences", () => {
+    const print = (flag: string): string => execFileSync(executable, ["version", flag], { encoding: "utf8", env: {} });
+    const { components } = JSON.parse(print("--sbom")) as { components: readonly { name: string; version: string }[] };
+    expect(components).toContainEqual(expect.objectContaining({ name: "node", version: process.versions.node }));
+    expect(components.map(({ name }) => name)).toEqual(expect.arrayContaining(["zod", "react"]));
+    expect(print("--licenses")).toMatch(/^Node\.js [\d.]+: MIT/m);
   });
 });
 

@@ -28,7 +28,7 @@ export interface ProductOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Flags of `serve`. */
   readonly flags?: readonly string[];
-  /** Path of the program. Default: the built one. */
+  /** Path of a program that Node runs, or of the single executable. Default: the built program. */
   readonly program?: string;
 }
 
@@ -128,7 +128,8 @@ export function runProduct(
   argv: readonly string[],
   { home, env = {}, program = MAIN }: { readonly home: string } & Pick<ProductOptions, "env" | "program">,
 ): RunningCommand {
-  const child = spawn(process.execPath, [program, ...argv], {
+  const isExecutable = !/\.[cm]js$/.test(program);
+  const child = spawn(isExecutable ? program : process.execPath, isExecutable ? argv : [program, ...argv], {
     cwd: home,
     env: environmentOf({ home, env }),
     stdio: ["ignore", "pipe", "pipe"],

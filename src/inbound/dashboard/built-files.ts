@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
-import { extname, join, sep } from "node:path";
+import { extname } from "node:path";
 
 /** A file of the dashboard in all its encodings. */
 export interface BuiltFile {
@@ -29,19 +28,8 @@ const ENCODINGS = [
   ["gzip", ".gz"],
 ] as const;
 
-/** Reads the whole folder, which is small, into memory; undefined without a complete build. */
-export async function readBuiltFiles(folder: string): Promise<BuiltFiles | undefined> {
-  const contents = new Map<string, Buffer>();
-  try {
-    const names = await readdir(folder, { recursive: true, withFileTypes: true });
-    for (const entry of names.filter((each) => each.isFile())) {
-      const path = join(entry.parentPath, entry.name);
-      const name = path.slice(join(folder, sep).length).replaceAll(sep, "/");
-      contents.set(name, await readFile(path));
-    }
-  } catch {
-    return undefined;
-  }
+/** The files of a built dashboard by their paths; undefined without a complete build. */
+export function builtFilesOf(contents: ReadonlyMap<string, Buffer>): BuiltFiles | undefined {
   const files = new Map<string, BuiltFile>();
   for (const [name, content] of contents) {
     const type = TYPES[extname(name)];

@@ -19,7 +19,7 @@ export interface PublicFile {
 }
 
 /** Files by their path under `/proto/`, such as `parley/v1/completion.proto`. Empty where they are not built. */
-export type Downloads = ReadonlyMap<string, Buffer>;
+type Downloads = ReadonlyMap<string, Buffer>;
 
 const OPENAPI = "/openapi.json";
 const PROTO = "/proto/";

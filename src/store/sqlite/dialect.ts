@@ -1,5 +1,4 @@
-import { extname } from "node:path";
-import { Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import {
   CompiledQuery,
   type DatabaseConnection,
@@ -11,6 +10,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from "kysely";
+import { startThread } from "../../installation/own-programs.ts";
 import { StoreError } from "../store-error.ts";
 import type { Perform, TransactionAnswer } from "../transactions.ts";
 import type { SqliteReply, SqliteRequest, SqliteRows, SqliteWork } from "./sqlite-worker.ts";
@@ -167,9 +167,7 @@ class SqliteThread {
   /** `limitMs` is the limit for a statement or a transaction; undefined for none. */
   constructor({ file, limitMs }: { readonly file: string; readonly limitMs: number | undefined }) {
     this.#limitMs = limitMs;
-    // The built program is JavaScript, the sources are not.
-    const program = new URL(`./sqlite-worker${extname(import.meta.url)}`, import.meta.url);
-    this.#worker = new Worker(program, { workerData: { file }, name: "sqlite" });
+    this.#worker = startThread("sqlite-worker", import.meta.url, { workerData: { file }, name: "sqlite" });
     this.#worker.unref();
     this.#worker.on("message", (reply: SqliteReply) => this.#answer(reply));
     this.#worker.on("error", (cause: Error) => this.#lose(new StoreError("The database's thread failed.", { cause })));

@@ -1,4 +1,5 @@
 import { stringify } from "yaml";
+import { VARIABLE_SETTINGS } from "../../../src/config/environment.ts";
 import { damage } from "./damage.ts";
 import { mutateJson } from "./json-mutations.ts";
 import { toTree, writeTree } from "./json-tree.ts";
@@ -211,11 +212,7 @@ function withYaml(text: string, random: Random): string {
 
 function strangeVariable(random: Random): Record<string, string> {
   const names = [
-    "PARLEY_HTTP_LISTEN",
-    "PARLEY_WORKERS",
-    "PARLEY_DATA_DIR",
-    "PARLEY_DATABASE_URL",
-    "PARLEY_REDIS_URL",
+    ...VARIABLE_SETTINGS.map(({ variable }) => variable),
     "ALPHA_API_KEY",
     "BETA_API_KEY",
     "BETA_BASE_URL",
@@ -238,6 +235,8 @@ function strangeVariable(random: Random): Record<string, string> {
     "${ALPHA_API_KEY}",
     "a".repeat(5000),
     "{}",
+    `["${SECRETS.password}"`,
+    `[{"name": "${SECRETS.password}", "key": 1}]`,
   ];
   return { [random.pick(names)]: random.pick(values) };
 }

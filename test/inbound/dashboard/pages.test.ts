@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { readBuiltFiles } from "../../../src/inbound/dashboard/built-files.ts";
+import { builtFilesOf } from "../../../src/inbound/dashboard/built-files.ts";
+import { readFolder } from "../../../src/installation/own-files.ts";
 import { PAGE_PATHS } from "../../../web/paths.ts";
 import { type ConsoleUnderTest, startConsole } from "./set-up.ts";
 
@@ -26,8 +27,8 @@ beforeAll(async () => {
   writeFileSync(join(folder, "assets/mark-1a2b.svg"), ICON);
   writeFileSync(join(folder, `${ASSET}.br`), brotliCompressSync(SCRIPT));
   writeFileSync(join(folder, `${ASSET}.gz`), gzipSync(SCRIPT));
-  site = await startConsole({ files: await readBuiltFiles(folder) });
-  unbuilt = await startConsole({ files: await readBuiltFiles(join(folder, "nowhere")) });
+  site = await startConsole({ files: builtFilesOf(await readFolder(folder)) });
+  unbuilt = await startConsole({ files: builtFilesOf(await readFolder(join(folder, "nowhere"))) });
 });
 afterAll(() => {
   site.close();

@@ -1,0 +1,2 @@
+/** See build-executable.mjs. */
+export declare const canBuildExecutable: boolean;
