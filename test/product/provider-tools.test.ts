@@ -9,6 +9,12 @@ import { answerJson, beginStream, startUpstream, type Upstream, type UpstreamExc
 
 type Json = Readonly<Record<string, unknown>>;
 
+/** What a tool does between its begin and its end, by the type of its item. */
+const WORKING: Readonly<Record<string, string>> = {
+  web_search_call: "searching",
+  file_search_call: "searching",
+  code_interpreter_call: "interpreting",
+};
 const OWN = { type: "function", name: "f", parameters: { type: "object" }, strict: false };
 const TOOLS = [
   OWN,
@@ -181,9 +187,11 @@ describe("tools of OpenAI's servers and their items, to a provider of the dialec
     answer = ({ response }) => {
       beginStream(response);
       ANSWER.output.forEach((item, output_index) => {
+        const works = WORKING[item.type];
+        const states = works === undefined ? [] : ["in_progress", works, "completed"];
         for (const event of [
           { type: "response.output_item.added", output_index, item: { ...item, status: "in_progress" } },
-          { type: "response.web_search_call.searching", output_index, item_id: item.id },
+          ...states.map((state) => ({ type: `response.${item.type}.${state}`, output_index, item_id: item.id })),
           { type: "response.output_item.done", output_index, item },
         ])
           response.write(`data: ${JSON.stringify(event)}\n\n`);

@@ -128,7 +128,7 @@ export function runProduct(
   argv: readonly string[],
   { home, env = {}, program = MAIN }: { readonly home: string } & Pick<ProductOptions, "env" | "program">,
 ): RunningCommand {
-  const isExecutable = !/\.[cm]js$/.test(program);
+  const isExecutable = !/\.[cm]?[jt]s$/.test(program);
   const child = spawn(isExecutable ? program : process.execPath, isExecutable ? argv : [program, ...argv], {
     cwd: home,
     env: environmentOf({ home, env }),

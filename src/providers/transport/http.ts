@@ -140,7 +140,8 @@ function carry<Head>(
         const ports = { signal, turns, readScheduler, progress, trace, keyFamilyId, sentBytes: bytes.length };
         const exchange = new Exchange(ports, resolve, reject);
         try {
-          const traced = trace !== undefined && sendsTraceContext ? traceHeaders(trace.context) : NO_HEADERS;
+          const traced =
+            trace !== undefined && sendsTraceContext ? Object.fromEntries(traceHeaders(trace.context)) : NO_HEADERS;
           const head = heads.write({ method, path, accept, headers, trace: traced });
           const pool = limits.perAccount ? accountId : "";
           sender.send({ head, body: bytes, idleMs, key: keyFamilyId, pool }, exchange);

@@ -314,8 +314,8 @@ describe("a stream", () => {
     expect(summarize(chunks).usage).toMatchObject({
       inputTokens: 8,
       cachedInputTokens: 7,
-      outputTokens: 6,
-      totalTokens: 14,
+      outputTokens: 9,
+      totalTokens: 17,
       unknownUnits: [],
     });
   });

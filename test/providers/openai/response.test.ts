@@ -95,7 +95,8 @@ describe("a whole completion", () => {
 
   it.each<[string, unknown, unknown]>([
     ["counts nothing", {}, undefined],
-    ["counts in words", { prompt_tokens: "9" }, undefined],
+    ["counts in words", { prompt_tokens: "nine" }, undefined],
+    ["counts in digits that are text", { prompt_tokens: "9" }, { inputTokens: 9, totalTokens: 9 }],
     ["counts the prompt only", { prompt_tokens: 9 }, { inputTokens: 9, totalTokens: 9 }],
     [
       "names cached tokens differently",
