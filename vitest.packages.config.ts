@@ -4,5 +4,6 @@ import base from "./vitest.config.ts";
 /** Tests of the packages, with the tools of those who use them: npm run test:packages. */
 export default mergeConfig(
   { ...base, test: { ...base.test, include: [], exclude: [] } },
-  defineConfig({ test: { include: ["test/packages/**/*.test.ts"] } }),
+  // One file after the other: two of them build the release.
+  defineConfig({ test: { include: ["test/packages/**/*.test.ts"], fileParallelism: false } }),
 );
