@@ -153,7 +153,7 @@ export class AnswerContent {
 
   /** Adds an event of a type that is not read: about an item, or about the answer. */
   addEvent(event: Json, out: CompletionChunk[]): void {
-    const json = toEventJson(event, { places: PLACES, redact: this.#redact });
+    const json = toEventJson(event, { places: PLACES, answer: "response", redact: this.#redact });
     const { output_index: index } = event;
     if (json === undefined) return;
     if (index === undefined) return this.#writer.event(DIALECT, json, out);
