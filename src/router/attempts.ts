@@ -7,7 +7,7 @@ import { Failure } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
 import type { Answer, EmbeddingAnswer, Translation, UpstreamCall } from "../core/provider.ts";
 import type { RestOutcome, RouterCall } from "../core/router.ts";
-import { addChunk, type AnswerSize, sizeOfChoices } from "../core/token-estimate.ts";
+import { addChunk, type AnswerSize, NOTHING_RECEIVED, sizeOfChoices } from "../core/token-estimate.ts";
 import type { Breaker, BreakerPermit } from "./breaker.ts";
 import type { ContentTimes, Hedging } from "./hedging.ts";
 import type { AttemptPlan } from "./plan.ts";
@@ -52,7 +52,7 @@ export interface RunningAttempt {
 
 /** Measures received parts of the answer that are not emitted to core. */
 export class UnseenAnswer {
-  readonly size: AnswerSize = { textTokens: 0, pictures: 0 };
+  readonly size: AnswerSize = { ...NOTHING_RECEIVED };
   usage: Usage | undefined;
 
   add(batch: readonly CompletionChunk[]): void {
