@@ -40,12 +40,14 @@ export const simulate: Command = {
     });
     try {
       const { url, port } = simulator;
+      // Before the address is printed: whoever reads it may stop the simulator at once.
+      const stopped = untilStopped();
       if (invocation.switches.has("json")) writeJson(stdout, { url, port, ...(chaos && { chaos }) });
       else {
         stdout.write(`The simulator listens on ${url} and speaks the dialects of all providers.\n`);
         if (chaos !== undefined) stdout.write(describeChaos(chaos));
       }
-      await untilStopped();
+      await stopped;
     } finally {
       await simulator.close();
     }

@@ -95,7 +95,10 @@ it(
   timeLimit(300, 5_400),
 );
 
-/** In two minutes a slope of 1 MiB per hour (33 KiB) is within the noise, so short runs have an absolute bound. */
+/**
+ * In two minutes a slope of 1 MiB per hour (33 KiB) is within the noise, so short runs have an absolute bound. Statistics of the
+ * last 15 minutes still fill in them, at some 1.8 MiB in two minutes.
+ */
 function reportMemory(held: readonly Held[]): void {
   const heapPerMs = slopeOf(held.map(({ atMs, heapBytes }) => [atMs, heapBytes] as const));
   const perHour = Number(((heapPerMs * HOUR_MS) / MIB).toFixed(2));
@@ -106,7 +109,7 @@ function reportMemory(held: readonly Held[]): void {
     console.log(`soak: ${space}: ${((slope * HOUR_MS) / MIB).toFixed(2)} MiB an hour`);
   }
   if (isLong) figure({ name: "soak: heap slope in an hour", value: perHour, unit: "MiB", atMost: 1 });
-  else figure({ name: "soak: heap gained in two minutes, by its slope", value: gained, unit: "MiB", atMost: 2 });
+  else figure({ name: "soak: heap gained in two minutes, by its slope", value: gained, unit: "MiB", atMost: 3 });
   const descriptors = slopeOf(held.map(({ atMs, descriptors: count }) => [atMs, count] as const)) * MEASURED_MS;
   figure({ name: "soak: descriptors gained", value: Math.round(descriptors), unit: "", atMost: 1 });
   figure({ name: "soak: heap at the end", value: Math.round(held.at(-1)!.heapBytes / MIB), unit: "MiB" });
