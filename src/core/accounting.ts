@@ -3,7 +3,7 @@ import type { Report } from "../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../gen/parley/v1/usage_pb.js";
 import type { Attempt } from "./attempt.ts";
 import type { Call } from "./call.ts";
-import type { Clock } from "./clock.ts";
+import { type Clock, waitAtMost } from "./clock.ts";
 import {
   boundCost,
   type Capped,
@@ -166,14 +166,18 @@ export class CompletionAccounting {
     if (trace !== undefined) trace.plannedMs = this.#ports.clock.monotonic();
   }
 
-  /** Stores the reservation, and notes the completion in the ledger. From now on it must have a ledger entry. */
+  /**
+   * Stores the reservation, and notes the completion in the ledger. From now on it must have a ledger entry. A note that takes
+   * longer than MAX_NOTING_MS, or than the call, is stored later.
+   */
   async reserved(reserved: Reserved): Promise<void> {
     this.#reserved = reserved;
     this.#reservedMicroUsd = reserved.costMicroUsd;
     this.#sent = reserved.sent;
     const { trace } = this.#call;
     if (trace !== undefined) trace.reservedMs = this.#ports.clock.monotonic();
-    await this.#ports.ledger.begin(this.#toLostEntry(reserved));
+    const noted = this.#ports.ledger.begin(this.#toLostEntry(reserved));
+    await waitAtMost(noted, { clock: this.#ports.clock, limitMs: MAX_NOTING_MS, signal: this.#call.signal });
   }
 
   /** The entry of a completion whose process is lost: at most what its first attempt can cost, or what its budgets hold. */
@@ -184,6 +188,7 @@ export class CompletionAccounting {
     const booking = bookUncounted(attempt, { request, prompt, hasBudget, seen: NOTHING_RECEIVED, outcome: undefined });
     const { requestId, completionId, entrance, principal } = this.#call;
     const { accountId, keyId, keyFamilyId } = principal;
+    const cost = Math.min(hasBudget ? costMicroUsd! : booking.costMicroUsd, MAX_COST_MICRO_USD);
     return {
       requestId,
       completionId,
@@ -202,7 +207,9 @@ export class CompletionAccounting {
       firstContentMs: undefined,
       limits: reservation.facts,
       tokens: booking.tokens,
-      costMicroUsd: Math.min(hasBudget ? costMicroUsd! : booking.costMicroUsd, MAX_COST_MICRO_USD),
+      costMicroUsd: cost,
+      // All of it is the first attempt's.
+      ...(booking.ownCostMicroUsd > 0 && { ownCostMicroUsd: cost }),
       partial: false,
       estimated: true,
     };
@@ -395,6 +402,9 @@ export class CompletionAccounting {
 
 /** Highest cost of an entry, 100,000 USD: sums of the ledger must stay whole numbers, whatever providers count. */
 const MAX_COST_MICRO_USD = 100_000_000_000;
+
+/** Limit for the wait for the note of a completion: a slow database must not delay calls that need nothing else of it. */
+const MAX_NOTING_MS = 500;
 
 /** Progress of an attempt that may be billed as a whole. */
 const NOT_STOPPED: UncountedAttempt["progress"] = { unsent: false };

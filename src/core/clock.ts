@@ -10,6 +10,21 @@ export interface Clock {
 
 /** Resolves after this many milliseconds, or as soon as the signal aborts. Leaves no timer and no listener behind. */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  return waitAtMost(undefined, { clock, limitMs: delayMs, signal });
+}
+
+/**
+ * Resolves when the work has settled, after the limit, or as soon as the signal aborts. Leaves no timer and no listener behind.
+ * Never rejects.
+ */
+export function waitAtMost(
+  work: Promise<unknown> | undefined,
+  {
+    clock,
+    limitMs,
+    signal,
+  }: { readonly clock: Clock; readonly limitMs: number; readonly signal: AbortSignal | undefined },
+): Promise<void> {
   if (signal?.aborted === true) return Promise.resolve();
   return new Promise((resolve) => {
     const end = (): void => {
@@ -17,8 +32,9 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
       signal?.removeEventListener("abort", end);
       resolve();
     };
-    const cancel = clock.after(delayMs, end);
+    const cancel = clock.after(limitMs, end);
     signal?.addEventListener("abort", end, { once: true });
+    work?.then(end, end);
   });
 }
 

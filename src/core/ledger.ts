@@ -157,6 +157,8 @@ export interface LedgerEntry {
 export interface NewLedgerEntry extends LedgerEntry {
   /** Key family whose budget is charged. Default: `keyId`. */
   readonly keyFamilyId?: string;
+  /** Month of spending that it is added to, of a lost process's entry. Default: that of its hold, or of its start. */
+  readonly spendingMonth?: string | undefined;
 }
 
 /** Port of the ledger. */

@@ -35,7 +35,7 @@ import { buildCatalogue, type Catalogue, type CatalogueOptions } from "./catalog
 import { createConnections } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
 import { startHealthChecks } from "./health-checks.ts";
-import { jobsOf, leaseJob, startJobs } from "./jobs.ts";
+import { jobsOf, settleJob, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
 import { accessOf, CallerBindings, toShown } from "./access.ts";
@@ -192,7 +192,7 @@ async function assemble(
   const tracing = await openTracing(config, { clock, log, replica, find: (name) => router.find(name) });
   undo.push(() => tracing.close());
   const accounting = await openAccounting(config, {
-    store: timed(store.ledger, { insert: "ledger_write" }, ofDatabase),
+    store: timed(store.ledger, { insert: "ledger_write", begin: "ledger_begin" }, ofDatabase),
     clock,
     replica,
     log,
@@ -223,9 +223,16 @@ async function assemble(
   });
   undo.push(() => admission.close());
   const connections = createConnections(config);
-  const lease = new Lease({ store: store.ledger, clock, process: replica });
-  await lease.renew();
-  const jobs = startJobs([leaseJob(lease), ...jobsOf(config, { store, clock })], { clock, log });
+  const lease = new Lease({
+    store: store.ledger,
+    clock,
+    process: replica,
+    onTrouble: (cause) =>
+      log.warn({ cause: String(cause) }, "the lease of this process was not renewed; it is tried every second"),
+  });
+  undo.push(() => lease.close());
+  await lease.open();
+  const jobs = startJobs([settleJob(lease), ...jobsOf(config, { store, clock })], { clock, log });
   undo.push(() => jobs.close());
   const own = new SimulatorOnDemand(config);
   undo.push(() => own.close());

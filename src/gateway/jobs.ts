@@ -61,12 +61,12 @@ const HOUR_MS = 60 * MINUTE_MS;
 /** Retention of usage sums: more than two years, so that a year can be compared with the one before it. */
 const USAGE_KEPT_MS = 800 * 24 * HOUR_MS;
 
-/** Renews this process's lease, and settles completions of others. */
-export function leaseJob(lease: Lease): Job {
+/** Settles completions of other processes. */
+export function settleJob(lease: Pick<Lease, "settle">): Job {
   return {
     name: "settle completions of processes that have ended without them",
     everyMs: PROCESS_LEASE_MS / 3,
-    run: () => lease.renew(),
+    run: (signal) => lease.settle(signal),
   };
 }
 

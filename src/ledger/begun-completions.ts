@@ -11,6 +11,8 @@ const RETRY_MS = 1_000;
 interface Unnoted {
   readonly entry: NewLedgerEntry;
   readonly resolve: () => void;
+  /** The last statement that had this note. */
+  statement?: Promise<unknown>;
 }
 
 export interface BegunCompletionsOptions {
@@ -28,8 +30,6 @@ export class BegunCompletions {
   readonly #options: BegunCompletionsOptions;
   readonly #unnoted = new Map<string, Unnoted>();
   #isNoting = false;
-  /** The statement that runs. */
-  #statement: Promise<boolean> | undefined;
   #away = false;
   #closed = false;
   #cancelRetry = (): void => undefined;
@@ -47,15 +47,16 @@ export class BegunCompletions {
   }
 
   /**
-   * To be called before the entry of a completion is written. Returns what to wait for, if it may be in the statement that
-   * runs: its note would remain in the database if it came after the entry.
+   * To be called before the entry of a completion is written. Returns the statement that may note it at this moment: a note
+   * that is stored after the entry remains in the database until this process has ended. Nothing else comes of it, so nobody
+   * waits while the database is unavailable.
    */
   end(id: string): Promise<unknown> | undefined {
     const unnoted = this.#unnoted.get(id);
     if (unnoted === undefined) return undefined;
     this.#unnoted.delete(id);
     unnoted.resolve();
-    return this.#statement;
+    return this.#away ? undefined : unnoted.statement;
   }
 
   close(): void {
@@ -71,9 +72,9 @@ export class BegunCompletions {
       await nextTurn();
       const batch = [...this.#unnoted.values()].slice(0, MAX_BATCH);
       if (batch.length === 0) break;
-      this.#statement = this.#write(batch);
-      this.#away = !(await this.#statement);
-      this.#statement = undefined;
+      const statement = this.#write(batch);
+      for (const unnoted of batch) unnoted.statement = statement;
+      this.#away = !(await statement);
       if (this.#away) break;
     }
     this.#isNoting = false;

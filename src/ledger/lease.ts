@@ -1,37 +1,110 @@
 import type { Clock } from "../core/clock.ts";
 import { type LedgerStore, PROCESS_LEASE_MS } from "./ledger-store.ts";
 
+const RENEW_MS = PROCESS_LEASE_MS / 3;
+/** Pause after a failed renewal. */
+const RETRY_MS = 1_000;
+/** Age of the last renewal that shows that this process stood still, or that its wall clock was changed. */
+const GAP_MS = PROCESS_LEASE_MS / 2;
+/** Calls of `settleLost` per run: its statements must not keep a slow database from all others. */
+const MAX_BATCHES = 20;
+
 export interface LeaseOptions {
   readonly store: Pick<LedgerStore, "renewLease" | "settleLost">;
   readonly clock: Clock;
   /** ID of this process among those that share the database. */
   readonly process: string;
+  /** Called with the reason when a renewal fails, once until one works again. */
+  readonly onTrouble: (cause: unknown) => void;
 }
 
 /**
- * Lease of this process on its completions and their holds, and the end of other processes' leases. A process whose database
- * was unavailable could not renew its lease: so this one settles the completions of others only when its own renewals have
- * worked for a whole lease.
+ * Lease of this process on its completions and their holds, and the end of other processes' leases. What keeps this process from
+ * renewing (the database is away, the machine sleeps) may keep the others too. So this one settles completions of others
+ * only when its own renewals have worked for a whole lease without a gap.
  */
 export class Lease {
   readonly #options: LeaseOptions;
-  /** Monotonic time of the first renewal since the last failed one. */
+  /** Beginning of the last renewal that worked. */
+  #renewed: { readonly monotonicMs: number; readonly wallMs: number } | undefined;
+  /** Monotonic time of the first renewal since the last failure or gap. */
   #steadySinceMs: number | undefined;
+  #isFailing = false;
+  #closed = false;
+  #cancelNext = (): void => undefined;
+  #renewing: Promise<void> | undefined;
 
   constructor(options: LeaseOptions) {
     this.#options = options;
   }
 
-  /** Renews the lease, and settles completions of lost processes. Returns their number. Call it several times in PROCESS_LEASE_MS. */
-  async renew(): Promise<number> {
+  /** Takes the lease, and renews it until it is closed. Rejects when it cannot be taken. */
+  async open(): Promise<void> {
+    await this.#renew();
+    this.#plan(RENEW_MS);
+  }
+
+  /** Renews no more. Resolves when a running renewal has ended. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancelNext();
+    await this.#renewing;
+  }
+
+  /** Settles a bounded number of completions and holds of lost processes. Returns their number. Stops early when the signal aborts. */
+  async settle(signal: AbortSignal): Promise<number> {
+    let total = 0;
+    for (let batch = 0; batch < MAX_BATCHES && this.#isSteady() && !signal.aborted; batch++) {
+      const count = await this.#options.store.settleLost();
+      if (count === 0) break;
+      total += count;
+    }
+    return total;
+  }
+
+  #plan(delayMs: number): void {
+    if (this.#closed) return;
+    this.#cancelNext = this.#options.clock.after(delayMs, () => {
+      this.#renewing = this.#renewAndPlan();
+    });
+  }
+
+  async #renewAndPlan(): Promise<void> {
+    try {
+      await this.#renew();
+      this.#isFailing = false;
+      this.#plan(RENEW_MS);
+    } catch (cause) {
+      if (!this.#isFailing) this.#options.onTrouble(cause);
+      this.#isFailing = true;
+      this.#plan(RETRY_MS);
+    }
+  }
+
+  async #renew(): Promise<void> {
     const { store, clock, process } = this.#options;
+    if (this.#hasGap()) this.#steadySinceMs = undefined;
+    const began = { monotonicMs: clock.monotonic(), wallMs: clock.now() };
     try {
       await store.renewLease(process);
     } catch (error) {
       this.#steadySinceMs = undefined;
       throw error;
     }
+    this.#renewed = began;
     this.#steadySinceMs ??= clock.monotonic();
-    return clock.monotonic() - this.#steadySinceMs < PROCESS_LEASE_MS ? 0 : store.settleLost();
+  }
+
+  #isSteady(): boolean {
+    if (this.#steadySinceMs === undefined || this.#hasGap()) return false;
+    return this.#options.clock.monotonic() - this.#steadySinceMs >= PROCESS_LEASE_MS;
+  }
+
+  /** By both clocks: the monotonic one may stand still while the machine sleeps, and leases are compared by wall clocks. */
+  #hasGap(): boolean {
+    if (this.#renewed === undefined) return false;
+    const { clock } = this.#options;
+    const { monotonicMs, wallMs } = this.#renewed;
+    return Math.max(clock.monotonic() - monotonicMs, clock.now() - wallMs) > GAP_MS;
   }
 }

@@ -49,8 +49,8 @@ export interface LedgerStore {
   renewLease(process: string): Promise<void>;
   /**
    * Ends the completions of processes whose leases have ended: writes entries for those that were begun and have none, with the
-   * amounts that budgets hold for them, and releases the holds of all others. Returns the number of entries and holds. An entry that is
-   * inserted later replaces the one written here.
+   * amounts that budgets hold for them, and releases the holds of all others. A bounded number of both: call it until none is
+   * left. Returns their number. An entry that is inserted later replaces the one written here.
    */
   settleLost(): Promise<number>;
   /**

@@ -70,13 +70,11 @@ class BatchingLedger implements OwnedLedger {
 
   async append(entry: NewLedgerEntry): Promise<void> {
     const noting = this.#begun.end(entry.completionId);
-    if (noting !== undefined) await noting;
-    // The ledger is closed: its owner has taken over the waiting entries.
-    if (this.#closed) return;
     const sinceMs = this.#options.clock.monotonic();
     const written = new Promise<void>((resolve) => this.#waiting.push({ entry, sinceMs, resolve }));
     // While the database is unavailable, the next attempt is scheduled already, and callers do not wait.
     if (this.#away) return;
+    if (noting !== undefined) await noting;
     void this.#write();
     await written;
   }

@@ -418,6 +418,11 @@ const begunCompletions: Migration = {
   },
 };
 
+const spendingMonth: Migration = {
+  name: "the month of spending of entries that may be replaced",
+  up: (database) => addColumn(database, "completions", ["spending_month", "text"]),
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -440,4 +445,5 @@ export const MIGRATIONS: readonly Migration[] = [
   secrets,
   accountRouting,
   begunCompletions,
+  spendingMonth,
 ];

@@ -159,6 +159,8 @@ export interface CompletionRow {
   readonly token_limit_reset_ms: number | null;
   /** The other counts of `TokenCounts` as a JSON object; null without any, and in rows older than this column. */
   readonly other_counts: string | null;
+  /** Month of spending of an entry of a lost process, and of the one that has replaced it; null: that of its hold or start. */
+  readonly spending_month: string | null;
 }
 
 /** Durable entries that are not in the tables yet, as JSON, because they are never queried one by one. */

@@ -1,6 +1,6 @@
 import { getEventListeners } from "node:events";
 import { describe, expect, it } from "vitest";
-import { sleep } from "../../src/core/clock.ts";
+import { sleep, waitAtMost } from "../../src/core/clock.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 function begin(signal?: AbortSignal) {
@@ -33,6 +33,28 @@ describe("sleep", () => {
   it("does not begin when its signal has aborted before", async () => {
     const { clock, slept } = begin(AbortSignal.abort());
     await slept;
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe("a wait for work", () => {
+  it.each(["resolve", "reject"] as const)("ends when the work settles (%s), and leaves no timer", async (settle) => {
+    const clock = new FakeClock();
+    const { signal } = new AbortController();
+    const work = Promise.withResolvers<void>();
+    const waited = waitAtMost(work.promise, { clock, limitMs: 1_000, signal });
+    await clock.pass(999);
+    expect(clock.pending).toBe(1);
+    work[settle]();
+    await waited;
+    expect(clock.pending).toBe(0);
+    expect(getEventListeners(signal, "abort")).toEqual([]);
+  });
+
+  it("ends after its limit when the work does not", async () => {
+    const clock = new FakeClock();
+    const work = new Promise<never>(() => undefined);
+    await clock.drive(waitAtMost(work, { clock, limitMs: 1_000, signal: undefined }));
     expect(clock.pending).toBe(0);
   });
 });

@@ -43,6 +43,8 @@ const price = toPrice({ input: 5_000_000, output: 25_000_000, cachedInput: 500_0
 /** 60 × 5 + 40 × 0.5 + 10 × 25. */
 const COST_MICRO_USD = 570;
 
+const NEVER = new Promise<void>(() => undefined);
+
 interface CoreOptions extends WorldOptions {
   /** What the recorder fails with, if it does. */
   readonly recorderFault?: Error;
@@ -583,6 +585,37 @@ describe("the ledger", () => {
     expect(tokens.completion).toBe(3);
     expect(costMicroUsd).toBe(tokens.prompt * 5 + 3 * 25);
     expect(costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd!);
+  });
+
+  it("notes as the account's own what a model with its own credential can cost", async () => {
+    const note = async (facts: NonNullable<WorldOptions["facts"]>): Promise<LedgerEntry> => {
+      const core = createCore({ scripts: { a: [counted] }, facts });
+      await core.create();
+      return core.begun[0]!;
+    };
+    const own = await note({ price, ownCredential: "acct_1" });
+    expect(own.costMicroUsd).toBeGreaterThan(0);
+    expect(own.ownCostMicroUsd).toBe(own.costMicroUsd);
+    expect((await note({ price })).ownCostMicroUsd).toBeUndefined();
+  });
+
+  it("does not wait longer than half a second for the note", async () => {
+    const core = createCore({ scripts: { a: [{ ...counted, pauseMs: 0 }] }, ledger: { noted: () => NEVER } });
+    const beganMs = core.world.clock.monotonic();
+    await core.create();
+    expect(core.world.clock.monotonic() - beganMs).toBe(500);
+    expect(core.entries).toMatchObject([{ outcome: "served" }]);
+    expect(core.world.clock.pending).toBe(0);
+  });
+
+  it("does not wait for the note of a caller who has left, and asks no provider for it", async () => {
+    const core = createCore({ scripts: { a: [counted] }, ledger: { noted: () => NEVER } });
+    const beganMs = core.world.clock.monotonic();
+    core.world.clock.after(100, () => core.caller.abort(new Failure("cancelled", "Left.")));
+    await expect(core.create()).rejects.toMatchObject({ code: "cancelled" });
+    expect(core.world.clock.monotonic() - beganMs).toBe(100);
+    expect(core.world.provider.calls).toEqual([]);
+    expect(core.entries).toMatchObject([{ outcome: "cancelled", costMicroUsd: 0 }]);
   });
 
   it("has the provider's own count of an answer that broke off after it", async () => {

@@ -80,4 +80,37 @@ describe("completions that begin", () => {
     await written;
     expect(inserted).toEqual(["a"]);
   });
+
+  it("are written at once when no statement that runs may note them", async () => {
+    const { clock, ledger, noted, inserted, answers, begin } = setUp();
+    begin("a");
+    await clock.pass(0);
+    begin("b");
+    await ledger.append(entryOf("b"));
+    expect([noted, inserted]).toEqual([[["a"]], ["b"]]);
+    answers[0]!.resolve();
+    await clock.pass(0);
+    expect(noted).toEqual([["a"]]);
+  });
+
+  it("are written at once while the database is unavailable, also when a statement tries to note them again", async () => {
+    const { clock, ledger, noted, inserted, answers, begin } = setUp();
+    begin("a");
+    await clock.pass(0);
+    answers[0]!.reject(new Error("connection refused"));
+    await clock.pass(1_000);
+    expect(noted).toEqual([["a"], ["a"]]);
+    await ledger.append(entryOf("a"));
+    expect(inserted).toEqual(["a"]);
+  });
+
+  it("are among the waiting entries while their note is stored, and are written when the ledger is closed", async () => {
+    const { clock, ledger, inserted, begin } = setUp();
+    begin("a");
+    await clock.pass(0);
+    void ledger.append(entryOf("a"));
+    expect(ledger.state().waiting).toBe(1);
+    expect(await ledger.close()).toEqual([]);
+    expect(inserted).toEqual(["a"]);
+  });
 });

@@ -283,6 +283,7 @@ describe("metrics and logs", () => {
       'parley_tokens_total{model="local/test",target="local/test",provider="local",kind="prompt"} 3',
     );
     expect(metrics).toMatch(/^parley_active_calls 0$/m);
+    expect(metrics).toMatch(/^parley_store_seconds_count\{store="sqlite",operation="ledger_begin"\} 1$/m);
     expect(metrics).toMatch(/^parley_store_seconds_count\{store="sqlite",operation="ledger_write"\} 1$/m);
     expect(metrics).toMatch(/^parley_store_seconds_count\{store="sqlite",operation="key_lookup"\} \d$/m);
     expect(metrics).not.toMatch(/parley_(key|tag)_.*total/);

@@ -39,7 +39,7 @@ export async function migrateOldEntries(
   const old = await connect(location);
   await migrate(old, () => connectUnlimited(location), MIGRATIONS.slice(0, MIGRATIONS.indexOf(usage)));
   const toOldRow = (entry: LedgerEntry): object => {
-    const { other_counts: _, own_cost_micro_usd: __, ...row } = toCompletionRow(entry);
+    const { other_counts: _, own_cost_micro_usd: __, spending_month: ___, ...row } = toCompletionRow(entry);
     return row;
   };
   const rows = entries.map((entry) => sql`(${sql.join(Object.values(toOldRow(entry)))})`);

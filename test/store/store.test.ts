@@ -16,6 +16,7 @@ import { migrate } from "../../src/store/migrate.ts";
 import { type Migration, MIGRATIONS } from "../../src/store/migrations.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
+import { demand } from "./contracts/demands.ts";
 import { entry } from "./contracts/entries.ts";
 import { migrateOldEntries, migrateOldKey, OLD_KEY } from "./old-database.ts";
 
@@ -100,6 +101,18 @@ describe("the database", () => {
       /version 99.*newer Parley: run that one, or restore a backup/,
     );
     expect(query("select version from parley_schema")).toEqual({ version: 99 });
+  });
+
+  it("forgets processes when their leases have ended and their completions and holds are settled", async () => {
+    const { ledger, budgets } = await open();
+    await ledger.renewLease("alive");
+    query("insert into replicas (name, seen_at_ms) values ('gone', 0) returning name");
+    await ledger.begin([entry({ outcome: "process_lost" })], "gone");
+    await budgets.hold(demand({ replica: "gone" }));
+    expect(await ledger.settleLost()).toBe(2);
+    expect(query("select count(*) as count from replicas")).toEqual({ count: 2 });
+    expect(await ledger.settleLost()).toBe(0);
+    expect(query("select group_concat(name) as names from replicas")).toEqual({ names: "alive" });
   });
 
   it("of an older version keeps its rows", async () => {

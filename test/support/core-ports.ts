@@ -63,13 +63,20 @@ export function notingLimiter(refusal?: Failure) {
   };
 }
 
-/** An in-memory ledger. Each append waits for `durable`; `refusal` refuses new completions. */
-export function memoryLedger({ durable, refusal }: { durable?: () => Promise<void>; refusal?: Failure } = {}) {
+interface MemoryLedgerOptions {
+  readonly noted?: () => Promise<void>;
+  readonly durable?: () => Promise<void>;
+  readonly refusal?: Failure;
+}
+
+/** An in-memory ledger. Each note waits for `noted`, each append for `durable`; `refusal` refuses new completions. */
+export function memoryLedger({ noted, durable, refusal }: MemoryLedgerOptions = {}) {
   const entries: LedgerEntry[] = [];
   const begun: LedgerEntry[] = [];
   const ledger: Ledger = {
     async begin(entry) {
       begun.push(entry);
+      await noted?.();
     },
     async append(entry) {
       await durable?.();

@@ -41,19 +41,22 @@ export async function settleLostCompletions(statements: Statements): Promise<num
   const entries = rows.map(({ id, entry }): NewLedgerEntry => {
     const begun = JSON.parse(entry) as NewLedgerEntry;
     const durationMs = Math.max(endedAtMs - begun.startedAtMs, 0);
-    return { ...begun, endedAtMs, durationMs, costMicroUsd: held.get(id) ?? begun.costMicroUsd };
+    return { ...begun, endedAtMs, durationMs, ...held.get(id) };
   });
   await insertEntries(statements, entries);
   return rows.length;
 }
 
-/** Amounts that budgets hold for these completions: the same of each budget. */
-async function readHeld(statements: Statements, ids: readonly string[]): Promise<ReadonlyMap<string, number>> {
-  const held = new Map<string, number>();
+type Held = Pick<NewLedgerEntry, "costMicroUsd" | "spendingMonth">;
+
+/** Amounts that budgets hold for these completions, and their month: the same of each budget. */
+async function readHeld(statements: Statements, ids: readonly string[]): Promise<ReadonlyMap<string, Held>> {
+  const held = new Map<string, Held>();
   for (const batch of batchesOf(statements, ids)) {
-    const sql = `select id, amount_micro_usd from budget_holds where id in ${listOf(batch.length)}`;
-    const rows = await statements.run<Pick<BudgetHoldRow, "id" | "amount_micro_usd">>(sql, batch);
-    for (const { id, amount_micro_usd } of rows) held.set(id, amount_micro_usd);
+    const sql = `select id, month, amount_micro_usd from budget_holds where id in ${listOf(batch.length)}`;
+    const rows = await statements.run<Pick<BudgetHoldRow, "id" | "month" | "amount_micro_usd">>(sql, batch);
+    for (const { id, month, amount_micro_usd } of rows)
+      held.set(id, { costMicroUsd: amount_micro_usd, spendingMonth: month });
   }
   return held;
 }

@@ -29,10 +29,10 @@ export async function insertEntries(statements: Statements, entries: readonly Ne
   if (written.length === 0) return;
   const ids = written.map(({ row }) => row.id);
   const monthsHeld = await releaseHolds(statements, { ids, changes });
-  for (const { entry } of written) {
-    const { completionId, keyId, keyFamilyId = keyId, accountId, startedAtMs, costMicroUsd } = entry;
+  for (const { entry, row } of written) {
+    const { completionId, keyId, keyFamilyId = keyId, accountId, costMicroUsd } = entry;
     // The month of the hold, if there is one: by the database's clock, not the replica's.
-    const month = monthsHeld.get(completionId) ?? monthOf(startedAtMs);
+    const month = monthsHeld.get(completionId) ?? spendingMonthOf(row);
     for (const subject of [`key:${keyFamilyId}`, `account:${accountId}`])
       changes.add({ subject, month, spent_micro_usd: costMicroUsd, held_micro_usd: 0 });
   }
@@ -40,6 +40,10 @@ export async function insertEntries(statements: Statements, entries: readonly Ne
   const rows = written.map(({ row }) => row);
   await addUsage(statements, rows);
   await noteUse(statements, rows);
+}
+
+function spendingMonthOf({ spending_month, started_at_ms }: CompletionRow): string {
+  return spending_month ?? monthOf(started_at_ms);
 }
 
 /** Removes the notes of completions that have begun. */
@@ -79,7 +83,7 @@ async function insertRowsOf(statements: Statements, all: readonly Written[]): Pr
 
 /**
  * Removes the entries that were written for these completions when their process was lost, with what they added to spending
- * and usage. Answers which completions had one.
+ * and usage. Answers which completions had one: the new entries are added to the same months.
  */
 async function takeOutLost(
   statements: Statements,
@@ -93,13 +97,15 @@ async function takeOutLost(
     for (const row of rows) removed.set(row.id, row);
   }
   await addUsage(statements, [...removed.values()], -1);
-  const replaceable = entries.filter(({ row }) => removed.has(row.id));
-  for (const { entry, row } of replaceable) {
-    const { keyId, keyFamilyId = keyId, accountId, startedAtMs } = entry;
-    const month = monthOf(startedAtMs);
-    const spent_micro_usd = -removed.get(row.id)!.cost_micro_usd;
+  const replaceable: Written[] = [];
+  for (const { entry, row } of entries) {
+    const lost = removed.get(row.id);
+    if (lost === undefined) continue;
+    const { keyId, keyFamilyId = keyId, accountId } = entry;
+    const month = spendingMonthOf(lost);
     for (const subject of [`key:${keyFamilyId}`, `account:${accountId}`])
-      changes.add({ subject, month, spent_micro_usd, held_micro_usd: 0 });
+      changes.add({ subject, month, spent_micro_usd: -lost.cost_micro_usd, held_micro_usd: 0 });
+    replaceable.push({ entry, row: { ...row, spending_month: month } });
   }
   return replaceable;
 }

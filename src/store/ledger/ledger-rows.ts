@@ -1,4 +1,4 @@
-import { type LedgerEntry, NO_TOKENS, type TokenCounts } from "../../core/ledger.ts";
+import { type LedgerEntry, type NewLedgerEntry, NO_TOKENS, type TokenCounts } from "../../core/ledger.ts";
 import type { LimitState } from "../../core/limiter.ts";
 import type { CompletionRow } from "../schema.ts";
 
@@ -6,7 +6,7 @@ import type { CompletionRow } from "../schema.ts";
  * Makes the row of an entry. No entry may be refused by a database, because it would block all that follow it: some texts
  * are the caller's, and PostgreSQL accepts no NUL in a text.
  */
-export function toCompletionRow(entry: LedgerEntry): CompletionRow {
+export function toCompletionRow(entry: NewLedgerEntry): CompletionRow {
   const { tokens, limits } = entry;
   const requests = limits?.requests;
   const tokenRate = limits?.tokens;
@@ -41,6 +41,7 @@ export function toCompletionRow(entry: LedgerEntry): CompletionRow {
     token_limit_remaining: tokenRate === undefined ? null : whole(tokenRate.remaining),
     token_limit_reset_ms: tokenRate === undefined ? null : whole(tokenRate.resetMs),
     other_counts: toOtherCounts(tokens),
+    spending_month: entry.spendingMonth ?? null,
   };
 }
 

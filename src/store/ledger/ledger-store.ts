@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from "kysely";
-import type { LedgerStore } from "../../ledger/ledger-store.ts";
-import type { Database } from "../database.ts";
+import { type LedgerStore, PROCESS_LEASE_MS } from "../../ledger/ledger-store.ts";
+import { type Database, skipLocked } from "../database.ts";
 import type { BegunCompletionRow, SpendingRow } from "../schema.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
@@ -38,13 +38,10 @@ export function createLedgerStore({ database, reports, compaction }: LedgerPlace
 
     async settleLost() {
       await compaction.flush();
-      let total = 0;
-      for (const step of ["settleLostCompletions", "releaseLostHolds"] as const) {
-        let count: number;
-        do total += count = await database.perform(step, undefined);
-        while (count > 0);
-      }
-      return total;
+      const entries = await database.perform("settleLostCompletions", undefined);
+      const holds = await database.perform("releaseLostHolds", undefined);
+      if (entries + holds === 0) await forgetLost(database);
+      return entries + holds;
     },
 
     async insert(entries) {
@@ -92,6 +89,15 @@ export function createLedgerStore({ database, reports, compaction }: LedgerPlace
       return Number((await retryWhileBusy(() => removed.executeTakeFirst())).numDeletedRows);
     },
   };
+}
+
+/** Removes the rows of processes whose leases have ended. One that is only late inserts its row again. */
+async function forgetLost(database: Database): Promise<void> {
+  await retryWhileBusy(async () => {
+    const endedMs = (await database.nowMs(database.query)) - PROCESS_LEASE_MS;
+    const lost = database.query.selectFrom("replicas").select("name").where("seen_at_ms", "<", endedMs);
+    await database.query.deleteFrom("replicas").where("name", "in", skipLocked(database, lost)).execute();
+  });
 }
 
 /**

@@ -19,7 +19,7 @@ import { compare } from "./spending.ts";
 /** Idle rows removed per transaction. */
 const FORGOTTEN_ROWS = 500;
 
-/** Records that this replica is alive, removes idle rows and dead replicas, and counts the replicas. */
+/** Records that this replica is alive, removes idle rows, and counts the replicas. */
 async function countReplicas(database: Database, name: string): Promise<number> {
   return database.transaction(async (transaction) => {
     const nowMs = await database.nowMs(transaction);
@@ -29,11 +29,6 @@ async function countReplicas(database: Database, name: string): Promise<number> 
       .where("idle_at_ms", "<", nowMs)
       .limit(FORGOTTEN_ROWS);
     await transaction.deleteFrom("rate_states").where("subject", "in", skipLocked(database, idle)).execute();
-    const gone = transaction
-      .selectFrom("replicas")
-      .select("name")
-      .where("seen_at_ms", "<", nowMs - PROCESS_LEASE_MS);
-    await transaction.deleteFrom("replicas").where("name", "in", skipLocked(database, gone)).execute();
     await transaction
       .insertInto("replicas")
       .values({ name, seen_at_ms: nowMs })

@@ -105,6 +105,30 @@ export function describeBegunCompletions(open: () => Promise<Store>): void {
       expect(await outcomes(store)).toEqual({ served: [1, 30] });
     });
 
+    it("are booked in the month of their hold, and taken out of it by an entry that comes later", async () => {
+      const { ledger, budgets } = await open();
+      const { id } = demand();
+      await budgets.hold(demand({ id, replica: "gone" }));
+      const month = monthOf(Date.now());
+      // The clock of their process is late, as at a month's end.
+      const startedAtMs = Date.now() - 40 * 86_400_000;
+      const lost = bound({ completionId: id, keyId: "k", startedAtMs });
+      const spent = async (): Promise<readonly number[]> => {
+        const months = [month, monthOf(startedAtMs)];
+        const found = await Promise.all(months.map((each) => ledger.spending(["key:k"], each)));
+        return found.map(([one]) => one!.spentMicroUsd);
+      };
+      await ledger.begin([lost], "gone");
+      await ledger.settleLost();
+      expect(await spent()).toEqual([100, 0]);
+      // Its process was only late, and is lost again.
+      await ledger.begin([lost], "gone");
+      await ledger.settleLost();
+      expect(await spent()).toEqual([700, 0]);
+      await ledger.insert([entry({ completionId: id, keyId: "k", startedAtMs })]);
+      expect(await spent()).toEqual([30, 0]);
+    });
+
     it("are settled once by processes that do it at the same moment", async () => {
       const store = await open();
       const { ledger } = store;
