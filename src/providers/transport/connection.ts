@@ -37,6 +37,8 @@ export interface ResponseListener extends ResponseSink {
   connection: Carrier | undefined;
   /** Called just before the request is written. From then on the server may have received it. */
   onSent(): void;
+  /** Called after `onSent` when the server has not processed the request. */
+  onUnsent(): void;
   onEnd(): void;
   onError(error: Error): void;
 }

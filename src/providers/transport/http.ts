@@ -232,6 +232,10 @@ class Exchange implements ResponseListener, UpstreamResponse {
     if (this.#trace !== undefined) this.#trace.sentMs = performance.now();
   }
 
+  onUnsent(): void {
+    if (this.#progress !== undefined) this.#progress.unsent = true;
+  }
+
   onHead(status: number, headers: ResponseHeaders): void {
     this.status = status;
     this.headers = headers;

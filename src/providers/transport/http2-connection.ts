@@ -16,12 +16,14 @@ interface Http2ConnectionOwner {
   /** One of its requests has ended. */
   onRoom(connection: Http2Connection): void;
   send(request: WireRequest<OutgoingHttpHeaders>, listener: ResponseListener): void;
+  /** Requests at once that servers of this origin have allowed last. Set by connections. */
+  usualStreams: number;
   /** The connection is closed. Called once. */
   onClosed(connection: Http2Connection): void;
 }
 
 /** Requests at once on one connection: the loss of a connection ends them all. Servers may allow fewer. */
-const MAX_STREAMS = 64;
+export const MAX_STREAMS = 64;
 /** Bytes that a server may send beyond those read, of one response and of all. */
 const STREAM_WINDOW_BYTES = 256 * 1024;
 const CONNECTION_WINDOW_BYTES = MAX_STREAMS * STREAM_WINDOW_BYTES;
@@ -70,9 +72,10 @@ export class Http2Connection {
 
   /** Whether it takes one more request. */
   hasRoom({ maxAgeMs, maxRequests }: ConnectionLimits): boolean {
-    if (this.#isLeaving || this.#requests >= maxRequests) return false;
+    // A session that fails is destroyed before it says so.
+    if (this.#isLeaving || this.#session?.destroyed === true || this.#requests >= maxRequests) return false;
     if (performance.now() - this.#openedAtMs > maxAgeMs) return false;
-    return this.#exchanges.size < (this.#maxStreams ?? MAX_STREAMS);
+    return this.#exchanges.size < (this.#maxStreams ?? this.#owner.usualStreams);
   }
 
   send(request: WireRequest<OutgoingHttpHeaders>, listener: ResponseListener): void {
@@ -80,12 +83,15 @@ export class Http2Connection {
     listener.connection = exchange;
     this.#requests += 1;
     this.#exchanges.add(exchange);
-    if (this.#maxStreams !== undefined) this.#start(exchange);
+    if (this.#maxStreams !== undefined) exchange.start(this.#session!);
   }
 
   /** Ends silent responses, and the connection if its server no longer answers. */
   sweep(nowMs: number): void {
-    for (const exchange of this.#exchanges) exchange.failIfSilent(nowMs);
+    for (const exchange of this.#exchanges) {
+      exchange.failIfSilent(nowMs);
+      exchange.collect();
+    }
     const heardBytes = this.#socket.bytesRead;
     if (heardBytes !== this.#heardBytes) {
       this.#heardBytes = heardBytes;
@@ -137,28 +143,23 @@ export class Http2Connection {
   #onSettings(maxConcurrentStreams: number): void {
     const isFirst = this.#maxStreams === undefined;
     this.#maxStreams = Math.min(maxConcurrentStreams, MAX_STREAMS);
-    if (!isFirst) return;
+    if (!isFirst) return this.#owner.onRoom(this);
     clearTimeout(this.#connecting);
+    if (this.#maxStreams === 0) return this.#break(connectionError("NO_STREAMS", "the server allows no requests"));
+    this.#owner.usualStreams = this.#maxStreams;
     const waiting = [...this.#exchanges];
-    for (const exchange of waiting.slice(0, this.#maxStreams)) this.#start(exchange);
-    // The server allows fewer than have waited: the others need another connection.
+    for (const exchange of waiting.slice(0, this.#maxStreams)) exchange.start(this.#session!);
+    // The server allows fewer than have waited: the others need other connections.
     for (const exchange of waiting.slice(this.#maxStreams)) {
       this.#exchanges.delete(exchange);
       this.#owner.send(exchange.request, exchange.listener);
     }
   }
 
-  #start(exchange: Http2Exchange): void {
-    try {
-      exchange.start(this.#session!);
-    } catch (error) {
-      exchange.fail(error as Error);
-    }
-  }
-
   /** The server takes no further request: those in flight end here. */
   #leave(): void {
     this.#isLeaving = true;
+    for (const exchange of this.#exchanges) exchange.collect();
     if (this.isFree) this.destroy();
   }
 

@@ -3,7 +3,7 @@ import type { RequestSender, ResponseListener, WireRequest } from "./connection.
 import { ConnectionQueue } from "./connection-queue.ts";
 import { type ConnectionLimits, KEEP_ALIVE_MS, SWEEP_MS } from "./connections.ts";
 import { Dialer, type Origin } from "./dialer.ts";
-import { Http2Connection } from "./http2-connection.ts";
+import { Http2Connection, MAX_STREAMS } from "./http2-connection.ts";
 
 /** The HTTP/2 connections to one origin. Takes the oldest that has room, so that few stay open. */
 export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
@@ -11,7 +11,9 @@ export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
   readonly #dialer: Dialer;
   readonly #limits: ConnectionLimits;
   readonly #all = new Set<Http2Connection>();
-  readonly #waiting: ConnectionQueue<OutgoingHttpHeaders>;
+  usualStreams = MAX_STREAMS;
+  /** A queue for each pool: one whose connections are full keeps no other one waiting. */
+  readonly #waiting = new Map<string, ConnectionQueue<OutgoingHttpHeaders>>();
   readonly #allClosed = Promise.withResolvers<void>();
   #sweeping: NodeJS.Timeout | undefined;
   #closing = false;
@@ -20,7 +22,6 @@ export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
     this.connectMs = connectMs;
     this.#dialer = new Dialer(origin, "h2");
     this.#limits = limits;
-    this.#waiting = new ConnectionQueue(connectMs, (request, listener) => this.#dispatch(request, listener));
   }
 
   /**
@@ -28,17 +29,19 @@ export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
    * by key; after `connectMs` the listener gets an error.
    */
   send(request: WireRequest<OutgoingHttpHeaders>, listener: ResponseListener): void {
-    if (this.#waiting.size > 0 || !this.#dispatch(request, listener)) this.#waiting.add(request, listener);
+    const hasWaiting = (this.#waiting.get(request.pool)?.size ?? 0) > 0;
+    if (hasWaiting || !this.#dispatch(request, listener)) this.#queueOf(request.pool).add(request, listener);
   }
 
   async close(): Promise<void> {
     this.#closing = true;
     for (const connection of this.#all) if (connection.isFree) connection.destroy();
+    this.#serve();
     if (this.#all.size > 0 || this.#waiting.size > 0) await this.#allClosed.promise;
   }
 
   onRoom(connection: Http2Connection): void {
-    this.#waiting.serve();
+    this.#serve();
     // A connection that takes no further request closes after its last one.
     if (connection.isFree && (this.#closing || !connection.hasRoom(this.#limits))) connection.destroy();
   }
@@ -47,9 +50,25 @@ export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
     this.#all.delete(connection);
     // Not within the end of a request, whose caller may send the next one.
     setImmediate(() => {
-      this.#waiting.serve();
+      this.#serve();
       if (this.#closing && this.#all.size === 0 && this.#waiting.size === 0) this.#allClosed.resolve();
     });
+  }
+
+  #queueOf(pool: string): ConnectionQueue<OutgoingHttpHeaders> {
+    let queue = this.#waiting.get(pool);
+    if (queue === undefined) {
+      queue = new ConnectionQueue(this.connectMs, (request, listener) => this.#dispatch(request, listener));
+      this.#waiting.set(pool, queue);
+    }
+    return queue;
+  }
+
+  #serve(): void {
+    for (const [pool, queue] of this.#waiting) {
+      queue.serve();
+      if (queue.size === 0) this.#waiting.delete(pool);
+    }
   }
 
   #dispatch(request: WireRequest<OutgoingHttpHeaders>, listener: ResponseListener): boolean {
@@ -81,6 +100,8 @@ export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
       connection.sweep(now);
       if (connection.isFree && now - connection.freeAtMs > KEEP_ALIVE_MS) connection.destroy();
     }
+    // Queues whose last request gave up.
+    for (const [pool, { size }] of this.#waiting) if (size === 0) this.#waiting.delete(pool);
     this.#sweeping = this.#all.size > 0 ? this.#sweepLater() : undefined;
   };
 

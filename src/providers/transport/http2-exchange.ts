@@ -20,6 +20,8 @@ export class Http2Exchange implements Carrier {
   #stream: ClientHttp2Stream | undefined;
   #hasEnded = false;
   #isPaused = false;
+  /** Whether all of the response has come; found when the connection looks. */
+  #isComplete = false;
   /** Time of the last bytes or resume; undefined before the response begins. */
   #heardAtMs: number | undefined;
   /** Bytes of the body that have to come; undefined if the response does not say. */
@@ -32,10 +34,17 @@ export class Http2Exchange implements Carrier {
   }
 
   start(session: ClientHttp2Session): void {
-    this.listener.onSent();
     const { head, body } = this.request;
-    const stream = session.request(head, { endStream: body.length === 0 });
+    let stream: ClientHttp2Stream;
+    try {
+      const length = body.length > 0 ? { "content-length": body.length } : {};
+      stream = session.request({ ...head, ...length }, { endStream: body.length === 0 });
+    } catch (error) {
+      // The session has ended, and says so later.
+      return this.#refuse(error as Error);
+    }
     this.#stream = stream;
+    this.listener.onSent();
     stream
       .once("response", ({ ":status": status = 0, ...headers }) => {
         this.#heardAtMs = performance.now();
@@ -51,9 +60,17 @@ export class Http2Exchange implements Carrier {
     if (body.length > 0) stream.end(body);
   }
 
+  /** Reads what has come of a response that is complete, so that the end of the connection cannot cut it. */
+  collect(): void {
+    const stream = this.#stream;
+    if (!this.#isPaused || stream === undefined) return;
+    this.#isComplete ||= stream.closed || stream.state.state === constants.NGHTTP2_STREAM_STATE_HALF_CLOSED_REMOTE;
+    if (this.#isComplete) stream.resume();
+  }
+
   pause(): void {
     this.#isPaused = true;
-    this.#stream?.pause();
+    if (!this.#isComplete) this.#stream?.pause();
   }
 
   resume(): void {
@@ -93,16 +110,25 @@ export class Http2Exchange implements Carrier {
   }
 
   /** Node reports a stream that the server reset without an error as ended. */
-  #finish({ rstCode }: ClientHttp2Stream): void {
-    if (this.#heardAtMs === undefined || rstCode !== constants.NGHTTP2_NO_ERROR || (this.#awaited ?? 0) !== 0)
+  #finish(stream: ClientHttp2Stream): void {
+    if (stream.rstCode !== constants.NGHTTP2_NO_ERROR || (this.#awaited ?? 0) !== 0)
       return this.#break(connectionError("CLOSED", "the response ended before its length"));
+    // The server has answered without reading the whole body: it would hold a place of the connection.
+    if (!stream.writableFinished) stream.close(constants.NGHTTP2_CANCEL);
     if (this.#end()) this.listener.onEnd();
   }
 
   #break(error: Error): void {
+    if (this.#heardAtMs === undefined && this.#stream?.rstCode === constants.NGHTTP2_REFUSED_STREAM)
+      return this.#refuse(error);
+    if (this.#end()) this.listener.onError(error);
+  }
+
+  /** The request was not processed. */
+  #refuse(error: Error): void {
     if (!this.#end()) return;
-    const isRefused = this.#heardAtMs === undefined && this.#stream?.rstCode === constants.NGHTTP2_REFUSED_STREAM;
-    if (!isRefused || refused.has(this.request)) return this.listener.onError(error);
+    this.listener.onUnsent();
+    if (refused.has(this.request)) return this.listener.onError(error);
     refused.add(this.request);
     this.#owner.resend(this.request, this.listener);
   }

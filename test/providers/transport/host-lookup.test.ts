@@ -66,7 +66,15 @@ describe("a host's addresses", () => {
       new Promise<unknown>((resolve) => {
         const request = { head: "POST / HTTP/1.1\r\n", body: Buffer.alloc(0), idleMs: 5000, key: "", pool: "" };
         const onHead = (status: number): void => resolve(status);
-        const listener = { connection: undefined, onSent() {}, onData() {}, onEnd() {}, onHead, onError: resolve };
+        const listener = {
+          connection: undefined,
+          onSent() {},
+          onUnsent() {},
+          onData() {},
+          onEnd() {},
+          onHead,
+          onError: resolve,
+        };
         connections.send(request, listener);
       });
     const late = expect.objectContaining({ code: "CONNECT_TIMEOUT" }) as unknown;

@@ -251,9 +251,79 @@ describe("a connection of HTTP/2", () => {
       return echo(stream, "ok");
     });
     const upstream = connectTo(port);
-    expect(await textOf(await post(upstream))).toBe("ok");
-    await expect(post(upstream)).rejects.toThrow("The upstream provider could not be reached.");
-    expect(count).toBe(4);
+    const served = { unsent: false };
+    expect(await textOf(await post(upstream, { progress: served }))).toBe("ok");
+    const progress = { unsent: false };
+    await expect(post(upstream, { progress })).rejects.toThrow("The upstream provider could not be reached.");
+    expect([count, served.unsent, progress.unsent]).toEqual([4, false, true]);
+  });
+
+  it("is given up at once when its server allows no requests", async () => {
+    const { port, sessions } = await startProvider(echo, { settings: { maxConcurrentStreams: 0 } });
+    await expect(post(connectTo(port))).rejects.toThrow("The upstream provider could not be reached.");
+    expect(sessions).toHaveLength(1);
+  });
+
+  it("takes waiting requests when its server allows more", async () => {
+    const { answer, streams } = held();
+    const { port, sessions } = await startProvider(answer, { settings: { maxConcurrentStreams: 1 } });
+    const upstream = connectTo(port, { max: 1 });
+    const calls = [post(upstream), post(upstream)];
+    await expect.poll(() => streams.length).toBe(1);
+    sessions[0]!.settings({ maxConcurrentStreams: 2 });
+    await expect.poll(() => streams.length).toBe(2);
+    for (const stream of streams) echo(stream, "ok");
+    for (const call of calls) expect(await textOf(await call)).toBe("ok");
+  });
+
+  it("of an account keeps those of others from waiting for it", async () => {
+    const { answer, streams } = held();
+    const { port } = await startProvider(answer, { settings: { maxConcurrentStreams: 2 } });
+    const upstream = connectTo(port, { max: 1, perAccount: true });
+    const first = post(upstream, { accountId: "one" });
+    await expect.poll(() => streams.length).toBe(1);
+    const other = post(upstream, { accountId: "two" });
+    const second = post(upstream, { accountId: "one" });
+    await expect.poll(() => streams.length).toBe(2);
+    for (const stream of streams) echo(stream, "ok");
+    for (const call of [first, second]) expect(await textOf(await call)).toBe("ok");
+    // Its turn comes when no call of the first account is left.
+    await expect.poll(() => streams.length).toBe(3);
+    echo(streams[2]!, "ok");
+    expect(await textOf(await other)).toBe("ok");
+  });
+
+  it("has no stream of a request whose answer came before its body was read", async () => {
+    const server = createSecureServer({ ...localhost });
+    const streams: ServerHttp2Stream[] = [];
+    server.on("session", (session) => opened.push(() => session.destroy()));
+    server.on("stream", (stream) => {
+      stream.on("error", () => undefined).pause();
+      streams.push(stream);
+      stream.respond({ ":status": 413 }, { endStream: true });
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    opened.push(() => server.close());
+    const upstream = connectTo((server.address() as AddressInfo).port);
+    const response = await post(upstream, { body: "x".repeat(8 * 1024 * 1024) });
+    expect([response.status, await textOf(response)]).toEqual([413, ""]);
+    await expect.poll(() => streams[0]!.closed).toBe(true);
+  });
+
+  it("loses nothing of an answer that is read after its server has closed it", async () => {
+    const text = "x".repeat(200_000);
+    const { port, sessions } = await startProvider((stream) => {
+      stream.respond({ ":status": 200 });
+      stream.end(text);
+    });
+    const response = await post(connectTo(port));
+    const [first] = (await response.read())!;
+    await delay(200);
+    sessions[0]!.close();
+    await expect.poll(() => sessions[0]!.destroyed).toBe(true);
+    await delay(50);
+    expect(first!.length + (await textOf(response)).length).toBe(text.length);
   });
 
   it.each([
