@@ -23,23 +23,29 @@ describe("the Node of the base image", () => {
   it.each(["LICENSE", "share/doc/nodejs/LICENSE"])("has npm and the licence beside it: %s", (file) => {
     install("lib/node_modules/npm/package.json");
     const license = install(file);
-    expect(nodeParts(program, false)).toEqual({ program, npm: join(prefix, "lib/node_modules/npm"), license });
+    const npm = join(prefix, "lib/node_modules/npm");
+    expect(nodeParts(program, join(prefix, "global"), false)).toEqual({ program, npm, license });
   });
 
-  it("may have no licence beside it", () => {
-    install("lib/node_modules/npm/package.json");
-    expect(nodeParts(program, false).license).toBeUndefined();
+  it("may be a program alone, with npm's global folder", () => {
+    install("global/npm/package.json");
+    const npm = join(prefix, "global/npm");
+    expect(nodeParts(program, join(prefix, "global"), false)).toEqual({ program, npm, license: undefined });
   });
 
-  it("is refused without npm beside it, with what to do", () => {
+  it("is refused where a distribution has npm elsewhere, with what to do", () => {
     install("share/nodejs/npm/package.json");
-    expect(() => nodeParts(program, false)).toThrow(
-      `${program} has no npm at ${prefix}/lib/node_modules/npm: put the bin folder of an archive of https://nodejs.org first in PATH`,
+    expect(() => nodeParts(program, join(prefix, "global"), false)).toThrow(
+      `it is not in ${prefix}/lib/node_modules/npm or ${prefix}/global/npm: put the bin folder of an archive of https://nodejs.org`,
     );
   });
 
   it("is refused when it needs libraries of the distribution", () => {
     install("lib/node_modules/npm/package.json");
-    expect(() => nodeParts(program, true)).toThrow(`${program} loads the distribution's libnode`);
+    expect(() => nodeParts(program, "", true)).toThrow(`${program} needs the distribution's libnode`);
+  });
+
+  it("is the one that runs these tests", () => {
+    expect(nodeParts().program).toBe(process.execPath);
   });
 });

@@ -50,24 +50,29 @@ interface NodeParts {
 }
 
 /**
- * What an image needs of an installed Node. Throws an Error for one that does not run elsewhere: a package of a distribution
- * may have its libraries, and its npm, in other folders.
+ * What an image needs of an installed Node, with npm of the same installation or of npm's global folder. Throws an Error for
+ * one that does not run elsewhere: a package of a distribution may have its libraries, and npm's, in other folders.
  */
-export function nodeParts(program = process.execPath, isShared = isLinkedWithLibnode()): NodeParts {
+export function nodeParts(
+  program = process.execPath,
+  globalModules = run("npm", ["root", "--global"]).trim(),
+  isLinked = isLinkedWithLibnode(),
+): NodeParts {
   const prefix = dirname(dirname(program));
-  const npm = join(prefix, "lib/node_modules/npm");
-  const problem = isShared ? "loads the distribution's libnode" : existsSync(npm) ? undefined : `has no npm at ${npm}`;
-  if (problem !== undefined)
-    throw new Error(
-      `these tests copy Node into an image, and ${program} ${problem}: put the bin folder of an archive of https://nodejs.org first in PATH`,
-    );
+  const folders = [join(prefix, "lib/node_modules/npm"), join(globalModules, "npm")];
+  const npm = folders.find((folder) => existsSync(folder));
+  const remedy = "put the bin folder of an archive of https://nodejs.org first in PATH";
+  if (npm === undefined)
+    throw new Error(`these tests copy npm into an image, and it is not in ${folders.join(" or ")}: ${remedy}`);
+  if (isLinked)
+    throw new Error(`these tests copy Node into an image, and ${program} needs the distribution's libnode: ${remedy}`);
   const licenses = [join(prefix, "LICENSE"), join(prefix, "share/doc/nodejs/LICENSE")];
   return { program, npm, license: licenses.find((file) => existsSync(file)) };
 }
 
 function isLinkedWithLibnode(): boolean {
-  const { node_shared: isShared } = process.config.variables as { readonly node_shared?: boolean };
-  return isShared === true;
+  const { node_shared: isLinked } = process.config.variables as { readonly node_shared?: boolean };
+  return isLinked === true;
 }
 
 /** As in the official images: Node, its licence and npm in /usr/local. */
