@@ -68,7 +68,7 @@ export class IssuerKeys {
     throw new Failure(
       "overloaded",
       "This token is signed with a key that its issuer did not publish when its keys were read last. Try again shortly.",
-      { retryAfterMs: Math.max(this.#waitMs, 1) },
+      { retryAfterMs: Math.max(this.#waitMs, 1), unavailable: "token_issuer" },
     );
   }
 

@@ -542,6 +542,11 @@ function resolveRemote(
   }
   if (entry.account_credentials === "allowed" && entry.host === "vertex")
     report([...path, "account_credentials"], "is not for the host vertex, which takes no API keys");
+  if (entry.account_credentials === "allowed" && mayCarryCredential(entry))
+    report(
+      [...path, "account_credentials"],
+      "is not for a provider without api_keys but with headers, which may carry its credential: they would be sent beside an account's own; write the credential in api_keys (for the header api-key of Azure with host: azure)",
+    );
   // A private server may accept any key.
   const samples = entry.allow_private ? [] : entry.api_keys;
   samples.forEach((key, index) => {
@@ -612,6 +617,12 @@ function credentialHeaderProblem(name: string, credentialHeader: string, { api_k
   if (name === credentialHeader) return "this header carries the credential; write that in api_keys";
   if (name === "authorization" && api_keys.length > 0) return "this is a second credential beside api_keys; remove one";
   return undefined;
+}
+
+/** Whether a header may carry the configured credential. Only `authorization` is known to; own credentials are sent without it. */
+function mayCarryCredential({ api_keys, headers, host }: ProviderInput): boolean {
+  if (host !== undefined || api_keys.length > 0) return false;
+  return Object.keys(headers).some((name) => name.toLowerCase() !== "authorization");
 }
 
 function baseUrlProblem(text: string, allowPrivate: boolean): string | undefined {

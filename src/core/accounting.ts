@@ -35,6 +35,7 @@ import {
   type AnswerSize,
   estimatePictures,
   estimateTokens,
+  NOTHING_RECEIVED,
   type PromptSize,
   sizeOfChoices,
 } from "./token-estimate.ts";
@@ -112,7 +113,7 @@ export class CompletionAccounting {
   readonly #startedAtMs: number;
   readonly #attempts: Attempt[] = [];
   /** Size of the part of the answer that core has emitted. */
-  #answer: AnswerSize = { textTokens: 0, pictures: 0 };
+  #answer: AnswerSize = { ...NOTHING_RECEIVED };
   /** Bookings of earlier attempts that may be billed. */
   readonly #bookings: Booking[] = [];
   /** The last attempts, if their providers may still send token counts: two of a hedged call. */
@@ -180,7 +181,7 @@ export class CompletionAccounting {
     const model = this.#candidates[0]!;
     const attempt = { model, sent, progress: NOT_STOPPED, elapsedMs: model.timeouts.totalMs, unseen: undefined };
     const request = this.#request;
-    const booking = bookUncounted(attempt, { request, prompt, hasBudget, seen: NOTHING_SEEN, outcome: undefined });
+    const booking = bookUncounted(attempt, { request, prompt, hasBudget, seen: NOTHING_RECEIVED, outcome: undefined });
     const { requestId, completionId, entrance, principal } = this.#call;
     const { accountId, keyId, keyFamilyId } = principal;
     return {
@@ -354,7 +355,7 @@ export class CompletionAccounting {
       request: this.#request,
       prompt,
       hasBudget,
-      seen: committed ? this.#answer : NOTHING_SEEN,
+      seen: committed ? this.#answer : NOTHING_RECEIVED,
       outcome,
     });
     this.#bookings.push(booking);
@@ -398,8 +399,6 @@ const MAX_COST_MICRO_USD = 100_000_000_000;
 /** Progress of an attempt that may be billed as a whole. */
 const NOT_STOPPED: UncountedAttempt["progress"] = { unsent: false };
 
-const NOTHING_SEEN: AnswerSize = { textTokens: 0, pictures: 0 };
-
 /** Tokens and cost booked for one attempt. */
 interface Booking {
   readonly tokens: TokenCounts;
@@ -434,9 +433,7 @@ function bookUncounted(
   if (outcome?.refused === true || progress.unsent) return toBooking(NO_TOKENS, 0, { model, estimated: false });
   const most = mostTokens(request, { prompt, sent, model });
   const { elapsedMs, unseen: later } = outcome ?? attempt;
-  const textTokens = seen.textTokens + (later?.textTokens ?? 0);
-  const pictures = seen.pictures + (later?.pictures ?? 0);
-  const received = receivedTokens({ textTokens, pictures }, { most, sent, hasBudget });
+  const received = receivedTokens(joinSizes(seen, later ?? NOTHING_RECEIVED), { most, sent, hasBudget });
   const generated = Math.ceil((elapsedMs / 1000) * model.maxTokensPerSecond) * (request.choiceCount ?? 1);
   const booked = {
     prompt: promptTokens(most.prompt, { prompt, hasBudget, sent, model }),
@@ -460,15 +457,24 @@ function promptTokens(
   return hasBudget ? most : Math.min(most, model.upstream.contextWindow);
 }
 
+/** The size of an answer in two pieces. */
+function joinSizes(one: AnswerSize, other: AnswerSize): AnswerSize {
+  return {
+    textTokens: one.textTokens + other.textTokens,
+    pictures: one.pictures + other.pictures,
+    picturesBegun: one.picturesBegun + other.picturesBegun,
+  };
+}
+
 /**
- * Tokens of what was received of an answer: text, at most as much as the request allows, and all pictures. Under a budget each picture has
- * its largest size: a caller could take large ones and leave before their count, again and again.
+ * Tokens of what was received of an answer: text, at most as much as the request allows, and all pictures. One in the
+ * making is paid for, also when it never comes, and is the same picture when it does. Under a budget each picture has its largest size: a caller could take large ones and leave before their count, again and again.
  */
 function receivedTokens(
-  { textTokens, pictures }: AnswerSize,
+  { textTokens, pictures, picturesBegun }: AnswerSize,
   { most, sent, hasBudget }: { readonly most: MostTokens } & Pick<Sending, "sent"> & Pick<UncountedFacts, "hasBudget">,
 ): Pick<TokenCounts, "completion" | "image"> {
-  const image = estimatePictures(pictures, hasBudget ? sent.pictureTokens : undefined);
+  const image = estimatePictures(Math.max(pictures, picturesBegun), hasBudget ? sent.pictureTokens : undefined);
   return { completion: Math.min(Math.ceil(textTokens), most.text) + image, image };
 }
 

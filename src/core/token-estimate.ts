@@ -29,8 +29,14 @@ export interface PromptSize {
 export interface AnswerSize {
   /** Estimated tokens of its text. May be a fraction. */
   textTokens: number;
+  /** Pictures that came. */
   pictures: number;
+  /** Pictures of which one in the making came, whether or not they came themselves. */
+  picturesBegun: number;
 }
+
+/** The size of an answer of which nothing came. */
+export const NOTHING_RECEIVED: Readonly<AnswerSize> = { textTokens: 0, pictures: 0, picturesBegun: 0 };
 
 /** Tokens for role and end of a message. */
 const MESSAGE_TOKENS = 4;
@@ -128,8 +134,7 @@ export function addChunk(size: AnswerSize, { event }: CompletionChunk): void {
     const { content } = event.value;
     if (typeof content.value === "string") size.textTokens += estimateTextTokens(content.value);
   } else if (event.case === "partialImage") {
-    // A picture that is being made is paid for, also when it never comes. One that comes counts again: rather too much.
-    if (event.value.index === 0) size.pictures += 1;
+    if (event.value.index === 0) size.picturesBegun += 1;
   } else if (event.case === "partStart") {
     const kind = event.value.part?.kind;
     if (kind?.case === "image") size.pictures += 1;
@@ -139,7 +144,7 @@ export function addChunk(size: AnswerSize, { event }: CompletionChunk): void {
 
 /** Measures a whole answer. */
 export function sizeOfChoices(choices: readonly Choice[]): AnswerSize {
-  const size: AnswerSize = { textTokens: 0, pictures: 0 };
+  const size: AnswerSize = { ...NOTHING_RECEIVED };
   for (const { message } of choices) {
     for (const { kind } of message?.parts ?? []) {
       if (kind.case === "text" || kind.case === "refusal") addTexts(size, kind.value);

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import type { Config } from "../config/config.ts";
 import { toBlockList } from "../inbound/dashboard/client-address.ts";
-import { Connections } from "../inbound/connections.ts";
+import { Connections, peerOf } from "../inbound/connections.ts";
 
 /**
  * Descriptors reserved for files, the database, listeners and pipes. The rest is for callers' and providers' connections.
@@ -15,15 +15,21 @@ const MOST = 65_536;
 /** Limits the connections of this process by the configuration or, by default, by its descriptors. */
 export function createConnections({ overload, http }: Pick<Config, "overload" | "http">): Connections {
   const max = overload.maxConnections ?? usualMax(descriptorLimit());
-  const exempt = toBlockList(["127.0.0.0/8", "::1", ...http.trustedProxies]);
   return new Connections({
     max,
     maxPerAddress: overload.maxConnectionsPerAddress ?? Math.ceil(max / 2),
-    isExempt(address) {
-      const plain = address.replace(/%.*$/, "").replace(/^::ffff:(?=\d+\.)/i, "");
-      return isIP(plain) !== 0 && exempt.check(plain, isIP(plain) === 6 ? "ipv6" : "ipv4");
-    },
+    clientOf: createClientFinder({ http }),
   });
+}
+
+/** Returns a function that finds the client for whom an address counts: none for loopback and `http.trusted_proxies`. */
+export function createClientFinder({ http }: Pick<Config, "http">): (address: string) => string | undefined {
+  const exempt = toBlockList(["127.0.0.0/8", "::1", ...http.trustedProxies]);
+  return (address) => {
+    const plain = address.replace(/%.*$/, "").replace(/^::ffff:(?=\d+\.)/i, "");
+    const isExempt = isIP(plain) !== 0 && exempt.check(plain, isIP(plain) === 6 ? "ipv6" : "ipv4");
+    return isExempt ? undefined : peerOf(address);
+  };
 }
 
 /** Half of the descriptors that are not reserved, because a call also needs a connection to a provider. */

@@ -302,6 +302,12 @@ async function assemble(
     },
   };
 
+  // Of an administrator about a key: nothing that it counts for.
+  const explanations = readFormatRequests(
+    { ...completions, explain: (request, call, mode) => explainFor({ ...ports, seal }, request, { call, mode }) },
+    () => undefined,
+  );
+
   let draining = false;
   const shutdownDelay = new ShutdownDelay(clock, config.shutdown.delayMs);
   const grpcTls = await openTls("grpc", config, log);
@@ -314,7 +320,7 @@ async function assemble(
       ? undefined
       : await consoleOf(config, {
           ...services,
-          explain: (request, call, mode) => explainFor({ ...ports, seal }, request, { call, mode }),
+          explain: (...asked) => explanations.explain(...asked),
           access,
           store,
           router,

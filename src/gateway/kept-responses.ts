@@ -15,6 +15,9 @@ const KEEP_LIMIT_MS = 2_000;
 /** File of the key in the data directory. */
 const KEY_FILE = "responses.key";
 
+/** Responses that are read or written at a time: SQLite has one connection for them, PostgreSQL ten for all short statements. */
+const AT_A_TIME = { sqlite: 1, postgres: 4 } as const;
+
 /** How long a read or removal waits for its turn. */
 const TURN_LIMIT_MS = 10_000;
 
@@ -26,12 +29,12 @@ interface Ports {
 }
 
 /**
- * Answers that are kept encrypted in the database; undefined when the configuration keeps none. One is read or written at a time, for
- * the accounts in turn: each may take the database as long as many completions. Throws when the key of the data directory cannot be
- * read.
+ * Answers that are kept encrypted in the database; undefined when the configuration keeps none. AT_A_TIME of them are read or
+ * written at a time, for the accounts in turn: each may take the database as long as many completions. Throws when the key of the data
+ * directory cannot be read.
  */
 export function keptResponsesOf(
-  { responses, dataDir }: Pick<Config, "responses" | "dataDir">,
+  { responses, dataDir, databaseUrl }: Pick<Config, "responses" | "dataDir" | "databaseUrl">,
   { store, limiter, clock, log }: Ports,
 ): KeptResponses | undefined {
   const { keptMs, encryptionKey } = responses;
@@ -39,7 +42,7 @@ export function keptResponsesOf(
   const cipher = createCipher(encryptionKey === undefined ? keyOfDirectory(dataDir, KEY_FILE) : readKey(encryptionKey));
   const oldestMs = (): number => clock.now() - keptMs;
 
-  const turns = new Turns();
+  const turns = new Turns(databaseUrl === undefined ? AT_A_TIME.sqlite : AT_A_TIME.postgres);
 
   /** Runs work in a turn of the account; rejects when that does not come within the limit. */
   const inTurn = async <T>(accountId: string, work: () => Promise<T>): Promise<T> => {

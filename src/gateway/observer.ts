@@ -1,5 +1,5 @@
 import { OverloadFailure } from "../admission/overload-failure.ts";
-import type { Failure } from "../core/failure.ts";
+import type { Failure, FailureCode, Unavailable } from "../core/failure.ts";
 import type { Clock } from "../core/clock.ts";
 import type { CompletionRecord, Recorder } from "../core/ledger.ts";
 import type { ListedModel } from "../core/model.ts";
@@ -35,8 +35,12 @@ export function joinObservers(observers: readonly Observer[]): Observer {
 /** Failures that need an operator's action. */
 const ALARMING: ReadonlySet<string> = new Set(["internal", "upstream_refused_us"]);
 
-/** Refusals that anybody can cause, without a key. */
-const OF_STRANGERS: ReadonlySet<string> = new Set(["unauthenticated", "not_found"]);
+/** Refusals that anybody can cause, without a key; those for `token_issuer` with a token that was not verified. */
+const OF_STRANGERS: ReadonlySet<string | undefined> = new Set<FailureCode | Unavailable>([
+  "unauthenticated",
+  "not_found",
+  "token_issuer",
+]);
 /** Most of their lines in a second: at 5,000 requests a second they were 500 GB of log a day. */
 const STRANGERS_LINES = 100;
 
@@ -114,7 +118,7 @@ export function createObserver({ log, metrics, clock, find }: ObserverPorts): Ob
       if (failure.unavailable !== undefined) metrics.unavailable(failure.unavailable);
       // Thousands a second are possible, so the log only says when overload begins and ends.
       if (failure instanceof OverloadFailure) return;
-      if (OF_STRANGERS.has(failure.code)) {
+      if (OF_STRANGERS.has(failure.code) || OF_STRANGERS.has(failure.unavailable)) {
         const { isLogged, suppressed } = strangers.take();
         if (suppressed > 0) log.info({ lines: suppressed }, "refusals without a key were not logged");
         if (!isLogged) return;

@@ -2,6 +2,7 @@ import type { Config } from "../config/config.ts";
 import { TlsEntrance } from "../net/tls-entrance.ts";
 import { type TlsFiles, WatchedTlsFiles } from "../net/tls-files.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { createClientFinder } from "./connections.ts";
 import type { ServerName } from "./starting.ts";
 
 /** Interval between records of refused clients, and of abuses. */
@@ -17,12 +18,13 @@ export async function openTls(name: ServerName, config: Config, log: Logger): Pr
   const tellRefused = atIntervals(log, "a client's certificate is missing or was not accepted");
   const tellAbused = atIntervals(
     log,
-    "a connection was closed, and its address is blocked for a minute unless many share it",
+    "a connection was closed; its address may open few others for a minute, unless authenticated callers share it",
   );
   return new TlsEntrance({
     files,
     protocol: name === "grpc" ? "h2" : "http/1.1",
     clientCertificates: tls.clientCertificates,
+    clientOf: createClientFinder(config),
     refused: (reason, address) => tellRefused((refusals) => ({ setting, reason, address, refusals })),
     abused: (reason, address) => tellAbused((closed) => ({ setting, reason, address, closed })),
   });

@@ -7,8 +7,8 @@ export interface ConnectionLimits {
   readonly max: number;
   /** Limit of one address; for IPv6 of one /64. Infinity: none. */
   readonly maxPerAddress: number;
-  /** Whether an address has no limit, such as a reverse proxy. */
-  readonly isExempt: (address: string) => boolean;
+  /** The client for whom an address counts; undefined for one without a limit, behind which are many clients. */
+  readonly clientOf: (address: string) => string | undefined;
 }
 
 const IDLE_CLOSED_EVERY_MS = 1_000;
@@ -58,7 +58,7 @@ export class Connections {
 
   /** The client for whom an address counts; undefined for one without a limit, behind which are many clients. */
   clientOf(address: string): string | undefined {
-    return this.#limits.isExempt(address) ? undefined : peerOf(address);
+    return this.#limits.clientOf(address);
   }
 
   /** Registers a function that closes idle connections of a listener. Called at the limit. */
@@ -104,6 +104,7 @@ export class Connections {
   }
 }
 
-function peerOf(address: string): string {
+/** The address; for IPv6 its /64. */
+export function peerOf(address: string): string {
   return isIP(address) === 6 && !address.startsWith("::ffff:") ? networkOf(address) : address;
 }

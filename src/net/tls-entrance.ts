@@ -29,18 +29,12 @@ export interface TlsEntranceOptions {
   readonly clientCertificates: "required" | "optional";
   /** Called for a client whose certificate is missing or not accepted, with OpenSSL's name of the reason. */
   readonly refused: (reason: string, address: string | undefined) => void;
+  /** The client for whom an address counts; undefined for an address of many clients, which is not blocked. */
+  readonly clientOf: (address: string) => string | undefined;
   /** Called when a connection is closed for its abuse of TLS. */
   readonly abused: (reason: TlsAbuse, address: string) => void;
   /** Default: MAX_HANDSHAKES. */
   readonly maxHandshakes?: number;
-}
-
-/** What the server of a listener does with its connections. */
-export interface TlsServerPorts {
-  /** Called for each new connection, before its handshake; false: it was closed. */
-  readonly accept: (socket: Socket) => boolean;
-  /** The client for whom an address counts; undefined for an address of many clients. */
-  readonly clientOf: (address: string) => string | undefined;
 }
 
 /**
@@ -89,9 +83,15 @@ export class TlsEntrance {
     this.#trustListeners.add(listener);
   }
 
-  /** Prepares a server made with `serverOptions`. */
-  guard(server: Server, { accept, clientOf }: TlsServerPorts): void {
-    const guard = new TlsGuard({ clientOf, closed: this.#options.abused });
+  /** The caller of a request on this connection is authenticated. */
+  authenticated(socket: Socket): void {
+    this.#guard?.authenticated(socket);
+  }
+
+  /** Prepares a server made with `serverOptions`. `accept` is called for each new connection, before its handshake; false: it was closed. */
+  guard(server: Server, accept: (socket: Socket) => boolean): void {
+    const { clientOf, abused: closed, files } = this.#options;
+    const guard = new TlsGuard({ clientOf, asksForCertificates: files.material.ca !== undefined, closed });
     this.#guard = guard;
     const [shakeHands] = server.listeners("connection") as ((socket: Socket) => void)[];
     server.removeAllListeners("connection").on("connection", (socket: Socket) => {
@@ -103,7 +103,7 @@ export class TlsEntrance {
     server.prependListener("secureConnection", (socket) => this.#finish(socket));
     // HTTP's own listener would answer in plain text.
     server.removeAllListeners("tlsClientError").on("tlsClientError", (_, socket) => socket.destroy());
-    this.#options.files.onChange((material, before) => {
+    files.onChange((material, before) => {
       server.setSecureContext(this.#contextOptions(material));
       if (material.ca === before.ca) return;
       this.#verified = new WeakSet();
@@ -169,6 +169,7 @@ export class TlsEntrance {
       expiresAtMs: Date.parse(certificate.validTo),
     });
     verified?.add(socket);
+    this.#guard?.authenticated(socket);
   }
 }
 

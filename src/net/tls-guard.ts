@@ -8,10 +8,13 @@ const LOOK_MS = 250;
 /** Longest time for which a check grants an allowance: an event loop that is late because of a flood must not pay for it. */
 const MAX_EARNED_MS = 2 * LOOK_MS;
 
-/** Time for which new connections of a blocked client are closed. */
-const BLOCK_MS = 60_000;
+/** Time for which a client is blocked, and the interval in which it may still open one connection: others may share its address. */
+const BLOCK = { ms: 60_000, everyMs: 10_000 } as const;
 
-/** Clients that are remembered. */
+/** Time for which a client is not blocked after one of its callers was authenticated. */
+const KNOWN_MS = 60 * 60_000;
+
+/** Clients that are remembered, and those of authenticated callers. */
 const MAX_CLIENTS = 10_000;
 
 /**
@@ -25,10 +28,11 @@ const ORDINARY_KEYS: ReadonlySet<string | undefined> = new Set(
 );
 
 /**
- * Bytes of handshakes that do not finish: what each may have (a ClientHello with a post-quantum key, an alert), and what the others
- * of a client may sum up to in BLOCK_MS. As certificates they take 0.3 s of the event loop at most.
+ * Bytes of handshakes that do not finish: what each may have (a ClientHello with a post-quantum key and a ticket, an alert), and what the
+ * others of a client may sum up to in `BLOCK.ms`. As certificates they take 0.3 s of the event loop at most. Certificates follow the
+ * server's answer, which has at least `answer` bytes; a HelloRetryRequest has 99. What comes before takes no time.
  */
-const UNFINISHED = { free: 2 * 1024, most: 64 * 1024 } as const;
+const UNFINISHED = { free: 4 * 1024, most: 64 * 1024, answer: 128 } as const;
 
 /**
  * Allowance of a connection for bytes that TLS adds to the client's data: a burst, and more for each byte of data. A record has up to
@@ -37,13 +41,15 @@ const UNFINISHED = { free: 2 * 1024, most: 64 * 1024 } as const;
  */
 const OVERHEAD = { atOnce: 64 * 1024, small: 4, smallPerMs: 128, large: 1 / 16 } as const;
 
-/** Why a connection is closed and its client blocked. */
+/** Why a connection is closed, and its client blocked. */
 export type TlsAbuse = "COSTLY_CERTIFICATES" | "UNFINISHED_HANDSHAKES" | "RECORDS_WITHOUT_DATA";
 
 export interface TlsGuardOptions {
   /** The client for whom an address counts; undefined for an address of many clients, which is not blocked. */
   readonly clientOf: (address: string) => string | undefined;
-  /** Called when a connection is closed for its abuse of TLS; for a client that may be blocked once a minute at most. */
+  /** Whether clients are asked for certificates. Without, unfinished handshakes take no time. */
+  readonly asksForCertificates: boolean;
+  /** Called when a connection is closed for its abuse of TLS; for a client that is blocked once a minute at most. */
   readonly closed: (reason: TlsAbuse, address: string) => void;
   /** Monotonic time in milliseconds. Default: the system's. */
   readonly nowMs?: () => number;
@@ -65,18 +71,24 @@ interface Client {
   bytes: number;
   sinceMs: number;
   blockedUntilMs: number;
+  /** When it may open a connection although it is blocked. */
+  nextMs: number;
 }
 
 /**
  * Closes connections that take much time of the event loop before or below the client's data, which the guards of HTTP and gRPC cannot
- * see, and blocks their clients for a minute.
+ * see, and blocks their clients for a minute. A client with authenticated callers is not blocked: a stranger may share its address.
  */
 export class TlsGuard {
   readonly #options: TlsGuardOptions;
   readonly #nowMs: () => number;
   readonly #connections = new Map<Socket, Connection>();
+  /** By the sockets with their data. */
+  readonly #open = new WeakMap<Socket, Connection>();
   /** Oldest first. */
   readonly #clients = new Map<string, Client>();
+  /** When a caller of a client was authenticated last. */
+  readonly #authenticatedMs = new Map<string, number>();
   #lookedMs: number;
   readonly #looking: NodeJS.Timeout;
 
@@ -91,7 +103,7 @@ export class TlsGuard {
   add(socket: Socket): boolean {
     const address = socket.remoteAddress ?? "";
     const client = this.#options.clientOf(address);
-    if (client !== undefined && this.#nowMs() < (this.#clients.get(client)?.blockedUntilMs ?? -Infinity)) {
+    if (client !== undefined && !this.#mayConnect(client)) {
       socket.destroy();
       return false;
     }
@@ -111,6 +123,13 @@ export class TlsGuard {
     const client = connection.client === undefined ? undefined : this.#clients.get(connection.client);
     if (client !== undefined) client.bytes = Math.max(0, client.bytes - connection.charged);
     connection.open = { socket: tls, encrypted: socket.bytesRead, data: tls.bytesRead, credit: OVERHEAD.atOnce };
+    this.#open.set(tls, connection);
+  }
+
+  /** A caller on a connection with a finished handshake is authenticated. */
+  authenticated(tls: Socket): void {
+    const client = this.#open.get(tls)?.client;
+    if (client !== undefined) remember(this.#authenticatedMs, client, this.#nowMs());
   }
 
   /** The certificate of a connection's client is not accepted. */
@@ -135,12 +154,29 @@ export class TlsGuard {
     }
   }
 
-  /** Charges a client with the bytes of an unfinished handshake. */
+  /** Whether a caller of a client was authenticated of late. */
+  #isKnown(client: string): boolean {
+    return this.#nowMs() < (this.#authenticatedMs.get(client) ?? -Infinity) + KNOWN_MS;
+  }
+
+  /** Whether a client may open a connection now. */
+  #mayConnect(name: string): boolean {
+    const nowMs = this.#nowMs();
+    const client = this.#clients.get(name);
+    if (client === undefined || nowMs >= client.blockedUntilMs || this.#isKnown(name)) return true;
+    if (nowMs < client.nextMs) return false;
+    client.nextMs = nowMs + BLOCK.everyMs;
+    return true;
+  }
+
+  /** Charges a client with the bytes of an unfinished handshake that may be certificates. */
   #charge(connection: Connection): void {
-    const more = connection.socket.bytesRead - UNFINISHED.free - connection.charged;
-    if (more <= 0 || connection.client === undefined) return;
+    const { socket, client: name } = connection;
+    if (name === undefined || !this.#options.asksForCertificates || socket.bytesWritten < UNFINISHED.answer) return;
+    const more = socket.bytesRead - UNFINISHED.free - connection.charged;
+    if (more <= 0) return;
     connection.charged += more;
-    const client = this.#clientOf(connection.client);
+    const client = this.#clientOf(name);
     client.bytes += more;
     if (client.bytes > UNFINISHED.most) this.#end(connection, "UNFINISHED_HANDSHAKES");
   }
@@ -148,28 +184,34 @@ export class TlsGuard {
   #clientOf(name: string): Client {
     const nowMs = this.#nowMs();
     const known = this.#clients.get(name);
-    if (known !== undefined && nowMs < Math.max(known.sinceMs + BLOCK_MS, known.blockedUntilMs)) return known;
-    const client = { bytes: 0, sinceMs: nowMs, blockedUntilMs: -Infinity };
-    this.#clients.delete(name);
-    if (this.#clients.size >= MAX_CLIENTS) this.#clients.delete(this.#clients.keys().next().value!);
-    this.#clients.set(name, client);
+    if (known !== undefined && nowMs < Math.max(known.sinceMs + BLOCK.ms, known.blockedUntilMs)) return known;
+    const client = { bytes: 0, sinceMs: nowMs, blockedUntilMs: -Infinity, nextMs: -Infinity };
+    remember(this.#clients, name, client);
     return client;
   }
 
-  /** Closes a connection, blocks its client, and closes the client's unfinished handshakes. */
+  /** Closes a connection. Unless its client is known, blocks it and closes its unfinished handshakes. */
   #end({ socket, open, address, client }: Connection, reason: TlsAbuse): void {
     // Node ends with a segmentation fault when the lower socket is destroyed in the turn that finishes the handshake.
     (open?.socket ?? socket).destroy();
-    if (client !== undefined) {
+    if (client !== undefined && !this.#isKnown(client)) {
       const nowMs = this.#nowMs();
-      const known = this.#clientOf(client);
-      if (nowMs < known.blockedUntilMs) return;
-      known.blockedUntilMs = nowMs + BLOCK_MS;
+      const blocked = this.#clientOf(client);
+      if (nowMs < blocked.blockedUntilMs) return;
+      blocked.blockedUntilMs = nowMs + BLOCK.ms;
+      blocked.nextMs = nowMs + BLOCK.everyMs;
       for (const other of this.#connections.values())
         if (other.client === client && other.open === undefined) other.socket.destroy();
     }
     this.#options.closed(reason, address);
   }
+}
+
+/** Sets an entry as the newest; the oldest of too many is forgotten. */
+function remember<T>(clients: Map<string, T>, name: string, value: T): void {
+  clients.delete(name);
+  if (clients.size >= MAX_CLIENTS) clients.delete(clients.keys().next().value!);
+  clients.set(name, value);
 }
 
 /** Whether a connection exceeds the allowance for bytes without data since the last check. */

@@ -7,7 +7,7 @@ import { Failure } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
 import type { Answer, EmbeddingAnswer, Translation, UpstreamCall } from "../core/provider.ts";
 import type { RestOutcome, RouterCall } from "../core/router.ts";
-import { addChunk, type AnswerSize, sizeOfChoices } from "../core/token-estimate.ts";
+import { addChunk, type AnswerSize, NOTHING_RECEIVED, sizeOfChoices } from "../core/token-estimate.ts";
 import type { Breaker, BreakerPermit } from "./breaker.ts";
 import type { ContentTimes, Hedging } from "./hedging.ts";
 import type { AttemptPlan } from "./plan.ts";
@@ -52,7 +52,7 @@ export interface RunningAttempt {
 
 /** Measures received parts of the answer that are not emitted to core. */
 export class UnseenAnswer {
-  readonly size: AnswerSize = { textTokens: 0, pictures: 0 };
+  readonly size: AnswerSize = { ...NOTHING_RECEIVED };
   usage: Usage | undefined;
 
   add(batch: readonly CompletionChunk[]): void {
@@ -297,12 +297,17 @@ export class AttemptRun {
     return this.#ports.contentTimesOf(model, this.#plan.mode === "stream" || translation.streamed);
   }
 
-  /** Takes a permit of the name's budget and one of the retries of the primary's provider. Returns the end of the latter. */
+  /**
+   * Takes a permit of the name's budget, then one of the retries of the primary's provider, which counts what it grants and refuses.
+   * Returns the end of the latter.
+   */
   #permitHedge(hedging: Hedging): (() => void) | undefined {
     const { candidates, hedge } = this.#plan;
-    const giveBack = this.#ports.budgetOf(candidates[0]!).take();
-    if (giveBack !== undefined && hedging.permit(hedge!.budget, this.#call.accountId)) return giveBack;
-    giveBack?.();
+    const { accountId } = this.#call;
+    const isPermitted = hedging.permit(hedge!.budget, accountId);
+    const giveBack = isPermitted ? this.#ports.budgetOf(candidates[0]!).take() : undefined;
+    if (giveBack !== undefined) return giveBack;
+    if (isPermitted) hedging.giveUp(accountId);
     hedging.counts.refused += 1;
     return undefined;
   }

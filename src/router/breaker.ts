@@ -162,6 +162,11 @@ export class Breaker {
     return this.#obstacle(accountId) === undefined;
   }
 
+  /** Milliseconds for which `admit` permits an account nothing; 0 when it may, and while another attempt is its probe. */
+  remainingMs(accountId: string): number {
+    return Math.max((this.#obstacle(accountId)?.untilMs ?? -Infinity) - this.#clock.monotonic(), 0);
+  }
+
   /** A permit for one attempt, or the failure to return while the breaker is open. */
   admit(accountId: string): BreakerPermit | Failure {
     const obstacle = this.#obstacle(accountId);
@@ -190,8 +195,7 @@ export class Breaker {
       },
       failed: (failure) => {
         this.#failed(failure, { isProbe: decide(), accountId });
-        const next = this.#obstacle(accountId);
-        const openMs = next === undefined ? 0 : next.untilMs - this.#clock.monotonic();
+        const openMs = this.remainingMs(accountId);
         return openMs > 0 ? openMs : undefined;
       },
       abandoned: () => void decide(),

@@ -119,7 +119,7 @@ function howOf({ policy, affinity }: Route): string {
 /** What to say of a breaker that lets no request of this account through; empty for another one. */
 function breakerNote(breaker: Breaker, accountId: string): string {
   if (breaker.mayAdmit(accountId)) return "";
-  const remainingMs = breaker.rest?.remainingMs ?? 0;
+  const remainingMs = breaker.remainingMs(accountId);
   const left = remainingMs > 0 ? ` for ${Math.ceil(remainingMs / 100) / 10} s more` : "";
   return `; its circuit breaker is open${left}`;
 }

@@ -1,7 +1,7 @@
 import { BoundedMap } from "../core/bounded-map.ts";
 import type { Model } from "../core/model.ts";
 
-/** Entries for accounts' own credentials, whose number only accounts bound: the oldest are forgotten. */
+/** Entries for accounts' own credentials, whose number only accounts bound: those not used for the longest time are forgotten. */
 const MAX_OWN = 10_000;
 
 /** What a process knows of upstream models or providers, apart for each account's own credential. */
@@ -13,8 +13,11 @@ export class PerUpstream<V> {
   /** The entry with this key, which is another one for each credential. */
   getOrAdd({ ownCredential }: Model, key: string, make: () => V): V {
     const entries = ownCredential === undefined ? this.shared : this.#own;
-    let entry = entries.get(key);
-    if (entry === undefined) entries.set(key, (entry = make()));
+    const known = entries.get(key);
+    if (known !== undefined && ownCredential === undefined) return known;
+    const entry = known ?? make();
+    // Also when it is known: it becomes the latest used.
+    entries.set(key, entry);
     return entry;
   }
 

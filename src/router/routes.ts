@@ -59,7 +59,9 @@ interface LiveRoute {
 interface LiveMember extends Member {
   /** Of its upstream model. */
   readonly key: string;
-  readonly breaker: Breaker;
+  load: UpstreamLoad;
+  breaker: Breaker;
+  /** The breaker's. */
   readonly record: TrackRecord;
   /** When it is or was passed over as an outlier. */
   out: Span | undefined;
@@ -196,9 +198,20 @@ export class Routes {
     }
   }
 
+  /** Health for an account's own credential is forgotten when others are used, and made anew by an attempt: it is that of attempts. */
+  #lookUp(member: LiveMember): void {
+    const { model } = member.target;
+    if (model.ownCredential === undefined) return;
+    member.load = this.#ports.loadOf(model);
+    member.breaker = this.#ports.breakerOf(model);
+  }
+
   #liveOf(route: Route): LiveRoute {
     let live = this.#live.get(route);
-    if (live !== undefined) return live;
+    if (live !== undefined) {
+      for (const member of live.members) this.#lookUp(member);
+      return live;
+    }
     const { breakerOf, loadOf } = this.#ports;
     const members = route.targets.map((target): LiveMember => ({
       target,
@@ -207,7 +220,9 @@ export class Routes {
       load: loadOf(target.model),
       breaker: breakerOf(target.model),
       key: upstreamKey(target.model),
-      record: breakerOf(target.model).record,
+      get record() {
+        return this.breaker.record;
+      },
       out: undefined,
       times: 0,
       chosenAt: 0,

@@ -4,10 +4,15 @@ interface Turn extends Waiter {
   readonly begin: () => void;
 }
 
-/** Runs one piece of work at a time, for the keys in turn. */
+/** Runs at most a number of pieces of work at a time, for the keys in turn. */
 export class Turns {
   readonly #waiting = new FairQueue<Turn>();
-  #isTaken = false;
+  #free: number;
+
+  /** `size`: pieces of work at a time, at least 1. */
+  constructor(size: number) {
+    this.#free = size;
+  }
 
   /** Runs the work in a turn of the key. When the signal aborts before it has begun, rejects with the signal's reason. */
   async run<T>(key: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
@@ -16,15 +21,15 @@ export class Turns {
       return await work();
     } finally {
       const next = this.#waiting.next();
-      if (next === undefined) this.#isTaken = false;
+      if (next === undefined) this.#free += 1;
       else next.begin();
     }
   }
 
   #begin(key: string, signal: AbortSignal): Promise<void> | undefined {
     signal.throwIfAborted();
-    if (!this.#isTaken) {
-      this.#isTaken = true;
+    if (this.#free > 0) {
+      this.#free -= 1;
       return undefined;
     }
     return new Promise((resolve, reject) => {

@@ -65,7 +65,7 @@ export async function startOperationsServer({
   const server =
     tls === undefined ? createServer(limits, handle) : createTlsServer({ ...limits, ...tls.serverOptions }, handle);
   // The port is the operator's own: its connections are not counted.
-  tls?.guard(server as TlsServer, { accept: () => true, clientOf: (address) => address });
+  tls?.guard(server as TlsServer, () => true);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, () => resolve());

@@ -184,7 +184,7 @@ describe("the keys of an issuer", () => {
     await expect(verifier.keyOf(unknown)).rejects.toMatchObject({ code: "unauthenticated" });
     read.mockImplementation(() => keySetOf(first, second));
     clock.advance(4_000);
-    const early = { code: "overloaded", retryAfterMs: 6_000 };
+    const early = { code: "overloaded", retryAfterMs: 6_000, unavailable: "token_issuer" };
     await expect(verifier.keyOf(await sign({}, second))).rejects.toMatchObject(early);
     clock.advance(6_000);
     expect(await verifier.keyOf(await sign({}, second))).toBe("key_a");

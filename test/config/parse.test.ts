@@ -385,6 +385,21 @@ describe("providers", () => {
     expect(errorOf(`providers: { local: { ${entry} } }`)).toContain(problem);
   });
 
+  it("take no credentials of accounts where a header may carry their own", () => {
+    const of = (more: string): string =>
+      `providers: { local: { base_url: "https://a.example", account_credentials: allowed, ${more} } }\n${OF_LOCAL}`;
+    const header = "headers: { Api-Key: a }";
+    expect(errorOf(of(`dialect: openai, ${header}`))).toContain(
+      "providers.local.account_credentials: is not for a provider without api_keys but with headers, which may carry its credential",
+    );
+    for (const fine of [
+      "dialect: openai",
+      `dialect: openai, ${header}, api_keys: [${KEY}]`,
+      "dialect: anthropic, headers: { Authorization: a }",
+    ])
+      expect(parse(of(fine)).providers[0]).toMatchObject({ takesAccountCredentials: true });
+  });
+
   it("are checked only where it is configured", () => {
     const entry = `dialect: openai, base_url: "https://a.example", api_keys: [${KEY}]`;
     const checkedOf = (health: string) =>

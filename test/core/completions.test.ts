@@ -1,11 +1,17 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it, vi } from "vitest";
-import { type CompletionChunk, type CompletionRequestSchema, FinishReason } from "../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionChunk,
+  type CompletionRequestSchema,
+  FinishReason,
+  PartialImageSchema,
+  PartStartSchema,
+} from "../../gen/parley/v1/completion_pb.js";
 import { ImageSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import { AttemptOutcome, OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { UsageSchema } from "../../gen/parley/v1/usage_pb.js";
-import { finishChunk, startChunk, toPart, usageChunk } from "../../src/core/chunks.ts";
+import { finishChunk, startChunk, toChunk, toPart, usageChunk } from "../../src/core/chunks.ts";
 import type { Call } from "../../src/core/call.ts";
 import { createCompletions } from "../../src/core/completions.ts";
 import { omission } from "../../src/core/provider-options.ts";
@@ -602,6 +608,49 @@ describe("the ledger", () => {
     const core = createCore({ scripts: { a: [serves("one", "two")] } });
     for await (const _ of core.stream()) break;
     expect(core.entries).toMatchObject([{ outcome: "cancelled", servedModel: "a", partial: true, estimated: true }]);
+  });
+});
+
+describe("a picture without the provider's count", () => {
+  const timeouts = { firstContentMs: 60_000, idleMs: 120_000, totalMs: 900_000, settleMs: 2_000 };
+  const data = Buffer.from("iVBORw==", "base64");
+  const partial = (index: number): CompletionChunk =>
+    toChunk({
+      case: "partialImage",
+      value: create(PartialImageSchema, { index, mediaType: "image/png", data }),
+    });
+  const picture = (partIndex: number): CompletionChunk =>
+    startChunk(
+      create(PartStartSchema, {
+        partIndex,
+        part: toPart({ case: "image", value: create(ImageSchema, { source: { case: "data", value: data } }) }),
+      }),
+    );
+  const stop = finishChunk(0, { reason: FinishReason.STOP, native: "stop" });
+  /** Tokens of one picture, by estimate. */
+  const PICTURE = 1_500;
+
+  it.each([
+    ["that came in the making too", [partial(0), partial(1), picture(0)], 1],
+    ["that came only in the making", [partial(0), partial(1)], 1],
+    ["of two, of which one came", [partial(0), picture(0), partial(0)], 2],
+    ["of two, without any in the making", [picture(0), picture(1)], 2],
+  ])("counts once: %s", async (_, chunks, count) => {
+    const core = createCore({
+      scripts: { a: [{ batches: [...chunks.map((each) => [each]), [stop]], ending: "end" }] },
+    });
+    await core.read();
+    expect(core.entries).toMatchObject([{ outcome: "served", estimated: true, tokens: { image: count * PICTURE } }]);
+  });
+
+  it("counts once that came after its caller had left", async () => {
+    const script: Script = { batches: [[partial(0)], [picture(0)], [stop]], ending: "end", pauseMs: 100 };
+    const core = createCore({ scripts: { a: [script] }, facts: { timeouts } });
+    core.world.clock.after(150, () => core.caller.abort(new Failure("cancelled", "Gone.")));
+    await core.read();
+    await core.world.clock.pass(2_000);
+    await core.settling.idle();
+    expect(core.entries).toMatchObject([{ outcome: "cancelled", estimated: true, tokens: { completion: PICTURE } }]);
   });
 });
 

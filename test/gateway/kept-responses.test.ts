@@ -38,8 +38,12 @@ beforeEach(async () => {
 const configOf = (responses: object): ReturnType<typeof parseConfig> =>
   parseConfig({ file: "parley.yaml", text: JSON.stringify({ responses }), env: {} });
 
-function open(responses: object, inStore: ResponseStore = store.responses): KeptResponses | undefined {
-  const config = { ...configOf(responses), dataDir };
+function open(
+  responses: object,
+  inStore: ResponseStore = store.responses,
+  databaseUrl?: string,
+): KeptResponses | undefined {
+  const config = { ...configOf(responses), dataDir, databaseUrl };
   const limiter = undefined as unknown as Limiter;
   return keptResponsesOf(config, { store: inStore, limiter, clock, log: createLogger("silent") });
 }
@@ -131,6 +135,25 @@ describe("stored responses", () => {
     }
     expect(await all).toEqual([true, true, undefined, true]);
     expect(began).toEqual(["a insert", "a insert", "b remove", "a find"]);
+  });
+
+  it("are read four at a time with PostgreSQL, so that other statements keep connections", async () => {
+    const running: (() => void)[] = [];
+    const began: string[] = [];
+    const gated: ResponseStore = {
+      ...store.responses,
+      find(_account, id) {
+        began.push(id);
+        return new Promise((resolve) => running.push(() => resolve(undefined)));
+      },
+    };
+    const responses = open({ store_days: 1, encryption_key: KEY }, gated, "postgres://localhost/parley")!;
+    const all = Promise.all(["1", "2", "3", "4", "5"].map((id) => responses.find("a", id)));
+    await vi.waitFor(() => expect(began).toEqual(["1", "2", "3", "4"]));
+    running.shift()!();
+    await vi.waitFor(() => expect(began).toHaveLength(5));
+    for (const end of running) end();
+    expect(await all).toHaveLength(5);
   });
 
   it("are unavailable when their turn does not come, and not kept", async () => {

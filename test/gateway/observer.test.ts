@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { OverloadFailure } from "../../src/admission/overload-failure.ts";
-import { Failure, type FailureCode } from "../../src/core/failure.ts";
+import { Failure, type FailureCode, type FailureOptions } from "../../src/core/failure.ts";
 import { createObserver } from "../../src/gateway/observer.ts";
 import type { Logger } from "../../src/telemetry/logger.ts";
 import { createMetrics, type Metrics } from "../../src/telemetry/metrics.ts";
@@ -15,11 +15,20 @@ it("refusals without a key take at most 100 lines of the log in a second, and th
   const lines: object[] = [];
   const add = (fields: object, msg: string): void => void lines.push({ ...fields, msg });
   const log = { line: (_: string, fields: object, msg: string) => add(fields, msg), info: add } as unknown as Logger;
-  const metrics = { refusal: () => undefined } as unknown as Metrics;
+  const metrics = { refusal: () => undefined, unavailable: () => undefined } as unknown as Metrics;
   const observer = createObserver({ log, metrics, clock, find: () => undefined });
-  const refuse = (code: FailureCode): void =>
-    observer.refused({ entrance: "http", requestId: "req_1", target: "/x", failure: new Failure(code, "No.") });
-  for (let count = 0; count < 150; count++) refuse(count % 2 === 0 ? "unauthenticated" : "not_found");
+  const refuse = (code: FailureCode, options: FailureOptions = {}): void =>
+    observer.refused({
+      entrance: "http",
+      requestId: "req_1",
+      target: "/x",
+      failure: new Failure(code, "No.", options),
+    });
+  for (let count = 0; count < 50; count++) {
+    refuse("unauthenticated");
+    refuse("not_found");
+    refuse("overloaded", { unavailable: "token_issuer" });
+  }
   expect(lines).toHaveLength(100);
   refuse("rate_limited");
   expect(lines.at(-1)).toMatchObject({ outcome: "rate_limited" });

@@ -10,7 +10,8 @@ describe("connections", () => {
   let exempt: readonly string[];
   const clients: Socket[] = [];
   const limit = (max: number, maxPerAddress: number): void => {
-    connections = new Connections({ max, maxPerAddress, isExempt: (address) => exempt.includes(address) });
+    const clientOf = (address: string) => (exempt.includes(address) ? undefined : address);
+    connections = new Connections({ max, maxPerAddress, clientOf });
   };
   beforeEach(async () => {
     exempt = [];

@@ -21,14 +21,15 @@ async function start(options: Partial<TlsEntranceOptions> & { readonly clientCa?
   const files = await WatchedTlsFiles.open({ certFile, keyFile, caFile }, report);
   const refused = vi.fn<TlsEntranceOptions["refused"]>();
   const abused = vi.fn<TlsEntranceOptions["abused"]>();
-  const defaults = { protocol: "http/1.1", clientCertificates: "required", refused, abused } as const;
+  const clientOf = (address: string): string => address;
+  const defaults = { protocol: "http/1.1", clientCertificates: "required", clientOf, refused, abused } as const;
   const tls = new TlsEntrance({ files, ...defaults, ...options });
   const opened: Socket[] = [];
   const listener = createServer(tls.serverOptions, (socket) => {
     opened.push(socket);
     if (!socket.destroyed) socket.write("hello");
   });
-  tls.guard(listener, { accept: () => true, clientOf: (address) => address });
+  tls.guard(listener, () => true);
   await once(listener.listen(0, "127.0.0.1"), "listening");
   onTestFinished(() => {
     tls.close();
@@ -90,6 +91,51 @@ describe("the TLS of a listener", () => {
     expect(await visit(port)).toBe("hello");
     await vi.waitFor(() => expect(silent.filter(({ closed }) => !closed).length).toBe(2), { timeout: 5000 });
     expect(await visit(port)).toBe("hello");
+  });
+});
+
+describe("a stranger behind the address of others", () => {
+  /** Connects and sends these bytes, again and again. */
+  function attack(port: number, bytes: Buffer): void {
+    const open = new Set<Socket>();
+    const begin = (): void => {
+      const socket = connectPlain(port, "127.0.0.1", () => socket.write(bytes));
+      open.add(socket);
+      socket.on("error", () => undefined).resume();
+      socket.once("close", () => open.delete(socket));
+      if (open.size > 20) open.values().next().value!.destroy();
+    };
+    const beginning = setInterval(begin, 5);
+    onTestFinished(() => {
+      clearInterval(beginning);
+      for (const socket of open) socket.destroy();
+    });
+  }
+
+  it.each(["required", "not asked for"])(
+    "that sends parts of handshakes keeps none of them away, where certificates are %s",
+    async (certificates) => {
+      const { port, abused, opened } = await start(certificates === "required" ? { clientCa: authority.cert } : {});
+      // The beginning of a ClientHello that is longer.
+      attack(port, Buffer.concat([Buffer.from([0x16, 3, 1, 0x40, 0, 1, 0, 0x60, 0, 3, 3]), Buffer.alloc(15_000)]));
+      for (let count = 0; count < 40; count++) {
+        expect(await visit(port, client)).toBe("hello");
+        await new Promise((resolve) => setTimeout(resolve, 10));
+      }
+      expect(opened).toHaveLength(40);
+      expect(abused).not.toHaveBeenCalled();
+    },
+  );
+
+  it("that sends costly certificates keeps none of them away once one is accepted", async () => {
+    const { port, abused } = await start({ clientCa: authority.cert });
+    const pair = stranger.issue();
+    expect(await visit(port, client)).toBe("hello");
+    for (let count = 0; count < 3; count++) {
+      expect(await visit(port, { ...pair, cert: pair.cert + stranger.cert.repeat(8) })).not.toBe("hello");
+      expect(await visit(port, client)).toBe("hello");
+    }
+    expect(abused).toHaveBeenCalledTimes(3);
   });
 });
 

@@ -15,12 +15,16 @@ const authority = new CertificateAuthority();
 const stranger = new CertificateAuthority("stranger");
 const CERTIFICATE = stranger.issue();
 
-/** A server that sends "hello" after the handshake; without TLS the handshake never finishes. */
-async function start({ tls = true, isShared = false } = {}) {
+/** The server's part of a handshake that does not finish. */
+const ANSWER = Buffer.alloc(1_000);
+
+/** A server that sends "hello" after the handshake; without TLS the handshake never finishes, after an answer or before it. */
+async function start({ tls = true, isShared = false, asksForCertificates = true, answers = true } = {}) {
   const closed = vi.fn<TlsGuardOptions["closed"]>();
   let nowMs = 1_000;
   const guard = new TlsGuard({
     clientOf: (address) => (isShared ? undefined : address),
+    asksForCertificates,
     closed,
     nowMs: () => nowMs,
   });
@@ -31,7 +35,9 @@ async function start({ tls = true, isShared = false } = {}) {
     socket.on("error", () => undefined);
     if (!guard.add(socket)) return;
     accepted.push(socket);
-    if (!tls) socket.resume();
+    if (tls) return;
+    socket.resume();
+    if (answers) socket.write(ANSWER);
   };
   const finish = (socket: TLSSocket): void => {
     const below = accepted.find(({ remotePort }) => remotePort === socket.remotePort)!;
@@ -77,7 +83,7 @@ async function send(world: Awaited<ReturnType<typeof start>>, bytes: number): Pr
   const socket = connect(world.port, "127.0.0.1").on("error", () => undefined);
   socket.resume().write(randomBytes(bytes));
   onTestFinished(() => void socket.destroy());
-  await vi.waitFor(() => expect(world.accepted[before]?.bytesRead).toBe(bytes));
+  await vi.waitFor(() => expect(world.accepted[before]?.bytesRead).toBe(bytes), { interval: 5 });
   return socket;
 }
 
@@ -125,10 +131,35 @@ describe("a refused certificate", () => {
     expect(await visit(port)).toBe("hello");
     expect(await visit(port, pair)).toBeUndefined();
     expect(closed.mock.calls).toEqual([["COSTLY_CERTIFICATES", "127.0.0.1"]]);
-    pass(59_999);
     expect(await visit(port)).toBeUndefined();
-    pass(1);
+    pass(60_000);
+    expect([await visit(port), await visit(port)]).toEqual(["hello", "hello"]);
+  });
+
+  it("leaves its client one connection in ten seconds, for those who share its address", async () => {
+    const { port, pass } = await start();
+    await visit(port, costly["with four others"]);
+    for (let turn = 0; turn < 3; turn++) {
+      expect(await visit(port)).toBeUndefined();
+      pass(10_000);
+      expect(await visit(port)).toBe("hello");
+    }
+  });
+
+  it("blocks no client of which a caller was authenticated within an hour, not even before", async () => {
+    const { port, guard, closed, opened, pass } = await start();
+    await visit(port, costly["with four others"]);
+    pass(10_000);
     expect(await visit(port)).toBe("hello");
+    guard.authenticated(opened.at(-1)!);
+    expect([await visit(port), await visit(port)]).toEqual(["hello", "hello"]);
+    pass(3_599_999);
+    expect(await visit(port, costly["with four others"])).toBeUndefined();
+    expect(closed).toHaveBeenCalledTimes(2);
+    expect(await visit(port)).toBe("hello");
+    pass(1);
+    await visit(port, costly["with four others"]);
+    expect(await visit(port)).toBeUndefined();
   });
 
   it("that is ordinary blocks no client, and none blocks an address of many", async () => {
@@ -172,7 +203,7 @@ describe("handshakes that do not finish", () => {
     }
     guard.look();
     expect(closed).not.toHaveBeenCalled();
-    const last = await send(world, 12_000);
+    const last = await send(world, 20_000);
     guard.look();
     expect(closed.mock.calls).toEqual([["UNFINISHED_HANDSHAKES", "127.0.0.1"]]);
     await vi.waitFor(() => expect(last.closed).toBe(true));
@@ -184,11 +215,20 @@ describe("handshakes that do not finish", () => {
     expect(held.closed).toBe(false);
   });
 
-  it("that are short do not count, however many there are", async () => {
-    const world = await start({ tls: false });
-    for (let count = 0; count < 50; count++) (await send(world, 2_048)).destroy();
+  it.each([
+    { what: "are short", bytes: 4_096, options: {} },
+    { what: "have no answer yet", bytes: 16_384, options: { answers: false } },
+    { what: "are for a server that asks for no certificates", bytes: 16_384, options: { asksForCertificates: false } },
+  ])("do not count that $what, however many there are", async ({ bytes, options }) => {
+    const world = await start({ tls: false, ...options });
+    for (let count = 0; count < 40; count++) {
+      const socket = await send(world, bytes);
+      if (count % 2 === 0) socket.destroy();
+    }
+    await vi.waitFor(() => expect(world.accepted.filter(({ closed }) => closed)).toHaveLength(20));
     world.guard.look();
     expect(world.closed).not.toHaveBeenCalled();
+    await send(world, bytes);
   });
 });
 

@@ -1,6 +1,7 @@
 import { createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ModelService } from "../../gen/parley/console/v1/model_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
 import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
@@ -43,6 +44,7 @@ async function signUp() {
   const { key } = await createClient(KeyService, transport).create({ name: "try" });
   return {
     keyId: key!.id,
+    models: createClient(ModelService, transport),
     playground: createClient(PlaygroundService, transport),
     log: createClient(RequestService, transport),
   };
@@ -61,6 +63,19 @@ async function ask({ playground, keyId }: People, signal?: AbortSignal) {
   expect([await next(), await next()]).toEqual(["partStart", "partDelta"]);
   return next;
 }
+
+describe("the console of the running product", () => {
+  it("explains a request in a format", async () => {
+    const { models, keyId } = await signUp();
+    const body = Buffer.from(JSON.stringify({ model: "local/test", messages: [{ role: "user", content: "hi" }] }));
+    const { plan } = await models.explainRoute({ keyId, completion: { inFormat: { path: "/v1/route", body } } });
+    expect(plan).toMatchObject({ model: "local/test", refusals: [] });
+    await expect(
+      models.explainRoute({ keyId, completion: { inFormat: { path: "/v1/chat/completions", body } } }),
+    ).rejects.toThrow("in_format.path: is not the path of a request for an explanation");
+    expect(upstream.exchanges).toEqual([]);
+  });
+});
 
 describe("the playground of the running product", () => {
   it("finishes an answer after SIGTERM, and exits with 0", async () => {

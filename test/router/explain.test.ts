@@ -13,11 +13,11 @@ import { createRouter } from "../../src/router/router.ts";
 import { UpstreamLoad } from "../../src/router/upstream-load.ts";
 import { callOf, memoryLedger, notingLimiter, seal } from "../support/core-ports.ts";
 import { FakeClock } from "../support/fake-clock.ts";
-import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
+import { modelOf, type Script, ScriptedProvider } from "../support/scripted-provider.ts";
 import { compareWorlds } from "./explained-agreement.ts";
 import { Dice, ExplainedWorld } from "./explained-world.ts";
 import { asking } from "./route-simulation.ts";
-import { hangs, newCall, NO_RULES } from "./routed.ts";
+import { createWorld, fails, hangs, newCall, NO_RULES, stream } from "./routed.ts";
 
 /** Counts its translations. */
 class CountingProvider extends ScriptedProvider {
@@ -104,6 +104,24 @@ it("tells an account the number of its own calls in flight, and operators that o
 });
 
 describe("an explanation", () => {
+  it("tells an account how long the breaker is open for it, not for another one", async () => {
+    const refused = (seconds: number): Script =>
+      fails(new Failure("upstream_rate_limited", "Slower.", { retryAfterMs: seconds * 1_000 }));
+    const world = createWorld({ scripts: { a: [refused(50), refused(20)] } });
+    const asked = { mode: "stream", rules: NO_RULES } as const;
+    for (const accountId of ["acct_1", "acct_2"]) await stream(world, { ...newCall(), accountId });
+    const explained = (accountId: string) =>
+      world.router.explain(asking("hi"), world.models, {
+        ...asked,
+        caller: { accountId, keyFamilyId: "key_1", tags: new Set() },
+      });
+    expect(["acct_1", "acct_2", "acct_3"].map((accountId) => explained(accountId).steps[0]!.message)).toEqual([
+      expect.stringMatching(/open for 50 s more$/),
+      expect.stringMatching(/open for 20 s more$/),
+      expect.stringMatching(/open for 1 s more$/),
+    ]);
+  });
+
   it("agrees with what then happens, in 1,500 random requests", async () => {
     const { wrong, planned, refused, fellBack } = await compareWorlds(Array.from({ length: 15 }, (_, index) => index));
     expect(wrong).toEqual([]);

@@ -213,6 +213,9 @@ describe("no second attempt starts", () => {
     const hedge = { after: { ms: 1_000 }, budget: 0.1 };
     for (let count = 0; count < 100; count++) await ask(world, newCall(), { hedge });
     expect(world.router.hedges().get("name")).toEqual({ started: 10, won: 0, refused: 90 });
+    // The provider's budget of retries grants only those that start.
+    const [retries] = world.router.retries().values();
+    expect(retries).toEqual({ granted: 10, refused: 0, inFlight: 0 });
   });
 
   it("beyond the account's share of it, so that those of another one still start", async () => {

@@ -25,7 +25,7 @@ function notedWork(began: string[]): (name: string) => NotedWork {
 describe("turns", () => {
   it("run one piece of work at a time, for the keys in turn", async () => {
     const began: string[] = [];
-    const turns = new Turns();
+    const turns = new Turns(1);
     const works = ["a1", "a2", "a3", "b1"].map(notedWork(began));
     const results = works.map(({ work }, at) => turns.run(at === 3 ? "b" : "a", never, work));
     for (const [at, { end }] of [works[0]!, works[1]!, works[3]!, works[2]!].entries()) {
@@ -36,8 +36,23 @@ describe("turns", () => {
     expect(began).toEqual(["a1", "a2", "b1", "a3"]);
   });
 
+  it("run as many pieces of work at a time as they are told, for the keys in turn", async () => {
+    const began: string[] = [];
+    const turns = new Turns(2);
+    const works = ["a1", "a2", "a3", "a4", "b1"].map(notedWork(began));
+    const results = works.map(({ work }, at) => turns.run(at === 4 ? "b" : "a", never, work));
+    await expect.poll(() => began).toEqual(["a1", "a2"]);
+    works[1]!.end();
+    await expect.poll(() => began).toEqual(["a1", "a2", "a3"]);
+    works[0]!.end();
+    await expect.poll(() => began).toEqual(["a1", "a2", "a3", "b1"]);
+    for (const { end } of works) end();
+    expect(await Promise.all(results)).toEqual(["a1", "a2", "a3", "a4", "b1"]);
+    expect(began.at(-1)).toBe("a4");
+  });
+
   it("go on after work that fails", async () => {
-    const turns = new Turns();
+    const turns = new Turns(1);
     const failing = turns.run("a", never, () => Promise.reject(new Error("no disk")));
     const next = turns.run("a", never, () => Promise.resolve("next"));
     await expect(failing).rejects.toThrow("no disk");
@@ -46,7 +61,7 @@ describe("turns", () => {
 
   it("leave out work whose signal aborts before it has begun", async () => {
     const began: string[] = [];
-    const turns = new Turns();
+    const turns = new Turns(1);
     const work = notedWork(began);
     const [first, late, last] = [work("first"), work("late"), work("last")];
     const limit = new AbortController();

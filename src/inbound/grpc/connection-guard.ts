@@ -163,6 +163,7 @@ export class ConnectionGuard {
       pending: this.#pending,
       maxReceiveBytes: this.#maxReceiveBytes,
       certificate: this.#tls?.certificateOf(connection.socket),
+      authenticated: () => this.#tls?.authenticated(connection.socket),
       connectionId: connection.id,
     });
   }
@@ -219,7 +220,7 @@ class Connection {
     {
       pending,
       ...shared
-    }: Pick<StreamGuardOptions, "services" | "maxReceiveBytes" | "certificate" | "connectionId"> & {
+    }: Omit<StreamGuardOptions, "waits" | "took"> & {
       readonly pending: PendingCalls<Connection>;
     },
   ): void {

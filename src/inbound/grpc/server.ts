@@ -136,7 +136,7 @@ export async function startGrpcServer(
           { ...listenerOptions, ...tls.serverOptions },
           (socket) => void (socket.destroyed || open(socket)),
         );
-  tls?.guard(listener as TlsServer, { accept, clientOf });
+  tls?.guard(listener as TlsServer, accept);
   await new Promise<void>((resolve, reject) => {
     listener.on("error", reject);
     listener.listen(port, host, () => resolve());

@@ -84,6 +84,8 @@ export interface StreamGuardOptions {
   readonly took: (bytes: number) => void;
   /** The certificate of the connection's client. */
   readonly certificate: ClientCertificate | undefined;
+  /** Called when the request has arrived and its caller is authenticated. */
+  readonly authenticated: () => void;
   /** Random, and not known to any client. */
   readonly connectionId: string;
 }
@@ -119,6 +121,7 @@ export class StreamGuard {
   #heardMs: number;
   readonly #waits: (isWaiting: boolean) => void;
   #hasKey = false;
+  readonly #authenticated: () => void;
   /** Whether the rest of the request is read and dropped. */
   #isDropped = false;
 
@@ -126,10 +129,11 @@ export class StreamGuard {
   constructor(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    { services, waits, maxReceiveBytes, took, certificate, connectionId }: StreamGuardOptions,
+    { services, waits, maxReceiveBytes, took, certificate, authenticated, connectionId }: StreamGuardOptions,
   ) {
     this.stream = stream;
     this.#certificate = certificate;
+    this.#authenticated = authenticated;
     this.#headers = headers;
     refuseCompressed(headers);
     this.#services = services;
@@ -222,6 +226,7 @@ export class StreamGuard {
       return;
     }
     this.#hasKey = true;
+    this.#authenticated();
     if (this.isInFlight) this.#waits(false);
   }
 

@@ -35,10 +35,9 @@ export function toFormatRequest({ path, format, request: { headers } }: Exchange
  * cannot be read.
  */
 export function readFormatRequests(completions: Completions, refused: EdgeServices["refused"]): Completions {
-  const readOrRefuse = (request: CompletionRequest, call: Call, what: Reading): Call => {
-    if (request.inFormat === undefined) return call;
+  const readOrRefuse = async (request: CompletionRequest, call: Call, what: Reading): Promise<Call> => {
     try {
-      return read(request, request.inFormat, { call, what });
+      return await read(request, request.inFormat!, { call, what });
     } catch (reason) {
       // Counted here: it does not become a completion.
       const failure = Failure.from(reason);
@@ -47,37 +46,48 @@ export function readFormatRequests(completions: Completions, refused: EdgeServic
       throw failure;
     }
   };
+  const callOf = (request: CompletionRequest, call: Call, what: Reading): Call | Promise<Call> =>
+    request.inFormat === undefined ? call : readOrRefuse(request, call, what);
   return {
-    create: async (request, call) => completions.create(request, readOrRefuse(request, call, "completion")),
-    stream: async (request, call, emit) => completions.stream(request, readOrRefuse(request, call, "completion"), emit),
-    count: async (request, call) => completions.count(request, readOrRefuse(request, call, "count")),
-    explain: async (request, call, mode) => completions.explain(request, readOrRefuse(request, call, "explain"), mode),
+    create: async (request, call) => completions.create(request, await callOf(request, call, "completion")),
+    stream: async (request, call, emit) => completions.stream(request, await callOf(request, call, "completion"), emit),
+    count: async (request, call) => completions.count(request, await callOf(request, call, "count")),
+    explain: async (request, call, mode) => completions.explain(request, await callOf(request, call, "explain"), mode),
   };
 }
 
 type Read = Pick<ReadCompletion, "request" | "unrecognized" | "body">;
 type Reading = "completion" | "count" | "explain";
 
-/** Reads a request into its own place, and returns its call. Throws `invalid_request`, and `request_too_large`. */
-function read(
+/**
+ * Reads a request into its own place, in a turn of its caller, and returns its call. Rejects with `invalid_request`,
+ * `request_too_large`, and as the turn does.
+ */
+async function read(
   request: CompletionRequest,
   inFormat: FormatRequest,
   { call, what }: { readonly call: Call; readonly what: Reading },
-): Call {
+): Promise<Call> {
   refuseOthers(request, inFormat);
   const parse = (): Read => readFormat(inFormat, call.requestId, what);
-  const { unrecognized, body, request: asked } = call.share === undefined ? parse() : call.share.work(parse);
+  const { unrecognized, body, request: asked } = await (call.share?.workInTurn(parse) ?? parse());
   const { $typeName: _, maxResponseBytes: _bytes, requiredLabels: _labels, ...fields } = asked;
   Object.assign(request, fields);
   delete request.inFormat;
   return { ...call, body, unrecognized: [...unrecognized, ...(call.unrecognized ?? [])] };
 }
 
+const SOUGHT: Readonly<Record<Reading, string>> = {
+  completion: "a completion",
+  count: "a count",
+  explain: "an explanation",
+};
+
 function readFormat({ path, headers, body }: FormatRequest, requestId: string, what: Reading): Read {
   if (body.length > MAX_BODY_BYTES)
     throw new Failure("request_too_large", `${FIELD}.body is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB.`);
   const operation = operationOf(path, headers);
-  if (operation?.name !== what) throw invalidField(`${FIELD}.path`, `is not the path of a request for a ${what}`);
+  if (operation?.name !== what) throw invalidField(`${FIELD}.path`, `is not the path of a request for ${SOUGHT[what]}`);
   const json = parseBody(Buffer.from(body.buffer, body.byteOffset, body.length));
   const input: FormatInput = { json, headers, query: new URLSearchParams(), requestId };
   return operation.read(input);

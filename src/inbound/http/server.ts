@@ -99,7 +99,7 @@ export async function startHttpServer(
   server.maxHeadersCount = 100;
   const accept = (socket: Socket): boolean => services.connections.add(socket);
   if (tls === undefined) server.prependListener("connection", accept);
-  else tls.guard(server as TlsServer, { accept, clientOf: (address) => services.connections.clientOf(address) });
+  else tls.guard(server as TlsServer, accept);
   services.connections.onFull(() => server.closeIdleConnections());
   const looking = setInterval(() => front.refuseSlow(), LIMITS.connectionsCheckingInterval).unref();
   server.once("close", () => clearInterval(looking));
@@ -267,6 +267,7 @@ class Front {
     const authorization = authorizationOf(request.headers, query);
     const certificate = this.#tls?.certificateOf(request.socket);
     const principal = await this.#services.authenticate({ authorization, certificate });
+    this.#tls?.authenticated(request.socket);
     exchange.limitsKnown = () => this.#services.limitsOf(principal);
     if (route.name === "connect") return this.#connect(exchange, principal);
     await this.#operate(exchange, principal, route.operation);

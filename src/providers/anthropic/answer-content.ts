@@ -93,7 +93,7 @@ export class AnswerContent {
 
   /** Adds an event of a type that the contract has no word for: about an open block, or about the answer. */
   addEvent(event: Json, out: CompletionChunk[]): void {
-    const json = toEventJson(event, { places: PLACES, redact: this.#redact });
+    const json = toEventJson(event, { places: PLACES, answer: "message", redact: this.#redact });
     if (json === undefined) return;
     const partIndex = this.#partOf(event["index"]);
     if (event["index"] === undefined) this.#writer.event(DIALECT, json, out);

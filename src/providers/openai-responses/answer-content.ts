@@ -69,6 +69,8 @@ interface OpenItem {
   readonly sent: Map<string, number>;
   /** Annotations of its texts that were read, by place. */
   readonly cited: Map<string, number>;
+  /** Number of pictures in the making that came. */
+  partialImages: number;
   /** A call that was begun. */
   call: { readonly partIndex: number; readonly isCustom: boolean } | undefined;
   /** Arguments of a call that wait for its name. */
@@ -153,7 +155,7 @@ export class AnswerContent {
 
   /** Adds an event of a type that is not read: about an item, or about the answer. */
   addEvent(event: Json, out: CompletionChunk[]): void {
-    const json = toEventJson(event, { places: PLACES, redact: this.#redact });
+    const json = toEventJson(event, { places: PLACES, answer: "response", redact: this.#redact });
     const { output_index: index } = event;
     if (json === undefined) return;
     if (index === undefined) return this.#writer.event(DIALECT, json, out);
@@ -288,6 +290,7 @@ export class AnswerContent {
       events: [],
       sent: new Map(),
       cited: new Map(),
+      partialImages: 0,
       call: undefined,
       held: "",
       inputLength: 0,
@@ -407,18 +410,21 @@ export class AnswerContent {
     this.#writer.endCall(partIndex, out, { details: this.#further(item) });
   }
 
-  /** Adds a picture while it is being made. Ignores those beyond MAX_PARTIAL_IMAGES. */
+  /** Adds a picture while it is being made; without a number it follows those of its item. Ignores those beyond MAX_PARTIAL_IMAGES. */
   addPartialImage(event: Json, out: CompletionChunk[]): void {
     const data = Buffer.from(string(event["partial_image_b64"]), "base64");
     if (data.length === 0 || ++this.#partialImages > MAX_PARTIAL_IMAGES) return;
+    const open = this.#find(count(event["output_index"]) ?? 0);
+    if (open === undefined) return;
     const value: PartialImage = {
       $typeName: "parley.v1.PartialImage",
       choiceIndex: 0,
-      index: count(event["partial_image_index"]) ?? 0,
+      index: count(event["partial_image_index"]) ?? open.partialImages,
       mediaType: mediaTypeOf(event["output_format"]),
       data,
       hasMore: false,
     };
+    open.partialImages += 1;
     out.push(toChunk({ case: "partialImage", value }));
   }
 

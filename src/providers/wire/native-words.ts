@@ -23,15 +23,23 @@ export function toNativeCitation(dialect: string, citation: Json): Citation | un
 /** Whether an event is small enough to be passed on. */
 export const isSmallEvent = (data: string): boolean => data.length <= MAX_EVENT_CHARS;
 
+/** What is left out of an event. */
+interface EventWords {
+  /** Fields that say where it belongs. */
+  readonly places: ReadonlySet<string>;
+  /** The field that is the provider's whole answer so far, with its ID, upstream model and account, when it is an object. */
+  readonly answer: string;
+  readonly redact: Redact;
+}
+
 /**
- * The JSON of an event, without the provider's credentials, what is about the gateway's account, and its fields `places`, which say
- * where it belongs. Undefined when that is not possible.
+ * The JSON of an event, without the provider's credentials, what is about the gateway's account, and the fields of `EventWords`.
+ * Undefined when that is not possible.
  */
-export function toEventJson(
-  event: Json,
-  { places, redact }: { readonly places: ReadonlySet<string>; readonly redact: Redact },
-): string | undefined {
-  const own = Object.entries(event).filter(([name]) => !places.has(name) && !OF_THE_GATEWAY.has(name));
+export function toEventJson(event: Json, { places, answer, redact }: EventWords): string | undefined {
+  const isOwn = ([name, value]: readonly [string, unknown]): boolean =>
+    !places.has(name) && !OF_THE_GATEWAY.has(name) && !(name === answer && typeof value === "object");
+  const own = Object.entries(event).filter(isOwn);
   const text = JSON.stringify(Object.fromEntries(own), withoutState);
   const json = redact(text);
   return json === text || parsed(json) !== undefined ? json : undefined;

@@ -91,9 +91,11 @@ export class PostgresConnections implements PostgresPool {
       try {
         return this.#lend(await this.#pool.connect());
       } catch (error) {
-        this.#hosts.passOver(url);
-        if (tries < this.#hosts.count) continue;
-        this.#isUp = false;
+        const isFull = (error as Error).message === POOL_FULL;
+        // A full pool says nothing of its host, unless connections to that have failed meanwhile.
+        if (!isFull) this.#hosts.passOver(url);
+        if (tries < this.#hosts.count && this.#hosts.url !== url) continue;
+        if (!isFull) this.#isUp = false;
         throw toStoreError(this.#where, error);
       }
     }
@@ -184,11 +186,13 @@ const REMEDIES: Readonly<Record<string, string>> = {
   "55P03": "a lock is held for too long",
 };
 
+/** Message of pg-pool when no connection becomes free within CONNECT_MS; it has no code. */
+const POOL_FULL = "timeout exceeded when trying to connect";
+
 /** Messages of the driver's own time limits, which have no code. */
 const DRIVER_TIMEOUTS: ReadonlySet<string> = new Set([
   "Query read timeout",
   "timeout expired",
-  "timeout exceeded when trying to connect",
   "Connection terminated due to connection timeout",
 ]);
 /** SQLSTATE of a protocol violation; a pooler uses it for a startup setting that it does not support. */
@@ -221,6 +225,7 @@ function reason(error: unknown): string {
   const remedy = REMEDIES[code ?? ""];
   if (remedy !== undefined) return remedy;
   if (code === PROTOCOL_VIOLATION && message?.includes("startup parameter")) return `${POOLER} (${message})`;
+  if (message === POOL_FULL) return "all connections to it are in use by statements that take long";
   if (code === undefined && DRIVER_TIMEOUTS.has(message ?? "")) return "it does not answer in time";
   return message || code || "unknown reason";
 }

@@ -23,7 +23,8 @@ async function openTls(): Promise<TlsEntrance> {
   const report = { loaded: () => undefined, refused: () => undefined };
   const files = await WatchedTlsFiles.open({ certFile, keyFile }, report);
   const told = { refused: () => undefined, abused: () => undefined };
-  return new TlsEntrance({ files, protocol: "http/1.1", clientCertificates: "required", ...told });
+  const clientOf = (address: string): string => address;
+  return new TlsEntrance({ files, protocol: "http/1.1", clientCertificates: "required", clientOf, ...told });
 }
 
 const PLAIN = { tls: async () => undefined, dial: (port: number): Socket => connect(port, "127.0.0.1") };

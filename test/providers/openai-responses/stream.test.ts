@@ -315,6 +315,19 @@ describe("a stream", () => {
     ]);
   });
 
+  it("numbers pictures in the making by their items, where the provider does not", () => {
+    const image = { type: "image_generation_call", id: "ig_1", result: "iVBORw==" };
+    const partial = (output_index: number, more: object = {}): Event => {
+      const type = "response.image_generation_call.partial_image";
+      return { type, output_index, partial_image_b64: "iVBORw==", ...more } as Event;
+    };
+    const events = [partial(0), partial(0), done(0, image), partial(1), partial(1, { partial_image_index: 1 })];
+    const numbers = readStream(around(events)).chunks.flatMap(({ event }) =>
+      event.case === "partialImage" ? [event.value.index] : [],
+    );
+    expect(numbers).toEqual([0, 1, 0, 1]);
+  });
+
   it.each<[string, (index: number) => Event]>([
     ["items", (index) => added(index, {})],
     ["texts", (index) => textDelta("a", 0, index)],
