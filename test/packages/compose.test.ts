@@ -11,6 +11,8 @@ interface Service {
   readonly ports?: readonly { readonly published: string; readonly host_ip?: string }[];
   readonly read_only?: boolean;
   readonly cap_drop?: readonly string[];
+  readonly user?: string;
+  readonly tmpfs?: readonly string[];
   readonly stop_grace_period?: string;
 }
 interface Project {
@@ -23,6 +25,16 @@ const SECRETS = {
   POSTGRES_PASSWORD: "aaaaaaaa",
   VALKEY_PASSWORD: "bbbbbbbb",
   GRAFANA_PASSWORD: "cccccccc",
+};
+/**
+ * Users of the images, where compose.yaml sets none, by name of service. Caddy is root: its image has no entrypoint that would
+ * change owners, and its folders are root's.
+ */
+const USERS_OF_IMAGES: Readonly<Record<string, string>> = {
+  parley: /^USER (\S+)$/m.exec(readFileSync(join(root, "Dockerfile"), "utf8"))![1]!,
+  prometheus: "65534:65534",
+  grafana: "472:0",
+  caddy: "0:0",
 };
 const file = join(root, "compose.yaml");
 let reader: string;
@@ -67,6 +79,22 @@ describe("compose.yaml", () => {
     expect(parley).toMatchObject({ read_only: true, cap_drop: ["ALL"], stop_grace_period: "11m0s" });
     expect(project.networks["data"]).toMatchObject({ internal: true });
     for (const name of ["postgres", "valkey"]) expect(Object.keys(project.services[name]!.networks)).toEqual(["data"]);
+  });
+
+  it("runs services without capabilities as users that can write their folders without changing owners", () => {
+    const dropped = Object.entries(project.services).filter(([, { cap_drop: drop = [] }]) => drop.includes("ALL"));
+    expect(dropped.length).toBeGreaterThan(3);
+    const users = dropped.map(([name, { user }]) => [
+      name,
+      user ?? USERS_OF_IMAGES[name] ?? "unknown, as root perhaps",
+    ]);
+    for (const [name, user] of users) expect(`${name} ${user}`).toMatch(/^\w+ \d+:\d+$/);
+    expect(users.filter(([, user]) => user!.startsWith("0:")).map(([name]) => name)).toEqual(["caddy"]);
+    // A tmpfs is root's unless it says otherwise.
+    for (const [name, user] of users.filter(([, each]) => !each!.startsWith("0:"))) {
+      const [uid, gid] = user!.split(":");
+      for (const tmpfs of project.services[name!]!.tmpfs ?? []) expect(tmpfs).toContain(`uid=${uid},gid=${gid}`);
+    }
   });
 
   it("publishes nothing but Caddy to other machines", () => {

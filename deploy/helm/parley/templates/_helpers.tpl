@@ -31,11 +31,45 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{ ternary (list "server") (list "front" "core") (eq .Values.roles "all") | toJson }}
 {{- end }}
 
-{{/* parley.yaml of a component. Fronts have no providers, and no secrets of theirs. */}}
+{{/* Sections of parley.yaml that fronts do not use, as JSON: those of the database, of providers, and with secrets. */}}
+{{- define "parley.coreSections" -}}
+{{ list "providers" "models" "aliases" "database" "redis" "responses" "account_credentials" "simulator" | toJson }}
+{{- end }}
+
+{{/* parley.yaml of a component: (list $config "front"). */}}
 {{- define "parley.config" -}}
 {{- $config := index . 0 -}}
-{{- if eq (index . 1) "front" }}{{ $config = omit $config "providers" "models" "aliases" }}{{ end -}}
+{{- if eq (index . 1) "front" -}}
+{{- range $section := include "parley.coreSections" . | fromJsonArray }}{{ $config = omit $config $section }}{{ end -}}
+{{- end -}}
 {{ toYaml $config }}
+{{- end }}
+
+{{/* Pattern of variables for sections that fronts do not use. */}}
+{{- define "parley.coreVariables" -}}
+^PARLEY_({{ include "parley.coreSections" . | fromJsonArray | join "|" | upper }})_|^(ALPHA|BETA|GAMMA)_BASE_URL$
+{{- end }}
+
+{{/* Not empty for text that stands in the values as it is, not as ${NAME}. */}}
+{{- define "parley.isLiteral" -}}
+{{- if and (kindIs "string" .) (ne . "") (not (contains "${" .)) }}true{{ end -}}
+{{- end }}
+
+{{/* Where pods may run: keys of their spec. */}}
+{{- define "parley.placement" -}}
+{{- with pick .Values "nodeSelector" "tolerations" "affinity" -}}
+{{- range $key, $value := . }}{{ if $value }}{{ toYaml (dict $key $value) }}
+{{ end }}{{ end -}}
+{{- end -}}
+{{- end }}
+
+{{/* Egress of pods with credentials. */}}
+{{- define "parley.egress" -}}
+- ports: [{ port: 53, protocol: UDP }, { port: 53, protocol: TCP }]
+- ports:
+    {{- range .Values.networkPolicy.egressPorts }}
+    - { port: {{ . }} }
+    {{- end }}
 {{- end }}
 
 {{- define "parley.securityContext" -}}
