@@ -150,7 +150,7 @@ describe("the request log", () => {
     await row("Refused: model not found").filter({ hasText: HOSTILE }).waitFor();
     await openLog();
     await row("Refused: invalid request").waitFor();
-    expect(await rows().nth(1).innerText()).not.toContain("Refused");
+    await expect.poll(() => rows().nth(1).innerText()).not.toContain("Refused");
   });
 
   it("finds a request by its ID", async () => {
