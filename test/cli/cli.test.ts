@@ -347,6 +347,8 @@ describe("simulate", () => {
     const { code } = await run("simulate --listen 127.0.0.1:0 --json", {
       stdout: { write: (text) => ({ url } = JSON.parse(text) as { url: string }) },
       untilStopped: async () => {
+        // It begins to wait before it prints its address.
+        await expect.poll(() => url).not.toBe("");
         expect((await fetch(url)).status).toBeLessThan(500);
       },
     });
