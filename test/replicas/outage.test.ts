@@ -60,7 +60,8 @@ describe("a hung PostgreSQL", () => {
       expectRejectedInTime(askEverything()),
       expect(store.keys.findByHash("none")).rejects.toMatchObject({
         name: "StoreError",
-        message: expect.stringContaining("in time") as string,
+        // Of the server, or of the connections that it keeps busy.
+        message: expect.stringMatching(/in time|take long/) as string,
       }),
       expect(store.keys.findByHashes(["none"])).rejects.toMatchObject({ name: "StoreError" }),
       expect(takeRate()).rejects.toMatchObject({ name: "RateStoreError" }),
