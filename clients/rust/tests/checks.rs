@@ -56,6 +56,8 @@ async fn stream_grammar() {
             Event::ChoiceFinish(_) => "choice_finish",
             Event::Usage(_) => "usage",
             Event::Report(_) => "report",
+            Event::NativeEvent(_) => "native_event",
+            Event::PartialImage(_) => "partial_image",
         };
         grammar.push(event);
     }
