@@ -64,6 +64,9 @@ export class CompletionAccumulator {
       case "report":
         completion.report = event.value;
         break;
+      // Events of a stream alone: what the whole answer has of them comes in its parts.
+      case "nativeEvent":
+      case "partialImage":
       case undefined:
         break;
       default:
@@ -117,6 +120,7 @@ export class CompletionAccumulator {
       case "nativeJson":
         if (kind.case === "native") kind.value.json += content.value;
         break;
+      case "nativeEvent":
       case undefined:
         break;
       default:
