@@ -10,6 +10,7 @@ import { createLedger } from "../../src/ledger/ledger.ts";
 import { createLimiter } from "../../src/limits/limiter.ts";
 import { createMemoryRates } from "../../src/limits/memory.ts";
 import { openStore } from "../../src/store/store.ts";
+import { QUIET } from "../../test/support/metrics.ts";
 import { createMetrics, type Metrics } from "../../src/telemetry/metrics.ts";
 import { median, quiet } from "../measure/statistics.ts";
 
@@ -65,7 +66,7 @@ export async function measureAccounting(rounds: number): Promise<readonly Accoun
       reservation.release(500);
       return demand.completionId;
     };
-    const metrics = metricsOf();
+    const metrics = createMetrics(QUIET);
     const steps: readonly Step[] = [
       { name: "metrics: one completion with one attempt", run: async () => metrics.completion(SAMPLE) },
       { name: "access: a key that is known", run: () => authenticator.authenticate(secret) },
@@ -94,23 +95,6 @@ export async function measureAccounting(rounds: number): Promise<readonly Accoun
     await store.close();
     rmSync(dataDir, { recursive: true, force: true });
   }
-}
-
-/** As in a process with default settings: none by key or tag. */
-function metricsOf(): Metrics {
-  return createMetrics({
-    activeCalls: () => 0,
-    breakers: () => new Map(),
-    hedges: () => new Map(),
-    retries: () => new Map(),
-    outliers: () => new Map(),
-    ledgerWaiting: () => 0,
-    ledgerLagMs: () => 0,
-    ratesLocal: () => false,
-    ratesDecidedLocally: () => 0,
-    admission: () => ({ waiting: 0, limit: 512, memoryIsShort: false, refused: {} }),
-    connectionsRefused: () => 0,
-  });
 }
 
 const SAMPLE: Parameters<Metrics["completion"]>[0] = {

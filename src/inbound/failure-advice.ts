@@ -92,7 +92,7 @@ export const FAILURE_ADVICE: Readonly<Record<string, FailureAdvice>> = {
   },
   upstream_refused_us: {
     means: "The provider rejected Parley’s configuration: the credential or the upstream model name.",
-    todo: "Contact the operator; the account’s own credential, if the message names it, you replace yourself. Meanwhile, set `fallback_models` of another provider.",
+    todo: "If the message names the account’s own credential, replace it; otherwise contact the operator. Meanwhile, set `fallback_models` of another provider.",
     retry: "no",
   },
   deadline_exceeded: {

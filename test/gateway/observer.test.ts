@@ -9,6 +9,7 @@ import { kept, refusal } from "../inbound/dashboard/ended-requests.ts";
 import { entry } from "../store/contracts/entries.ts";
 import { attemptOf } from "../support/attempt.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+import { QUIET } from "../support/metrics.ts";
 
 it("refusals without a key take at most 100 lines of the log in a second, and the next second has the count", () => {
   const clock = new FakeClock();
@@ -80,19 +81,7 @@ it.each([
   [new Failure("overloaded", "Later."), "unknown"],
   [OverloadFailure.because("queue"), "load"],
 ])("a 503 of this service is counted by what was unavailable", async (failure, what) => {
-  const metrics = createMetrics({
-    activeCalls: () => 0,
-    breakers: () => new Map(),
-    hedges: () => new Map(),
-    outliers: () => new Map(),
-    ledgerWaiting: () => 0,
-    ratesLocal: () => false,
-    ratesDecidedLocally: () => 0,
-    retries: () => new Map(),
-    ledgerLagMs: () => 0,
-    admission: () => ({ waiting: 0, limit: 1, memoryIsShort: false, refused: {} }),
-    connectionsRefused: () => 0,
-  });
+  const metrics = createMetrics(QUIET);
   const lines: object[] = [];
   const log = { line: (_: string, fields: object) => void lines.push(fields) } as unknown as Logger;
   const observer = createObserver({ log, metrics, clock: new FakeClock(), find: () => undefined });
