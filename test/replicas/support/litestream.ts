@@ -1,9 +1,9 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { onTestFinished } from "vitest";
@@ -34,13 +34,14 @@ async function goProgram(module: string): Promise<string> {
 /** A place for copies. */
 export interface CopyTarget {
   /** The value of `replica` in litestream's configuration. */
-  readonly replica: object;
+  readonly replica: { readonly path: string };
   readonly env: Readonly<Record<string, string>>;
 }
 
 /** A folder. */
 export function folderTarget(path: string): CopyTarget {
-  return { replica: { type: "file", path }, env: {} };
+  const replica = { type: "file", path };
+  return { replica, env: {} };
 }
 
 /** A bucket of a server with S3's API, which ends with the test. */
@@ -52,26 +53,24 @@ export async function startBucket(): Promise<CopyTarget> {
   });
   onTestFinished(() => stop(server));
   await untilListening(port);
-  return {
-    replica: {
-      type: "s3",
-      bucket: "parley",
-      path: "parley",
-      endpoint: `http://127.0.0.1:${port}`,
-      region: "us-east-1",
-      "force-path-style": true,
-    },
-    env: { AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: "test" },
+  const replica = {
+    type: "s3",
+    bucket: "parley",
+    path: "parley",
+    endpoint: `http://127.0.0.1:${port}`,
+    region: "us-east-1",
+    "force-path-style": true,
   };
+  return { replica, env: { AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: "test" } };
 }
 
 /** Litestream for one database. */
 export interface Litestream {
-  /** Starts to copy the database, which exists, until `kill`. */
+  /** Starts to copy the database, which exists, until `kill`: without local state, and each time to a place of its own. */
   replicate(): void;
   /** Ends it at once (SIGKILL), as with its machine. */
   kill(): Promise<void>;
-  /** Restores into a file, to a moment or to the latest state. */
+  /** Restores what was copied since the last `replicate` into a file, to a moment or to the latest state. */
   restore(file: string, atMs?: number): Promise<void>;
 }
 
@@ -82,12 +81,15 @@ export async function openLitestream(
 ): Promise<Litestream> {
   const program = await goProgram(LITESTREAM);
   const config = join(folder, "litestream.yml");
-  // YAML accepts JSON.
-  writeFileSync(config, JSON.stringify({ dbs: [{ path: database, replica: target.replica }] }));
   const env = { PATH: process.env["PATH"], HOME: folder, ...target.env };
   let copying: ChildProcess | undefined;
+  let starts = 0;
   const litestream: Litestream = {
     replicate() {
+      rmSync(join(dirname(database), `.${basename(database)}-litestream`), { recursive: true, force: true });
+      const replica = { ...target.replica, path: `${target.replica.path}-${++starts}` };
+      // YAML accepts JSON.
+      writeFileSync(config, JSON.stringify({ dbs: [{ path: database, replica }] }));
       copying = spawn(program, ["replicate", "-config", config], { env, stdio: "ignore" });
     },
     async kill() {
