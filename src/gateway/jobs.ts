@@ -58,6 +58,8 @@ export function startJobs(jobs: readonly Job[], ports: { readonly clock: Clock; 
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
+/** No month is shorter. */
+const SHORTEST_MONTH_MS = 28 * 24 * HOUR_MS;
 /** Retention of usage sums: more than two years, so that a year can be compared with the one before it. */
 const USAGE_KEPT_MS = 800 * 24 * HOUR_MS;
 
@@ -94,6 +96,11 @@ export function jobsOf(
         const pruned = await pruneAccess({ store: store.accounts, clock, throttles: store.throttles });
         return Object.values(pruned).reduce((sum, count) => sum + count, 0);
       },
+    },
+    {
+      name: "create the tables of the coming months",
+      everyMs: HOUR_MS,
+      run: () => store.ledger.prepareMonths([0, 1, 2].map((months) => clock.now() + months * SHORTEST_MONTH_MS)),
     },
     {
       name: "remove ledger entries past their retention",

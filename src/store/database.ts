@@ -1,7 +1,7 @@
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely, type RawBuilder, sql, type Transaction } from "kysely";
-import { describePostgresUrl, type PoolOptions } from "./postgres/pool.ts";
+import { describePostgresUrl, type PoolOptions, QUERY_MS } from "./postgres/pool.ts";
 import type { Schema } from "./schema.ts";
 import { SqliteThreadDialect } from "./sqlite/dialect.ts";
 import { retryWhileBusy } from "./store-error.ts";
@@ -109,7 +109,8 @@ export function describeLocation({ dataDir, databaseUrl }: DatabaseLocation): st
 
 /** Connects to the database, which may still have to be migrated. Creates SQLite's file and directory when missing. */
 export async function connect({ dataDir, databaseUrl }: DatabaseLocation): Promise<Database> {
-  if (databaseUrl !== undefined) return connectPostgres(databaseUrl, { limited: true, connections: CONNECTIONS.usual });
+  if (databaseUrl !== undefined)
+    return connectPostgres(databaseUrl, { limitMs: QUERY_MS, connections: CONNECTIONS.usual });
   const file = sqliteFile(dataDir);
   createPrivately(dataDir, file);
   return connectSqlite(file, SQLITE_LIMIT_MS);
@@ -119,7 +120,7 @@ export async function connect({ dataDir, databaseUrl }: DatabaseLocation): Promi
 export async function connectReports(location: DatabaseLocation): Promise<Database> {
   const { dataDir, databaseUrl } = location;
   if (databaseUrl === undefined) return connectSqlite(sqliteFile(dataDir), SQLITE_LIMIT_MS);
-  return connectPostgres(databaseUrl, { limited: true, connections: CONNECTIONS.reports });
+  return connectPostgres(databaseUrl, { limitMs: QUERY_MS, connections: CONNECTIONS.reports });
 }
 
 /**
@@ -133,8 +134,16 @@ export function connectResponses({ dataDir }: DatabaseLocation, database: Databa
 /** Connects without a limit for statements. */
 export async function connectUnlimited({ dataDir, databaseUrl }: DatabaseLocation): Promise<Database> {
   if (databaseUrl !== undefined)
-    return connectPostgres(databaseUrl, { limited: false, connections: CONNECTIONS.usual });
+    return connectPostgres(databaseUrl, { limitMs: undefined, connections: CONNECTIONS.usual });
   return connectSqlite(sqliteFile(dataDir), undefined);
+}
+
+/** Limit for a statement that waits until no transaction uses a partition. */
+const MAINTENANCE_MS = 60_000;
+
+/** Connects to PostgreSQL for statements that wait for other transactions. */
+export function connectMaintenance(databaseUrl: string): Promise<Database> {
+  return connectPostgres(databaseUrl, { limitMs: MAINTENANCE_MS, connections: 1 });
 }
 
 async function connectPostgres(url: string, options: Omit<PoolOptions, "url">): Promise<Database> {

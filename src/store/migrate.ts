@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { type Kysely, sql, type Transaction } from "kysely";
 import type { Database } from "./database.ts";
 import { type Migration, MIGRATIONS } from "./migrations.ts";
@@ -16,8 +17,13 @@ interface VersionTable {
 
 /** Number of PostgreSQL's advisory lock for migrations. */
 const LOCK_NUMBER = 7_165_421;
+/** Number of the advisory lock for what migrations prepare. */
+const PREPARE_LOCK_NUMBER = 7_165_423;
 /** Limit for waiting for another process's migration. */
 const LOCK_TIMEOUT = "60s";
+const PREPARE_POLL_MS = 200;
+/** Limit for waiting for another process to prepare migrations, which takes longer the more entries there are. */
+const PREPARE_WAIT_MS = 600_000;
 
 /**
  * Migrates the database to this program's version, in one transaction that excludes other processes. When the database is
@@ -37,11 +43,41 @@ export async function migrate(
   const isNewFile = before === 0 && database.kind === "sqlite";
   const connection = isNewFile ? database : await connectUnlimited();
   try {
+    if (before > 0) await prepare(connection, migrations);
     await connection.transaction((transaction) => takeSteps(connection.kind, transaction, migrations));
   } finally {
     if (connection !== database) await connection.close();
   }
   return { before, after: migrations.length };
+}
+
+/**
+ * Prepares the migrations that are to come, in one process at a time. The others ask for the lock again and again: a statement
+ * that waits for it would keep PostgreSQL from building an index concurrently.
+ */
+async function prepare(connection: Database, migrations: readonly Migration[]): Promise<void> {
+  const giveUpAtMs = performance.now() + PREPARE_WAIT_MS;
+  const work = async (): Promise<void> => {
+    const version = await readVersion(connection.kind, connection.query);
+    for (const migration of migrations.slice(version))
+      await migration.prepare?.(connection.query as unknown as Kysely<unknown>, connection.kind);
+  };
+  if (connection.kind === "sqlite") return work();
+  while (!(await alone(connection, work))) {
+    if (performance.now() > giveUpAtMs)
+      throw new StoreError("Another process has been preparing a migration for ten minutes.");
+    await delay(PREPARE_POLL_MS);
+  }
+}
+
+/** Does the work, on other connections, while a transaction has the lock. Answers whether it got it. */
+function alone(connection: Database, work: () => Promise<void>): Promise<boolean> {
+  return connection.query.transaction().execute(async (transaction) => {
+    const lock = sql<{ taken: boolean }>`select pg_try_advisory_xact_lock(${sql.lit(PREPARE_LOCK_NUMBER)}) as taken`;
+    const taken = (await lock.execute(transaction)).rows[0]!.taken;
+    if (taken) await work();
+    return taken;
+  });
 }
 
 async function takeSteps(

@@ -73,7 +73,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
   const reports = await connectReports(location);
   const keeping = connectResponses(location, database);
   const compaction = createLedgerCompaction(database);
-  const ledger = { database, reports, compaction };
+  const ledger = { database, reports, compaction, databaseUrl: location.databaseUrl };
   const changes = new KeyChanges(database);
   const listen = await keyListenerOf(location, changes);
   let listener: KeyListener | undefined;

@@ -7,7 +7,7 @@ it("a full pool says so, and is no failure of its host", async () => {
   const { username, password, host, pathname } = database;
   // Nothing listens at the second host.
   const url = `postgres://${username}:${password}@${host},127.0.0.1:1${pathname}`;
-  const connections = new PostgresConnections({ url, limited: true, connections: 1 });
+  const connections = new PostgresConnections({ url, limitMs: 2_000, connections: 1 });
   onTestFinished(() => connections.end());
   const taken = await connections.connect();
   await expect(connections.connect()).rejects.toThrow("all connections to it are in use");

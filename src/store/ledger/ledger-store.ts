@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from "kysely";
 import { type LedgerStore, PROCESS_LEASE_MS } from "../../ledger/ledger-store.ts";
 import { type Database, skipLocked } from "../database.ts";
 import type { BegunCompletionRow, SpendingRow } from "../schema.ts";
+import { removeOld } from "../postgres/retention.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { createRequestLog } from "./request-log.ts";
@@ -15,10 +16,12 @@ export interface LedgerPlaces {
   /** Connections for long reads, so that short statements do not wait for them; may be the same. */
   readonly reports: Database;
   readonly compaction: LedgerCompaction;
+  /** Address of PostgreSQL; undefined for SQLite. */
+  readonly databaseUrl: string | undefined;
 }
 
 /** The LedgerStore in the database. */
-export function createLedgerStore({ database, reports, compaction }: LedgerPlaces): LedgerStore {
+export function createLedgerStore({ database, reports, compaction, databaseUrl }: LedgerPlaces): LedgerStore {
   const { query } = database;
   const log = createRequestLog(reports);
   return {
@@ -77,8 +80,14 @@ export function createLedgerStore({ database, reports, compaction }: LedgerPlace
       });
     },
 
+    prepareMonths: (timesMs) => database.perform("createMonths", timesMs),
+
     async prune(beforeMs) {
       await compaction.flushed();
+      if (databaseUrl !== undefined) {
+        const old = { table: "completions", column: "ended_at_ms", beforeMs, most: PRUNE_ROWS } as const;
+        return removeOld(database, { databaseUrl, ...old });
+      }
       const oldest = query
         .selectFrom("completions")
         .select("id")

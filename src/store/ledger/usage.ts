@@ -8,6 +8,7 @@ import {
 } from "../../ledger/usage-store.ts";
 import { type Database, inCodeUnits } from "../database.ts";
 import type { UsageHourRow } from "../schema.ts";
+import { removeOld } from "../postgres/retention.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { createLatency } from "./latency.ts";
@@ -34,7 +35,7 @@ const STEPS: Readonly<Record<UsageQuery["step"], RawBuilder<number>>> = {
 };
 
 /** Reports from the hourly sums and, for latency, from the latest entries. */
-export function createUsageStore({ database, reports, compaction }: LedgerPlaces): UsageStore {
+export function createUsageStore({ database, reports, compaction, databaseUrl }: LedgerPlaces): UsageStore {
   const latency = createLatency(reports);
   return {
     async summarize(query) {
@@ -56,6 +57,10 @@ export function createUsageStore({ database, reports, compaction }: LedgerPlaces
 
     async prune(beforeMs) {
       await compaction.flushed();
+      if (databaseUrl !== undefined) {
+        const old = { table: "usage_hours", column: "hour_ms", beforeMs, most: PRUNE_ROWS } as const;
+        return removeOld(database, { databaseUrl, ...old });
+      }
       const key = sql`(hour_ms, account_id, key_id, model, outcome)`;
       const removed = sql`delete from usage_hours where ${key} in (
         select hour_ms, account_id, key_id, model, outcome from usage_hours
