@@ -38,6 +38,7 @@ export function listSettings(config: Config): Setting[] {
     data_dir: others.dataDir,
     "database.url": others.databaseUrl,
     "database.listen_url": others.databaseListenUrl,
+    "database.connections": others.databaseConnections,
     "redis.url": others.redisUrl,
     ...clientTlsSettings("redis", others.redisTls),
     ...clientTlsSettings("core", others.core.tls ?? {}),

@@ -72,6 +72,37 @@ export function settleJob(lease: Pick<Lease, "settle">): Job {
   };
 }
 
+/**
+ * Limits this process's connections to PostgreSQL to its share, which changes with the number of processes. Logs a warning when
+ * the server has too few for all, once until it has enough.
+ */
+export function connectionsJob({
+  store,
+  log,
+}: {
+  readonly store: Pick<Store, "shareConnections">;
+  readonly log: Logger;
+}): Job {
+  let isKnown = false;
+  return {
+    name: "share the connections to PostgreSQL",
+    everyMs: MINUTE_MS,
+    async run() {
+      const share = await store.shareConnections();
+      const isShort = share?.isEnough === false;
+      if (isShort && !isKnown) {
+        const { processes, limit, each } = share;
+        log.warn(
+          { processes, connections_each: each, connections_of_server: limit },
+          "PostgreSQL has too few connections for all processes; raise its max_connections, run fewer processes, or use a pooler",
+        );
+      }
+      isKnown = isShort;
+      return 0;
+    },
+  };
+}
+
 /** The gateway's jobs on the database. Several replicas may run them at the same time. */
 export function jobsOf(
   { ledger, responses }: Config,

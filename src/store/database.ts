@@ -1,6 +1,7 @@
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely, type RawBuilder, sql, type Transaction } from "kysely";
+import { MOST_CONNECTIONS, poolSizes } from "./postgres/connection-share.ts";
 import { describePostgresUrl, type PoolOptions, QUERY_MS } from "./postgres/pool.ts";
 import type { Schema } from "./schema.ts";
 import { SqliteThreadDialect } from "./sqlite/dialect.ts";
@@ -19,14 +20,22 @@ export class Database {
   /** Whether the last statement reached the server. Always true for SQLite. */
   readonly isUp: () => boolean;
 
+  /** Changes the largest number of connections. Does nothing for SQLite. */
+  readonly resize: (connections: number) => void;
+
   constructor(
     kind: "sqlite" | "postgres",
     query: Kysely<Schema>,
-    { perform, isUp = () => true }: { readonly perform: Perform; readonly isUp?: () => boolean },
+    {
+      perform,
+      isUp = () => true,
+      resize = () => undefined,
+    }: Pick<Database, "perform"> & Partial<Pick<Database, "isUp" | "resize">>,
   ) {
     this.kind = kind;
     this.query = query;
     this.isUp = isUp;
+    this.resize = resize;
     this.perform = (name, input) => retryWhileBusy(() => perform(name, input));
   }
 
@@ -86,15 +95,14 @@ export interface DatabaseLocation {
   readonly databaseUrl: string | undefined;
   /** Address for LISTEN beside a pooler, or `none` for no LISTEN. Default: `databaseUrl`. */
   readonly databaseListenUrl?: string | undefined;
+  /** Largest number of PostgreSQL connections of this process. Default: its share of the server's. */
+  readonly databaseConnections?: number | undefined;
 }
 
 const FILE_NAME = "parley.db";
 
 /** Limit for a statement, after which the disk counts as stuck. */
 const SQLITE_LIMIT_MS = 10_000;
-
-/** Sizes of the PostgreSQL pools: for completions and other short statements, and for reports. */
-const CONNECTIONS = { usual: 10, reports: 3 } as const;
 
 /** The SQLite file of a data directory. */
 export function sqliteFile(dataDir: string): string {
@@ -108,9 +116,10 @@ export function describeLocation({ dataDir, databaseUrl }: DatabaseLocation): st
 }
 
 /** Connects to the database, which may still have to be migrated. Creates SQLite's file and directory when missing. */
-export async function connect({ dataDir, databaseUrl }: DatabaseLocation): Promise<Database> {
+export async function connect(location: DatabaseLocation): Promise<Database> {
+  const { dataDir, databaseUrl } = location;
   if (databaseUrl !== undefined)
-    return connectPostgres(databaseUrl, { limitMs: QUERY_MS, connections: CONNECTIONS.usual });
+    return connectPostgres(databaseUrl, { limitMs: QUERY_MS, connections: firstSizes(location).usual });
   const file = sqliteFile(dataDir);
   createPrivately(dataDir, file);
   return connectSqlite(file, SQLITE_LIMIT_MS);
@@ -120,7 +129,7 @@ export async function connect({ dataDir, databaseUrl }: DatabaseLocation): Promi
 export async function connectReports(location: DatabaseLocation): Promise<Database> {
   const { dataDir, databaseUrl } = location;
   if (databaseUrl === undefined) return connectSqlite(sqliteFile(dataDir), SQLITE_LIMIT_MS);
-  return connectPostgres(databaseUrl, { limitMs: QUERY_MS, connections: CONNECTIONS.reports });
+  return connectPostgres(databaseUrl, { limitMs: QUERY_MS, connections: firstSizes(location).reports });
 }
 
 /**
@@ -131,10 +140,18 @@ export function connectResponses({ dataDir }: DatabaseLocation, database: Databa
   return database.kind === "sqlite" ? connectSqlite(sqliteFile(dataDir), SQLITE_LIMIT_MS) : database;
 }
 
+/** Sizes of the pools until the server was asked for the share of this process. */
+function firstSizes({ databaseConnections = MOST_CONNECTIONS }: DatabaseLocation): ReturnType<typeof poolSizes> {
+  return poolSizes(databaseConnections);
+}
+
+/** One for the work, one for a lock meanwhile. */
+const UNLIMITED_CONNECTIONS = 2;
+
 /** Connects without a limit for statements. */
 export async function connectUnlimited({ dataDir, databaseUrl }: DatabaseLocation): Promise<Database> {
   if (databaseUrl !== undefined)
-    return connectPostgres(databaseUrl, { limitMs: undefined, connections: CONNECTIONS.usual });
+    return connectPostgres(databaseUrl, { limitMs: undefined, connections: UNLIMITED_CONNECTIONS });
   return connectSqlite(sqliteFile(dataDir), undefined);
 }
 

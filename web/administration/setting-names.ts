@@ -42,6 +42,7 @@ const NAMES: Readonly<Record<string, string>> = {
   data_dir: "Data directory",
   "database.url": "PostgreSQL",
   "database.listen_url": "PostgreSQL for notifications",
+  "database.connections": "PostgreSQL connections of each process",
   "redis.url": "Redis",
   "redis.tls.ca_file": "Authorities of Redis",
   "redis.tls.cert_file": "Certificate for Redis",

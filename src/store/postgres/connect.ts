@@ -12,7 +12,11 @@ export function connectPostgres(options: PoolOptions): Database {
   const query = new Kysely<Schema>({ dialect });
   const perform: Perform = (name, input) =>
     query.transaction().execute((transaction) => runTransaction(createPostgresStatements(transaction), name, input));
-  return new Database("postgres", query, { perform, isUp: () => pool.isUp });
+  return new Database("postgres", query, {
+    perform,
+    isUp: () => pool.isUp,
+    resize: (connections) => pool.resize(connections),
+  });
 }
 
 /** Runs statements in a PostgreSQL transaction, whose parameters are numbered. */

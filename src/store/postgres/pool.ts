@@ -89,6 +89,11 @@ export class PostgresConnections implements PostgresPool {
     return this.#isUp;
   }
 
+  /** Changes the largest number of connections. Surplus ones are closed when they have been idle for ten seconds. */
+  resize(connections: number): void {
+    this.#pool.options.max = connections;
+  }
+
   async connect(): Promise<PostgresPoolClient> {
     for (let tries = 1; ; tries++) {
       const { url } = this.#hosts;
