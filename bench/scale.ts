@@ -1,7 +1,7 @@
 // node bench/scale.ts [--entries 10000000] [--keys 1000000] [--months 12] [--url postgres://…]: how long reports, lists
 // and retention take on PostgreSQL with many ledger entries and keys. Without --url it starts the server of the tests in a
 // temporary folder (about 1 GB for each million of entries) and removes it afterwards; with --url the database has to be empty,
-// and stays.
+// or filled by an earlier run, which is measured again, and stays.
 import { createHash } from "node:crypto";
 import { parseArgs } from "node:util";
 import pg from "pg";
@@ -37,11 +37,13 @@ const sql = new pg.Client(url);
 try {
   const store = await openStore({ dataDir: "/nowhere", databaseUrl: url });
   await sql.connect();
-  await store.ledger.prepareMonths(months.map(({ fromMs }) => fromMs));
-  await timed(`${KEYS} keys`, fillKeys);
-  await timed(`${ENTRIES} entries in ${MONTHS} months`, fillEntries);
-  await timed("sums of their hours", fillUsage);
-  await timed("vacuum analyze", () => sql.query("vacuum analyze"));
+  if ((await sql.query("select 1 from completions limit 1")).rows.length === 0) {
+    await store.ledger.prepareMonths(months.map(({ fromMs }) => fromMs));
+    await timed(`${KEYS} keys`, fillKeys);
+    await timed(`${ENTRIES} entries in ${MONTHS} months`, fillEntries);
+    await timed("sums of their hours", fillUsage);
+    await timed("vacuum analyze", () => sql.query("vacuum analyze"));
+  }
   await printSizes();
   await measureReads(store);
   await measureRetention(store);
@@ -56,7 +58,10 @@ function settings(): Record<string, string> {
   return { fsync: "on", shared_buffers: "1GB", max_wal_size: "4GB", maintenance_work_mem: "512MB" };
 }
 
-function lastMonths(count: number, endMs: number): { readonly fromMs: number; readonly toMs: number; readonly suffix: string }[] {
+function lastMonths(
+  count: number,
+  endMs: number,
+): { readonly fromMs: number; readonly toMs: number; readonly suffix: string }[] {
   const found = [monthAt(endMs)];
   while (found.length < count) found.unshift(monthAt(found[0]!.fromMs - 1));
   return found;
@@ -94,10 +99,10 @@ async function fillEntries(): Promise<void> {
 async function fillUsage(): Promise<void> {
   for (const { suffix } of months)
     await sql.query(`insert into usage_hours_${suffix}
-      select started_at_ms / 3600000 * 3600000, account_id, key_id, served_model, outcome, count(*), sum(partial), sum(estimated),
+      select started_at_ms / 3600000 * 3600000, coalesce(account_id, ''), coalesce(key_id, ''), served_model, outcome, count(*), sum(partial), sum(estimated),
         sum(prompt_tokens), sum(cached_tokens), sum(completion_tokens), sum(reasoning_tokens), sum(image_tokens),
         sum(cost_micro_usd), sum(own_cost_micro_usd)
-      from completions_${suffix} group by 1, 2, 3, 4, 5`);
+      from completions_${suffix} group by grouping sets ((1, account_id, key_id, 4, 5), (1, 4, 5))`);
 }
 
 async function printSizes(): Promise<void> {
@@ -121,7 +126,8 @@ async function measureReads({ usage, ledger, keys, accounts }: Store): Promise<v
     "report of a month by account": () => usage.summarize({ ...month, by: "account", step: "all", maxGroups: 100 }),
     "report of a month by key": () => usage.summarize({ ...month, by: "key", step: "all", maxGroups: 100 }),
     "report of a month by key and day": () => usage.summarize({ ...month, by: "key", step: "day", maxGroups: 10 }),
-    "report of an account's month by key": () => usage.summarize({ ...month, ...some, by: "key", step: "day", maxGroups: 10 }),
+    "report of an account's month by key": () =>
+      usage.summarize({ ...month, ...some, by: "key", step: "day", maxGroups: 10 }),
     "latency of a month": () => usage.latency({ ...month, step: "day" }),
     "latency of an account's month": () => usage.latency({ ...month, ...some, step: "day" }),
     "requests, first page": () => ledger.list({ limit: 50 }),
@@ -144,7 +150,10 @@ async function measureReads({ usage, ledger, keys, accounts }: Store): Promise<v
     try {
       for (let round = 0; round < ROUNDS; round++) took.push(await milliseconds(read));
       const sorted = took.toSorted((a, b) => a - b);
-      print(name, `${ms(sorted[Math.floor(ROUNDS / 2)]!)} median, first ${ms(took[0]!)}, longest ${ms(sorted.at(-1)!)}`);
+      print(
+        name,
+        `${ms(sorted[Math.floor(ROUNDS / 2)]!)} median, first ${ms(took[0]!)}, longest ${ms(sorted.at(-1)!)}`,
+      );
     } catch (error) {
       print(name, String(error));
     }

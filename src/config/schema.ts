@@ -293,7 +293,11 @@ export const fileSchema = section({
   }).prefault({}),
   workers: z.int().min(1).max(128).default(1),
   data_dir: z.string().min(1).default("./data"),
-  database: section({ url: z.exactOptional(databaseUrl), listen_url: z.exactOptional(databaseListenUrl), connections: z.exactOptional(z.int().min(4).max(1_000)) }).prefault({}),
+  database: section({
+    url: z.exactOptional(databaseUrl),
+    listen_url: z.exactOptional(databaseListenUrl),
+    connections: z.exactOptional(z.int().min(4).max(1_000)),
+  }).prefault({}),
   redis: section({ url: z.exactOptional(redisUrl), tls: section(clientTls).prefault({}) }).prefault({}),
   core: section({
     tls: z.exactOptional(section({ ...clientTls, server_name: z.exactOptional(z.string().min(1).max(253)) })),

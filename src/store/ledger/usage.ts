@@ -13,7 +13,7 @@ import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { createLatency } from "./latency.ts";
 import type { LedgerPlaces } from "./ledger-store.ts";
-import { SUMS } from "./usage-hours.ts";
+import { ALL, SUMS } from "./usage-hours.ts";
 
 /** Sums removed per transaction: other transactions wait meanwhile. */
 const PRUNE_ROWS = 1_000;
@@ -82,7 +82,7 @@ async function findGroups(database: Database, { by, maxGroups, ...filter }: Usag
   const found = sql<{ name: string }>`
     select name from (
       select ${GROUPS[by]} as name, sum(cost_micro_usd) as cost, sum(completions) as completions
-      from usage_hours where ${matching(filter)} group by 1) as totals
+      from usage_hours where ${matching({ by, ...filter })} group by 1) as totals
     order by cost desc, completions desc, ${inCodeUnits(database, "name")} ${limit}`;
   const { rows } = await retryWhileBusy(() => found.execute(database.query));
   const shown = rows.map(({ name }) => name).slice(0, maxGroups);
@@ -104,11 +104,21 @@ export function sumsOf({ by, step, ...filter }: UsageQuery, { shown, hasOthers }
     select ${STEPS[step]} as step_ms, ${name} as name,
       ${sql.join(SUMS.map((sum) => sql`sum(${sql.ref(sum)}) as ${sql.ref(sum)}`))},
       sum(case when outcome = 'served' then 0 else completions end) as failed
-    from usage_hours where ${matching(filter)} group by 1, 2`;
+    from usage_hours where ${matching({ by, ...filter })} group by 1, 2`;
 }
 
-function matching({ sinceMs, untilMs, accountId, keyId, model, outcome }: UsageFilter): RawBuilder<unknown> {
+function matching({
+  by,
+  sinceMs,
+  untilMs,
+  accountId,
+  keyId,
+  model,
+  outcome,
+}: UsageFilter & Pick<UsageQuery, "by">): RawBuilder<unknown> {
   const conditions = [sql`hour_ms >= ${sinceMs}`, sql`hour_ms < ${untilMs}`];
+  if (accountId === undefined && keyId === undefined)
+    conditions.push(by === "key" || by === "account" ? sql`account_id <> ${ALL}` : sql`account_id = ${ALL}`);
   if (accountId !== undefined) conditions.push(sql`account_id = ${accountId}`);
   if (keyId !== undefined) conditions.push(sql`key_id = ${keyId}`);
   if (model !== undefined) conditions.push(sql`model = ${model}`);

@@ -22,11 +22,11 @@ const INDEXES: Readonly<Record<MonthlyTable, Readonly<Record<string, string>>>> 
 };
 
 /**
- * Partitions the tables that grow with traffic by month, in PostgreSQL. Existing rows stay in their table, which becomes the
+ * Partitions the tables that grow with traffic by month, in PostgreSQL, and adds up the usage of all accounts by the hour. Existing rows stay in their table, which becomes the
  * partition of all times before the month after this one.
  */
 export const monthlyPartitions: Migration = {
-  name: "a partition for each month of the ledger in PostgreSQL",
+  name: "a partition for each month of the ledger in PostgreSQL, and the usage of all accounts",
 
   async prepare(database, kind) {
     if (kind === "sqlite") return;
@@ -34,10 +34,23 @@ export const monthlyPartitions: Migration = {
   },
 
   async up(database, kind) {
-    if (kind === "sqlite") return;
-    for (const table of tables()) await partition(database, table);
+    // All at first, and in the order of the transactions that write to them.
+    if (kind === "postgres") await run(database, `lock table ${tables().join(", ")} in access exclusive mode`);
+    await sumAllAccounts(database);
+    if (kind === "postgres") for (const table of tables()) await partition(database, table);
   },
 };
+
+/** Writes the sums of all accounts of each hour. */
+async function sumAllAccounts(database: Kysely<unknown>): Promise<void> {
+  const sums = `completions, partial, estimated, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, image_tokens,
+    cost_micro_usd, own_cost_micro_usd`;
+  await run(
+    database,
+    `insert into usage_hours (hour_ms, account_id, key_id, model, outcome, ${sums})
+    select hour_ms, '', '', model, outcome, ${sums.replaceAll(/\w+/g, "sum($&)")} from usage_hours group by hour_ms, model, outcome`,
+  );
+}
 
 function tables(): MonthlyTable[] {
   return Object.keys(MONTHLY_TABLES) as MonthlyTable[];
@@ -92,8 +105,6 @@ async function readEnd(database: Kysely<unknown>, table: string): Promise<number
 
 /** Exchanges a table for a partitioned one. Locks it for milliseconds if `makeAttachable` has run before. */
 async function partition(database: Kysely<unknown>, table: MonthlyTable): Promise<void> {
-  // First, because no row may come after the look whether there are any.
-  await run(database, `lock table ${table} in access exclusive mode`);
   const isNew = await isEmpty(database, table);
   await makeAttachable(database, table, { concurrently: false });
   const endMs = await readEnd(database, table);
