@@ -97,6 +97,7 @@ async function fillEntries(): Promise<void> {
 }
 
 async function fillUsage(): Promise<void> {
+  await sql.query("set work_mem = '512MB'");
   for (const { suffix } of months)
     await sql.query(`insert into usage_hours_${suffix}
       select started_at_ms / 3600000 * 3600000, coalesce(account_id, ''), coalesce(key_id, ''), served_model, outcome, count(*), sum(partial), sum(estimated),

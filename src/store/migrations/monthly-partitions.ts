@@ -1,5 +1,6 @@
 import { type Kysely, sql } from "kysely";
 import type { Migration } from "../migrations.ts";
+import { StoreError } from "../store-error.ts";
 import { earlierOf, MONTHLY_TABLES, monthAt, type MonthlyTable } from "../postgres/months.ts";
 
 const DAY_MS = 86_400_000;
@@ -30,16 +31,32 @@ export const monthlyPartitions: Migration = {
 
   async prepare(database, kind) {
     if (kind === "sqlite") return;
+    await checkVersion(database);
     for (const table of tables()) await makeAttachable(database, table, { concurrently: true });
   },
 
   async up(database, kind) {
+    if (kind === "sqlite") return sumAllAccounts(database);
+    await checkVersion(database);
     // All at first, and in the order of the transactions that write to them.
-    if (kind === "postgres") await run(database, `lock table ${tables().join(", ")} in access exclusive mode`);
+    await run(database, `lock table ${tables().join(", ")} in access exclusive mode`);
     await sumAllAccounts(database);
-    if (kind === "postgres") for (const table of tables()) await partition(database, table);
+    for (const table of tables()) await partition(database, table);
   },
 };
+
+/** The first version that detaches partitions concurrently. */
+const OLDEST = 14;
+
+async function checkVersion(database: Kysely<unknown>): Promise<void> {
+  const { rows } = await sql<{ version: number }>`
+    select current_setting('server_version_num')::int / 10000 as version`.execute(database);
+  const { version } = rows[0]!;
+  if (version < OLDEST)
+    throw new StoreError(
+      `This is PostgreSQL ${version}, and Parley needs version ${OLDEST} or newer: update the server.`,
+    );
+}
 
 /** Writes the sums of all accounts of each hour. */
 async function sumAllAccounts(database: Kysely<unknown>): Promise<void> {
