@@ -300,6 +300,8 @@ export interface Config {
    * Default: `databaseUrl`.
    */
   readonly databaseListenUrl: string | undefined;
+  /** Address of a PostgreSQL read replica for reports, a secret. */
+  readonly databaseReadUrl: string | undefined;
   /** Largest number of PostgreSQL connections of a process. Default: its share of the server's. */
   readonly databaseConnections: number | undefined;
   /** Redis' address, a secret; undefined when rates are kept in the database or in this process. */

@@ -86,6 +86,7 @@ function holdsSecrets(value: unknown): boolean {
   return (
     (isRecord(providers) && Object.values(providers).some(isSecretive)) ||
     hasPassword(at(value, "database", "url")) ||
+    hasPassword(at(value, "database", "read_url")) ||
     hasPassword(at(value, "redis", "url")) ||
     isLiteral(at(value, "responses", "encryption_key")) ||
     isLiteral(at(value, "account_credentials", "encryption_key"))

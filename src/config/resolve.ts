@@ -77,8 +77,9 @@ export function resolve(
     report(["account_credentials", "encryption_key"], `is required with account_credentials: allowed and ${SAME_KEY}`);
   if (input.database.listen_url !== undefined && input.database.url === undefined)
     report(["database", "listen_url"], "is for a database.url");
-  if (input.database.connections !== undefined && input.database.url === undefined)
-    report(["database", "connections"], "is for a database.url");
+  for (const name of ["read_url", "connections"] as const)
+    if (input.database[name] !== undefined && input.database.url === undefined)
+      report(["database", name], "is for a database.url");
   requirePair(input.redis.tls, ["redis", "tls"], report);
   if (Object.keys(input.redis.tls).length > 0 && input.redis.url?.startsWith("rediss:") !== true)
     report(["redis", "tls"], "is for a redis.url that begins with rediss://");
@@ -115,6 +116,7 @@ export function resolve(
     dataDir: resolvePath(input.data_dir),
     databaseUrl: input.database.url,
     databaseListenUrl: input.database.listen_url,
+    databaseReadUrl: input.database.read_url,
     databaseConnections: input.database.connections,
     redisUrl: input.redis.url,
     redisTls: camelKeys(input.redis.tls),

@@ -296,6 +296,7 @@ export const fileSchema = section({
   database: section({
     url: z.exactOptional(databaseUrl),
     listen_url: z.exactOptional(databaseListenUrl),
+    read_url: z.exactOptional(databaseUrl),
     connections: z.exactOptional(z.int().min(4).max(1_000)),
   }).prefault({}),
   redis: section({ url: z.exactOptional(redisUrl), tls: section(clientTls).prefault({}) }).prefault({}),

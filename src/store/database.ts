@@ -95,6 +95,8 @@ export interface DatabaseLocation {
   readonly databaseUrl: string | undefined;
   /** Address for LISTEN beside a pooler, or `none` for no LISTEN. Default: `databaseUrl`. */
   readonly databaseListenUrl?: string | undefined;
+  /** Address of a PostgreSQL read replica for reports. Default: none. Holds a password. */
+  readonly databaseReadUrl?: string | undefined;
   /** Largest number of PostgreSQL connections of this process. Default: its share of the server's. */
   readonly databaseConnections?: number | undefined;
 }
@@ -127,8 +129,13 @@ export async function connect(location: DatabaseLocation): Promise<Database> {
 
 /** Connects to a database that exists for reports: with connections of their own, so that completions do not wait for them. */
 export async function connectReports(location: DatabaseLocation): Promise<Database> {
-  const { dataDir, databaseUrl } = location;
+  const { dataDir, databaseUrl, databaseReadUrl } = location;
   if (databaseUrl === undefined) return connectSqlite(sqliteFile(dataDir), SQLITE_LIMIT_MS);
+  if (databaseReadUrl !== undefined) {
+    const postgres = await import("./postgres/connect.ts");
+    const options = { url: databaseUrl, limitMs: QUERY_MS, connections: firstSizes(location).reports };
+    return postgres.connectFreshReplica(options, databaseReadUrl);
+  }
   return connectPostgres(databaseUrl, { limitMs: QUERY_MS, connections: firstSizes(location).reports });
 }
 

@@ -42,6 +42,7 @@ const NAMES: Readonly<Record<string, string>> = {
   data_dir: "Data directory",
   "database.url": "PostgreSQL",
   "database.listen_url": "PostgreSQL for notifications",
+  "database.read_url": "PostgreSQL for reports",
   "database.connections": "PostgreSQL connections of each process",
   "redis.url": "Redis",
   "redis.tls.ca_file": "Authorities of Redis",
