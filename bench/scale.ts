@@ -153,7 +153,7 @@ async function measureReads({ usage, ledger, keys, accounts }: Store): Promise<v
       const sorted = took.toSorted((a, b) => a - b);
       print(
         name,
-        `${ms(sorted[Math.floor(ROUNDS / 2)]!)} median, first ${ms(took[0]!)}, longest ${ms(sorted.at(-1)!)}`,
+        `best ${ms(sorted[0]!)}, median ${ms(sorted[Math.floor(ROUNDS / 2)]!)}, longest ${ms(sorted.at(-1)!)}`,
       );
     } catch (error) {
       print(name, String(error));

@@ -7,7 +7,6 @@ import {
   type UsageStore,
 } from "../../ledger/usage-store.ts";
 import { type Database, inCodeUnits } from "../database.ts";
-import type { UsageHourRow } from "../schema.ts";
 import { removeOld } from "../postgres/retention.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
@@ -41,7 +40,7 @@ export function createUsageStore({ database, reports, compaction, databaseUrl }:
     async summarize(query) {
       await compaction.flushed();
       const groups = await findGroups(reports, query);
-      const { rows } = await retryWhileBusy(() => sumsOf(query, groups).execute(reports.query));
+      const rows = await readSums(reports, query, groups);
       const names = await findNames(reports, query.by, groups.shown);
       const places = new Map(groups.shown.map((group, place) => [group, place]));
       const placeOf = ({ name }: Sums): number => places.get(name) ?? places.size;
@@ -89,22 +88,47 @@ async function findGroups(database: Database, { by, maxGroups, ...filter }: Usag
   return { shown, hasOthers: shown.length < rows.length };
 }
 
-type Sums = Pick<UsageHourRow, (typeof SUMS)[number]> & {
+/** The sums of each step and group. Those of all other keys or accounts are what is left of the sums of all accounts. */
+async function readSums(database: Database, query: UsageQuery, groups: Groups): Promise<readonly Sums[]> {
+  const read = async (by: UsageQuery["by"], of: Parameters<typeof sumsOf>[1]): Promise<readonly Sums[]> => {
+    const sums = sumsOf({ ...query, by }, of);
+    return (await retryWhileBusy(() => sums.execute(database.query))).rows;
+  };
+  if (!groups.hasOthers || !readsEachKey(query)) return read(query.by, groups);
+  const shown = await read(query.by, { ...groups, hasOthers: false, isOnly: true });
+  const left = new Map((await read("none", { shown: [""], hasOthers: false })).map((row) => [row.step_ms, { ...row }]));
+  for (const row of shown) {
+    const others = left.get(row.step_ms);
+    if (others !== undefined) for (const sum of [...SUMS, "failed"] as const) others[sum] -= row[sum];
+  }
+  return [...shown, ...[...left.values()].filter(({ completions }) => completions > 0)];
+}
+
+type Sums = Record<(typeof SUMS)[number], number> & {
   readonly step_ms: number;
   /** Empty for the sum of all groups that are not shown. */
   readonly name: string;
-  readonly failed: number;
+  failed: number;
 };
 
-/** Query of the sums of each step and shown group, and of all other groups together. */
-export function sumsOf({ by, step, ...filter }: UsageQuery, { shown, hasOthers }: Groups): RawBuilder<Sums> {
+/** Query of the sums of each step and shown group, and with `hasOthers` of all other groups together, unless `isOnly`. */
+export function sumsOf(
+  { by, step, ...filter }: UsageQuery,
+  { shown, hasOthers, isOnly = false }: Groups & { readonly isOnly?: boolean },
+): RawBuilder<Sums> {
   const group = GROUPS[by];
+  const only = isOnly ? sql`and ${group} in (${sql.join(shown)})` : sql``;
   const name = hasOthers ? sql`case when ${group} in (${sql.join(shown)}) then ${group} else '' end` : group;
   return sql<Sums>`
     select ${STEPS[step]} as step_ms, ${name} as name,
       ${sql.join(SUMS.map((sum) => sql`sum(${sql.ref(sum)}) as ${sql.ref(sum)}`))},
       sum(case when outcome = 'served' then 0 else completions end) as failed
-    from usage_hours where ${matching({ by, ...filter })} group by 1, 2`;
+    from usage_hours where ${matching({ by, ...filter })} ${only} group by 1, 2`;
+}
+
+/** Whether a report reads rows of all accounts one by one. */
+function readsEachKey({ by, accountId, keyId }: Pick<UsageQuery, "by" | "accountId" | "keyId">): boolean {
+  return accountId === undefined && keyId === undefined && (by === "key" || by === "account");
 }
 
 function matching({
@@ -118,7 +142,7 @@ function matching({
 }: UsageFilter & Pick<UsageQuery, "by">): RawBuilder<unknown> {
   const conditions = [sql`hour_ms >= ${sinceMs}`, sql`hour_ms < ${untilMs}`];
   if (accountId === undefined && keyId === undefined)
-    conditions.push(by === "key" || by === "account" ? sql`account_id <> ${ALL}` : sql`account_id = ${ALL}`);
+    conditions.push(readsEachKey({ by }) ? sql`account_id <> ${ALL}` : sql`account_id = ${ALL}`);
   if (accountId !== undefined) conditions.push(sql`account_id = ${accountId}`);
   if (keyId !== undefined) conditions.push(sql`key_id = ${keyId}`);
   if (model !== undefined) conditions.push(sql`model = ${model}`);
