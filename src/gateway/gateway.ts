@@ -36,7 +36,7 @@ import { buildCatalogue, type Catalogue, type CatalogueOptions } from "./catalog
 import { createConnections } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
 import { startHealthChecks } from "./health-checks.ts";
-import { jobsOf, settleJob, startJobs } from "./jobs.ts";
+import { connectionsJob, jobsOf, settleJob, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
 import { accessOf, CallerBindings, toShown } from "./access.ts";
@@ -235,8 +235,10 @@ async function assemble(
   });
   undo.push(() => lease.close());
   await lease.open();
-  const jobs = startJobs([settleJob(lease), ...jobsOf(config, { store, clock })], { clock, log });
+  const sharing = connectionsJob({ store, log });
+  const jobs = startJobs([settleJob(lease), sharing, ...jobsOf(config, { store, clock })], { clock, log });
   undo.push(() => jobs.close());
+  await sharing.run(new AbortController().signal);
   const own = new SimulatorOnDemand(config);
   undo.push(() => own.close());
   const simulator = shared?.simulator ?? own;
