@@ -34,6 +34,8 @@ type FinishedFacts = Pick<Translation, "streamed" | "betas" | "headers" | "isCal
     readonly searches?: boolean;
     /** `SentSize.cacheWrite`, or what finds it in the text of the body. Default: none. */
     readonly cacheWrite?: SentSize["cacheWrite"] | ((json: string) => SentSize["cacheWrite"]);
+    /** Whether the body has JSON as the caller wrote it. Default: only what `verbatim` gave. */
+    readonly verbatim?: boolean;
     /** The requested service tier. */
     readonly tier?: string | undefined;
     /** `SentSize.textBytes`. Default: the bytes of the body without media. */
@@ -124,6 +126,7 @@ export class TranslationLog {
       betas,
       headers,
       isCallers,
+      verbatim = isCallers === true,
       uses,
       ...size
     }: FinishedFacts,
@@ -143,14 +146,13 @@ export class TranslationLog {
       cacheWrite: written,
       ...(uses && { uses }),
     };
-    const verbatim = this.#verbatim || isCallers === true;
     return {
       body,
       omitted: this.#omitted,
       clamped: this.#clamped,
       streamed,
       sent,
-      verbatim,
+      verbatim: this.#verbatim || verbatim,
       isCallers,
       headers,
       betas,
