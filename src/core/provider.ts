@@ -96,6 +96,15 @@ export interface SentSize {
   readonly uses?: ToolUses | undefined;
 }
 
+/** The text of a body in which no object has two fields of one name, and what it says. */
+export interface BodyText {
+  readonly text: string;
+  /** A format may change the spelling of its fields in place. */
+  readonly json: Readonly<Record<string, unknown>>;
+  /** Positions of the brackets, colons and commas of the outermost object. */
+  readonly outermost: readonly number[];
+}
+
 /** The body of a request as its caller wrote it, in the format of a dialect. */
 export interface CallersBody {
   /** Such as `anthropic`. */
@@ -111,6 +120,8 @@ export interface CallersBody {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Why providers of other dialects cannot serve the request. Default: they can. */
   readonly notElsewhere?: (() => Failure) | undefined;
+  /** The text that `json` is from. Undefined for a large one, and after the plan: it may be as large as the rest of the request. */
+  source?: BodyText | undefined;
   /** Undefined when no further attempt needs it. */
   json: Readonly<Record<string, unknown>> | undefined;
 }

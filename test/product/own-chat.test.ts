@@ -217,6 +217,16 @@ describe("a chat completion to a provider of the dialect", () => {
     expect(omitted.toSorted()).toEqual(["new_field", "service_tier", "store", "web_search_options"]);
   });
 
+  it("keeps its blanks, the digits of its numbers, and the order of numbered fields", async () => {
+    const body =
+      '{ "logit_bias": {"9":1,"1":-1.50}, "temperature" : 5e-1,\n "parley": {}, "model":"fx-o", "tools":[{"type":"function","function":' +
+      '{"name":"f","parameters":{"type":"object","const":12345678901234567890}}}],\t"messages":[ {"role":"user","content":"\\u00e4"} ] }';
+    const { sent } = await send(body);
+    expect(sent).toBe(body.replace('\n "parley": {},', "").replace("fx-o", "llama"));
+    const repeated = body.replace('"role":"user",', '"role":"user","role":"user",');
+    expect((await send(repeated)).sent).toBe(JSON.stringify(JSON.parse(sent)));
+  });
+
   it("has the last one of two fields of a name, which is the one that was checked", async () => {
     const { sent } = await send(
       '{"max_tokens":64000,"model":"fx-o","max_tokens":7,"messages":[{"role":"user","content":"Hi"}]}',

@@ -49,6 +49,7 @@ export function toOpenAiRequest(
   };
   const own = inCallersWords(body, { callers, others: others && log.isComplete, can: capabilities });
   return log.finish(own?.body ?? body, {
+    source: own && callers?.source,
     isCallers: own?.isWhole,
     verbatim: own?.hasMore === true,
     streamed,
