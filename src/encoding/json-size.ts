@@ -69,14 +69,18 @@ export function measureJson(json: string, max: JsonSize, outermost?: number[]): 
  */
 export function countValues(value: unknown): number {
   if (typeof value !== "object" || value === null) return 1;
-  let inner = 1;
+  let values = 2;
   let entries = 0;
-  for (const key in value) {
+  const add = (each: unknown): void => {
     entries += 1;
-    const each = (value as Readonly<Record<string, unknown>>)[key];
-    if (typeof each === "object" && each !== null) inner += countValues(each) - 1;
+    if (typeof each === "object" && each !== null) values += countValues(each) - 1;
+  };
+  if (Array.isArray(value)) for (const each of value as unknown[]) add(each);
+  else {
+    for (const key in value) add((value as Readonly<Record<string, unknown>>)[key]);
+    values += entries;
   }
-  return inner + (Array.isArray(value) ? 1 : 1 + entries) + Math.max(entries - 1, 0);
+  return values + Math.max(entries - 1, 0);
 }
 
 /** Whether a JSON text exceeds `max`. */

@@ -90,9 +90,9 @@ function readFormat({ path, headers, body }: FormatRequest, requestId: string, w
   if (operation?.name !== what) throw invalidField(`${FIELD}.path`, `is not the path of a request for ${SOUGHT[what]}`);
   const { json, source } = parseBodyText(Buffer.from(body.buffer, body.byteOffset, body.length));
   const input: FormatInput = { json, headers, query: new URLSearchParams(), requestId };
-  const read = operation.read(input);
-  if (read.body !== undefined) read.body.source = source;
-  return read;
+  const asked = operation.read(input);
+  if (asked.body !== undefined) asked.body.source = source;
+  return asked;
 }
 
 function operationOf(path: string, headers: RequestHeaders): Extract<Operation, { name: Reading }> | undefined {
