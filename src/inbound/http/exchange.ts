@@ -218,6 +218,8 @@ export function parseBody(body: Buffer): unknown {
 
 /** Longest text of a body that is kept beside what it says. */
 const MAX_SOURCE_CHARS = 4 * 1024 * 1024;
+/** Most keys and values of one: an object with many fields takes as long to count as to parse. */
+const MAX_SOURCE_VALUES = 16_384;
 
 /** The same, with the text of a body that is not large, and that no other parser can take for something else. */
 export function parseBodyText(body: Buffer): {
@@ -239,8 +241,8 @@ export function parseBodyText(body: Buffer): {
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw unreadable("must be a JSON object");
   const json = value as BodyText["json"];
-  const isSource = text.length <= MAX_SOURCE_CHARS && countValues(json) === values;
-  return { json, source: isSource ? { text, json, outermost } : undefined };
+  const isKept = text.length <= MAX_SOURCE_CHARS && values <= MAX_SOURCE_VALUES && countValues(json) === values;
+  return { json, source: isKept ? { text, json, outermost } : undefined };
 }
 
 /** The failure of a body that cannot be parsed. */
