@@ -163,6 +163,7 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   dataDir: "at restart",
   databaseUrl: "at restart",
   databaseListenUrl: "at restart",
+  outage: "at restart",
   redisUrl: "at restart",
   redisTls: "at restart",
   core: "at restart",

@@ -26,7 +26,7 @@ export const migrate: Command = {
   async run({ flags, switches }, { env, stdout }) {
     const store = await openStore(loadConfig({ file: flags["config"], env, unused: ["providers"] }));
     await store.close();
-    const { before, after } = store.versions;
+    const { before, after } = store.versions();
     if (switches.has("json")) writeJson(stdout, { version_before: before, version: after });
     else if (before === after) stdout.write(`The database already has version ${after}.\n`);
     else stdout.write(`Migrated the database from version ${before} to ${after}.\n`);

@@ -294,6 +294,10 @@ export const fileSchema = section({
   workers: z.int().min(1).max(128).default(1),
   data_dir: z.string().min(1).default("./data"),
   database: section({ url: z.exactOptional(databaseUrl), listen_url: z.exactOptional(databaseListenUrl) }).prefault({}),
+  outage: section({
+    serve_ms: z.int().min(0).max(DAY_MS).default(3_600_000),
+    encryption_key: z.exactOptional(encryptionKey),
+  }).prefault({}),
   redis: section({ url: z.exactOptional(redisUrl), tls: section(clientTls).prefault({}) }).prefault({}),
   core: section({
     tls: z.exactOptional(section({ ...clientTls, server_name: z.exactOptional(z.string().min(1).max(253)) })),

@@ -4,7 +4,7 @@ import { Kysely, type RawBuilder, sql, type Transaction } from "kysely";
 import { describePostgresUrl, type PoolOptions } from "./postgres/pool.ts";
 import type { Schema } from "./schema.ts";
 import { SqliteThreadDialect } from "./sqlite/dialect.ts";
-import { retryWhileBusy } from "./store-error.ts";
+import { retryWhileBusy, type StoreError } from "./store-error.ts";
 import type { Perform } from "./transactions.ts";
 
 /** An open database of either kind. */
@@ -86,6 +86,8 @@ export interface DatabaseLocation {
   readonly databaseUrl: string | undefined;
   /** Address for LISTEN beside a pooler, or `none` for no LISTEN. Default: `databaseUrl`. */
   readonly databaseListenUrl?: string | undefined;
+  /** Why PostgreSQL may not be used yet, as it is not known to have the program's schema. Default: it may. */
+  readonly closedBy?: (() => StoreError | undefined) | undefined;
 }
 
 const FILE_NAME = "parley.db";
@@ -108,8 +110,9 @@ export function describeLocation({ dataDir, databaseUrl }: DatabaseLocation): st
 }
 
 /** Connects to the database, which may still have to be migrated. Creates SQLite's file and directory when missing. */
-export async function connect({ dataDir, databaseUrl }: DatabaseLocation): Promise<Database> {
-  if (databaseUrl !== undefined) return connectPostgres(databaseUrl, { limited: true, connections: CONNECTIONS.usual });
+export async function connect({ dataDir, databaseUrl, closedBy }: DatabaseLocation): Promise<Database> {
+  if (databaseUrl !== undefined)
+    return connectPostgres(databaseUrl, { limited: true, connections: CONNECTIONS.usual, closedBy });
   const file = sqliteFile(dataDir);
   createPrivately(dataDir, file);
   return connectSqlite(file, SQLITE_LIMIT_MS);
@@ -117,9 +120,9 @@ export async function connect({ dataDir, databaseUrl }: DatabaseLocation): Promi
 
 /** Connects to a database that exists for reports: with connections of their own, so that completions do not wait for them. */
 export async function connectReports(location: DatabaseLocation): Promise<Database> {
-  const { dataDir, databaseUrl } = location;
+  const { dataDir, databaseUrl, closedBy } = location;
   if (databaseUrl === undefined) return connectSqlite(sqliteFile(dataDir), SQLITE_LIMIT_MS);
-  return connectPostgres(databaseUrl, { limited: true, connections: CONNECTIONS.reports });
+  return connectPostgres(databaseUrl, { limited: true, connections: CONNECTIONS.reports, closedBy });
 }
 
 /**
