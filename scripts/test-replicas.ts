@@ -1,5 +1,5 @@
-// npm run test:replicas: the tests that need PostgreSQL, redis-server, haproxy, pgbouncer, tinyproxy and prometheus, which they
-// start themselves.
+// npm run test:replicas: the tests that need PostgreSQL, redis-server, haproxy, pgbouncer, tinyproxy, prometheus and strace, which
+// they start themselves.
 import { runTests } from "./run-tests.ts";
 
 await runTests(["--config", "vitest.replicas.config.ts", ...process.argv.slice(2)]);
