@@ -302,10 +302,14 @@ export interface Config {
   readonly databaseListenUrl: string | undefined;
   /**
    * How long a known key works while the database is unavailable, counted from the database's last answer about it; 0: only while it
-   * answers. With PostgreSQL known keys are also kept in a file, encrypted with `encryptionKey`, a secret; undefined for that of the
+   * answers. `budgetShare`: part of each budget that each process holds to spend it then. With PostgreSQL known keys are also kept in a file, encrypted with `encryptionKey`, a secret; undefined for that of the
    * data directory.
    */
-  readonly outage: { readonly serveMs: number; readonly encryptionKey: string | undefined };
+  readonly outage: {
+    readonly serveMs: number;
+    readonly budgetShare: number;
+    readonly encryptionKey: string | undefined;
+  };
   /** Redis' address, a secret; undefined when rates are kept in the database or in this process. */
   readonly redisUrl: string | undefined;
   /** For a `rediss:` address. */

@@ -113,7 +113,11 @@ export function resolve(
     dataDir: resolvePath(input.data_dir),
     databaseUrl: input.database.url,
     databaseListenUrl: input.database.listen_url,
-    outage: { serveMs: input.outage.serve_ms, encryptionKey: input.outage.encryption_key },
+    outage: {
+      serveMs: input.outage.serve_ms,
+      budgetShare: input.outage.budget_percent / 100,
+      encryptionKey: input.outage.encryption_key,
+    },
     redisUrl: input.redis.url,
     redisTls: camelKeys(input.redis.tls),
     core: { tls: input.core.tls && camelKeys(input.core.tls) },

@@ -296,6 +296,7 @@ export const fileSchema = section({
   database: section({ url: z.exactOptional(databaseUrl), listen_url: z.exactOptional(databaseListenUrl) }).prefault({}),
   outage: section({
     serve_ms: z.int().min(0).max(DAY_MS).default(3_600_000),
+    budget_percent: z.number().min(0).max(20).default(0),
     encryption_key: z.exactOptional(encryptionKey),
   }).prefault({}),
   redis: section({ url: z.exactOptional(redisUrl), tls: section(clientTls).prefault({}) }).prefault({}),

@@ -39,6 +39,7 @@ export function listSettings(config: Config): Setting[] {
     "database.url": others.databaseUrl,
     "database.listen_url": others.databaseListenUrl,
     "outage.serve_ms": others.outage.serveMs,
+    "outage.budget_percent": others.outage.budgetShare * 100,
     "outage.encryption_key": others.outage.encryptionKey,
     "redis.url": others.redisUrl,
     ...clientTlsSettings("redis", others.redisTls),

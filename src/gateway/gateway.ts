@@ -43,7 +43,7 @@ import { openAccounting } from "./accounting.ts";
 import { exchangeKeyChanges } from "./key-changes.ts";
 import { keptResponsesOf } from "./kept-responses.ts";
 import { exportMetrics } from "./metric-export.ts";
-import { openOutage } from "./outage.ts";
+import { openOutage, slicesOf } from "./outage.ts";
 import { openRates } from "./rates.ts";
 import { shareHealth } from "./shared-health.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
@@ -214,9 +214,12 @@ async function assemble(
     replicasBefore: outage.before?.replicas,
   });
   undo.push(() => rates.store.close());
+  const budgets = timed(store.budgets, { hold: "budget_hold", cancel: "budget_cancel" }, ofDatabase);
+  const slices = slicesOf(config, { store, budgets, ledger, clock });
+  undo.push(() => slices?.close());
   const limiter = createLimiter({
     rates: rates.store,
-    budgets: timed(store.budgets, { hold: "budget_hold", cancel: "budget_cancel" }, ofDatabase),
+    budgets: slices ?? budgets,
     spending: (subjects, month) => store.ledger.spending(subjects, month),
     defaults: config.limits.account,
     clock,
@@ -307,7 +310,7 @@ async function assemble(
   const bindings = new CallerBindings({ store, clock, log });
   (await bindings.prepare(config))();
   const callerPorts = { keys: authenticator, clock, bindings: () => bindings.inForce };
-  const ports = { router, permit, limiter, ledger, recorder: observer, clock };
+  const ports = { router, permit, limiter, ledger: slices?.settledBy(ledger) ?? ledger, recorder: observer, clock };
   const stateSecret = isAway ? outage.before!.stateSecret : await store.secret(STATE_SECRET);
   const seal = createStateSeal(stateSecret);
   undo.push(outage.keep(authenticator, { stateSecret, replicas: () => rates.replicas() }));

@@ -1,6 +1,9 @@
 import type { Authenticator } from "../access/key-cache.ts";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
+import type { OwnedLedger } from "../ledger/ledger.ts";
+import { createBudgetSlices, type SlicedBudgets } from "../limits/budget-slices.ts";
+import type { BudgetStore } from "../limits/budgets.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { KeyFile, type KnownBefore } from "./key-file.ts";
@@ -57,4 +60,31 @@ export async function openOutage(config: Config, ports: OutagePorts): Promise<Ou
     keep: (keys, facts) => file?.keep(keys, facts) ?? (async () => undefined),
     fileAgeMs: () => (file?.writtenAtMs === undefined ? undefined : clock.now() - file.writtenAtMs),
   };
+}
+
+interface SlicePorts {
+  readonly store: Pick<Store, "kind" | "health" | "ledger">;
+  readonly budgets: BudgetStore;
+  readonly ledger: Pick<OwnedLedger, "isBooked">;
+  readonly clock: Clock;
+}
+
+/** Budgets of which a part can be spent without PostgreSQL; undefined without such a part. */
+export function slicesOf(
+  { outage: { budgetShare: share, serveMs: lastsMs } }: Config,
+  { store, budgets, ledger, clock }: SlicePorts,
+): SlicedBudgets | undefined {
+  if (store.kind === "sqlite" || share === 0 || lastsMs === 0) return undefined;
+  return createBudgetSlices({
+    budgets,
+    clock,
+    share,
+    lastsMs,
+    isAway: () => !store.health().up,
+    async book() {
+      if (!ledger.isBooked()) return false;
+      await store.ledger.flush();
+      return true;
+    },
+  });
 }

@@ -38,6 +38,8 @@ export interface LedgerOptions {
 export interface OwnedLedger extends Ledger {
   /** Number of entries of this process that the database does not have, and whether it is unavailable. */
   state(): { readonly waiting: number; readonly away: boolean };
+  /** Whether the database is available and has all entries that had to wait for it. */
+  isBooked(): boolean;
   /** How long the oldest of them has waited, in milliseconds; 0 without one. */
   lagMs(): number;
   /**
@@ -108,6 +110,10 @@ class BatchingLedger implements OwnedLedger {
 
   state(): { readonly waiting: number; readonly away: boolean } {
     return { waiting: this.#waiting.length + this.#filed.count, away: this.#away };
+  }
+
+  isBooked(): boolean {
+    return !this.#away && this.#filed.count === 0;
   }
 
   lagMs(): number {

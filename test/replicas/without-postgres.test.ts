@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { generateApiKey } from "../../src/access/api-key.ts";
 import { createKey, type CreatedKey, revokeKey } from "../../src/access/keys.ts";
-import { systemClock } from "../../src/core/clock.ts";
+import { monthOf, systemClock } from "../../src/core/clock.ts";
 import { type Limits, NO_LIMITS } from "../../src/core/principal.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { createDatabase, type PostgresServer, queryPostgres, startPostgres } from "../support/postgres.ts";
@@ -218,6 +218,51 @@ describe("a replica that starts while PostgreSQL is away", { timeout: 180_000 },
     expect(await product.ending).toMatchObject({ code: 1 });
     expect(product.output.stderr).toContain("It was last used by a newer Parley");
     expect(readdirSync(join(replica.home, "data")).filter((name) => name.startsWith("unwritten"))).toHaveLength(1);
+  });
+});
+
+describe("keys under a budget while PostgreSQL is away", { timeout: 180_000 }, () => {
+  it("are served by two replicas up to what each holds, and are booked within the budget", async () => {
+    const config = { outage: { budget_percent: 10 } };
+    const replicas = [new Replica({ config }), new Replica({ config })] as const;
+    // A completion holds 10,000 and costs 3,000; each replica holds 50,000.
+    const { secret, record } = await make({ monthlyBudgetMicroUsd: 500_000 });
+    const products = await Promise.all(replicas.map((replica) => replica.start()));
+    for (const product of products) expect(await statusOf(product, secret)).toBe(200);
+    const month = monthOf(systemClock.now());
+    const spending = async () => (await store.ledger.spending([`key:${record.id}`], month))[0]!;
+    await expect.poll(spending, { timeout: 20_000 }).toEqual({ spentMicroUsd: 6_000, heldMicroUsd: 100_000 });
+
+    await server.halt();
+    const ids: string[] = [];
+    for (const product of products) {
+      let told = await ask(product, secret);
+      for (let count = 0; told.status === 200 && count < 50; count++) {
+        ids.push(told.id!);
+        told = await ask(product, secret);
+      }
+      expect(told).toMatchObject({ status: 503, message: expect.stringContaining("meanwhile is used up") as string });
+    }
+    // Until less than 10,000 are left.
+    expect(ids).toHaveLength(2 * 14);
+    await replicas[0].kill();
+
+    await server.start();
+    const restarted = await replicas[0].start();
+    for (const product of [restarted, products[1]!]) {
+      await expect
+        .poll(() => readinessOf(product), { timeout: 20_000 })
+        .toMatchObject({ database: { up: true }, ledger: { away: false, waiting: 0 } });
+    }
+    // The slice of the killed process stays held.
+    await expect
+      .poll(spending, { timeout: 30_000 })
+      .toEqual({ spentMicroUsd: 6_000 + 28 * 3_000, heldMicroUsd: 100_000 });
+    const written = await idsIn("/nowhere", databaseUrl);
+    expect(ids.filter((id) => written.filter((one) => one === id).length !== 1)).toEqual([]);
+    products[1]!.signal("SIGTERM");
+    await products[1]!.ending;
+    expect(await spending()).toMatchObject({ heldMicroUsd: 50_000 });
   });
 });
 

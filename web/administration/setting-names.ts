@@ -43,6 +43,7 @@ const NAMES: Readonly<Record<string, string>> = {
   "database.url": "PostgreSQL",
   "database.listen_url": "PostgreSQL for notifications",
   "outage.serve_ms": "Known keys without the database",
+  "outage.budget_percent": "Budgets without the database",
   "outage.encryption_key": "Encryption key of known keys",
   "redis.url": "Redis",
   "redis.tls.ca_file": "Authorities of Redis",
