@@ -165,8 +165,7 @@ export function dearestCost(tokens: AttemptTokens, sending: Sending): number | u
 export function dearestTokens(tokens: AttemptTokens, { prompt, sent, model }: Sending): number | undefined {
   const { price } = model;
   if (price === undefined) return undefined;
-  const reached = (price.tiers ?? []).filter(({ abovePromptTokens }) => tokens.prompt > abovePromptTokens);
-  const costs = [price, ...reached].map((prices) => {
+  const costAt = (prices: TokenPrices): number => {
     const input = Math.max(
       prices.input,
       prices.cachedInput,
@@ -176,9 +175,11 @@ export function dearestTokens(tokens: AttemptTokens, { prompt, sent, model }: Se
     );
     const output = Math.max(prices.output, prices.imageOutput, prices.audioOutput);
     return tokens.prompt * input + tokens.completion * output;
-  });
+  };
+  let most = costAt(price);
+  for (const tier of price.tiers ?? []) if (tokens.prompt > tier.abovePromptTokens) most = Math.max(most, costAt(tier));
   // Rounded up: a hold of nothing would be granted on a spent budget.
-  return Math.ceil((Math.max(...costs) * sent.priceFactor) / 1_000_000);
+  return Math.ceil((most * sent.priceFactor) / 1_000_000);
 }
 
 function dearest(costs: readonly (number | undefined)[]): number | undefined {

@@ -25,6 +25,8 @@ export interface Choice {
   readonly affinity: boolean;
   /** Random number from 0 to 1. */
   readonly random: () => number;
+  /** The clock's `monotonic`. */
+  readonly nowMs: number;
   /** Choices of this route by latency so far. */
   readonly number: number;
 }
@@ -76,11 +78,11 @@ const HALF_AFTER = 200;
  * of which nothing is known are tried first.
  */
 function leastLatency(members: readonly Member[], choice: Choice): readonly Member[] {
-  const { accountId, affinity, mode, number } = choice;
+  const { accountId, affinity, mode, nowMs, number } = choice;
   const halfAfter = HALF_AFTER * members.length;
   const { order, values } = sortBy(
     members,
-    ({ load, chosenAt }) => load.expectedMs(mode, accountId) * 2 ** ((chosenAt - number) / halfAfter),
+    ({ load, chosenAt }) => load.expectedMs(mode, accountId, nowMs) * 2 ** ((chosenAt - number) / halfAfter),
   );
   const longestMs = values[0]! * (affinity ? AS_FAST_WITH_CACHE : AS_FAST);
   let fast = 1;

@@ -3,7 +3,8 @@
  * share of the keys, and a member that comes or goes moves only its own keys.
  */
 export function byRendezvous<M extends Weighted>(members: readonly M[], key: number): M[] {
-  return byDraw(members, ({ seed }) => (mix(key ^ seed) + 0.5) / 2 ** 32);
+  // Each draws a number between 0 and 1; the first is the one whose exponential waiting time is shortest.
+  return sortBy(members, ({ seed, weight }) => -Math.log((mix(key ^ seed) + 0.5) / 2 ** 32) / weight).order;
 }
 
 /** A number from 0 to 1 that is the same for the same key and member, independent of the order by these. */
@@ -11,9 +12,25 @@ export function drawFor(key: number, { seed }: Weighted): number {
   return mix(mix(key) ^ seed) / 2 ** 32;
 }
 
-/** Orders members at random by their weights: each is first as often as its weight says. `random`: 0 to 1. */
+/**
+ * Orders members at random by their weights: each is first as often as its weight says, and of the others in the same way the next
+ * one. `random`: 0 to 1. Draws one place after the other, at half the cost of sorting exponential waiting times.
+ */
 export function byWeight<M extends Weighted>(members: readonly M[], random: () => number): M[] {
-  return byDraw(members, () => 1 - random());
+  const order = [...members];
+  const last = order.length - 1;
+  let left = 0;
+  for (const { weight } of members) left += weight;
+  for (let place = 0; place < last; place++) {
+    let at = place;
+    let drawn = random() * left - order[at]!.weight;
+    while (drawn >= 0 && at < last) drawn -= order[++at]!.weight;
+    const chosen = order[at]!;
+    order[at] = order[place]!;
+    order[place] = chosen;
+    left -= chosen.weight;
+  }
+  return order;
 }
 
 /** A member with its share. */
@@ -21,11 +38,6 @@ export interface Weighted {
   readonly weight: number;
   /** A hash of its name. */
   readonly seed: number;
-}
-
-/** Each member draws a number above 0, at most 1; the first is the one whose exponential waiting time is shortest. */
-function byDraw<M extends Weighted>(members: readonly M[], draw: (member: M) => number): M[] {
-  return sortBy(members, (member) => -Math.log(draw(member)) / member.weight).order;
 }
 
 /**

@@ -70,7 +70,8 @@ interface LiveMember extends Member {
 
 /** As `filter`, but the same list when all pass, as they mostly do. */
 function filtered<T>(list: readonly T[], passes: (each: T) => boolean): readonly T[] {
-  return list.every(passes) ? list : list.filter(passes);
+  const passed = list.filter(passes);
+  return passed.length === list.length ? list : passed;
 }
 
 const NOBODY = { keyFamilyId: "", accountId: "" };
@@ -124,12 +125,13 @@ export class Routes {
     const up = filtered(able, ({ breaker }) => breaker.mayAdmit(caller.accountId));
     const ranked = up.length === 0 ? able : up;
     const { policy, affinity } = route;
-    const { random } = this.#ports;
+    const { clock, random } = this.#ports;
     const { accountId } = caller;
-    const choice: Choice = { facts, mode, accountId, affinity, random, number: live.choices + 1 };
+    const nowMs = clock.monotonic();
+    const choice: Choice = { facts, mode, accountId, affinity, random, nowMs, number: live.choices + 1 };
     // An explanation changes no later choice.
-    if (explained === undefined) live.outliers.compare(live.members, this.#ports.clock.monotonic());
-    const fit = ranked.length <= 1 ? ranked : this.#fitOf(ranked, affinity ? facts : undefined);
+    if (explained === undefined) live.outliers.compare(live.members, nowMs);
+    const fit = ranked.length <= 1 ? ranked : this.#fitOf(ranked, affinity ? facts : undefined, nowMs);
     const order = fit.length <= 1 ? fit : POLICIES[policy](fit, choice);
     if (explained !== undefined) {
       const held = ranked.filter((member) => !fit.includes(member));
@@ -154,9 +156,8 @@ export class Routes {
    * Those of the members that are no outliers, that others do not find down, and that, if they have just returned, get this
    * request; all, if there is none.
    */
-  #fitOf(members: readonly LiveMember[], facts: RequestFacts | undefined): readonly LiveMember[] {
-    const { clock, random } = this.#ports;
-    const nowMs = clock.monotonic();
+  #fitOf(members: readonly LiveMember[], facts: RequestFacts | undefined, nowMs: number): readonly LiveMember[] {
+    const { random } = this.#ports;
     const isFit = (member: LiveMember): boolean => {
       const { out, breaker, key } = member;
       if (this.downElsewhere.has(key)) return false;

@@ -93,9 +93,10 @@ class Latency {
 
   /** Since when the account itself waits, or a second one: a single other one may wait for what only its requests take. */
   #silentSince(accountId: string): number {
+    const ownMs = this.#waiting.get(accountId)?.sinceMs ?? Infinity;
+    if (this.#waiting.size < 2) return ownMs;
     const [, second] = this.#waiting.values();
-    const own = this.#waiting.get(accountId);
-    return Math.min(own?.sinceMs ?? Infinity, second?.sinceMs ?? Infinity);
+    return Math.min(ownMs, second!.sinceMs);
   }
 
   /** Whether the last verdict is a failure of that time. */
@@ -131,9 +132,12 @@ export class UpstreamLoad {
     return this.#clock.monotonic() - this.#calledMs;
   }
 
-  /** Milliseconds that an account is to expect until the first content of a stream, or the end of a whole answer; 0 when it is not known. */
-  expectedMs(mode: Mode, accountId: string): number {
-    return this.#latencies[mode].expectedMs(accountId, this.#clock.monotonic());
+  /**
+   * Milliseconds that an account is to expect until the first content of a stream, or the end of a whole answer; 0 when it is not known.
+   * `nowMs`: the clock's `monotonic`, for those who ask several.
+   */
+  expectedMs(mode: Mode, accountId: string, nowMs = this.#clock.monotonic()): number {
+    return this.#latencies[mode].expectedMs(accountId, nowMs);
   }
 
   /** Notes a call that is not counted. */

@@ -1,4 +1,4 @@
-// npm run screenshots: writes screenshots of every page to screenshots/. Requires a build: `npm run build:web`.
+// npm run screenshots: writes screenshots of every page to screenshots/.
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import OpenAI from "openai";
