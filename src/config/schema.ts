@@ -299,7 +299,16 @@ export const fileSchema = section({
     budget_percent: z.number().min(0).max(20).default(0),
     encryption_key: z.exactOptional(encryptionKey),
   }).prefault({}),
-  redis: section({ url: z.exactOptional(redisUrl), tls: section(clientTls).prefault({}) }).prefault({}),
+  redis: section({
+    url: z.exactOptional(redisUrl),
+    mode: z.enum(["server", "cluster", "sentinel"]).default("server"),
+    sentinel: section({
+      master: z.exactOptional(z.string().regex(/^[\w.-]{1,200}$/, "must be the name in the Sentinels' configuration")),
+      username: z.exactOptional(z.string().min(1)),
+      password: z.exactOptional(z.string().min(1)),
+    }).prefault({}),
+    tls: section(clientTls).prefault({}),
+  }).prefault({}),
   core: section({
     tls: z.exactOptional(section({ ...clientTls, server_name: z.exactOptional(z.string().min(1).max(253)) })),
   }).prefault({}),
