@@ -165,6 +165,7 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   databaseListenUrl: "at restart",
   databaseReadUrl: "at restart",
   databaseConnections: "at restart",
+  outage: "at restart",
   redis: "at restart",
   core: "at restart",
   limits: "at restart",

@@ -117,6 +117,11 @@ export function resolve(
     databaseListenUrl: input.database.listen_url,
     databaseReadUrl: input.database.read_url,
     databaseConnections: input.database.connections,
+    outage: {
+      serveMs: input.outage.serve_ms,
+      budgetShare: input.outage.budget_percent / 100,
+      encryptionKey: input.outage.encryption_key,
+    },
     redis: resolveRedis(input, report),
     core: { tls: input.core.tls && camelKeys(input.core.tls) },
     limits: resolveLimits(input.limits),

@@ -5,7 +5,7 @@ import { MOST_CONNECTIONS, poolSizes } from "./postgres/connection-share.ts";
 import { describePostgresUrl, type PoolOptions, QUERY_MS } from "./postgres/pool.ts";
 import type { Schema } from "./schema.ts";
 import { SqliteThreadDialect } from "./sqlite/dialect.ts";
-import { retryWhileBusy } from "./store-error.ts";
+import { retryWhileBusy, type StoreError } from "./store-error.ts";
 import type { Perform } from "./transactions.ts";
 
 /** An open database of either kind. */
@@ -99,6 +99,8 @@ export interface DatabaseLocation {
   readonly databaseReadUrl?: string | undefined;
   /** Largest number of PostgreSQL connections of this process. Default: its share of the server's. */
   readonly databaseConnections?: number | undefined;
+  /** Why PostgreSQL may not be used yet, as it is not known to have the program's schema. Default: it may. */
+  readonly closedBy?: (() => StoreError | undefined) | undefined;
 }
 
 const FILE_NAME = "parley.db";
@@ -119,9 +121,9 @@ export function describeLocation({ dataDir, databaseUrl }: DatabaseLocation): st
 
 /** Connects to the database, which may still have to be migrated. Creates SQLite's file and directory when missing. */
 export async function connect(location: DatabaseLocation): Promise<Database> {
-  const { dataDir, databaseUrl } = location;
+  const { dataDir, databaseUrl, closedBy } = location;
   if (databaseUrl !== undefined)
-    return connectPostgres(databaseUrl, { limitMs: QUERY_MS, connections: firstSizes(location).usual });
+    return connectPostgres(databaseUrl, { limitMs: QUERY_MS, connections: firstSizes(location).usual, closedBy });
   const file = sqliteFile(dataDir);
   createPrivately(dataDir, file);
   return connectSqlite(file, SQLITE_LIMIT_MS);
@@ -129,14 +131,14 @@ export async function connect(location: DatabaseLocation): Promise<Database> {
 
 /** Connects to a database that exists for reports: with connections of their own, so that completions do not wait for them. */
 export async function connectReports(location: DatabaseLocation): Promise<Database> {
-  const { dataDir, databaseUrl, databaseReadUrl } = location;
+  const { dataDir, databaseUrl, databaseReadUrl, closedBy } = location;
   if (databaseUrl === undefined) return connectSqlite(sqliteFile(dataDir), SQLITE_LIMIT_MS);
+  const options = { limitMs: QUERY_MS, connections: firstSizes(location).reports, closedBy };
   if (databaseReadUrl !== undefined) {
     const postgres = await import("./postgres/connect.ts");
-    const options = { url: databaseUrl, limitMs: QUERY_MS, connections: firstSizes(location).reports };
-    return postgres.connectFreshReplica(options, databaseReadUrl);
+    return postgres.connectFreshReplica({ url: databaseUrl, ...options }, databaseReadUrl);
   }
-  return connectPostgres(databaseUrl, { limitMs: QUERY_MS, connections: firstSizes(location).reports });
+  return connectPostgres(databaseUrl, options);
 }
 
 /**

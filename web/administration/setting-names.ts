@@ -5,7 +5,7 @@ import { formatCount } from "../format/number.ts";
 export const SETTING_GROUPS: readonly (readonly [title: string, prefixes: readonly string[]])[] = [
   ["Access", ["sign_up", "http.public_url", "access"]],
   ["Default account limits", ["limits"]],
-  ["Data", ["data_dir", "database", "redis", "ledger", "responses", "account_credentials"]],
+  ["Data", ["data_dir", "database", "outage", "redis", "ledger", "responses", "account_credentials"]],
   ["Network", ["http.listen", "http.cors_origins", "http.trusted_proxies", "http.tls", "grpc", "operations", "core"]],
   ["Timeouts, retries and overload", ["timeouts", "retries", "breaker", "overload"]],
   ["Models", ["aliases"]],
@@ -44,6 +44,9 @@ const NAMES: Readonly<Record<string, string>> = {
   "database.listen_url": "PostgreSQL for notifications",
   "database.read_url": "PostgreSQL for reports",
   "database.connections": "PostgreSQL connections of each process",
+  "outage.serve_ms": "Known keys without the database",
+  "outage.budget_percent": "Budgets without the database",
+  "outage.encryption_key": "Encryption key of known keys",
   "redis.url": "Redis",
   "redis.mode": "Mode of Redis",
   "redis.sentinel.master": "Master that the Sentinels monitor",

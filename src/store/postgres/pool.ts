@@ -1,6 +1,6 @@
 import type { PostgresPool, PostgresPoolClient } from "kysely";
 import pg from "pg";
-import { StoreError } from "../store-error.ts";
+import { StoreError, UnreachableError } from "../store-error.ts";
 import { HostChoice, parseHosts } from "./host-choice.ts";
 
 const CONNECT_MS = 2_000;
@@ -24,6 +24,8 @@ export interface PostgresOptions {
 export interface PoolOptions extends PostgresOptions {
   /** Largest number of connections. */
   readonly connections: number;
+  /** Why no connection may be made yet; undefined when one may. */
+  readonly closedBy?: (() => StoreError | undefined) | undefined;
 }
 
 /** Settings of every connection. */
@@ -55,9 +57,11 @@ export class PostgresConnections implements PostgresPool {
   readonly #where: string;
   readonly #hosts: HostChoice;
   readonly #clients = new Set<pg.PoolClient>();
+  readonly #closedBy: NonNullable<PoolOptions["closedBy"]>;
   #isUp = true;
 
-  constructor({ connections, ...options }: PoolOptions) {
+  constructor({ connections, closedBy = () => undefined, ...options }: PoolOptions) {
+    this.#closedBy = closedBy;
     this.#where = describePostgresUrl(options.url);
     const hosts = new HostChoice(options.url);
     this.#hosts = hosts;
@@ -86,7 +90,7 @@ export class PostgresConnections implements PostgresPool {
 
   /** Whether the last statement reached the server. */
   get isUp(): boolean {
-    return this.#isUp;
+    return this.#isUp && this.#closedBy() === undefined;
   }
 
   /** Changes the largest number of connections. Surplus ones are closed when they have been idle for ten seconds. */
@@ -95,6 +99,8 @@ export class PostgresConnections implements PostgresPool {
   }
 
   async connect(): Promise<PostgresPoolClient> {
+    const closedBy = this.#closedBy();
+    if (closedBy !== undefined) throw closedBy;
     for (let tries = 1; ; tries++) {
       const { url } = this.#hosts;
       try {
@@ -215,6 +221,30 @@ const STATEMENT_TOO_LONG = "57014";
 /** The server was a primary when the connection was made, and is none now. */
 const READ_ONLY_TRANSACTION = "25006";
 
+/** What passes by itself: the server is down, starts, is full, or has become a standby, or the network to it is down. */
+const PASSING: ReadonlySet<string> = new Set([
+  "53300",
+  "57P01",
+  "57P02",
+  "57P03",
+  READ_ONLY_TRANSACTION,
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENETDOWN",
+]);
+const PASSING_MESSAGES: ReadonlySet<string> = new Set([
+  ...DRIVER_TIMEOUTS,
+  POOL_FULL,
+  READ_ONLY,
+  "Connection terminated unexpectedly",
+]);
+
 /** Whether the connection, rather than the statement, has failed. */
 function isConnectionError(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
@@ -226,7 +256,9 @@ function isConnectionError(error: unknown): boolean {
 /** Converts an error into one with a message for the operator. PostgreSQL's messages hold no password. */
 function toStoreError(where: string, error: unknown): StoreError {
   if (error instanceof StoreError) return error;
-  return new StoreError(`${where}: ${reason(error)}.`, { cause: error });
+  const { code, message } = (error ?? {}) as { code?: string; message?: string };
+  const passes = code === undefined ? PASSING_MESSAGES.has(message ?? "") : PASSING.has(code);
+  return new (passes ? UnreachableError : StoreError)(`${where}: ${reason(error)}.`, { cause: error });
 }
 
 function reason(error: unknown): string {
