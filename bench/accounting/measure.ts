@@ -43,7 +43,13 @@ export async function measureAccounting(rounds: number): Promise<readonly Accoun
   const dataDir = mkdtempSync(join(tmpdir(), "parley-bench-"));
   const store = await openStore({ dataDir, databaseUrl: undefined });
   const clock = systemClock;
-  const ledger = createLedger({ store: store.ledger, clock, process: "bench", onTrouble: () => undefined });
+  const ledger = createLedger({
+    store: store.ledger,
+    clock,
+    process: "bench",
+    onTrouble: () => undefined,
+    isUnwritable: () => false,
+  });
   const rates = createMemoryRates({ clock, burstMs: 60_000 });
   const limiter = createLimiter({
     rates,

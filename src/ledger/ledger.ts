@@ -1,6 +1,3 @@
-import { randomUUID } from "node:crypto";
-import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
@@ -20,14 +17,24 @@ export interface LedgerOptions {
   readonly clock: Clock;
   /** ID of this process among those that share the database. */
   readonly process: string;
-  /** Called with the reason when the database becomes unavailable, and with undefined when it is available again. */
+  /** Called when the database becomes unavailable, again when the cause is of the other kind, and with undefined when it is available. */
   readonly onTrouble: (trouble: { readonly cause: unknown; readonly waiting: number } | undefined) => void;
+  /** Whether a failed write means that the disk takes none: waiting entries may then have no place at the end of the process. */
+  readonly isUnwritable: (cause: unknown) => boolean;
+}
+
+export interface LedgerState {
+  /** Number of unwritten entries. */
+  readonly waiting: number;
+  /** Whether the database is unavailable. */
+  readonly away: boolean;
+  /** Whether that is because its disk is full, read-only or broken: no completion is admitted. */
+  readonly unwritable: boolean;
 }
 
 /** Core's ledger with the methods of its owner. */
 export interface OwnedLedger extends Ledger {
-  /** Number of unwritten entries, and whether the database is unavailable. */
-  state(): { readonly waiting: number; readonly away: boolean };
+  state(): LedgerState;
   /** How long the oldest unwritten entry has waited, in milliseconds; 0 without one. */
   lagMs(): number;
   /** Tries once more to write the waiting entries. Returns those that were not written. Nothing may be appended after it. */
@@ -56,6 +63,7 @@ class BatchingLedger implements OwnedLedger {
   readonly #waiting: Waiting[] = [];
   #writing: Promise<boolean> | undefined;
   #away = false;
+  #unwritable = false;
   #closed = false;
   #cancelRetry = (): void => undefined;
 
@@ -80,13 +88,13 @@ class BatchingLedger implements OwnedLedger {
   }
 
   admit(): void {
-    if (this.#waiting.length < MAX_WAITING) return;
+    if (!this.#unwritable && this.#waiting.length < MAX_WAITING) return;
     const message = "Completions cannot be written down at the moment. Try again shortly.";
     throw new Failure("overloaded", message, { retryAfterMs: RETRY_MS, unavailable: "ledger" });
   }
 
-  state(): { readonly waiting: number; readonly away: boolean } {
-    return { waiting: this.#waiting.length, away: this.#away };
+  state(): LedgerState {
+    return { waiting: this.#waiting.length, away: this.#away, unwritable: this.#unwritable };
   }
 
   lagMs(): number {
@@ -122,8 +130,11 @@ class BatchingLedger implements OwnedLedger {
     try {
       await this.#options.store.insert(batch.map(({ entry }) => entry));
     } catch (cause) {
-      if (!this.#away) this.#options.onTrouble({ cause, waiting: this.#waiting.length });
+      const unwritable = this.#options.isUnwritable(cause);
+      if (!this.#away || unwritable !== this.#unwritable)
+        this.#options.onTrouble({ cause, waiting: this.#waiting.length });
       this.#away = true;
+      this.#unwritable = unwritable;
       for (const { resolve } of this.#waiting) resolve();
       return false;
     }
@@ -131,65 +142,7 @@ class BatchingLedger implements OwnedLedger {
     for (const { resolve } of batch) resolve();
     if (this.#away) this.#options.onTrouble(undefined);
     this.#away = false;
+    this.#unwritable = false;
     return true;
   }
-}
-
-const NAME = /^unwritten-ledger-[0-9a-f-]+\.jsonl$/;
-
-/**
- * Writes entries that the database did not accept before the end of the process to a file in the data directory, one per line,
- * readable for this user only. Returns its path when it is durable. Rejects when it cannot be written completely, such as on a
- * full disk, and leaves nothing that the next start would read.
- */
-export async function spillEntries(dataDir: string, entries: readonly NewLedgerEntry[]): Promise<string> {
-  await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  const path = join(dataDir, `unwritten-ledger-${randomUUID()}.jsonl`);
-  // A temporary name until it is complete: half an entry would fail every later start.
-  const unfinished = `${path}.part`;
-  try {
-    await writeDurably(unfinished, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(""));
-    await rename(unfinished, path);
-  } catch (error) {
-    await rm(unfinished, { force: true });
-    throw error;
-  }
-  return path;
-}
-
-async function writeDurably(path: string, text: string): Promise<void> {
-  const file = await open(path, "wx", 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-}
-
-/**
- * Writes the entries of such files to the ledger and removes the files. Returns the number of entries. Existing entries change
- * nothing, so two processes may do this at once.
- */
-export async function recoverEntries(dataDir: string, store: Pick<LedgerStore, "insert">): Promise<number> {
-  const names = (await unlessMissing(readdir(dataDir))) ?? [];
-  let count = 0;
-  for (const name of names.filter((each) => NAME.test(each))) {
-    const path = join(dataDir, name);
-    const text = await unlessMissing(readFile(path, "utf8"));
-    // Another process has removed it.
-    if (text === undefined) continue;
-    const lines = text.split("\n").filter((line) => line !== "");
-    await store.insert(lines.map((line) => JSON.parse(line) as NewLedgerEntry));
-    await rm(path, { force: true });
-    count += lines.length;
-  }
-  return count;
-}
-
-function unlessMissing<T>(reading: Promise<T>): Promise<T | undefined> {
-  return reading.catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
-    throw error;
-  });
 }

@@ -5,11 +5,17 @@ export class StoreError extends Error {
   override readonly name = "StoreError";
 }
 
-/** SQLite's code for a lock held by another process; extended codes have it in their low byte. */
+/** SQLite's code for a lock held by another process. */
 const SQLITE_BUSY = 5;
 
 /** PostgreSQL's codes for conflicts with another transaction: serialization failure and deadlock. */
 const POSTGRES_BUSY = new Set(["40001", "40P01"]);
+
+/** SQLite's codes for a disk that takes no writes: read-only, I/O error, full. */
+const SQLITE_UNWRITABLE = new Set([8, 10, 13]);
+
+/** PostgreSQL's code for a full disk. */
+const POSTGRES_FULL = "53100";
 
 const RETRY_LIMIT_MS = 5_000;
 const MAX_PAUSE_MS = 60;
@@ -34,8 +40,20 @@ export async function retryWhileBusy<T>(operation: () => T | Promise<T>): Promis
   }
 }
 
+/** Whether a write failed because the database's disk is full, read-only or broken. */
+export function isUnwritable(error: unknown): boolean {
+  const { sqlite, postgres } = codesOf(error);
+  return (sqlite !== undefined && SQLITE_UNWRITABLE.has(sqlite)) || postgres === POSTGRES_FULL;
+}
+
 function isBusy(error: unknown): boolean {
+  const { sqlite, postgres } = codesOf(error);
+  return sqlite === SQLITE_BUSY || (postgres !== undefined && POSTGRES_BUSY.has(postgres));
+}
+
+/** The code of a database's error. Extended codes of SQLite have the code in their low byte; `code` is then Node's. */
+function codesOf(error: unknown): { readonly sqlite?: number; readonly postgres?: string } {
   const { errcode, code } = (error ?? {}) as { errcode?: unknown; code?: unknown };
-  if (typeof errcode === "number") return (errcode & 0xff) === SQLITE_BUSY;
-  return typeof code === "string" && POSTGRES_BUSY.has(code);
+  if (typeof errcode === "number") return { sqlite: errcode & 0xff };
+  return typeof code === "string" ? { postgres: code } : {};
 }

@@ -67,6 +67,7 @@ async function start({ config, role, number, simulatorUrl: url }: Assignment): P
   return startMember(config, log, {
     role: role.name,
     shared: {
+      worker: number,
       rates: createWorkerRates(parent, config.limits),
       notes: {
         exchange: async (note) =>

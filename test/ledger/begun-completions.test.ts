@@ -23,6 +23,7 @@ function setUp() {
       insert: async (entries) => void inserted.push(...entries.map(({ completionId }) => completionId)),
     },
     onTrouble: () => undefined,
+    isUnwritable: () => false,
   });
   const begin = (id: string): { begun: boolean } => {
     const seen = { begun: false };

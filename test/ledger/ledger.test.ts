@@ -12,6 +12,7 @@ function setUp() {
   const ledger = createLedger({
     clock,
     process: "a",
+    isUnwritable: (cause) => cause === full,
     store: {
       begin: async () => undefined,
       insert(entries) {
@@ -33,6 +34,7 @@ function setUp() {
 
 const entryOf = (completionId: string): LedgerEntry => ({ completionId }) as LedgerEntry;
 const down = new Error("connection refused");
+const full = new Error("database or disk is full");
 
 describe("the ledger", () => {
   it("resolves when an entry is durable, and writes the entries of the meantime in one batch", async () => {
@@ -71,7 +73,7 @@ describe("the ledger", () => {
     expect(troubles).toEqual([{ cause: down, waiting: 2 }]);
     const later = append("c");
     await clock.pass(0);
-    expect([later.ended, ledger.state()]).toEqual([true, { waiting: 3, away: true }]);
+    expect([later.ended, ledger.state()]).toEqual([true, { waiting: 3, away: true, unwritable: false }]);
     expect(ledger.lagMs()).toBe(0);
     await clock.pass(1_000);
     expect(ledger.lagMs()).toBe(1_000);
@@ -82,7 +84,7 @@ describe("the ledger", () => {
     answers[2]!.resolve();
     await clock.pass(0);
     expect(batches).toEqual([["a"], ["a", "b", "c"], ["a", "b", "c"]]);
-    expect([ledger.state(), ledger.lagMs()]).toEqual([{ waiting: 0, away: false }, 0]);
+    expect([ledger.state(), ledger.lagMs()]).toEqual([{ waiting: 0, away: false, unwritable: false }, 0]);
     expect(troubles).toEqual([{ cause: down, waiting: 2 }, undefined]);
   });
 
@@ -97,6 +99,31 @@ describe("the ledger", () => {
       append(String(count));
     }
     expect(() => ledger.admit()).toThrow(expect.objectContaining({ code: "overloaded", retryAfterMs: 1_000 }));
+  });
+
+  it("refuses new completions at once while the disk takes no writes, and reports that", async () => {
+    const { clock, ledger, answers, troubles, append } = setUp();
+    append("a");
+    await clock.pass(0);
+    answers[0]!.reject(down);
+    await clock.pass(0);
+    ledger.admit();
+    await clock.pass(1_000);
+    await expect.poll(() => answers).toHaveLength(2);
+    answers[1]!.reject(full);
+    await clock.pass(0);
+    expect(ledger.state()).toEqual({ waiting: 1, away: true, unwritable: true });
+    expect(troubles).toEqual([
+      { cause: down, waiting: 1 },
+      { cause: full, waiting: 1 },
+    ]);
+    expect(() => ledger.admit()).toThrow(expect.objectContaining({ code: "overloaded", unavailable: "ledger" }));
+    await clock.pass(1_000);
+    await expect.poll(() => answers).toHaveLength(3);
+    answers[2]!.resolve();
+    await clock.pass(0);
+    expect(ledger.state()).toEqual({ waiting: 0, away: false, unwritable: false });
+    ledger.admit();
   });
 
   it("writes waiting entries when it is closed, and returns those that cannot be written", async () => {

@@ -102,6 +102,7 @@ export class SimulatedProcess {
       },
       clock,
       process: `process-${number}`,
+      isUnwritable: () => false,
       onTrouble: (trouble) =>
         sky.watch.note(`process ${number}: ledger ${trouble === undefined ? "available" : "unavailable"}`),
     });
