@@ -219,7 +219,12 @@ export interface AccountStore {
   }): Promise<readonly RecordedEvent[]>;
   /**
    * Removes events before `beforeMs`, and of events without account and actor (sign-ins with unknown addresses) all but the
-   * newest `mostAnonymous`. Answers how many.
+   * newest `mostAnonymous`; of the events of an account of one type all but the newest `mostOfType`, with those of the same
+   * millisecond as the oldest of these. Answers how many.
    */
-  pruneEvents(limits: { readonly beforeMs: number; readonly mostAnonymous: number }): Promise<number>;
+  pruneEvents(limits: {
+    readonly beforeMs: number;
+    readonly mostAnonymous: number;
+    readonly mostOfType: number;
+  }): Promise<number>;
 }

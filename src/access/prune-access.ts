@@ -12,6 +12,8 @@ const THROTTLES_KEPT_MS = DAY_MS;
 /** Limits of counts and events for unknown addresses, so that guessing cannot grow the database. */
 const MOST_THROTTLES = 50_000;
 const MOST_ANONYMOUS_EVENTS = 10_000;
+/** Limit of events of an account by type: a flood of changes does not remove the account's events of other types. */
+const MOST_EVENTS_OF_TYPE = 10_000;
 
 /** Number of removed rows of each kind. */
 export type Pruned = Readonly<Record<"sessions" | "browsers" | "invitations" | "events" | "throttles", number>>;
@@ -28,6 +30,7 @@ export async function pruneAccess(
     events: await store.pruneEvents({
       beforeMs: clock.now() - EVENTS_KEPT_MS,
       mostAnonymous: MOST_ANONYMOUS_EVENTS,
+      mostOfType: MOST_EVENTS_OF_TYPE,
     }),
     throttles: await throttles.prune({ beforeMs: clock.now() - THROTTLES_KEPT_MS, most: MOST_THROTTLES }),
   };

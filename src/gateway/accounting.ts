@@ -1,14 +1,20 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
+import type { NewLedgerEntry } from "../core/ledger.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
 import { EntryFiles } from "../ledger/entry-files.ts";
 import { createLedger, type OwnedLedger } from "../ledger/ledger.ts";
+import { reserveSpace, spillEntries } from "../ledger/spill.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 /** The ledger of one process, with the files of its data directory. */
 export interface Accounting {
   readonly ledger: OwnedLedger;
-  /** Writes the pending entries into the database or, if that is unavailable, into a file. */
+  /**
+   * Writes the pending entries into the database or, if that is unavailable, into the data directory or, if that takes no file, into
+   * the log.
+   */
   close(): Promise<void>;
 }
 
@@ -17,6 +23,8 @@ interface AccountingPorts {
   readonly clock: Clock;
   /** ID of this process among the replicas. */
   readonly replica: string;
+  /** Its number among the workers of its program, from 1. */
+  readonly worker: number;
   readonly log: Logger;
   /** Whether the database is unavailable, so that entries of earlier processes stay in their files until it is back. */
   readonly isAway: boolean;
@@ -25,11 +33,15 @@ interface AccountingPorts {
 /** Opens the ledger and writes the entries that an earlier process left in files. Rejects when that fails. */
 export async function openAccounting(
   config: Config,
-  { store, clock, replica, log, isAway }: AccountingPorts,
+  { store, clock, replica, worker, log, isAway }: AccountingPorts,
 ): Promise<Accounting> {
+  const place = { dataDir: config.dataDir, worker };
   const files = new EntryFiles(config.dataDir);
   const recovered = isAway ? 0 : await files.recover(store);
   if (recovered > 0) log.info({ entries: recovered }, "ledger entries of an earlier process were written");
+  await reserveSpace(place).catch((cause: unknown) =>
+    log.warn({ cause: String(cause) }, "no space on the disk is reserved for ledger entries"),
+  );
   const ledger = createLedger({
     store,
     files,
@@ -41,15 +53,36 @@ export async function openAccounting(
       const text =
         trouble.of === "database"
           ? "the ledger cannot be written; entries are kept in files of data_dir"
-          : "entries of the ledger cannot be kept in files; they wait in memory";
+          : "entries of the ledger cannot be kept in files; no completion is admitted";
       log.error({ cause: String(trouble.cause) }, text);
     },
   });
   return {
     ledger,
     async close() {
-      const left = await ledger.close();
-      if (left > 0) log.error({ entries: left }, "the database is away: the next start writes the entries in data_dir");
+      const { filed, left } = await ledger.close();
+      if (filed > 0)
+        log.error({ entries: filed }, "the database is away: the next start writes the entries in data_dir");
+      if (left.length === 0) return;
+      try {
+        const file = await spillEntries(place, left);
+        log.error({ entries: left.length, file }, "the database is away: the next start writes these entries");
+      } catch (cause) {
+        log.fatal(
+          { entries: left.length, cause: String(cause) },
+          "unwritten ledger entries are in this log only, one a line in `ledger_entry`",
+        );
+        await logEntries(left, log);
+      }
     },
   };
+}
+
+/** Writes one line for each entry: `jq -c .ledger_entry` makes the lines of a file that the next start reads. */
+async function logEntries(entries: readonly NewLedgerEntry[], log: Logger): Promise<void> {
+  for (const entry of entries) {
+    log.fatal({ ledger_entry: entry }, "unwritten ledger entry");
+    // The log's buffer is bounded: it is written in between.
+    await nextTurn();
+  }
 }

@@ -26,7 +26,7 @@ import type { RateStore } from "../limits/rates.ts";
 import { createRouter } from "../router/router.ts";
 import { createHealthRecorder } from "../router/upstream-health.ts";
 import { ReadScheduler } from "../scheduling/read-scheduler.ts";
-import { openStore } from "../store/store.ts";
+import { openStore, type StoreHealth } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { type Readiness, startOperationsServer } from "../telemetry/operations.ts";
@@ -95,7 +95,7 @@ export interface MemberGateway extends Gateway {
 
 /** Parts that a worker shares with the others. */
 export interface Shared {
-  /** Number of this worker. */
+  /** Number of this worker, from 1; its successor has the same. */
   readonly worker: number;
   /** Used where the rates would be counted in this process's memory. */
   readonly rates: RateStore;
@@ -183,7 +183,7 @@ async function assemble(
       ratesDecidedLocally: () => rates.decidedAlone(),
       ratesFaults: () => rates.faults(),
       replicas: () => rates.replicas(),
-      database: () => store.health(),
+      database: () => databaseHealth(),
       keyFileAgeMs: () => outage.fileAgeMs(),
       info: { version: readVersion(), schema: String(store.versions().after) },
       admission: () => admission.state(),
@@ -200,11 +200,17 @@ async function assemble(
     store: timed(store.ledger, { insert: "ledger_write", begin: "ledger_begin" }, ofDatabase),
     clock,
     replica,
+    worker: shared?.worker ?? 1,
     log,
     isAway,
   });
   undo.push(() => accounting.close());
   const { ledger } = accounting;
+  // Reads of a full disk succeed, so only its writes say that the database is of no use.
+  const databaseHealth = (): StoreHealth => {
+    const health = store.health();
+    return { ...health, up: health.up && !ledger.state().unwritable };
+  };
   const rates = await openRates(config, {
     ...times,
     database: store,
@@ -395,10 +401,10 @@ async function assemble(
     metrics,
     replica,
     readiness: () => ({
-      ready: !draining,
+      ready: !draining && !ledger.state().unwritable,
       active_calls: calls.active,
       rates: { counted_in: rates.place, alone: rates.isAlone(), replicas: rates.replicas() },
-      database: store.health(),
+      database: databaseHealth(),
       ledger: ledger.state(),
       breakers: Object.fromEntries(router.health()),
       overload: toFacts(admission.state()),

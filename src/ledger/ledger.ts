@@ -8,12 +8,15 @@ import type { LedgerStore } from "./ledger-store.ts";
 
 /** Entries of a batch at most. */
 const MAX_BATCH = 500;
-/** Entries that may wait in memory, where the data directory takes none either, before requests are refused. */
+/** Entries that may wait for a slow database in memory before requests are refused. */
 export const MAX_WAITING = 10_000;
 /** Pause after a failed write. */
 const RETRY_MS = 1_000;
 /** Limit for callers' wait for the data directory. */
 const FILE_LIMIT_MS = 2_000;
+
+/** Whether a promise is fulfilled. */
+const SUCCESS = [() => true, () => false] as const;
 
 /** What does not take entries, and why. */
 export interface LedgerTrouble {
@@ -34,19 +37,32 @@ export interface LedgerOptions {
   readonly onTrouble: (trouble: LedgerTrouble | undefined) => void;
 }
 
+export interface LedgerState {
+  /** Number of entries of this process that the database does not have. */
+  readonly waiting: number;
+  /** Whether the database is unavailable. */
+  readonly away: boolean;
+  /** Whether files do not take entries either, such as on a full disk: no completion is admitted. */
+  readonly unwritable: boolean;
+}
+
 /** Core's ledger with the methods of its owner. */
 export interface OwnedLedger extends Ledger {
-  /** Number of entries of this process that the database does not have, and whether it is unavailable. */
-  state(): { readonly waiting: number; readonly away: boolean };
+  state(): LedgerState;
   /** Whether the database is available and has all entries that had to wait for it. */
   isBooked(): boolean;
   /** How long the oldest of them has waited, in milliseconds; 0 without one. */
   lagMs(): number;
-  /**
-   * Tries once more to write the waiting entries, then writes them into files. Returns the number of those in files. Rejects when
-   * some are written nowhere. Nothing may be appended after it.
-   */
-  close(): Promise<number>;
+  /** Tries once more to write the waiting entries, then writes them into files. Nothing may be appended after it. */
+  close(): Promise<LedgerRest>;
+}
+
+/** What the database does not have at the end of a process. */
+export interface LedgerRest {
+  /** Number of entries in files. */
+  readonly filed: number;
+  /** Entries that files have not taken. */
+  readonly left: readonly NewLedgerEntry[];
 }
 
 interface Waiting {
@@ -103,13 +119,17 @@ class BatchingLedger implements OwnedLedger {
   }
 
   admit(): void {
-    if (this.#waiting.length < MAX_WAITING) return;
+    if (!this.#unwritable && this.#waiting.length < MAX_WAITING) return;
     const message = "Completions cannot be written down at the moment. Try again shortly.";
     throw new Failure("overloaded", message, { retryAfterMs: RETRY_MS, unavailable: "ledger" });
   }
 
-  state(): { readonly waiting: number; readonly away: boolean } {
-    return { waiting: this.#waiting.length + this.#filed.count, away: this.#away };
+  state(): LedgerState {
+    return { waiting: this.#waiting.length + this.#filed.count, away: this.#away, unwritable: this.#unwritable };
+  }
+
+  get #unwritable(): boolean {
+    return this.#away && this.#isUnfiled;
   }
 
   isBooked(): boolean {
@@ -122,7 +142,7 @@ class BatchingLedger implements OwnedLedger {
     return Math.max(nowMs - (this.#waiting[0]?.sinceMs ?? nowMs), filedMs);
   }
 
-  async close(): Promise<number> {
+  async close(): Promise<LedgerRest> {
     this.#closed = true;
     this.#cancelRetry();
     this.#begun.close();
@@ -134,10 +154,10 @@ class BatchingLedger implements OwnedLedger {
         () => undefined,
       );
     while (!this.#away && this.#waiting.length > 0) await this.#writeBatch();
-    const left = this.#waiting.map(({ entry }) => entry);
-    if (left.length > 0) await this.#options.files.append(left);
+    const waiting = this.#waiting.map(({ entry }) => entry);
+    const isFiled = waiting.length === 0 || (await this.#options.files.append(waiting).then(...SUCCESS));
     await this.#options.files.close();
-    return left.length + this.#filed.count;
+    return { filed: this.#filed.count + (isFiled ? waiting.length : 0), left: isFiled ? [] : waiting };
   }
 
   /** Writes batches until none waits, or neither the database nor a file takes them. */
@@ -209,7 +229,11 @@ class BatchingLedger implements OwnedLedger {
     if (this.#closed) return;
     this.#cancelRetry();
     this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => {
-      this.#recovering = this.#return().catch((cause: unknown) => this.#noteAway(cause));
+      this.#recovering = this.#return().catch((cause: unknown) => {
+        this.#noteAway(cause);
+        // Files may take them again before the database does.
+        void this.#write();
+      });
     });
   }
 

@@ -434,6 +434,14 @@ const spendingMonth: Migration = {
   up: (database) => addColumn(database, "completions", ["spending_month", "text"]),
 };
 
+const securityEventsByType: Migration = {
+  name: "security events of an account by type",
+  async up({ schema }) {
+    const byType = schema.createIndex("security_events_type").on("security_events");
+    await byType.columns(["account_id", "type", "at_ms"]).execute();
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -457,5 +465,6 @@ export const MIGRATIONS: readonly Migration[] = [
   accountRouting,
   begunCompletions,
   spendingMonth,
+  securityEventsByType,
   monthlyPartitions,
 ];

@@ -8,7 +8,7 @@ const BREAKER_STATES = ["closed", "half_open", "open"];
 interface Facts extends Readiness {
   readonly active_calls: number;
   readonly rates?: { readonly counted_in: string; readonly alone: boolean };
-  readonly ledger?: { readonly waiting: number; readonly away: boolean };
+  readonly ledger?: { readonly waiting: number; readonly away: boolean; readonly unwritable: boolean };
   readonly breakers?: Readonly<Record<string, string>>;
   readonly database?: { readonly up: boolean; readonly listening?: boolean | undefined };
   readonly core?: string;
@@ -43,6 +43,7 @@ export function mergeReadiness(answers: readonly Readiness[]): Readiness {
       ...first.ledger,
       waiting: sum(ledgers.map(({ waiting }) => waiting)),
       away: ledgers.some(({ away }) => away),
+      unwritable: ledgers.some(({ unwritable }) => unwritable),
     },
     breakers: worst(all.map(({ breakers = {} }) => breakers)),
   };

@@ -355,8 +355,23 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
 
     it("are pruned by age", async () => {
       for (const atMs of [NOW_MS, NOW_MS + 1, NOW_MS + 2]) await store.record(event("any", atMs));
-      expect(await store.pruneEvents({ beforeMs: NOW_MS + 2, mostAnonymous: 10 })).toBe(2);
+      expect(await store.pruneEvents({ beforeMs: NOW_MS + 2, mostAnonymous: 10, mostOfType: 10 })).toBe(2);
       expect(await store.events({ limit: 10 })).toHaveLength(1);
+    });
+
+    it("are pruned by number of an account and type", async () => {
+      for (const id of ["acct_a", "acct_b"]) await store.insert(account(id));
+      for (const at of [1, 2, 3, 4]) await store.record(event("changed", NOW_MS + at, "acct_a"));
+      await store.record(event("signed_in", NOW_MS, "acct_a"));
+      await store.record(event("changed", NOW_MS, "acct_b"));
+      expect(await store.pruneEvents({ beforeMs: NOW_MS, mostAnonymous: 10, mostOfType: 2 })).toBe(2);
+      const left = await store.events({ limit: 10 });
+      expect(left.map(({ accountId, type, atMs }) => `${accountId} ${type} ${atMs - NOW_MS}`).toSorted()).toEqual([
+        "acct_a changed 3",
+        "acct_a changed 4",
+        "acct_a signed_in 0",
+        "acct_b changed 0",
+      ]);
     });
 
     it("are pruned by number when they name no account", async () => {
@@ -364,7 +379,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       for (const at of [1, 2, 3, 4]) await store.record(event("unknown", NOW_MS + at));
       await store.record(event("known", NOW_MS, "acct_a"));
       await store.record({ ...event("acted", NOW_MS), actorId: "acct_a" });
-      expect(await store.pruneEvents({ beforeMs: NOW_MS, mostAnonymous: 2 })).toBe(2);
+      expect(await store.pruneEvents({ beforeMs: NOW_MS, mostAnonymous: 2, mostOfType: 10 })).toBe(2);
       const left = (await store.events({ limit: 10 })).map(({ type, atMs }) => [type, atMs - NOW_MS]);
       expect(left).toHaveLength(4);
       expect(left).toEqual(

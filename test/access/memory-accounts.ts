@@ -165,11 +165,17 @@ export function memoryAccountStore(): MemoryAccounts {
         .filter((event) => accountId === undefined || event.accountId === accountId)
         .filter(({ id }) => before === undefined || Number(id) < Number(before.id))
         .slice(0, limit),
-    async pruneEvents({ beforeMs, mostAnonymous }) {
+    async pruneEvents({ beforeMs, mostAnonymous, mostOfType }) {
       let anonymous = 0;
-      const kept = recorded.filter(({ atMs, accountId, actorId }) => {
+      const ofType = new Map<string, number>();
+      const kept = recorded.filter(({ atMs, accountId, actorId, type }) => {
         if (atMs < beforeMs) return false;
-        if (accountId !== undefined || actorId !== undefined) return true;
+        if (accountId !== undefined) {
+          const place = `${accountId} ${type}`;
+          ofType.set(place, (ofType.get(place) ?? 0) + 1);
+          return ofType.get(place)! <= mostOfType;
+        }
+        if (actorId !== undefined) return true;
         anonymous += 1;
         return anonymous <= mostAnonymous;
       });

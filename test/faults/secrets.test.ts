@@ -100,7 +100,7 @@ describe("secrets of forty kinds and more", { timeout: timeLimit(180, 180) }, ()
       expect(await again.ending).toEqual({ code: 0, signal: null });
       database.close();
       expect(status).toBe(200);
-      expect(readdirSync(join(home, "data")).some((name) => name.startsWith("unwritten-ledger-"))).toBe(true);
+      expect(readdirSync(join(home, "data")).some((name) => /^unwritten-ledger-.*\.jsonl$/.test(name))).toBe(true);
       artefacts.set("the log of a process without its database", again.output.stderr);
       keepFiles("after a stop without the database");
     } finally {

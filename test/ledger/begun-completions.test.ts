@@ -113,7 +113,7 @@ describe("completions that begin", () => {
     await clock.pass(0);
     void ledger.append(entryOf("a"));
     expect(ledger.state().waiting).toBe(1);
-    expect(await ledger.close()).toBe(0);
+    expect(await ledger.close()).toEqual({ filed: 0, left: [] });
     expect(inserted).toEqual(["a"]);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { LedgerEntry } from "../../src/core/ledger.ts";
-import { createLedger, MAX_WAITING } from "../../src/ledger/ledger.ts";
+import { createLedger } from "../../src/ledger/ledger.ts";
 import { memoryFiles } from "../support/memory-files.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
@@ -79,7 +79,7 @@ describe("the ledger", () => {
     await expect.poll(filed).toEqual(["a", "b", "c"]);
     expect([...entries, later].map(({ ended }) => ended)).toEqual([true, true, true]);
     expect(troubles).toEqual([{ of: "database", cause: down }]);
-    expect([ledger.state(), ledger.lagMs()]).toEqual([{ waiting: 3, away: true }, 0]);
+    expect([ledger.state(), ledger.lagMs()]).toEqual([{ waiting: 3, away: true, unwritable: false }, 0]);
     await clock.pass(1_000);
     expect(ledger.lagMs()).toBe(1_000);
     await expect.poll(() => answers).toHaveLength(2);
@@ -87,7 +87,7 @@ describe("the ledger", () => {
     await clock.pass(1_000);
     await expect.poll(() => answers).toHaveLength(3);
     answers[2]!.resolve();
-    await expect.poll(() => ledger.state()).toEqual({ waiting: 0, away: false });
+    await expect.poll(() => ledger.state()).toMatchObject({ waiting: 0, away: false });
     expect(batches).toEqual([["a"], ["a", "b", "c"], ["a", "b", "c"]]);
     expect([filed(), ledger.lagMs()]).toEqual([[], 0]);
     expect(troubles).toEqual([{ of: "database", cause: down }, undefined]);
@@ -103,35 +103,48 @@ describe("the ledger", () => {
     await clock.pass(1_000);
     await expect.poll(() => batches).toEqual([["a"]]);
     answers[0]!.resolve();
-    await expect.poll(() => ledger.state()).toEqual({ waiting: 0, away: false });
+    await expect.poll(() => ledger.state()).toMatchObject({ waiting: 0, away: false });
   });
 
-  it("keeps entries in memory when no file takes them, and refuses completions beyond MAX_WAITING of them", async () => {
+  it("keeps entries in memory when no file takes them, and refuses completions until the database or a file does", async () => {
     const { clock, ledger, batches, answers, troubles, append, disk, filed } = setUp();
+    const refused = expect.objectContaining({
+      code: "overloaded",
+      retryAfterMs: 1_000,
+      unavailable: "ledger",
+    }) as Error;
     disk.isFull = true;
-    const first = append("first");
+    const entry = append("a");
     await clock.pass(0);
+    ledger.admit();
     answers[0]!.reject(down);
-    await expect.poll(() => first.ended).toBe(true);
-    for (let count = 1; count < MAX_WAITING; count++) {
-      ledger.admit();
-      append(String(count));
-    }
-    expect(() => ledger.admit()).toThrow(expect.objectContaining({ code: "overloaded", retryAfterMs: 1_000 }));
+    await expect.poll(() => entry.ended).toBe(true);
+    expect(ledger.state()).toEqual({ waiting: 1, away: true, unwritable: true });
+    expect(() => ledger.admit()).toThrow(refused);
     expect(troubles).toEqual([
       { of: "database", cause: down },
       { of: "files", cause: new Error("the disk is full") },
     ]);
-    await expect.poll(() => clock.pending).toBe(1);
+    disk.isFull = false;
     await clock.pass(1_000);
     await expect.poll(() => answers).toHaveLength(2);
-    answers[1]!.resolve();
+    answers[1]!.reject(down);
+    await expect.poll(filed).toEqual(["a"]);
+    expect(ledger.state()).toEqual({ waiting: 1, away: true, unwritable: false });
+    ledger.admit();
+
+    disk.isFull = true;
+    append("b");
+    await expect.poll(() => ledger.state().unwritable).toBe(true);
+    await clock.pass(1_000);
+    await expect.poll(() => answers).toHaveLength(3);
+    answers[2]!.resolve();
     while (ledger.state().waiting > 0) {
       await clock.pass(0);
       answers.at(-1)!.resolve();
     }
-    expect([new Set(batches.flat()).size, filed()]).toEqual([MAX_WAITING, []]);
-    expect(() => ledger.admit()).not.toThrow();
+    expect([new Set(batches.flat()), ledger.state().unwritable]).toEqual([new Set(["a", "b"]), false]);
+    ledger.admit();
   });
 
   it("lets callers go when a file takes long", async () => {
@@ -157,7 +170,7 @@ describe("the ledger", () => {
     answers[0]!.resolve();
     await expect.poll(() => batches).toEqual([["a"], ["b"]]);
     answers[1]!.reject(down);
-    expect(await closing).toBe(1);
+    expect(await closing).toEqual({ filed: 1, left: [] });
     expect(filed()).toEqual(["b"]);
     await clock.pass(10_000);
     expect(batches).toHaveLength(2);

@@ -5,7 +5,7 @@ const facts = (changes: object) => ({
   ready: true,
   active_calls: 1,
   rates: { counted_in: "memory", alone: false },
-  ledger: { waiting: 2, away: false },
+  ledger: { waiting: 2, away: false, unwritable: false },
   breakers: { "alpha/one": "closed", "alpha/two": "open" },
   ...changes,
 });
@@ -13,14 +13,14 @@ const facts = (changes: object) => ({
 it("sums the workers' counts, and reports the worst state of each component", () => {
   const other = facts({
     rates: { counted_in: "memory", alone: true },
-    ledger: { waiting: 3, away: true },
+    ledger: { waiting: 3, away: true, unwritable: true },
     breakers: { "alpha/one": "half_open", "alpha/two": "closed" },
   });
   expect(mergeReadiness([facts({}), other])).toEqual({
     ready: true,
     active_calls: 2,
     rates: { counted_in: "memory", alone: true },
-    ledger: { waiting: 5, away: true },
+    ledger: { waiting: 5, away: true, unwritable: true },
     breakers: { "alpha/one": "half_open", "alpha/two": "open" },
   });
 });

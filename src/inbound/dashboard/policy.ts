@@ -16,6 +16,8 @@ export interface Policy {
   readonly who: "anybody" | "signed in" | "administrator";
   /** Whether the password must have been entered recently. */
   readonly fresh?: true;
+  /** Whether it writes to the database for somebody who has signed in: the rate of such calls is limited. */
+  readonly changes?: true;
   /** Size limit of requests. Default: 64 KiB. */
   readonly maxBodyBytes?: number;
   /** Whether its request is one for a completion, which takes a slot before it is read. */
@@ -36,13 +38,15 @@ export const MAX_BODY_BYTES = 64 * 1024;
 
 const ANYBODY: Policy = { who: "anybody" };
 const SIGNED_IN: Policy = { who: "signed in" };
-const SIGNED_IN_FRESH: Policy = { who: "signed in", fresh: true };
+/** Changes stored data, without a recent password. */
+const PLAIN_CHANGE: Policy = { who: "signed in", changes: true };
+const SIGNED_IN_CHANGE: Policy = { ...PLAIN_CHANGE, fresh: true };
 /** Prompts have pictures. */
 const PLAYGROUND: Policy = { who: "signed in", maxBodyBytes: 16 * 1024 * 1024, isCompletion: true };
 const EXPLAIN: Policy = { ...PLAYGROUND, who: "administrator" };
 const LIVE: Policy = { who: "signed in", endsWithDrain: true };
 const ADMINISTRATOR: Policy = { who: "administrator" };
-const ADMINISTRATOR_FRESH: Policy = { who: "administrator", fresh: true };
+const ADMINISTRATOR_CHANGE: Policy = { ...SIGNED_IN_CHANGE, who: "administrator" };
 
 /** The services of the dashboard. */
 export const SERVICES = [
@@ -65,33 +69,33 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     signOut: ANYBODY,
     getSession: ANYBODY,
     getInvitation: ANYBODY,
-    reauthenticate: SIGNED_IN,
+    reauthenticate: PLAIN_CHANGE,
     // The request has the password.
-    changePassword: SIGNED_IN,
+    changePassword: PLAIN_CHANGE,
     listSessions: SIGNED_IN,
-    signOutElsewhere: SIGNED_IN,
+    signOutElsewhere: PLAIN_CHANGE,
   }),
   ...entries(AccountService.method, {
     list: ADMINISTRATOR,
     // Members may change the name of their own account; the service checks the rest.
-    update: SIGNED_IN,
-    createInvitation: ADMINISTRATOR_FRESH,
+    update: PLAIN_CHANGE,
+    createInvitation: ADMINISTRATOR_CHANGE,
     listInvitations: ADMINISTRATOR,
-    revokeInvitation: ADMINISTRATOR_FRESH,
+    revokeInvitation: ADMINISTRATOR_CHANGE,
     listSecurityEvents: SIGNED_IN,
   }),
   ...entries(KeyService.method, {
     list: SIGNED_IN,
-    create: SIGNED_IN_FRESH,
-    update: SIGNED_IN_FRESH,
-    rotate: SIGNED_IN_FRESH,
-    revoke: SIGNED_IN_FRESH,
+    create: SIGNED_IN_CHANGE,
+    update: SIGNED_IN_CHANGE,
+    rotate: SIGNED_IN_CHANGE,
+    revoke: SIGNED_IN_CHANGE,
   }),
   ...entries(RoutingService.method, {
     getRouting: SIGNED_IN,
-    setCredential: SIGNED_IN_FRESH,
-    removeCredential: SIGNED_IN_FRESH,
-    setAliases: SIGNED_IN_FRESH,
+    setCredential: SIGNED_IN_CHANGE,
+    removeCredential: SIGNED_IN_CHANGE,
+    setAliases: SIGNED_IN_CHANGE,
   }),
   ...entries(UsageService.method, { summarize: SIGNED_IN, getLatency: SIGNED_IN, getSpending: SIGNED_IN }),
   ...entries(RequestService.method, { list: SIGNED_IN, get: SIGNED_IN, watch: LIVE }),

@@ -3,6 +3,7 @@ import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { Failure } from "../../core/failure.ts";
 import { toConnectError } from "../error-details.ts";
+import { retryAfterMs } from "../failure-table.ts";
 import { type BodySource, endAfterBody, hasUnreadBody } from "../http/body.ts";
 import type { Refusal } from "../services.ts";
 import { CALL } from "./call.ts";
@@ -28,7 +29,12 @@ export function refuse(failure: Failure, { request, response, requestId, streamT
   const isStream = streamType !== undefined;
   const status = isStream ? 200 : error.code === Code.Unimplemented ? 404 : codeToHttpStatus(error.code);
   const body = isStream ? endOfStream(json) : Buffer.from(JSON.stringify(json));
-  const headers = { "content-type": streamType ?? "application/json", "content-length": body.length };
+  const waitMs = isStream ? undefined : retryAfterMs(failure);
+  const headers = {
+    "content-type": streamType ?? "application/json",
+    "content-length": String(body.length),
+    ...(waitMs !== undefined && { "retry-after": String(Math.ceil(waitMs / 1_000)) }),
+  };
   if (!hasUnreadBody(request, failure)) return void response.writeHead(status, headers).end(body);
   response.writeHead(status, { ...headers, connection: "close" }).write(body);
   endAfterBody({ request, response });

@@ -4,10 +4,10 @@ import type { AccessContext } from "../../access/context.ts";
 import { findSession, peekSession, type SignedIn } from "../../access/sessions.ts";
 import type { AdmissionControl } from "../../admission/admission-control.ts";
 import type { Slot } from "../../admission/slot.ts";
+import { sleep } from "../../core/clock.ts";
 import { Failure } from "../../core/failure.ts";
 import { NO_LIMITS } from "../../core/principal.ts";
 import { Calls, type OpenCall } from "../calls.ts";
-import { ConcurrencyLimit } from "../concurrency-limit.ts";
 import { declaredBytes } from "../http/body.ts";
 import {
   type CheckedBody,
@@ -20,6 +20,7 @@ import { timeoutMsOf } from "../http/protocols.ts";
 import { openCall } from "../http/exchange.ts";
 import { readRequest } from "../serve-completion.ts";
 import { CALL, type ConsoleCall } from "./call.ts";
+import { CallLimits } from "./call-limits.ts";
 import type { Cookies } from "./cookies.ts";
 import type { RequestHeaders, RpcShape } from "./csrf.ts";
 import { admit, MAX_BODY_BYTES, type RpcPolicy } from "./policy.ts";
@@ -60,10 +61,11 @@ export interface RpcOptions {
   readonly policies: ReadonlyMap<string, RpcPolicy>;
 }
 
-/** Calls in flight per account, without streams: the database runs reports of all accounts one after the other. */
-const MAX_PER_ACCOUNT = 32;
-/** The same per session: who has one session of an account cannot keep the others from ending it. */
-const MAX_PER_SESSION = 16;
+/**
+ * Delay of a refusal for too many calls or changes: a client that repeats them at once would cost almost as much as if they were
+ * not refused.
+ */
+const REFUSAL_DELAY_MS = 1_000;
 
 /** Expected form of calls to RPCs that do not exist. */
 const UNKNOWN: RpcShape = { streams: false, maxBodyBytes: MAX_BODY_BYTES };
@@ -73,7 +75,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
   const { access, admission, calls, refused } = ports;
   /** Calls that a drain does not wait for. */
   const endless = new Calls(access.clock);
-  const places = new Places();
+  const limits = new CallLimits(access.clock);
   let draining = false;
   const handlers = connectHandlers(addRoutes, {
     maxBodyBytes: Math.max(...[...policies.values()].map(({ maxBodyBytes }) => maxBodyBytes)),
@@ -95,6 +97,16 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
       return await admission.enter(caller, open, { bytes });
     } catch (reason) {
       if (Failure.from(reason).code === "rate_limited") admission.refusedByLimits(caller, bytes);
+      throw reason;
+    }
+  };
+
+  /** Counts one more call. Throws `rate_limited`, late. */
+  const take = async (signedIn: SignedIn, policy: RpcPolicy, open: OpenCall): Promise<() => void> => {
+    try {
+      return limits.take(signedIn, policy);
+    } catch (reason) {
+      await sleep(access.clock, REFUSAL_DELAY_MS, open.signal);
       throw reason;
     }
   };
@@ -142,7 +154,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
       const signedIn = await lookUp(access, sessionId, peekSession);
       admit(policy, signedIn, clock.now());
       // `Streams` counts streams.
-      if (signedIn !== undefined && who !== "anybody" && !streams) release = places.take(signedIn);
+      if (signedIn !== undefined && who !== "anybody" && !streams) release = await take(signedIn, policy, open);
       const call: ConsoleCall = { requestId, ...caller, signedIn, arrivedMs, open };
       contextValues.set(CALL, call);
       await runConnect(handler, asked, body);
@@ -177,34 +189,6 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
       endless.abortAll();
     },
   };
-}
-
-/** Calls in flight. */
-class Places {
-  readonly #ofAccounts = new ConcurrencyLimit(MAX_PER_ACCOUNT);
-  readonly #ofSessions = new ConcurrencyLimit(MAX_PER_SESSION);
-
-  /** Counts one more call. Throws `rate_limited` at the limit. */
-  take({ account, session }: SignedIn): () => void {
-    const leaveSession = takePlace(this.#ofSessions, session.hash, "session");
-    try {
-      const leaveAccount = takePlace(this.#ofAccounts, account.id, "account");
-      return () => {
-        leaveAccount();
-        leaveSession();
-      };
-    } catch (reason) {
-      leaveSession();
-      throw reason;
-    }
-  }
-}
-
-function takePlace(places: ConcurrencyLimit, holder: string, what: string): () => void {
-  const release = places.take(holder);
-  if (release !== undefined) return release;
-  const reached = `This ${what} has reached the maximum of ${places.most} concurrent dashboard calls`;
-  throw new Failure("rate_limited", `${reached}. Try again when one completes.`, { retryAfterMs: 1_000 });
 }
 
 /** Caller of a playground completion at admission: the key that it uses is in the body. */

@@ -160,7 +160,7 @@ function createEvents({ query }: Database): Pick<AccountStore, "record" | "event
       return (await retryWhileBusy(() => newest.execute())).map(toSecurityEvent);
     },
 
-    async pruneEvents({ beforeMs, mostAnonymous }) {
+    async pruneEvents({ beforeMs, mostAnonymous, mostOfType }) {
       const old = query.deleteFrom("security_events").where("at_ms", "<", beforeMs);
       const { numDeletedRows } = await retryWhileBusy(() => old.executeTakeFirst());
       const newest = query
@@ -176,7 +176,30 @@ function createEvents({ query }: Database): Pick<AccountStore, "record" | "event
         .where("account_id", "is", null)
         .where("actor_id", "is", null)
         .where("id", "not in", newest);
-      return Number(numDeletedRows + (await retryWhileBusy(() => excess.executeTakeFirst())).numDeletedRows);
+      let pruned = numDeletedRows + (await retryWhileBusy(() => excess.executeTakeFirst())).numDeletedRows;
+      const crowded = query
+        .selectFrom("security_events")
+        .select(["account_id", "type"])
+        .where("account_id", "is not", null)
+        .groupBy(["account_id", "type"])
+        .having((events) => events.fn.countAll(), ">", mostOfType);
+      for (const { account_id, type } of await retryWhileBusy(() => crowded.execute())) {
+        const oldestKept = query
+          .selectFrom("security_events")
+          .select("at_ms")
+          .where("account_id", "=", account_id)
+          .where("type", "=", type)
+          .orderBy("at_ms", "desc")
+          .limit(1)
+          .offset(mostOfType - 1);
+        const older = query
+          .deleteFrom("security_events")
+          .where("account_id", "=", account_id)
+          .where("type", "=", type)
+          .where("at_ms", "<", oldestKept);
+        pruned += (await retryWhileBusy(() => older.executeTakeFirst())).numDeletedRows;
+      }
+      return Number(pruned);
     },
   };
 }

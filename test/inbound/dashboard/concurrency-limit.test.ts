@@ -1,9 +1,8 @@
 import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import type { UsageStore } from "../../../src/ledger/usage-store.ts";
-import { errorOf } from "./errors.ts";
 import { PASSWORD } from "../../access/set-up.ts";
-import { type ConsoleUnderTest, startConsole } from "./set-up.ts";
+import { type ConsoleUnderTest, refusalOf, startConsole } from "./set-up.ts";
 
 let waiting: (() => void)[];
 let site: ConsoleUnderTest;
@@ -25,7 +24,7 @@ it("an account has at most 32 calls under way, half of them in one session, and 
   await again.session.signIn({ email: "ada@example.com", password: PASSWORD });
   const reports = Array.from({ length: 16 }, () => ada.usage.summarize({}));
   await expect.poll(() => waiting.length).toBe(16);
-  expect((await errorOf(ada.usage.getLatency({}))).rawMessage).toBe(
+  expect((await refusalOf(site, ada.usage.getLatency({}))).rawMessage).toBe(
     "This session has reached the maximum of 16 concurrent dashboard calls. Try again when one completes.",
   );
   expect(await again.usage.getLatency({})).toBeDefined();
@@ -33,7 +32,7 @@ it("an account has at most 32 calls under way, half of them in one session, and 
   await expect.poll(() => waiting.length).toBe(32);
   const third = site.browser();
   await third.session.signIn({ email: "ada@example.com", password: PASSWORD });
-  const { code, rawMessage } = await errorOf(third.usage.getLatency({}));
+  const { code, rawMessage } = await refusalOf(site, third.usage.getLatency({}));
   expect(code).toBe(Code.ResourceExhausted);
   expect(rawMessage).toBe(
     "This account has reached the maximum of 32 concurrent dashboard calls. Try again when one completes.",

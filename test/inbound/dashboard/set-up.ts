@@ -1,6 +1,7 @@
 import { request as sendRequest } from "node:http";
-import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
+import { type Client, type ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
+import { expect } from "vitest";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
@@ -29,6 +30,7 @@ import { memoryKeyStore } from "../../access/fakes.ts";
 import { type AccessUnderTest, PASSWORD, setUpAccess } from "../../access/set-up.ts";
 import { anyConnections, roomyAdmission } from "../../support/admission.ts";
 import { modelOf, ScriptedProvider } from "../../support/scripted-provider.ts";
+import { errorOf } from "./errors.ts";
 
 /** A ledger without entries, in which each subject has spent as many millionths as its name has letters. */
 const EMPTY_LEDGER: ConsolePorts["ledger"] = {
@@ -81,6 +83,18 @@ export interface ConsoleUnderTest {
   /** Sends one request exactly as it is. */
   send(path: string, options?: SendOptions): Promise<Answer>;
   close(): void;
+}
+
+/** The error of a call that is refused for too many others, a second late. */
+export async function refusalOf(
+  { access: { clock } }: ConsoleUnderTest,
+  call: Promise<unknown>,
+): Promise<ConnectError> {
+  const { pending } = clock;
+  const error = errorOf(call);
+  await expect.poll(() => clock.pending).toBe(pending + 1);
+  clock.advance(1_000);
+  return error;
 }
 
 export interface SendOptions {
