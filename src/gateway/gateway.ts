@@ -37,7 +37,7 @@ import { consoleOf, documentsOf } from "./console.ts";
 import { startHealthChecks } from "./health-checks.ts";
 import { jobsOf, settleJob, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
-import { createAdmission, toFacts } from "./overload.ts";
+import { createAdmission, createAnswerMemory, toFacts } from "./overload.ts";
 import { accessOf, CallerBindings, toShown } from "./access.ts";
 import { openAccounting } from "./accounting.ts";
 import { keptResponsesOf } from "./kept-responses.ts";
@@ -212,7 +212,7 @@ async function assemble(
   });
   undo.push(() => limiter.close());
   const access = accessOf(config, { store, clock, log });
-  const calls = new Calls(clock);
+  const calls = new Calls(clock, createAnswerMemory(config));
   const readScheduler = new ReadScheduler();
   const admission = createAdmission(config, {
     clock,
