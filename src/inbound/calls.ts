@@ -34,6 +34,8 @@ export interface OpenCall extends CallerShare {
 export interface CallSlot extends Omit<CallerShare, "workInTurn" | "openAnswer" | "keepAnswers"> {
   /** Runs synchronous work in a later turn of the event loop that its key has; see `CallerShare.workInTurn`. */
   inTurn<T>(work: () => T, signal: AbortSignal): Promise<T>;
+  /** The call does nothing until the promise settles. */
+  rest(until: Promise<void>): void;
 }
 
 /** A call whose answer is being written. */
@@ -121,7 +123,7 @@ class InFlightCall implements OpenCall {
 
   openAnswer(): LargeAnswer | undefined {
     if (this.principal === undefined) return undefined;
-    const hold = this.#ports.answers.open(this.principal);
+    const hold = this.#ports.answers.open(this.principal, (until) => this.#slot?.rest(until));
     if (this.#keepsAnswers) hold.keep();
     if (this.#isOpen) (this.#holds ??= []).push(hold);
     else hold.sent();

@@ -83,9 +83,9 @@ export class AnswerMemory {
     return this.#waiting.size;
   }
 
-  /** Begins an answer, with no bytes. */
-  open(owner: AnswerOwner): AnswerHold {
-    return new AnswerHold(this, owner);
+  /** Begins an answer, with no bytes. `waits` is called when it has to wait. */
+  open(owner: AnswerOwner, waits?: (until: Promise<void>) => void): AnswerHold {
+    return new AnswerHold(this, owner, waits);
   }
 
   /** Counts the bytes, or waits for them. Called by holds. */
@@ -169,15 +169,17 @@ export class AnswerHold {
   bytes = 0;
   share: Share | undefined;
   readonly #memory: AnswerMemory;
+  readonly #waits: ((until: Promise<void>) => void) | undefined;
   /** Bytes of parts that are read and kept. */
   #kept = 0;
   #isKept = false;
   #isRead = false;
   #isSent = false;
 
-  constructor(memory: AnswerMemory, owner: AnswerOwner) {
+  constructor(memory: AnswerMemory, owner: AnswerOwner, waits?: (until: Promise<void>) => void) {
     this.#memory = memory;
     this.owner = owner;
+    this.#waits = waits;
   }
 
   /**
@@ -187,7 +189,9 @@ export class AnswerHold {
   take(bytes: number, signal: AbortSignal): Promise<void> | undefined {
     const more = this.#kept + bytes - this.bytes;
     if (more <= 0) return undefined;
-    return this.#memory.take(this, Math.ceil(more / STEP_BYTES) * STEP_BYTES, signal);
+    const waiting = this.#memory.take(this, Math.ceil(more / STEP_BYTES) * STEP_BYTES, signal);
+    if (waiting !== undefined) this.#waits?.(waiting);
+    return waiting;
   }
 
   /** What was read is no longer in memory, unless it is kept. */
