@@ -270,6 +270,7 @@ export async function fetchFramedStream<Event extends StreamEvent>(
     }
   } catch (reason) {
     response.abandon();
+    room.passed();
     throw call.signal.aborted ? reason : toFailure(reason, response);
   } finally {
     if (over) response.complete();
