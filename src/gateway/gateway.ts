@@ -182,6 +182,7 @@ async function assemble(
       database: () => store.health(),
       info: { version: readVersion(), schema: String(versions.after) },
       admission: () => admission.state(),
+      answers: () => answers,
       connectionsRefused: () => connections.refused,
     },
     config.metrics,
@@ -212,7 +213,8 @@ async function assemble(
   });
   undo.push(() => limiter.close());
   const access = accessOf(config, { store, clock, log });
-  const calls = new Calls(clock, createAnswerMemory(config));
+  const answers = createAnswerMemory(config);
+  const calls = new Calls(clock, answers);
   const readScheduler = new ReadScheduler();
   const admission = createAdmission(config, {
     clock,

@@ -104,38 +104,34 @@ function ask(key: string, word: "picture" | "text"): Call {
 }
 
 describe("large pictures of one key, all at once", () => {
-  it(
-    "leave the process its memory, and others their answers",
-    { timeout: timeLimit(90, 600) },
-    async () => {
-      const mine = Array.from({ length: CALLS }, () => ask(keys.own, "picture"));
-      const whole = (): number => mine.filter(({ bytes }) => bytes() > PICTURE.length).length;
-      const othersMs: number[] = [];
-      let [mostBytes, hasEnded] = [0, false];
-      void product.ending.then(() => (hasEnded = true));
-      while (whole() < AWAITED && !hasEnded) {
-        const begunMs = performance.now();
-        const other = ask(keys.other, "text");
-        await other.end;
-        if (hasEnded || product.output.stderr.includes("FATAL")) break;
-        expect(other.status()).toBe("HTTP/1.1 200 OK");
-        othersMs.push(performance.now() - begunMs);
-        mostBytes = Math.max(mostBytes, product.rssBytes());
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
-      expect(/^FATAL.*$/m.exec(product.output.stderr)?.[0]).toBeUndefined();
-      expect(hasEnded).toBe(false);
-      const latest = othersMs.toSorted((one, other) => one - other);
-      const at = (share: number): number => Math.round(latest[Math.floor((latest.length - 1) * share)]!);
-      console.log(`${othersMs.length} small answers of another key: median ${at(0.5)} ms`);
-      figure({ name: "large pictures: memory", value: Math.round(mostBytes / MIB), unit: "MiB", atMost: 700 });
-      figure({ name: "large pictures: p99 of another key", value: at(0.99), unit: "ms", atMost: 10_000 });
+  it("leave the process its memory, and others their answers", { timeout: timeLimit(90, 600) }, async () => {
+    const mine = Array.from({ length: CALLS }, () => ask(keys.own, "picture"));
+    const whole = (): number => mine.filter(({ bytes }) => bytes() > PICTURE.length).length;
+    const othersMs: number[] = [];
+    let [mostBytes, hasEnded] = [0, false];
+    void product.ending.then(() => (hasEnded = true));
+    while (whole() < AWAITED && !hasEnded) {
+      const begunMs = performance.now();
+      const other = ask(keys.other, "text");
+      await other.end;
+      if (hasEnded || product.output.stderr.includes("FATAL")) break;
+      expect(other.status()).toBe("HTTP/1.1 200 OK");
+      othersMs.push(performance.now() - begunMs);
+      mostBytes = Math.max(mostBytes, product.rssBytes());
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    expect(/^FATAL.*$/m.exec(product.output.stderr)?.[0]).toBeUndefined();
+    expect(hasEnded).toBe(false);
+    const latest = othersMs.toSorted((one, other) => one - other);
+    const at = (share: number): number => Math.round(latest[Math.floor((latest.length - 1) * share)]!);
+    console.log(`${othersMs.length} small answers of another key: median ${at(0.5)} ms`);
+    figure({ name: "large pictures: memory", value: Math.round(mostBytes / MIB), unit: "MiB", atMost: 700 });
+    figure({ name: "large pictures: p99 of another key", value: at(0.99), unit: "ms", atMost: 10_000 });
 
-      // What callers leave is free for others.
-      for (const { leave } of mine) leave();
-      const last = ask(keys.other, "picture");
-      await last.end;
-      expect(last.bytes()).toBeGreaterThan(PICTURE.length);
-    },
-  );
+    // What callers leave is free for others.
+    for (const { leave } of mine) leave();
+    const last = ask(keys.other, "picture");
+    await last.end;
+    expect(last.bytes()).toBeGreaterThan(PICTURE.length);
+  });
 });

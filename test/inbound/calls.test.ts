@@ -186,7 +186,9 @@ describe("the large answers of a call", () => {
   it("make it rest while they wait", () => {
     const rests: Promise<void>[] = [];
     const slot = { rest: (until: Promise<void>) => void rests.push(until) } as unknown as CallSlot;
-    void openFor("k").openAnswer()!.take(3 * MIB, never);
+    void openFor("k")
+      .openAnswer()!
+      .take(3 * MIB, never);
     const call = openFor("k");
     call.entered(slot);
     const waiting = call.openAnswer()!.take(MIB, never);

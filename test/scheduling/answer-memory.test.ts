@@ -61,7 +61,9 @@ describe("the memory of large answers", () => {
     const large = ["a1", "b1"].map((key) => open(key, 60));
     const order: string[] = [];
     for (const name of ["d1 first", "d1 second", "e1 first"])
-      void open(name.slice(0, 2)).take(20 * MIB, never)?.then(() => order.push(name));
+      void open(name.slice(0, 2))
+        .take(20 * MIB, never)
+        ?.then(() => order.push(name));
     for (const hold of large) {
       end(hold);
       await turn();
@@ -121,35 +123,39 @@ describe("the memory of large answers", () => {
       keeps: fc.boolean(),
     });
     await fc.assert(
-      fc.asyncProperty(fc.array(answer, { minLength: 2, maxLength: 25 }), fc.infiniteStream(fc.nat(1000)), async (answers, dice) => {
-        memory = new AnswerMemory({ key: 10 * MIB, account: 20 * MIB, process: 40 * MIB });
-        const reading = answers.map(({ key, parts, keeps }) => {
-          const hold = open(key);
-          if (keeps) hold.keep();
-          return { hold, parts, read: 0, part: 0, isWaiting: false };
-        });
-        while (reading.length > 0) {
-          const able = reading.filter(({ isWaiting }) => !isWaiting);
-          expect(able.length, `${reading.length} answers wait for each other`).toBeGreaterThan(0);
-          const one = able[dice.next().value % able.length]!;
-          one.read += 1;
-          const waiting = one.hold.take(one.read * MIB, never);
-          if (waiting !== undefined) {
-            one.isWaiting = true;
-            void waiting.then(() => (one.isWaiting = false));
-          } else if (one.read >= one.parts[one.part]!) {
-            one.hold.passed();
-            one.read = 0;
-            one.part += 1;
-            if (one.part === one.parts.length) {
-              end(one.hold);
-              reading.splice(reading.indexOf(one), 1);
+      fc.asyncProperty(
+        fc.array(answer, { minLength: 2, maxLength: 25 }),
+        fc.infiniteStream(fc.nat(1000)),
+        async (answers, dice) => {
+          memory = new AnswerMemory({ key: 10 * MIB, account: 20 * MIB, process: 40 * MIB });
+          const reading = answers.map(({ key, parts, keeps }) => {
+            const hold = open(key);
+            if (keeps) hold.keep();
+            return { hold, parts, read: 0, part: 0, isWaiting: false };
+          });
+          while (reading.length > 0) {
+            const able = reading.filter(({ isWaiting }) => !isWaiting);
+            expect(able.length, `${reading.length} answers wait for each other`).toBeGreaterThan(0);
+            const one = able[dice.next().value % able.length]!;
+            one.read += 1;
+            const waiting = one.hold.take(one.read * MIB, never);
+            if (waiting !== undefined) {
+              one.isWaiting = true;
+              void waiting.then(() => (one.isWaiting = false));
+            } else if (one.read >= one.parts[one.part]!) {
+              one.hold.passed();
+              one.read = 0;
+              one.part += 1;
+              if (one.part === one.parts.length) {
+                end(one.hold);
+                reading.splice(reading.indexOf(one), 1);
+              }
             }
+            await turn();
           }
-          await turn();
-        }
-        expect([memory.bytes, memory.waiting]).toEqual([0, 0]);
-      }),
+          expect([memory.bytes, memory.waiting]).toEqual([0, 0]);
+        },
+      ),
       { numRuns: 60 },
     );
   });

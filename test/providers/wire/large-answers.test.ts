@@ -100,7 +100,12 @@ const kinds: [string, string, string, (upstream: Upstream, call: DialectCall, em
     EVENTS,
     (upstream, call, emit) => fetchStream(upstream, call, { reader: reader(), whole: () => [], emit }),
   ],
-  ["a whole answer", "application/json", `{"b64":"${PICTURE}"}`, (upstream, call) => fetchWhole(upstream, call, () => 0)],
+  [
+    "a whole answer",
+    "application/json",
+    `{"b64":"${PICTURE}"}`,
+    (upstream, call) => fetchWhole(upstream, call, () => 0),
+  ],
 ];
 
 describe.each(kinds)("the large part of %s", (_, type, body, read) => {
