@@ -65,12 +65,12 @@ function arrivingBytesOf(memoryBytes: number): { key: number; account: number; p
  */
 export function createAnswerMemory({ workers }: Pick<Config, "workers">): AnswerMemory {
   const memoryBytes = Math.min(containerShareBytes(workers), totalmem() / workers);
-  const process = Math.min(heapLimitBytes(), memoryBytes) / 8;
+  const process = Math.min(oldGenerationBytes(), memoryBytes) / 8;
   return new AnswerMemory({ process, account: process / 2, key: process / 4 });
 }
 
 /** Limit of V8's old generation. */
-function heapLimitBytes(): number {
+function oldGenerationBytes(): number {
   return getHeapStatistics().heap_size_limit - YOUNG_BYTES;
 }
 
@@ -138,7 +138,7 @@ const SYSTEM_EVERY = 5;
 
 /** Measures V8's heap at every call, because the process ends when it is full. */
 function watchMemory(containerBytes: number): () => number {
-  const heapLimit = heapLimitBytes();
+  const heapLimitBytes = oldGenerationBytes();
   let calls = 0;
   let system = { ownBytes: 0, freeBytes: 0 };
   return () => {
@@ -146,7 +146,7 @@ function watchMemory(containerBytes: number): () => number {
     calls += 1;
     const old = getHeapSpaceStatistics().filter(({ space_name: name }) => !name.startsWith("new_"));
     const heapBytes = sum(old.map(({ space_used_size: bytes }) => bytes));
-    return memoryShare({ heapBytes, heapLimitBytes: heapLimit, containerBytes, ...system });
+    return memoryShare({ heapBytes, heapLimitBytes, containerBytes, ...system });
   };
 }
 

@@ -91,7 +91,10 @@ export class AnswerMemory {
   /** Counts the bytes, or waits for them. Called by holds. */
   take(hold: AnswerHold, bytes: number, signal: AbortSignal): Promise<void> | undefined {
     hold.share ??= this.#shareOf(hold.owner);
-    if (fits(hold.share, hold.bytes, bytes)) return void this.#add(hold, bytes);
+    if (fits(hold.share, hold.bytes, bytes)) {
+      this.#add(hold, bytes);
+      return undefined;
+    }
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       const leave = (): void => {

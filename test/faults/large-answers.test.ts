@@ -81,7 +81,7 @@ interface Call {
   /** The status line; empty before it has come. */
   readonly status: () => string;
   readonly end: Promise<unknown>;
-  leave(): void;
+  readonly leave: () => void;
 }
 
 function ask(key: string, word: "picture" | "text"): Call {
@@ -108,20 +108,21 @@ describe("large pictures of one key, all at once", () => {
     const mine = Array.from({ length: CALLS }, () => ask(keys.own, "picture"));
     const whole = (): number => mine.filter(({ bytes }) => bytes() > PICTURE.length).length;
     const othersMs: number[] = [];
-    let [mostBytes, hasEnded] = [0, false];
-    void product.ending.then(() => (hasEnded = true));
-    while (whole() < AWAITED && !hasEnded) {
+    let mostBytes = 0;
+    const ended = new AbortController();
+    void product.ending.then(() => ended.abort());
+    while (whole() < AWAITED && !ended.signal.aborted) {
       const begunMs = performance.now();
       const other = ask(keys.other, "text");
       await other.end;
-      if (hasEnded || product.output.stderr.includes("FATAL")) break;
+      if (ended.signal.aborted || product.output.stderr.includes("FATAL")) break;
       expect(other.status()).toBe("HTTP/1.1 200 OK");
       othersMs.push(performance.now() - begunMs);
       mostBytes = Math.max(mostBytes, product.rssBytes());
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
     expect(/^FATAL.*$/m.exec(product.output.stderr)?.[0]).toBeUndefined();
-    expect(hasEnded).toBe(false);
+    expect(ended.signal.aborted).toBe(false);
     const latest = othersMs.toSorted((one, other) => one - other);
     const at = (share: number): number => Math.round(latest[Math.floor((latest.length - 1) * share)]!);
     console.log(`${othersMs.length} small answers of another key: median ${at(0.5)} ms`);

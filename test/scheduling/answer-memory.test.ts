@@ -13,7 +13,7 @@ beforeEach(() => {
 /** An answer of a key, named like `a1` after its account, with so many MiB if they are given. */
 function open(key: string, mib = 0): AnswerHold {
   const hold = memory.open({ keyFamilyId: key, accountId: key[0]! });
-  if (mib > 0) expect(hold.take(mib * MIB, never)).toBeUndefined();
+  if (hold.take(mib * MIB, never) !== undefined) throw new Error(`There is no room for ${mib} MiB of ${key}.`);
   return hold;
 }
 
