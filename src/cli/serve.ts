@@ -163,6 +163,8 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   dataDir: "at restart",
   databaseUrl: "at restart",
   databaseListenUrl: "at restart",
+  databaseReadUrl: "at restart",
+  databaseConnections: "at restart",
   redis: "at restart",
   core: "at restart",
   limits: "at restart",

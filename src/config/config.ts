@@ -317,6 +317,10 @@ export interface Config {
    * Default: `databaseUrl`.
    */
   readonly databaseListenUrl: string | undefined;
+  /** Address of a PostgreSQL read replica for reports, a secret. */
+  readonly databaseReadUrl: string | undefined;
+  /** Largest number of PostgreSQL connections of a process. Default: its share of the server's. */
+  readonly databaseConnections: number | undefined;
   /** Undefined when rates are kept in the database or in this process. */
   readonly redis: RedisConfig | undefined;
   /** TLS of a front's connections to its cores; undefined: plain TCP. `serverName`: name in their certificates. */

@@ -87,6 +87,7 @@ function holdsSecrets(value: unknown): boolean {
   return (
     (isRecord(providers) && Object.values(providers).some(isSecretive)) ||
     hasPassword(at(value, "database", "url")) ||
+    hasPassword(at(value, "database", "read_url")) ||
     hasPassword(at(value, "redis", "url")) ||
     isLiteral(at(value, "redis", "sentinel", "password")) ||
     isLiteral(at(value, "responses", "encryption_key")) ||

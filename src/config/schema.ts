@@ -293,7 +293,12 @@ export const fileSchema = section({
   }).prefault({}),
   workers: z.int().min(1).max(128).default(1),
   data_dir: z.string().min(1).default("./data"),
-  database: section({ url: z.exactOptional(databaseUrl), listen_url: z.exactOptional(databaseListenUrl) }).prefault({}),
+  database: section({
+    url: z.exactOptional(databaseUrl),
+    listen_url: z.exactOptional(databaseListenUrl),
+    read_url: z.exactOptional(databaseUrl),
+    connections: z.exactOptional(z.int().min(4).max(1_000)),
+  }).prefault({}),
   redis: section({
     url: z.exactOptional(redisUrl),
     mode: z.enum(["server", "cluster", "sentinel"]).default("server"),

@@ -26,6 +26,7 @@ import type { RateStore } from "../limits/rates.ts";
 import { createRouter } from "../router/router.ts";
 import { createHealthRecorder } from "../router/upstream-health.ts";
 import { ReadScheduler } from "../scheduling/read-scheduler.ts";
+import { MIGRATIONS } from "../store/migrations.ts";
 import { openStore } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
@@ -35,7 +36,7 @@ import { buildCatalogue, type Catalogue, type CatalogueOptions } from "./catalog
 import { createConnections } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
 import { startHealthChecks } from "./health-checks.ts";
-import { jobsOf, settleJob, startJobs } from "./jobs.ts";
+import { connectionsJob, jobsOf, settleJob, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { createAdmission, createAnswerMemory, toFacts } from "./overload.ts";
 import { accessOf, CallerBindings, toShown } from "./access.ts";
@@ -164,6 +165,8 @@ async function assemble(
   const { versions } = store;
   if (versions.before !== versions.after)
     log.info({ schema_before: versions.before, schema: versions.after }, "database migrated");
+  if (versions.after > MIGRATIONS.length)
+    log.info({ schema: versions.after, known: MIGRATIONS.length }, "the database has been migrated by a newer version");
   const replica = randomUUID();
   // Its values are read when the parts below are there.
   const metrics = createMetrics(
@@ -234,8 +237,10 @@ async function assemble(
   });
   undo.push(() => lease.close());
   await lease.open();
-  const jobs = startJobs([settleJob(lease), ...jobsOf(config, { store, clock })], { clock, log });
+  const sharing = connectionsJob({ store, log });
+  const jobs = startJobs([settleJob(lease), sharing, ...jobsOf(config, { store, clock })], { clock, log });
   undo.push(() => jobs.close());
+  await sharing.run(new AbortController().signal);
   const own = new SimulatorOnDemand(config);
   undo.push(() => own.close());
   const simulator = shared?.simulator ?? own;

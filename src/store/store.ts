@@ -26,6 +26,7 @@ import type { MigrationResult } from "./migrate.ts";
 import { openDatabase } from "./open-database.ts";
 import { readSecret } from "./secrets.ts";
 import { createResponseStore, type ResponseStore } from "./responses/response-store.ts";
+import { type ConnectionShare, poolSizes, readShare } from "./postgres/connection-share.ts";
 import type { KeyListener } from "./postgres/key-listener.ts";
 
 /** The opened and migrated database of one process. */
@@ -48,6 +49,11 @@ export interface Store {
   readonly keyChanges: KeyChangeFeed;
   /** Reachability of the database. */
   health(): StoreHealth;
+  /**
+   * Asks PostgreSQL how many connections it has and how many processes share them, and limits those of this process to its share.
+   * Undefined for SQLite.
+   */
+  shareConnections(): Promise<ConnectionShare | undefined>;
   /** Versions before and after opening it. */
   readonly versions: MigrationResult;
   /**
@@ -73,7 +79,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
   const reports = await connectReports(location);
   const keeping = connectResponses(location, database);
   const compaction = createLedgerCompaction(database);
-  const ledger = { database, reports, compaction };
+  const ledger = { database, reports, compaction, databaseUrl: location.databaseUrl };
   const changes = new KeyChanges(database);
   const listen = await keyListenerOf(location, changes);
   let listener: KeyListener | undefined;
@@ -95,6 +101,14 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
         listener ??= listen?.();
         return changes.subscribe(changed);
       },
+    },
+    async shareConnections() {
+      if (database.kind === "sqlite") return undefined;
+      const share = await readShare(database, location.databaseConnections);
+      const { usual, reports: ofReports } = poolSizes(share.each);
+      database.resize(usual);
+      reports.resize(ofReports);
+      return share;
     },
     health: () => ({ up: database.isUp(), listening: listener?.isListening }),
     versions,

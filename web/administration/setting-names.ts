@@ -42,6 +42,8 @@ const NAMES: Readonly<Record<string, string>> = {
   data_dir: "Data directory",
   "database.url": "PostgreSQL",
   "database.listen_url": "PostgreSQL for notifications",
+  "database.read_url": "PostgreSQL for reports",
+  "database.connections": "PostgreSQL connections of each process",
   "redis.url": "Redis",
   "redis.mode": "Mode of Redis",
   "redis.sentinel.master": "Master that the Sentinels monitor",

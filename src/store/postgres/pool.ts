@@ -4,17 +4,21 @@ import { StoreError } from "../store-error.ts";
 import { HostChoice, parseHosts } from "./host-choice.ts";
 
 const CONNECT_MS = 2_000;
-/** Shorter than QUERY_MS, so that a slow statement fails without losing its connection: QUERY_MS is for hung servers. */
-const STATEMENT_MS = 1_800;
-const QUERY_MS = 2_000;
+/** Limit for a statement, unless it is given another one. */
+export const QUERY_MS = 2_000;
+/**
+ * The server's part of the limit: shorter, so that a slow statement fails without losing its connection. The whole is for hung
+ * servers.
+ */
+const STATEMENT_SHARE = 0.9;
 const CLOSING_MS = 2_000;
 /** PostgreSQL types parsed as numbers: bigint and numeric. As texts they would be concatenated instead of added. */
 const AS_NUMBERS: ReadonlySet<number> = new Set([pg.types.builtins.INT8, pg.types.builtins.NUMERIC]);
 
 export interface PostgresOptions {
   readonly url: string;
-  /** False for statements without a time limit. */
-  readonly limited: boolean;
+  /** Limit for a statement; undefined for none. */
+  readonly limitMs: number | undefined;
 }
 
 export interface PoolOptions extends PostgresOptions {
@@ -23,7 +27,7 @@ export interface PoolOptions extends PostgresOptions {
 }
 
 /** Settings of every connection. */
-export function toClientConfig({ url, limited }: PostgresOptions): pg.ClientConfig {
+export function toClientConfig({ url, limitMs }: PostgresOptions): pg.ClientConfig {
   return {
     connectionString: url,
     application_name: "parley",
@@ -31,7 +35,7 @@ export function toClientConfig({ url, limited }: PostgresOptions): pg.ClientConf
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     types: NUMBER_TYPES,
-    ...(limited && { query_timeout: QUERY_MS, statement_timeout: STATEMENT_MS }),
+    ...(limitMs !== undefined && { query_timeout: limitMs, statement_timeout: limitMs * STATEMENT_SHARE }),
   };
 }
 
@@ -83,6 +87,11 @@ export class PostgresConnections implements PostgresPool {
   /** Whether the last statement reached the server. */
   get isUp(): boolean {
     return this.#isUp;
+  }
+
+  /** Changes the largest number of connections. Surplus ones are closed when they have been idle for ten seconds. */
+  resize(connections: number): void {
+    this.#pool.options.max = connections;
   }
 
   async connect(): Promise<PostgresPoolClient> {
