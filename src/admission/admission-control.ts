@@ -122,6 +122,8 @@ export class AdmissionControl {
   readonly #bodyPorts: SlotPorts;
   readonly #refused = { queue: 0, calls: 0, memory: 0 };
   #inFlight = 0;
+  /** Of them, those that wait for memory. */
+  #resting = 0;
   #begun = 0;
   #begunInTurn = 0;
   #workedInTurnMs = 0;
@@ -146,9 +148,13 @@ export class AdmissionControl {
       worked: (ms) => {
         this.#workedInTurnMs += ms;
       },
+      resting: (change) => {
+        this.#resting += change;
+        if (change > 0 && this.#queue.size > 0) this.#armTurn();
+      },
       ended: this.#ended,
     };
-    this.#bodyPorts = { ...this.#slotPorts, ended: () => undefined };
+    this.#bodyPorts = { ...this.#slotPorts, resting: () => undefined, ended: () => undefined };
   }
 
   /**
@@ -286,7 +292,12 @@ export class AdmissionControl {
   }
 
   #isWithinShare({ calls }: Holding): boolean {
-    return calls < FREE_SHARE * (this.#limit.value - this.#inFlight);
+    return calls < FREE_SHARE * (this.#limit.value - this.#working);
+  }
+
+  /** Calls in flight that the event loop may have to work for. */
+  get #working(): number {
+    return this.#inFlight - this.#resting;
   }
 
   #begin(holders: Holders, bytes: number | undefined): Slot {
@@ -431,7 +442,7 @@ export class AdmissionControl {
   #endWindow(): void {
     const nowMs = this.#ports.clock.monotonic();
     const isFull = this.#someOldest(this.#isReady);
-    this.#limit.learn({ inFlight: this.#inFlight, begun: this.#begun, isFull, ...this.#ports.load() });
+    this.#limit.learn({ inFlight: this.#working, begun: this.#begun, isFull, ...this.#ports.load() });
     this.#begun = 0;
     this.#lookAtMemory();
     this.#payDebts(nowMs);

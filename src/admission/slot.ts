@@ -85,6 +85,8 @@ export interface SlotPorts {
   readonly beforeWork: (slot: Slot) => Promise<void> | undefined;
   /** Called with the duration of synchronous work in milliseconds. */
   readonly worked: (ms: number) => void;
+  /** Called with 1 when a call begins to wait for memory and does nothing meanwhile, and with -1 when it goes on. */
+  readonly resting: (change: 1 | -1) => void;
   /** Called once, at the end. */
   readonly ended: () => void;
 }
@@ -96,6 +98,7 @@ export class Slot {
   readonly #ports: SlotPorts;
   #bytes: number;
   #answerBytes = 0;
+  #rests = 0;
   #hasArrived = false;
   #hasEnded = false;
 
@@ -147,6 +150,18 @@ export class Slot {
     if (bytes > this.#answerBytes && !this.#hasEnded) this.#countAnswer(bytes - this.#answerBytes);
   }
 
+  /** The call does nothing until the promise settles: it takes no other's place in the event loop. */
+  rest(until: Promise<void>): void {
+    if (this.#hasEnded) return;
+    this.#rests += 1;
+    if (this.#rests === 1) this.#ports.resting(1);
+    const goOn = (): void => {
+      this.#rests -= 1;
+      if (this.#rests === 0 && !this.#hasEnded) this.#ports.resting(-1);
+    };
+    until.then(goOn, goOn);
+  }
+
   /** Runs the synchronous work that parses the body, and charges its time and the reading to the key. */
   parse<T>(run: () => T): T {
     this.holders.key.debtMs += this.#bytes * READ_MS_PER_BYTE;
@@ -186,6 +201,7 @@ export class Slot {
     this.arrived();
     const { key, account, process } = this.holders;
     for (const holding of [key, account, process]) holding.end(this.#bytes, this.#answerBytes);
+    if (this.#rests > 0) this.#ports.resting(-1);
     this.#ports.ended();
   }
 

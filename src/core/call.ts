@@ -53,6 +53,10 @@ export interface CallerShare {
   holdAnswer(bytes: number): void;
   /** Counts the bytes of an answer that is there, as far as they exceed what is held. Refuses nothing: later answers may not fit. */
   answered(bytes: number): void;
+  /** Begins to count a large answer of a provider that is read, until it is sent. Undefined when it is not counted. */
+  openAnswer(): LargeAnswer | undefined;
+  /** What is read of the providers' answers stays in memory until all is sent. Default: until it was emitted. */
+  keepAnswers(): void;
   /** Runs synchronous work and counts its time. */
   work<T>(run: () => T): T;
   /**
@@ -60,4 +64,17 @@ export interface CallerShare {
    * takes too long, and with the call's reason when that ends.
    */
   workInTurn<T>(run: () => T): Promise<T>;
+}
+
+/** A large answer of a provider, whose bytes in memory count for the caller. */
+export interface LargeAnswer {
+  /**
+   * Counts the bytes that are read of an unfinished part. Returns a promise when the provider must not be read on before it resolves; it
+   * rejects with the reason of the signal.
+   */
+  take(bytes: number, signal: AbortSignal): Promise<void> | undefined;
+  /** What was read is emitted. */
+  passed(): void;
+  /** Nothing more is read. */
+  read(): void;
 }

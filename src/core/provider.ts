@@ -167,6 +167,8 @@ export interface EmbeddingAnswer {
 export interface CallProgress {
   /** True until the first byte of the request was written: then the provider bills nothing. */
   unsent: boolean;
+  /** Called when the provider is not read until the promise settles: its time does not count. Default: it counts. */
+  readonly paused?: (until: Promise<void>) => void;
 }
 
 /** One call of an upstream model. */
@@ -185,8 +187,8 @@ export interface UpstreamCall {
   readonly accountId?: string | undefined;
   /** Number of gateways before this one. Default: 0. */
   readonly hops?: number | undefined;
-  /** Counts the work of reading a whole answer. Default: it is not counted. */
-  readonly share?: Pick<CallerShare, "work"> | undefined;
+  /** Counts the work of reading a whole answer, and the bytes of a large one. Default: they are not counted. */
+  readonly share?: Pick<CallerShare, "work" | "openAnswer" | "keepAnswers"> | undefined;
   /** Sent to providers that may have it. Default: the call is not traced. */
   readonly trace?: AttemptTrace | undefined;
 }

@@ -154,6 +154,8 @@ export interface AnswerStream {
   readonly keepAlive: string;
   /** Whether the last text was the end of the stream. */
   readonly ended: boolean;
+  /** Whether its last text has the pictures of the whole answer. Default: no. */
+  readonly repeatsPictures?: boolean;
   /** What is kept of an answer, once it has ended. Default: nothing. */
   readonly kept?: KeptResponse | undefined;
   /** Converts chunks into text; empty when nothing can be sent yet. The first chunk is `start`, the last `report`. */

@@ -37,7 +37,7 @@ import { consoleOf, documentsOf } from "./console.ts";
 import { startHealthChecks } from "./health-checks.ts";
 import { connectionsJob, jobsOf, settleJob, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
-import { createAdmission, toFacts } from "./overload.ts";
+import { createAdmission, createAnswerMemory, toFacts } from "./overload.ts";
 import { accessOf, CallerBindings, toShown } from "./access.ts";
 import { openAccounting } from "./accounting.ts";
 import { exchangeKeyChanges } from "./key-changes.ts";
@@ -187,6 +187,7 @@ async function assemble(
       keyFileAgeMs: () => outage.fileAgeMs(),
       info: { version: readVersion(), schema: String(store.versions().after) },
       admission: () => admission.state(),
+      answers: () => answers,
       connectionsRefused: () => connections.refused,
     },
     config.metrics,
@@ -234,7 +235,8 @@ async function assemble(
   });
   undo.push(() => limiter.close());
   const access = accessOf(config, { store, clock, log });
-  const calls = new Calls(clock);
+  const answers = createAnswerMemory(config);
+  const calls = new Calls(clock, answers);
   const readScheduler = new ReadScheduler();
   const admission = createAdmission(config, {
     clock,

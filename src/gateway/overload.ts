@@ -11,6 +11,7 @@ import {
   type OverloadChange,
   type OverloadState,
 } from "../admission/admission-control.ts";
+import { AnswerMemory } from "../scheduling/answer-memory.ts";
 import type { ReadScheduler } from "../scheduling/read-scheduler.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -56,6 +57,21 @@ function arrivingBytesOf(memoryBytes: number): { key: number; account: number; p
   const process = Math.min(memoryBytes / 8, 512 * MIB);
   const held = memoryBytes / 4;
   return { process, account: Math.min(process / 2, 96 * MIB), key: Math.min(process / 4, 40 * MIB), held };
+}
+
+/**
+ * Bounds the providers' large answers in memory: an eighth of V8's heap limit or of the memory, whichever is less. While it is read and
+ * written, an answer is in memory several times, in part on the heap.
+ */
+export function createAnswerMemory({ workers }: Pick<Config, "workers">): AnswerMemory {
+  const memoryBytes = Math.min(containerShareBytes(workers), totalmem() / workers);
+  const process = Math.min(oldGenerationBytes(), memoryBytes) / 8;
+  return new AnswerMemory({ process, account: process / 2, key: process / 4 });
+}
+
+/** Limit of V8's old generation. */
+function oldGenerationBytes(): number {
+  return getHeapStatistics().heap_size_limit - YOUNG_BYTES;
 }
 
 /** Share of one process in its container's memory; Infinity outside of containers. */
@@ -122,7 +138,7 @@ const SYSTEM_EVERY = 5;
 
 /** Measures V8's heap at every call, because the process ends when it is full. */
 function watchMemory(containerBytes: number): () => number {
-  const heapLimitBytes = getHeapStatistics().heap_size_limit - YOUNG_BYTES;
+  const heapLimitBytes = oldGenerationBytes();
   let calls = 0;
   let system = { ownBytes: 0, freeBytes: 0 };
   return () => {

@@ -1,9 +1,10 @@
 import { fillWithRandomBase62, writeBase62 } from "../access/api-key.ts";
 import type { KeyPrincipal } from "../access/principal.ts";
-import type { CallerShare } from "../core/call.ts";
+import type { CallerShare, LargeAnswer } from "../core/call.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { deadlinePassed, Failure } from "../core/failure.ts";
 import type { Needs } from "../core/principal.ts";
+import { type AnswerHold, AnswerMemory } from "../scheduling/answer-memory.ts";
 
 /** One call in flight, from its arrival to the last byte of its answer. Without a slot it counts no share. */
 export interface OpenCall extends CallerShare {
@@ -30,9 +31,11 @@ export interface OpenCall extends CallerShare {
 }
 
 /** Counts the share of a call: of `admission/`. */
-export interface CallSlot extends Omit<CallerShare, "workInTurn"> {
+export interface CallSlot extends Omit<CallerShare, "workInTurn" | "openAnswer" | "keepAnswers"> {
   /** Runs synchronous work in a later turn of the event loop that its key has; see `CallerShare.workInTurn`. */
   inTurn<T>(work: () => T, signal: AbortSignal): Promise<T>;
+  /** The call does nothing until the promise settles. */
+  rest(until: Promise<void>): void;
 }
 
 /** A call whose answer is being written. */
@@ -56,6 +59,7 @@ export interface KeyedCall {
 /** Ports of an open call. */
 interface InFlightPorts {
   readonly clock: Clock;
+  readonly answers: AnswerMemory;
   readonly closed: (one: InFlightCall) => void;
 }
 
@@ -71,6 +75,9 @@ class InFlightCall implements OpenCall {
   #ended: Failure | undefined;
   #slot: CallSlot | undefined;
   #isOpen = true;
+  /** The providers' large answers. */
+  #holds: AnswerHold[] | undefined;
+  #keepsAnswers = false;
   readonly #cancelTimer: (() => void) | undefined;
 
   constructor(ports: InFlightPorts, deadlineMs: number | undefined) {
@@ -114,6 +121,19 @@ class InFlightCall implements OpenCall {
     this.#slot?.answered(bytes);
   }
 
+  openAnswer(): LargeAnswer | undefined {
+    if (this.principal === undefined) return undefined;
+    const hold = this.#ports.answers.open(this.principal, (until) => this.#slot?.rest(until));
+    if (this.#keepsAnswers) hold.keep();
+    if (this.#isOpen) (this.#holds ??= []).push(hold);
+    else hold.sent();
+    return hold;
+  }
+
+  keepAnswers(): void {
+    this.#keepsAnswers = true;
+  }
+
   work<T>(run: () => T): T {
     return this.#slot === undefined ? run() : this.#slot.work(run);
   }
@@ -136,6 +156,7 @@ class InFlightCall implements OpenCall {
   close(): void {
     this.#cancelTimer?.();
     this.#isOpen = false;
+    if (this.#holds !== undefined) for (const hold of this.#holds) hold.sent();
     this.#ports.closed(this);
   }
 
@@ -151,8 +172,9 @@ export class Calls {
   /** Waiters, with the calls that they wait for. */
   readonly #waiting = new Set<{ readonly left: Set<InFlightCall>; readonly resolve: () => void }>();
 
-  constructor(clock: Clock) {
-    this.#ports = { clock, closed: (one) => this.#closed(one) };
+  /** `answers` default: without limits. */
+  constructor(clock: Clock, answers = new AnswerMemory({ key: Infinity, account: Infinity, process: Infinity })) {
+    this.#ports = { clock, answers, closed: (one) => this.#closed(one) };
   }
 
   /** Number of calls in flight. */

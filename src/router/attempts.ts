@@ -388,7 +388,7 @@ export class AttemptRun {
     const { hops, share, keyFamilyId, accountId, trace } = this.#call;
     const { upstream } = model;
     const { signal } = limit;
-    const progress = { unsent: false };
+    const progress = { unsent: false, paused: (until: Promise<void>) => limit.suspend(until) };
     const call: UpstreamCall = {
       model: upstream,
       translation,
@@ -548,6 +548,9 @@ export class TimeLimit {
   readonly #settleMs: number;
   readonly #follow = (): void => this.#end(this.#parent.reason, this.#settleMs);
   #cancelTimer: (() => void) | undefined;
+  /** When the time limit passes, by the clock's `monotonic`, and its failure. */
+  #endsMs = 0;
+  #message = "";
   #cancelSettling: (() => void) | undefined;
   #cancelGrace: (() => void) | undefined;
   #isOver = false;
@@ -596,6 +599,8 @@ export class TimeLimit {
   }
 
   start(limitMs: number, message: string): void {
+    this.#endsMs = this.#clock.monotonic() + limitMs;
+    this.#message = message;
     this.#cancelTimer = this.#clock.after(limitMs, () => this.#end(new Failure("upstream_timeout", message), 0));
   }
 
@@ -623,9 +628,22 @@ export class TimeLimit {
     });
   }
 
+  /** Does not count the time until the promise settles; the parent still counts it. */
+  suspend(until: Promise<void>): void {
+    const cancel = this.#cancelTimer;
+    if (cancel === undefined || this.#isOver) return;
+    cancel();
+    const leftMs = this.#endsMs - this.#clock.monotonic();
+    const resume = (): void => {
+      if (this.#cancelTimer === cancel && !this.#isOver) this.start(leftMs, this.#message);
+    };
+    until.then(resume, resume);
+  }
+
   /** Cancels the time limit; the parent still applies. */
   stop(): void {
     this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
   }
 
   /** Ends it now: the provider call is not read on. */
@@ -641,7 +659,7 @@ export class TimeLimit {
 
   /** Cancels all timers but that of `settleMs`. */
   close(): void {
-    this.#cancelTimer?.();
+    this.stop();
     this.#cancelGrace?.();
     if (!(this.#parent instanceof TimeLimit)) this.#parent.removeEventListener("abort", this.#follow);
     else this.#parent.#release(this);

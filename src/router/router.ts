@@ -358,6 +358,7 @@ async function hedged<T>(
 async function fetchAnswer(attempt: RunningAttempt, run: AttemptRun): Promise<Answer> {
   const { model, call, permit, limit, translation } = attempt;
   if (!translation.streamed) return model.provider.create(call);
+  call.share?.keepAnswers();
   const builder = new AnswerBuilder();
   const take = ofOurs((batch) => {
     run.won(attempt);

@@ -34,6 +34,18 @@ export class FairQueue<W extends Waiter<unknown>> {
     return undefined;
   }
 
+  /** As `next`, for the oldest waiter of the next key that passes, whatever waits before it. Linear in the number of waiters. */
+  nextOfAny(mayHave: (waiter: W) => boolean): W | undefined {
+    for (const [key, queue] of this.#queues)
+      for (const waiter of queue) {
+        if (!mayHave(waiter)) continue;
+        this.remove(waiter);
+        if (this.#queues.delete(key)) this.#queues.set(key, queue);
+        return waiter;
+      }
+    return undefined;
+  }
+
   /** The oldest waiter of each key. */
   *oldest(): Generator<W> {
     for (const [first] of this.#queues.values()) yield first!;

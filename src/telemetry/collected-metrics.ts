@@ -36,6 +36,8 @@ export interface Gauges {
     readonly memoryIsShort: boolean;
     readonly refused: Readonly<Record<string, number>>;
   };
+  /** Bytes of providers' large answers in memory, and those that wait for it. Default: the metrics are omitted. */
+  readonly answers?: () => { readonly bytes: number; readonly waiting: number };
   /** Connections that were closed because too many were open. */
   readonly connectionsRefused: () => number;
 }
@@ -83,7 +85,7 @@ const one = (read: () => number): Collected["read"] => {
 };
 
 function listCollected(gauges: Gauges): Collected[] {
-  const { admission, ratesFaults, replicas, database, keyFileAgeMs, info } = gauges;
+  const { admission, answers, ratesFaults, replicas, database, keyFileAgeMs, info } = gauges;
   return [
     { name: "parley_active_calls", help: "Calls in flight.", type: "gauge", read: one(gauges.activeCalls) },
     {
@@ -193,11 +195,29 @@ function listCollected(gauges: Gauges): Collected[] {
       type: "counter",
       read: one(gauges.connectionsRefused),
     },
+    ...(answers === undefined ? [] : answersOf(answers)),
     ...(ratesFaults === undefined ? [] : [faultsOf(ratesFaults)]),
     ...(replicas === undefined ? [] : [replicasOf(replicas)]),
     ...(database === undefined ? [] : databaseOf(database)),
     ...(keyFileAgeMs === undefined ? [] : [keyFileOf(keyFileAgeMs)]),
     ...(info === undefined ? [] : [infoOf(info)]),
+  ];
+}
+
+function answersOf(answers: NonNullable<Gauges["answers"]>): Collected[] {
+  return [
+    {
+      name: "parley_large_answers_bytes",
+      help: "Bytes of large answers of providers in memory, as they were read.",
+      type: "gauge",
+      read: one(() => answers().bytes),
+    },
+    {
+      name: "parley_large_answers_waiting",
+      help: "Large answers of providers that are not read on, because there is no memory for them.",
+      type: "gauge",
+      read: one(() => answers().waiting),
+    },
   ];
 }
 

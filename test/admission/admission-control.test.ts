@@ -30,6 +30,7 @@ describe("admission", () => {
   let changes: OverloadChange[];
   let share: number;
   let busyShare: number;
+  let delayMs: number;
   let ends: (() => void)[];
   let waited: number[];
   beforeEach(() => {
@@ -38,6 +39,7 @@ describe("admission", () => {
     changes = [];
     share = 0;
     busyShare = 0.1;
+    delayMs = 0;
     ends = [];
     waited = [];
     admission = create({});
@@ -48,7 +50,7 @@ describe("admission", () => {
       {
         clock,
         memoryShare: () => share,
-        load: () => ({ busyShare, delayMs: 0 }),
+        load: () => ({ busyShare, delayMs }),
         atEndOfTurn: (callback) => void ends.push(callback),
         changed: (change) => void changes.push(change),
         waited: (durationMs) => void waited.push(durationMs),
@@ -101,6 +103,27 @@ describe("admission", () => {
       return reason instanceof OverloadFailure ? reason.reason : (reason as { code: string }).code;
     }
   };
+
+  it("gives the places of calls that wait for memory to others", async () => {
+    [busyShare, delayMs] = [1, 200];
+    const own: Slot[] = [];
+    for (let turn = 0; turn < 3; turn++) {
+      for (let call = 0; call < 32; call++) own.push(slot({ key: "own" }));
+      await endTurn();
+    }
+    // The limit of completions in flight falls to those that there are, and below.
+    await turns(20, 100);
+    expect(admission.state().limit).toBeLessThanOrEqual(own.length);
+    const other = enter({ key: "other" }).entered;
+    expect(other).toBeInstanceOf(Promise);
+    const memory = Promise.withResolvers<void>();
+    for (const one of own.slice(10)) one.rest(memory.promise);
+    await endTurn();
+    expect(await outcome(other)).toBe("slot");
+    memory.resolve();
+    await turns(1, 0);
+    expect(enter({ key: "last" }).entered).toBeInstanceOf(Promise);
+  });
 
   it("lets requests that arrived together work for 10 ms in one turn of the event loop, and the others in the next ones", async () => {
     const slots = Array.from({ length: 5 }, (_, index) => slot({ key: `key${index}` }));

@@ -1,5 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { Calls } from "../../src/inbound/calls.ts";
+import { Calls, type CallSlot, type OpenCall } from "../../src/inbound/calls.ts";
+import { AnswerMemory } from "../../src/scheduling/answer-memory.ts";
+import { somebody } from "../support/core-ports.ts";
 import { FakeClock, settle } from "../support/fake-clock.ts";
 
 let clock: FakeClock;
@@ -131,5 +133,69 @@ describe("a drain", () => {
     const call = calls.open(60_000);
     calls.abortAll();
     expect(call.signal.reason).toMatchObject({ code: "overloaded", message: "The gateway is shutting down." });
+  });
+});
+
+describe("the large answers of a call", () => {
+  const MIB = 1024 * 1024;
+  const never = new AbortController().signal;
+  let memory: AnswerMemory;
+  beforeEach(() => {
+    memory = new AnswerMemory({ key: MIB, account: MIB, process: MIB });
+    calls = new Calls(clock, memory);
+  });
+  const openFor = (keyFamilyId: string): OpenCall => {
+    const call = calls.open(undefined);
+    call.authenticated({ ...somebody, keyFamilyId });
+    return call;
+  };
+
+  it("count for its key until it is closed, when they are read", () => {
+    const call = openFor("k");
+    const answer = call.openAnswer()!;
+    expect(answer.take(3 * MIB, never)).toBeUndefined();
+    answer.read();
+    expect(memory.bytes).toBe(3 * MIB);
+    call.close();
+    expect(memory.bytes).toBe(0);
+  });
+
+  it("count until they are read, when it is closed before", () => {
+    const call = openFor("k");
+    const answer = call.openAnswer()!;
+    expect(answer.take(3 * MIB, never)).toBeUndefined();
+    call.close();
+    const later = call.openAnswer()!;
+    expect(later.take(MIB, never)).toBeInstanceOf(Promise);
+    answer.read();
+    expect(memory.bytes).toBe(MIB);
+    later.read();
+    expect(memory.bytes).toBe(0);
+  });
+
+  it("are kept from event to event if all of them are written at the end", () => {
+    const call = openFor("k");
+    call.keepAnswers();
+    const answer = call.openAnswer()!;
+    void answer.take(2 * MIB, never);
+    answer.passed();
+    void answer.take(2 * MIB, never);
+    expect(memory.bytes).toBe(4 * MIB);
+  });
+
+  it("make it rest while they wait", () => {
+    const rests: Promise<void>[] = [];
+    const slot = { rest: (until: Promise<void>) => void rests.push(until) } as unknown as CallSlot;
+    void openFor("k")
+      .openAnswer()!
+      .take(3 * MIB, never);
+    const call = openFor("k");
+    call.entered(slot);
+    const waiting = call.openAnswer()!.take(MIB, never);
+    expect(rests).toEqual([waiting]);
+  });
+
+  it("are not counted for a call without a key", () => {
+    expect(calls.open(undefined).openAnswer()).toBeUndefined();
   });
 });

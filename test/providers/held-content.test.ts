@@ -107,6 +107,7 @@ function endless(text: string): { readonly upstream: Upstream; readonly sent: ()
       return sent > 200 ? undefined : [bytes];
     },
     body: async () => [],
+    pause: (until) => until,
     complete: () => undefined,
     abandon: () => undefined,
   };

@@ -7,7 +7,9 @@ import { OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
 import type { Model } from "../../src/core/model.ts";
 import { omission } from "../../src/core/provider-options.ts";
+import { TimeLimit } from "../../src/router/attempts.ts";
 import { batchesOf } from "../support/batches.ts";
+import { FakeClock } from "../support/fake-clock.ts";
 import {
   collect,
   createWorld,
@@ -341,6 +343,29 @@ describe("timing of attempts", () => {
     const call = newCall();
     await whole(world, call);
     expect(call.attempts[0]!.durationMs).toBe(60_000);
+  });
+
+  it("does not count the time in which the provider is not read for want of memory, but in the total timeout", async () => {
+    const clock = new FakeClock();
+    const overall = new TimeLimit(new AbortController().signal, clock);
+    overall.start(100_000, "in all");
+    const limit = new TimeLimit(overall, clock);
+    limit.start(60_000, "first content");
+    await clock.pass(50_000);
+    const memory = Promise.withResolvers<void>();
+    limit.suspend(memory.promise);
+    await clock.pass(30_000);
+    memory.resolve();
+    await clock.pass(9_000);
+    expect(limit.isOver).toBe(false);
+    await clock.pass(1_000);
+    expect(limit.reason).toMatchObject({ code: "upstream_timeout", message: "first content" });
+
+    const next = new TimeLimit(overall, clock);
+    next.start(5_000, "first content");
+    next.suspend(new Promise(() => {}));
+    await clock.pass(10_000);
+    expect(next.reason).toMatchObject({ code: "upstream_timeout", message: "in all" });
   });
 
   it("applies the total timeout also in the middle of an answer", async () => {

@@ -66,6 +66,8 @@ function manyKinds(refusal?: Failure) {
   const share: CallerShare = {
     holdAnswer: () => undefined,
     answered: () => undefined,
+    openAnswer: () => undefined,
+    keepAnswers: () => undefined,
     work: inTurn,
     workInTurn: async (run) => inTurn(run),
   };

@@ -63,6 +63,8 @@ it("charges the caller for translations for fallbacks, which come later", () => 
   const share: CallerShare = {
     holdAnswer: () => undefined,
     answered: () => undefined,
+    openAnswer: () => undefined,
+    keepAnswers: () => undefined,
     work(run) {
       works += 1;
       return run();

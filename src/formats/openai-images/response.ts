@@ -62,6 +62,7 @@ export type ImageEvent = "image_generation" | "image_edit";
 export class ImageWriter implements AnswerStream {
   readonly contentType = EVENT_STREAM;
   readonly keepAlive = ": keep-alive\n\n";
+  readonly repeatsPictures = true;
   readonly #event: ImageEvent;
   readonly #nameOf: NameOf;
   readonly #images: Image[] = [];

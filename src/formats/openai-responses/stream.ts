@@ -48,6 +48,7 @@ type StreamedRequest = Pick<ReadRequest, "echo" | "isKept" | "names" | "nameOf" 
  */
 export class EventStream implements AnswerStream {
   readonly contentType = EVENT_STREAM;
+  readonly repeatsPictures = true;
   readonly #read: StreamedRequest;
   readonly #requestId: string;
   readonly #events = new EventWriter();

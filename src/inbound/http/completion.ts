@@ -282,6 +282,7 @@ async function streamed(
   const { clock } = services;
   let facts = NO_FACTS;
   const chunks = read.writeStream();
+  if (chunks.repeatsPictures === true) open.keepAnswers();
   const writer = new StreamWriter(exchange.response, {
     clock,
     call: open,

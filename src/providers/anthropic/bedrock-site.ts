@@ -62,6 +62,9 @@ export const BEDROCK: AnthropicSite = {
     async createParser() {
       const parser = await EVENT_STREAM.createParser();
       return {
+        get unfinishedBytes() {
+          return parser.unfinishedBytes;
+        },
         *push(bytes) {
           for (const message of parser.push(bytes)) yield toEvent(message);
         },

@@ -153,6 +153,9 @@ function carry<Head>(
   };
 }
 
+/** Asks for memory for so many bytes of an answer. Returns a promise when there is none. */
+type RoomFor = (bytes: number) => Promise<void> | undefined;
+
 /** A response whose status and headers have arrived. The body is read on demand, with back-pressure to the provider. */
 export interface UpstreamResponse {
   readonly status: number;
@@ -162,8 +165,13 @@ export interface UpstreamResponse {
    * a Failure, or the signal's reason.
    */
   read(waitMs?: number): Promise<readonly Buffer[] | undefined>;
-  /** Returns the rest of the body as the received buffers. Throws a Failure, or the signal's reason. */
-  body(): Promise<readonly Buffer[]>;
+  /**
+   * Returns the rest of the body as the received buffers. `roomFor` is called with the bytes so far, from TURN_BYTES on: nothing is read
+   * until its promise resolves. Throws a Failure, or the signal's reason.
+   */
+  body(roomFor?: RoomFor): Promise<readonly Buffer[]>;
+  /** Reads nothing of the socket until the promise settles; the provider's silence meanwhile does not count. Settles as it does. */
+  pause(until: Promise<void>): Promise<void>;
   /** The answer is complete: keeps the connection if the body ends within LINGER_MS. */
   complete(): void;
   /** Discards the response and closes the connection unless the body has ended. */
@@ -206,6 +214,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
   #lingering: NodeJS.Timeout | undefined;
   /** Set while the whole body is collected: the socket is read up to MAX_RESPONSE_BYTES and pauses only for other calls. */
   #collecting = false;
+  #roomFor: RoomFor | undefined;
   /** Start of collecting on the monotonic clock, and bytes received since the scheduler last resumed it. */
   #collectingSince = 0;
   #turnBytes = 0;
@@ -288,8 +297,9 @@ class Exchange implements ResponseListener, UpstreamResponse {
     });
   }
 
-  async body(): Promise<readonly Buffer[]> {
+  async body(roomFor?: RoomFor): Promise<readonly Buffer[]> {
     this.#collecting = true;
+    this.#roomFor = roomFor;
     this.#collectingSince = performance.now();
     if (this.#arrivedBytes > MAX_RESPONSE_BYTES) this.#fail(tooLarge());
     this.connection?.resume();
@@ -298,6 +308,12 @@ class Exchange implements ResponseListener, UpstreamResponse {
     const pieces = this.#arrived;
     this.#arrived = [];
     return pieces;
+  }
+
+  async pause(until: Promise<void>): Promise<void> {
+    this.connection?.pause();
+    await until;
+    if (this.#arrivedBytes <= HIGH_WATER_BYTES) this.connection?.resume();
   }
 
   complete(): void {
@@ -327,7 +343,10 @@ class Exchange implements ResponseListener, UpstreamResponse {
   #waitForTurn(): void {
     this.connection?.pause();
     this.#turnBytes = 0;
-    this.#turns.wait(this.#collectingSince, () => this.connection?.resume());
+    const wait = (): void => this.#turns.wait(this.#collectingSince, () => this.connection?.resume());
+    const room = this.#roomFor?.(this.#arrivedBytes);
+    if (room === undefined) wait();
+    else room.then(wait, (reason: unknown) => this.#fail(reason));
   }
 
   #arrival(): Promise<void> {

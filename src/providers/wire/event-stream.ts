@@ -50,6 +50,10 @@ class EventStreamParser implements StreamParser<EventStreamMessage> {
     this.#codec = codec;
   }
 
+  get unfinishedBytes(): number {
+    return this.#size;
+  }
+
   *push(bytes: Buffer): Generator<EventStreamMessage> {
     this.#pieces.add(bytes);
     this.#size += bytes.length;

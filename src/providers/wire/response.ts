@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
+import type { LargeAnswer } from "../../core/call.ts";
 import { MAX_ANSWER_BYTES } from "../../core/chunks.ts";
 import { Failure } from "../../core/failure.ts";
 import type { Emit, UpstreamCall } from "../../core/provider.ts";
@@ -112,7 +113,7 @@ export interface Refusal {
 
 /** A dialect's request, and its mapping of a refusal. */
 export interface DialectCall extends UpstreamRequest {
-  /** Counts the work of reading a whole answer. Default: it is not counted. */
+  /** Counts the work of reading a whole answer, and the bytes of a large one. Default: they are not counted. */
   readonly share?: UpstreamCall["share"];
   readonly toFailure: (refusal: Refusal) => Failure;
 }
@@ -126,6 +127,8 @@ interface StreamEvent {
 export interface StreamParser<Event extends StreamEvent> {
   /** Returns the events that these bytes complete. It or their iterator throws a Failure for bytes that cannot be read. */
   push(bytes: Buffer): Iterable<Event>;
+  /** Bytes of the event that has begun. */
+  readonly unfinishedBytes: number;
   /** At the end of the stream: returns what it lacked an end for, or throws a Failure. */
   end(): Iterable<Event>;
 }
@@ -169,6 +172,9 @@ const REFUSAL_MS = 1000;
 
 const NOTHING = Buffer.alloc(0);
 
+/** Bytes of one event above which its memory is counted. Of a whole body it is TURN_BYTES. */
+const LARGE_BYTES = 256 * 1024;
+
 /** Length of a whole response whose reading is not counted. */
 const SHORT_BYTES = 32 * 1024;
 
@@ -200,15 +206,19 @@ async function fetchBody<T>(
   read: (pieces: readonly Buffer[]) => T | Promise<T>,
 ): Promise<T> {
   const response = await upstream.post(call, "application/json");
+  const room = new AnswerRoom(call);
   try {
     if (!isReadable(response)) throw await toUnreadableFailure(response, call);
-    const pieces = await response.body();
+    const pieces = await response.body(room.roomFor);
     // Of others, counting would cost more than the work.
     const isLong = pieces.length > 1 || (pieces[0]?.length ?? 0) > SHORT_BYTES;
     return await (isLong && call.share !== undefined ? call.share.work(() => read(pieces)) : read(pieces));
   } catch (reason) {
     response.abandon();
+    room.passed();
     throw call.signal.aborted ? reason : toFailure(reason, response);
+  } finally {
+    room.end();
   }
 }
 
@@ -233,12 +243,13 @@ export async function fetchFramedStream<Event extends StreamEvent>(
 ): Promise<void> {
   const response = await upstream.post(call, framing.mediaType);
   call.body = NOTHING;
+  const room = new AnswerRoom(call);
   let over = false;
   try {
     if (!isReadable(response)) throw await toUnreadableFailure(response, call);
     const type = String(response.headers["content-type"] ?? "");
     if (isOfType(type, "application/json")) {
-      const pieces = await response.body();
+      const pieces = await response.body(room.roomFor);
       const read = () => whole(parseResponse(pieces, MAX_EVENT_JSON));
       await emit(call.share === undefined ? read() : call.share.work(read));
       return;
@@ -250,17 +261,56 @@ export async function fetchFramedStream<Event extends StreamEvent>(
     while (!over) {
       const bytes = await readMore(response, reader);
       const { chunks, failure } = readChunks(bytes, events);
-      const room = chunks.length > 0 ? emit(chunks) : undefined;
-      if (room !== undefined) await room;
+      const emitted = chunks.length > 0 ? emit(chunks) : undefined;
+      if (emitted !== undefined) await emitted;
       if (failure !== undefined) throw failure.reason;
       over = reader.complete || bytes === undefined;
+      if (chunks.length > 0) room.passed();
+      if (events.unfinishedBytes > LARGE_BYTES && !over) await readOn(response, room, events.unfinishedBytes);
     }
   } catch (reason) {
     response.abandon();
+    room.passed();
     throw call.signal.aborted ? reason : toFailure(reason, response);
   } finally {
     if (over) response.complete();
     else response.abandon();
+    room.end();
+  }
+}
+
+/** Waits until there is memory for more than these bytes of an event. */
+async function readOn(response: UpstreamResponse, room: AnswerRoom, bytes: number): Promise<void> {
+  const waiting = room.roomFor(bytes);
+  if (waiting !== undefined) await response.pause(waiting);
+}
+
+/** Memory of one answer while it is read. Ordinary answers take none. */
+class AnswerRoom {
+  readonly #call: DialectCall;
+  #answer: LargeAnswer | undefined;
+
+  constructor(call: DialectCall) {
+    this.#call = call;
+  }
+
+  /** Asks for memory for so many bytes of an unfinished event or body, beyond LARGE_BYTES. Returns a promise when there is none. */
+  readonly roomFor = (bytes: number): Promise<void> | undefined => {
+    const { share, signal, progress } = this.#call;
+    this.#answer ??= share?.openAnswer();
+    const waiting = this.#answer?.take(bytes, signal);
+    if (waiting !== undefined) progress?.paused?.(waiting);
+    return waiting;
+  };
+
+  /** What was read is emitted, or dropped. */
+  passed(): void {
+    this.#answer?.passed();
+  }
+
+  /** Nothing more is read. */
+  end(): void {
+    this.#answer?.read();
   }
 }
 
@@ -306,6 +356,10 @@ class Events<Event extends StreamEvent> {
   constructor(parser: StreamParser<Event>, reader: StreamReader<Event>) {
     this.#parser = parser;
     this.#reader = reader;
+  }
+
+  get unfinishedBytes(): number {
+    return this.#parser.unfinishedBytes;
   }
 
   /** Throws `upstream_protocol` beyond MAX_ANSWER_BYTES in all. */

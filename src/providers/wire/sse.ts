@@ -1,5 +1,6 @@
 import { Failure } from "../../core/failure.ts";
 import { type JsonSize, MAX_EVENT_JSON } from "../../encoding/json-size.ts";
+import { Pieces } from "../../encoding/pieces.ts";
 import { MAX_RESPONSE_BYTES } from "../transport/http.ts";
 import { parseExactly } from "../../encoding/exact-json.ts";
 import { isTooComplex } from "./json.ts";
@@ -12,6 +13,10 @@ export interface SseEvent {
 }
 
 const LF = 10;
+const CR = 13;
+const ASCII = 0x7f;
+/** Characters of an unfinished line from which on its bytes are kept as they came, outside of V8's heap. */
+const LONG_LINE = 64 * 1024;
 /** Memory of a line beside its characters, counted as if they were more of them. */
 const LINE_BYTES = 32;
 const BYTE_ORDER_MARK = 0xfeff;
@@ -20,13 +25,17 @@ const BYTE_ORDER_MARK = 0xfeff;
  * Splits the bytes of one `text/event-stream` into events, as the WHATWG standard says: CR, LF and CRLF end a line, a
  * blank line ends an event, comments and unknown fields are ignored, a byte order mark is dropped. Bytes may be split
  * anywhere. A line may be as long as a response (a picture is one line of many megabytes), so pieces of an unfinished
- * line are joined only once.
+ * line are joined only once, and those of a long one are decoded only then.
  */
 export class SseParser {
   // `ignoreBOM` keeps byte order marks and this class drops the first: Node also drops a second one if the first came alone.
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   #begun = false;
   #pieces: string[] = [];
+  /** The bytes of a long line. */
+  #long: Pieces | undefined;
+  /** What is counted of it in `#size`. */
+  #longBytes = 0;
   #size = 0;
   #event = "";
   /** The first line of data, and further ones, which hardly any provider sends. */
@@ -37,17 +46,57 @@ export class SseParser {
   /** Returns the events that these bytes complete. Throws `upstream_protocol` for one beyond MAX_RESPONSE_BYTES. */
   push(bytes: Uint8Array): SseEvent[] {
     const out: SseEvent[] = [];
-    this.#take(this.#decoder.decode(bytes, { stream: true }), out);
+    if (this.#long === undefined) this.#take(this.#decoder.decode(bytes, { stream: true }), out);
+    else this.#pushLong(this.#long, bytes, out);
+    // Otherwise the decoder may have the beginning of a character.
+    if (this.#size > LONG_LINE && this.#pieces.length > 0 && (bytes.at(-1) ?? 0) <= ASCII) this.#keepBytes();
     return out;
+  }
+
+  /** Bytes, or characters, of the event that has begun. */
+  get unfinishedBytes(): number {
+    return this.#size;
   }
 
   /** At the end of the stream: returns the event that lacked its blank line, if any. */
   end(): SseEvent[] {
     const out: SseEvent[] = [];
+    if (this.#long !== undefined) this.#endLong(this.#long);
     this.#take(this.#decoder.decode(), out);
     if (this.#pieces.length > 0) this.#line(this.#join(""));
     this.#dispatch(out);
     return out;
+  }
+
+  #pushLong(line: Pieces, given: Uint8Array, out: SseEvent[]): void {
+    const bytes = Buffer.from(given.buffer, given.byteOffset, given.byteLength);
+    const end = endOfLine(bytes);
+    line.add(end < 0 ? bytes : bytes.subarray(0, end));
+    if (end < 0) return this.#growLong(bytes.length);
+    this.#endLong(line);
+    this.#take(this.#decoder.decode(bytes.subarray(end), { stream: true }), out);
+  }
+
+  #growLong(bytes: number): void {
+    this.#longBytes += bytes;
+    this.#grow(bytes);
+  }
+
+  /** Makes the line one piece again. Its text is outside of V8's heap if it is long and ASCII. */
+  #endLong(line: Pieces): void {
+    this.#size -= this.#longBytes;
+    this.#longBytes = 0;
+    this.#long = undefined;
+    this.#keep(line.joined().toString("utf8"));
+  }
+
+  #keepBytes(): void {
+    this.#long = new Pieces();
+    for (const piece of this.#pieces) {
+      this.#long.add(Buffer.from(piece));
+      this.#longBytes += piece.length;
+    }
+    this.#pieces = [];
   }
 
   #take(text: string, out: SseEvent[]): void {
@@ -88,8 +137,9 @@ export class SseParser {
 
   #join(rest: string): string {
     if (this.#pieces.length === 0) return rest;
-    this.#pieces.push(rest);
-    const line = this.#pieces.join("");
+    // Not by `join` if it is only one: that would copy it.
+    if (rest !== "") this.#pieces.push(rest);
+    const line = this.#pieces.length === 1 ? this.#pieces[0]! : this.#pieces.join("");
     this.#size -= line.length - rest.length;
     this.#pieces = [];
     return line;
@@ -123,6 +173,13 @@ export class SseParser {
     this.#more = undefined;
     this.#size = 0;
   }
+}
+
+/** Where the first line ends; -1 if it does not. No byte of a longer character is one of these. */
+function endOfLine(bytes: Buffer): number {
+  const lf = bytes.indexOf(LF);
+  const cr = (lf < 0 ? bytes : bytes.subarray(0, lf)).indexOf(CR);
+  return cr < 0 ? lf : cr;
 }
 
 /** Whether the data is OpenAI's end marker. Proxies add it to streams of the other dialects too. */

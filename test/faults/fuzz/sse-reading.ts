@@ -87,6 +87,7 @@ function arriving(pieces: readonly Buffer[]): Upstream {
     headers: { "content-type": "text/event-stream" },
     read: async () => (at < pieces.length ? [pieces[at++]!] : undefined),
     body: async () => pieces,
+    pause: (until) => until,
     complete: () => undefined,
     abandon: () => undefined,
   };

@@ -196,6 +196,8 @@ describe("a call of a remote core", () => {
     const share: CallerShare = {
       holdAnswer: (bytes) => counted.push(`${bytes} of ${core.seen.length}`),
       answered: (bytes) => counted.push(`${bytes} after ${core.seen.length}`),
+      openAnswer: () => undefined,
+      keepAnswers: () => undefined,
       work: (run) => run(),
       workInTurn: async (run) => run(),
     };

@@ -23,6 +23,8 @@ function createWorld(turn: Promise<void>) {
   const share: CallerShare = {
     holdAnswer: () => undefined,
     answered: () => undefined,
+    openAnswer: () => undefined,
+    keepAnswers: () => undefined,
     work: () => expect.fail("not in a turn"),
     workInTurn: async (run) => turn.then(run),
   };

@@ -1,0 +1,189 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import { deltaChunk } from "../../../src/core/chunks.ts";
+import { Failure } from "../../../src/core/failure.ts";
+import type { Emit } from "../../../src/core/provider.ts";
+import { connectUpstream, type Upstream } from "../../../src/providers/transport/http.ts";
+import { type DialectCall, fetchStream, fetchWhole, type StreamReader } from "../../../src/providers/wire/response.ts";
+import { type AnswerHold, AnswerMemory } from "../../../src/scheduling/answer-memory.ts";
+import { type RawServer, startRawServer } from "../transport/raw-server.ts";
+
+const MIB = 1024 * 1024;
+const IDLE_MS = 300;
+const PICTURE = "A".repeat(4 * MIB);
+
+let servers: RawServer[];
+let memory: AnswerMemory;
+/** Of all answers, in their order. */
+let holds: AnswerHold[];
+let paused: number;
+beforeEach(() => {
+  servers = [];
+  memory = new AnswerMemory({ key: MIB, account: MIB, process: MIB });
+  holds = [];
+  paused = 0;
+});
+afterEach(async () => {
+  for (const server of servers) await server.stop();
+});
+
+/** An upstream that answers each request with this head and body. */
+async function serve(type: string, body: string): Promise<Upstream> {
+  const server = await startRawServer((socket) =>
+    socket.write(`HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${body.length}\r\n\r\n${body}`),
+  );
+  servers.push(server);
+  return connectUpstream({ baseUrl: `http://127.0.0.1:${server.port}`, allowPrivate: true, connectMs: 5_000 });
+}
+
+function callOf(key: string, signal = new AbortController().signal): DialectCall {
+  return {
+    path: "/x",
+    headers: {},
+    body: "{}",
+    signal,
+    idleMs: IDLE_MS,
+    progress: { unsent: true, paused: () => void (paused += 1) },
+    share: {
+      work: (run) => run(),
+      openAnswer() {
+        const hold = memory.open({ keyFamilyId: key, accountId: key });
+        holds.push(hold);
+        return hold;
+      },
+      keepAnswers: () => undefined,
+    },
+    toFailure: () => new Failure("internal", "unexpected"),
+  };
+}
+
+/** Fills the memory of a key. */
+function fill(key: string): AnswerHold {
+  const hold = memory.open({ keyFamilyId: key, accountId: key });
+  expect(hold.take(40 * MIB, new AbortController().signal)).toBeUndefined();
+  return hold;
+}
+
+function free(hold: AnswerHold): void {
+  hold.read();
+  hold.sent();
+}
+
+const bytesSent = (): number => {
+  const [socket] = servers[0]!.sockets;
+  return socket!.bytesWritten - socket!.writableLength;
+};
+
+/** Emits the length of each event's data. */
+function reader(): StreamReader {
+  let complete = false;
+  return {
+    get complete() {
+      return complete;
+    },
+    read({ data }, out) {
+      if (data === "end") complete = true;
+      else out.push(deltaChunk({ choiceIndex: 0, partIndex: 0 }, { case: "text", value: String(data.length) }));
+    },
+    end: () => undefined,
+  };
+}
+
+const EVENTS = `data: first\n\ndata: ${PICTURE}\n\ndata: last\n\ndata: end\n\n`;
+
+/** The kinds of answers: their media type and body, and how they are read. */
+const kinds: [string, string, string, (upstream: Upstream, call: DialectCall, emit: Emit) => Promise<unknown>][] = [
+  [
+    "a stream",
+    "text/event-stream",
+    EVENTS,
+    (upstream, call, emit) => fetchStream(upstream, call, { reader: reader(), whole: () => [], emit }),
+  ],
+  [
+    "a whole answer",
+    "application/json",
+    `{"b64":"${PICTURE}"}`,
+    (upstream, call) => fetchWhole(upstream, call, () => 0),
+  ],
+];
+
+describe.each(kinds)("the large part of %s", (_, type, body, read) => {
+  it("is not read while there is no memory for it, for longer than a provider may be silent", async () => {
+    const upstream = await serve(type, body);
+    const full = fill("k");
+    const reading = read(upstream, callOf("k"), () => undefined);
+    await expect.poll(() => memory.waiting, { timeout: 5_000 }).toBe(1);
+    await delay(3 * IDLE_MS);
+    expect(paused).toBe(1);
+    expect(memory.waiting).toBe(1);
+    free(full);
+    await reading;
+    for (const hold of holds) hold.sent();
+    expect([memory.bytes, memory.waiting]).toEqual([0, 0]);
+  });
+
+  it("counts while it is read, and does not wait for other keys", async () => {
+    const upstream = await serve(type, body);
+    fill("other");
+    let mostBytes = 0;
+    await read(upstream, callOf("k"), () => void (mostBytes = Math.max(mostBytes, memory.bytes)));
+    expect(Math.max(mostBytes, memory.bytes)).toBeGreaterThanOrEqual(43 * MIB);
+    expect(holds).toHaveLength(1);
+  });
+
+  it("ends with its time limit while it waits", async () => {
+    const upstream = await serve(type, body);
+    fill("k");
+    const limit = new AbortController();
+    const reading = read(upstream, callOf("k", limit.signal), () => undefined);
+    await expect.poll(() => memory.waiting, { timeout: 5_000 }).toBe(1);
+    limit.abort(new Failure("upstream_timeout", "too late"));
+    await expect(reading).rejects.toMatchObject({ code: "upstream_timeout" });
+    for (const hold of holds) hold.sent();
+    expect([memory.bytes, memory.waiting]).toEqual([40 * MIB, 0]);
+  });
+});
+
+describe("a stream with a large event", () => {
+  it("stalls its provider while it waits, after the events before it", async () => {
+    const upstream = await serve("text/event-stream", EVENTS.replace(PICTURE, "A".repeat(24 * MIB)));
+    const full = fill("k");
+    const emitted: number[] = [];
+    const emit = (batch: readonly CompletionChunk[]): undefined => void emitted.push(batch.length);
+    const reading = fetchStream(upstream, callOf("k"), { reader: reader(), whole: () => [], emit });
+    await expect.poll(() => memory.waiting, { timeout: 5_000 }).toBe(1);
+    expect(emitted).toEqual([1]);
+    await delay(IDLE_MS);
+    expect(bytesSent()).toBeLessThan(24 * MIB);
+    free(full);
+    await reading;
+  });
+
+  it("frees its memory once the event is emitted and the caller has room", async () => {
+    const upstream = await serve("text/event-stream", EVENTS);
+    const room = Promise.withResolvers<void>();
+    const emitted: Promise<void>[] = [];
+    const emit = (): Promise<void> | undefined => {
+      if (memory.bytes === 0) return undefined;
+      emitted.push(room.promise);
+      return room.promise;
+    };
+    const reading = fetchStream(upstream, callOf("k"), { reader: reader(), whole: () => [], emit });
+    await expect.poll(() => emitted.length, { timeout: 5_000 }).toBe(1);
+    expect(memory.bytes).toBeGreaterThanOrEqual(3.5 * MIB);
+    room.resolve();
+    await reading;
+    expect(memory.bytes).toBe(0);
+  });
+});
+
+describe("a stream of small events", () => {
+  it("counts nothing, and never waits", async () => {
+    const small = `data: ${"a".repeat(20_000)}\n\n`;
+    const upstream = await serve("text/event-stream", `${small.repeat(200)}data: end\n\n`);
+    fill("k");
+    await fetchStream(upstream, callOf("k"), { reader: reader(), whole: () => [], emit: () => undefined });
+    expect(holds).toEqual([]);
+  });
+});
