@@ -8,6 +8,8 @@ import { Connections, peerOf } from "../inbound/connections.ts";
  * Descriptors reserved for files, the database, listeners and pipes. The rest is for callers' and providers' connections.
  */
 const RESERVED = 100;
+/** Connections of the operations port at most; a few probes, monitoring systems and people use it. */
+const OPERATIONS = 64;
 /** Assumed descriptor limit where the system does not report one. */
 const USUAL_DESCRIPTORS = 10_000;
 const MOST = 65_536;
@@ -18,6 +20,18 @@ export function createConnections({ overload, http }: Pick<Config, "overload" | 
   return new Connections({
     max,
     maxPerAddress: overload.maxConnectionsPerAddress ?? Math.ceil(max / 2),
+    clientOf: createClientFinder({ http }),
+  });
+}
+
+/**
+ * Limits the connections of the operations port. Apart from those of callers, so that neither keeps the other away; one address leaves
+ * half of them to others.
+ */
+export function createOperationsConnections({ http }: Pick<Config, "http">): Connections {
+  return new Connections({
+    max: OPERATIONS,
+    maxPerAddress: OPERATIONS / 2,
     clientOf: createClientFinder({ http }),
   });
 }
@@ -34,7 +48,7 @@ export function createClientFinder({ http }: Pick<Config, "http">): (address: st
 
 /** Half of the descriptors that are not reserved, because a call also needs a connection to a provider. */
 export function usualMax(descriptors: number): number {
-  return Math.min(MOST, Math.max(16, Math.floor((descriptors - RESERVED) / 2)));
+  return Math.min(MOST, Math.max(16, Math.floor((descriptors - RESERVED - OPERATIONS) / 2)));
 }
 
 /** Reads the soft limit, which Node raises to the hard limit at its start. */

@@ -29,7 +29,6 @@ import { ReadScheduler } from "../scheduling/read-scheduler.ts";
 import { openStore } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
-import { type Readiness, startOperationsServer } from "../telemetry/operations.ts";
 import { type CredentialCipher, credentialCipherOf } from "./account-credentials.ts";
 import { buildCatalogue, type Catalogue, type CatalogueOptions } from "./catalogue.ts";
 import { createConnections } from "./connections.ts";
@@ -42,6 +41,7 @@ import { accessOf, CallerBindings, toShown } from "./access.ts";
 import { openAccounting } from "./accounting.ts";
 import { keptResponsesOf } from "./kept-responses.ts";
 import { exportMetrics } from "./metric-export.ts";
+import { type Readiness, startOperations } from "./operations.ts";
 import { openRates } from "./rates.ts";
 import { shareHealth } from "./shared-health.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
@@ -132,15 +132,11 @@ export async function serveAlone(
   config: Config,
   { undo, log }: Pick<Teardown, "undo"> & { readonly log: Logger },
 ): Promise<Gateway> {
-  const tls = await openTls("operations", config, log);
-  const operations = await startListening("operations", config, () =>
-    startOperationsServer({
-      ...config.operations.listen,
-      metrics: member.metrics,
-      readiness: () => member.readiness(),
-      tls,
-    }),
-  );
+  const operations = await startOperations(config, {
+    log,
+    metrics: member.metrics,
+    readiness: () => member.readiness(),
+  });
   undo.push(() => operations.close());
   undo.push(await exportMetrics(config, { ...member, log }));
   return {
@@ -148,7 +144,7 @@ export async function serveAlone(
     operationsPort: operations.port,
     async reload(next, changed) {
       await member.reload(next, changed);
-      await tls?.check();
+      await operations.reload();
     },
   };
 }

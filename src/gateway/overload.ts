@@ -40,7 +40,9 @@ export function createAdmission(
     {
       clock,
       load: watchLoad(readScheduler),
-      memoryShare: watchMemory(containerBytes),
+      memoryShare: watchMemory(containerBytes, {
+        failed: (error) => log.error({ cause: String(error) }, "memory cannot be measured; its last values are used"),
+      }),
       atEndOfTurn: (callback) => void setImmediate(callback),
       changed: (change) => logChange(log, change),
       waited,
@@ -120,13 +122,32 @@ const EXACT_SHARE = 0.5;
 /** The system's counters are read once in this many measurements: reading takes up to a millisecond. */
 const SYSTEM_EVERY = 5;
 
-/** Measures V8's heap at every call, because the process ends when it is full. */
-function watchMemory(containerBytes: number): () => number {
+interface MemoryPorts {
+  /** Called once, when the system's counters cannot be read: the values of before stay. Reading takes a file descriptor. */
+  readonly failed: (error: unknown) => void;
+  /** Default: the system's. */
+  readonly readSystem?: typeof readSystemMemory;
+}
+
+/** Measures V8's heap at every call, because the process ends when it is full. Never throws. */
+export function watchMemory(
+  containerBytes: number,
+  { failed, readSystem = readSystemMemory }: MemoryPorts,
+): () => number {
   const heapLimitBytes = getHeapStatistics().heap_size_limit - YOUNG_BYTES;
   let calls = 0;
   let system = { ownBytes: 0, freeBytes: 0 };
+  let hasFailed = false;
+  const read = (): void => {
+    try {
+      system = readSystem(containerBytes);
+    } catch (error) {
+      if (!hasFailed) failed(error);
+      hasFailed = true;
+    }
+  };
   return () => {
-    if (calls % SYSTEM_EVERY === 0) system = readSystemMemory(containerBytes);
+    if (calls % SYSTEM_EVERY === 0) read();
     calls += 1;
     const old = getHeapSpaceStatistics().filter(({ space_name: name }) => !name.startsWith("new_"));
     const heapBytes = sum(old.map(({ space_used_size: bytes }) => bytes));

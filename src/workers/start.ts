@@ -3,13 +3,12 @@ import type { Config } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
 import { FleetMetrics } from "../telemetry/fleet-metrics.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type Readiness, startOperationsServer } from "../telemetry/operations.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { exportMetrics } from "../gateway/metric-export.ts";
+import { type Readiness, startOperations } from "../gateway/operations.ts";
 import { SimulatorOnDemand } from "../gateway/simulator-on-demand.ts";
-import { inTurn, reloadable, startListening, type Teardown, undoneOnFailure } from "../gateway/starting.ts";
+import { inTurn, reloadable, type Teardown, undoneOnFailure } from "../gateway/starting.ts";
 import type { Role } from "../gateway/role.ts";
-import { openTls } from "../gateway/tls.ts";
 import type { InForce, Started } from "./calls.ts";
 import { Fleet } from "./fleet.ts";
 import { NoteBoard } from "./note-board.ts";
@@ -92,21 +91,17 @@ async function assemble(
       workers: { configured: config.workers, ready: answers.length, replaced: fleet.replaced },
     };
   };
-  const tls = await openTls("operations", config, log);
-  const operations = await startListening("operations", config, () =>
-    startOperationsServer({
-      ...config.operations.listen,
-      metrics: {
-        contentType: metrics.contentType,
-        async text() {
-          await collect();
-          return metrics.text();
-        },
+  const operations = await startOperations(config, {
+    log,
+    metrics: {
+      contentType: metrics.contentType,
+      async text() {
+        await collect();
+        return metrics.text();
       },
-      readiness,
-      tls,
-    }),
-  );
+    },
+    readiness,
+  });
   undo.push(() => operations.close());
   const started = await fleet.start();
   undo.push(
@@ -140,7 +135,7 @@ async function assemble(
         await fleet.reload({ ...before, changed }).catch(() => undefined);
         throw error;
       }
-      await tls?.check();
+      await operations.reload();
     }),
     async drain() {
       draining = true;
