@@ -26,12 +26,13 @@ import type { RateStore } from "../limits/rates.ts";
 import { createRouter } from "../router/router.ts";
 import { createHealthRecorder } from "../router/upstream-health.ts";
 import { ReadScheduler } from "../scheduling/read-scheduler.ts";
+import { lockForServing } from "../store/serve-lock.ts";
 import { openStore } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { type CredentialCipher, credentialCipherOf } from "./account-credentials.ts";
 import { buildCatalogue, type Catalogue, type CatalogueOptions } from "./catalogue.ts";
-import { createConnections } from "./connections.ts";
+import { createConnections, createProviderSockets } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
 import { startHealthChecks } from "./health-checks.ts";
 import { jobsOf, settleJob, startJobs } from "./jobs.ts";
@@ -112,6 +113,7 @@ const CLOSING_MS = 2000;
 /** Builds and connects the parts and listens; undoes all steps when one fails. A core has no HTTP. */
 export async function startGateway(config: Config, log: Logger, role: "all" | "core" = "all"): Promise<Gateway> {
   return undoneOnFailure(async (teardown) => {
+    if (config.databaseUrl === undefined) teardown.undo.push(lockForServing(config.dataDir));
     const member = await assemble(config, log, { ...teardown, role, shared: undefined });
     return serveAlone(member, config, { ...teardown, log });
   });
@@ -210,8 +212,10 @@ async function assemble(
   const access = accessOf(config, { store, clock, log });
   const calls = new Calls(clock);
   const readScheduler = new ReadScheduler();
+  const { maxCalls, sockets } = createProviderSockets(config, log);
   const admission = createAdmission(config, {
     clock,
+    maxCalls,
     log,
     readScheduler,
     countsAccounts: true,
@@ -240,7 +244,7 @@ async function assemble(
     of: Config,
     simulatorUrl: string | undefined,
     { open: openCredential }: CredentialCipher,
-  ): Catalogue => buildCatalogue(of, { simulatorUrl, readScheduler, keyRests, openCredential });
+  ): Catalogue => buildCatalogue(of, { simulatorUrl, readScheduler, sockets, keyRests, openCredential });
   let catalogue = catalogueOf(config, await simulator.url(config), credentials);
   let inForce = config;
   undo.push(() => catalogue.close());

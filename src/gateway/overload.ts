@@ -17,6 +17,8 @@ import type { Logger } from "../telemetry/logger.ts";
 interface OverloadPorts {
   readonly clock: Clock;
   readonly log: Logger;
+  /** Completions of this process at most. */
+  readonly maxCalls: number;
   /** Missing in a front, which reads no providers' answers. */
   readonly readScheduler?: ReadScheduler;
   /** Whether accounts without a limit of their own have the configured one. A front leaves that to its core. */
@@ -30,13 +32,13 @@ const MIB = 1024 * 1024;
 /** Builds the admission control of this process, which logs when shedding begins and ends. */
 export function createAdmission(
   { overload, limits, workers }: Pick<Config, "overload" | "limits" | "workers">,
-  { clock, log, readScheduler, countsAccounts, waited }: OverloadPorts,
+  { clock, log, maxCalls, readScheduler, countsAccounts, waited }: OverloadPorts,
 ): AdmissionControl {
   const containerBytes = containerShareBytes(workers);
   const accountConcurrency = countsAccounts ? limits.account.concurrentRequests : undefined;
   const arrivingBytes = arrivingBytesOf(Math.min(containerBytes, totalmem() / workers));
   return new AdmissionControl(
-    { ...overload, accountConcurrency, arrivingBytes },
+    { ...overload, maxCalls, accountConcurrency, arrivingBytes },
     {
       clock,
       load: watchLoad(readScheduler),

@@ -34,7 +34,8 @@ export async function retryWhileBusy<T>(operation: () => T | Promise<T>): Promis
   }
 }
 
-function isBusy(error: unknown): boolean {
+/** Whether another process has a lock that the statement needs. */
+export function isBusy(error: unknown): boolean {
   const { errcode, code } = (error ?? {}) as { errcode?: unknown; code?: unknown };
   if (typeof errcode === "number") return (errcode & 0xff) === SQLITE_BUSY;
   return typeof code === "string" && POSTGRES_BUSY.has(code);

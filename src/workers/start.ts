@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
+import { lockForServing } from "../store/serve-lock.ts";
 import { FleetMetrics } from "../telemetry/fleet-metrics.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Gateway } from "../gateway/gateway.ts";
@@ -34,6 +35,7 @@ async function assemble(
   log: Logger,
   { undo, closeAll, role }: Teardown & { readonly role: Role },
 ): Promise<Gateway> {
+  if (role.name !== "front" && config.databaseUrl === undefined) undo.push(lockForServing(config.dataDir));
   const simulator = new SimulatorOnDemand(config);
   undo.push(() => simulator.close());
   const toInForce = async (next: Config): Promise<InForce> => ({

@@ -74,7 +74,7 @@ describe("the operations port", () => {
     const { port } = await startPort();
     const socket = await open(port);
     socket.write(askFor("/metrics").repeat(9));
-    await once(socket.resume(), "close");
+    await expect.poll(() => socket.resume().closed).toBe(true);
   });
 
   it("closes a connection whose request has a body", async () => {
