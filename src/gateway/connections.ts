@@ -15,6 +15,8 @@ const RESERVED = 100;
 const OPERATIONS = 64;
 /** Assumed descriptor limit where the system does not report one. */
 const USUAL_DESCRIPTORS = 10_000;
+const HINT =
+  "raise the limit of open files (LimitNOFILE= of systemd, ulimits of the container, ulimit -n), or lower overload.max_calls";
 /** Bounds of callers' connections. */
 const MOST = 65_536;
 const LEAST = 16;
@@ -68,11 +70,8 @@ export function createProviderSockets(
   descriptors: number | undefined = descriptorLimit(),
 ): ProviderSockets {
   const { overload, models, routes } = config;
-  const tellExhausted = atIntervals(
-    log,
-    "no file descriptor was left for a connection to a provider: raise the limit of open files, or lower overload.max_calls",
-  );
-  const exhausted = (): void => tellExhausted((requests) => ({ open_files: descriptors, requests }));
+  const tellExhausted = atIntervals(log, "no file descriptor was left for a connection to a provider");
+  const exhausted = (): void => tellExhausted((requests) => ({ open_files: descriptors, requests, hint: HINT }));
   if (descriptors === undefined)
     return { maxCalls: overload.maxCalls, sockets: new SocketLimit({ max: Infinity, exhausted }) };
   const others = RESERVED + OPERATIONS + maxOfCallers(overload, descriptors);
@@ -83,8 +82,8 @@ export function createProviderSockets(
     const needed = Math.ceil(overload.maxCalls * perCall);
     const enough = RESERVED + OPERATIONS + needed + (overload.maxConnections ?? needed);
     log.warn(
-      { open_files: descriptors, enough, calls: maxCalls, max_calls: overload.maxCalls },
-      "the limit of open files allows fewer calls than overload.max_calls: raise it (LimitNOFILE= of systemd, ulimits of the container, ulimit -n), or lower overload.max_calls",
+      { open_files: descriptors, enough, calls: maxCalls, max_calls: overload.maxCalls, hint: HINT },
+      "the limit of open files allows fewer calls than overload.max_calls",
     );
   }
   return { maxCalls, sockets: new SocketLimit({ max, exhausted }) };
