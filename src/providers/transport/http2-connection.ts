@@ -4,6 +4,8 @@ import { connectionError, type ResponseListener, type WireRequest } from "./conn
 import type { ConnectionLimits } from "./connections.ts";
 import type { Dialer } from "./dialer.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
+import type { ResponseError } from "./response-error.ts";
+import { TinyPieces } from "./tiny-pieces.ts";
 import { NO_HTTP2 } from "./transport-failure.ts";
 
 /** Receives the events of a connection. */
@@ -50,6 +52,7 @@ export class Http2Connection {
   #pingedAtMs: number | undefined;
   #heardAtMs = performance.now();
   #heardBytes = 0;
+  readonly #pieces = new TinyPieces();
 
   constructor(dialer: Dialer, pool: string, owner: Http2ConnectionOwner) {
     this.pool = pool;
@@ -117,6 +120,18 @@ export class Http2Connection {
     if (this.#isClosed) return;
     if (this.#isLeaving && this.isFree) this.destroy();
     else this.#owner.onRoom(this);
+  }
+
+  onPiece(bytes: number): void {
+    try {
+      this.#pieces.add(bytes);
+    } catch (error) {
+      this.#break(error as ResponseError);
+    }
+  }
+
+  onAbuse(error: ResponseError): void {
+    this.#break(error);
   }
 
   resend(request: WireRequest<OutgoingHttpHeaders>, listener: ResponseListener): void {

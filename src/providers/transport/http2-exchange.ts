@@ -1,10 +1,16 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, constants, type OutgoingHttpHeaders } from "node:http2";
 import { type Carrier, connectionError, type ResponseListener, type WireRequest } from "./connection.ts";
+import { ResponseError } from "./response-error.ts";
+import { MAX_INFORMATIONAL } from "./response-parser.ts";
 
 /** The connection of an exchange. */
 interface Http2Owner {
   /** The exchange has ended. Called once. */
   onEnded(exchange: Http2Exchange): void;
+  /** A piece of the response's body has arrived. */
+  onPiece(bytes: number): void;
+  /** The server does what no connection is kept for. */
+  onAbuse(error: ResponseError): void;
   /** The server has not processed the request (RFC 9113, 8.7): send it on another connection. Called after `onEnded`. */
   resend(request: WireRequest<OutgoingHttpHeaders>, listener: ResponseListener): void;
 }
@@ -24,6 +30,7 @@ export class Http2Exchange implements Carrier {
   #isComplete = false;
   /** Time of the last bytes or resume; undefined before the response begins. */
   #heardAtMs: number | undefined;
+  #informational = 0;
   /** Bytes of the body that have to come; undefined if the response does not say. */
   #awaited: number | undefined;
 
@@ -46,6 +53,7 @@ export class Http2Exchange implements Carrier {
     this.#stream = stream;
     this.listener.onSent();
     stream
+      .on("headers", () => this.#skip())
       .once("response", ({ ":status": status = 0, ...headers }) => {
         this.#heardAtMs = performance.now();
         const length = headers["content-length"];
@@ -103,8 +111,15 @@ export class Http2Exchange implements Carrier {
     this.listener.onError(error);
   }
 
+  /** Counts an informational response. */
+  #skip(): void {
+    if (++this.#informational > MAX_INFORMATIONAL)
+      this.#owner.onAbuse(new ResponseError(`There are more than ${MAX_INFORMATIONAL} informational answers.`));
+  }
+
   #read(bytes: Buffer): void {
     this.#heardAtMs = performance.now();
+    this.#owner.onPiece(bytes.length);
     if (this.#awaited !== undefined) this.#awaited -= bytes.length;
     if (!this.#hasEnded) this.listener.onData(bytes);
   }

@@ -1,3 +1,6 @@
+import { ResponseError } from "./response-error.ts";
+import { TinyPieces } from "./tiny-pieces.ts";
+
 /** Response headers by lower-case name; a list for a repeated name. */
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -8,16 +11,14 @@ export interface ResponseSink {
   onData(bytes: Buffer): void;
 }
 
-/** A response that is not HTTP/1.1, or whose length is ambiguous. */
-export class ResponseError extends Error {}
-
 /** Limit in bytes of the status line with all headers, and of the trailers. The same as Node's limit for requests. */
 const MAX_HEAD = 16 * 1024;
 /** Limit in bytes of a chunk size with its extensions. */
 const MAX_SIZE_LINE = 1024;
 /** Hexadecimal digits of a size within the safe integers. */
 const MAX_SIZE_DIGITS = 13;
-const MAX_INFORMATIONAL = 16;
+/** Limit of informational responses (1xx) to one request. */
+export const MAX_INFORMATIONAL = 16;
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const HEADER_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([\t\x20-\x7e\x80-\xff]*)$/;
@@ -46,6 +47,7 @@ export class ResponseParser {
   #left = 0;
   #trailerBytes = 0;
   #informational = 0;
+  readonly #chunks = new TinyPieces();
   #isLast = false;
   #keepAliveMs = 0;
   /** Incomplete input, kept for the next read. */
@@ -205,6 +207,7 @@ export class ResponseParser {
 
   /** Returns `at`, where the chunk's data begin. */
   #beginChunk(size: number, at: number): number {
+    this.#chunks.add(size);
     this.#left = size;
     this.#phase = size === 0 ? "trailer" : "chunk";
     this.#trailerBytes = 0;

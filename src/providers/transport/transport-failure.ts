@@ -1,6 +1,6 @@
 import { Failure } from "../../core/failure.ts";
 import { PRIVATE_ADDRESS } from "./host-lookup.ts";
-import { ResponseError } from "./response-parser.ts";
+import { ResponseError } from "./response-error.ts";
 import { ProxyError } from "./tunnel.ts";
 
 /** Bodies beyond which a proxy may close the connection instead of answering that they are too large. */

@@ -59,6 +59,54 @@ async function startProvider(answer: Answer, options: SecureServerOptions = {}):
   return { port: (server.address() as AddressInfo).port, sessions };
 }
 
+const [DATA, HEADERS, SETTINGS] = [0, 1, 4];
+const [END_STREAM, ACK, END_HEADERS] = [1, 1, 4];
+/** Of HPACK's static table: `:status: 200`. */
+const STATUS_200 = "\x88";
+const PREFACE_BYTES = 24;
+const FRAME_HEAD_BYTES = 9;
+
+/** A frame of HTTP/2 (RFC 9113, 4.1), of the first stream or, for settings, of the connection. */
+function frame(type: number, flags: number, payload: string): Buffer {
+  const head = Buffer.alloc(FRAME_HEAD_BYTES);
+  head.writeUIntBE(payload.length, 0, 3);
+  head.set([type, flags], 3);
+  head.writeUInt32BE(type === SETTINGS ? 0 : 1, 5);
+  return Buffer.concat([head, Buffer.from(payload, "latin1")]);
+}
+
+type Write = (bytes: Buffer) => void;
+
+/** A server that answers the first request, which has no body, with frames of its own: Node joins small writes. Returns its port. */
+async function startFrames(answer: (write: Write) => unknown): Promise<number> {
+  const server = createTlsServer({ ...localhost, ALPNProtocols: ["h2"] }, (socket) => {
+    let rest = Buffer.alloc(0);
+    let skipped = PREFACE_BYTES;
+    const write: Write = (bytes) => void socket.write(bytes);
+    write(frame(SETTINGS, 0, ""));
+    socket
+      .on("error", () => undefined)
+      .on("data", (bytes: Buffer) => {
+        rest = Buffer.concat([rest, bytes]);
+        while (rest.length >= skipped + FRAME_HEAD_BYTES) {
+          const end = skipped + FRAME_HEAD_BYTES + rest.readUIntBE(skipped, 3);
+          if (rest.length < end) return;
+          const [type, flags] = rest.subarray(skipped + 3);
+          rest = rest.subarray(end);
+          skipped = 0;
+          if (type === SETTINGS && flags === 0) write(frame(SETTINGS, ACK, ""));
+          if (type !== HEADERS) continue;
+          write(frame(HEADERS, END_HEADERS, STATUS_200));
+          void answer(write);
+        }
+      });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  opened.push(() => server.close());
+  return (server.address() as AddressInfo).port;
+}
+
 interface ConnectOptions extends Partial<typeof UNLIMITED> {
   readonly connectMs?: number;
 }
@@ -385,6 +433,31 @@ describe("a connection of HTTP/2", () => {
     await expect.poll(() => streams.length).toBe(1);
     isCut = true;
     await expect(call).rejects.toThrow("The upstream provider could not be reached.");
+  });
+
+  it("is closed when its server sends informational answers without end", async () => {
+    const { port, sessions } = await startProvider((stream) => {
+      for (let count = 0; count < 20; count++) stream.additionalHeaders({ ":status": 103 });
+    });
+    await expect(post(connectTo(port))).rejects.toThrow("The upstream provider's answer is not valid HTTP.");
+    await expect.poll(() => sessions.every(({ destroyed }) => destroyed)).toBe(true);
+  });
+
+  it("is closed when its server sends answers byte by byte, and not for pauses between them", async () => {
+    const bytes = (write: Write, count: number): void =>
+      write(Buffer.concat(Array<Buffer>(count).fill(frame(DATA, 0, " "))));
+    const fine = await startFrames((write) => bytes(write, 20_000));
+    const paused = await startFrames(async (write) => {
+      bytes(write, 9_000);
+      await delay(1_100);
+      bytes(write, 9_000);
+      write(frame(DATA, END_STREAM, ""));
+    });
+    const [broken, whole] = await Promise.allSettled(
+      [fine, paused].map(async (port) => textOf(await post(connectTo(port), { body: "" }))),
+    );
+    expect(broken).toMatchObject({ reason: { message: "The upstream provider's answer is not valid HTTP." } });
+    expect(whole).toMatchObject({ value: " ".repeat(18_000) });
   });
 
   it("carries as many requests as it may, and is closed with its upstream", async () => {

@@ -2,7 +2,8 @@ import { request } from "node:http";
 import { Duplex } from "node:stream";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { ResponseError, ResponseParser } from "../../../src/providers/transport/response-parser.ts";
+import { ResponseError } from "../../../src/providers/transport/response-error.ts";
+import { ResponseParser } from "../../../src/providers/transport/response-parser.ts";
 
 /** What a parser made of some bytes. */
 interface Heard {
@@ -118,6 +119,7 @@ describe("an answer", () => {
     ["endless headers", `${OK}a: ${"b".repeat(20_000)}`],
     ["endless headers that end", `${OK}a: ${"b".repeat(20_000)}\r\n\r\n`],
     ["an endless size of a chunk", `${CHUNKED}3;${"a".repeat(2000)}`],
+    ["more than 16,384 tiny chunks in a second", `${CHUNKED}${"1\r\na\r\n".repeat(16_385)}`],
     ["endless trailers", `${CHUNKED}0\r\n${"a: b\r\n".repeat(4000)}`],
   ])("with %s is broken", (_, text) => {
     expect(read([text])).toMatchObject({ end: "broken" });
