@@ -22,11 +22,10 @@ async function startProvider() {
     response.writeHead(200, HEADERS);
     response.end(JSON.stringify({ id: "x", object: "chat.completion", created: 1, model: "m", choices, usage }));
   };
-  const server = createServer(async (request, response) => {
+  const server = createServer((request, response) => {
     let body = "";
-    for await (const bytes of request) body += String(bytes);
-    if (body.includes("words")) answer(response);
-    else held.push(response);
+    request.on("data", (bytes: Buffer) => (body += bytes.toString()));
+    request.on("end", () => (body.includes("words") ? answer(response) : held.push(response)));
   }).listen(0, "127.0.0.1");
   onTestFinished(() => server.close().closeAllConnections());
   await once(server, "listening");

@@ -10,6 +10,8 @@ export interface ConnectionLimits {
   /** Maximum age for taking a new request, so that DNS changes of the provider take effect. */
   readonly maxAgeMs: number;
   readonly maxRequests: number;
+  /** Limit of the connections to all origins together. Default: none. */
+  readonly sockets?: SocketLimit;
 }
 
 /** Time in ms after which an idle connection is closed. */
@@ -46,10 +48,10 @@ export class Connections implements RequestSender<string> {
   readonly #allClosed = Promise.withResolvers<void>();
   #closing = false;
 
-  constructor(origin: Origin, connectMs: number, limits: ConnectionLimits, sockets = NO_SOCKET_LIMIT) {
+  constructor(origin: Origin, connectMs: number, limits: ConnectionLimits) {
     this.connectMs = connectMs;
-    this.#sockets = sockets;
-    this.#leaveSockets = sockets.join(this);
+    this.#sockets = limits.sockets ?? NO_SOCKET_LIMIT;
+    this.#leaveSockets = this.#sockets.join(this);
     this.#dialer = new Dialer(origin);
     this.#limits = limits;
     this.#waiting = new ConnectionQueue(connectMs, (request, listener) => this.#dispatch(request, listener));

@@ -112,8 +112,8 @@ export function connectUpstream({
   const origin = { url, lookup: allowPrivate ? lookupHost : lookupPublic, ...egress };
   const options = { limits, sendsTraceContext, readScheduler, sockets };
   return limits.http2
-    ? carry(new Http2Heads(url), new Http2Connections(origin, connectMs, limits, sockets), options)
-    : carry(new Http1Heads(url), new Connections(origin, connectMs, limits, sockets), options);
+    ? carry(new Http2Heads(url), new Http2Connections(origin, connectMs, { ...limits, sockets }), options)
+    : carry(new Http1Heads(url), new Connections(origin, connectMs, { ...limits, sockets }), options);
 }
 
 const NO_HEADERS = {};

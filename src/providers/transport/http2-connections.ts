@@ -21,10 +21,10 @@ export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
   #sweeping: NodeJS.Timeout | undefined;
   #closing = false;
 
-  constructor(origin: Origin, connectMs: number, limits: ConnectionLimits, sockets = NO_SOCKET_LIMIT) {
+  constructor(origin: Origin, connectMs: number, limits: ConnectionLimits) {
     this.connectMs = connectMs;
-    this.#sockets = sockets;
-    this.#leaveSockets = sockets.join(this);
+    this.#sockets = limits.sockets ?? NO_SOCKET_LIMIT;
+    this.#leaveSockets = this.#sockets.join(this);
     this.#dialer = new Dialer(origin, "h2");
     this.#limits = limits;
   }
