@@ -1,18 +1,29 @@
-// npm run release: packs the production files as dist/parley-VERSION.tgz, with its SHA-256 in a second file. It has the
+// npm run release [-- --repository URI] [--builder URI]: packs the production files as dist/parley-VERSION.tgz. It has the
 // built program and dashboard with all packages that they need inside, the launcher, the contract, the documents, a list
 // of those packages (CycloneDX) and their licences: nothing has to be installed but Node. On Linux also the single
-// executable, dist/parley-VERSION-linux-ARCH, which has Node inside. See docs/operations/releases.md.
+// executable, dist/parley-VERSION-linux-ARCH, which has Node inside. Beside them the contract's protos, the lists of
+// packages, the changelog of the version, the provenance, and SHA256SUMS of all. See docs/operations/releases.md.
 //
 // The same sources, lock and Node give the same bytes: no dates, no random numbers.
 import { execFile } from "node:child_process";
-import { createHash } from "node:crypto";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
+import { parseArgs, promisify } from "node:util";
 import { ensureBuilt, readRecord } from "./build.mjs";
 import { buildExecutable, canBuildExecutable } from "./build-executable.mjs";
 import { program } from "./program.mjs";
+import { checkRelease, describeProvenance, formatSums, readSource, sha256 } from "./release-facts.mjs";
 import { webApp } from "./web-app.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -43,6 +54,19 @@ const copied = [
 ];
 const manifestFields = ["name", "version", "private", "description", "license", "bin", "type", "engines", "config"];
 
+const { values: flags } = parseArgs({
+  options: {
+    /** Where the sources are published. */
+    repository: { type: "string", default: "urn:parley:repository" },
+    /** Who vouches for the build; by default nobody. */
+    builder: { type: "string", default: "urn:parley:builder:unnamed" },
+  },
+});
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const release = { version: manifest.version, source: readSource(root) };
+const changelog = checkRelease({ ...release, changelog: readFileSync(join(root, "CHANGELOG.md"), "utf8") });
+if (release.source.tags.length === 0) console.log(`Not a release: the commit has no tag v${release.version}`);
+
 for (const build of builds) {
   if (!(await ensureBuilt(build, process.execPath))) throw new Error(`${build.name} could not be built`);
 }
@@ -57,7 +81,6 @@ try {
     });
   }
   for (const path of copied) cpSync(join(root, path), join(stage, path), { recursive: true });
-  const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   writeJson("package.json", {
     ...Object.fromEntries(manifestFields.map((field) => [field, manifest[field]])),
     scripts: { start: manifest.scripts.start },
@@ -66,8 +89,16 @@ try {
   const licenses = folders.map(describeLicense);
   writeJson("sbom.cdx.json", components);
   writeFileSync(join(stage, "THIRD-PARTY-LICENSES.txt"), joinLicenses(licenses));
-  report(await pack());
-  await makeExecutable(manifest.version, { components, licenses });
+  const paths = [await pack(), publish("sbom.cdx.json", `parley-${release.version}.sbom.cdx.json`)];
+  paths.push(...(await makeExecutable({ components, licenses })));
+  copyFileSync(join(webApp.folder, "proto/parley-protos.tar.gz"), join(stage, "protos.tar.gz"));
+  paths.push(publish("protos.tar.gz", `parley-${release.version}-protos.tar.gz`));
+  writeFileSync(join(stage, "changelog.md"), `# Parley ${release.version}\n\n${changelog}\n`);
+  paths.push(publish("changelog.md", `parley-${release.version}.changelog.md`));
+  writeJson("provenance.json", describeBuild(paths.map(toArtifact)));
+  paths.push(publish("provenance.json", `parley-${release.version}-${process.platform}-${process.arch}.intoto.json`));
+  writeFileSync(join(dist, "SHA256SUMS"), formatSums(paths.map(toArtifact)));
+  for (const path of paths) report(path);
 } finally {
   rmSync(stage, { recursive: true, force: true });
 }
@@ -119,23 +150,23 @@ function joinLicenses(licenses) {
 }
 
 /** Builds the single executable, whose list and licences also have Node, and which prints them. */
-async function makeExecutable(version, { components, licenses }) {
+async function makeExecutable({ components, licenses }) {
   if (!canBuildExecutable) {
     console.log(`No single executable: that needs Linux and Node 25.5 or newer, not ${process.version}`);
-    return;
+    return [];
   }
   const node = describeNode();
   writeJson("sbom.cdx.json", { ...components, components: [...components.components, node] });
   writeFileSync(join(stage, "THIRD-PARTY-LICENSES.txt"), joinLicenses([...licenses, readNodeLicense()]));
   const files = ["sbom.cdx.json", "THIRD-PARTY-LICENSES.txt", "LICENSE"];
-  const path = join(dist, `parley-${version}-linux-${process.arch}`);
+  const path = join(dist, `parley-${release.version}-linux-${process.arch}`);
   await buildExecutable(path, Object.fromEntries(files.map((name) => [name, join(stage, name)])));
-  report(path);
+  return [path, publish("sbom.cdx.json", `${basename(path)}.sbom.cdx.json`)];
 }
 
 /** The Node that is in the executable, as a component of the list. */
 function describeNode() {
-  const content = createHash("sha256").update(readFileSync(process.execPath)).digest("hex");
+  const content = sha256(readFileSync(process.execPath));
   const version = process.versions.node;
   return {
     type: "application",
@@ -166,11 +197,26 @@ async function pack() {
   return join(dist, filename);
 }
 
+/** Copies a file of the staging folder to the artifacts, and returns its path there. */
+function publish(name, as) {
+  const path = join(dist, as);
+  copyFileSync(join(stage, name), path);
+  return path;
+}
+
+function toArtifact(path) {
+  return { name: basename(path), sha256: sha256(readFileSync(path)) };
+}
+
+function describeBuild(artifacts) {
+  const node = { name: "node", sha256: sha256(readFileSync(process.execPath)), version: process.versions.node };
+  const lock = toArtifact(join(root, "package-lock.json"));
+  return describeProvenance({ ...release, artifacts, lock, node, ...flags });
+}
+
 function report(path) {
   const content = readFileSync(path);
-  const sha256 = createHash("sha256").update(content).digest("hex");
-  writeFileSync(`${path}.sha256`, `${sha256}  ${basename(path)}\n`);
-  console.log(`${path}: ${(content.length / 1024 / 1024).toFixed(1)} MiB, SHA-256 ${sha256}`);
+  console.log(`${path}: ${(content.length / 1024 / 1024).toFixed(1)} MiB, SHA-256 ${sha256(content)}`);
 }
 
 async function npm(...args) {

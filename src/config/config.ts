@@ -29,6 +29,23 @@ export interface ClientTls {
   readonly keyFile?: string;
 }
 
+/** Redis or Valkey, for rates; `place` has the fields of limits' type `RedisPlace`. */
+export interface RedisConfig {
+  /** A secret. Several hosts are nodes of a cluster, or Sentinels. */
+  readonly url: string;
+  readonly place:
+    | { readonly mode: "server" | "cluster" }
+    | {
+        readonly mode: "sentinel";
+        readonly master: string;
+        readonly username: string | undefined;
+        /** A secret. */
+        readonly password: string | undefined;
+      };
+  /** For a `rediss:` address. */
+  readonly tls: ClientTls;
+}
+
 /** An issuer of JSON Web Tokens that stand for keys; has the fields of access' type `TokenIssuer`. */
 export interface TokenIssuerConfig {
   readonly issuer: string;
@@ -300,10 +317,8 @@ export interface Config {
    * Default: `databaseUrl`.
    */
   readonly databaseListenUrl: string | undefined;
-  /** Redis' address, a secret; undefined when rates are kept in the database or in this process. */
-  readonly redisUrl: string | undefined;
-  /** For a `rediss:` address. */
-  readonly redisTls: ClientTls;
+  /** Undefined when rates are kept in the database or in this process. */
+  readonly redis: RedisConfig | undefined;
   /** TLS of a front's connections to its cores; undefined: plain TCP. `serverName`: name in their certificates. */
   readonly core: { readonly tls: (ClientTls & { readonly serverName?: string }) | undefined };
   readonly limits: { readonly account: Limits; readonly burstMs: number };

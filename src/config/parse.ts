@@ -1,3 +1,4 @@
+import { splitHosts } from "../net/hosts.ts";
 import { ConfigError, type ConfigPath, formatPath, type Problem, type Report } from "./config-error.ts";
 import type { Config } from "./config.ts";
 import { describeIssue, toProblems } from "./describe.ts";
@@ -71,7 +72,7 @@ function holdsSecrets(value: unknown): boolean {
   const isLiteral = (text: unknown): boolean => typeof text === "string" && text !== "" && !text.includes("${");
   const at = (part: unknown, ...path: readonly string[]): unknown =>
     path.reduce((inner, key) => (isRecord(inner) ? inner[key] : undefined), part);
-  const hasPassword = (url: unknown): boolean => isLiteral(url) && Boolean(URL.parse(url as string)?.password);
+  const hasPassword = (url: unknown): boolean => isLiteral(url) && Boolean(splitHosts(url as string)?.[0]?.password);
   const providers = at(value, "providers");
   const isSecretive = (provider: unknown): boolean => {
     const [keys, headers] = [at(provider, "api_keys"), at(provider, "headers")];
@@ -87,6 +88,7 @@ function holdsSecrets(value: unknown): boolean {
     (isRecord(providers) && Object.values(providers).some(isSecretive)) ||
     hasPassword(at(value, "database", "url")) ||
     hasPassword(at(value, "redis", "url")) ||
+    isLiteral(at(value, "redis", "sentinel", "password")) ||
     isLiteral(at(value, "responses", "encryption_key")) ||
     isLiteral(at(value, "account_credentials", "encryption_key"))
   );

@@ -22,6 +22,7 @@ import { type Preset, PRESETS } from "./presets.ts";
 import { findPrice, isComplete, resolvePrice } from "./prices.ts";
 import type { Environment } from "./environment.ts";
 import { isWithoutProxy, proxyVariable } from "./proxies.ts";
+import { resolveRedis } from "./redis.ts";
 import { resolveHedge, resolveRoutes } from "./routes.ts";
 import { KEY_FILE, MODEL_ID, NO_PROXY, sampleProblem } from "./scalars.ts";
 import {
@@ -78,8 +79,6 @@ export function resolve(
   if (input.database.listen_url !== undefined && input.database.url === undefined)
     report(["database", "listen_url"], "is for a database.url");
   requirePair(input.redis.tls, ["redis", "tls"], report);
-  if (Object.keys(input.redis.tls).length > 0 && input.redis.url?.startsWith("rediss:") !== true)
-    report(["redis", "tls"], "is for a redis.url that begins with rediss://");
   requirePair(input.core.tls ?? {}, ["core", "tls"], report);
   const models = resolveModels(input, providers, report);
   const routes = resolveRoutes(input, models, report);
@@ -113,8 +112,7 @@ export function resolve(
     dataDir: resolvePath(input.data_dir),
     databaseUrl: input.database.url,
     databaseListenUrl: input.database.listen_url,
-    redisUrl: input.redis.url,
-    redisTls: camelKeys(input.redis.tls),
+    redis: resolveRedis(input, report),
     core: { tls: input.core.tls && camelKeys(input.core.tls) },
     limits: resolveLimits(input.limits),
     signUp: input.sign_up,

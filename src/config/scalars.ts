@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import { z } from "zod";
 import { splitDatabaseHosts } from "../net/database-hosts.ts";
+import { splitHosts } from "../net/hosts.ts";
 import { proxyProblem } from "./proxies.ts";
 
 /** Values of samples and tutorials, which protect nothing. */
@@ -176,8 +177,12 @@ export const encryptionKey = z.string().regex(/^(?:[0-9a-fA-F]{64}|[A-Za-z0-9+/]
   error: 'must be 32 random bytes in base64 or hexadecimal, such as the output of "openssl rand -base64 32"',
 });
 
-/** Address of Redis or Valkey. May hold a password: never shown. */
-export const redisUrl = serverUrl(["redis:", "rediss:"], "redis://host:6379");
+/** Address of Redis or Valkey, with one host or several. May hold a password: never shown. */
+export const redisUrl = serverUrl(
+  ["redis:", "rediss:"],
+  "redis://host:6379",
+  (text) => splitHosts(text)?.map(({ href }) => href) ?? [""],
+);
 
 /** `split`: the addresses of several servers in one. */
 function serverUrl(

@@ -294,7 +294,16 @@ export const fileSchema = section({
   workers: z.int().min(1).max(128).default(1),
   data_dir: z.string().min(1).default("./data"),
   database: section({ url: z.exactOptional(databaseUrl), listen_url: z.exactOptional(databaseListenUrl) }).prefault({}),
-  redis: section({ url: z.exactOptional(redisUrl), tls: section(clientTls).prefault({}) }).prefault({}),
+  redis: section({
+    url: z.exactOptional(redisUrl),
+    mode: z.enum(["server", "cluster", "sentinel"]).default("server"),
+    sentinel: section({
+      master: z.exactOptional(z.string().regex(/^[\w.-]{1,200}$/, "must be the name in the Sentinels' configuration")),
+      username: z.exactOptional(z.string().min(1)),
+      password: z.exactOptional(z.string().min(1)),
+    }).prefault({}),
+    tls: section(clientTls).prefault({}),
+  }).prefault({}),
   core: section({
     tls: z.exactOptional(section({ ...clientTls, server_name: z.exactOptional(z.string().min(1).max(253)) })),
   }).prefault({}),

@@ -1,4 +1,4 @@
-import type { ClientTls, Config, ListenAddress, ListenerTls } from "./config.ts";
+import type { ClientTls, Config, ListenAddress, ListenerTls, RedisConfig } from "./config.ts";
 
 /** One setting in the form of the configuration file. */
 export interface Setting {
@@ -17,6 +17,8 @@ export function listSettings(config: Config): Setting[] {
   const { http, grpc, limits, timeouts, retries, breaker, overload, shutdown, simulator, metrics, tracing, ...others } =
     redactConfig(config);
   const { account } = limits;
+  const { redis } = others;
+  const sentinel = redis?.place.mode === "sentinel" ? redis.place : undefined;
   const settings: Readonly<Record<string, string | number | readonly string[] | undefined>> = {
     sign_up: others.signUp,
     "http.public_url": http.publicUrl,
@@ -38,8 +40,12 @@ export function listSettings(config: Config): Setting[] {
     data_dir: others.dataDir,
     "database.url": others.databaseUrl,
     "database.listen_url": others.databaseListenUrl,
-    "redis.url": others.redisUrl,
-    ...clientTlsSettings("redis", others.redisTls),
+    "redis.url": redis?.url,
+    "redis.mode": redis?.place.mode,
+    "redis.sentinel.master": sentinel?.master,
+    "redis.sentinel.username": sentinel?.username,
+    "redis.sentinel.password": sentinel?.password,
+    ...clientTlsSettings("redis", redis?.tls ?? {}),
     ...clientTlsSettings("core", others.core.tls ?? {}),
     "core.tls.server_name": others.core.tls?.serverName,
     "ledger.retention_days": others.ledger.retentionMs / DAY_MS,
@@ -82,6 +88,12 @@ export function listSettings(config: Config): Setting[] {
   }));
 }
 
+function redactRedis(redis: RedisConfig): RedisConfig {
+  const { place } = redis;
+  const hidden = place.mode === "sentinel" ? { ...place, password: place.password && HIDDEN } : place;
+  return { ...redis, url: HIDDEN, place: hidden };
+}
+
 function tlsSettings(section: string, tls: ListenerTls | undefined): Record<string, string | undefined> {
   return {
     [`${section}.tls.cert_file`]: tls?.certFile,
@@ -116,7 +128,7 @@ export function redactConfig(config: Config): Config {
     ...config,
     databaseUrl: config.databaseUrl && HIDDEN,
     databaseListenUrl: config.databaseListenUrl === NO_LISTEN ? NO_LISTEN : config.databaseListenUrl && HIDDEN,
-    redisUrl: config.redisUrl && HIDDEN,
+    redis: config.redis && redactRedis(config.redis),
     responses: { ...config.responses, encryptionKey: config.responses.encryptionKey && HIDDEN },
     accountCredentials: { encryptionKey: config.accountCredentials.encryptionKey && HIDDEN },
     providers: config.providers.map((provider) =>

@@ -1,5 +1,6 @@
 import { existsSync, statSync } from "node:fs";
 import { splitDatabaseHosts } from "../net/database-hosts.ts";
+import { splitHosts } from "../net/hosts.ts";
 import { isLoopback } from "./addresses.ts";
 import { type ConfigPath, formatPath } from "./config-error.ts";
 import type { Config, RemoteProvider } from "./config.ts";
@@ -35,7 +36,7 @@ function httpWarnings({ http: { listen, publicUrl, tls } }: Config): ConfigWarni
   return [{ setting: isPlainUrl ? "http.public_url" : "http.listen", text }];
 }
 
-function connectionWarnings({ databaseUrl, redisUrl }: Config): ConfigWarning[] {
+function connectionWarnings({ databaseUrl, redis }: Config): ConfigWarning[] {
   const warnings: ConfigWarning[] = [];
   const databases = databaseUrl === undefined ? [] : splitDatabaseHosts(databaseUrl)!.urls.map((url) => new URL(url));
   if (databases.some(isRemote)) {
@@ -53,8 +54,7 @@ function connectionWarnings({ databaseUrl, redisUrl }: Config): ConfigWarning[] 
         text: "sslmode=no-verify accepts every certificate, so that the connection can be intercepted; use sslmode=verify-full",
       });
   }
-  const redis = redisUrl === undefined ? undefined : new URL(redisUrl);
-  if (redis?.protocol === "redis:" && isRemote(redis))
+  if (redis !== undefined && splitHosts(redis.url)!.some((url) => url.protocol === "redis:" && isRemote(url)))
     warnings.push({
       setting: "redis.url",
       text: "the connection to Redis on another machine is not encrypted; use an address that begins with rediss://",

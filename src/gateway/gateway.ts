@@ -26,6 +26,7 @@ import type { RateStore } from "../limits/rates.ts";
 import { createRouter } from "../router/router.ts";
 import { createHealthRecorder } from "../router/upstream-health.ts";
 import { ReadScheduler } from "../scheduling/read-scheduler.ts";
+import { MIGRATIONS } from "../store/migrations.ts";
 import { lockForServing } from "../store/serve-lock.ts";
 import { openStore } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -162,6 +163,8 @@ async function assemble(
   const { versions } = store;
   if (versions.before !== versions.after)
     log.info({ schema_before: versions.before, schema: versions.after }, "database migrated");
+  if (versions.after > MIGRATIONS.length)
+    log.info({ schema: versions.after, known: MIGRATIONS.length }, "the database has been migrated by a newer version");
   const replica = randomUUID();
   // Its values are read when the parts below are there.
   const metrics = createMetrics(

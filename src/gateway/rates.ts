@@ -2,6 +2,7 @@ import type { Config } from "../config/config.ts";
 import type { HealthNotes } from "../core/health-notes.ts";
 import { createMemoryRates } from "../limits/memory.ts";
 import type { RateStore } from "../limits/rates.ts";
+import type { RedisEvent } from "../limits/redis.ts";
 import { createSharedRates } from "../limits/shared-rates.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -77,13 +78,22 @@ export async function openRates(config: Config, ports: RatesPorts): Promise<Rate
       notes,
     };
   };
-  if (config.redisUrl !== undefined) {
+  if (config.redis !== undefined) {
     // Imported on demand: the client has hundreds of modules.
     const { openRedisRates } = await import("../limits/redis.ts");
-    const { redisUrl: url, redisTls } = config;
-    const hasFiles = Object.keys(redisTls).length > 0;
-    const tls = hasFiles ? await openTlsFiles("redis.tls", redisTls, log) : undefined;
-    const remote = await openRedisRates({ url, tls, clock, burstMs, startingMs: JOIN_MS + STARTING_MS });
+    const { tls: files, ...where } = config.redis;
+    const tls = Object.keys(files).length > 0 ? await openTlsFiles("redis.tls", files, log) : undefined;
+    const onEvent = (event: RedisEvent): void => {
+      const { address } = event;
+      if (event.what === "master") log.info({ address }, "Sentinels name this master of Redis");
+      else if (event.state === "back") log.info({ address }, "this node of the Redis Cluster is back or replaced");
+      else
+        log.error(
+          { address },
+          "this node of the Redis Cluster is unavailable; this replica allows its share to the accounts on it",
+        );
+    };
+    const remote = await openRedisRates({ ...where, tls, clock, burstMs, startingMs: JOIN_MS + STARTING_MS, onEvent });
     const notes: HealthNotes = { exchange: (note) => remote.exchange(replica, note) };
     if (database.kind === "sqlite") return share("redis", { remote, notes });
     const counted = database.createRates({ burstMs });

@@ -96,17 +96,26 @@ export const RENEW_MS = 10_000;
  */
 export type RateStoreFault = "disconnected" | "late" | "busy" | "error";
 
+/** What is unavailable: the whole store, or for some accounts one of its nodes while others answer. */
+export type RateStoreScope = "store" | "node";
+
 /** The store of rates is unavailable. */
 export class RateStoreError extends Error {
   override readonly name = "RateStoreError";
   readonly fault: RateStoreFault;
+  readonly scope: RateStoreScope;
 
-  /** `fault`: default `error`. */
+  /** `fault`: default `error`; `scope`: default `store`. */
   constructor(
     message: string,
-    { fault = "error", ...options }: ErrorOptions & { readonly fault?: RateStoreFault } = {},
+    {
+      fault = "error",
+      scope = "store",
+      ...options
+    }: ErrorOptions & { readonly fault?: RateStoreFault; readonly scope?: RateStoreScope } = {},
   ) {
     super(message, options);
     this.fault = fault;
+    this.scope = scope;
   }
 }

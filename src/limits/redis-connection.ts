@@ -3,7 +3,7 @@ import { createClient } from "@redis/client";
 import { type Clock, sleep } from "../core/clock.ts";
 import type { TlsMaterial, WatchedTlsFiles } from "../net/tls-files.ts";
 import { RateStoreError } from "./rates.ts";
-import { type RedisScript, redisScripts } from "./redis-scripts.ts";
+import type { RedisScript } from "./redis-scripts.ts";
 
 /** Step of a wait. */
 const STEP_MS = 10;
@@ -36,7 +36,7 @@ const FIRST_RECONNECT_MS = 50;
 const MAX_RECONNECT_MS = 1000;
 
 export interface RedisConnectionOptions {
-  /** `redis://` or `rediss://`, with its password; never shown. */
+  /** A valid `redis://` or `rediss://` address of one host, with its password; never shown. */
   readonly url: string;
   /** For a `rediss:` address: authorities and the own certificate. Default: Node's authorities. */
   readonly tls?: Pick<WatchedTlsFiles, "material" | "onChange"> | undefined;
@@ -45,32 +45,58 @@ export interface RedisConnectionOptions {
   readonly commandMs?: number | undefined;
   /** Time from now in which commands may take half a second. Default: 0. */
   readonly startingMs?: number | undefined;
+  /** Loaded with each connection. Default: none. */
+  readonly scripts?: readonly RedisScript[];
 }
-
-/** Errors of cluster nodes. */
-const CLUSTER_WORDS: ReadonlySet<string> = new Set(["MOVED", "ASK", "CROSSSLOT", "CLUSTERDOWN"]);
-export const CLUSTER_REFUSED =
-  "redis.url names a node of a Redis Cluster, which is not supported; use one server, or a proxy that hides the cluster";
 
 type Client = ReturnType<typeof createRedisClient>;
 
 /** Reply of a script: numbers, and lists of them. */
 export type ScriptReply = unknown;
 
-interface ScriptCall {
+export interface ScriptCall {
+  /** All in one slot of a cluster. */
   readonly keys: readonly string[];
   readonly args: readonly string[];
   /** Called with a late reply; rejections are ignored. */
-  readonly onLate?: (reply: ScriptReply) => Promise<void>;
+  readonly onLate?: ((reply: ScriptReply) => Promise<void>) | undefined;
+}
+
+/** Runs scripts: at one server, at the master that Sentinels name, or at the masters of a cluster. */
+export interface ScriptRunner {
+  /** Rejects with a RateStoreError when it takes too long; `onLate` then receives its reply, if one arrives. */
+  run(script: RedisScript, call: ScriptCall): Promise<ScriptReply>;
+  /** Resolves when it is connected, or after `waitMs`. */
+  settled(waitMs: number): Promise<void>;
+  /** Closes all connections; unanswered commands are rejected. */
+  close(): void;
+}
+
+/** What a server is, by its own word. */
+export type RedisServerKind = "standalone" | "cluster" | "sentinel";
+
+/** A cluster node has not run the command, because of the slot of its keys. */
+export class RedisRedirection extends RateStoreError {
+  readonly kind: "MOVED" | "ASK" | "TRYAGAIN";
+  /** `host:port` of the node that has the slot, the host empty for that of the asked one; undefined with TRYAGAIN. */
+  readonly address: string | undefined;
+
+  constructor(kind: RedisRedirection["kind"], address: string | undefined) {
+    super(`Redis failed: ${kind}.`);
+    this.kind = kind;
+    this.address = address;
+  }
 }
 
 /** A connection to Redis that reconnects and bounds every wait. */
-export class RedisConnection {
+export class RedisConnection implements ScriptRunner {
   readonly #url: string;
   readonly #tls: RedisConnectionOptions["tls"];
   readonly #clock: Clock;
   readonly #commandMs: number;
   readonly #startedMs: number;
+  readonly #scripts: readonly RedisScript[];
+  readonly #stopListening: (() => void) | undefined;
   #client: Client;
   /** Connects with changed files, to take the client's place. */
   #next: Client | undefined;
@@ -83,14 +109,12 @@ export class RedisConnection {
   #greeting = false;
   #closed = false;
 
-  /** Starts to connect. Throws a RateStoreError for an invalid URL. */
-  constructor({ url, tls, clock, commandMs = COMMAND_MS, startingMs = 0 }: RedisConnectionOptions) {
-    // Checked here, because the client's error would show the URL.
-    if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol))
-      throw new RateStoreError("The URL of Redis is not one: it has to look like redis://host:6379.");
+  /** Starts to connect. */
+  constructor({ url, tls, clock, commandMs = COMMAND_MS, startingMs = 0, scripts = [] }: RedisConnectionOptions) {
     this.#url = url;
     this.#tls = tls;
-    tls?.onChange(() => this.#renew());
+    this.#stopListening = tls?.onChange(() => this.#renew());
+    this.#scripts = scripts;
     this.#clock = clock;
     this.#commandMs = commandMs;
     this.#startedMs = clock.monotonic() + startingMs;
@@ -98,15 +122,43 @@ export class RedisConnection {
     this.#client = this.#open();
   }
 
-  /**
-   * Runs a script. Rejects with a RateStoreError when it takes too long; `onLate` then receives its reply, if one arrives.
-   */
-  async run(script: RedisScript, { keys, args, onLate }: ScriptCall): Promise<ScriptReply> {
+  /** Whether it is connected. */
+  get isReady(): boolean {
+    return this.#client.isReady;
+  }
+
+  /** Runs a script. `asking`: at a node that receives the slot, by an ASK redirection. */
+  run(script: RedisScript, { keys, args, onLate }: ScriptCall, mode?: "asking"): Promise<ScriptReply> {
+    const rest = [String(keys.length), ...keys, ...args];
+    const send = async (client: Client): Promise<ScriptReply> => {
+      if (mode === "asking") {
+        // Counts for the next command only.
+        const asked = client.sendCommand(["ASKING"]);
+        const [reply] = await Promise.all([client.sendCommand(["EVAL", script.text, ...rest]), asked]);
+        return reply;
+      }
+      return client.sendCommand(["EVALSHA", script.sha1, ...rest]).catch((reason: unknown) => {
+        if (!(reason instanceof Error) || !reason.message.startsWith("NOSCRIPT")) throw reason;
+        return client.sendCommand(["EVAL", script.text, ...rest]);
+      });
+    };
+    return this.#request(send, onLate);
+  }
+
+  /** Sends another command. Rejects with a RateStoreError when it takes too long. */
+  command(words: readonly string[]): Promise<unknown> {
+    return this.#request((client) => client.sendCommand([...words]));
+  }
+
+  async #request(
+    send: (client: Client) => Promise<ScriptReply>,
+    onLate?: (reply: ScriptReply) => Promise<void>,
+  ): Promise<ScriptReply> {
     this.#giveUpWhenSilent();
     if (!this.#client.isReady)
       throw new RateStoreError(`Redis is not connected${this.#lostBy}.`, { fault: "disconnected" });
     if (this.#inFlight >= MAX_IN_FLIGHT) throw new RateStoreError("Redis does not keep up.", { fault: "busy" });
-    const answer = this.#send(this.#client, script, [String(keys.length), ...keys, ...args]);
+    const answer = this.#count(send(this.#client));
     const { promise, resolve, reject } = Promise.withResolvers<ScriptReply>();
     let answered = false;
     const isStarting = this.#clock.monotonic() < this.#startedMs;
@@ -119,7 +171,7 @@ export class RedisConnection {
         if (onLate !== undefined) answer.then(onLate).catch(() => undefined);
       });
     });
-    answer.then(resolve, (reason: unknown) => reject(new RateStoreError(`Redis failed: ${toReason(reason)}.`)));
+    answer.then(resolve, (reason: unknown) => reject(toError(reason)));
     return promise.finally(() => {
       answered = true;
       stopTimer();
@@ -128,39 +180,54 @@ export class RedisConnection {
 
   /** Resolves when it is connected, or after `waitMs`. */
   async settled(waitMs: number): Promise<void> {
-    if (this.#client.isReady) return;
+    const client = this.#client;
+    if (client.isReady) return;
     const ready = new AbortController();
-    this.#client.once("ready", () => ready.abort());
+    const onReady = (): void => ready.abort();
+    client.once("ready", onReady);
     await sleep(this.#clock, waitMs, ready.signal);
+    client.off("ready", onReady);
   }
 
-  /** Whether the server is a cluster node. False without an answer. */
-  async isCluster(): Promise<boolean> {
-    if (!this.#client.isReady) return false;
+  /** What the server says it is; undefined without an answer. */
+  async serverKind(): Promise<RedisServerKind | undefined> {
+    if (!this.#client.isReady) return undefined;
     const { promise, resolve } = Promise.withResolvers<unknown>();
     const stopTimer = this.#clock.after(CONNECT_MS, () => resolve(undefined));
     this.#client.sendCommand(["INFO", "server"]).then(resolve, () => resolve(undefined));
     const text = await promise;
     stopTimer();
-    return typeof text === "string" && /^redis_mode:cluster/m.test(text);
+    // Valkey has its own name of the field.
+    const kind = /^(?:redis|server)_mode:(standalone|cluster|sentinel)\s*$/m.exec(
+      typeof text === "string" ? text : "",
+    )?.[1];
+    return kind as RedisServerKind | undefined;
   }
 
   /** Closes the connection; unanswered commands are rejected. */
   close(): void {
-    if (this.#closed) return;
-    this.#closed = true;
-    this.#next?.destroy();
-    this.#client.destroy();
+    this.#end()?.destroy();
   }
 
-  async #send(client: Client, script: RedisScript, rest: readonly string[]): Promise<ScriptReply> {
+  /** Closes the connection after the replies to its commands. */
+  retire(): void {
+    const client = this.#end();
+    if (client !== undefined) retire(client);
+  }
+
+  #end(): Client | undefined {
+    if (this.#closed) return undefined;
+    this.#closed = true;
+    this.#stopListening?.();
+    this.#next?.destroy();
+    return this.#client;
+  }
+
+  async #count(answer: Promise<ScriptReply>): Promise<ScriptReply> {
     if (this.#inFlight === 0) this.#heardAtMs = this.#clock.monotonic();
     this.#inFlight += 1;
     try {
-      return await client.sendCommand(["EVALSHA", script.sha1, ...rest]).catch((reason: unknown) => {
-        if (!(reason instanceof Error) || !reason.message.startsWith("NOSCRIPT")) throw reason;
-        return client.sendCommand(["EVAL", script.text, ...rest]);
-      });
+      return await answer;
     } finally {
       // An error is a reply too.
       this.#heardAtMs = this.#clock.monotonic();
@@ -184,7 +251,7 @@ export class RedisConnection {
     client.on("ready", () => {
       note(false);
       // Sent before all other commands, which would otherwise be sent twice at first.
-      for (const { text } of Object.values(redisScripts)) client.scriptLoad(text).catch(() => undefined);
+      for (const { text } of this.#scripts) client.scriptLoad(text).catch(() => undefined);
     });
     client.connect().catch(() => undefined);
     return client;
@@ -199,9 +266,7 @@ export class RedisConnection {
       const before = this.#client;
       this.#client = next;
       this.#next = undefined;
-      // After the replies to its commands.
-      if (before.isReady) before.close().catch(() => undefined);
-      else before.destroy();
+      retire(before);
     });
   }
 
@@ -237,10 +302,24 @@ function toReconnectMs(retries: number): number {
   return Math.min(FIRST_RECONNECT_MS * 2 ** Math.min(retries, 10), MAX_RECONNECT_MS) * (0.5 + Math.random() / 2);
 }
 
+/** Closes the client after the replies to its commands. */
+function retire(client: Client): void {
+  if (client.isReady) client.close().catch(() => undefined);
+  else client.destroy();
+}
+
+const REDIRECTION = /^(?:(MOVED|ASK) \d+ (\S*:\d+)|TRYAGAIN\b)/;
+
+function toError(reason: unknown): RateStoreError {
+  const [redirection, kind = "TRYAGAIN", address] =
+    REDIRECTION.exec(reason instanceof Error ? reason.message : "") ?? [];
+  if (redirection !== undefined) return new RedisRedirection(kind as RedisRedirection["kind"], address);
+  return new RateStoreError(`Redis failed: ${toReason(reason)}.`);
+}
+
 /** Code of the server, such as `LOADING` or `WRONGPASS`, or of the system: without address and secrets. */
 function toReason(reason: unknown): string {
   if (!(reason instanceof Error)) return "unknown";
   if ("code" in reason && typeof reason.code === "string") return reason.code;
-  const word = /^[A-Z]{3,20}\b/.exec(reason.message)?.[0] ?? reason.constructor.name;
-  return CLUSTER_WORDS.has(word) ? `${word}, ${CLUSTER_REFUSED}` : word;
+  return /^[A-Z]{3,20}\b/.exec(reason.message)?.[0] ?? reason.constructor.name;
 }

@@ -12,8 +12,11 @@ import {
   type RateSubject,
   type SubjectLevels,
 } from "./rates.ts";
-import { CLUSTER_REFUSED, RedisConnection, type ScriptReply } from "./redis-connection.ts";
+import { splitHosts } from "../net/hosts.ts";
+import { RedisCluster } from "./redis-cluster.ts";
+import { RedisConnection, type RedisServerKind, type ScriptReply, type ScriptRunner } from "./redis-connection.ts";
 import { redisScripts } from "./redis-scripts.ts";
+import { RedisSentinel } from "./redis-sentinel.ts";
 
 const REPLICAS_KEY = "parley:replicas";
 const NOTES_KEY = "parley:health";
@@ -23,9 +26,32 @@ const RENEWED_AT_ONCE = 500;
 const FIRST_CONNECTION_MS = 1000;
 const LIMITS = ["requests", "tokens", "concurrency"] as const;
 
+/** Where rates are in Redis: in one server, in the masters of a cluster, or in the master that Sentinels name. */
+export type RedisPlace =
+  | { readonly mode: "server" | "cluster" }
+  | {
+      readonly mode: "sentinel";
+      /** Name of the master in the configuration of the Sentinels. */
+      readonly master: string;
+      /** Credentials of the Sentinels themselves; those of the servers are in the URL. */
+      readonly username?: string | undefined;
+      readonly password?: string | undefined;
+    };
+
+/** What happens to the servers, for the log. */
+export type RedisEvent =
+  | { readonly what: "master"; readonly address: string }
+  | { readonly what: "node"; readonly address: string; readonly state: "away" | "back" };
+
 export interface RedisRatesOptions {
-  /** `redis://[user:password@]host:port/database`, or `rediss://` with TLS. Never shown. */
+  /**
+   * `redis://[user:password@]host:port/database`, or `rediss://` with TLS. Several hosts, separated by commas, are nodes of a
+   * cluster or Sentinels. Never shown.
+   */
   readonly url: string;
+  /** Default: one server. */
+  readonly place?: RedisPlace | undefined;
+  readonly onEvent?: ((event: RedisEvent) => void) | undefined;
   /** For a `rediss:` address: authorities and the own certificate. Closed with the store. Default: Node's authorities. */
   readonly tls?: WatchedTlsFiles | undefined;
   readonly clock: Clock;
@@ -46,8 +72,9 @@ export interface RedisRates extends RateStore {
 }
 
 /**
- * State of rates in Redis or Valkey, by its clock. Methods reject with a RateStoreError within 50 ms without an answer; opening
- * rejects for a cluster node. Reconnects until it is closed.
+ * State of rates in Redis or Valkey, by its clock. Methods reject with a RateStoreError within 50 ms without an answer, 100 ms
+ * for a command that a cluster redirects; opening rejects for a server of another kind than `place` says. Reconnects until it is
+ * closed.
  */
 export async function openRedisRates({
   url,
@@ -55,14 +82,12 @@ export async function openRedisRates({
   clock,
   burstMs,
   nowMs,
+  place = { mode: "server" },
+  onEvent,
   ...times
 }: RedisRatesOptions): Promise<RedisRates> {
-  const connection = new RedisConnection({ url, tls, clock, ...times });
-  await connection.settled(FIRST_CONNECTION_MS);
-  if (await connection.isCluster()) {
-    connection.close();
-    throw new RateStoreError(`${CLUSTER_REFUSED}.`);
-  }
+  const scripts = Object.values(redisScripts);
+  const connection = await connect({ url, place, onEvent, options: { tls, clock, scripts, ...times } });
   const head = (third: string): string[] => [
     nowMs === undefined ? "" : String(Math.floor(nowMs())),
     String(LEASE_MS),
@@ -112,6 +137,49 @@ export async function openRedisRates({
     },
   };
 }
+
+interface Connecting extends Pick<RedisRatesOptions, "url" | "onEvent"> {
+  readonly place: RedisPlace;
+  readonly options: Omit<ConstructorParameters<typeof RedisConnection>[0], "url">;
+}
+
+/** Connects, and waits a second for it. */
+async function connect({ url, place, onEvent, options }: Connecting): Promise<ScriptRunner> {
+  const urls = splitHosts(url);
+  // Checked here, because the client's error would show the URL.
+  if (urls === undefined || urls.some(({ protocol }) => !/^rediss?:$/.test(protocol)))
+    throw new RateStoreError("The URL of Redis is not one: it has to look like redis://host:6379.");
+  if (place.mode === "sentinel") {
+    const onMaster = (address: string): void => onEvent?.({ what: "master", address });
+    const sentinel = new RedisSentinel({ ...options, ...place, urls, onMaster });
+    await sentinel.settled(FIRST_CONNECTION_MS);
+    return sentinel;
+  }
+  const onNode = (address: string, state: "away" | "back"): void => onEvent?.({ what: "node", address, state });
+  const connection =
+    place.mode === "cluster"
+      ? new RedisCluster({ ...options, urls, onNode })
+      : new RedisConnection({ ...options, url: urls[0]!.href });
+  await connection.settled(FIRST_CONNECTION_MS);
+  const kind = await connection.serverKind();
+  const expected: RedisServerKind = place.mode === "cluster" ? "cluster" : "standalone";
+  if (kind === undefined || kind === expected) return connection;
+  connection.close();
+  throw new RateStoreError(
+    `redis.url names ${KINDS[kind]}, and redis.mode is ${place.mode}: set it to ${MODES[kind]}.`,
+  );
+}
+
+const KINDS: Readonly<Record<RedisServerKind, string>> = {
+  standalone: "a server that is not part of a cluster",
+  cluster: "a node of a Redis Cluster",
+  sentinel: "a Sentinel",
+};
+const MODES: Readonly<Record<RedisServerKind, RedisPlace["mode"]>> = {
+  standalone: "server",
+  cluster: "cluster",
+  sentinel: "sentinel",
+};
 
 /** Hash tag of an account: a script may use keys of one slot only, and a reservation is of a key and its account. */
 function toPrefix({ accountId }: Pick<RateSubject, "accountId">): string {

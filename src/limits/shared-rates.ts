@@ -3,76 +3,7 @@ import { type Bucket, UNITS } from "./bucket.ts";
 import { createMemoryRates } from "./memory.ts";
 import { LEASE_MS, type RateStore, RateStoreError, type RateStoreFault, type RateSubject, RENEW_MS } from "./rates.ts";
 import { KnownLevels } from "./request-rate.ts";
-
-/** Consecutive failures that open the breaker. */
-const FAILURES = 5;
-const PROBE_MS = 1000;
-
-interface StoreBreakerOptions {
-  readonly clock: Clock;
-  /** A harmless query; rejects while the store is unavailable. */
-  readonly probe: () => Promise<unknown>;
-  readonly onChange: (open: boolean) => void;
-}
-
-/**
- * Circuit breaker of a store. Opens after five consecutive failures, until a probe, about each second, succeeds. Requests are
- * never probes, so none waits for an unavailable store.
- */
-class StoreBreaker {
-  readonly #options: StoreBreakerOptions;
-  #inARow = 0;
-  #open = false;
-  #closed = false;
-  #stopTimer: (() => void) | undefined;
-
-  constructor(options: StoreBreakerOptions) {
-    this.#options = options;
-  }
-
-  /** Whether the breaker is open. */
-  get open(): boolean {
-    return this.#open;
-  }
-
-  /** Records a success. Late ones from before it opened do not close it. */
-  succeeded(): void {
-    this.#inARow = 0;
-  }
-
-  failed(): void {
-    this.#inARow += 1;
-    if (this.#open || this.#closed || this.#inARow < FAILURES) return;
-    this.#open = true;
-    this.#options.onChange(true);
-    this.#probeLater();
-  }
-
-  /** Stops the probes. */
-  close(): void {
-    this.#closed = true;
-    this.#stopTimer?.();
-  }
-
-  /** With jitter, so that replicas do not probe at the same time. */
-  #probeLater(): void {
-    if (this.#closed) return;
-    const delayMs = PROBE_MS * (0.8 + Math.random() * 0.4);
-    this.#stopTimer = this.#options.clock.after(delayMs, () => {
-      this.#options.probe().then(
-        () => this.#shut(),
-        () => this.#probeLater(),
-      );
-    });
-  }
-
-  #shut(): void {
-    if (this.#closed) return;
-    this.#open = false;
-    this.#inARow = 0;
-    this.#options.onChange(false);
-  }
-}
+import { StoreBreaker } from "./store-breaker.ts";
 
 /** Where rates are decided: in the shared store, or in each replica while it is unavailable. */
 export type RatesState = "shared" | "local";
@@ -170,6 +101,7 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
       const askedMs = clock.monotonic();
       const seen = await remote.renew({ replica, held: [] }).catch((reason: unknown) => {
         noteFault(reason);
+        if (isOfNode(reason)) return replicas;
         throw reason;
       });
       if (clock.monotonic() - askedMs > PROBE_LIMIT_MS) throw new Error("the shared store is too slow");
@@ -194,8 +126,10 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
       breaker.succeeded();
       return answer;
     } catch (reason) {
-      cause = reason;
       noteFault(reason);
+      // The store's other nodes answer, and this one delays no request.
+      if (isOfNode(reason)) return undefined;
+      cause = reason;
       breaker.failed();
       return undefined;
     }
@@ -272,6 +206,10 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
       await Promise.all([local.close(), remote.close()]);
     },
   };
+}
+
+function isOfNode(reason: unknown): boolean {
+  return reason instanceof RateStoreError && reason.scope === "node";
 }
 
 function shareOf(subject: RateSubject, replicas: number): RateSubject {

@@ -1,4 +1,5 @@
-const PARTS = /^([a-z]+:\/\/(?:[^/?#]*@)?)([^@/?#]*)(.*)$/is;
+import { splitHosts } from "./hosts.ts";
+
 const WANTED = "target_session_attrs";
 /** Parley writes to every connection, so these are the values of `target_session_attrs` that can be meant. */
 const WRITABLE: ReadonlySet<string> = new Set(["read-write", "primary"]);
@@ -16,13 +17,11 @@ export interface DatabaseHosts {
  * address that is none, or asks for standbys.
  */
 export function splitDatabaseHosts(address: string): DatabaseHosts | undefined {
-  const [, start = "", authority = "", rest = ""] = PARTS.exec(address) ?? [];
-  const hosts = authority.split(",");
-  const urls = hosts.map((host) => URL.parse(`${start}${host}${rest}`));
-  if (urls.includes(null) || (hosts.length > 1 && hosts.includes(""))) return undefined;
+  const urls = splitHosts(address);
+  if (urls === undefined) return undefined;
   const wanted = urls[0]!.searchParams.get(WANTED);
   if (wanted !== null && !WRITABLE.has(wanted)) return undefined;
-  if (hosts.length === 1 && wanted === null) return { urls: [address], writableOnly: false };
-  for (const url of urls) url!.searchParams.delete(WANTED);
-  return { urls: urls.map((url) => url!.href), writableOnly: true };
+  if (urls.length === 1 && wanted === null) return { urls: [address], writableOnly: false };
+  for (const url of urls) url.searchParams.delete(WANTED);
+  return { urls: urls.map((url) => url.href), writableOnly: true };
 }

@@ -72,9 +72,10 @@ export class WatchedTlsFiles {
     return this.#material;
   }
 
-  /** Calls back with changed contents that can be used, and with those before. */
-  onChange(listener: (material: TlsMaterial, before: TlsMaterial) => void): void {
+  /** Calls back with changed contents that can be used, and with those before, until the returned function is called. */
+  onChange(listener: (material: TlsMaterial, before: TlsMaterial) => void): () => void {
     this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
   /** Reads the files now, and uses changed contents at once. Never rejects. */

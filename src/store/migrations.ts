@@ -4,6 +4,11 @@ import { type ColumnDataType, type Kysely, sql } from "kysely";
 export interface Migration {
   /** Description for people. */
   readonly name: string;
+  /**
+   * The oldest version that a program has to know to use the database afterwards, for a migration that takes away what earlier
+   * programs use: the number of a migration of an earlier release. Default: programs of the release before can use it.
+   */
+  readonly usableFrom?: number;
   /** Runs in a transaction, on either database. */
   up(database: Kysely<unknown>, kind: "sqlite" | "postgres"): Promise<void>;
 }

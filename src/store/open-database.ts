@@ -1,5 +1,5 @@
 import { connect, connectUnlimited, type Database, type DatabaseLocation, describeLocation } from "./database.ts";
-import { migrate, type MigrationResult } from "./migrate.ts";
+import { MigrationError, migrate, type MigrationResult } from "./migrate.ts";
 import { StoreError } from "./store-error.ts";
 
 /** Connects to the database and migrates it. Throws a StoreError that says what to do. */
@@ -22,6 +22,8 @@ export async function openDatabase(
 
 /** Makes a StoreError that describes the failure and its remedy. */
 export function explainOpening(where: string, error: unknown): StoreError {
+  if (error instanceof MigrationError)
+    return new StoreError(`${where}: ${error.message}: ${describeMigration(error.cause)}`, { cause: error });
   if (!(error instanceof StoreError))
     return new StoreError(`${where} cannot be opened: ${describe(error)}`, { cause: error });
   return error.message.startsWith(where) ? error : new StoreError(`${where}: ${error.message}`, { cause: error });
@@ -38,6 +40,12 @@ const REASONS: Readonly<Record<string, string>> = {
   "55P03": "another process has been migrating it for a minute; wait for it, or find out what blocks it",
   "42501": "this user may not make tables there; grant it the right to create in the schema",
 };
+
+/** Reasons of a failed migration, where they differ. */
+function describeMigration(cause: unknown): string {
+  if ((cause as { code?: unknown }).code !== "55P03") return describe(cause);
+  return "other transactions have held a lock on its table for a minute; see which in pg_stat_activity";
+}
 
 function describe(error: unknown): string {
   const { code, errstr, message } = error as { code?: string; errstr?: string; message?: string };

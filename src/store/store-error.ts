@@ -34,7 +34,7 @@ export async function retryWhileBusy<T>(operation: () => T | Promise<T>): Promis
   }
 }
 
-/** Whether another process has a lock that the statement needs. */
+/** Whether the operation was in conflict with another process, and may be repeated. */
 export function isBusy(error: unknown): boolean {
   const { errcode, code } = (error ?? {}) as { errcode?: unknown; code?: unknown };
   if (typeof errcode === "number") return (errcode & 0xff) === SQLITE_BUSY;

@@ -214,7 +214,7 @@ describe("keyboard navigation", () => {
     await tabTo(page, "I have saved it");
     await page.keyboard.press("Enter");
     await page.getByRole("dialog").first().waitFor({ state: "detached" });
-    await page.getByRole("listitem").filter({ hasText: "by keyboard" }).getByText("30 requests/min").waitFor();
+    await page.getByRole("row").filter({ hasText: "by keyboard" }).getByText("30 requests/min").waitFor();
     // The focus returns to the button that opened the dialog.
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Create key");
 

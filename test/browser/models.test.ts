@@ -23,7 +23,12 @@ beforeAll(async () => {
 });
 afterAll(() => site?.close());
 
-const items = () => visit.page.getByRole("list", { name: "Models", exact: true }).getByRole("listitem");
+const table = () => visit.page.getByRole("table", { name: "Models", exact: true });
+/** The rows of models, without that of the column headers. */
+const items = () =>
+  table()
+    .getByRole("row")
+    .filter({ has: visit.page.getByRole("cell") });
 
 describe("the models", () => {
   it("are found among 300 by name, description and capability", async () => {
@@ -39,7 +44,7 @@ describe("the models", () => {
     await page.getByLabel("Find a model").fill("");
     await page.getByLabel("Show").selectOption("Image output");
     await expect.poll(() => items().count()).toBe(1);
-    expect(await items().innerText()).toMatch(/beta-3-pro-image-preview[\s\S]*Preview[\s\S]*\$120\.00 image output/);
+    expect(await items().innerText()).toMatch(/beta-3-pro-image-preview[\s\S]*Preview[\s\S]*image \$120\.00/);
   });
 
   it("show prices and capabilities, and link to other pages", async () => {
@@ -49,7 +54,7 @@ describe("the models", () => {
     await expect.poll(() => items().count()).toBe(1);
     const text = await items().innerText();
     expect(text).toMatch(
-      /Healthy[\s\S]*· alpha[\s\S]*Tool calling[\s\S]*200K tokens[\s\S]*\$1\.00 input[\s\S]*\$5\.00 output/,
+      /alpha · [\s\S]*Tool calling[\s\S]*200K\s*tokens[\s\S]*\$1\.00\s*cached \$0\.10[\s\S]*\$5\.00[\s\S]*Healthy/,
     );
     const links = items().getByRole("link");
     const targets = await links.evaluateAll((found) => found.map((each) => each.getAttribute("href")));
@@ -57,6 +62,24 @@ describe("the models", () => {
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await page.getByRole("button", { name: "Copy the name alpha-haiku-4.5" }).click();
     expect(await page.evaluate("navigator.clipboard.readText()")).toBe("alpha-haiku-4.5");
+  });
+
+  it("are sorted by a column, those without a value last", async () => {
+    const { page } = visit;
+    await page.getByLabel("Find a model").fill("beta");
+    const names = async () => (await items().locator("code").allInnerTexts()).join(" ");
+    const configured = await names();
+    const output = table().getByRole("columnheader", { name: "Output / 1M" });
+    const pressed = async (): Promise<string | null> => {
+      await output.getByRole("button").click();
+      return output.getAttribute("aria-sort");
+    };
+    expect(await pressed()).toBe("ascending");
+    expect(await names()).toMatch(/^\S+ beta-3-flash .*preview$/);
+    expect(await pressed()).toBe("descending");
+    expect(await names()).toMatch(/^beta-3-pro-\S*preview/);
+    expect(await pressed()).toBeNull();
+    expect(await names()).toBe(configured);
   });
 
   it("escape a hostile description", async () => {
@@ -87,7 +110,7 @@ describe("the models", () => {
     }
     await page.getByRole("link", { name: "Models" }).click();
     await page.getByLabel("Find a model").fill("alpha-haiku");
-    await expect.poll(() => items().innerText()).toMatch(/p50 \d+ ms · p95 \d+ ms \(3 requests\)[\s\S]*0% \(0 of 3\)/);
+    await expect.poll(() => items().innerText()).toMatch(/p50 \d+ ms\s*p95 \d+ ms[\s\S]*0% \(0 of 3\) errors/);
     await page.getByLabel("Find a model").fill("alpha-opus");
     await expect.poll(() => items().innerText()).toMatch(/Circuit open since[\s\S]*100% \(5 of 5\)/);
     await page.getByLabel("Show").selectOption("Unhealthy");

@@ -24,7 +24,7 @@ function ask(apiKey: string): Promise<string | null | undefined> {
 }
 
 const listed = (name: string) =>
-  visit.page.getByRole("list", { name: "Active keys" }).getByRole("listitem").filter({ hasText: name });
+  visit.page.getByRole("table", { name: "Active keys" }).getByRole("row").filter({ hasText: name });
 
 /** The current key of the web app, without its rotated predecessors. */
 const working = () => listed("web app").filter({ hasNotText: "Rotated, expires" });

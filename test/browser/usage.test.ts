@@ -252,7 +252,7 @@ describe("the usage page", () => {
   it("matches the spending shown for keys and the account", async () => {
     const { page, complaints } = visit;
     await page.goto(`${site.product.url}/keys`);
-    const key = page.getByRole("listitem").filter({ hasText: HOSTILE_KEY });
+    const key = page.getByRole("row").filter({ hasText: HOSTILE_KEY });
     await key.getByText("$9.00").waitFor();
     await key.getByRole("button", { name: "Rotate" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Rotate key" }).click();

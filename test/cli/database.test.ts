@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -32,6 +32,33 @@ describe("parley migrate", () => {
     expect(await run("migrate")).toMatchObject({ code: 0, stdout: `The database already has version ${version}.\n` });
     const { stdout } = await run("migrate", "--json");
     expect(JSON.parse(stdout)).toEqual({ version_before: version, version });
+  });
+});
+
+describe("parley migrate --plan", () => {
+  it("prints the statements that are pending, and then that none is", async () => {
+    const version = MIGRATIONS.length;
+    const file = join(directory, "parley.db");
+    const { stdout } = await run("migrate", "--plan");
+    expect(stdout).toContain(
+      `${file} has version 0; this program migrates it to ${version}, in one transaction.\nIt is new.\n`,
+    );
+    expect(stdout).toContain(`\n${version}  `);
+    expect(existsSync(file)).toBe(false);
+    await run("migrate");
+    expect(await run("migrate", "--plan")).toEqual({
+      code: 0,
+      stdout: `${file} has version ${version}: nothing is pending.\n`,
+      stderr: "",
+    });
+    expect(JSON.parse((await run("migrate", "--plan", "--json")).stdout)).toEqual({
+      version,
+      target_version: version,
+      usable_from: 0,
+      replicas_continue: true,
+      processes: 0,
+      pending: [],
+    });
   });
 });
 

@@ -219,6 +219,14 @@ describe("errors in the file", () => {
     ],
     ["database: { listen_url: none }", "1:25: database.listen_url: is for a database.url"],
     ["redis: { url: 'http://x' }", "1:15: redis.url: must be an address such as"],
+    ["redis: { url: 'redis://a,,b', mode: cluster }", "1:15: redis.url: must be an address such as"],
+    ["redis: { url: 'redis://a,b' }", "redis.url: has several hosts, which are for redis.mode: cluster or sentinel"],
+    ["redis: { url: 'redis://a/2', mode: cluster }", "redis.url: names a database, and a cluster has none but 0"],
+    ["redis: { mode: cluster }", "redis.mode: cluster needs a redis.url"],
+    ["redis: { url: 'redis://a', mode: replica }", "redis.mode: must be one of server, cluster, sentinel"],
+    ["redis: { url: 'redis://a', mode: sentinel }", "redis.sentinel.master: is required with redis.mode: sentinel"],
+    ["redis: { url: 'redis://a', sentinel: { master: m } }", "redis.sentinel: is for redis.mode: sentinel"],
+    ["redis: { url: 'redis://a', mode: sentinel, sentinel: { master: 'a b' } }", "must be the name in the Sentinels'"],
     ["limits: { requests_per_minute: many }", "1:32: limits.requests_per_minute: must be a whole number from 1"],
     ["limits: { tokens_per_minute: 0 }", "1:30: limits.tokens_per_minute: must be at least 1"],
     ["limits: { monthly_budget_usd: -1 }", "limits.monthly_budget_usd: must be at least 0"],
@@ -650,8 +658,20 @@ describe("the addresses of PostgreSQL and Redis", () => {
     });
     expect(config).toMatchObject({
       databaseUrl: "postgres:///parley?host=/run/postgresql",
-      redisUrl: "rediss://:the-password@r:6380/1",
+      redis: { url: "rediss://:the-password@r:6380/1", place: { mode: "server" }, tls: {} },
     });
     expect(JSON.stringify(redactConfig(config))).not.toMatch(/the-password|run.postgresql/);
+  });
+
+  it("have several hosts for nodes of a cluster or for Sentinels, whose password is redacted too", () => {
+    const cluster = parse("redis: { url: 'redis://a:1,b,c:3', mode: cluster }").redis;
+    expect(cluster).toMatchObject({ url: "redis://a:1,b,c:3", place: { mode: "cluster" } });
+    const config = parse("redis: { url: 'redis://:the-password@a,b:26380/2', mode: sentinel }", {
+      PARLEY_REDIS_SENTINEL_MASTER: "rates",
+      PARLEY_REDIS_SENTINEL_PASSWORD: "other-password",
+    });
+    expect(config.redis?.place).toEqual({ mode: "sentinel", master: "rates", password: "other-password" });
+    expect(JSON.stringify(redactConfig(config))).not.toMatch(/the-password|other-password/);
+    expect(redactConfig(config).redis?.place).toMatchObject({ mode: "sentinel", master: "rates" });
   });
 });

@@ -54,11 +54,20 @@ describe("the settings in force", () => {
   it("contain no secret", () => {
     const settings = list({
       database: { url: "postgres://parley:planted-secret@db.internal/parley" },
-      redis: { url: "redis://:planted-secret@redis.internal:6379" },
+      redis: {
+        url: "redis://:planted-secret@redis.internal:6379,redis2.internal",
+        mode: "sentinel",
+        sentinel: { master: "rates", password: "planted-secret" },
+      },
       responses: { store_days: 1, encryption_key: "planted+secret/planted+secret/planted+secre=" },
       providers: { alpha: { base_url: "https://planted-secret.example.com", api_keys: ["planted-secret"] } },
     });
-    expect(settings).toMatchObject({ "database.url": "…", "redis.url": "…", "responses.encryption_key": "…" });
+    expect(settings).toMatchObject({
+      "database.url": "…",
+      "redis.url": "…",
+      "redis.sentinel.password": "…",
+      "responses.encryption_key": "…",
+    });
     expect(JSON.stringify(settings)).not.toMatch(/planted.secret/);
     expect(JSON.stringify(settings)).not.toContain("internal");
   });

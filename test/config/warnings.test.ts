@@ -50,6 +50,7 @@ describe("an unsafe configuration", () => {
     [{ database: { url: "postgres:///parley?host=db.example.com" } }, ["database.url"]],
     [{ redis: { url: "redis://cache:6379" } }, ["redis.url"]],
     [{ redis: { url: "rediss://cache:6379" } }, []],
+    [{ redis: { url: "redis://127.0.0.1:6379,cache:6379", mode: "cluster" } }, ["redis.url"]],
     [{ redis: { url: "redis://127.0.0.1:6379" } }, []],
   ])("causes a warning for %j", (sections, expected) => {
     expect(settings(sections)).toEqual(expected);
@@ -66,6 +67,8 @@ describe("an unsafe configuration", () => {
       provider({ api_keys: ["${LOCAL_KEY}"], headers: { "x-tenant-token": "hunterhunter" } }),
       { database: { url: "postgres://parley:hunter@localhost/parley" } },
       { redis: { url: "redis://:hunter@localhost" } },
+      { redis: { url: "redis://:hunter@localhost:1,localhost:2", mode: "cluster" } },
+      { redis: { url: "redis://localhost", mode: "sentinel", sentinel: { master: "m", password: "hunter" } } },
     ];
     for (const sections of secrets) {
       expect(settings(sections, { mode: 0o644, env })).toEqual([file]);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { sleep } from "../../src/core/clock.ts";
 import { createMemoryRates } from "../../src/limits/memory.ts";
-import { LEASE_MS, type RateStore, RateStoreError } from "../../src/limits/rates.ts";
+import { LEASE_MS, type RateStore, RateStoreError, type RateStoreScope } from "../../src/limits/rates.ts";
 import { createSharedRates, type RatesState, type SharedRatesOptions } from "../../src/limits/shared-rates.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { demandOf, subjectOf } from "./demands.ts";
@@ -13,10 +13,17 @@ const BURST_MS = 60_000;
 function createWorld(replicas = 3) {
   const clock = new FakeClock();
   const shared = createMemoryRates({ clock, burstMs: BURST_MS });
-  const world = { away: false, answersAfterMs: 0, replicas, asked: 0, changes: [] as [RatesState, number][] };
+  const world = {
+    away: false,
+    scope: "store" as RateStoreScope,
+    answersAfterMs: 0,
+    replicas,
+    asked: 0,
+    changes: [] as [RatesState, number][],
+  };
   const whenThere = async <T>(work: () => Promise<T>): Promise<T> => {
     world.asked += 1;
-    if (world.away) throw new RateStoreError("away");
+    if (world.away) throw new RateStoreError("away", { scope: world.scope });
     if (world.answersAfterMs > 0) await sleep(clock, world.answersAfterMs);
     return await work();
   };
@@ -105,6 +112,20 @@ describe("rates whose shared store is unavailable", () => {
       ["local", 3],
       ["shared", 3],
     ]);
+  });
+
+  it("are this replica's share for the accounts of a lost node, while other accounts are still asked", async () => {
+    const { world, rates, clock } = createWorld(3);
+    await rates.renew({ replica: "one", held: [] });
+    world.away = true;
+    world.scope = "node";
+    const admitted = await admittedOf(rates, 20, { requestsPerMinute: 30 });
+    expect(admitted).toBe(10);
+    expect(world.asked).toBe(1 + 20);
+    expect(rates.state()).toBe("shared");
+    expect(rates.localDecisions()).toBe(20);
+    await clock.pass(5_000);
+    expect(world.changes).toEqual([]);
   });
 
   it("are not asked of a store that answers later than decisions wait", async () => {

@@ -317,6 +317,7 @@ describe("the chart", () => {
     ["config.database.url", "postgres://a:b@c/d", "use database.secret"],
     ["config.database.listen_url", "postgres://a:b@c/d", variable],
     ["config.redis.url", "redis://:b@c", "use redis.secret"],
+    ["config.redis.sentinel.password", "x", variable],
     ["config.responses.encryption_key", "x", variable],
     ["config.account_credentials.encryption_key", "x", variable],
     ["config.providers.openai.api_keys", ["${A}", "x"], variable],

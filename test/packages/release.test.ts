@@ -1,10 +1,20 @@
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { canBuildExecutable } from "../../scripts/build-executable.mjs";
+import { sha256 } from "../../scripts/release-facts.mjs";
 import { makeHome, runProduct, startProduct } from "../support/product.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -15,6 +25,16 @@ interface Manifest {
 const manifest = readJson(join(root, "package.json")) as Manifest;
 const archive = join(root, `dist/parley-${manifest.version}.tgz`);
 const executable = join(root, `dist/parley-${manifest.version}-linux-${process.arch}`);
+
+const PROVENANCE = `parley-${manifest.version}-${process.platform}-${process.arch}.intoto.json`;
+/** All others. */
+const ARTIFACTS = [
+  basename(archive),
+  `parley-${manifest.version}-protos.tar.gz`,
+  `parley-${manifest.version}.changelog.md`,
+  `parley-${manifest.version}.sbom.cdx.json`,
+  ...(canBuildExecutable ? [basename(executable), `${basename(executable)}.sbom.cdx.json`] : []),
+];
 
 /** Development dependencies of the project that the built dashboard consists of. */
 const OF_DASHBOARD: ReadonlySet<string> = new Set([
@@ -126,13 +146,69 @@ describe("a release", () => {
     for (const name of scripts) expect(readFileSync(join(assets, name), "utf8")).not.toContain("react.dev/link/");
   });
 
-  it("names the archive's hash beside it", () => {
-    const check = spawnSync("sha256sum", ["--check", `${archive}.sha256`], {
-      cwd: join(root, "dist"),
-      encoding: "utf8",
-    });
-    expect(check.stdout).toContain(": OK");
+  it("has the hashes of all artifacts in one file, which a key of SSH can sign", () => {
+    const dist = join(root, "dist");
+    const check = spawnSync("sha256sum", ["--check", "--strict", "SHA256SUMS"], { cwd: dist, encoding: "utf8" });
+    expect(check.status).toBe(0);
+    expect(check.stdout.split("\n").filter(Boolean).toSorted()).toEqual(
+      [...ARTIFACTS, PROVENANCE].map((name) => `${name}: OK`).toSorted(),
+    );
+    const [key, sums] = [join(folder, "key"), join(folder, "SHA256SUMS")];
+    copyFileSync(join(dist, "SHA256SUMS"), sums);
+    const run = (args: readonly string[], input?: string) =>
+      execFileSync("ssh-keygen", args, { encoding: "utf8", input, stdio: ["pipe", "pipe", "pipe"] });
+    run(["-q", "-t", "ed25519", "-N", "", "-f", key]);
+    run(["-Y", "sign", "-f", key, "-n", "file", sums]);
+    const signers = join(folder, "signers");
+    writeFileSync(signers, `releases ${readFileSync(`${key}.pub`, "utf8")}`);
+    const verify = ["-Y", "verify", "-f", signers, "-I", "releases", "-n", "file", "-s", `${sums}.sig`];
+    expect(run(verify, readFileSync(sums, "utf8"))).toContain('Good "file" signature');
+    expect(() => run(verify, `${readFileSync(sums, "utf8")}x`)).toThrow("Signature verification failed");
   });
+
+  it("has a provenance that names every other artifact, the commit, the lock and Node", () => {
+    const { subject, predicateType, predicate } = readJson(join(root, "dist", PROVENANCE)) as {
+      readonly subject: readonly { readonly name: string; readonly digest: { readonly sha256: string } }[];
+      readonly predicateType: string;
+      readonly predicate: { readonly buildDefinition: { readonly resolvedDependencies: readonly object[] } };
+    };
+    expect(predicateType).toBe("https://slsa.dev/provenance/v1");
+    expect(subject.map(({ name }) => name)).toEqual(ARTIFACTS.toSorted());
+    expect(subject.filter(({ name, digest }) => digest.sha256 !== hashOf(join(root, "dist", name)))).toEqual([]);
+    expect(predicate.buildDefinition.resolvedDependencies).toContainEqual({
+      name: "package-lock.json",
+      digest: { sha256: hashOf(join(root, "package-lock.json")) },
+    });
+  });
+
+  it("has the contract's files, as the gateway serves them", () => {
+    const protos = join(root, `dist/parley-${manifest.version}-protos.tar.gz`);
+    expect(hashOf(protos)).toBe(hashOf(join(installed, "dist/console/proto/parley-protos.tar.gz")));
+    expect(execFileSync("tar", ["-tzf", protos], { encoding: "utf8" })).toContain("parley/v1/completion.proto");
+  });
+
+  it("is the same, byte for byte, when it is built in another folder", () => {
+    const copy = mkdtempSync(join(tmpdir(), "parley-again-"));
+    try {
+      const list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
+      const files = execFileSync("git", list, { cwd: root, encoding: "utf8" }).split("\0").filter(Boolean);
+      for (const file of files.filter((each) => existsSync(join(root, each)))) {
+        mkdirSync(dirname(join(copy, file)), { recursive: true });
+        copyFileSync(join(root, file), join(copy, file));
+      }
+      // Bundles name the files that they are made of, so a link to the folder would not do.
+      const packages = [join(root, "node_modules"), join(copy, "node_modules")];
+      if (spawnSync("cp", ["-al", ...packages]).status !== 0) {
+        rmSync(join(copy, "node_modules"), { recursive: true, force: true });
+        execFileSync("cp", ["-a", ...packages]);
+      }
+      execFileSync(process.execPath, ["scripts/release.mjs"], { cwd: copy, stdio: "pipe" });
+      const hashes = (of: string) => ARTIFACTS.map((name) => `${hashOf(join(of, "dist", name))} ${name}`);
+      expect(hashes(copy)).toEqual(hashes(root));
+    } finally {
+      rmSync(copy, { recursive: true });
+    }
+  }, 300_000);
 
   it("refuses a Node that is too old instead of looking for another", () => {
     const file = join(installed, "package.json");
@@ -223,6 +299,10 @@ function parley(...args: string[]): { status: number | null; stderr: string } {
     encoding: "utf8",
   });
   return { status, stderr };
+}
+
+function hashOf(path: string): string {
+  return sha256(readFileSync(path));
 }
 
 function readJson(path: string): unknown {

@@ -59,7 +59,7 @@ describe("migration of PostgreSQL", () => {
   it("is refused when the schema is newer, and changes nothing", async () => {
     const url = await freshDatabase();
     await (await openStore({ dataDir: "/nowhere", databaseUrl: url })).close();
-    await queryPostgres(url, "update parley_schema set version = 99");
+    await queryPostgres(url, "update parley_schema set version = 99, usable_from = 99");
     await expect(open(url)).rejects.toThrow(/^PostgreSQL at 127.0.0.1:\d+\/test_.* version 99.*newer Parley/);
     expect(await queryPostgres(url, "select version from parley_schema")).toEqual([{ version: 99 }]);
   });

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { inspect } from "node:util";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -227,13 +229,6 @@ describe("rates in Redis", () => {
     expect([...slots.values()].map((each) => each.size)).toEqual([1, 1]);
   });
 
-  it("refuse a cluster node, with the reason", async () => {
-    const redis = await startRedis(["--cluster-enabled", "yes"]);
-    await expect(openRedisRates({ url: redis.url, clock: systemClock, burstMs: 60_000 })).rejects.toThrow(
-      "redis.url names a node of a Redis Cluster, which is not supported",
-    );
-  });
-
   it("release an admission that Redis returns after the time limit", async () => {
     const redis = await startRedis();
     const rates = await open(redis.url, { commandMs: USUAL_MS });
@@ -259,6 +254,21 @@ describe("rates in Redis", () => {
     await rates.take(demandOf([key]));
     await redis.ask(command);
     await expect(rates.take(demandOf([key]))).rejects.toThrow(/^Redis failed: [A-Z]+\.$/);
+  });
+
+  it("need no more permissions of a user than documented", async () => {
+    const page = readFileSync(join(import.meta.dirname, "../../docs/operations/replicas.md"), "utf8");
+    const [, first = "", second = ""] =
+      /A user of an ACL needs `([^`]*)`, the commands of the scripts \(`([^`]*)`\)/.exec(page)!;
+    const redis = await startRedis();
+    await redis.ask(["ACL", "SETUSER", "rates", "on", ">secret", "~parley:*", ...`${first} ${second}`.split(" ")]);
+    const rates = await open(redis.url.replace("//", "//rates:secret@"));
+    const demand = demandOf([key], 10);
+    expect((await rates.take(demand)).admitted).toBe(true);
+    await rates.renew({ replica: "one", held: [{ id: demand.id, subject: key.subject, accountId: key.accountId }] });
+    await rates.release(toRelease(demand, 20));
+    await rates.exchange("one", { down: ["a/m"], up: [] });
+    expect(await redis.ask(["ACL", "LOG"])).toEqual([]);
   });
 
   it("never log the password", async () => {

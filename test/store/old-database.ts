@@ -37,7 +37,9 @@ export async function migrateOldEntries(
   entries: readonly LedgerEntry[],
 ): Promise<readonly (readonly [model: string, completions: number])[]> {
   const old = await connect(location);
-  await migrate(old, () => connectUnlimited(location), MIGRATIONS.slice(0, MIGRATIONS.indexOf(usage)));
+  await migrate(old, () => connectUnlimited(location), {
+    migrations: MIGRATIONS.slice(0, MIGRATIONS.indexOf(usage)),
+  });
   const toOldRow = (entry: LedgerEntry): object => {
     const { other_counts: _, own_cost_micro_usd: __, spending_month: ___, ...row } = toCompletionRow(entry);
     return row;
@@ -64,7 +66,7 @@ export async function migrateOldKey(
   capabilities = OLD_KEY.capabilities,
 ): Promise<KeyRecord | undefined> {
   const old = await connect(location);
-  await migrate(old, () => connectUnlimited(location), MIGRATIONS.slice(0, 1));
+  await migrate(old, () => connectUnlimited(location), { migrations: MIGRATIONS.slice(0, 1) });
   await sql`insert into api_keys (id, account_id, name, hash, display, models, capabilities, created_at_ms)
     values ('key_old', 'acct_default', 'old', 'h', 'sk_parley_ab…wxyz', '["m"]', ${JSON.stringify(capabilities)}, 1)`.execute(
     old.query,

@@ -4,16 +4,13 @@ import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { Kysely } from "kysely";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createAuthenticator } from "../../src/access/key-cache.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { createKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { connect, connectUnlimited } from "../../src/store/database.ts";
 import { CAPABILITIES } from "../../src/access/principal.ts";
-import { migrate } from "../../src/store/migrate.ts";
-import { type Migration, MIGRATIONS } from "../../src/store/migrations.ts";
+import { MIGRATIONS } from "../../src/store/migrations.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { demand } from "./contracts/demands.ts";
@@ -94,12 +91,19 @@ describe("the database", () => {
     expect(query("select version from parley_schema")).toEqual({ version: MIGRATIONS.length });
   });
 
-  it("of a newer program is refused and left as it is", async () => {
+  it("of a newer program is refused and left as it is when this one cannot use it", async () => {
     await (await openStore({ dataDir, databaseUrl: undefined })).close();
-    query("update parley_schema set version = 99 returning version");
+    query("update parley_schema set version = 99, usable_from = 98 returning version");
     await expect(openStore({ dataDir, databaseUrl: undefined })).rejects.toThrow(
-      /version 99.*newer Parley: run that one, or restore a backup/,
+      /version 99.*have to know version 98 at least.*newer Parley: run that one, or restore a backup/,
     );
+    expect(query("select version from parley_schema")).toEqual({ version: 99 });
+  });
+
+  it("of a newer program is used and left as it is when its migrations took nothing away", async () => {
+    await (await openStore({ dataDir, databaseUrl: undefined })).close();
+    query(`update parley_schema set version = 99, usable_from = ${MIGRATIONS.length} returning version`);
+    expect((await open()).versions).toEqual({ before: 99, after: 99 });
     expect(query("select version from parley_schema")).toEqual({ version: 99 });
   });
 
@@ -136,29 +140,6 @@ describe("the database", () => {
       ["m", 2],
       ["n", 1],
     ]);
-  });
-
-  it("applies only new migrations, all or none", async () => {
-    const location = { dataDir, databaseUrl: undefined };
-    const database = await connect(location);
-    const migrateTo = (migrations: readonly Migration[]) =>
-      migrate(database, () => connectUnlimited(location), migrations);
-    const taken: string[] = [];
-    const step = (name: string) => ({
-      name,
-      up: async (within: Kysely<unknown>) => {
-        taken.push(name);
-        await within.schema.createTable(name).addColumn("x", "integer").execute();
-      },
-    });
-    await migrateTo([step("one")]);
-    await migrateTo([step("one"), step("two")]);
-    expect(taken).toEqual(["one", "two"]);
-    const failing = { name: "failing", up: () => Promise.reject(new Error("half-way")) };
-    await expect(migrateTo([step("one"), step("two"), step("three"), failing])).rejects.toThrow("half-way");
-    const tables = (await database.query.introspection.getTables()).map(({ name }) => name);
-    expect(tables).toEqual(["one", "parley_schema", "two"]);
-    await database.close();
   });
 });
 

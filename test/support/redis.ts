@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,26 +25,43 @@ export interface RedisServer {
   stop(): Promise<void>;
 }
 
+export interface RedisLaunch {
+  /** Path of the server's program. Default: `redis-server`. */
+  readonly program?: string | undefined;
+  /** Password of `ask`. */
+  readonly password?: string | undefined;
+  /** A configuration file, which a Sentinel rewrites. Default: none. */
+  readonly config?: string | undefined;
+}
+
 /** Starts a server that ends with the test. `options` are command-line options. */
-export async function startRedis(options: readonly string[] = []): Promise<RedisServer> {
-  const server = await launchRedis(options);
+export async function startRedis(options: readonly string[] = [], launch?: RedisLaunch): Promise<RedisServer> {
+  const server = await launchRedis(options, launch);
   onTestFinished(() => server.stop());
   return server;
 }
 
+/** Time limit of `ask`: the server may hang. */
+const ASK_MS = 10_000;
+
 /** Starts a shared server; the caller stops it. */
-export async function launchRedis(options: readonly string[] = []): Promise<RedisServer> {
+export async function launchRedis(
+  options: readonly string[] = [],
+  { program = "redis-server", password, config }: RedisLaunch = {},
+): Promise<RedisServer> {
   const port = await findFreePort();
   const folder = await mkdtemp(join(tmpdir(), "parley-redis-"));
+  const file = join(folder, "config");
+  if (config !== undefined) await writeFile(file, config);
   let running: ChildProcess | undefined;
   const server: RedisServer = {
     url: `redis://127.0.0.1:${port}`,
     port,
     async start() {
       const args = ["--port", String(port), "--bind", "127.0.0.1", "--dir", folder, "--save", "", "--appendonly", "no"];
-      running = spawn("redis-server", [...args, ...options], { stdio: "ignore" });
+      running = spawn(program, [...(config === undefined ? [] : [file]), ...args, ...options], { stdio: "ignore" });
       const failed = once(running, "error").then(([reason]: unknown[]) => {
-        throw new Error("redis-server is needed for this test: apt-get install redis-server (brew install redis)", {
+        throw new Error(`${program} is needed for this test: apt-get install redis-server (brew install redis)`, {
           cause: reason,
         });
       });
@@ -62,7 +79,11 @@ export async function launchRedis(options: readonly string[] = []): Promise<Redi
     freeze: () => void running?.kill("SIGSTOP"),
     thaw: () => void running?.kill("SIGCONT"),
     async ask(command) {
-      const { stdout } = await promisify(execFile)("redis-cli", ["-p", String(port), ...command]);
+      const env = { ...process.env, ...(password !== undefined && { REDISCLI_AUTH: password }) };
+      const { stdout } = await promisify(execFile)("redis-cli", ["-p", String(port), ...command], {
+        env,
+        timeout: ASK_MS,
+      });
       return stdout.split("\n").filter((line) => line !== "");
     },
     async stop() {

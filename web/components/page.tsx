@@ -5,14 +5,16 @@ interface PageProps {
   readonly description?: string;
   /** Buttons beside the title. */
   readonly actions?: ReactNode;
+  /** The page is a table, which takes the width of the window. Default: the width of a form. */
+  readonly isWide?: boolean;
   readonly children: ReactNode;
 }
 
 /** Page layout. The title is also the document title. */
-export function Page({ title, description, actions, children }: PageProps) {
+export function Page({ title, description, actions, isWide = false, children }: PageProps) {
   return (
-    <>
-      <header className="mb-6 flex flex-wrap items-start justify-between gap-x-6 gap-y-4">
+    <div className={isWide ? "" : "max-w-5xl"}>
+      <header className="mb-5 flex flex-wrap items-start justify-between gap-x-6 gap-y-4">
         <div className="min-w-0">
           <Title className="text-2xl font-semibold tracking-tight">{title}</Title>
           {description !== undefined && <p className="mt-1 text-[0.9375rem] text-muted">{description}</p>}
@@ -20,7 +22,7 @@ export function Page({ title, description, actions, children }: PageProps) {
         {actions}
       </header>
       {children}
-    </>
+    </div>
   );
 }
 
@@ -44,9 +46,12 @@ export function Title({ children, className }: { readonly children: string; read
 /** Loading indicator of the app. Appears after 500 ms. */
 export function Starting() {
   return (
-    <p role="status" className="animate-[appear_500ms_step-end_backwards] p-8 text-center text-muted">
-      Loading…
-    </p>
+    <main>
+      <h1 className="sr-only">Parley</h1>
+      <p role="status" className="animate-[appear_500ms_step-end_backwards] p-8 text-center text-muted">
+        Loading…
+      </p>
+    </main>
   );
 }
 

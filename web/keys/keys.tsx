@@ -9,9 +9,10 @@ import { Unavailable } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
+import { Table } from "../components/table.tsx";
 import { hasWords } from "../format/search.ts";
 import type { KeyAct } from "./dialog-props.ts";
-import { KeyItem } from "./key-item.tsx";
+import { KeyHead, KeyRow } from "./key-row.tsx";
 
 // Dialogs are loaded when first opened, so that the list appears sooner.
 const CreateKey = lazy(() => import("./create-key.tsx"));
@@ -33,6 +34,7 @@ export default function Keys() {
   const account = useAccount();
   return (
     <Page
+      isWide
       title="Keys"
       description={isAdministrator(account) ? "API keys of all accounts." : "Your API keys."}
       actions={<Button onClick={create}>Create key</Button>}
@@ -64,8 +66,8 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
 
   const successors = new Set(list.data.map(({ replacedBy }) => replacedBy));
-  const toItem = (key: Key) => (
-    <KeyItem
+  const toRow = (key: Key) => (
+    <KeyRow
       key={key.id}
       value={key}
       owner={key.accountId === account.id ? undefined : (names.get(key.accountId) ?? key.accountId)}
@@ -100,9 +102,9 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
         </Empty>
       ) : (
         <>
-          <ul aria-label="Active keys" className="space-y-3">
-            {shown.visible.map(toItem)}
-          </ul>
+          <Table label="Active keys" head={<KeyHead />}>
+            {shown.visible.map(toRow)}
+          </Table>
           <More {...shown} />
         </>
       )}
@@ -113,9 +115,11 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
           </Button>
           {withEnded && (
             <>
-              <ul aria-label="Inactive keys" className="mt-3 space-y-3">
-                {shownEnded.visible.map(toItem)}
-              </ul>
+              <div className="mt-3">
+                <Table label="Inactive keys" head={<KeyHead />}>
+                  {shownEnded.visible.map(toRow)}
+                </Table>
+              </div>
               <More {...shownEnded} />
             </>
           )}

@@ -1,5 +1,16 @@
 import { lazy, type ReactNode, Suspense, useState, useSyncExternalStore } from "react";
 import { Link, useLocation } from "wouter";
+import {
+  BookOpen,
+  ChartColumn,
+  CircleUserRound,
+  KeyRound,
+  Layers,
+  ListTree,
+  type LucideIcon,
+  MessageSquareText,
+  Settings,
+} from "lucide-react";
 import { passwordRequest } from "../api/password-request.ts";
 import { isAdministrator, useAccount } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
@@ -11,15 +22,19 @@ import { ThemeSwitch } from "./theme-switch.tsx";
 
 const PasswordDialog = lazy(() => import("./password-dialog.tsx"));
 
-const PLACES = [
-  [PATHS.keys, "Keys"],
-  [PATHS.usage, "Usage"],
-  [PATHS.requests, "Requests"],
-  [PATHS.playground, "Playground"],
-  [PATHS.models, "Models"],
-  [PATHS.adminAccounts, "Administration"],
-  [PATHS.account, "Account"],
-] as const;
+const PLACES: readonly (readonly [path: string, name: string, Icon: LucideIcon])[] = [
+  [PATHS.keys, "Keys", KeyRound],
+  [PATHS.usage, "Usage", ChartColumn],
+  [PATHS.requests, "Requests", ListTree],
+  [PATHS.playground, "Playground", MessageSquareText],
+  [PATHS.models, "Models", Layers],
+  [PATHS.adminAccounts, "Administration", Settings],
+  [PATHS.account, "Account", CircleUserRound],
+];
+
+/** Classes of an entry of the navigation. */
+const ENTRY =
+  "flex min-h-10 items-center gap-3 rounded-lg px-3 text-[0.9375rem] font-medium text-muted hover:bg-sunken hover:text-ink aria-[current]:bg-accent-soft aria-[current]:text-accent-strong";
 
 /** Path prefix of the pages for administrators. */
 const ADMINISTRATION = "/admin/";
@@ -28,7 +43,7 @@ const ADMINISTRATION = "/admin/";
 export function Shell({ children }: { readonly children: ReactNode }) {
   const [isOpen, setOpen] = useState(false);
   return (
-    <div className="lg:grid lg:min-h-dvh lg:grid-cols-[15rem_1fr]">
+    <div className="lg:grid lg:min-h-dvh lg:grid-cols-[14rem_1fr]">
       <a
         href="#main"
         className="sr-only focus:not-sr-only focus:fixed focus:top-3 focus:left-3 focus:z-10 focus:rounded-lg focus:bg-accent focus:px-4 focus:py-2 focus:text-on-accent"
@@ -53,10 +68,8 @@ export function Shell({ children }: { readonly children: ReactNode }) {
           <div id="menu" className={`${isOpen ? "flex" : "hidden"} mt-3 flex-1 flex-col gap-6 lg:mt-8 lg:flex`}>
             <Places onGo={() => setOpen(false)} />
             <div className="mt-auto space-y-4">
-              <a
-                href={PATHS.docs}
-                className="flex min-h-10 items-center rounded-lg px-3 text-[0.9375rem] font-medium text-muted hover:bg-sunken hover:text-ink"
-              >
+              <a href={PATHS.docs} className={ENTRY}>
+                <BookOpen aria-hidden className="size-4.5" />
                 API reference
               </a>
               <Person />
@@ -64,7 +77,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
           </div>
         </div>
       </header>
-      <main id="main" tabIndex={-1} className="mx-auto w-full max-w-5xl min-w-0 px-4 py-8 sm:px-8 lg:py-10">
+      <main id="main" tabIndex={-1} className="w-full max-w-[100rem] min-w-0 px-4 py-6 sm:px-8">
         <Outdated />
         {children}
       </main>
@@ -80,14 +93,15 @@ function Places({ onGo }: { readonly onGo: () => void }) {
   return (
     <nav aria-label="Pages">
       <ul className="space-y-1">
-        {places.map(([path, name]) => (
+        {places.map(([path, name, Icon]) => (
           <li key={path}>
             <Link
               href={path}
               onClick={onGo}
               aria-current={here === path ? "page" : isAround(path, here) ? true : undefined}
-              className="flex min-h-10 items-center rounded-lg px-3 text-[0.9375rem] font-medium text-muted hover:bg-sunken hover:text-ink aria-[current]:bg-accent-soft aria-[current]:text-accent-strong"
+              className={ENTRY}
             >
+              <Icon aria-hidden className="size-4.5" />
               {name}
             </Link>
           </li>

@@ -6,10 +6,12 @@ import { Unavailable } from "../components/alert.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
+import { Table } from "../components/table.tsx";
 import { healthOf } from "../format/health.ts";
 import { hasWords } from "../format/search.ts";
 import { ABILITIES } from "./abilities.ts";
-import { ModelItem } from "./model-item.tsx";
+import { ModelHead, ModelRow } from "./model-row.tsx";
+import { type Sorting, sortModels } from "./sorting.ts";
 
 /** Number of models from which search and filter are shown. */
 const MANY = 4;
@@ -23,7 +25,7 @@ const REFRESH_MS = 15_000;
 export default function Models() {
   const models = useQuery({ ...modelsQuery, refetchInterval: REFRESH_MS, refetchOnMount: "always" });
   return (
-    <Page title="Models" description="Available models, prices and current health.">
+    <Page isWide title="Models" description="Available models, prices and current health.">
       {models.isPending ? (
         <Loading what="the models" />
       ) : models.isLoadingError ? (
@@ -44,7 +46,8 @@ function ModelList({ models }: { readonly models: readonly Model[] }) {
   const found = models.filter(
     (model) => has(model) && hasWords(`${model.id} ${model.provider} ${model.description}`, searchText),
   );
-  const shown = useShown(found, SHOWN);
+  const [sorting, setSorting] = useState<Sorting>();
+  const shown = useShown(sortModels(found, sorting), SHOWN);
   return (
     <>
       {models.length >= MANY && (
@@ -68,11 +71,11 @@ function ModelList({ models }: { readonly models: readonly Model[] }) {
         {found.length === 0 ? "No models match." : `${found.length} of ${models.length} models`}
       </p>
       {found.length > 0 && (
-        <ul aria-label="Models" className="grid grid-cols-1 gap-3 xl:grid-cols-2">
+        <Table label="Models" head={<ModelHead sorting={sorting} onSort={setSorting} />}>
           {shown.visible.map((model) => (
-            <ModelItem key={model.id} model={model} />
+            <ModelRow key={model.id} model={model} />
           ))}
-        </ul>
+        </Table>
       )}
       <More {...shown} />
     </>

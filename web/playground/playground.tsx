@@ -21,6 +21,7 @@ import { useWorkspace, workspace } from "./workspace.ts";
 export default function Playground() {
   return (
     <Page
+      isWide
       title="Playground"
       description="Try a model with one of your API keys. The key’s permissions, limits and budget apply."
     >

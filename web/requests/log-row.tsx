@@ -9,21 +9,22 @@ import { formatShort } from "../format/number.ts";
 import { formatClock, formatPreciseMoment } from "../format/time.ts";
 import { ENTRANCES } from "./entrances.ts";
 import { OutcomeBadge } from "../components/outcome-badge.tsx";
+import { None } from "../components/table.tsx";
 
-/** Grid columns on wide screens. On phones each request is a card. */
+/** Grid columns on wide screens, where a request is one line. On phones each request is a card. */
 const GRID =
-  "grid gap-x-4 lg:grid-cols-[5.5rem_minmax(0,1.4fr)_minmax(0,1fr)_10.5rem_5.5rem_5rem_5rem] lg:items-baseline lg:gap-y-0";
+  "grid gap-x-4 lg:grid-cols-[8.5rem_minmax(0,1.5fr)_minmax(0,1fr)_11rem_6rem_5rem_4.5rem_4.5rem] lg:items-center lg:gap-y-0";
 
-const COLUMNS = ["Time", "Model", "Key", "Status", "Tokens", "Cost", "Duration"] as const;
+const COLUMNS = ["Time", "Model", "Key", "Status", "Tokens", "Cost", "Duration", "TTFT"] as const;
 
 /** Column headers. On phones only for screen readers. */
 export function LogHead() {
   return (
     <div role="rowgroup" className="max-lg:sr-only">
-      <div role="row" className={`${GRID} border-b border-line px-5 py-3 font-medium text-muted`}>
+      <div role="row" className={`${GRID} border-b border-line px-5 py-2 font-medium text-muted`}>
         {COLUMNS.map((column, index) => (
           <span key={column} role="columnheader" className={index > 3 ? "text-right" : ""}>
-            {column}
+            {column === "TTFT" ? <abbr title="Time to first token">{column}</abbr> : column}
           </span>
         ))}
       </div>
@@ -46,7 +47,7 @@ export function LogRow({ request, owner }: LogRowProps) {
   return (
     <div
       role="row"
-      className={`relative grid-cols-[minmax(0,1fr)_auto_auto] gap-y-1 px-5 py-3 tabular-nums hover:bg-sunken has-focus-visible:bg-sunken ${GRID} ${mark}`}
+      className={`relative grid-cols-[minmax(0,1fr)_auto_auto] gap-y-1 px-5 py-3 tabular-nums lg:h-7.5 lg:py-0 hover:bg-sunken has-focus-visible:bg-sunken ${GRID} ${mark}`}
     >
       <Cell className="order-3 text-muted lg:order-none">
         <Link
@@ -57,19 +58,21 @@ export function LogRow({ request, owner }: LogRowProps) {
         >
           {clock}
         </Link>
-        {day !== undefined && <span className="text-xs text-muted max-lg:ml-2 lg:block">{day}</span>}
+        {day !== undefined && <span className="ml-2 text-xs whitespace-nowrap text-muted">{day}</span>}
       </Cell>
       <Cell className="order-1 lg:order-none">
         <Model request={request} />
       </Cell>
       {/* Limited width, so that a long name leaves room for the model on phones. */}
       <Cell className="order-4 col-span-2 max-w-[45vw] justify-self-end text-right text-muted lg:order-none lg:col-span-1 lg:max-w-none lg:justify-self-auto lg:text-left lg:text-ink">
-        <bdi className="line-clamp-2">{keyName || keyId}</bdi>
-        {owner !== undefined && (
-          <span className="line-clamp-1 text-xs text-muted">
-            of <bdi>{owner}</bdi>
-          </span>
-        )}
+        <span className="lg:flex lg:items-baseline lg:gap-2" title={keyName || keyId}>
+          <bdi className="line-clamp-2 lg:line-clamp-1">{keyName || keyId}</bdi>
+          {owner !== undefined && (
+            <span className="line-clamp-1 text-xs text-muted">
+              of <bdi>{owner}</bdi>
+            </span>
+          )}
+        </span>
       </Cell>
       <Cell className="order-2 col-span-2 text-right lg:order-none lg:col-span-1 lg:text-left">
         <OutcomeBadge code={outcome} refused={refused} />
@@ -80,14 +83,18 @@ export function LogRow({ request, owner }: LogRowProps) {
       <Cell className="order-7 text-right whitespace-nowrap text-muted lg:order-none lg:text-ink">
         {isFree ? <None /> : formatMicroUsd(request.costMicroUsd)}
       </Cell>
-      <Cell className="order-5 text-muted lg:order-none lg:text-right lg:text-ink">
-        {formatDuration(durationMs)}
-        {firstContentMs !== undefined && (
-          <span className="text-xs whitespace-nowrap text-muted max-lg:before:content-['_·_'] lg:block">
-            <span aria-hidden>TTFT </span>
+      <Cell className="order-5 text-muted lg:order-none lg:text-right lg:text-ink">{formatDuration(durationMs)}</Cell>
+      <Cell className="order-8 text-right whitespace-nowrap text-muted lg:order-none">
+        {firstContentMs === undefined ? (
+          <None />
+        ) : (
+          <>
             <span className="sr-only">time to first token </span>
+            <span aria-hidden className="lg:hidden">
+              TTFT{" "}
+            </span>
             {formatDuration(firstContentMs)}
-          </span>
+          </>
         )}
       </Cell>
     </div>
@@ -108,24 +115,25 @@ function Model({ request }: { readonly request: LoggedRequest }) {
   const isOther = servedModel !== "" && servedModel !== requestedModel;
   // A name with several models is never tried itself.
   const isFallback = isOther && attempts.some(({ model }) => model === requestedModel);
+  const name = servedModel || requestedModel || "Unknown";
   return (
-    <>
-      <bdi className="line-clamp-2 font-medium">{servedModel || requestedModel || "Unknown"}</bdi>
+    <span className="lg:flex lg:items-baseline lg:gap-2" title={name}>
+      <bdi className="line-clamp-2 font-medium lg:line-clamp-1 lg:max-w-full lg:shrink-0">{name}</bdi>
       {isFallback && (
-        <span className="line-clamp-2 text-xs text-warn">
+        <span className="line-clamp-2 text-xs text-warn lg:line-clamp-1">
           <span aria-hidden>↪ </span>fallback for <bdi>{requestedModel}</bdi>
         </span>
       )}
       {isOther && !isFallback && (
-        <span className="line-clamp-2 text-xs text-muted">
+        <span className="line-clamp-2 text-xs text-muted lg:line-clamp-1">
           asked for <bdi>{requestedModel}</bdi>
         </span>
       )}
-      <span className="block text-xs text-muted">
+      <span className="text-xs text-muted max-lg:block lg:line-clamp-1">
         {ENTRANCES[entrance] ?? entrance}
         {streamed && ", streamed"}
       </span>
-    </>
+    </span>
   );
 }
 
@@ -137,15 +145,6 @@ function Tokens({ request: { promptTokens, completionTokens } }: { readonly requ
       <span className="sr-only"> input, </span>
       {formatShort(completionTokens)}
       <span className="sr-only"> output</span>
-    </>
-  );
-}
-
-function None() {
-  return (
-    <>
-      <span aria-hidden>–</span>
-      <span className="sr-only">None</span>
     </>
   );
 }

@@ -13,10 +13,11 @@ export default function Requests() {
   const isAll = isAdministrator(useAccount());
   return (
     <Page
+      isWide
       title="Requests"
       description={`${isAll ? "Requests of all accounts" : "Requests of your account"}. Prompts and responses are never stored.`}
     >
-      <div className="space-y-4 rounded-xl border border-line bg-surface p-4 sm:p-5">
+      <div className="grid gap-x-3 gap-y-3 xl:grid-cols-[minmax(0,1fr)_24rem]">
         <Filters filter={filter} onChange={change} />
         <FindRequest />
       </div>

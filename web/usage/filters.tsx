@@ -16,7 +16,7 @@ export function Filters({ view, onChange }: FiltersProps) {
     (each) => accounts !== undefined || each !== "account",
   );
   return (
-    <div className="mb-5 grid grid-cols-2 gap-3 sm:grid-cols-3">
+    <div className="mb-5 grid grid-cols-2 gap-3 sm:grid-cols-3 xl:grid-cols-6">
       <SelectField
         label="Period"
         value={view.days}

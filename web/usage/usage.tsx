@@ -23,6 +23,7 @@ export default function Usage() {
   const isAll = isAdministrator(useAccount());
   return (
     <Page
+      isWide
       title="Usage"
       description={isAll ? "Requests, tokens and cost of all accounts." : "Requests, tokens and cost of your account."}
     >

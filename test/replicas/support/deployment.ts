@@ -29,8 +29,8 @@ export interface Deployment {
   readonly upstream: ScriptedUpstream;
   /** The shared store, opened by the test process. */
   readonly store: Store;
-  /** Restarts the replica with this index and its settings. */
-  restart(index: number): Promise<Product>;
+  /** Restarts the replica with this index and its settings. `program`: default that of the others. */
+  restart(index: number, program?: DeploymentOptions["program"]): Promise<Product>;
   close(): Promise<void>;
 }
 
@@ -51,7 +51,6 @@ export async function startDeployment({
   const upstream = await startScriptedUpstream();
   const homes = Array.from({ length: replicas }, makeHome);
   const env = {
-    ...program.env,
     ...(databaseUrl !== undefined && { PARLEY_DATABASE_URL: databaseUrl }),
     ...(redisUrl !== undefined && { PARLEY_REDIS_URL: redisUrl }),
   };
@@ -70,19 +69,19 @@ export async function startDeployment({
     },
     ...config,
   };
-  const start = (home: string, index: number): Promise<Product> => {
+  const start = (home: string, index: number, as = program): Promise<Product> => {
     const http = ports && { http: { listen: `127.0.0.1:${ports[index]}` } };
-    return startProduct({ ...program, home, config: { ...full, ...http }, env });
+    return startProduct({ ...as, home, config: { ...full, ...http }, env: { ...as.env, ...env } });
   };
-  const products = await Promise.all(homes.map(start));
+  const products = await Promise.all(homes.map((home, index) => start(home, index)));
   const store = await openStore({ dataDir: join(homes[0]!, "data"), databaseUrl });
   return {
     products,
     upstream,
     store,
-    async restart(index) {
+    async restart(index, as) {
       await products[index]!.stop();
-      return (products[index] = await start(homes[index]!, index));
+      return (products[index] = await start(homes[index]!, index, as));
     },
     async close() {
       await store.close();

@@ -5,7 +5,7 @@ import { createKey, type CreatedKey } from "../../../src/access/keys.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { type Limits, NO_LIMITS } from "../../../src/core/principal.ts";
 import { says } from "../../support/scripted-upstream.ts";
-import { type Backing, type Deployment, MODEL, startDeployment } from "./deployment.ts";
+import { type Backing, type Deployment, type DeploymentOptions, MODEL, startDeployment } from "./deployment.ts";
 import { type Seen, startTraffic, type Traffic } from "./traffic.ts";
 import { idsIn } from "./written-ids.ts";
 import { UNLIMITED } from "../../support/unlimited.ts";
@@ -31,6 +31,8 @@ export interface WatchedFleet {
   readonly deployment: Deployment;
   readonly traffic: Traffic;
   readonly budgetKeyId: string;
+  /** Account of all its keys. */
+  readonly accountId: string;
   createKey(limits?: Partial<Limits>): Promise<CreatedKey>;
   readiness(): Promise<Readiness[]>;
   /** Resident memory of all replicas, in bytes. */
@@ -60,10 +62,16 @@ const ANSWER_MS = 20;
 /** Starts the replicas, creates the keys, and starts the callers. */
 export async function startWatchedFleet({
   replicas,
+  program,
   ...backing
-}: Backing & { readonly replicas: number }): Promise<WatchedFleet> {
+}: Backing & Pick<DeploymentOptions, "replicas" | "program">): Promise<WatchedFleet> {
   const limits = { ...UNLIMITED, burst_seconds: BURST_SECONDS };
-  const deployment = await startDeployment({ replicas, ...backing, config: { limits, log: { level: "info" } } });
+  const deployment = await startDeployment({
+    replicas,
+    ...backing,
+    ...(program !== undefined && { program }),
+    config: { limits, log: { level: "info" } },
+  });
   const { products, store } = deployment;
   deployment.upstream.script(MODEL, [(call) => void delay(ANSWER_MS).then(() => says("one two three")(call))]);
   const make = (given: Partial<Limits> = {}): Promise<CreatedKey> =>
@@ -86,6 +94,7 @@ export async function startWatchedFleet({
     deployment,
     traffic,
     budgetKeyId: budget.record.id,
+    accountId: budget.record.accountId,
     createKey: make,
     readiness: () => Promise.all(products.map(({ operationsUrl }) => readinessOf(operationsUrl))),
     rssBytes: () => products.reduce((total, product) => total + product.rssBytes(), 0),

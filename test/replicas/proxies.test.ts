@@ -1,0 +1,134 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import { Role } from "../../gen/parley/v1/message_pb.js";
+import { findFreePort } from "../support/free-port.ts";
+import { type Product, startProduct } from "../support/product.ts";
+import { useProgram } from "./support/programs.ts";
+
+const page = readFileSync(join(import.meta.dirname, "../../docs/operations/proxies.md"), "utf8");
+const envoy = useProgram("envoy");
+
+const MODEL = "alpha-sonnet-4.5";
+/** The simulator writes for about this time, so that a buffered stream is seen to come at once. */
+const STREAM_MS = 1_500;
+const SPREAD_MS = 500;
+
+let product: Product;
+beforeAll(async () => {
+  product = await startProduct({ config: { simulator: { enabled: true, tokens_per_second: 40, first_token_ms: 50 } } });
+});
+afterAll(() => product?.stop());
+
+interface Proxy {
+  readonly language: string;
+  readonly ports: "one port" | "two ports";
+  readonly command: (file: string, home: string) => readonly [program: string, ...args: string[]];
+  readonly wrap?: (config: string, home: string) => string;
+}
+
+const PROXIES: Readonly<Record<string, Proxy>> = {
+  nginx: {
+    language: "nginx",
+    ports: "two ports",
+    command: (file, home) => ["nginx", "-p", home, "-c", file],
+    wrap: (config, home) => {
+      const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+      const temporary = paths.map((name) => `${name}_temp_path ${home}/${name};`).join(" ");
+      return `daemon off; master_process off; pid ${home}/pid; error_log ${home}/error.log; events {}
+http { access_log off; ${temporary}
+${config} }`;
+    },
+  },
+  Caddy: {
+    language: "caddyfile",
+    ports: "one port",
+    command: (file) => ["caddy", "run", "--config", file, "--adapter", "caddyfile"],
+    wrap: (config) => config.replace("{", "{\n  admin off"),
+  },
+  HAProxy: { language: "haproxy", ports: "two ports", command: (file) => ["haproxy", "-db", "-f", file] },
+  Envoy: {
+    language: "yaml",
+    ports: "one port",
+    command: (file) => [envoy(), "--config-path", file, "--use-dynamic-base-id", "--concurrency", "1", "-l", "error"],
+  },
+};
+
+/** Starts the proxy with the text of the page, with the addresses of this test. */
+async function start(name: string): Promise<{ readonly http: string; readonly grpc: string }> {
+  const { language, ports, command, wrap = (config: string) => config } = PROXIES[name]!;
+  const section = page.slice(page.indexOf(`\n## ${name}\n`));
+  const text = new RegExp(`\`\`\`${language}\\n([^]*?)\`\`\``).exec(section)![1]!;
+  const [http, second] = [await findFreePort(), await findFreePort()];
+  const config = text
+    .replaceAll("10.0.0.1", "127.0.0.1")
+    .replaceAll("8080", String(product.httpPort))
+    .replaceAll("50051", String(product.grpcPort))
+    .replaceAll(/\b8000\b/g, String(http))
+    .replaceAll(/\b8001\b/g, String(second));
+  const home = mkdtempSync(join(tmpdir(), "parley-front-"));
+  // Some programs read it as another user.
+  chmodSync(home, 0o755);
+  const file = join(home, language === "yaml" ? "config.yaml" : "config");
+  writeFileSync(file, wrap(config, home));
+  const [program, ...args] = command(file, home);
+  const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"], env: { ...process.env, HOME: home } });
+  let errors = "";
+  child.stderr.setEncoding("utf8").on("data", (data: string) => void (errors += data));
+  const ended = once(child, "exit");
+  onTestFinished(async () => {
+    child.kill("SIGKILL");
+    await ended;
+    rmSync(home, { recursive: true, force: true });
+  });
+  await vi.waitFor(
+    async () => {
+      const response = await fetch(`http://127.0.0.1:${http}/readyz`).catch(() => undefined);
+      if (response?.status !== 200) throw new Error(`${name} does not serve: ${errors}`);
+    },
+    { timeout: 20_000, interval: 100 },
+  );
+  return { http: `http://127.0.0.1:${http}`, grpc: `http://127.0.0.1:${ports === "one port" ? http : second}` };
+}
+
+/** Time from the first to the last of these. */
+async function spreadOf(
+  events: AsyncIterable<unknown>,
+): Promise<{ readonly count: number; readonly spreadMs: number }> {
+  let [count, firstMs] = [0, 0];
+  for await (const _event of events) {
+    firstMs ||= performance.now();
+    count += 1;
+  }
+  return { count, spreadMs: performance.now() - firstMs };
+}
+
+describe.each(Object.keys(PROXIES))("%s, configured as documented", (name) => {
+  it("passes the events of streams one by one, over HTTP and gRPC", async () => {
+    const { http, grpc } = await start(name);
+    const headers = { authorization: `Bearer ${product.firstKey}` };
+    const prompt = "word ".repeat((STREAM_MS / 1_000) * 40);
+    const response = await fetch(`${http}/v1/chat/completions`, {
+      method: "POST",
+      headers: { ...headers, "content-type": "application/json" },
+      body: JSON.stringify({ model: MODEL, stream: true, messages: [{ role: "user", content: prompt }] }),
+    });
+    expect(response.status).toBe(200);
+    const seen = await spreadOf(response.body!);
+    const client = createClient(CompletionService, createGrpcTransport({ baseUrl: grpc }));
+    const messages = [{ role: Role.USER, parts: [{ kind: { case: "text" as const, value: prompt } }] }];
+    const call = client.stream({ model: MODEL, messages }, { headers });
+    const overGrpc = await spreadOf(call);
+    console.log(name, seen, overGrpc);
+    for (const { count, spreadMs } of [seen, overGrpc]) {
+      expect(count).toBeGreaterThan(5);
+      expect(spreadMs).toBeGreaterThan(SPREAD_MS);
+    }
+  }, 60_000);
+});

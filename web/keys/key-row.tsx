@@ -1,0 +1,119 @@
+import { type LucideIcon, Pencil, RefreshCw, Trash2 } from "lucide-react";
+import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
+import { Badge } from "../components/badge.tsx";
+import { Spent } from "../components/spent.tsx";
+import { Cell, ICON_BUTTON } from "../components/table.tsx";
+import { formatFromNow, formatMoment } from "../format/time.ts";
+import type { KeyAct } from "./dialog-props.ts";
+import { describeLimits } from "../format/limits.ts";
+import { CAPABILITY_NAMES } from "./permissions.tsx";
+
+interface KeyRowProps {
+  readonly value: Key;
+  /** Name of the account, if it is another than the signed-in one. */
+  readonly owner: string | undefined;
+  /** Whether a rotation created the key to replace another. */
+  readonly isSuccessor: boolean;
+  readonly onAct: (act: KeyAct) => void;
+}
+
+/** Grid columns on wide screens. On phones each key is a card. */
+const GRID =
+  "grid grid-cols-2 gap-x-4 gap-y-3 lg:grid-cols-[minmax(0,1.5fr)_minmax(0,1fr)_minmax(0,1fr)_7rem_10rem_6rem] lg:gap-y-0";
+
+const COLUMNS = ["Key", "Permissions", "Limits", "Last used", "Spent this month", "Actions"] as const;
+
+/** Column headers. */
+export function KeyHead() {
+  return (
+    <div role="row" className={`${GRID} px-5 py-2`}>
+      {COLUMNS.map((column) => (
+        <span key={column} role="columnheader">
+          {column}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+/** One key of the table. */
+export function KeyRow({ value: key, owner, isSuccessor, onAct }: KeyRowProps) {
+  const isRotated = key.replacedBy !== "";
+  const isActive = key.state === KeyState.ACTIVE;
+  return (
+    <div role="row" className={`${GRID} px-5 py-3 hover:bg-sunken lg:min-h-14 lg:items-center lg:py-1.5`}>
+      <Cell className="max-lg:col-span-2">
+        <span className="flex flex-wrap items-center gap-x-2 gap-y-0.5">
+          <bdi className="font-semibold wrap-anywhere">{key.name}</bdi>
+          <State value={key} />
+        </span>
+        <span className="flex flex-wrap gap-x-3 text-xs text-muted">
+          <code className="font-mono">{key.display}</code>
+          {owner !== undefined && (
+            <span className="wrap-anywhere">
+              of <bdi>{owner}</bdi>
+            </span>
+          )}
+        </span>
+      </Cell>
+      <Cell label="Permissions" className="wrap-anywhere">
+        {describePermissions(key)}
+      </Cell>
+      <Cell label="Limits">{describeLimits(key.limits).join(", ") || "Account limits"}</Cell>
+      <Cell label="Last used">
+        {key.lastUseTime === undefined ? (
+          "Never"
+        ) : (
+          <span title={formatMoment(key.lastUseTime)}>{formatFromNow(key.lastUseTime)}</span>
+        )}
+      </Cell>
+      <Cell
+        label="Spent this month"
+        detail={
+          isSuccessor ? "Includes the keys it replaced" : isRotated ? "Includes the key that replaced it" : undefined
+        }
+      >
+        <Spent micro={key.monthSpentMicroUsd} budget={key.limits?.monthlyBudgetMicroUsd} />
+      </Cell>
+      <Cell className="max-lg:col-span-2">
+        {isActive && (
+          <span className="-mx-1.5 flex" role="group" aria-label={`Key ${key.name}`}>
+            <Act name={`Edit ${key.name}`} Icon={Pencil} onClick={() => onAct("edit")} />
+            {!isRotated && <Act name={`Rotate ${key.name}`} Icon={RefreshCw} onClick={() => onAct("rotate")} />}
+            <Act name={`Revoke ${key.name}`} Icon={Trash2} onClick={() => onAct("revoke")} />
+          </span>
+        )}
+      </Cell>
+    </div>
+  );
+}
+
+interface ActProps {
+  readonly name: string;
+  readonly Icon: LucideIcon;
+  readonly onClick: () => void;
+}
+
+function Act({ name, Icon, onClick }: ActProps) {
+  return (
+    <button type="button" aria-label={name} title={name} className={ICON_BUTTON} onClick={onClick}>
+      <Icon aria-hidden className="size-4" />
+    </button>
+  );
+}
+
+function State({ value: { state, expireTime, revokeTime, replacedBy } }: { readonly value: Key }) {
+  if (state === KeyState.REVOKED) return <Badge look="danger">Revoked {revokeTime && formatFromNow(revokeTime)}</Badge>;
+  if (state === KeyState.EXPIRED) return <Badge look="plain">Expired {expireTime && formatFromNow(expireTime)}</Badge>;
+  if (replacedBy !== "") return <Badge look="warn">Rotated, expires {expireTime && formatFromNow(expireTime)}</Badge>;
+  if (expireTime !== undefined) return <Badge look="good">Active, expires {formatFromNow(expireTime)}</Badge>;
+  return <Badge look="good">Active</Badge>;
+}
+
+function describePermissions({ models, capabilities }: Key): string {
+  const ids = models?.ids ?? [];
+  const which = models?.all === true ? "All models" : ids.length > 2 ? `${ids.length} models` : ids.join(", ");
+  const isLimited = capabilities.length < CAPABILITY_NAMES.length;
+  const names = CAPABILITY_NAMES.filter(([capability]) => capabilities.includes(capability)).map(([, name]) => name);
+  return isLimited ? `${which}; ${names.join(", ").toLowerCase()}` : which;
+}
