@@ -312,7 +312,7 @@ describe("the chart", () => {
     ["env.OTEL_EXPORTER_OTLP_HEADERS", "authorization=x", "use secretEnv.OTEL_EXPORTER_OTLP_HEADERS"],
     ["env.OTEL_EXPORTER_OTLP_METRICS_HEADERS", "x=y", "use secretEnv.OTEL_EXPORTER_OTLP_METRICS_HEADERS"],
     ["env.HTTPS_PROXY", "http://a:b@proxy:3128", "use secretEnv.HTTPS_PROXY"],
-    ["env.https_proxy", "a:b@proxy:3128", "use secretEnv.https_proxy"],
+    ["env.HTTP_PROXY", "a:b@proxy:3128", "use secretEnv.HTTP_PROXY"],
     ["env.OTEL_EXPORTER_OTLP_ENDPOINT", "https://a:b@c", "use secretEnv.OTEL_EXPORTER_OTLP_ENDPOINT"],
     ["config.database.url", "postgres://a:b@c/d", "use database.secret"],
     ["config.database.listen_url", "postgres://a:b@c/d", variable],
