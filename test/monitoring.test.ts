@@ -49,6 +49,7 @@ async function everything(): Promise<MetricsSnapshot> {
       ratesFaults: () => new Map([["late", 1]]),
       replicas: () => 1,
       database: () => ({ up: true, listening: true }),
+      keyFileAgeMs: () => 1,
       info: { version: "1.0.0", schema: "9" },
     },
     { keys: 1, tags: 1 },

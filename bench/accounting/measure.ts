@@ -6,6 +6,7 @@ import { createKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { LedgerEntry } from "../../src/core/ledger.ts";
 import { type Limits, NO_LIMITS } from "../../src/core/principal.ts";
+import { EntryFiles } from "../../src/ledger/entry-files.ts";
 import { createLedger } from "../../src/ledger/ledger.ts";
 import { createLimiter } from "../../src/limits/limiter.ts";
 import { createMemoryRates } from "../../src/limits/memory.ts";
@@ -43,7 +44,13 @@ export async function measureAccounting(rounds: number): Promise<readonly Accoun
   const dataDir = mkdtempSync(join(tmpdir(), "parley-bench-"));
   const store = await openStore({ dataDir, databaseUrl: undefined });
   const clock = systemClock;
-  const ledger = createLedger({ store: store.ledger, clock, process: "bench", onTrouble: () => undefined });
+  const ledger = createLedger({
+    files: new EntryFiles(dataDir),
+    store: store.ledger,
+    clock,
+    process: "bench",
+    onTrouble: () => undefined,
+  });
   const rates = createMemoryRates({ clock, burstMs: 60_000 });
   const limiter = createLimiter({
     rates,

@@ -4,6 +4,7 @@ import { Failure } from "../core/failure.ts";
 import { hashApiKey, isApiKey } from "./api-key.ts";
 import { isToken } from "./bound-keys.ts";
 import type { KeyGrant } from "./key-store.ts";
+import { type ConfirmedKey, type KnownKey, KnownKeys } from "./known-keys.ts";
 import { type LookUpLimits, LookUpQueue } from "./look-up-queue.ts";
 import { type IdentifiedKey, type NamedKey, NamedKeys } from "./named-keys.ts";
 import { isExpired, type KeyPrincipal, toPrincipal } from "./principal.ts";
@@ -27,8 +28,12 @@ const UNKNOWN_TTL_MS = 1_000;
 const EARLY_MS = 3_000;
 const GATHER_MS = 250;
 
-/** Time for which a known key keeps working while the store is unavailable, counted from the store's last answer. */
+/** Default of the time for which a known key works while the store is unavailable. */
 export const STALE_LIMIT_MS = 60_000;
+
+/** Age from which keys are confirmed before they are handed to another process, at most, and how many in one query. */
+const CONFIRM_MS = 45_000;
+const CONFIRM_TOGETHER = 500;
 
 /** Pause before the store is asked again after a failure. */
 const RETRY_MS = 1_000;
@@ -45,13 +50,7 @@ const UNCACHED = {
   oneByOne: { perQuery: 1, inFlight: 16 },
 } as const satisfies Record<string, LookUpLimits>;
 
-const MAX_KNOWN = 50_000;
 const MAX_UNKNOWN = 10_000;
-
-interface KnownKey {
-  readonly principal: KeyPrincipal;
-  refreshAtMs: number;
-}
 
 /** Turns API keys into principals, with as few store queries as the promises about revocation allow. */
 export interface Authenticator {
@@ -78,6 +77,20 @@ export interface Authenticator {
    * confirmed again, and known ones keep working while the store is unavailable.
    */
   invalidate(hash: string | undefined): void;
+  /**
+   * The same for a key that has changed at this Unix time, of another machine's clock: does nothing when the store has been asked
+   * well after it.
+   */
+  invalidateSince(hash: string, changedAtMs: number): void;
+  /**
+   * The keys that were confirmed last, at most `limit`, for `restore` of another process. If the store answers, those that were
+   * not confirmed for a while are confirmed first. Never rejects.
+   */
+  confirmedKeys(limit: number): Promise<readonly ConfirmedKey[]>;
+  /** Counts the times that a key was added to those known or removed from them. */
+  changes(): number;
+  /** Adds the keys that an earlier process knew: they work while the store is unavailable, until they are too old. */
+  restore(keys: readonly ConfirmedKey[]): void;
 }
 
 /** Looks up keys: the store, or a core that has one. */
@@ -100,15 +113,22 @@ export interface KeyLookup {
 export interface AuthenticatorOptions {
   readonly store: KeyLookup;
   readonly clock: Clock;
+  /** Time for which a known key works while the store is unavailable, counted from the store's last answer. Default: a minute. */
+  readonly staleLimitMs?: number | undefined;
   /** Whether to look up a text that is not the secret of a key. Default: none. */
   readonly isOther?: (text: string) => boolean;
 }
 
 /** An Authenticator with a cache in this process. Its keys are whole hashes; no secret is kept but the last one. */
-export function createAuthenticator({ store, clock, isOther = () => false }: AuthenticatorOptions): Authenticator {
+export function createAuthenticator({
+  store,
+  clock,
+  staleLimitMs = STALE_LIMIT_MS,
+  isOther = () => false,
+}: AuthenticatorOptions): Authenticator {
   /** The last key with its hash: a gRPC call is authenticated twice in a row, by its guard and by its handler. */
   let last = { key: "", hash: "" };
-  const known = new BoundedMap<string, KnownKey>(MAX_KNOWN);
+  const known = new KnownKeys(clock, staleLimitMs);
   /** Unknown hashes, with the time until which they are refused without a query. */
   const unknown = new BoundedMap<string, number>(MAX_UNKNOWN);
   /** Queries in flight by hash, shared by all requests with the same key. */
@@ -124,8 +144,13 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
   const noteAway = (): void => void (away ??= { probeAtMs: clock.monotonic() + RETRY_MS });
   const postpone = (entry: KnownKey): void => void (entry.refreshAtMs = clock.monotonic() + RETRY_MS);
 
-  const keep = (hash: string, principal: KeyPrincipal | undefined, askedAtMs: number): void => {
-    if (principal !== undefined) return known.set(hash, { principal, refreshAtMs: askedAtMs + KNOWN_TTL_MS });
+  const toKnown = (grant: KeyGrant | undefined, hash: string, askedAtMs: number): KnownKey | undefined => {
+    const principal = grant && toPrincipal(grant, { hash, confirmedAtMs: askedAtMs });
+    return grant && principal && { grant, principal, refreshAtMs: askedAtMs + KNOWN_TTL_MS };
+  };
+
+  const keep = (hash: string, entry: KnownKey | undefined, askedAtMs: number): void => {
+    if (entry !== undefined) return known.set(hash, entry);
     known.delete(hash);
     unknown.set(hash, askedAtMs + UNKNOWN_TTL_MS);
   };
@@ -137,14 +162,14 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
     const askedAtMs = clock.monotonic();
     const current = (): boolean => inFlight.get(hash) === asking;
     // Keys that are or were in use, and those that the configuration names, do not wait for those of strangers.
-    const isOfStranger = key !== undefined && !known.has(hash);
+    const isOfStranger = key !== undefined && known.get(hash) === undefined;
     const isAlone = isTokenKey(key);
     const queue = isAlone ? uncached.tokens : uncached.keys;
     const answer = isOfStranger ? queue.find({ hash, key }) : store.findByHash(hash, key);
     /** The key as it is known, when that cannot be confirmed now. */
     const lastKnown = (cause: unknown): KnownKey => {
       const entry = known.get(hash);
-      if (entry === undefined || !isUsable(entry, askedAtMs)) throw unavailable(cause);
+      if (entry === undefined || !known.isUsable(entry)) throw unavailable(cause);
       return entry;
     };
     /** The same for a failure that says nothing about other keys. */
@@ -157,10 +182,10 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
       (found) => {
         away = undefined;
         if (found instanceof Failure) return postponed(found);
-        const principal = found && toPrincipal(found, { hash, confirmedAtMs: askedAtMs });
-        if (current()) keep(hash, principal, askedAtMs);
-        if (principal === undefined) throw refused();
-        return principal;
+        const entry = toKnown(found, hash, askedAtMs);
+        if (current()) keep(hash, entry, askedAtMs);
+        if (entry === undefined) throw refused();
+        return entry.principal;
       },
       (cause: unknown) => {
         if (isAlone) return postponed(cause);
@@ -217,12 +242,11 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
     const found = await store.findByHashes!(hashes).catch(() => undefined);
     batches.delete(batch);
     for (const hash of found === undefined ? [] : hashes) {
-      const grant = found!.get(hash);
-      const principal = grant && toPrincipal(grant, { hash, confirmedAtMs: askedAtMs });
-      answers.set(hash, principal);
+      const entry = toKnown(found!.get(hash), hash, askedAtMs);
+      answers.set(hash, entry?.principal);
       // A key that was changed or queried meanwhile has newer facts.
       const isNews = (known.get(hash)?.principal.confirmedAtMs ?? 0) <= askedAtMs;
-      if (batch.has(hash) && isNews) keep(hash, principal, askedAtMs);
+      if (batch.has(hash) && isNews) keep(hash, entry, askedAtMs);
     }
     return answers;
   };
@@ -256,7 +280,7 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
     const refusedUntilMs = unknown.get(hash);
     if (refusedUntilMs !== undefined && nowMs < refusedUntilMs) throw refused();
     const entry = known.get(hash);
-    if (entry !== undefined && isUsable(entry, nowMs)) return checkExpiry(await confirm(hash, { key, entry }), clock);
+    if (entry !== undefined && known.isUsable(entry)) return checkExpiry(await confirm(hash, { key, entry }), clock);
     return checkExpiry(await (inFlight.get(hash) ?? lookUp(hash, key)), clock);
   };
 
@@ -271,6 +295,22 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
     unavailable,
     times: { knownMs: KNOWN_TTL_MS, unknownMs: UNKNOWN_TTL_MS, retryMs: RETRY_MS },
   });
+
+  const invalidate = (hash: string | undefined): void => {
+    named.invalidate(hash);
+    if (hash === undefined) {
+      known.expireAll();
+      unknown.clear();
+      inFlight.clear();
+      for (const batch of batches) batch.clear();
+      return;
+    }
+    known.delete(hash);
+    unknown.delete(hash);
+    // An answer in flight may be older than the change: the waiting requests get it, but it is not cached.
+    inFlight.delete(hash);
+    for (const batch of batches) batch.delete(hash);
+  };
 
   return {
     async authenticate(key) {
@@ -319,20 +359,29 @@ export function createAuthenticator({ store, clock, isOther = () => false }: Aut
       return answers;
     },
 
-    invalidate(hash) {
-      named.invalidate(hash);
-      if (hash === undefined) {
-        for (const entry of known.values()) entry.refreshAtMs = 0;
-        unknown.clear();
-        inFlight.clear();
-        for (const batch of batches) batch.clear();
-        return;
+    invalidate,
+
+    invalidateSince(hash, changedAtMs) {
+      if (known.mayHaveMissed(hash, changedAtMs)) invalidate(hash);
+    },
+
+    async confirmedKeys(limit) {
+      const old =
+        store.findByHashes === undefined || away !== undefined
+          ? []
+          : known.olderThan(Math.min(CONFIRM_MS, staleLimitMs / 4));
+      for (let from = 0; from < old.length; from += CONFIRM_TOGETHER) {
+        const answers = await askTogether(old.slice(from, from + CONFIRM_TOGETHER));
+        // The store is unavailable.
+        if (answers.size === 0) break;
       }
-      known.delete(hash);
-      unknown.delete(hash);
-      // An answer in flight may be older than the change: the waiting requests get it, but it is not cached.
-      inFlight.delete(hash);
-      for (const batch of batches) batch.delete(hash);
+      return known.list(limit);
+    },
+
+    changes: () => known.changes,
+
+    restore(keys) {
+      for (const { principal } of known.restore(keys)) named.restore(principal);
     },
   };
 }
@@ -386,10 +435,6 @@ export function unavailable(cause?: unknown): Failure {
     unavailable: "database",
     cause,
   });
-}
-
-function isUsable({ principal }: KnownKey, nowMs: number): boolean {
-  return nowMs - principal.confirmedAtMs <= STALE_LIMIT_MS;
 }
 
 function checkExpiry(principal: KeyPrincipal, clock: Clock): KeyPrincipal {

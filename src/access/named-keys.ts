@@ -1,6 +1,7 @@
 import { BoundedMap } from "../core/bounded-map.ts";
 import type { Clock } from "../core/clock.ts";
 import type { KeyRecord } from "./key-store.ts";
+import type { KeyPrincipal } from "./principal.ts";
 
 const MAX_NAMED = 10_000;
 
@@ -78,6 +79,11 @@ export class NamedKeys {
     const { clock, times } = this.#options;
     if (clock.monotonic() - before.askedAtMs < times.unknownMs) return undefined;
     return this.#share(id, (askedAtMs) => this.#find(before.id, { askedAtMs, followed: before.followed }));
+  }
+
+  /** Adds a key that an earlier process knew. When it has been rotated since then, `next` finds its successor. */
+  restore({ keyId: id, hash }: Pick<KeyPrincipal, "keyId" | "hash">): void {
+    this.#known.set(id, { hash, id, followed: [], askedAtMs: -Infinity, confirmAtMs: Infinity });
   }
 
   /** As `Authenticator.invalidate`. */

@@ -39,7 +39,7 @@ export const migrate: Command = {
     }
     const store = await openStore(config);
     await store.close();
-    const { before, after } = store.versions;
+    const { before, after } = store.versions();
     if (switches.has("json")) writeJson(stdout, { version_before: before, version: after });
     else if (before === after) stdout.write(`The database already has version ${after}.\n`);
     else stdout.write(`Migrated the database from version ${before} to ${after}.\n`);

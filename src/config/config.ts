@@ -317,6 +317,20 @@ export interface Config {
    * Default: `databaseUrl`.
    */
   readonly databaseListenUrl: string | undefined;
+  /** Address of a PostgreSQL read replica for reports, a secret. */
+  readonly databaseReadUrl: string | undefined;
+  /** Largest number of PostgreSQL connections of a process. Default: its share of the server's. */
+  readonly databaseConnections: number | undefined;
+  /**
+   * How long a known key works while the database is unavailable, counted from the database's last answer about it; 0: only while it
+   * answers. `budgetShare`: part of each budget that each process holds to spend it then. With PostgreSQL known keys are also kept in a file, encrypted with `encryptionKey`, a secret; undefined for that of the
+   * data directory.
+   */
+  readonly outage: {
+    readonly serveMs: number;
+    readonly budgetShare: number;
+    readonly encryptionKey: string | undefined;
+  };
   /** Undefined when rates are kept in the database or in this process. */
   readonly redis: RedisConfig | undefined;
   /** TLS of a front's connections to its cores; undefined: plain TCP. `serverName`: name in their certificates. */

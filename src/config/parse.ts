@@ -87,10 +87,12 @@ function holdsSecrets(value: unknown): boolean {
   return (
     (isRecord(providers) && Object.values(providers).some(isSecretive)) ||
     hasPassword(at(value, "database", "url")) ||
+    hasPassword(at(value, "database", "read_url")) ||
     hasPassword(at(value, "redis", "url")) ||
     isLiteral(at(value, "redis", "sentinel", "password")) ||
     isLiteral(at(value, "responses", "encryption_key")) ||
-    isLiteral(at(value, "account_credentials", "encryption_key"))
+    isLiteral(at(value, "account_credentials", "encryption_key")) ||
+    isLiteral(at(value, "outage", "encryption_key"))
   );
 }
 

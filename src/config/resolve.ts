@@ -78,6 +78,9 @@ export function resolve(
     report(["account_credentials", "encryption_key"], `is required with account_credentials: allowed and ${SAME_KEY}`);
   if (input.database.listen_url !== undefined && input.database.url === undefined)
     report(["database", "listen_url"], "is for a database.url");
+  for (const name of ["read_url", "connections"] as const)
+    if (input.database[name] !== undefined && input.database.url === undefined)
+      report(["database", name], "is for a database.url");
   requirePair(input.redis.tls, ["redis", "tls"], report);
   requirePair(input.core.tls ?? {}, ["core", "tls"], report);
   const models = resolveModels(input, providers, report);
@@ -112,6 +115,13 @@ export function resolve(
     dataDir: resolvePath(input.data_dir),
     databaseUrl: input.database.url,
     databaseListenUrl: input.database.listen_url,
+    databaseReadUrl: input.database.read_url,
+    databaseConnections: input.database.connections,
+    outage: {
+      serveMs: input.outage.serve_ms,
+      budgetShare: input.outage.budget_percent / 100,
+      encryptionKey: input.outage.encryption_key,
+    },
     redis: resolveRedis(input, report),
     core: { tls: input.core.tls && camelKeys(input.core.tls) },
     limits: resolveLimits(input.limits),

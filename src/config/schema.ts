@@ -293,7 +293,17 @@ export const fileSchema = section({
   }).prefault({}),
   workers: z.int().min(1).max(128).default(1),
   data_dir: z.string().min(1).default("./data"),
-  database: section({ url: z.exactOptional(databaseUrl), listen_url: z.exactOptional(databaseListenUrl) }).prefault({}),
+  database: section({
+    url: z.exactOptional(databaseUrl),
+    listen_url: z.exactOptional(databaseListenUrl),
+    read_url: z.exactOptional(databaseUrl),
+    connections: z.exactOptional(z.int().min(4).max(1_000)),
+  }).prefault({}),
+  outage: section({
+    serve_ms: z.int().min(0).max(DAY_MS).default(3_600_000),
+    budget_percent: z.number().min(0).max(20).default(0),
+    encryption_key: z.exactOptional(encryptionKey),
+  }).prefault({}),
   redis: section({
     url: z.exactOptional(redisUrl),
     mode: z.enum(["server", "cluster", "sentinel"]).default("server"),

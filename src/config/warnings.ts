@@ -36,21 +36,25 @@ function httpWarnings({ http: { listen, publicUrl, tls } }: Config): ConfigWarni
   return [{ setting: isPlainUrl ? "http.public_url" : "http.listen", text }];
 }
 
-function connectionWarnings({ databaseUrl, redis }: Config): ConfigWarning[] {
+function connectionWarnings({ databaseUrl, databaseReadUrl, redis }: Config): ConfigWarning[] {
   const warnings: ConfigWarning[] = [];
-  const databases = databaseUrl === undefined ? [] : splitDatabaseHosts(databaseUrl)!.urls.map((url) => new URL(url));
-  if (databases.some(isRemote)) {
+  for (const [setting, address] of [
+    ["database.url", databaseUrl],
+    ["database.read_url", databaseReadUrl],
+  ] as const) {
+    const databases = address === undefined ? [] : splitDatabaseHosts(address)!.urls.map((url) => new URL(url));
+    if (!databases.some(isRemote)) continue;
     const { searchParams } = databases[0]!;
     const mode =
       searchParams.get("sslmode") ?? (/^(true|1)$/.test(searchParams.get("ssl") ?? "") ? "verify-full" : "disable");
     if (mode === "disable")
       warnings.push({
-        setting: "database.url",
+        setting,
         text: "the connection to PostgreSQL on another machine is not encrypted; add sslmode=verify-full to the address",
       });
     else if (mode === "no-verify")
       warnings.push({
-        setting: "database.url",
+        setting,
         text: "sslmode=no-verify accepts every certificate, so that the connection can be intercepted; use sslmode=verify-full",
       });
   }

@@ -202,6 +202,10 @@ export class ChoiceWriter {
   #early: CompletionChunk[] | undefined;
   /** Kind of the last part, while pieces may be added to it. */
   #flowing: Flowing | undefined;
+  /** `Part.provider_details_json` of the text or reasoning that begins next. */
+  #next: Record<string, string> | undefined;
+  /** Reads those of the text or reasoning in progress that are known at its end. */
+  #atEnd: (() => Record<string, string>) | undefined;
   /** Unfinished tool calls: the kind of their input, by part index. Created with the first call. */
   #calls: Map<number, InputCase> | undefined;
 
@@ -273,6 +277,16 @@ export class ChoiceWriter {
     return this.#flowing === undefined ? undefined : this.#parts - 1;
   }
 
+  /** Sets `provider_details_json` of the text or reasoning that the next piece begins. Dropped when the part ends before any piece. */
+  describeNext(details: Record<string, string>): void {
+    this.#next = details;
+  }
+
+  /** Sets what is read at the end of the text or reasoning in progress, for its `provider_details_json`. */
+  describeAtEnd(read: () => Record<string, string>): void {
+    if (this.#flowing !== undefined) this.#atEnd = read;
+  }
+
   /** Finishes the last text or reasoning with a signature; starts an empty one if it is of another kind. */
   sign(kind: "text" | "reasoning", signature: string, out: CompletionChunk[]): void {
     this.#flow(kind, out);
@@ -324,9 +338,12 @@ export class ChoiceWriter {
 
   /** Finishes the last text, reasoning, refusal or recording, so that the next piece starts a part. */
   endFlow(out: CompletionChunk[], ending: PartEnding = {}): void {
+    this.#next = undefined;
     if (this.#flowing === undefined) return;
     this.#flowing = undefined;
-    this.#end(this.#parts - 1, ending, out);
+    const details = this.#atEnd === undefined ? ending.details : { ...this.#atEnd(), ...ending.details };
+    this.#atEnd = undefined;
+    this.#end(this.#parts - 1, details === undefined ? ending : { ...ending, details }, out);
   }
 
   /** Finishes all parts and the choice, see `finishChunk`. */
@@ -339,8 +356,9 @@ export class ChoiceWriter {
 
   #flow(kind: Flowing, out: CompletionChunk[]): void {
     if (this.#flowing === kind) return;
+    const details = this.#next;
     this.endFlow(out);
-    this.#start(toPart(emptyKind(kind)), out);
+    this.#start(toPart(emptyKind(kind), "", details), out);
     this.#flowing = kind;
   }
 

@@ -282,6 +282,7 @@ function admit<P extends Pick<Plan, "candidates">>(
   const state = openState(request, { seal, accountId: principal.accountId, body });
   const asked: Asked = { mode, rules, unknown, state, body, share, caller: principal, requirements };
   const planned = plan(request, candidates, asked);
+  if (body !== undefined) body.source = undefined;
   call.permitted?.({ ...needs, labels: planned.candidates.map(({ labels }) => labels) });
   return planned;
 }

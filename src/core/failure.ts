@@ -166,11 +166,19 @@ export class Failure extends Error {
     });
   }
 
-  /** Returns `reason` if it is a Failure, else an `internal` failure with `reason` as its cause only. */
+  /**
+   * Returns `reason` if it is a Failure, an `overloaded` one for an error of an unavailable database, and else an `internal` failure,
+   * both with `reason` as their cause only.
+   */
   static from(reason: unknown): Failure {
-    return reason instanceof Failure
-      ? reason
-      : new Failure("internal", "The gateway failed unexpectedly.", { cause: reason });
+    if (reason instanceof Failure) return reason;
+    if (reason instanceof Error && "isUnreachable" in reason)
+      return new Failure("overloaded", "The database is unavailable at the moment. Try again shortly.", {
+        retryAfterMs: 1_000,
+        unavailable: "database",
+        cause: reason,
+      });
+    return new Failure("internal", "The gateway failed unexpectedly.", { cause: reason });
   }
 }
 

@@ -158,6 +158,11 @@ export function isPermitted(option: ProviderOption, model: Model, { options }: S
   return (options?.has(option) ?? true) && (model.options?.has(option) ?? true);
 }
 
+/** Whether an option may be sent to a model for a key because the provider's configuration or the key names it. */
+export function isNamed(option: ProviderOption, model: Model, rules: SendingRules): boolean {
+  return isPermitted(option, model, rules) && (rules.options ?? model.options) !== undefined;
+}
+
 /** The options of a request without which a provider only answers. */
 const EFFECTLESS: ReadonlySet<ProviderOption> = new Set(["service_tier", "prompt_cache_retention"]);
 

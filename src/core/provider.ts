@@ -96,16 +96,32 @@ export interface SentSize {
   readonly uses?: ToolUses | undefined;
 }
 
+/** The text of a body in which no object has two fields of one name, and what it says. */
+export interface BodyText {
+  readonly text: string;
+  /** A format may change the spelling of its fields in place. */
+  readonly json: Readonly<Record<string, unknown>>;
+  /** Positions of the brackets, colons and commas of the outermost object. */
+  readonly outermost: readonly number[];
+}
+
 /** The body of a request as its caller wrote it, in the format of a dialect. */
 export interface CallersBody {
   /** Such as `anthropic`. */
   readonly dialect: string;
   /** Whether it may have fields or headers that are neither in the contract nor among `Call.unrecognized`. */
   readonly mayHaveMore: boolean;
+  /**
+   * Whether its dialect can send a part of it: what may not be sent is left out. Fields that the contract does not have are only sent
+   * where the configuration or the key names the option `other_fields`. Default: it is sent as a whole or not at all.
+   */
+  readonly inPart?: boolean | undefined;
   /** Headers that go with it, names in lower case. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /** Why providers of other dialects cannot serve the request. Default: they can. */
   readonly notElsewhere?: (() => Failure) | undefined;
+  /** The text that `json` is from. Undefined for a large one, and after the plan: it may be as large as the rest of the request. */
+  source?: BodyText | undefined;
   /** Undefined when no further attempt needs it. */
   json: Readonly<Record<string, unknown>> | undefined;
 }
@@ -125,7 +141,7 @@ export interface Translation {
   readonly sent: SentSize;
   /** Whether `body` holds JSON as the caller wrote it, such as native parts: then a refusal may be about that. */
   readonly verbatim: boolean;
-  /** Whether `body` is the caller's own, in which fields that the contract does not have are sent too. Default: no. */
+  /** Whether `body` is the caller's own, with all fields that the contract does not have. Default: no. */
   readonly isCallers?: boolean | undefined;
   /** Anthropic's dialect: headers of the caller that go with its body. Default: none. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
@@ -187,6 +203,8 @@ export interface TranslateOptions {
   readonly mode: "whole" | "stream";
   /** The caller's body, if it may be sent. */
   readonly callers?: CallersBody | undefined;
+  /** Whether all fields of a body that can be sent in part may be sent. Default: only those of the contract. */
+  readonly others?: boolean | undefined;
   /** Whether a budget limits the request, so that all that the provider makes for it must be bounded. Default: no. */
   readonly capped?: boolean | undefined;
 }

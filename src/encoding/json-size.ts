@@ -27,9 +27,10 @@ const BACKSLASH = 0x5c;
 
 /**
  * Measures a JSON text without parsing it; strings are skipped. Stops when a measure exceeds `max`. Call it before parsing JSON from
- * outside: a few megabytes of brackets or tiny fields would block the event loop for seconds.
+ * outside: a few megabytes of brackets or tiny fields would block the event loop for seconds. `outermost` gets the positions of the
+ * brackets, colons and commas of the outermost object.
  */
-export function measureJson(json: string, max: JsonSize): JsonSize {
+export function measureJson(json: string, max: JsonSize, outermost?: number[]): JsonSize {
   let open = 0;
   let depth = 0;
   let values = 1;
@@ -41,22 +42,45 @@ export function measureJson(json: string, max: JsonSize): JsonSize {
       case 0x2c: // ,
       case 0x3a: // :
         values += 1;
+        if (open === 1) outermost?.push(at);
         break;
       case 0x5b: // [
       case 0x7b: // {
         // An array or object costs more than a number, and brackets need no comma between them.
         values += 1;
         open += 1;
+        if (open === 1) outermost?.push(at);
         if (open > depth) depth = open;
         break;
       case 0x5d: // ]
       case 0x7d: // }
         open -= 1;
+        if (open === 0) outermost?.push(at);
         break;
       default:
     }
   }
   return { depth, values };
+}
+
+/**
+ * Keys and values of parsed JSON, as `measureJson` counts those of its text. That counts more when an object in the text has two fields of
+ * one name, of which the last one is parsed.
+ */
+export function countValues(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 1;
+  let values = 2;
+  let entries = 0;
+  const add = (each: unknown): void => {
+    entries += 1;
+    if (typeof each === "object" && each !== null) values += countValues(each) - 1;
+  };
+  if (Array.isArray(value)) for (const each of value as unknown[]) add(each);
+  else {
+    for (const key in value) add((value as Readonly<Record<string, unknown>>)[key]);
+    values += entries;
+  }
+  return values + Math.max(entries - 1, 0);
 }
 
 /** Whether a JSON text exceeds `max`. */

@@ -1,13 +1,14 @@
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
-import { createLedger, type OwnedLedger, recoverEntries, spillEntries } from "../ledger/ledger.ts";
+import { EntryFiles } from "../ledger/entry-files.ts";
+import { createLedger, type OwnedLedger } from "../ledger/ledger.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
-/** The ledger of one process, which recovers at the start and spills at the end. */
+/** The ledger of one process, with the files of its data directory. */
 export interface Accounting {
   readonly ledger: OwnedLedger;
-  /** Writes the pending entries into the database or, if that is unavailable, into the data directory. */
+  /** Writes the pending entries into the database or, if that is unavailable, into a file. */
   close(): Promise<void>;
 }
 
@@ -17,31 +18,38 @@ interface AccountingPorts {
   /** ID of this process among the replicas. */
   readonly replica: string;
   readonly log: Logger;
+  /** Whether the database is unavailable, so that entries of earlier processes stay in their files until it is back. */
+  readonly isAway: boolean;
 }
 
-/** Opens the ledger and writes the entries that an earlier process left in the data directory. Rejects when that fails. */
+/** Opens the ledger and writes the entries that an earlier process left in files. Rejects when that fails. */
 export async function openAccounting(
   config: Config,
-  { store, clock, replica, log }: AccountingPorts,
+  { store, clock, replica, log, isAway }: AccountingPorts,
 ): Promise<Accounting> {
-  const recovered = await recoverEntries(config.dataDir, store);
+  const files = new EntryFiles(config.dataDir);
+  const recovered = isAway ? 0 : await files.recover(store);
   if (recovered > 0) log.info({ entries: recovered }, "ledger entries of an earlier process were written");
   const ledger = createLedger({
     store,
+    files,
     clock,
     process: replica,
+    isAway,
     onTrouble(trouble) {
-      if (trouble === undefined) log.info("the ledger is written again");
-      else log.error({ cause: String(trouble.cause) }, "the ledger cannot be written; entries wait in memory");
+      if (trouble === undefined) return log.info("the ledger is written again");
+      const text =
+        trouble.of === "database"
+          ? "the ledger cannot be written; entries are kept in files of data_dir"
+          : "entries of the ledger cannot be kept in files; they wait in memory";
+      log.error({ cause: String(trouble.cause) }, text);
     },
   });
   return {
     ledger,
     async close() {
       const left = await ledger.close();
-      if (left.length === 0) return;
-      const file = await spillEntries(config.dataDir, left);
-      log.error({ entries: left.length, file }, "the database is away: the next start writes these entries");
+      if (left > 0) log.error({ entries: left }, "the database is away: the next start writes the entries in data_dir");
     },
   };
 }

@@ -108,7 +108,7 @@ function describeConfiguration(
     }),
     nodeVersion: process.versions.node,
     database: store.kind,
-    databaseVersion: store.versions.after,
+    databaseVersion: store.versions().after,
     rates: rates.place,
   };
 }

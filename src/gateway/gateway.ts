@@ -26,7 +26,6 @@ import type { RateStore } from "../limits/rates.ts";
 import { createRouter } from "../router/router.ts";
 import { createHealthRecorder } from "../router/upstream-health.ts";
 import { ReadScheduler } from "../scheduling/read-scheduler.ts";
-import { MIGRATIONS } from "../store/migrations.ts";
 import { lockForServing } from "../store/serve-lock.ts";
 import { openStore } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -36,14 +35,16 @@ import { buildCatalogue, type Catalogue, type CatalogueOptions } from "./catalog
 import { createConnections, createProviderSockets } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
 import { startHealthChecks } from "./health-checks.ts";
-import { jobsOf, settleJob, startJobs } from "./jobs.ts";
+import { connectionsJob, jobsOf, settleJob, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
 import { accessOf, CallerBindings, toShown } from "./access.ts";
 import { openAccounting } from "./accounting.ts";
+import { exchangeKeyChanges } from "./key-changes.ts";
 import { keptResponsesOf } from "./kept-responses.ts";
 import { exportMetrics } from "./metric-export.ts";
 import { type Readiness, startOperations } from "./operations.ts";
+import { openOutage, slicesOf } from "./outage.ts";
 import { openRates } from "./rates.ts";
 import { shareHealth } from "./shared-health.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
@@ -95,6 +96,8 @@ export interface MemberGateway extends Gateway {
 
 /** Parts that a worker shares with the others. */
 export interface Shared {
+  /** Number of this worker. */
+  readonly worker: number;
   /** Used where the rates would be counted in this process's memory. */
   readonly rates: RateStore;
   /** Used where notes about upstream models would be nobody's but this process's. */
@@ -158,13 +161,11 @@ async function assemble(
   { undo, closeAll, role, shared }: Teardown & { readonly role: "all" | "core"; readonly shared: Shared | undefined },
 ): Promise<MemberGateway> {
   const clock = systemClock;
-  const store = await openStore(config);
+  const outage = await openOutage(config, { clock, log, worker: shared?.worker ?? 0 });
+  const store = await openStore(config, { mayBeAway: outage.before !== undefined });
   undo.push(() => store.close());
-  const { versions } = store;
-  if (versions.before !== versions.after)
-    log.info({ schema_before: versions.before, schema: versions.after }, "database migrated");
-  if (versions.after > MIGRATIONS.length)
-    log.info({ schema: versions.after, known: MIGRATIONS.length }, "the database has been migrated by a newer version");
+  const isAway = store.opening !== undefined;
+  const failing = outage.tell(store);
   const replica = randomUUID();
   // Its values are read when the parts below are there.
   const metrics = createMetrics(
@@ -181,7 +182,8 @@ async function assemble(
       ratesFaults: () => rates.faults(),
       replicas: () => rates.replicas(),
       database: () => store.health(),
-      info: { version: readVersion(), schema: String(versions.after) },
+      keyFileAgeMs: () => outage.fileAgeMs(),
+      info: { version: readVersion(), schema: String(store.versions().after) },
       admission: () => admission.state(),
       connectionsRefused: () => connections.refused,
     },
@@ -197,14 +199,25 @@ async function assemble(
     clock,
     replica,
     log,
+    isAway,
   });
   undo.push(() => accounting.close());
   const { ledger } = accounting;
-  const rates = await openRates(config, { ...times, database: store, log, replica, shared });
+  const rates = await openRates(config, {
+    ...times,
+    database: store,
+    log,
+    replica,
+    shared,
+    replicasBefore: outage.before?.replicas,
+  });
   undo.push(() => rates.store.close());
+  const budgets = timed(store.budgets, { hold: "budget_hold", cancel: "budget_cancel" }, ofDatabase);
+  const slices = slicesOf(config, { store, budgets, ledger, clock });
+  undo.push(() => slices?.close());
   const limiter = createLimiter({
     rates: rates.store,
-    budgets: timed(store.budgets, { hold: "budget_hold", cancel: "budget_cancel" }, ofDatabase),
+    budgets: slices ?? budgets,
     spending: (subjects, month) => store.ledger.spending(subjects, month),
     defaults: config.limits.account,
     clock,
@@ -234,9 +247,12 @@ async function assemble(
       log.warn({ cause: String(cause) }, "the lease of this process was not renewed; it is tried every second"),
   });
   undo.push(() => lease.close());
-  await lease.open();
-  const jobs = startJobs([settleJob(lease), ...jobsOf(config, { store, clock })], { clock, log });
+  if (store.opening === undefined) await lease.open();
+  else lease.openAfter(store.opening);
+  const sharing = connectionsJob({ store, log });
+  const jobs = startJobs([settleJob(lease), sharing, ...jobsOf(config, { store, clock })], { clock, log });
   undo.push(() => jobs.close());
+  if (store.opening === undefined) await sharing.run(new AbortController().signal);
   const own = new SimulatorOnDemand(config);
   undo.push(() => own.close());
   const simulator = shared?.simulator ?? own;
@@ -274,19 +290,32 @@ async function assemble(
   const authenticator = createAuthenticator({
     store: timed(store.keys, KEY_OPERATIONS, ofDatabase),
     clock,
+    staleLimitMs: config.outage.serveMs,
   });
+  authenticator.restore(outage.before?.keys ?? []);
+  if (rates.exchangeChanges !== undefined)
+    undo.push(
+      await exchangeKeyChanges({
+        exchange: rates.exchangeChanges,
+        feed: store.keyChanges,
+        keys: authenticator,
+        clock,
+      }),
+    );
   undo.push(store.keyChanges.subscribe((hash) => authenticator.invalidate(hash)));
   // PostgreSQL notifies all processes by itself (LISTEN).
   if (shared !== undefined && store.kind === "sqlite") {
     shared.keyChanges.subscribe((hash) => authenticator.invalidate(hash));
     undo.push(store.keyChanges.subscribe((hash) => shared.keyChanges.tell(hash)));
   }
-  undo.push(startKeyWatch({ calls, keys: authenticator, clock }));
+  undo.push(startKeyWatch({ calls, keys: authenticator, clock, staleLimitMs: config.outage.serveMs }));
   const bindings = new CallerBindings({ store, clock, log });
   (await bindings.prepare(config))();
   const callerPorts = { keys: authenticator, clock, bindings: () => bindings.inForce };
-  const ports = { router, permit, limiter, ledger, recorder: observer, clock };
-  const seal = createStateSeal(await store.secret(STATE_SECRET));
+  const ports = { router, permit, limiter, ledger: slices?.settledBy(ledger) ?? ledger, recorder: observer, clock };
+  const stateSecret = isAway ? outage.before!.stateSecret : await store.secret(STATE_SECRET);
+  const seal = createStateSeal(stateSecret);
+  undo.push(outage.keep(authenticator, { stateSecret, replicas: () => rates.replicas() }));
   const completions = createCompletions({ ...ports, seal });
   const { settling } = completions;
   undo.push(() => {
@@ -374,10 +403,12 @@ async function assemble(
       breakers: Object.fromEntries(router.health()),
       overload: toFacts(admission.state()),
     }),
+    ...failing,
     async makeFirstKey() {
+      if (!store.health().up) return undefined;
       return (await createFirstKey({ store: store.keys, clock }))?.secret;
     },
-    prepareSetup: async () => (role === "core" ? undefined : prepareSetup(access)),
+    prepareSetup: async () => (role === "core" || !store.health().up ? undefined : prepareSetup(access)),
     reload: inTurn(async (next, changed) => {
       const simulatorUrl = await simulator.url(next);
       const bind = await bindings.prepare(next);

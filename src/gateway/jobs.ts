@@ -58,6 +58,8 @@ export function startJobs(jobs: readonly Job[], ports: { readonly clock: Clock; 
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
+/** No month is shorter. */
+const SHORTEST_MONTH_MS = 28 * 24 * HOUR_MS;
 /** Retention of usage sums: more than two years, so that a year can be compared with the one before it. */
 const USAGE_KEPT_MS = 800 * 24 * HOUR_MS;
 
@@ -67,6 +69,37 @@ export function settleJob(lease: Pick<Lease, "settle">): Job {
     name: "settle completions of processes that have ended without them",
     everyMs: PROCESS_LEASE_MS / 3,
     run: (signal) => lease.settle(signal),
+  };
+}
+
+/**
+ * Limits this process's connections to PostgreSQL to its share, which changes with the number of processes. Logs a warning when
+ * the server has too few for all, once until it has enough.
+ */
+export function connectionsJob({
+  store,
+  log,
+}: {
+  readonly store: Pick<Store, "shareConnections">;
+  readonly log: Logger;
+}): Job {
+  let isKnown = false;
+  return {
+    name: "share the connections to PostgreSQL",
+    everyMs: MINUTE_MS,
+    async run() {
+      const share = await store.shareConnections();
+      const isShort = share?.isEnough === false;
+      if (isShort && !isKnown) {
+        const { processes, limit, each } = share;
+        log.warn(
+          { processes, connections_each: each, connections_of_server: limit },
+          "PostgreSQL has too few connections for all processes; raise its max_connections, run fewer processes, or use a pooler",
+        );
+      }
+      isKnown = isShort;
+      return 0;
+    },
   };
 }
 
@@ -94,6 +127,11 @@ export function jobsOf(
         const pruned = await pruneAccess({ store: store.accounts, clock, throttles: store.throttles });
         return Object.values(pruned).reduce((sum, count) => sum + count, 0);
       },
+    },
+    {
+      name: "create the tables of the coming months",
+      everyMs: HOUR_MS,
+      run: () => store.ledger.prepareMonths([0, 1, 2].map((months) => clock.now() + months * SHORTEST_MONTH_MS)),
     },
     {
       name: "remove ledger entries past their retention",

@@ -2,7 +2,7 @@ import type { Config } from "../config/config.ts";
 import type { HealthNotes } from "../core/health-notes.ts";
 import { createMemoryRates } from "../limits/memory.ts";
 import type { RateStore } from "../limits/rates.ts";
-import type { RedisEvent } from "../limits/redis.ts";
+import type { RedisEvent, RedisRates } from "../limits/redis.ts";
 import { createSharedRates } from "../limits/shared-rates.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -26,6 +26,8 @@ export interface Rates {
   replicas(): number;
   /** What the others know of upstream models; undefined for a process that is alone. */
   readonly notes: HealthNotes | undefined;
+  /** Passes on changed keys; undefined without Redis. */
+  readonly exchangeChanges: RedisRates["exchangeChanges"] | undefined;
 }
 
 /** Limit for joining the shared store at the start. */
@@ -40,15 +42,17 @@ interface RatesPorts extends StoreTimes {
   readonly replica: string;
   /** Used in place of this process's memory. */
   readonly shared?: { readonly rates: RateStore; readonly notes: HealthNotes } | undefined;
+  /** Number of replicas as an earlier process has last seen it. Default: 1. */
+  readonly replicasBefore?: number | undefined;
 }
 
 /** Opens the rates in Redis if it is configured, else in PostgreSQL if that is the database, else in memory. */
 export async function openRates(config: Config, ports: RatesPorts): Promise<Rates> {
-  const { database, clock, log, replica, shared } = ports;
+  const { database, clock, log, replica, shared, replicasBefore } = ports;
   const { burstMs } = config.limits;
   const share = async (
     place: RatesPlace,
-    { remote, notes }: { readonly remote: RateStore; readonly notes: HealthNotes },
+    { remote, notes, exchangeChanges }: Pick<Rates, "notes"> & Partial<Rates> & { readonly remote: RateStore },
     census?: () => Promise<number>,
   ): Promise<Rates> => {
     const counts = place === "memory" ? remote : timed(remote, RATE_OPERATIONS, { ...ports, store: place });
@@ -57,6 +61,7 @@ export async function openRates(config: Config, ports: RatesPorts): Promise<Rate
       clock,
       burstMs,
       replica,
+      replicasBefore,
       census,
       onChange(state, { replicas, cause }) {
         if (state === "shared") log.info({ place, replicas }, "rates are counted together again");
@@ -76,6 +81,7 @@ export async function openRates(config: Config, ports: RatesPorts): Promise<Rate
       faults: () => store.faults(),
       replicas: () => store.replicas(),
       notes,
+      exchangeChanges,
     };
   };
   if (config.redis !== undefined) {
@@ -97,7 +103,8 @@ export async function openRates(config: Config, ports: RatesPorts): Promise<Rate
     const notes: HealthNotes = { exchange: (note) => remote.exchange(replica, note) };
     if (database.kind === "sqlite") return share("redis", { remote, notes });
     const counted = database.createRates({ burstMs });
-    return share("redis", { remote, notes }, () => counted.renew({ replica, held: [] }));
+    const exchangeChanges: RedisRates["exchangeChanges"] = (...asked) => remote.exchangeChanges(...asked);
+    return share("redis", { remote, notes, exchangeChanges }, () => counted.renew({ replica, held: [] }));
   }
   if (database.kind === "postgres")
     return share("postgres", {
@@ -113,6 +120,7 @@ export async function openRates(config: Config, ports: RatesPorts): Promise<Rate
     faults: () => new Map(),
     replicas: () => 1,
     notes: undefined,
+    exchangeChanges: undefined,
   };
 }
 

@@ -134,6 +134,8 @@ interface KeyWatchPorts {
   readonly calls: Pick<Calls, "active" | "keyed">;
   readonly keys: Pick<Authenticator, "recheck">;
   readonly clock: Clock;
+  /** As of the authenticator. */
+  readonly staleLimitMs?: number | undefined;
 }
 
 /**
@@ -141,7 +143,7 @@ interface KeyWatchPorts {
  * a certificate that stands for another key or none, with `permission_denied` for a lost model or capability, and with `overloaded` when the store cannot confirm the key
  * within the time that it is accepted without. Returns a function that stops the checks.
  */
-export function startKeyWatch({ calls, keys, clock }: KeyWatchPorts): () => void {
+export function startKeyWatch({ calls, keys, clock, staleLimitMs = STALE_LIMIT_MS }: KeyWatchPorts): () => void {
   let stopped = false;
   let cancelTimer = (): void => undefined;
 
@@ -166,7 +168,7 @@ export function startKeyWatch({ calls, keys, clock }: KeyWatchPorts): () => void
       call.principal = isBound === undefined ? principal : { ...principal, isBound };
     }
     if (isExpired(call.principal, clock)) return refused();
-    if (clock.monotonic() - call.principal.confirmedAtMs > STALE_LIMIT_MS) return unavailable();
+    if (clock.monotonic() - call.principal.confirmedAtMs > staleLimitMs) return unavailable();
     if (call.needs === undefined) return undefined;
     try {
       permit(call.principal, call.needs);

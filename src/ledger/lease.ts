@@ -44,6 +44,12 @@ export class Lease {
     this.#plan(RENEW_MS);
   }
 
+  /** Takes the lease once the database can be reached, and renews it until it is closed. */
+  openAfter(reached: Promise<void>): void {
+    const begin = (): void => void (this.#renewing = this.#renewAndPlan());
+    reached.then(() => this.#closed || begin()).catch(() => undefined);
+  }
+
   /** Renews no more. Resolves when a running renewal has ended. */
   async close(): Promise<void> {
     this.#closed = true;

@@ -73,8 +73,14 @@ export interface LedgerStore {
   /** Spending of each subject (`key:…` of a key family, `account:…`) in a month (`2026-11`), in the given order. */
   spending(subjects: readonly string[], month: string): Promise<readonly Spending[]>;
   /**
-   * Removes the oldest entries that ended before this time, at most a thousand. Returns their number: call it until none is left.
-   * The months' spending and the sums of usage stay.
+   * Prepares the tables for entries that start in the months of these times, where each month has a table of its own. Returns
+   * the number of new tables. An entry of another month is accepted too, and then waits for its table.
+   */
+  prepareMonths(timesMs: readonly number[]): Promise<number>;
+  /**
+   * Removes the oldest entries that ended before this time, at most a thousand, or where each month has a table of its own, the
+   * months that ended before it. Returns the number of entries or months: call it until none is left. The months' spending and
+   * the sums of usage stay.
    */
   prune(beforeMs: number): Promise<number>;
 }

@@ -1,37 +1,52 @@
-import { randomUUID } from "node:crypto";
-import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { Ledger, NewLedgerEntry } from "../core/ledger.ts";
 import { BegunCompletions } from "./begun-completions.ts";
+import type { EntryFiles } from "./entry-files.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 
 /** Entries of a batch at most. */
 const MAX_BATCH = 500;
-/** Entries that may wait for an unavailable database before requests are refused. */
+/** Entries that may wait in memory, where the data directory takes none either, before requests are refused. */
 export const MAX_WAITING = 10_000;
 /** Pause after a failed write. */
 const RETRY_MS = 1_000;
+/** Limit for callers' wait for the data directory. */
+const FILE_LIMIT_MS = 2_000;
+
+/** What does not take entries, and why. */
+export interface LedgerTrouble {
+  readonly of: "database" | "files";
+  readonly cause: unknown;
+}
 
 export interface LedgerOptions {
-  readonly store: Pick<LedgerStore, "insert" | "begin">;
+  readonly store: Pick<LedgerStore, "insert" | "begin" | "flush">;
+  /** Takes entries while the database does not. */
+  readonly files: Pick<EntryFiles, "append" | "recover" | "close">;
   readonly clock: Clock;
   /** ID of this process among those that share the database. */
   readonly process: string;
-  /** Called with the reason when the database becomes unavailable, and with undefined when it is available again. */
-  readonly onTrouble: (trouble: { readonly cause: unknown; readonly waiting: number } | undefined) => void;
+  /** Whether the database is unavailable from the start. Default: it is not. */
+  readonly isAway?: boolean;
+  /** Called when the database becomes unavailable, or the files besides; with undefined when the database is available again. */
+  readonly onTrouble: (trouble: LedgerTrouble | undefined) => void;
 }
 
 /** Core's ledger with the methods of its owner. */
 export interface OwnedLedger extends Ledger {
-  /** Number of unwritten entries, and whether the database is unavailable. */
+  /** Number of entries of this process that the database does not have, and whether it is unavailable. */
   state(): { readonly waiting: number; readonly away: boolean };
-  /** How long the oldest unwritten entry has waited, in milliseconds; 0 without one. */
+  /** Whether the database is available and has all entries that had to wait for it. */
+  isBooked(): boolean;
+  /** How long the oldest of them has waited, in milliseconds; 0 without one. */
   lagMs(): number;
-  /** Tries once more to write the waiting entries. Returns those that were not written. Nothing may be appended after it. */
-  close(): Promise<readonly NewLedgerEntry[]>;
+  /**
+   * Tries once more to write the waiting entries, then writes them into files. Returns the number of those in files. Rejects when
+   * some are written nowhere. Nothing may be appended after it.
+   */
+  close(): Promise<number>;
 }
 
 interface Waiting {
@@ -43,7 +58,8 @@ interface Waiting {
 
 /**
  * Writes entries in batches: while one batch is written the next one collects. Under load many entries share the cost of a durable
- * commit, and none waits for more than two.
+ * commit, and none waits for more than two. While the database is unavailable, batches go into files of the data directory, and
+ * from there into the database when it is back, also by the next process.
  */
 export function createLedger(options: LedgerOptions): OwnedLedger {
   return new BatchingLedger(options);
@@ -53,15 +69,22 @@ class BatchingLedger implements OwnedLedger {
   readonly #options: LedgerOptions;
   readonly #begun: BegunCompletions;
   /** In the order of their ends; those of the current batch stay at the front until they are written. */
-  readonly #waiting: Waiting[] = [];
+  #waiting: Waiting[] = [];
+  /** Entries in files, and since when there are some. */
+  readonly #filed = { count: 0, sinceMs: 0 };
   #writing: Promise<boolean> | undefined;
-  #away = false;
+  #recovering: Promise<void> | undefined;
+  #away: boolean;
+  /** Whether the files do not take entries either. */
+  #isUnfiled = false;
   #closed = false;
   #cancelRetry = (): void => undefined;
 
   constructor(options: LedgerOptions) {
     this.#options = options;
     this.#begun = new BegunCompletions(options);
+    this.#away = options.isAway === true;
+    if (this.#away) this.#recoverLater();
   }
 
   begin(entry: NewLedgerEntry): Promise<void> {
@@ -71,9 +94,9 @@ class BatchingLedger implements OwnedLedger {
   async append(entry: NewLedgerEntry): Promise<void> {
     const noting = this.#begun.end(entry.completionId);
     const sinceMs = this.#options.clock.monotonic();
-    const written = new Promise<void>((resolve) => this.#waiting.push({ entry, sinceMs, resolve }));
-    // While the database is unavailable, the next attempt is scheduled already, and callers do not wait.
-    if (this.#away) return;
+    const written = new Promise<void>((resolve) => {
+      this.#waiting.push({ entry, sinceMs, resolve });
+    });
     if (noting !== undefined) await noting;
     void this.#write();
     await written;
@@ -86,35 +109,49 @@ class BatchingLedger implements OwnedLedger {
   }
 
   state(): { readonly waiting: number; readonly away: boolean } {
-    return { waiting: this.#waiting.length, away: this.#away };
+    return { waiting: this.#waiting.length + this.#filed.count, away: this.#away };
+  }
+
+  isBooked(): boolean {
+    return !this.#away && this.#filed.count === 0;
   }
 
   lagMs(): number {
     const nowMs = this.#options.clock.monotonic();
-    return nowMs - (this.#waiting[0]?.sinceMs ?? nowMs);
+    const filedMs = this.#filed.count > 0 ? nowMs - this.#filed.sinceMs : 0;
+    return Math.max(nowMs - (this.#waiting[0]?.sinceMs ?? nowMs), filedMs);
   }
 
-  async close(): Promise<readonly NewLedgerEntry[]> {
+  async close(): Promise<number> {
     this.#closed = true;
     this.#cancelRetry();
     this.#begun.close();
     await this.#writing;
-    while (this.#waiting.length > 0 && (await this.#writeBatch()));
-    return this.#waiting.map(({ entry }) => entry);
+    await this.#recovering;
+    if (this.#away)
+      await this.#recover().then(
+        () => (this.#away = false),
+        () => undefined,
+      );
+    while (!this.#away && this.#waiting.length > 0) await this.#writeBatch();
+    const left = this.#waiting.map(({ entry }) => entry);
+    if (left.length > 0) await this.#options.files.append(left);
+    await this.#options.files.close();
+    return left.length + this.#filed.count;
   }
 
-  /** Writes batches until none waits, or the database is unavailable. */
+  /** Writes batches until none waits, or neither the database nor a file takes them. */
   async #write(): Promise<void> {
     if (this.#writing !== undefined) return;
     while (this.#waiting.length > 0 && !this.#closed) {
-      this.#writing = this.#writeBatch();
-      const isWritten = await this.#writing;
-      if (!isWritten) break;
+      this.#writing = this.#away ? this.#fileBatch() : this.#writeBatch();
+      const goesOn = await this.#writing;
+      if (!goesOn) break;
     }
     this.#writing = undefined;
-    if (this.#away && !this.#closed) this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => void this.#write());
   }
 
+  /** Writes a batch into the database. Answers whether others can be written somewhere, which is so when it is unavailable too. */
   async #writeBatch(): Promise<boolean> {
     // Completions that end in the same event loop turn are written together.
     await nextTurn();
@@ -122,74 +159,83 @@ class BatchingLedger implements OwnedLedger {
     try {
       await this.#options.store.insert(batch.map(({ entry }) => entry));
     } catch (cause) {
-      if (!this.#away) this.#options.onTrouble({ cause, waiting: this.#waiting.length });
-      this.#away = true;
-      for (const { resolve } of this.#waiting) resolve();
-      return false;
+      this.#noteAway(cause);
+      return true;
     }
-    this.#waiting.splice(0, batch.length);
-    for (const { resolve } of batch) resolve();
-    if (this.#away) this.#options.onTrouble(undefined);
-    this.#away = false;
+    this.#remove(batch);
     return true;
   }
-}
 
-const NAME = /^unwritten-ledger-[0-9a-f-]+\.jsonl$/;
-
-/**
- * Writes entries that the database did not accept before the end of the process to a file in the data directory, one per line,
- * readable for this user only. Returns its path when it is durable. Rejects when it cannot be written completely, such as on a
- * full disk, and leaves nothing that the next start would read.
- */
-export async function spillEntries(dataDir: string, entries: readonly NewLedgerEntry[]): Promise<string> {
-  await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  const path = join(dataDir, `unwritten-ledger-${randomUUID()}.jsonl`);
-  // A temporary name until it is complete: half an entry would fail every later start.
-  const unfinished = `${path}.part`;
-  try {
-    await writeDurably(unfinished, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(""));
-    await rename(unfinished, path);
-  } catch (error) {
-    await rm(unfinished, { force: true });
-    throw error;
+  /** Writes a batch into a file. Answers whether it took it; otherwise the entries wait, and their callers do not. */
+  async #fileBatch(): Promise<boolean> {
+    await nextTurn();
+    const { clock, files } = this.#options;
+    const batch = this.#waiting.slice(0, MAX_BATCH);
+    const letGo = (): void => {
+      for (const { resolve } of this.#waiting) resolve();
+    };
+    const cancelLimit = clock.after(FILE_LIMIT_MS, letGo);
+    try {
+      await files.append(batch.map(({ entry }) => entry));
+    } catch (cause) {
+      letGo();
+      if (!this.#isUnfiled) this.#options.onTrouble({ of: "files", cause });
+      this.#isUnfiled = true;
+      return false;
+    } finally {
+      cancelLimit();
+    }
+    this.#isUnfiled = false;
+    if (this.#filed.count === 0) this.#filed.sinceMs = batch[0]!.sinceMs;
+    this.#filed.count += batch.length;
+    this.#remove(batch);
+    return true;
   }
-  return path;
-}
 
-async function writeDurably(path: string, text: string): Promise<void> {
-  const file = await open(path, "wx", 0o600);
-  try {
-    await file.writeFile(text);
-    await file.sync();
-  } finally {
-    await file.close();
+  #remove(batch: readonly Waiting[]): void {
+    // A recovery and a file may have taken some of the same entries.
+    const taken = new Set(batch);
+    this.#waiting = this.#waiting.filter((one) => !taken.has(one));
+    for (const { resolve } of batch) resolve();
   }
-}
 
-/**
- * Writes the entries of such files to the ledger and removes the files. Returns the number of entries. Existing entries change
- * nothing, so two processes may do this at once.
- */
-export async function recoverEntries(dataDir: string, store: Pick<LedgerStore, "insert">): Promise<number> {
-  const names = (await unlessMissing(readdir(dataDir))) ?? [];
-  let count = 0;
-  for (const name of names.filter((each) => NAME.test(each))) {
-    const path = join(dataDir, name);
-    const text = await unlessMissing(readFile(path, "utf8"));
-    // Another process has removed it.
-    if (text === undefined) continue;
-    const lines = text.split("\n").filter((line) => line !== "");
-    await store.insert(lines.map((line) => JSON.parse(line) as NewLedgerEntry));
-    await rm(path, { force: true });
-    count += lines.length;
+  #noteAway(cause: unknown): void {
+    if (!this.#away) this.#options.onTrouble({ of: "database", cause });
+    this.#away = true;
+    this.#recoverLater();
   }
-  return count;
-}
 
-function unlessMissing<T>(reading: Promise<T>): Promise<T | undefined> {
-  return reading.catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return undefined;
-    throw error;
-  });
+  #recoverLater(): void {
+    if (this.#closed) return;
+    this.#cancelRetry();
+    this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => {
+      this.#recovering = this.#return().catch((cause: unknown) => this.#noteAway(cause));
+    });
+  }
+
+  /** Writes what has waited into the database, and new entries too from then on. Rejects while it is unavailable. */
+  async #return(): Promise<void> {
+    await this.#recover();
+    if (this.#away) this.#options.onTrouble(undefined);
+    this.#away = false;
+    // Its batch may go into a file.
+    await this.#writing;
+    await this.#recover();
+    void this.#write();
+  }
+
+  /** Writes the entries of files, or without any a batch of those that wait. Rejects while the database is unavailable. */
+  async #recover(): Promise<void> {
+    const { store, files } = this.#options;
+    const recovered = await files.recover(store, (count) => {
+      this.#filed.count = Math.max(this.#filed.count - count, 0);
+    });
+    this.#filed.count = 0;
+    if (recovered > 0) return;
+    if (!this.#isUnfiled) return store.flush();
+    const batch = this.#waiting.slice(0, MAX_BATCH);
+    await store.insert(batch.map(({ entry }) => entry));
+    this.#isUnfiled = false;
+    this.#remove(batch);
+  }
 }

@@ -108,7 +108,10 @@ export interface UsageStore {
   summarize(query: UsageQuery): Promise<readonly UsageRow[]>;
   /** Durations of the matching served completions among the latest 50,000 of the key, or of the account. */
   latency(query: LatencyQuery): Promise<Latency>;
-  /** Removes the oldest sums of hours before this time, at most a thousand. Returns their number: call it until none is left. */
+  /**
+   * Removes the oldest sums of hours before this time, at most a thousand, or where each month has a table of its own, the months
+   * that ended before it. Returns the number of sums or months: call it until none is left.
+   */
   prune(beforeMs: number): Promise<number>;
 }
 

@@ -13,8 +13,11 @@ export interface BudgetDemand {
   readonly amountMicroUsd: number;
   /** Expiry of a hold without an entry: longer than the completion can last. */
   readonly lastsMs: number;
-  /** The process that holds it. When that has ended, the hold becomes the cost of the completion if it had begun, or is released. */
-  readonly replica: string;
+  /**
+   * The process that holds it. When that has ended, the hold becomes the cost of the completion if it had begun, or is released.
+   * Undefined: the hold is of no process, and lasts until it expires.
+   */
+  readonly replica: string | undefined;
   /**
    * Whether it adds to the completion's hold and ends with it. Refused without a hold in the same month. Default: it is the
    * first hold.

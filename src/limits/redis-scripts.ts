@@ -164,6 +164,24 @@ redis.call("PEXPIRE", KEYS[1], whole(lease + SPARE))
 return notes
 `;
 
+/** Changed keys that are kept, and returned at once. */
+const MAX_CHANGES = 10_000;
+export const CHANGES_PAGE = 1_000;
+
+/**
+ * KEYS: the changed API keys. ARGV: time or "", life of a change, time from which on changes are wanted, hashes of keys that have
+ * changed now. Returns the time, then the changed keys in order, each with its time.
+ */
+const CHANGES = `${SHARED}
+for i = 4, #ARGV do redis.call("ZADD", KEYS[1], whole(now), ARGV[i]) end
+redis.call("ZREMRANGEBYSCORE", KEYS[1], "-inf", whole(now - lease))
+redis.call("ZREMRANGEBYRANK", KEYS[1], 0, -${MAX_CHANGES + 1})
+redis.call("PEXPIRE", KEYS[1], whole(lease + SPARE))
+local found = redis.call("ZRANGEBYSCORE", KEYS[1], ARGV[3], "+inf", "WITHSCORES", "LIMIT", 0, ${CHANGES_PAGE})
+table.insert(found, 1, whole(now))
+return found
+`;
+
 function toScript(text: string): RedisScript {
   return { text, sha1: createHash("sha1").update(text).digest("hex") };
 }
@@ -175,4 +193,5 @@ export const redisScripts = {
   renew: toScript(RENEW),
   join: toScript(JOIN),
   notes: toScript(NOTES),
+  changes: toScript(CHANGES),
 } as const;

@@ -15,11 +15,14 @@ import {
 import { splitHosts } from "../net/hosts.ts";
 import { RedisCluster } from "./redis-cluster.ts";
 import { RedisConnection, type RedisServerKind, type ScriptReply, type ScriptRunner } from "./redis-connection.ts";
-import { redisScripts } from "./redis-scripts.ts";
+import { CHANGES_PAGE, redisScripts } from "./redis-scripts.ts";
 import { RedisSentinel } from "./redis-sentinel.ts";
 
 const REPLICAS_KEY = "parley:replicas";
 const NOTES_KEY = "parley:health";
+const CHANGES_KEY = "parley:changed-keys";
+/** Life of a change: longer than a process may use what it knew before (`outage.serve_ms`). */
+const CHANGE_LASTS_MS = 25 * 60 * 60 * 1000;
 /** Units renewed by one command, so that none occupies Redis for long. */
 const RENEWED_AT_ONCE = 500;
 /** Longest wait for the first connection. */
@@ -69,6 +72,16 @@ export interface RedisRatesOptions {
 export interface RedisRates extends RateStore {
   /** As `HealthNotes.exchange`, for the replica of this ID. */
   exchange(replica: string, note: HealthNote): Promise<readonly HealthNote[]>;
+  /** Adds API keys that have changed now, by their hashes, and returns a page of those that have changed since a time of Redis. */
+  exchangeChanges(changed: readonly string[], sinceMs: number): Promise<ChangesPage>;
+}
+
+/** API keys that have changed in the last 25 hours, oldest first, as one of the installation's processes has noted. */
+export interface ChangesPage {
+  readonly changes: readonly { readonly hash: string; readonly atMs: number }[];
+  /** For the next page, and whether there is one now. */
+  readonly sinceMs: number;
+  readonly hasMore: boolean;
 }
 
 /**
@@ -105,6 +118,11 @@ export async function openRedisRates({
       const args = [head("")[0]!, String(NOTE_LASTS_MS), replica, writeHealthNote(note)];
       const texts = await connection.run(redisScripts.notes, { keys: [NOTES_KEY], args });
       return readHealthNotes(Array.isArray(texts) ? texts.filter((text) => typeof text === "string") : []);
+    },
+    async exchangeChanges(changed, sinceMs) {
+      const args = [head("")[0]!, String(CHANGE_LASTS_MS), String(sinceMs), ...changed];
+      const reply = await connection.run(redisScripts.changes, { keys: [CHANGES_KEY], args });
+      return readChanges(reply, sinceMs);
     },
     async take(demand) {
       const args = [...head(demand.id), ...demand.subjects.flatMap((subject) => toNeeds(subject, demand, burstMs))];
@@ -239,6 +257,18 @@ function readDecision(reply: ScriptReply, { subjects }: RateDemand, burstMs: num
   const limit = LIMITS[kind - 1];
   if (subject === undefined || limit === undefined) return { admitted: true, levels };
   return { admitted: false, subject, limit, retryAfterMs, levels };
+}
+
+function readChanges(reply: ScriptReply, sinceMs: number): ChangesPage {
+  const [nowMs, ...found] = Array.isArray(reply) ? reply.map(String) : [];
+  if (nowMs === undefined || found.length % 2 !== 0)
+    throw new RateStoreError("Redis answered something else than changes.");
+  const changes = Array.from({ length: found.length / 2 }, (_, index) => {
+    return { hash: found[2 * index]!, atMs: Number(found[2 * index + 1]) };
+  });
+  if (changes.length < CHANGES_PAGE) return { changes, sinceMs: Number(nowMs), hasMore: false };
+  // Far fewer keys are noted in one millisecond than a page has.
+  return { changes, sinceMs: Math.max(changes.at(-1)!.atMs, sinceMs + 1), hasMore: true };
 }
 
 function isNumbers(reply: ScriptReply): reply is readonly number[] {

@@ -47,8 +47,16 @@ export function toBudgetFailure(
 
 /** The failure while budgets are unavailable: nothing is spent unchecked. */
 export function toUncheckedFailure(cause: unknown, limits: LimitFacts): Failure {
+  if (cause instanceof Failure) return cause;
   const message = "Budgets cannot be checked at the moment. Try again soon.";
   return new Failure("overloaded", message, { unavailable: "database", cause, limits });
+}
+
+/** The failure while the database is unavailable, and what this process may spend of a budget without it does not suffice. */
+export function toSliceFailure(subject: string): Failure {
+  const budget = `the monthly budget of ${nameOf(subject)}`;
+  const message = `Budgets cannot be checked at the moment, and what may be spent of ${budget} meanwhile is used up. Try again soon.`;
+  return new Failure("overloaded", message, { unavailable: "database" });
 }
 
 /** The failure under a budget when a model has no price. */

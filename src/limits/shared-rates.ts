@@ -16,6 +16,8 @@ export interface SharedRatesOptions {
   readonly burstMs: number;
   /** ID of this process among those that share the state. */
   readonly replica: string;
+  /** Number of replicas as an earlier process has last seen it, for one that cannot find it out. Default: 1. */
+  readonly replicasBefore?: number | undefined;
   /** Second source of the number of replicas, when the shared store is unavailable from the start. Default: none. */
   readonly census?: (() => Promise<number>) | undefined;
   /**
@@ -56,11 +58,11 @@ export interface SharedRates extends RateStore {
  * replicas in the last minute of its availability, rounded down, at least 1. So requests are always decided, and n replicas
  * together admit at most the limit, or n per minute for a smaller limit. A local bucket starts with this replica's share of the
  * last known level; what others took since then (everything, for an unknown level) is admitted once more. Local shares do not
- * count concurrency units of requests that started before. Replicas that never reached the remote store and have no second
- * source do not know their number: each applies the whole limit.
+ * count concurrency units of requests that started before. Replicas that never reached the remote store, and have neither a second
+ * source nor the number of an earlier process, do not know their number: each applies the whole limit.
  */
 export function createSharedRates(options: SharedRatesOptions): SharedRates {
-  const { remote, clock, burstMs, replica, census, onChange } = options;
+  const { remote, clock, burstMs, replica, replicasBefore = 1, census, onChange } = options;
   const known = new KnownLevels(burstMs);
   const createLocal = (): RateStore => {
     const toShare = (kind: "requests" | "tokens", subject: string): Bucket | undefined => {
@@ -83,7 +85,7 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
     const fault = reason instanceof RateStoreError ? reason.fault : "error";
     faults.set(fault, (faults.get(fault) ?? 0) + 1);
   };
-  let replicas = 1;
+  let replicas = replicasBefore;
   /** Until then a smaller number is not used. */
   let keptUntilMs = -Infinity;
   const noteReplicas = (seen: number): void => {

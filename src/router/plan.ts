@@ -8,7 +8,7 @@ import { Failure, type FieldViolation } from "../core/failure.ts";
 import { type Hedge, type Model, stateOwner } from "../core/model.ts";
 import { namesContent } from "../core/named-content.ts";
 import type { CallersBody, Translation } from "../core/provider.ts";
-import { isPermitted, restrict, type SendingRules, toMeasured } from "../core/provider-options.ts";
+import { isNamed, isPermitted, restrict, type SendingRules, toMeasured } from "../core/provider-options.ts";
 import type { Target } from "../core/route.ts";
 import type { Asked, Mode } from "../core/router.ts";
 import { measurePrompt, type PromptSize } from "../core/token-estimate.ts";
@@ -169,10 +169,10 @@ function translate(
   if (request.strict && restricted.omitted.length > 0) throw notAllowed(restricted.omitted);
   const isKept =
     restricted.omitted.length === 0 && own.omitted.length === 0 && maySend(body, { unknown, model, rules });
-  const callers = isKept ? body : undefined;
   let translation = model.provider.translate(restricted.request, model.upstream, {
     mode,
-    callers,
+    callers: isKept || body?.inPart === true ? body : undefined,
+    others: isKept,
     capped: rules.capped,
   });
   const before = translation.isCallers === true ? NOTHING : [...unknown, ...restricted.omitted];
@@ -193,7 +193,9 @@ function maySend(
   }: { readonly unknown: readonly Omission[]; readonly model: Model; readonly rules: SendingRules },
 ): boolean {
   const hasOthers = unknown.length > 0 || body?.mayHaveMore === true;
-  return !hasOthers || isPermitted("other_fields", model, rules);
+  if (!hasOthers) return true;
+  const isAllowed = body?.inPart === true ? isNamed : isPermitted;
+  return isAllowed("other_fields", model, rules);
 }
 
 const NOTHING: readonly Omission[] = [];

@@ -1,10 +1,11 @@
 import { accessSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely, type RawBuilder, sql, type Transaction } from "kysely";
-import { describePostgresUrl, type PoolOptions } from "./postgres/pool.ts";
+import { MOST_CONNECTIONS, poolSizes } from "./postgres/connection-share.ts";
+import { describePostgresUrl, type PoolOptions, QUERY_MS } from "./postgres/pool.ts";
 import type { Schema } from "./schema.ts";
 import { SqliteThreadDialect } from "./sqlite/dialect.ts";
-import { retryWhileBusy } from "./store-error.ts";
+import { retryWhileBusy, type StoreError } from "./store-error.ts";
 import type { Perform } from "./transactions.ts";
 
 /** An open database of either kind. */
@@ -19,14 +20,22 @@ export class Database {
   /** Whether the last statement reached the server. Always true for SQLite. */
   readonly isUp: () => boolean;
 
+  /** Changes the largest number of connections. Does nothing for SQLite. */
+  readonly resize: (connections: number) => void;
+
   constructor(
     kind: "sqlite" | "postgres",
     query: Kysely<Schema>,
-    { perform, isUp = () => true }: { readonly perform: Perform; readonly isUp?: () => boolean },
+    {
+      perform,
+      isUp = () => true,
+      resize = () => undefined,
+    }: Pick<Database, "perform"> & Partial<Pick<Database, "isUp" | "resize">>,
   ) {
     this.kind = kind;
     this.query = query;
     this.isUp = isUp;
+    this.resize = resize;
     this.perform = (name, input) => retryWhileBusy(() => perform(name, input));
   }
 
@@ -86,15 +95,18 @@ export interface DatabaseLocation {
   readonly databaseUrl: string | undefined;
   /** Address for LISTEN beside a pooler, or `none` for no LISTEN. Default: `databaseUrl`. */
   readonly databaseListenUrl?: string | undefined;
+  /** Address of a PostgreSQL read replica for reports. Default: none. Holds a password. */
+  readonly databaseReadUrl?: string | undefined;
+  /** Largest number of PostgreSQL connections of this process. Default: its share of the server's. */
+  readonly databaseConnections?: number | undefined;
+  /** Why PostgreSQL may not be used yet, as it is not known to have the program's schema. Default: it may. */
+  readonly closedBy?: (() => StoreError | undefined) | undefined;
 }
 
 const FILE_NAME = "parley.db";
 
 /** Limit for a statement, after which the disk counts as stuck. */
 const SQLITE_LIMIT_MS = 10_000;
-
-/** Sizes of the PostgreSQL pools: for completions and other short statements, and for reports. */
-const CONNECTIONS = { usual: 10, reports: 3 } as const;
 
 /** The SQLite file of a data directory. */
 export function sqliteFile(dataDir: string): string {
@@ -108,8 +120,10 @@ export function describeLocation({ dataDir, databaseUrl }: DatabaseLocation): st
 }
 
 /** Connects to the database, which may still have to be migrated. Creates SQLite's file and directory when missing. */
-export async function connect({ dataDir, databaseUrl }: DatabaseLocation): Promise<Database> {
-  if (databaseUrl !== undefined) return connectPostgres(databaseUrl, { limited: true, connections: CONNECTIONS.usual });
+export async function connect(location: DatabaseLocation): Promise<Database> {
+  const { dataDir, databaseUrl, closedBy } = location;
+  if (databaseUrl !== undefined)
+    return connectPostgres(databaseUrl, { limitMs: QUERY_MS, connections: firstSizes(location).usual, closedBy });
   const file = sqliteFile(dataDir);
   createPrivately(dataDir, file);
   return connectSqlite(file, SQLITE_LIMIT_MS);
@@ -117,9 +131,14 @@ export async function connect({ dataDir, databaseUrl }: DatabaseLocation): Promi
 
 /** Connects to a database that exists for reports: with connections of their own, so that completions do not wait for them. */
 export async function connectReports(location: DatabaseLocation): Promise<Database> {
-  const { dataDir, databaseUrl } = location;
+  const { dataDir, databaseUrl, databaseReadUrl, closedBy } = location;
   if (databaseUrl === undefined) return connectSqlite(sqliteFile(dataDir), SQLITE_LIMIT_MS);
-  return connectPostgres(databaseUrl, { limited: true, connections: CONNECTIONS.reports });
+  const options = { limitMs: QUERY_MS, connections: firstSizes(location).reports, closedBy };
+  if (databaseReadUrl !== undefined) {
+    const postgres = await import("./postgres/connect.ts");
+    return postgres.connectFreshReplica({ url: databaseUrl, ...options }, databaseReadUrl);
+  }
+  return connectPostgres(databaseUrl, options);
 }
 
 /**
@@ -130,11 +149,27 @@ export function connectResponses({ dataDir }: DatabaseLocation, database: Databa
   return database.kind === "sqlite" ? connectSqlite(sqliteFile(dataDir), SQLITE_LIMIT_MS) : database;
 }
 
+/** Sizes of the pools until the server was asked for the share of this process. */
+function firstSizes({ databaseConnections = MOST_CONNECTIONS }: DatabaseLocation): ReturnType<typeof poolSizes> {
+  return poolSizes(databaseConnections);
+}
+
+/** One for the work, one for a lock meanwhile. */
+const UNLIMITED_CONNECTIONS = 2;
+
 /** Connects without a limit for statements. */
 export async function connectUnlimited({ dataDir, databaseUrl }: DatabaseLocation): Promise<Database> {
   if (databaseUrl !== undefined)
-    return connectPostgres(databaseUrl, { limited: false, connections: CONNECTIONS.usual });
+    return connectPostgres(databaseUrl, { limitMs: undefined, connections: UNLIMITED_CONNECTIONS });
   return connectSqlite(sqliteFile(dataDir), undefined);
+}
+
+/** Limit for a statement that waits until no transaction uses a partition. */
+const MAINTENANCE_MS = 60_000;
+
+/** Connects to PostgreSQL for statements that wait for other transactions. */
+export function connectMaintenance(databaseUrl: string): Promise<Database> {
+  return connectPostgres(databaseUrl, { limitMs: MAINTENANCE_MS, connections: 1 });
 }
 
 async function connectPostgres(url: string, options: Omit<PoolOptions, "url">): Promise<Database> {

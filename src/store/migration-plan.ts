@@ -100,7 +100,7 @@ async function planOf(
   for (const [index, migration] of migrations.entries()) {
     if (index < version) continue;
     const statements: PlannedStatement[] = [];
-    for (const text of await statementsOf(migration, kind)) {
+    for (const text of await statementsOf(migration, kind, database)) {
       const effect = effectOf(text, created);
       const rows = effect.kind === "new" ? undefined : await estimateRows(database, effect.table);
       statements.push({ sql: text, ...effect, rows });
@@ -112,10 +112,15 @@ async function planOf(
   return { where, version, target, usableFrom, replicasContinue, processes, pending };
 }
 
-/** The statements of a migration, on a database without rows. */
-export async function statementsOf(migration: Migration, kind: Database["kind"]): Promise<string[]> {
+/** The statements of a migration that change something. It reads from `database`; without one there are no rows. */
+export async function statementsOf(
+  migration: Migration,
+  kind: Database["kind"],
+  database?: Database,
+): Promise<string[]> {
   const statements: string[] = [];
-  const recording = new Kysely<unknown>({ dialect: new RecordingDialect(kind, statements) });
+  const recording = new Kysely<unknown>({ dialect: new RecordingDialect(kind, statements, database) });
+  if (database !== undefined) await migration.prepare?.(recording, kind);
   await migration.up(recording, kind);
   return statements;
 }
@@ -166,21 +171,23 @@ async function estimateRows(database: Database | undefined, table: string | unde
   return rows < 0 ? undefined : rows;
 }
 
-/** Records statements, and runs none. */
+/** Records statements, and runs only those that read. */
 class RecordingDialect implements Dialect {
   readonly #kind: Database["kind"];
   readonly #statements: string[];
+  readonly #database: Database | undefined;
 
-  constructor(kind: Database["kind"], statements: string[]) {
+  constructor(kind: Database["kind"], statements: string[], database: Database | undefined) {
     this.#kind = kind;
     this.#statements = statements;
+    this.#database = database;
   }
 
   createDriver(): Driver {
-    const statements = this.#statements;
+    const connection = new RecordingConnection(this.#statements, this.#database);
     return new (class extends DummyDriver {
       override acquireConnection(): Promise<DatabaseConnection> {
-        return Promise.resolve(new RecordingConnection(statements));
+        return Promise.resolve(connection);
       }
     })();
   }
@@ -200,14 +207,18 @@ class RecordingDialect implements Dialect {
 
 class RecordingConnection implements DatabaseConnection {
   readonly #statements: string[];
+  readonly #database: Database | undefined;
 
-  constructor(statements: string[]) {
+  constructor(statements: string[], database: Database | undefined) {
     this.#statements = statements;
+    this.#database = database;
   }
 
-  executeQuery<R>({ sql: text }: CompiledQuery): Promise<QueryResult<R>> {
-    this.#statements.push(text.replaceAll(/\s+/g, " ").trim());
-    return Promise.resolve({ rows: [] });
+  async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
+    const text = query.sql.replaceAll(/\s+/g, " ").trim();
+    if (!text.startsWith("select ")) this.#statements.push(text);
+    else if (this.#database !== undefined) return this.#database.query.executeQuery<R>(query as CompiledQuery<R>);
+    return { rows: [] };
   }
 
   // oxlint-disable-next-line require-yield -- rows are not streamed

@@ -1,4 +1,5 @@
 import { type ColumnDataType, type Kysely, sql } from "kysely";
+import { monthlyPartitions } from "./migrations/monthly-partitions.ts";
 
 /** One migration. A released migration is never changed: a new one follows it. */
 export interface Migration {
@@ -9,6 +10,11 @@ export interface Migration {
    * programs use: the number of a migration of an earlier release. Default: programs of the release before can use it.
    */
   readonly usableFrom?: number;
+  /**
+   * Long work before the transaction and outside of any, while other processes use the database. It may be interrupted, and is
+   * then repeated. On a database without the tables it has nothing to do.
+   */
+  prepare?(database: Kysely<unknown>, kind: "sqlite" | "postgres"): Promise<void>;
   /** Runs in a transaction, on either database. */
   up(database: Kysely<unknown>, kind: "sqlite" | "postgres"): Promise<void>;
 }
@@ -451,4 +457,5 @@ export const MIGRATIONS: readonly Migration[] = [
   accountRouting,
   begunCompletions,
   spendingMonth,
+  monthlyPartitions,
 ];

@@ -181,6 +181,7 @@ export interface BegunCompletionRow {
 /** Sums of the completions that started in one hour, by account, key, model and outcome. */
 export interface UsageHourRow {
   readonly hour_ms: number;
+  /** Empty, with the key, in the row of all accounts. */
   readonly account_id: string;
   readonly key_id: string;
   /** The served model, or the requested one when none answered. */

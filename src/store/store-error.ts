@@ -5,6 +5,12 @@ export class StoreError extends Error {
   override readonly name = "StoreError";
 }
 
+/** The database's server is unavailable, or not yet in use: it may answer later without a change of the configuration. */
+export class UnreachableError extends StoreError {
+  /** For `Failure.from`. */
+  readonly isUnreachable = true;
+}
+
 /** SQLite's code for a lock held by another process; extended codes have it in their low byte. */
 const SQLITE_BUSY = 5;
 

@@ -23,9 +23,10 @@ import { createBudgetStore } from "./limits/budget-store.ts";
 import { createRateStore } from "./limits/rate-store.ts";
 import { createHealthNotes } from "./health-notes.ts";
 import type { MigrationResult } from "./migrate.ts";
-import { openDatabase } from "./open-database.ts";
+import { openOrLater } from "./open-later.ts";
 import { readSecret } from "./secrets.ts";
 import { createResponseStore, type ResponseStore } from "./responses/response-store.ts";
+import { type ConnectionShare, poolSizes, readShare } from "./postgres/connection-share.ts";
 import type { KeyListener } from "./postgres/key-listener.ts";
 
 /** The opened and migrated database of one process. */
@@ -48,8 +49,18 @@ export interface Store {
   readonly keyChanges: KeyChangeFeed;
   /** Reachability of the database. */
   health(): StoreHealth;
-  /** Versions before and after opening it. */
-  readonly versions: MigrationResult;
+  /**
+   * Asks PostgreSQL how many connections it has and how many processes share them, and limits those of this process to its share.
+   * Undefined for SQLite.
+   */
+  shareConnections(): Promise<ConnectionShare | undefined>;
+  /** Versions before and after opening it; while it is unavailable from the start, those of a migrated one. */
+  versions(): MigrationResult;
+  /**
+   * Undefined for a database that is open. Otherwise resolves when it is: it was unavailable at the start. Rejects when it cannot be
+   * used.
+   */
+  readonly opening: Promise<void> | undefined;
   /**
    * Damage that SQLite finds in its file, as its messages; empty without damage, and for PostgreSQL. Reads the whole file.
    */
@@ -66,14 +77,18 @@ export interface StoreHealth {
 
 /**
  * Opens the database and migrates it. Without a URL it is the SQLite file `parley.db` in the data directory; both are
- * created when missing, readable only by this user. Several processes may open it. Throws a StoreError that says what to do.
+ * created when missing, readable only by this user. Several processes may open it. Throws a StoreError that says what to do. With
+ * `mayBeAway` a PostgreSQL that cannot be reached is opened later.
  */
-export async function openStore(location: DatabaseLocation): Promise<Store> {
-  const { database, versions } = await openDatabase(location);
+export async function openStore(
+  place: DatabaseLocation,
+  { mayBeAway = false }: { readonly mayBeAway?: boolean } = {},
+): Promise<Store> {
+  const { database, location, versions, opening, giveUp } = await openOrLater(place, mayBeAway);
   const reports = await connectReports(location);
   const keeping = connectResponses(location, database);
   const compaction = createLedgerCompaction(database);
-  const ledger = { database, reports, compaction };
+  const ledger = { database, reports, compaction, databaseUrl: location.databaseUrl };
   const changes = new KeyChanges(database);
   const listen = await keyListenerOf(location, changes);
   let listener: KeyListener | undefined;
@@ -96,10 +111,20 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
         return changes.subscribe(changed);
       },
     },
+    async shareConnections() {
+      if (database.kind === "sqlite") return undefined;
+      const share = await readShare(database, location.databaseConnections);
+      const { usual, reports: ofReports } = poolSizes(share.each);
+      database.resize(usual);
+      reports.resize(ofReports);
+      return share;
+    },
     health: () => ({ up: database.isUp(), listening: listener?.isListening }),
     versions,
+    opening,
     findDamage: async () => findDamage(await connectUnlimited(location)),
     async close() {
+      giveUp();
       listener?.close();
       await compaction.close();
       await Promise.all([...new Set([database, reports, keeping])].map((each) => each.close()));

@@ -1,6 +1,7 @@
 import { cancelHolds, holdBudgets, reapHolds } from "./limits/budget-transactions.ts";
 import { beginCompletions, releaseLostHolds, settleLostCompletions } from "./ledger/begun-completions.ts";
 import { appendSegment, compactJournal } from "./ledger/ledger-journal.ts";
+import { createMonths } from "./postgres/months.ts";
 import type { Statements } from "./statements.ts";
 
 /**
@@ -11,6 +12,7 @@ import type { Statements } from "./statements.ts";
 const TRANSACTIONS = {
   appendSegment,
   compactJournal,
+  createMonths,
   beginCompletions,
   settleLostCompletions,
   releaseLostHolds,

@@ -25,6 +25,8 @@ export interface Gauges {
   readonly replicas?: () => number;
   /** Whether the database is reachable, and whether LISTEN for changed keys works. Default: the metrics are omitted. */
   readonly database?: () => { readonly up: boolean; readonly listening: boolean | undefined };
+  /** Age of the file of known keys; undefined without one. Default: the metric is omitted. */
+  readonly keyFileAgeMs?: () => number | undefined;
   /** Versions of the program and the schema, as labels. Default: the metric is omitted. */
   readonly info?: { readonly version: string; readonly schema: string };
   /** Completions that wait for admission, the limit of those in flight, and refusals because of overload, by reason. */
@@ -81,7 +83,7 @@ const one = (read: () => number): Collected["read"] => {
 };
 
 function listCollected(gauges: Gauges): Collected[] {
-  const { admission, ratesFaults, replicas, database, info } = gauges;
+  const { admission, ratesFaults, replicas, database, keyFileAgeMs, info } = gauges;
   return [
     { name: "parley_active_calls", help: "Calls in flight.", type: "gauge", read: one(gauges.activeCalls) },
     {
@@ -194,6 +196,7 @@ function listCollected(gauges: Gauges): Collected[] {
     ...(ratesFaults === undefined ? [] : [faultsOf(ratesFaults)]),
     ...(replicas === undefined ? [] : [replicasOf(replicas)]),
     ...(database === undefined ? [] : databaseOf(database)),
+    ...(keyFileAgeMs === undefined ? [] : [keyFileOf(keyFileAgeMs)]),
     ...(info === undefined ? [] : [infoOf(info)]),
   ];
 }
@@ -235,6 +238,19 @@ function databaseOf(database: NonNullable<Gauges["database"]>): Collected[] {
       read: one(() => Number(database().listening ?? true)),
     },
   ];
+}
+
+function keyFileOf(ageMs: NonNullable<Gauges["keyFileAgeMs"]>): Collected {
+  return {
+    name: "parley_known_keys_file_age_seconds",
+    help: "Time since this process has written its known keys to data_dir, for a start without the database. Without a value: it has not.",
+    type: "gauge",
+    merge: "max",
+    read() {
+      const age = ageMs();
+      return age === undefined ? [] : [[{}, age / 1000]];
+    },
+  };
 }
 
 function infoOf(info: NonNullable<Gauges["info"]>): Collected {

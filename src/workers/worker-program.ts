@@ -14,12 +14,14 @@ let gateway: MemberGateway | undefined;
 let starting: Promise<MemberGateway> | undefined;
 let draining: Promise<MetricsSnapshot> | undefined;
 let simulatorUrl: string | undefined;
+let giveUp = (_reason: string): void => undefined;
 const keyListeners = new Set<(hash: string | undefined) => void>();
 
 const handlers: Handlers<WorkerCalls> = {
   async start(assignment) {
     starting = start(assignment);
     gateway = await starting;
+    void gateway.failed?.then((error) => giveUp(error.message));
     const { httpPort, grpcPort, hasPages } = gateway;
     return { httpPort, grpcPort, hasPages };
   },
@@ -51,13 +53,15 @@ const parent = new Channel<ParentCalls>(process, handlers);
 
 async function start({ config, role, number, simulatorUrl: url }: Assignment): Promise<MemberGateway> {
   const log = createLogger(config.log.level, number);
+  giveUp = (reason) => {
+    log.fatal({ reason }, "giving up");
+    quit();
+  };
   simulatorUrl = url ?? undefined;
   process.on("uncaughtException", (error: Error) => {
     // The process can no longer be trusted with new work, but its calls in flight may end.
     log.fatal({ cause: String(error), stack: error?.stack }, "unexpected fault");
-    parent.tell("leaving", null);
-    process.exitCode = 1;
-    void leave();
+    quit();
   });
   if (role.name === "front") {
     const { startFrontMember } = await import("../gateway/front-gateway.ts");
@@ -67,6 +71,7 @@ async function start({ config, role, number, simulatorUrl: url }: Assignment): P
   return startMember(config, log, {
     role: role.name,
     shared: {
+      worker: number,
       rates: createWorkerRates(parent, config.limits),
       notes: {
         exchange: async (note) =>
@@ -79,6 +84,13 @@ async function start({ config, role, number, simulatorUrl: url }: Assignment): P
       },
     },
   });
+}
+
+/** Ends this process when its calls in flight have ended; the parent starts another one. */
+function quit(): void {
+  parent.tell("leaving", null);
+  process.exitCode = 1;
+  void leave();
 }
 
 /** Drains and exits, whether or not the drain succeeds. */

@@ -17,6 +17,13 @@ describe("a failure", () => {
     },
   );
 
+  it("of a database that cannot be reached asks to try again, and shows nothing of it", () => {
+    const reason = Object.assign(new Error("PostgreSQL at secret.example"), { isUnreachable: true });
+    const failure = Failure.from(reason);
+    expect(failure).toMatchObject({ code: "overloaded", unavailable: "database", retryAfterMs: 1_000, cause: reason });
+    expect(failure.message).toBe("The database is unavailable at the moment. Try again shortly.");
+  });
+
   it("keeps everything it says when attempts are added", () => {
     const cause = new Error("why");
     const facts = {

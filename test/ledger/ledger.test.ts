@@ -1,17 +1,23 @@
 import { describe, expect, it } from "vitest";
 import type { LedgerEntry } from "../../src/core/ledger.ts";
 import { createLedger, MAX_WAITING } from "../../src/ledger/ledger.ts";
+import { memoryFiles } from "../support/memory-files.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
-/** A store whose writes the test resolves and rejects. */
-function setUp() {
+/** A store whose writes the test resolves and rejects, and files that may be on a full disk. */
+function setUp({ isAway = false } = {}) {
   const clock = new FakeClock();
+  const disk = { isFull: false };
+  const kept = memoryFiles(() => disk.isFull);
+  const files = { ...kept.files };
   const batches: (readonly string[])[] = [];
   const answers: PromiseWithResolvers<void>[] = [];
   const troubles: unknown[] = [];
   const ledger = createLedger({
     clock,
     process: "a",
+    isAway,
+    files,
     store: {
       begin: async () => undefined,
       insert(entries) {
@@ -20,6 +26,7 @@ function setUp() {
         answers.push(answer);
         return answer.promise;
       },
+      flush: async () => undefined,
     },
     onTrouble: (trouble) => void troubles.push(trouble),
   });
@@ -28,7 +35,8 @@ function setUp() {
     void ledger.append(entryOf(id)).then(() => (seen.ended = true));
     return seen;
   };
-  return { clock, ledger, batches, answers, troubles, append };
+  const filed = () => kept.entries.map(({ completionId }) => completionId);
+  return { clock, ledger, batches, answers, troubles, append, disk, files, filed };
 }
 
 const entryOf = (completionId: string): LedgerEntry => ({ completionId }) as LedgerEntry;
@@ -60,19 +68,18 @@ describe("the ledger", () => {
     expect(batches).toEqual([["a", "b"]]);
   });
 
-  it("resolves appends at once while the database is unavailable, retries them, and reports the outage and its end once", async () => {
-    const { clock, ledger, batches, answers, troubles, append } = setUp();
+  it("writes entries into files while the database is unavailable, and into the database when it is back", async () => {
+    const { clock, ledger, batches, answers, troubles, append, filed } = setUp();
     const entries = [append("a")];
     await clock.pass(0);
     entries.push(append("b"));
     answers[0]!.reject(down);
-    await clock.pass(0);
-    expect(entries.map(({ ended }) => ended)).toEqual([true, true]);
-    expect(troubles).toEqual([{ cause: down, waiting: 2 }]);
+    await expect.poll(filed).toEqual(["a", "b"]);
     const later = append("c");
-    await clock.pass(0);
-    expect([later.ended, ledger.state()]).toEqual([true, { waiting: 3, away: true }]);
-    expect(ledger.lagMs()).toBe(0);
+    await expect.poll(filed).toEqual(["a", "b", "c"]);
+    expect([...entries, later].map(({ ended }) => ended)).toEqual([true, true, true]);
+    expect(troubles).toEqual([{ of: "database", cause: down }]);
+    expect([ledger.state(), ledger.lagMs()]).toEqual([{ waiting: 3, away: true }, 0]);
     await clock.pass(1_000);
     expect(ledger.lagMs()).toBe(1_000);
     await expect.poll(() => answers).toHaveLength(2);
@@ -80,27 +87,69 @@ describe("the ledger", () => {
     await clock.pass(1_000);
     await expect.poll(() => answers).toHaveLength(3);
     answers[2]!.resolve();
-    await clock.pass(0);
+    await expect.poll(() => ledger.state()).toEqual({ waiting: 0, away: false });
     expect(batches).toEqual([["a"], ["a", "b", "c"], ["a", "b", "c"]]);
-    expect([ledger.state(), ledger.lagMs()]).toEqual([{ waiting: 0, away: false }, 0]);
-    expect(troubles).toEqual([{ cause: down, waiting: 2 }, undefined]);
+    expect([filed(), ledger.lagMs()]).toEqual([[], 0]);
+    expect(troubles).toEqual([{ of: "database", cause: down }, undefined]);
+    append("d");
+    await expect.poll(() => batches.at(-1)).toEqual(["d"]);
   });
 
-  it("refuses new completions beyond MAX_WAITING unwritten entries", async () => {
-    const { clock, ledger, answers, append } = setUp();
-    append("first");
+  it("begins with files when the database is unavailable from the start", async () => {
+    const { clock, ledger, batches, answers, append, filed } = setUp({ isAway: true });
+    const entry = append("a");
+    await expect.poll(filed).toEqual(["a"]);
+    expect([entry.ended, batches]).toEqual([true, []]);
+    await clock.pass(1_000);
+    await expect.poll(() => batches).toEqual([["a"]]);
+    answers[0]!.resolve();
+    await expect.poll(() => ledger.state()).toEqual({ waiting: 0, away: false });
+  });
+
+  it("keeps entries in memory when no file takes them, and refuses completions beyond MAX_WAITING of them", async () => {
+    const { clock, ledger, batches, answers, troubles, append, disk, filed } = setUp();
+    disk.isFull = true;
+    const first = append("first");
     await clock.pass(0);
     answers[0]!.reject(down);
-    await clock.pass(0);
+    await expect.poll(() => first.ended).toBe(true);
     for (let count = 1; count < MAX_WAITING; count++) {
       ledger.admit();
       append(String(count));
     }
     expect(() => ledger.admit()).toThrow(expect.objectContaining({ code: "overloaded", retryAfterMs: 1_000 }));
+    expect(troubles).toEqual([
+      { of: "database", cause: down },
+      { of: "files", cause: new Error("the disk is full") },
+    ]);
+    await expect.poll(() => clock.pending).toBe(1);
+    await clock.pass(1_000);
+    await expect.poll(() => answers).toHaveLength(2);
+    answers[1]!.resolve();
+    while (ledger.state().waiting > 0) {
+      await clock.pass(0);
+      answers.at(-1)!.resolve();
+    }
+    expect([new Set(batches.flat()).size, filed()]).toEqual([MAX_WAITING, []]);
+    expect(() => ledger.admit()).not.toThrow();
   });
 
-  it("writes waiting entries when it is closed, and returns those that cannot be written", async () => {
-    const { clock, ledger, batches, answers, append } = setUp();
+  it("lets callers go when a file takes long", async () => {
+    const { clock, answers, append, files } = setUp();
+    const slow = Promise.withResolvers<void>();
+    files.append = () => slow.promise;
+    const entry = append("a");
+    await clock.pass(0);
+    answers[0]!.reject(down);
+    await expect.poll(() => clock.pending).toBe(2);
+    expect(entry.ended).toBe(false);
+    await clock.pass(2_000);
+    expect(entry.ended).toBe(true);
+    slow.resolve();
+  });
+
+  it("writes waiting entries when it is closed, and those that cannot be written into a file", async () => {
+    const { clock, ledger, batches, answers, append, filed } = setUp();
     append("a");
     await clock.pass(0);
     append("b");
@@ -108,7 +157,8 @@ describe("the ledger", () => {
     answers[0]!.resolve();
     await expect.poll(() => batches).toEqual([["a"], ["b"]]);
     answers[1]!.reject(down);
-    expect(await closing).toEqual([entryOf("b")]);
+    expect(await closing).toBe(1);
+    expect(filed()).toEqual(["b"]);
     await clock.pass(10_000);
     expect(batches).toHaveLength(2);
   });

@@ -231,20 +231,20 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "entries wait while the database is unavailable",
     file: "src/ledger/ledger.ts",
-    text: "      for (const { resolve } of this.#waiting) resolve();\n      return false;",
-    by: "      for (const { resolve } of this.#waiting.splice(0, batch.length)) resolve();\n      return false;",
+    text: "      this.#noteAway(cause);\n      return true;",
+    by: "      this.#noteAway(cause);\n      this.#remove(batch);\n      return true;",
   },
   {
     promise: "waiting entries are written when the database is available again",
     file: "src/ledger/ledger.ts",
-    text: "    if (this.#away && !this.#closed) this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => void this.#write());\n",
-    by: "",
+    text: "    this.#away = true;\n    this.#recoverLater();",
+    by: "    this.#away = true;",
   },
   {
-    promise: "unwritten entries are returned at close",
+    promise: "unwritten entries are in files after close",
     file: "src/ledger/ledger.ts",
-    text: "return this.#waiting.map(({ entry }) => entry);",
-    by: "return [];",
+    text: "if (left.length > 0) await this.#options.files.append(left);",
+    by: "",
   },
   {
     promise: "append resolves when the entry is durable",
@@ -259,10 +259,10 @@ export const MUTATIONS: readonly Mutation[] = [
     by: "",
   },
   {
-    promise: "append does not wait while the database is unavailable",
+    promise: "append does not wait for the database while that is unavailable",
     file: "src/ledger/ledger.ts",
-    text: "for (const { resolve } of this.#waiting) resolve();",
-    by: "for (const { resolve } of batch) resolve();",
+    text: "this.#writing = this.#away ? this.#fileBatch() : this.#writeBatch();",
+    by: "this.#writing = this.#writeBatch();",
   },
   {
     promise: "a caller's deadline is enforced",

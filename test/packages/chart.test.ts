@@ -320,6 +320,7 @@ describe("the chart", () => {
     ["config.redis.sentinel.password", "x", variable],
     ["config.responses.encryption_key", "x", variable],
     ["config.account_credentials.encryption_key", "x", variable],
+    ["config.outage.encryption_key", "x", variable],
     ["config.providers.openai.api_keys", ["${A}", "x"], variable],
     ["config.providers.openai.headers.x-token", "x", variable],
     ["config.providers.openai.proxy", "http://a:b@c:3128", variable],

@@ -302,6 +302,149 @@ describe.each([false, true])("an answer to a caller of the provider's dialect (s
   });
 });
 
+/* Texts and reasoning with fields that only their dialect has. */
+const THOUGHT = { type: "thinking", thinking: "Hm.", signature: "c2ln", depth: 2 };
+const MARKED = { type: "text", text: "Hello.", mood: { good: true } };
+const MESSAGE = {
+  type: "message",
+  role: "assistant",
+  content: [THOUGHT, { type: "redacted_thinking", data: "c2ln", depth: 3 }, MARKED, { type: "text", text: " Bye." }],
+  stop_reason: "end_turn",
+  usage: { input_tokens: 3, output_tokens: 4 },
+};
+const GEMINI_PARTS = [
+  { text: "Hm.", thought: true, depth: 2 },
+  { text: "Hel", mood: "go" },
+  { text: "lo.", mood: "od", from: `at ${CREDENTIAL}` },
+];
+const MARKED_OUTPUT = [
+  {
+    type: "reasoning",
+    id: "rs_1",
+    summary: [{ type: "summary_text", text: "Hm." }],
+    encrypted_content: "gAAAA",
+    depth: 2,
+  },
+  {
+    type: "message",
+    id: "m_1",
+    role: "assistant",
+    status: "completed",
+    content: [
+      { type: "output_text", text: "Hello.", annotations: [], mood: "good" },
+      { type: "output_text", text: " Bye.", annotations: [], mood: "sad" },
+    ],
+  },
+];
+const MARKED_RESPONSE = { id: "resp_up", status: "completed", output: MARKED_OUTPUT };
+
+function* messageEvents(): Generator<SentEvent> {
+  yield { data: { type: "message_start", message: { usage: { input_tokens: 3 } } } };
+  for (const [index, block] of MESSAGE.content.entries()) {
+    const begun = { ...block, ...("text" in block && { text: "" }), ...("thinking" in block && { thinking: "" }) };
+    yield {
+      data: {
+        type: "content_block_start",
+        index,
+        content_block: { ...begun, ...("signature" in block && { signature: "" }) },
+      },
+    };
+    if ("text" in block)
+      yield { data: { type: "content_block_delta", index, delta: { type: "text_delta", text: block.text } } };
+    if ("thinking" in block) {
+      yield {
+        data: { type: "content_block_delta", index, delta: { type: "thinking_delta", thinking: block.thinking } },
+      };
+      yield {
+        data: { type: "content_block_delta", index, delta: { type: "signature_delta", signature: block.signature } },
+      };
+    }
+    yield { data: { type: "content_block_stop", index } };
+  }
+  yield { data: { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 4 } } };
+  yield { data: { type: "message_stop" } };
+}
+
+describe.each([false, true])(
+  "texts and reasoning for a caller of the provider's dialect (streamed: %s)",
+  (streamed) => {
+    beforeEach(() => {
+      answer = (exchange) => {
+        const path = exchange.request.url ?? "";
+        const whole = { candidates: [{ content: { parts: GEMINI_PARTS }, finishReason: "STOP" }] };
+        const pieces = GEMINI_PARTS.map((part) => ({ data: { candidates: [{ content: { parts: [part] } }] } }));
+        const end = { data: { candidates: [{ content: { parts: [] }, finishReason: "STOP" }] } };
+        if (path.includes("streamGenerateContent")) stream(exchange, [...pieces, end]);
+        else if (path.includes("generateContent")) answerJson(exchange.response, 200, whole);
+        else if (path.endsWith("/messages"))
+          if (streamed) stream(exchange, [...messageEvents()]);
+          else answerJson(exchange.response, 200, MESSAGE);
+        else if (streamed) stream(exchange, [{ data: { type: "response.completed", response: MARKED_RESPONSE } }]);
+        else answerJson(exchange.response, 200, MARKED_RESPONSE);
+      };
+    });
+
+    it("have the fields of Messages", async () => {
+      const client = new Anthropic({ baseURL: url(), apiKey: gateway.key, maxRetries: 0 });
+      const asked = { model: "fx-a", max_tokens: 100, messages: [{ role: "user" as const, content: "Hi" }] };
+      const { content } = streamed
+        ? await client.messages.stream(asked).finalMessage()
+        : await client.messages.create(asked);
+      const { signature: _, ...thought } = THOUGHT;
+      expect(content).toMatchObject([
+        thought,
+        { type: "redacted_thinking", depth: 3 },
+        MARKED,
+        { type: "text", text: " Bye." },
+      ]);
+      expect(content[3]).not.toHaveProperty("mood");
+    });
+
+    it("have the fields of Gemini's parts, joined as their texts", async () => {
+      const { models } = new GoogleGenAI({ apiKey: gateway.key, vertexai: false, httpOptions: { baseUrl: url() } });
+      const asked = { model: "fx-g", contents: "Hi", config: { thinkingConfig: { includeThoughts: true } } };
+      const pieces = [];
+      if (streamed) for await (const piece of await models.generateContentStream(asked)) pieces.push(piece);
+      else pieces.push(await models.generateContent(asked));
+      const parts = pieces.flatMap((piece) => piece.candidates![0]!.content?.parts ?? []);
+      const thoughts = parts.filter(({ thought }) => thought);
+      const texts = parts.filter(({ thought }) => !thought);
+      expect(Object.assign({}, ...thoughts)).toMatchObject({ depth: 2 });
+      expect(Object.assign({}, ...texts)).toMatchObject({ mood: "good", from: "at [key]" });
+      expect([thoughts, texts].map((all) => all.map(({ text }) => text).join(""))).toEqual(["Hm.", "Hello."]);
+    });
+
+    it("have the fields of items of the Responses API, and of their texts", async () => {
+      const client = new OpenAI({ baseURL: `${url()}/v1`, apiKey: gateway.key, maxRetries: 0 });
+      const asked = { model: "fx-r", input: "Hi", include: ["reasoning.encrypted_content" as const] };
+      const { output } = streamed
+        ? await client.responses.stream(asked).finalResponse()
+        : await client.responses.create(asked);
+      const [reasoning, message] = MARKED_OUTPUT;
+      expect(output).toMatchObject([
+        { type: "reasoning", summary: reasoning!.summary, depth: 2 },
+        { type: "message", content: message!.content },
+      ]);
+    });
+
+    it("are without them in another format, which lists them", async () => {
+      for (const [model, names] of [
+        ["fx-a", ["anthropic.depth", "anthropic.mood"]],
+        ["fx-g", ["gemini.depth", "gemini.mood", "gemini.from"]],
+        ["fx-r", ["openai-responses.depth", "openai-responses.content.mood"]],
+      ] as const) {
+        const text = await raw("/v1/chat/completions", {
+          model,
+          messages: [{ role: "user", content: "Hi" }],
+          stream: streamed,
+        });
+        const [, leftOut = "[]"] = /"left_out":(\[[^\]]*\])/.exec(text) ?? [];
+        expect(JSON.parse(leftOut)).toEqual(expect.arrayContaining([...names]));
+      }
+    });
+  },
+);
+
 async function raw(path: string, body: object): Promise<string> {
   const response = await fetch(url() + path, {
     method: "POST",

@@ -28,14 +28,15 @@ interface Recorded {
   readonly body: Json;
 }
 
-/** Requests of real clients in the three formats that are a dialect. */
+/** Requests of real clients in the formats that are a dialect. */
 const RECORDED = readdirSync(FOLDER)
   .filter((name) => name !== "omitted.json")
   .map((name) => [name, JSON.parse(readFileSync(new URL(name, FOLDER), "utf8")) as Recorded] as const)
-  .filter(([, { path }]) => /^\/v1\/(?:messages|responses)|enerateContent|countTokens/.test(path));
+  .filter(([, { path }]) => /^\/v1\/(?:messages|responses|chat)|enerateContent|countTokens/.test(path));
 
-const OWN = { messages: "fx-a", responses: "fx-r", models: "fx-g" } as const;
-const ownModel = (path: string): string => OWN[/(messages|responses|models)/.exec(path)![1] as keyof typeof OWN];
+const OWN = { messages: "fx-a", responses: "fx-r", models: "fx-g", completions: "fx-c" } as const;
+const ownModel = (path: string): string =>
+  OWN[/(messages|responses|models|completions)/.exec(path)![1] as keyof typeof OWN];
 
 let upstream: Upstream;
 let core: TestGateway;
@@ -58,6 +59,7 @@ beforeAll(async () => {
       providers: { ...providers, r: { ...responses, allow_private: true, api_keys: ["credential"] } },
       models: {
         ...models,
+        "fx-c": { provider: "o", upstream_model: "llama", max_output_tokens: 64_000 },
         "fx-r": {
           provider: "r",
           upstream_model: "gpt-any",

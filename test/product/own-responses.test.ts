@@ -105,6 +105,15 @@ describe("a Responses request to a provider of the dialect", () => {
     expect(omitted).toEqual([]);
   });
 
+  it("keeps its blanks, and the digits of its numbers", async () => {
+    const body =
+      '{ "model" : "fx-plain", "input":[ {"role":"user","content":"\\u00e4"},{"type":"function_call","call_id":"1","name":"f",' +
+      '"arguments":"{}"},{"type":"function_call_output","call_id":"1","output":"ok"}], "max_output_tokens":1e2,\n"store": false,' +
+      '"tools":[{"type":"function","name":"f","strict":false,"parameters":{"const":12345678901234567890}}] }';
+    const { sent } = await send(body);
+    expect(sent).toBe(body.replace("fx-plain", "gpt-any"));
+  });
+
   it("has what the gateway decides, and nothing that is for the gateway", async () => {
     const given = {
       model: "fx-r",

@@ -235,7 +235,7 @@ describe("three replicas without PostgreSQL", () => {
       expect(outcomesOf(fleet.began("stranger", EVER))).toEqual(["401", "503"]);
 
       await expectSpentAsWritten(fleet, databaseUrl);
-      expectOncePerReplica(fleet, "the ledger cannot be written; entries wait in memory");
+      expectOncePerReplica(fleet, "the ledger cannot be written; entries are kept in files of data_dir");
       expectOncePerReplica(fleet, "the ledger is written again");
 
       await expectRevocationNotified(fleet, databaseUrl);

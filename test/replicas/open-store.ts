@@ -6,5 +6,5 @@ process.stdout.write("ready\n");
 await new Promise((resolve) => process.stdin.once("data", resolve));
 process.stdin.destroy();
 const store = await openStore({ dataDir: "/nowhere", databaseUrl });
-process.stdout.write(`${JSON.stringify(store.versions)}\n`);
+process.stdout.write(`${JSON.stringify(store.versions())}\n`);
 await store.close();

@@ -69,6 +69,33 @@ describe("notes about upstream models in Redis", () => {
   });
 });
 
+describe("changed keys in Redis", () => {
+  it("are told page by page since a time, and forgotten after 25 hours", async () => {
+    const redis = await startRedis();
+    let nowMs = 1_700_000_000_000;
+    const rates = await open(redis.url, { nowMs: () => nowMs });
+    const hashes = Array.from({ length: 1_500 }, (_, index) => `hash-${String(index).padStart(4, "0")}`);
+    for (let from = 0; from < hashes.length; from += 500) {
+      await rates.exchangeChanges(hashes.slice(from, from + 500), nowMs);
+      nowMs += 1;
+    }
+    const told = new Set<string>();
+    let page = await rates.exchangeChanges([], 0);
+    for (let pages = 1; page.hasMore && pages < 5; pages++) {
+      for (const { hash } of page.changes) told.add(hash);
+      page = await rates.exchangeChanges([], page.sinceMs);
+    }
+    for (const { hash } of page.changes) told.add(hash);
+    expect(told).toEqual(new Set(hashes));
+    expect(await rates.exchangeChanges(["again"], page.sinceMs)).toMatchObject({
+      changes: [{ hash: "again", atMs: nowMs }],
+      hasMore: false,
+    });
+    nowMs += 25 * 3_600_000 + 1;
+    expect((await rates.exchangeChanges([], 0)).changes).toEqual([]);
+  });
+});
+
 describe("rates in Redis", () => {
   it("decide like the in-memory ones, for any sequence of calls at any times", async () => {
     const redis = await startRedis();

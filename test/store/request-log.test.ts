@@ -18,7 +18,7 @@ let database: Database;
 beforeAll(async () => {
   ({ database } = await openDatabase({ dataDir, databaseUrl: undefined }));
   const compaction = createLedgerCompaction(database);
-  await writeHistory(createLedgerStore({ database, reports: database, compaction }), HISTORY);
+  await writeHistory(createLedgerStore({ database, reports: database, compaction, databaseUrl: undefined }), HISTORY);
   await compaction.close();
 });
 afterAll(async () => {

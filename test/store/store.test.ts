@@ -14,7 +14,7 @@ import { MIGRATIONS } from "../../src/store/migrations.ts";
 import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { demand } from "./contracts/demands.ts";
-import { entry } from "./contracts/entries.ts";
+import { entry, NOON } from "./contracts/entries.ts";
 import { migrateOldEntries, migrateOldKey, OLD_KEY } from "./old-database.ts";
 
 let home: string;
@@ -140,6 +140,31 @@ describe("the database", () => {
       ["m", 2],
       ["n", 1],
     ]);
+  });
+});
+
+describe("old rows are removed at most a thousand at a time", () => {
+  it("of the ledger", async () => {
+    const { ledger } = await open();
+    await ledger.insert(Array.from({ length: 1500 }, () => entry({ endedAtMs: NOON - 1 })));
+    await ledger.insert([entry()]);
+    expect(await ledger.prune(NOON)).toBe(1000);
+    expect(await ledger.prune(NOON)).toBe(500);
+    expect(await ledger.prune(NOON)).toBe(0);
+    expect((await ledger.list({ limit: 9 })).entries).toHaveLength(1);
+  });
+
+  it("of the usage by hours", async () => {
+    const { ledger, usage } = await open();
+    const nextHourMs = NOON + 3_600_000;
+    await ledger.insert(Array.from({ length: 1_500 }, (_, at) => entry({ keyId: `key_${at}` })));
+    await ledger.insert([entry({ startedAtMs: nextHourMs })]);
+    expect(await usage.prune(nextHourMs)).toBe(1_000);
+    // One more of all keys.
+    expect(await usage.prune(nextHourMs)).toBe(501);
+    expect(await usage.prune(nextHourMs)).toBe(0);
+    const sums = await usage.summarize({ sinceMs: 0, untilMs: 2 * NOON, by: "none", step: "all" });
+    expect(sums.map(({ sums: { completions } }) => completions)).toEqual([1]);
   });
 });
 

@@ -50,7 +50,8 @@ describe("usage reports use an index for", () => {
   });
 
   it.each([
-    [{}, /sqlite_autoindex_usage_hours_1 \(hour_ms>\? AND hour_ms<\?\)$/],
+    [{}, /usage_hours_account \(account_id=\? AND hour_ms>\? AND hour_ms<\?\)$/],
+    [{ by: "key" }, /sqlite_autoindex_usage_hours_1 \(hour_ms>\? AND hour_ms<\?\)$/],
     [{ keyId: "k" }, /usage_hours_key \(key_id=\? AND hour_ms>\? AND hour_ms<\?\)$/],
     [{ accountId: "a" }, /usage_hours_account \(account_id=\? AND hour_ms>\? AND hour_ms<\?\)$/],
   ] as const)("sums with %o", async (filter, index) => {

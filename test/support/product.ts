@@ -28,6 +28,8 @@ export interface ProductOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Flags of `serve`. */
   readonly flags?: readonly string[];
+  /** Whether to create a first key, which needs the database. Default: true, except for a front. */
+  readonly withFirstKey?: boolean;
   /** Path of a program that Node runs, or of the single executable. Default: the built program. */
   readonly program?: string;
 }
@@ -92,7 +94,8 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   let firstKey = "";
   try {
     await greeted(running);
-    if (!options.flags?.includes("front")) firstKey = await makeFirstKey(file, environmentOf({ ...options, home }));
+    if (options.withFirstKey ?? !options.flags?.includes("front"))
+      firstKey = await makeFirstKey(file, environmentOf({ ...options, home }));
   } catch (error) {
     await stop();
     throw error;

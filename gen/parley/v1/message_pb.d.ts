@@ -171,7 +171,7 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
 
   /**
    * Answers: as `Choice.provider_details_json`, of this part: `anthropic.caller` of a tool's call, `openai-responses.revised_prompt` of a
-   * picture. Ignored in a request.
+   * picture, and any other field of a text or of reasoning that the contract has no word for. Ignored in a request.
    *
    * @generated from field: map<string, string> provider_details_json = 15;
    */

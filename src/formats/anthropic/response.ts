@@ -44,16 +44,17 @@ function toAnswer(choice: Choice, form: AnswerForm): object {
 
 /** The blocks of a part. The format has none for images, recordings and refusals. */
 function toBlocks({ kind, signature, citations, providerDetailsJson }: Part, form: AnswerForm): object[] {
+  const further = readFurther(providerDetailsJson, { dialect: DIALECT });
   switch (kind.case) {
     case "text": {
-      const text = kind.value === "" ? [] : [textBlock(kind.value, citations)];
+      const text = kind.value === "" ? [] : [{ ...further, ...textBlock(kind.value, citations) }];
       return signature === "" ? text : [...text, write.stateBlock(signature)];
     }
     case "reasoning":
-      return thinkingBlocks(kind.value, signature, form);
+      return thinkingBlocks(kind.value, signature, form).map((block) => ({ ...further, ...block }));
     case "toolCall": {
       const state = signature === "" ? [] : [write.stateBlock(signature, kind.value.id)];
-      return [...state, { ...readFurther(providerDetailsJson, { dialect: DIALECT }), ...toolUse(kind.value) }];
+      return [...state, { ...further, ...toolUse(kind.value) }];
     }
     case "native": {
       const block = write.nativeBlock(kind.value);

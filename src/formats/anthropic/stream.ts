@@ -12,7 +12,7 @@ import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { Failure } from "../../core/failure.ts";
 import { type AnswerStream, EVENT_STREAM } from "../format.ts";
 import { LeftOut } from "../left-out.ts";
-import { readFurther, readTyped } from "../native.ts";
+import { type FurtherFields, readFurther, readTyped } from "../native.ts";
 import { writeReport } from "../report.ts";
 import * as write from "./answer.ts";
 import { DIALECT } from "./blocks.ts";
@@ -32,6 +32,8 @@ interface OpenPart {
   readonly partIndex: number;
   readonly kind: Part["kind"];
   signature: string;
+  /** Fields that only this dialect has. */
+  readonly further: FurtherFields;
   /** Index of its block; undefined until the block has begun. */
   block: number | undefined;
   /** Beginning of the events with its deltas, up to the text. */
@@ -172,11 +174,11 @@ export class MessageWriter implements AnswerStream {
   #begin({ partIndex, part }: PartStart): string {
     if (part === undefined) return "";
     const { kind, signature, providerDetailsJson } = part;
-    this.#open = { partIndex, kind, signature, block: undefined, head: "", written: false, json: "" };
+    const further = readFurther(providerDetailsJson, { dialect: DIALECT });
+    this.#open = { partIndex, kind, signature, further, block: undefined, head: "", written: false, json: "" };
     if (kind.case !== "toolCall") return "";
     const { id, name } = kind.value;
     const state = signature === "" ? "" : this.#state(signature, id);
-    const further = readFurther(providerDetailsJson, { dialect: DIALECT });
     return state + this.#openBlock(this.#open, JSON.stringify({ ...further, type: "tool_use", id, name, input: {} }));
   }
 
@@ -239,7 +241,10 @@ export class MessageWriter implements AnswerStream {
 
   #finishReasoning(open: OpenPart, redacted: string): string {
     if (redacted !== "")
-      return this.#openBlock(open, JSON.stringify({ type: "redacted_thinking", data: redacted })) + blockStop(open);
+      return (
+        this.#openBlock(open, JSON.stringify({ ...open.further, type: "redacted_thinking", data: redacted })) +
+        blockStop(open)
+      );
     if (open.signature === "") return blockStop(open);
     const signed = `{"type":"signature_delta","signature":${JSON.stringify(open.signature)}}`;
     return this.#thinking(open) + blockDelta(open, signed) + blockStop(open);
@@ -259,13 +264,14 @@ export class MessageWriter implements AnswerStream {
 
   /** Begins the block of a text, if it has not begun. */
   #text(open: OpenPart): string {
-    return open.block === undefined ? this.#openBlock(open, `{"type":"text","text":""}`) : "";
+    if (open.block !== undefined) return "";
+    return this.#openBlock(open, JSON.stringify({ ...open.further, type: "text", text: "" }));
   }
 
   /** Begins the block of reasoning, if it has not begun. */
   #thinking(open: OpenPart): string {
     if (open.block !== undefined) return "";
-    return this.#openBlock(open, `{"type":"thinking","thinking":"","signature":""}`);
+    return this.#openBlock(open, JSON.stringify({ ...open.further, type: "thinking", thinking: "", signature: "" }));
   }
 
   #openBlock(open: OpenPart, block: string): string {

@@ -93,6 +93,11 @@ export function thoughtPart(text: string): string {
   return `{"text":${JSON.stringify(text)},"thought":true}`;
 }
 
+/** Whether there are fields that only this dialect has. */
+export function hasFurther(given: Readonly<Record<string, string>>): boolean {
+  return Object.keys(readFurther(given, { dialect: DIALECT })).length > 0;
+}
+
 /** A part as JSON text, with the fields that only this dialect has before its own. */
 export function withFurther(part: string, given: Readonly<Record<string, string>>): string {
   const fields = JSON.stringify(readFurther(given, { dialect: DIALECT }));

@@ -44,7 +44,8 @@ function toParts(parts: readonly Part[], facts: AnswerFacts, held: HeldStrings):
   for (const { kind, signature, providerDetailsJson } of parts) {
     if (kind.case === "reasoning") {
       const { text, redacted } = kind.value;
-      if (facts.includeThoughts && text !== "") out.push(write.thoughtPart(text));
+      if (facts.includeThoughts && text !== "")
+        out.push(write.withFurther(write.thoughtPart(text), providerDetailsJson));
       if (signature !== "" || redacted !== "") before.push({ text, redacted, signature });
       continue;
     }

@@ -147,13 +147,15 @@ export class GeminiStream implements AnswerStream {
     return "";
   }
 
-  #finishPart({ choiceIndex, partIndex, signature }: PartFinish): string {
+  #finishPart({ choiceIndex, partIndex, signature, providerDetailsJson: details }: PartFinish): string {
     const candidate = this.#candidate(choiceIndex);
     const open = candidate.open.get(partIndex);
     candidate.open.delete(partIndex);
     // The text came before its signature.
-    if (open === undefined)
-      return signature === "" ? "" : this.#piece(candidate, write.textPart("", candidate.sign(signature)));
+    if (open === undefined) {
+      if (signature === "" && !write.hasFurther(details)) return "";
+      return this.#piece(candidate, write.withFurther(write.textPart("", candidate.sign(signature)), details));
+    }
     if (open.kind === "native") {
       const part = write.nativePart(open);
       return part === undefined ? "" : this.#piece(candidate, part);
@@ -164,7 +166,8 @@ export class GeminiStream implements AnswerStream {
       return this.#piece(candidate, write.withFurther(part, open.details));
     }
     candidate.addReasoning({ ...open, signature: last });
-    return "";
+    if (!this.#facts.includeThoughts || !write.hasFurther(details)) return "";
+    return this.#piece(candidate, write.withFurther(write.thoughtPart(""), details));
   }
 
   /** An object with one part. */

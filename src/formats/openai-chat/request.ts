@@ -16,6 +16,7 @@ import {
   ToolSchema,
 } from "../../../gen/parley/v1/tool_pb.js";
 import { invalidField } from "../../core/failure.ts";
+import type { CallersBody } from "../../core/provider.ts";
 import { MAX_MESSAGES, MAX_UNRECOGNIZED } from "../../core/validate.ts";
 import type { NameOf } from "../format.ts";
 import { shapeReader } from "../shape.ts";
@@ -34,6 +35,8 @@ export interface ReadRequest {
   readonly unrecognized: readonly string[];
   /** The caller's names of the request's fields. */
   readonly nameOf: NameOf;
+  /** The body, for a provider of this format. */
+  readonly body: CallersBody;
 }
 
 const MODALITIES = { text: Modality.TEXT, image: Modality.IMAGE, audio: Modality.AUDIO } as const;
@@ -55,7 +58,13 @@ export function readChatRequest(json: unknown): ReadRequest {
     nameOf: fieldNames(request.messages, unrecognized),
     stream: chat.stream === true,
     includeUsage: chat.stream_options?.include_usage === true,
+    body: toBody(chat),
   };
+}
+
+/** The request without the fields that are for the gateway. Unknown fields below its messages are not collected. */
+function toBody({ parley: _parley, fallback_models: _fallbacks, ...json }: ChatRequest): CallersBody {
+  return { dialect: "openai", mayHaveMore: true, inPart: true, json };
 }
 
 function toCompletionRequest(chat: ChatRequest): CompletionRequest {

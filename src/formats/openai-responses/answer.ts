@@ -5,7 +5,7 @@ import { Failure } from "../../core/failure.ts";
 import type { HeldStrings } from "../held-strings.ts";
 import { tokenLogprob } from "../logprobs.ts";
 import { base64Of } from "../media.ts";
-import { type JsonObject, readFurther, readNative, readTyped } from "../native.ts";
+import { type FurtherFields, type JsonObject, readFurther, readNative, readTyped } from "../native.ts";
 import { DIALECT, OWN_ID } from "./native.ts";
 import type { ToolName } from "./tools.ts";
 
@@ -186,11 +186,17 @@ export class OutputItems {
   }
 }
 
-/** Adds fields that only this dialect has to an item; they do not take the place of its own. */
+/** Adds fields that only this dialect has to an item, and to the last text of a message; they do not take the place of its own. */
 export function addFurther(item: OutputItem, details: Part["providerDetailsJson"]): void {
-  const place = item.type === "message" ? { dialect: DIALECT, place: "message" } : { dialect: DIALECT };
-  for (const [name, value] of Object.entries(readFurther(details, place)))
-    if (!(name in item)) Object.defineProperty(item, name, { value, enumerable: true });
+  if (item.type !== "message") return addFields(item, readFurther(details, { dialect: DIALECT }));
+  addFields(item, readFurther(details, { dialect: DIALECT, place: "message" }));
+  const last = item.content.at(-1);
+  if (last !== undefined) addFields(last, readFurther(details, { dialect: DIALECT, place: "content" }));
+}
+
+function addFields(to: object, fields: FurtherFields): void {
+  for (const [name, value] of Object.entries(fields))
+    if (!(name in to)) Object.defineProperty(to, name, { value, enumerable: true });
 }
 
 /** Ends an item. */

@@ -106,7 +106,12 @@ export function readResponsesRequest(json: unknown, { keeps = false, before }: K
 function toBody(given: ResponsesRequest, tools: ReadTools): CallersBody {
   const json: Record<string, unknown> = { ...given };
   for (const name of FOR_THE_GATEWAY) delete json[name];
-  if (typeof given.input !== "string") json["input"] = given.input.map(toSignedItem);
+  if (typeof given.input !== "string") {
+    const { input } = given;
+    const items = input.map(toSignedItem);
+    // The same list is sent with the caller's bytes.
+    if (items.some((item, at) => item !== input[at])) json["input"] = items;
+  }
   // Unknown fields in the items are not collected.
   return { dialect: DIALECT, mayHaveMore: true, notElsewhere: whyNotElsewhere(tools), json };
 }

@@ -228,6 +228,7 @@ function toItems(parts: readonly Part[], { completionId, read, held }: ItemConte
       case "reasoning": {
         const item = items.reasoning();
         const { text, redacted } = kind.value;
+        write.addFurther(item, providerDetailsJson);
         if (text !== "") item.summary.push({ type: "summary_text", text });
         const state = reasoningState(text, redacted, signature);
         if (read.withState && state !== undefined) item.encrypted_content = state;

@@ -145,6 +145,7 @@ export class EventStream implements AnswerStream {
     switch (kind.case) {
       case "reasoning": {
         const item = this.#items.reasoning();
+        addFurther(item, providerDetailsJson);
         const out = this.#add(partIndex, item);
         this.#setState(item, kind.value.redacted, signature);
         return out;

@@ -22,7 +22,7 @@ import { serveCompletion } from "../serve-completion.ts";
 import { beginTrace } from "../begin-trace.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { declaredBytes, requireUncompressed } from "./body.ts";
-import { type Exchange, openCall, parseBody } from "./exchange.ts";
+import { type Exchange, openCall, parseBodyText } from "./exchange.ts";
 import { isFormType, parseForm } from "./form.ts";
 import { toFormatRequest } from "./format-requests.ts";
 import { templateOf } from "./routes.ts";
@@ -39,6 +39,7 @@ const STREAM_HEADERS = [
 ] as const;
 
 const NO_FACTS: RoutingFacts = [];
+const NO_JSON = { json: undefined, source: undefined } as const;
 
 /** A completion in the format of the exchange. */
 export function completion(
@@ -191,15 +192,19 @@ function serve<R extends ReadCompletion | ReadCount | ReadEmbedding | ReadExplan
       requiredLabels = readRequiredLabels((name) => request.headers[name]?.toString());
       const body = await exchange.body(open, slot);
       if (services.forwards === true && !isForm) inFormat = toFormatRequest(exchange, body);
-      return () =>
-        readBody({
-          json: isForm ? undefined : parseBody(body),
+      return () => {
+        const { json, source } = isForm ? NO_JSON : parseBodyText(body);
+        const read = readBody({
+          json,
           form: isForm ? parseForm(body, request.headers["content-type"]!) : undefined,
           headers: request.headers,
           query: exchange.query,
           requestId,
           keeps: services.responses !== undefined,
         });
+        if (read.body !== undefined) read.body.source = source;
+        return read;
+      };
     },
     complete: complete && ((read) => complete(read, open)),
     run(read, current) {

@@ -5,7 +5,8 @@ import { Readable } from "node:stream";
 import type { Clock } from "../../core/clock.ts";
 import { Failure } from "../../core/failure.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
-import { MAX_REQUEST_JSON, measureJson } from "../../encoding/json-size.ts";
+import type { BodyText } from "../../core/provider.ts";
+import { countValues, MAX_REQUEST_JSON, measureJson } from "../../encoding/json-size.ts";
 import type { Format, HeaderList } from "../../formats/format.ts";
 import type { JsonText } from "../../formats/held-strings.ts";
 import type { Calls, OpenCall } from "../calls.ts";
@@ -212,10 +213,24 @@ export class Exchange {
 
 /** Parses a JSON body. Throws `invalid_request` that says what is wrong. */
 export function parseBody(body: Buffer): unknown {
+  return parseBodyText(body).json;
+}
+
+/** Longest text of a body that is kept beside what it says. */
+const MAX_SOURCE_CHARS = 4 * 1024 * 1024;
+/** Most keys and values of one: an object with many fields takes as long to count as to parse. */
+const MAX_SOURCE_VALUES = 16_384;
+
+/** The same, with the text of a body that is not large, and that no other parser can take for something else. */
+export function parseBodyText(body: Buffer): {
+  readonly json: BodyText["json"];
+  readonly source: BodyText | undefined;
+} {
   if (body.length === 0) throw unreadable("is empty; it must be a JSON object");
   if (!isUtf8(body)) throw unreadable("is not valid UTF-8");
   const text = body.toString("utf8");
-  const { depth, values } = measureJson(text, MAX_REQUEST_JSON);
+  const outermost: number[] = [];
+  const { depth, values } = measureJson(text, MAX_REQUEST_JSON, outermost);
   if (depth > MAX_REQUEST_JSON.depth) throw unreadable(`is nested deeper than ${MAX_REQUEST_JSON.depth} levels`);
   if (values > MAX_REQUEST_JSON.values) throw unreadable(`has more than ${MAX_REQUEST_JSON.values} keys and values`);
   let value: unknown;
@@ -225,7 +240,9 @@ export function parseBody(body: Buffer): unknown {
     throw unreadable(`is not valid JSON${positionOf(reason)}`);
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw unreadable("must be a JSON object");
-  return value;
+  const json = value as BodyText["json"];
+  const isKept = text.length <= MAX_SOURCE_CHARS && values <= MAX_SOURCE_VALUES && countValues(json) === values;
+  return { json, source: isKept ? { text, json, outermost } : undefined };
 }
 
 /** The failure of a body that cannot be parsed. */

@@ -10,7 +10,7 @@ import type { Completions } from "../../core/completions.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { FormatInput, Operation, ReadCompletion, RequestHeaders } from "../../formats/format.ts";
 import type { EdgeServices } from "../services.ts";
-import { type Exchange, MAX_BODY_BYTES, parseBody } from "./exchange.ts";
+import { type Exchange, MAX_BODY_BYTES, parseBodyText } from "./exchange.ts";
 import { findRoute } from "./routes.ts";
 
 /*
@@ -89,9 +89,11 @@ function readFormat({ path, headers, body }: FormatRequest, requestId: string, w
     throw new Failure("request_too_large", `${FIELD}.body is larger than ${MAX_BODY_BYTES / 1024 / 1024} MiB.`);
   const operation = operationOf(path, headers);
   if (operation?.name !== what) throw invalidField(`${FIELD}.path`, `is not the path of a request for ${SOUGHT[what]}`);
-  const json = parseBody(Buffer.from(body.buffer, body.byteOffset, body.length));
+  const { json, source } = parseBodyText(Buffer.from(body.buffer, body.byteOffset, body.length));
   const input: FormatInput = { json, headers, query: new URLSearchParams(), requestId };
-  return operation.read(input);
+  const asked = operation.read(input);
+  if (asked.body !== undefined) asked.body.source = source;
+  return asked;
 }
 
 function operationOf(path: string, headers: RequestHeaders): Extract<Operation, { name: Reading }> | undefined {

@@ -21,6 +21,9 @@ interface OpenCall {
 const DIALECT = "anthropic";
 
 const OF_CALL: ReadonlySet<string> = new Set(["type", "name", "input"]);
+const OF_TEXT: ReadonlySet<string> = new Set(["type", "text", "citations"]);
+const OF_THINKING: ReadonlySet<string> = new Set(["type", "thinking", "signature"]);
+const OF_REDACTED: ReadonlySet<string> = new Set(["type", "data"]);
 
 /** Says to which block a delta belongs. */
 const PLACES: ReadonlySet<string> = new Set(["index"]);
@@ -78,12 +81,14 @@ export class AnswerContent {
     switch (block["type"]) {
       case "text":
         this.#open.set(index, { kind: "text", begun: false, citations: array(block["citations"]).map(object) });
+        this.#writer.describeNext(this.#further(block, OF_TEXT));
         return this.#addText(index, string(block["text"]), out);
       case "thinking":
         this.#open.set(index, { kind: "reasoning", signature: string(block["signature"]) });
+        this.#writer.describeNext(this.#further(block, OF_THINKING));
         return this.#writer.text({ case: "reasoning", value: string(block["thinking"]) }, out);
       case "redacted_thinking":
-        return this.#addRedacted(string(block["data"]), out);
+        return this.#addRedacted(block, out);
       case "tool_use":
         return this.#openCall(index, block, out);
       default:
@@ -174,10 +179,16 @@ export class AnswerContent {
     this.#writer.text({ case: "text", value: text }, out);
   }
 
-  #addRedacted(redacted: string, out: CompletionChunk[]): void {
+  #addRedacted(block: Json, out: CompletionChunk[]): void {
+    const redacted = string(block["data"]);
     if (redacted === "") return;
     const value = { $typeName: "parley.v1.Reasoning", text: "", redacted } as const;
-    this.#writer.whole(toPart({ case: "reasoning", value }), out);
+    this.#writer.whole(toPart({ case: "reasoning", value }, "", this.#further(block, OF_REDACTED)), out);
+  }
+
+  /** Fields of a block that the contract has no word for. */
+  #further(block: Json, known: ReadonlySet<string>): Record<string, string> {
+    return furtherOf(block, { prefix: `${DIALECT}.`, known, redact: this.#redact });
   }
 
   #openCall(index: unknown, block: Json, out: CompletionChunk[]): void {
@@ -185,8 +196,7 @@ export class AnswerContent {
     if (name === "") throw brokenCall();
     this.#calls += 1;
     const id = string(block["id"]) || `call_${randomUUID().replaceAll("-", "")}`;
-    const details = furtherOf(block, { prefix: "anthropic.", known: OF_CALL, redact: this.#redact });
-    const partIndex = this.#writer.beginCall({ id, name, details }, "", out);
+    const partIndex = this.#writer.beginCall({ id, name, details: this.#further(block, OF_CALL) }, "", out);
     this.#open.set(index, { kind: "call", partIndex, input: object(block["input"]), written: false });
   }
 

@@ -25,8 +25,8 @@ export function toCallersBody(callers: CallersBody | undefined, body: MessagesBo
  * with an unknown lifetime has the dearest price.
  */
 export function longestMark(json: string): "none" | "minutes" | "hour" {
-  if (!json.includes('"cache_control":')) return "none";
-  return /"ttl":"(?!5m")/.test(json) ? "hour" : "minutes";
+  if (!json.includes('"cache_control"')) return "none";
+  return /"ttl"\s*:\s*"(?!5m")/.test(json) ? "hour" : "minutes";
 }
 
 const SAMPLING = ["temperature", "top_p", "top_k"] as const;

@@ -76,7 +76,14 @@ export function toAnthropicRequest(
   const uses = toolUsesOf(own ?? body);
   return own === undefined
     ? log.finish(sent, { ...facts, uses })
-    : log.finish(sent, { ...facts, uses, cacheWrite: longestMark, headers: callers?.headers, isCallers: true });
+    : log.finish(sent, {
+        ...facts,
+        uses,
+        cacheWrite: longestMark,
+        headers: callers?.headers,
+        isCallers: true,
+        source: callers?.source,
+      });
 }
 
 /** The turns, where the last one may be the beginning of the answer: only some models go on from there. */

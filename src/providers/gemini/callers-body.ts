@@ -14,10 +14,12 @@ export function toCallersBody(callers: CallersBody | undefined, body: GenerateCo
   const own: Record<string, unknown> = { ...given };
   setField(own, "serviceTier", body.serviceTier);
   const { maxOutputTokens, responseModalities } = body.generationConfig ?? {};
-  const config: Record<string, unknown> = { ...object(given["generationConfig"]) };
-  if (maxOutputTokens !== undefined) config["maxOutputTokens"] = maxOutputTokens;
-  if (responseModalities !== undefined) config["responseModalities"] = responseModalities;
-  if (Object.keys(config).length > 0) own["generationConfig"] = config;
+  const config = object(given["generationConfig"]);
+  const changes = {
+    ...(maxOutputTokens !== config["maxOutputTokens"] && maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(responseModalities !== undefined && { responseModalities }),
+  };
+  if (Object.keys(changes).length > 0) own["generationConfig"] = { ...config, ...changes };
   return own;
 }
 

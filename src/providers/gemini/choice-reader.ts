@@ -4,7 +4,7 @@ import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/compl
 import { type Image, ImageSchema, type TokenLogprob, type TopLogprob } from "../../../gen/parley/v1/message_pb.js";
 import { ChoiceWriter, type PartBudget, toPart } from "../../core/chunks.ts";
 import { Base64, EncodedSource } from "../../encoding/base64.ts";
-import { furtherOf } from "../wire/further-fields.ts";
+import { FurtherFields, furtherOf } from "../wire/further-fields.ts";
 import { array, isObject, type Json, MAX_TOKEN_CHARS, number, object, string } from "../wire/json.ts";
 import type { Redact } from "../wire/redaction.ts";
 import { brokenCall } from "../wire/response-failure.ts";
@@ -44,6 +44,8 @@ export class ChoiceReader {
    */
   #earlySignature = "";
   #native = "";
+  /** Of the text or thought in progress. */
+  #further: FurtherFields | undefined;
 
   /** `redact` removes the provider's credentials from what is not content. */
   constructor(index: number, { budget, redact }: { readonly budget: PartBudget; readonly redact: Redact }) {
@@ -89,12 +91,26 @@ export class ChoiceReader {
   #part(part: Json, out: CompletionChunk[]): void {
     const { text, thought, functionCall, inlineData, thoughtSignature } = part;
     // Images in thoughts are drafts. Signatures of thoughts are ignored, because thoughts are not sent back.
-    if (thought === true) return this.#think(string(text), out);
+    if (thought === true) return this.#think(part, out);
     const signature = string(thoughtSignature);
     if (isGiven(functionCall)) return this.#call(part, signature, out);
     if (isGiven(inlineData)) return this.#picture(part, signature, out);
     if (!isGiven(text) && hasOtherContent(part)) return this.#nativeBlock(part, out);
-    this.#text(string(text), signature, out);
+    this.#text(part, signature, out);
+  }
+
+  /** Notes the further fields of a piece of the text or thought in progress: what is joined has those of all its pieces. */
+  #describe(part: Json): void {
+    if (!Object.keys(part).some((name) => !OF_PART.has(name))) return;
+    if (this.#further === undefined) {
+      const further = new FurtherFields("gemini.", OF_PART);
+      this.#further = further;
+      this.#writer.describeAtEnd(() => {
+        this.#further = undefined;
+        return further.read(this.#redact);
+      });
+    }
+    this.#further.addPiece(part);
   }
 
   /** Such as code that the provider ran, and its result. */
@@ -104,18 +120,21 @@ export class ChoiceReader {
     this.#writer.native({ dialect: "gemini", json: JSON.stringify(part) }, out);
   }
 
-  #think(text: string, out: CompletionChunk[]): void {
+  #think(part: Json, out: CompletionChunk[]): void {
+    const text = string(part["text"]);
     if (text === "") return;
     this.#reasoning = true;
     this.#sign(out);
     this.#writer.text({ case: "reasoning", value: text }, out);
+    this.#describe(part);
   }
 
   /**
    * A signature ends its part, because it must be sent back with exactly this text. It may arrive on an empty text
    * after that text.
    */
-  #text(text: string, signature: string, out: CompletionChunk[]): void {
+  #text(part: Json, signature: string, out: CompletionChunk[]): void {
+    const text = string(part["text"]);
     if (text !== "") {
       this.#content = true;
       this.#sign(out);
@@ -123,6 +142,7 @@ export class ChoiceReader {
       this.#cited.append(text);
       this.#writer.text({ case: "text", value: text }, out, this.#logprobs);
       this.#logprobs = undefined;
+      this.#describe(part);
     }
     if (signature === "") return;
     this.#sign(out);

@@ -54,7 +54,7 @@ export function toGeminiRequest(
   const own = log.isComplete ? toCallersBody(callers, body) : undefined;
   return own === undefined
     ? log.finish(body, { ...facts, uses: toolUsesOf(body) })
-    : log.finish(own, { ...facts, uses: toolUsesOf(own), isCallers: true });
+    : log.finish(own, { ...facts, uses: toolUsesOf(own), isCallers: true, source: callers?.source });
 }
 
 function instruct(system: SystemInstruction | undefined, more: string | undefined): SystemInstruction | undefined {

@@ -41,6 +41,9 @@ const OF_ITEMS: ReadonlySet<string> = new Set([
   "output_format",
 ]);
 
+const OF_TEXT: ReadonlySet<string> = new Set(["type", "text", "annotations", "logprobs"]);
+const OF_REASONING: ReadonlySet<string> = new Set(["type", "status", "summary", "content"]);
+
 /** Items that become parts of the contract. */
 const OF_CONTRACT: ReadonlySet<string> = new Set([
   "message",
@@ -206,6 +209,10 @@ export class AnswerContent {
     this.#sayRest(open, place, { piece: { case: "text", value: string(text), logprobs }, out });
     for (const annotation of array(annotations).slice(open.cited.get(keyOf(place)) ?? 0))
       this.cite(place, object(annotation), out);
+    if (this.#isFlowing(place))
+      this.#writer.describeAtEnd(() =>
+        furtherOf(content, { prefix: `${DIALECT}.content.`, known: OF_TEXT, redact: this.#redact }),
+      );
   }
 
   /** Ends an item, which is whole. Ignores one that has ended. Throws `upstream_protocol` for a call without a name. */
@@ -372,9 +379,12 @@ export class AnswerContent {
       const piece = { case: "reasoning", value: string(object(each)["text"]) } as const;
       this.#sayRest(open, { item, list, index }, { piece, out });
     });
+    this.#moveTo(reasoningOf(item), out);
+    const further = furtherOf(given, { prefix: `${DIALECT}.`, known: OF_REASONING, redact: this.#redact });
+    if (this.#writer.flowing === "reasoning") this.#writer.describeAtEnd(() => further);
+    else this.#writer.describeNext(further);
     const state = toReasoning(given);
     if (state !== undefined) {
-      this.#moveTo(reasoningOf(item), out);
       this.#writer.sign("reasoning", writeState({ reasoning: state }), out);
     } else if (string(id) !== "") this.#unsigned.add(string(id));
     this.#writer.endFlow(out);

@@ -51,7 +51,8 @@ function toOwnInput(given: unknown): string | readonly Json[] | undefined {
       else return undefined;
     }
   }
-  return own;
+  const items = array(given) as readonly Json[];
+  return isSameList(items, own, Object.is) ? items : own;
 }
 
 /**
@@ -63,7 +64,9 @@ function toOwnItem(given: Json): Json {
   const { id, parsed_arguments: _, ...item } = given;
   const { type, status, result, content } = item;
   if (type === "image_generation_call") return { id, type, status, result };
-  if (!Array.isArray(content)) return item;
+  const isSame = !Object.hasOwn(given, "id") && !Object.hasOwn(given, "parsed_arguments");
+  if (!Array.isArray(content) || !content.some((part) => Object.hasOwn(object(part), "parsed")))
+    return isSame ? given : item;
   const parts = content.map((part) => {
     const { parsed: _parsed, ...rest } = object(part);
     return rest;

@@ -67,7 +67,7 @@ export function toResponsesRequest(
   const own = log.isComplete ? toCallersBody(callers, body) : undefined;
   return own === undefined
     ? log.finish(body, { ...facts, uses: toolUsesOf(body) })
-    : log.finish(own, { ...facts, uses: toolUsesOf(own), isCallers: true });
+    : log.finish(own, { ...facts, uses: toolUsesOf(own), isCallers: true, source: callers?.source });
 }
 
 /** The service writes its cache unasked, for longer only where it is told. */

@@ -6,6 +6,7 @@ import type { Capabilities, TranslateOptions, Translation, UpstreamModel } from 
 import { MADE_PICTURE_TOKENS } from "../wire/openai-content.ts";
 import { toEffort } from "../wire/reasoning.ts";
 import { enumWord, readObject, TranslationLog } from "../wire/translation.ts";
+import { inCallersWords } from "./callers-body.ts";
 import { toMessages } from "./messages.ts";
 import { toolUsesOf } from "./tool-uses.ts";
 import { toTools } from "./tools.ts";
@@ -13,13 +14,13 @@ import type { OpenAiMessage, OpenAiRequest, OpenAiResponseFormat } from "./wire.
 
 /**
  * Converts a request to an OpenAI chat completion. Most fields pass through; fields that the model does not support are
- * omitted and reported. A whole answer above `streamAbove` is requested as a stream. Throws `invalid_request` for unsupported
- * features that must not be omitted.
+ * omitted and reported. A caller's request in this dialect keeps its words (`callers-body.ts`). A whole answer above `streamAbove` is
+ * requested as a stream. Throws `invalid_request` for unsupported features that must not be omitted.
  */
 export function toOpenAiRequest(
   request: CompletionRequest,
   model: UpstreamModel,
-  { mode }: TranslateOptions,
+  { mode, callers, others = false }: TranslateOptions,
 ): Translation {
   const { capabilities } = model;
   const log = new TranslationLog();
@@ -46,7 +47,11 @@ export function toOpenAiRequest(
     ...toModalityFields(request, model, log),
     ...toPassedFields(request, log),
   };
-  return log.finish(body, {
+  const own = inCallersWords(body, { callers, others: others && log.isComplete, can: capabilities });
+  return log.finish(own?.body ?? body, {
+    source: own && callers?.source,
+    isCallers: own?.isWhole,
+    verbatim: own?.hasMore === true,
     streamed,
     maxTokens,
     // Servers behind this dialect do not say whether the limit holds for pictures, and some draw unasked.

@@ -2,11 +2,12 @@ import type { Value } from "@bufbuild/protobuf/wkt";
 import { type CompletionRequest, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
 import { type Clamp, type Omission, OmissionReason } from "../../../gen/parley/v1/report_pb.js";
 import { type ToolChoice, ToolMode } from "../../../gen/parley/v1/tool_pb.js";
-import type { SentSize, Translation } from "../../core/provider.ts";
+import type { BodyText, SentSize, Translation } from "../../core/provider.ts";
 import { MAX_PARSED_DEPTH, MAX_REQUEST_JSON, measureJson } from "../../encoding/json-size.ts";
 import { omission } from "../../core/provider-options.ts";
 import { invalidField } from "../../core/failure.ts";
 import { isObject, type Json, parsed, parseMeasured } from "./json.ts";
+import { spliced } from "./splice.ts";
 
 /** Service tiers at or below list price, of all dialects. */
 const ORDINARY_TIERS: ReadonlySet<string> = new Set(["auto", "default", "standard", "standard_only", "flex"]);
@@ -34,6 +35,10 @@ type FinishedFacts = Pick<Translation, "streamed" | "betas" | "headers" | "isCal
     readonly searches?: boolean;
     /** `SentSize.cacheWrite`, or what finds it in the text of the body. Default: none. */
     readonly cacheWrite?: SentSize["cacheWrite"] | ((json: string) => SentSize["cacheWrite"]);
+    /** Whether the body has JSON as the caller wrote it. Default: only what `verbatim` gave. */
+    readonly verbatim?: boolean;
+    /** The text of the caller's body, to be sent where the value shares its parts. Default: the body is written anew. */
+    readonly source?: BodyText | undefined;
     /** The requested service tier. */
     readonly tier?: string | undefined;
     /** `SentSize.textBytes`. Default: the bytes of the body without media. */
@@ -115,6 +120,7 @@ export class TranslationLog {
   finish(
     value: object,
     {
+      source,
       streamed,
       maxTokens,
       pictureTokens,
@@ -124,11 +130,12 @@ export class TranslationLog {
       betas,
       headers,
       isCallers,
+      verbatim = isCallers === true,
       uses,
       ...size
     }: FinishedFacts,
   ): Translation {
-    const text = JSON.stringify(value);
+    const text = (source && spliced(value as Json, source)) ?? JSON.stringify(value);
     const body = Buffer.from(text);
     const priceFactor = tier === undefined || ORDINARY_TIERS.has(tier) ? 1 : MAX_TIER_FACTOR;
     const textBytes = size.textBytes ?? body.length - this.#mediaBytes;
@@ -143,14 +150,13 @@ export class TranslationLog {
       cacheWrite: written,
       ...(uses && { uses }),
     };
-    const verbatim = this.#verbatim || isCallers === true;
     return {
       body,
       omitted: this.#omitted,
       clamped: this.#clamped,
       streamed,
       sent,
-      verbatim,
+      verbatim: this.#verbatim || verbatim,
       isCallers,
       headers,
       betas,

@@ -95,7 +95,11 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
       // Keys depend on no other field of the account.
       const concernsKeys = wanted.limits !== undefined || "disabledAtMs" in wanted;
       if (!concernsKeys) return retryWhileBusy(() => change(query));
-      return changes.during(database, async (transaction) => ((await change(transaction)) ? [ANY_KEY] : []));
+      return changes.during(database, async (transaction) => {
+        if (!(await change(transaction))) return [];
+        const hashes = await hashesOf(transaction, id);
+        return hashes.length > 0 ? hashes : [ANY_KEY];
+      });
     },
 
     async routing(id) {
@@ -112,13 +116,7 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
         if (row === undefined) return [];
         changed = change(toStoredRouting(row));
         await transaction.updateTable("accounts").set(toRoutingColumns(changed)).where("id", "=", id).execute();
-        const keys = transaction
-          .selectFrom("api_keys")
-          .select("hash")
-          .where("account_id", "=", id)
-          .where("revoked_at_ms", "is", null);
-        const found = await keys.limit(MAX_ANNOUNCED + 1).execute();
-        return found.length > MAX_ANNOUNCED ? [ANY_KEY] : found.map(({ hash }) => hash);
+        return hashesOf(transaction, id);
       });
       return changed;
     },
@@ -181,4 +179,15 @@ function createEvents({ query }: Database): Pick<AccountStore, "record" | "event
       return Number(numDeletedRows + (await retryWhileBusy(() => excess.executeTakeFirst())).numDeletedRows);
     },
   };
+}
+
+/** The keys of an account to announce, or ANY_KEY for many. */
+async function hashesOf(transaction: Kysely<Schema>, accountId: string): Promise<readonly string[]> {
+  const keys = transaction
+    .selectFrom("api_keys")
+    .select("hash")
+    .where("account_id", "=", accountId)
+    .where("revoked_at_ms", "is", null);
+  const found = await keys.limit(MAX_ANNOUNCED + 1).execute();
+  return found.length > MAX_ANNOUNCED ? [ANY_KEY] : found.map(({ hash }) => hash);
 }

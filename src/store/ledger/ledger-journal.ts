@@ -3,6 +3,7 @@ import { type NewLedgerEntry, PROCESS_LOST } from "../../core/ledger.ts";
 import { compare, releaseHolds, SpendingChanges } from "../limits/spending.ts";
 import type { CompletionRow, LedgerSegmentRow } from "../schema.ts";
 import { batchesOf, forUpdate, insertRows, listOf, type Statements } from "../statements.ts";
+import { createMonths } from "../postgres/months.ts";
 import { toCompletionRow } from "./ledger-rows.ts";
 import { addUsage } from "./usage-hours.ts";
 
@@ -63,6 +64,10 @@ async function insertNew(
   const distinct = new Map(entries.map((entry) => [entry.completionId, entry]));
   const sorted = [...distinct.values()].toSorted((a, b) => compare(a.completionId, b.completionId));
   const all = sorted.map((entry): Written => ({ entry, row: toCompletionRow(entry) }));
+  await createMonths(
+    statements,
+    all.map(({ row }) => row.started_at_ms),
+  );
   const written = await insertRowsOf(statements, all);
   const known = all.filter((each) => !written.includes(each));
   if (known.length === 0) return written;
@@ -75,7 +80,8 @@ async function insertRowsOf(statements: Statements, all: readonly Written[]): Pr
   const inserted = await insertRows<"completions", { readonly id: string }>(statements, {
     into: "completions",
     rows: all.map(({ row }) => row),
-    ending: "on conflict (id) do nothing returning id",
+    // By the primary key, which in PostgreSQL also has the start: an entry is written again with the same one.
+    ending: "on conflict do nothing returning id",
   });
   const ids = new Set(inserted.map(({ id }) => id));
   return all.filter(({ row }) => ids.has(row.id));

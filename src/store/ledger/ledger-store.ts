@@ -2,6 +2,7 @@ import { type RawBuilder, sql } from "kysely";
 import { type LedgerStore, PROCESS_LEASE_MS } from "../../ledger/ledger-store.ts";
 import { type Database, skipLocked } from "../database.ts";
 import type { BegunCompletionRow, SpendingRow } from "../schema.ts";
+import { removeOld } from "../postgres/retention.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { createRequestLog } from "./request-log.ts";
@@ -15,12 +16,16 @@ export interface LedgerPlaces {
   /** Connections for long reads, so that short statements do not wait for them; may be the same. */
   readonly reports: Database;
   readonly compaction: LedgerCompaction;
+  /** Address of PostgreSQL; undefined for SQLite. */
+  readonly databaseUrl: string | undefined;
 }
 
 /** The LedgerStore in the database. */
-export function createLedgerStore({ database, reports, compaction }: LedgerPlaces): LedgerStore {
+export function createLedgerStore({ database, reports, compaction, databaseUrl }: LedgerPlaces): LedgerStore {
   const { query } = database;
   const log = createRequestLog(reports);
+  // A request is looked up right after its end, when a read replica may not have it yet.
+  const { find } = createRequestLog(database);
   return {
     async begin(entries, replica) {
       const rows = entries.map((entry) => ({ id: entry.completionId, replica, entry: JSON.stringify(entry) }));
@@ -61,7 +66,7 @@ export function createLedgerStore({ database, reports, compaction }: LedgerPlace
 
     async find(id, accountId) {
       await compaction.flushed();
-      return log.find(id, accountId);
+      return find(id, accountId);
     },
 
     async spending(subjects, month) {
@@ -77,8 +82,14 @@ export function createLedgerStore({ database, reports, compaction }: LedgerPlace
       });
     },
 
+    prepareMonths: (timesMs) => database.perform("createMonths", timesMs),
+
     async prune(beforeMs) {
       await compaction.flushed();
+      if (databaseUrl !== undefined) {
+        const old = { table: "completions", column: "ended_at_ms", beforeMs, most: PRUNE_ROWS } as const;
+        return removeOld(database, { databaseUrl, ...old });
+      }
       const oldest = query
         .selectFrom("completions")
         .select("id")

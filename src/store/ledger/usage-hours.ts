@@ -27,9 +27,12 @@ const ADD_UP = `on conflict (hour_ms, account_id, key_id, model, outcome) do upd
   (sum) => `${sum} = usage_hours.${sum} + excluded.${sum}`,
 ).join(", ")}`;
 
+/** Account and key of the rows with the sums of all accounts, so that their reports need not read a row of each key. */
+export const ALL = "";
+
 /**
  * Adds completions to the sums of the hours in which they started, `times` 1 or -1: a row for each combination of the key
- * columns, in the same order in all processes.
+ * columns and one of all accounts, in the same order in all processes.
  */
 export async function addUsage(
   statements: Statements,
@@ -40,10 +43,12 @@ export async function addUsage(
   for (const row of completions) {
     const hourMs = row.started_at_ms - (row.started_at_ms % STEP_MS.hour);
     const model = usageModel(row);
-    const name = `${hourMs} ${row.account_id} ${row.key_id} ${row.outcome} ${model}`;
-    const sums = hours.get(name);
-    if (sums === undefined) hours.set(name, firstOf(row, { hourMs, model }));
-    else addTo(sums, row);
+    for (const each of [row, { ...row, account_id: ALL, key_id: ALL }]) {
+      const name = `${hourMs} ${each.account_id} ${each.key_id} ${each.outcome} ${model}`;
+      const sums = hours.get(name);
+      if (sums === undefined) hours.set(name, firstOf(each, { hourMs, model }));
+      else addTo(sums, each);
+    }
   }
   const sorted = [...hours].toSorted(([left], [right]) => compare(left, right));
   const rows = sorted.map(([, row]) => (times === 1 ? row : negated(row)));

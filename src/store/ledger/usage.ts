@@ -7,12 +7,12 @@ import {
   type UsageStore,
 } from "../../ledger/usage-store.ts";
 import { type Database, inCodeUnits } from "../database.ts";
-import type { UsageHourRow } from "../schema.ts";
+import { removeOld } from "../postgres/retention.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { createLatency } from "./latency.ts";
 import type { LedgerPlaces } from "./ledger-store.ts";
-import { SUMS } from "./usage-hours.ts";
+import { ALL, SUMS } from "./usage-hours.ts";
 
 /** Sums removed per transaction: other transactions wait meanwhile. */
 const PRUNE_ROWS = 1_000;
@@ -34,13 +34,13 @@ const STEPS: Readonly<Record<UsageQuery["step"], RawBuilder<number>>> = {
 };
 
 /** Reports from the hourly sums and, for latency, from the latest entries. */
-export function createUsageStore({ database, reports, compaction }: LedgerPlaces): UsageStore {
+export function createUsageStore({ database, reports, compaction, databaseUrl }: LedgerPlaces): UsageStore {
   const latency = createLatency(reports);
   return {
     async summarize(query) {
       await compaction.flushed();
       const groups = await findGroups(reports, query);
-      const { rows } = await retryWhileBusy(() => sumsOf(query, groups).execute(reports.query));
+      const rows = await readSums(reports, query, groups);
       const names = await findNames(reports, query.by, groups.shown);
       const places = new Map(groups.shown.map((group, place) => [group, place]));
       const placeOf = ({ name }: Sums): number => places.get(name) ?? places.size;
@@ -56,6 +56,10 @@ export function createUsageStore({ database, reports, compaction }: LedgerPlaces
 
     async prune(beforeMs) {
       await compaction.flushed();
+      if (databaseUrl !== undefined) {
+        const old = { table: "usage_hours", column: "hour_ms", beforeMs, most: PRUNE_ROWS } as const;
+        return removeOld(database, { databaseUrl, ...old });
+      }
       const key = sql`(hour_ms, account_id, key_id, model, outcome)`;
       const removed = sql`delete from usage_hours where ${key} in (
         select hour_ms, account_id, key_id, model, outcome from usage_hours
@@ -77,33 +81,68 @@ async function findGroups(database: Database, { by, maxGroups, ...filter }: Usag
   const found = sql<{ name: string }>`
     select name from (
       select ${GROUPS[by]} as name, sum(cost_micro_usd) as cost, sum(completions) as completions
-      from usage_hours where ${matching(filter)} group by 1) as totals
+      from usage_hours where ${matching({ by, ...filter })} group by 1) as totals
     order by cost desc, completions desc, ${inCodeUnits(database, "name")} ${limit}`;
   const { rows } = await retryWhileBusy(() => found.execute(database.query));
   const shown = rows.map(({ name }) => name).slice(0, maxGroups);
   return { shown, hasOthers: shown.length < rows.length };
 }
 
-type Sums = Pick<UsageHourRow, (typeof SUMS)[number]> & {
+/** The sums of each step and group. Those of all other keys or accounts are what is left of the sums of all accounts. */
+async function readSums(database: Database, query: UsageQuery, groups: Groups): Promise<readonly Sums[]> {
+  const read = async (by: UsageQuery["by"], of: Parameters<typeof sumsOf>[1]): Promise<readonly Sums[]> => {
+    const sums = sumsOf({ ...query, by }, of);
+    return (await retryWhileBusy(() => sums.execute(database.query))).rows;
+  };
+  if (!groups.hasOthers || !readsEachKey(query)) return read(query.by, groups);
+  const shown = await read(query.by, { ...groups, hasOthers: false, isOnly: true });
+  const left = new Map((await read("none", { shown: [""], hasOthers: false })).map((row) => [row.step_ms, { ...row }]));
+  for (const row of shown) {
+    const others = left.get(row.step_ms);
+    if (others !== undefined) for (const sum of [...SUMS, "failed"] as const) others[sum] -= row[sum];
+  }
+  return [...shown, ...[...left.values()].filter(({ completions }) => completions > 0)];
+}
+
+type Sums = Record<(typeof SUMS)[number], number> & {
   readonly step_ms: number;
   /** Empty for the sum of all groups that are not shown. */
   readonly name: string;
-  readonly failed: number;
+  failed: number;
 };
 
-/** Query of the sums of each step and shown group, and of all other groups together. */
-export function sumsOf({ by, step, ...filter }: UsageQuery, { shown, hasOthers }: Groups): RawBuilder<Sums> {
+/** Query of the sums of each step and shown group, and with `hasOthers` of all other groups together, unless `isOnly`. */
+export function sumsOf(
+  { by, step, ...filter }: UsageQuery,
+  { shown, hasOthers, isOnly = false }: Groups & { readonly isOnly?: boolean },
+): RawBuilder<Sums> {
   const group = GROUPS[by];
+  const only = isOnly ? sql`and ${group} in (${sql.join(shown)})` : sql``;
   const name = hasOthers ? sql`case when ${group} in (${sql.join(shown)}) then ${group} else '' end` : group;
   return sql<Sums>`
     select ${STEPS[step]} as step_ms, ${name} as name,
       ${sql.join(SUMS.map((sum) => sql`sum(${sql.ref(sum)}) as ${sql.ref(sum)}`))},
       sum(case when outcome = 'served' then 0 else completions end) as failed
-    from usage_hours where ${matching(filter)} group by 1, 2`;
+    from usage_hours where ${matching({ by, ...filter })} ${only} group by 1, 2`;
 }
 
-function matching({ sinceMs, untilMs, accountId, keyId, model, outcome }: UsageFilter): RawBuilder<unknown> {
+/** Whether a report reads rows of all accounts one by one. */
+function readsEachKey({ by, accountId, keyId }: Pick<UsageQuery, "by" | "accountId" | "keyId">): boolean {
+  return accountId === undefined && keyId === undefined && (by === "key" || by === "account");
+}
+
+function matching({
+  by,
+  sinceMs,
+  untilMs,
+  accountId,
+  keyId,
+  model,
+  outcome,
+}: UsageFilter & Pick<UsageQuery, "by">): RawBuilder<unknown> {
   const conditions = [sql`hour_ms >= ${sinceMs}`, sql`hour_ms < ${untilMs}`];
+  if (accountId === undefined && keyId === undefined)
+    conditions.push(readsEachKey({ by }) ? sql`account_id <> ${ALL}` : sql`account_id = ${ALL}`);
   if (accountId !== undefined) conditions.push(sql`account_id = ${accountId}`);
   if (keyId !== undefined) conditions.push(sql`key_id = ${keyId}`);
   if (model !== undefined) conditions.push(sql`model = ${model}`);

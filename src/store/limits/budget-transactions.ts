@@ -105,7 +105,7 @@ async function decideInOrder(
           month,
           amount_micro_usd: amountMicroUsd,
           expires_at_ms: Math.ceil(now + lastsMs),
-          replica,
+          replica: replica ?? null,
         });
       }
       return { admitted: true };

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { ANY_KEY, KEY_CHANNEL, type KeyChanges } from "../access/key-changes.ts";
 import { HostChoice } from "./host-choice.ts";
-import { dropClient, toClientConfig } from "./pool.ts";
+import { dropClient, QUERY_MS, toClientConfig } from "./pool.ts";
 
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5_000;
@@ -40,7 +40,7 @@ export class KeyListener {
 
   async #connect(): Promise<void> {
     const { url } = this.#hosts;
-    const client = new pg.Client(toClientConfig({ url, limited: true }));
+    const client = new pg.Client(toClientConfig({ url, limitMs: QUERY_MS }));
     this.#client = client;
     client.on("notification", ({ payload }) => this.#changes.announce(payload || ANY_KEY));
     client.on("error", () => this.#lose(client));

@@ -1,29 +1,35 @@
 import type { PostgresPool, PostgresPoolClient } from "kysely";
 import pg from "pg";
-import { StoreError } from "../store-error.ts";
+import { StoreError, UnreachableError } from "../store-error.ts";
 import { HostChoice, parseHosts } from "./host-choice.ts";
 
 const CONNECT_MS = 2_000;
-/** Shorter than QUERY_MS, so that a slow statement fails without losing its connection: QUERY_MS is for hung servers. */
-const STATEMENT_MS = 1_800;
-const QUERY_MS = 2_000;
+/** Limit for a statement, unless it is given another one. */
+export const QUERY_MS = 2_000;
+/**
+ * The server's part of the limit: shorter, so that a slow statement fails without losing its connection. The whole is for hung
+ * servers.
+ */
+const STATEMENT_SHARE = 0.9;
 const CLOSING_MS = 2_000;
 /** PostgreSQL types parsed as numbers: bigint and numeric. As texts they would be concatenated instead of added. */
 const AS_NUMBERS: ReadonlySet<number> = new Set([pg.types.builtins.INT8, pg.types.builtins.NUMERIC]);
 
 export interface PostgresOptions {
   readonly url: string;
-  /** False for statements without a time limit. */
-  readonly limited: boolean;
+  /** Limit for a statement; undefined for none. */
+  readonly limitMs: number | undefined;
 }
 
 export interface PoolOptions extends PostgresOptions {
   /** Largest number of connections. */
   readonly connections: number;
+  /** Why no connection may be made yet; undefined when one may. */
+  readonly closedBy?: (() => StoreError | undefined) | undefined;
 }
 
 /** Settings of every connection. */
-export function toClientConfig({ url, limited }: PostgresOptions): pg.ClientConfig {
+export function toClientConfig({ url, limitMs }: PostgresOptions): pg.ClientConfig {
   return {
     connectionString: url,
     application_name: "parley",
@@ -31,7 +37,7 @@ export function toClientConfig({ url, limited }: PostgresOptions): pg.ClientConf
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     types: NUMBER_TYPES,
-    ...(limited && { query_timeout: QUERY_MS, statement_timeout: STATEMENT_MS }),
+    ...(limitMs !== undefined && { query_timeout: limitMs, statement_timeout: limitMs * STATEMENT_SHARE }),
   };
 }
 
@@ -51,9 +57,11 @@ export class PostgresConnections implements PostgresPool {
   readonly #where: string;
   readonly #hosts: HostChoice;
   readonly #clients = new Set<pg.PoolClient>();
+  readonly #closedBy: NonNullable<PoolOptions["closedBy"]>;
   #isUp = true;
 
-  constructor({ connections, ...options }: PoolOptions) {
+  constructor({ connections, closedBy = () => undefined, ...options }: PoolOptions) {
+    this.#closedBy = closedBy;
     this.#where = describePostgresUrl(options.url);
     const hosts = new HostChoice(options.url);
     this.#hosts = hosts;
@@ -82,10 +90,17 @@ export class PostgresConnections implements PostgresPool {
 
   /** Whether the last statement reached the server. */
   get isUp(): boolean {
-    return this.#isUp;
+    return this.#isUp && this.#closedBy() === undefined;
+  }
+
+  /** Changes the largest number of connections. Surplus ones are closed when they have been idle for ten seconds. */
+  resize(connections: number): void {
+    this.#pool.options.max = connections;
   }
 
   async connect(): Promise<PostgresPoolClient> {
+    const closedBy = this.#closedBy();
+    if (closedBy !== undefined) throw closedBy;
     for (let tries = 1; ; tries++) {
       const { url } = this.#hosts;
       try {
@@ -206,6 +221,30 @@ const STATEMENT_TOO_LONG = "57014";
 /** The server was a primary when the connection was made, and is none now. */
 const READ_ONLY_TRANSACTION = "25006";
 
+/** What passes by itself: the server is down, starts, is full, or has become a standby, or the network to it is down. */
+const PASSING: ReadonlySet<string> = new Set([
+  "53300",
+  "57P01",
+  "57P02",
+  "57P03",
+  READ_ONLY_TRANSACTION,
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENETDOWN",
+]);
+const PASSING_MESSAGES: ReadonlySet<string> = new Set([
+  ...DRIVER_TIMEOUTS,
+  POOL_FULL,
+  READ_ONLY,
+  "Connection terminated unexpectedly",
+]);
+
 /** Whether the connection, rather than the statement, has failed. */
 function isConnectionError(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
@@ -217,7 +256,9 @@ function isConnectionError(error: unknown): boolean {
 /** Converts an error into one with a message for the operator. PostgreSQL's messages hold no password. */
 function toStoreError(where: string, error: unknown): StoreError {
   if (error instanceof StoreError) return error;
-  return new StoreError(`${where}: ${reason(error)}.`, { cause: error });
+  const { code, message } = (error ?? {}) as { code?: string; message?: string };
+  const passes = code === undefined ? PASSING_MESSAGES.has(message ?? "") : PASSING.has(code);
+  return new (passes ? UnreachableError : StoreError)(`${where}: ${reason(error)}.`, { cause: error });
 }
 
 function reason(error: unknown): string {

@@ -24,7 +24,7 @@ function checkAnswer(run: Run, reply: Reply, { answer, ...expected }: ExpectedAn
   expect(reply.failure).toBeUndefined();
   expect({ ...reply, facts: {} }).toEqual({
     model,
-    text,
+    text: run.way.entrance === "http" && run.way.caller.hasText === false ? "" : text,
     calls,
     pictures,
     finishReasons,

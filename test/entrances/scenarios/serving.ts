@@ -1,16 +1,13 @@
 import { ImageSchema, Role } from "../../../gen/parley/v1/message_pb.js";
-import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { ReasoningEffort } from "../../../gen/parley/v1/reasoning_pb.js";
 import { create } from "@bufbuild/protobuf";
 import { says, sends } from "../../support/scripted-upstream.ts";
 import { openAiWire } from "../../support/upstream-dialects.ts";
 import { toRequest, withUnknownField } from "./ask.ts";
+import { PICTURE } from "./pictures.ts";
 import type { Scenario } from "./scenario.ts";
 
-/** A PNG of one pixel. */
-const PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const hello = says("Hello.");
-const wantsPictures = { model: "painter", modalities: [Modality.TEXT, Modality.IMAGE] };
 const picture = create(ImageSchema, {
   source: { case: "data", value: Buffer.from(PICTURE, "base64") },
   mediaType: "image/png",
@@ -52,12 +49,6 @@ export const SERVING: readonly Scenario[] = [
     upstream: { [model]: [says("Hello.", { call: { name: "look", arguments: '{"at":"me"}' } })] },
     expected: { answer: { model, finishReasons: ["tool_calls"], calls: ['look {"at":"me"}'] } },
   })),
-  {
-    name: "returns the text and the image of an image model",
-    ask: wantsPictures,
-    upstream: { painter: [says("Here it is:", { picture: PICTURE })] },
-    expected: { answer: { model: "painter", text: "Here it is:", pictures: [PICTURE] } },
-  },
   {
     name: "serves a text conversation with an image model when no image is requested",
     ask: { model: "painter" },

@@ -22,6 +22,8 @@ export const SLOW: Skip = {
 /** All scenarios of the common table that are skipped, by format. A test compares this with what the writers refuse to write. */
 export const SKIPPED: Readonly<Record<FormatName, readonly Skip[]>> = {
   chat: [],
+  // Its callers play rows about pictures only.
+  images: [],
   responses: [
     {
       need: "choiceCount",
@@ -84,6 +86,9 @@ export const SKIPPED: Readonly<Record<FormatName, readonly Skip[]>> = {
       reason: "The API makes text only.",
       scenarios: [
         "returns the text and the image of an image model",
+        "returns the image after a retry",
+        "says that the provider of images refuses us",
+        "says that the model of images does not exist",
         "names the field when a request has pictures without text",
         "names the field when a request has speech of a model that does not speak",
         "names the image models when images are requested from another model",

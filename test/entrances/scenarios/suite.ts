@@ -4,6 +4,7 @@ import { BREAKING } from "./breaking.ts";
 import { FAILING } from "./failing.ts";
 import { FALLING_BACK } from "./falling-back.ts";
 import { LEAVING } from "./leaving.ts";
+import { PICTURES } from "./pictures.ts";
 import { playScenario } from "./play.ts";
 import { REFUSING } from "./refusing.ts";
 import { RESTING } from "./resting.ts";
@@ -17,6 +18,7 @@ import { startWorld, type World } from "./world.ts";
 
 export const TABLE: readonly Scenario[] = [
   ...SERVING,
+  ...PICTURES,
   ...REFUSING,
   ...VALIDATING,
   ...FAILING,
@@ -33,7 +35,9 @@ export function scenariosOf(way: Way): readonly Scenario[] {
   if (way.entrance === "grpc") return common;
   const { caller, through } = way;
   const isSlow = ({ name }: Scenario): boolean => through === "front" && SLOW.scenarios.includes(name);
-  return [...common.filter((each) => !isSkipped(each, caller.format) && !isSlow(each)), ...caller.own];
+  const isPlayed = (each: Scenario): boolean => !isSkipped(each, caller.format) && !isSlow(each);
+  const { plays = isPlayed } = caller;
+  return [...common.filter(plays), ...caller.own];
 }
 
 /**

@@ -12,6 +12,7 @@ import { createRouter, type OwnedRouter } from "../../../src/router/router.ts";
 import { createHealthRecorder } from "../../../src/router/upstream-health.ts";
 import type { FakeClock } from "../../support/fake-clock.ts";
 import { seal } from "../../support/core-ports.ts";
+import { memoryFiles } from "../../support/memory-files.ts";
 import { modelOf } from "../../support/scripted-provider.ts";
 import { AttemptWatch } from "./attempt-watch.ts";
 import type { Bank } from "./bank.ts";
@@ -59,6 +60,7 @@ export class SimulatedProcess {
   readonly #around: Surroundings;
   readonly #attempts: AttemptWatch;
   readonly #unsubscribe: () => void;
+  readonly #files = memoryFiles();
   #provider: Upstreams | undefined;
 
   constructor(
@@ -99,7 +101,9 @@ export class SimulatedProcess {
       store: {
         insert: (entries) => clock.hear(bank.insert(entries)),
         begin: (entries) => clock.hear(bank.begin(entries)),
+        flush: () => clock.hear(bank.insert([])),
       },
+      files: this.#files.files,
       clock,
       process: `process-${number}`,
       onTrouble: (trouble) =>
@@ -150,7 +154,7 @@ export class SimulatedProcess {
     await drainCalls([], { calls: this.calls, settling, clock: this.clock, drainMs });
     this.#unsubscribe();
     this.limiter.close();
-    const left = await this.ledger.close();
+    await this.ledger.close();
     const { watch } = this.#around.sky;
     if (this.clock.pending > 0)
       watch.breach("end", `${this.clock.pending} timers are pending after process ${this.number} has closed`);
@@ -163,13 +167,14 @@ export class SimulatedProcess {
       [`account:${record.accountId}`, accountLimits] as const,
     ]);
     await this.rates.audit(new Map(subjects));
-    return left;
+    return this.#files.entries;
   }
 
-  /** Kills the process. */
-  kill(): void {
+  /** Kills the process. Returns the entries that it leaves in files. */
+  kill(): readonly NewLedgerEntry[] {
     this.#unsubscribe();
     this.clock.kill();
+    return this.#files.entries;
   }
 
   #connect(specs: readonly ModelSpec[]): Model[] {

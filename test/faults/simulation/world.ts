@@ -222,8 +222,9 @@ export class World {
   }
 
   #kill(process: SimulatedProcess): void {
-    process.kill();
+    this.#left = [...this.#left, ...process.kill()];
     this.#processes.delete(process);
+    const inFiles = new Set(this.#left.map(({ completionId }) => completionId));
     const isAway = process.ledger.state().away;
     for (const tracked of this.#open) {
       if (tracked.process !== process) continue;
@@ -232,7 +233,8 @@ export class World {
       this.#open.delete(tracked);
     }
     for (const { journey, process: its } of this.#ended) {
-      if (its !== process || !journey.isAdmitted || this.#around.bank.entries.has(journey.id)) continue;
+      const isWritten = this.#around.bank.entries.has(journey.id) || inFiles.has(journey.id);
+      if (its !== process || !journey.isAdmitted || isWritten) continue;
       // The entry was only in the killed process. If the database is available, the entry is written before the end is
       // reported, except for a completion whose provider call continues for its token counts.
       if (isAway || isListenedTo(journey)) journey.isLost = true;
@@ -263,7 +265,9 @@ export class World {
     const watch = this.journal;
     // All pending events have happened.
     this.#calm();
-    await bank.insert(JSON.parse(JSON.stringify(this.#left)) as NewLedgerEntry[]);
+    // A process may have been killed after it had written them.
+    const left = this.#left.filter(({ completionId }) => !bank.entries.has(completionId));
+    await bank.insert(JSON.parse(JSON.stringify(left)) as NewLedgerEntry[]);
     await bank.reap();
     for (const tracked of this.#ended) judgeEntry({ ...tracked, bank, watch });
     const known = new Set([...this.#journeys.values()].map(({ id }) => id));

@@ -217,8 +217,8 @@ const OPTIONAL = [
   .split(" ");
 
 it.each(OPTIONAL)("a null means that %s is not given", (field) => {
-  const { nameOf: _, ...given } = read({ [field]: null });
-  expect(given).toEqual({ ...read({}), nameOf: undefined });
+  const { nameOf: _, body: _body, ...given } = read({ [field]: null });
+  expect(given).toEqual({ ...read({}), nameOf: undefined, body: undefined });
 });
 
 describe("a wrong type is refused and named", () => {

@@ -7,6 +7,8 @@ import type { Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "./entries.ts";
 import { attemptOf } from "../../support/attempt.ts";
 
+const DAY_MS = 86_400_000;
+
 /** Registers the suite that every LedgerStore has to pass. */
 export function describeLedgerStore(open: () => Promise<Store>): void {
   describe("the ledger", () => {
@@ -172,7 +174,7 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
         await ledger.insert([entry({ keyId: record.id, endedAtMs })]);
         expect((await keys.find(record.id))?.lastUsedAtMs).toBe(endedAtMs);
       }
-      await ledger.prune(NOON + 100_000);
+      await ledger.prune(NOON + 31 * DAY_MS);
       expect((await keys.find(record.id))?.lastUsedAtMs).toBe(NOON + 60_000);
     });
 
@@ -190,17 +192,27 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       expect(await ledger.spending([subject], month)).toEqual([{ spentMicroUsd: 30, heldMicroUsd: 0 }]);
     });
 
-    it("prunes old entries a bounded number at a time, and keeps the spending", async () => {
+    it("prunes the entries of past months, and keeps the spending", async () => {
       const { ledger } = await open();
-      await ledger.insert(Array.from({ length: 1500 }, () => entry({ endedAtMs: NOON - 1 })));
+      const october = { startedAtMs: NOON - 31 * DAY_MS, endedAtMs: NOON - 31 * DAY_MS };
+      await ledger.insert(Array.from({ length: 1500 }, () => entry(october)));
       await ledger.insert([entry()]);
-      expect(await ledger.prune(NOON)).toBe(1000);
-      expect(await ledger.prune(NOON)).toBe(500);
-      expect(await ledger.prune(NOON)).toBe(0);
+      while ((await ledger.prune(NOON)) > 0);
       expect((await ledger.list({ limit: 9 })).entries).toHaveLength(1);
-      expect(await ledger.spending(["key:key_gone"], "2026-11")).toEqual([
-        { spentMicroUsd: 1501 * 30, heldMicroUsd: 0 },
-      ]);
+      const spent = await Promise.all(["2026-10", "2026-11"].map((month) => ledger.spending(["key:key_gone"], month)));
+      expect(spent.flat().map(({ spentMicroUsd }) => spentMicroUsd)).toEqual([1500 * 30, 30]);
+    });
+
+    it("accepts entries of any time, whatever tables are prepared", async () => {
+      const { ledger } = await open();
+      await ledger.prepareMonths([NOON, NOON + 31 * DAY_MS]);
+      expect(await ledger.prepareMonths([NOON])).toBe(0);
+      const times = [0, NOON, NOON + 900 * DAY_MS, -1e15, 8e15];
+      await ledger.insert(times.map((startedAtMs) => entry({ startedAtMs })));
+      const { entries } = await ledger.list({ limit: 9 });
+      expect(entries.map(({ startedAtMs }) => startedAtMs).toSorted((a, b) => a - b)).toEqual(
+        times.toSorted((a, b) => a - b),
+      );
     });
   });
 }

@@ -33,7 +33,7 @@ app.kubernetes.io/component: {{ index . 1 }}
 
 {{/* Sections of parley.yaml that fronts do not use, as JSON: those of the database, of providers, and with secrets. */}}
 {{- define "parley.coreSections" -}}
-{{ list "providers" "models" "aliases" "database" "redis" "responses" "account_credentials" "simulator" | toJson }}
+{{ list "providers" "models" "aliases" "database" "outage" "redis" "responses" "account_credentials" "simulator" | toJson }}
 {{- end }}
 
 {{/* parley.yaml of a component: (list $config "front"). */}}

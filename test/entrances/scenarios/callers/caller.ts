@@ -5,7 +5,7 @@ import { inShort, type Reply, type SeenReport } from "../reply.ts";
 import type { ExpectedFailure, Scenario } from "../scenario.ts";
 
 /** Names of the HTTP formats. */
-export type FormatName = "chat" | "responses" | "messages" | "gemini";
+export type FormatName = "chat" | "responses" | "messages" | "gemini" | "images";
 
 /** Callers of one HTTP format: how they write a request and read a response. Everything that differs by format in a scenario. */
 export interface Caller {
@@ -26,6 +26,10 @@ export interface Caller {
   readonly hasParam: boolean;
   /** Scenarios in words that only this format has. */
   readonly own: readonly Scenario[];
+  /** Whether it plays a scenario of the common table. Default: all but the skipped ones. */
+  readonly plays?: (scenario: Scenario) => boolean;
+  /** Whether answers have a place for text. Default: yes. */
+  readonly hasText?: false;
 }
 
 /** A received response. */

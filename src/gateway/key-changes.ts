@@ -1,0 +1,58 @@
+import type { Authenticator } from "../access/key-cache.ts";
+import type { KeyChangeFeed } from "../access/key-store.ts";
+import { type Clock, sleep } from "../core/clock.ts";
+import type { RedisRates } from "../limits/redis.ts";
+
+/** Interval of exchanges. */
+const EXCHANGED_MS = 1_000;
+/** Changes that are noted at once, and those that may wait while Redis is unavailable. */
+const MAX_NOTED = 500;
+const MAX_WAITING = 10_000;
+
+interface KeyChangePorts {
+  readonly exchange: RedisRates["exchangeChanges"];
+  /** The changes that the database tells this process. */
+  readonly feed: KeyChangeFeed;
+  readonly keys: Pick<Authenticator, "invalidateSince">;
+  readonly clock: Clock;
+}
+
+/**
+ * Passes changed keys from processes that hear of them from the database through Redis to those that do not, until it is stopped: a
+ * revoked key stops working in a process that is cut off from the database alone. The first exchange has the changes of the last day,
+ * for keys that the process knows from before its start; it is over, or Redis unavailable, when the promise resolves.
+ */
+export async function exchangeKeyChanges({ exchange, feed, keys, clock }: KeyChangePorts): Promise<() => void> {
+  const stopped = new AbortController();
+  const waiting = new Set<string>();
+  let sinceMs = 0;
+  const unsubscribe = feed.subscribe((hash) => {
+    // Without a hash every process asks the database again.
+    if (hash !== undefined && waiting.size < MAX_WAITING) waiting.add(hash);
+  });
+  /** Answers whether there may be more. */
+  const exchangeOnce = async (): Promise<boolean> => {
+    const noted = [...waiting].slice(0, MAX_NOTED);
+    const page = await exchange(noted, sinceMs).catch(() => undefined);
+    if (page === undefined) return false;
+    for (const hash of noted) waiting.delete(hash);
+    for (const { hash, atMs } of page.changes) keys.invalidateSince(hash, atMs);
+    ({ sinceMs } = page);
+    return page.hasMore;
+  };
+  const exchangeAll = async (): Promise<void> => {
+    while (!stopped.signal.aborted && (await exchangeOnce()));
+  };
+  const repeat = async (): Promise<void> => {
+    while (!stopped.signal.aborted) {
+      await sleep(clock, EXCHANGED_MS * (0.9 + Math.random() * 0.1), stopped.signal);
+      await exchangeAll();
+    }
+  };
+  await exchangeAll();
+  void repeat();
+  return () => {
+    unsubscribe();
+    stopped.abort();
+  };
+}

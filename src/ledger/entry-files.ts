@@ -1,0 +1,162 @@
+import { randomUUID } from "node:crypto";
+import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { NewLedgerEntry } from "../core/ledger.ts";
+import type { LedgerStore } from "./ledger-store.ts";
+
+/** Size after which the next file is begun: files are read as a whole. */
+const FILE_BYTES = 8 * 2 ** 20;
+/** Size of all files together beyond which none is begun: about half a million entries. */
+const MAX_BYTES = 512 * 2 ** 20;
+/** Entries of an insert at most. */
+const MAX_BATCH = 500;
+/** Another process takes over a file at most once in its start and once after an outage. */
+const MAX_TRIES = 5;
+
+/** A complete file, and one that its process still writes to. */
+const COMPLETE = /^(unwritten-ledger-[0-9a-f-]+)\.jsonl$/;
+const OPEN = /^(unwritten-ledger-[0-9a-f-]+)\.open$/;
+
+interface OpenFile {
+  readonly handle: FileHandle;
+  readonly path: string;
+  bytes: number;
+}
+
+/**
+ * Entries that the database does not take at the moment, in files of the data directory: one per line, readable for this user only.
+ * Several processes may use the same directory. A process that inserts the entries of a file takes it over first, by renaming it; its
+ * writer notices that after the write, and writes the same entries into a new file. So an entry may be inserted twice, which changes
+ * nothing, and is never lost.
+ */
+export class EntryFiles {
+  readonly #dataDir: string;
+  #open: OpenFile | undefined;
+
+  constructor(dataDir: string) {
+    this.#dataDir = dataDir;
+  }
+
+  /** Writes entries durably. Rejects when that fails, such as on a full disk. Call it again only when it has ended. */
+  async append(entries: readonly NewLedgerEntry[]): Promise<void> {
+    const text = entries.map((entry) => `${JSON.stringify(entry)}\n`).join("");
+    for (let tries = 0; tries < MAX_TRIES; tries++) {
+      const file = (this.#open ??= await this.#create());
+      try {
+        await file.handle.appendFile(text);
+        await file.handle.datasync();
+      } catch (error) {
+        await this.#leave(file);
+        throw error;
+      }
+      if (await exists(file.path)) {
+        file.bytes += Buffer.byteLength(text);
+        if (file.bytes >= FILE_BYTES) await this.#leave(file);
+        return;
+      }
+      await this.#leave(file);
+    }
+    throw new Error(`other processes keep taking over the files of ${this.#dataDir}`);
+  }
+
+  /**
+   * Inserts the entries of all files, of earlier and of other processes too, and removes the files. `inserted` is called with the
+   * number of each batch. Returns the number of entries. Rejects when an insert fails; the other files stay. A file with unreadable
+   * lines is kept under another name.
+   */
+  async recover(store: Pick<LedgerStore, "insert">, inserted: (count: number) => void = () => {}): Promise<number> {
+    let count = 0;
+    for (const name of (await unlessMissing(readdir(this.#dataDir))) ?? []) {
+      const path = await this.#takeOver(name);
+      const text = path === undefined ? undefined : await unlessMissing(readFile(path, "utf8"));
+      // No such file, or another process has removed it.
+      if (path === undefined || text === undefined) continue;
+      // The process was killed while it wrote what follows the last line, or begins a new file with it.
+      const lines = text.split("\n").slice(0, -1);
+      const entries = lines.flatMap(readEntry);
+      for (let from = 0; from < entries.length; from += MAX_BATCH) {
+        const batch = entries.slice(from, from + MAX_BATCH);
+        await store.insert(batch);
+        inserted(batch.length);
+      }
+      if (entries.length === lines.length) await rm(path, { force: true });
+      else await unlessMissing(rename(path, `${path}.damaged`));
+      count += entries.length;
+    }
+    return count;
+  }
+
+  /** Completes the file that is being written. */
+  async close(): Promise<void> {
+    if (this.#open !== undefined) await this.#leave(this.#open);
+  }
+
+  async #create(): Promise<OpenFile> {
+    await mkdir(this.#dataDir, { recursive: true, mode: 0o700 });
+    if ((await this.#size()) >= MAX_BYTES)
+      throw new Error(`the unwritten entries in ${this.#dataDir} have reached ${MAX_BYTES / 2 ** 20} MiB`);
+    const path = join(this.#dataDir, `unwritten-ledger-${randomUUID()}.open`);
+    const handle = await open(path, "ax", 0o600);
+    await syncFolder(this.#dataDir);
+    return { handle, path, bytes: 0 };
+  }
+
+  async #size(): Promise<number> {
+    let bytes = 0;
+    for (const name of await readdir(this.#dataDir))
+      if (COMPLETE.test(name) || OPEN.test(name))
+        bytes += (await unlessMissing(stat(join(this.#dataDir, name))))?.size ?? 0;
+    return bytes;
+  }
+
+  /** Closes a file, and removes it when nothing of it was promised. */
+  async #leave(file: OpenFile): Promise<void> {
+    this.#open = undefined;
+    await file.handle.close().catch(() => undefined);
+    if (file.bytes === 0) await rm(file.path, { force: true });
+    else await unlessMissing(rename(file.path, toComplete(file.path)));
+  }
+
+  /** The path of a file of entries, which its writer no longer writes to; undefined for another file. */
+  async #takeOver(name: string): Promise<string | undefined> {
+    const path = join(this.#dataDir, name);
+    if (COMPLETE.test(name)) return path;
+    if (!OPEN.test(name)) return undefined;
+    await unlessMissing(rename(path, toComplete(path)));
+    return toComplete(path);
+  }
+}
+
+/** The entry of a line; none for one that the disk has damaged. */
+function readEntry(line: string): NewLedgerEntry[] {
+  try {
+    return [JSON.parse(line) as NewLedgerEntry];
+  } catch {
+    return [];
+  }
+}
+
+/** Makes the names of new files durable. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, "r");
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
+}
+
+function toComplete(path: string): string {
+  return path.replace(/open$/, "jsonl");
+}
+
+async function exists(path: string): Promise<boolean> {
+  return (await unlessMissing(stat(path))) !== undefined;
+}
+
+function unlessMissing<T>(reading: Promise<T>): Promise<T | undefined> {
+  return reading.catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
+}

@@ -1,0 +1,242 @@
+import { randomUUID } from "node:crypto";
+import { type Clock, monthOf } from "../core/clock.ts";
+import type { Ledger } from "../core/ledger.ts";
+import type { BudgetDemand, BudgetHold, BudgetStore } from "./budgets.ts";
+import { toSliceFailure } from "./refusals.ts";
+
+/** Interval of looks at all slices. */
+const LOOK_MS = 5_000;
+/** Pause after the budget had no room for a slice. */
+const FULL_MS = 60_000;
+/** Budgets with a slice at most. */
+const MAX_SLICES = 1_000;
+
+export interface BudgetSlicesOptions {
+  readonly budgets: BudgetStore;
+  readonly clock: Clock;
+  /** Part of each budget that this process holds, from 0 to 1. */
+  readonly share: number;
+  /** Longest outage in which the slices may be spent. */
+  readonly lastsMs: number;
+  /** Whether the database is unavailable. */
+  readonly isAway: () => boolean;
+  /**
+   * Books the entries of this process's completions that have ended. Answers whether the database has all of them, in its sums.
+   * Rejects when it is unavailable.
+   */
+  readonly book: () => Promise<boolean>;
+}
+
+/** Budgets of which a part can be spent without the database. */
+export interface SlicedBudgets extends BudgetStore {
+  /** The ledger whose entries settle what was taken from slices. */
+  settledBy(ledger: Ledger): Ledger;
+  /** Releases the slices, as far as the database can be reached; others expire. */
+  close(): Promise<void>;
+}
+
+/** A part of a budget that this process holds in the database for as long as that may be unavailable. */
+interface Slice {
+  readonly subject: string;
+  limitMicroUsd: number;
+  /** ID of its hold in the database, which may exist. */
+  id: string | undefined;
+  /** A budget is of one month. */
+  month: string;
+  leftMicroUsd: number;
+  /** By the clock's `monotonic`, as are the others. */
+  validUntilMs: number;
+  renewAtMs: number;
+  usedAtMs: number;
+  /** Completions in flight that have taken from it, and all since it was held. */
+  inFlight: number;
+  takes: number;
+}
+
+interface Taken {
+  readonly slices: readonly Slice[];
+  amountMicroUsd: number;
+}
+
+/**
+ * Budgets with slices. For each budget in use the process holds a slice in the database, as a completion does, so that all slices and
+ * completions of all processes together stay within the budget. While the database is unavailable, completions take from the slices.
+ * A slice is renewed when its completions are in the ledger, and from time to time, so that it always lasts for `lastsMs`.
+ */
+export function createBudgetSlices(options: BudgetSlicesOptions): SlicedBudgets {
+  return new BudgetSlices(options);
+}
+
+class BudgetSlices implements SlicedBudgets {
+  readonly #options: BudgetSlicesOptions;
+  readonly #slices = new Map<string, Slice>();
+  /** What completions in flight have taken, by their IDs. */
+  readonly #taken = new Map<string, Taken>();
+  #cancelLook: () => void;
+  #looking: Promise<unknown> | undefined;
+  #closed = false;
+
+  constructor(options: BudgetSlicesOptions) {
+    this.#options = options;
+    this.#cancelLook = this.#lookLater();
+  }
+
+  async hold(demand: BudgetDemand) {
+    const { budgets, isAway } = this.#options;
+    // Its hold is not in the database, so there is nothing to extend.
+    if (this.#taken.has(demand.id)) return this.#take(demand);
+    if (isAway() && this.#firstWithoutRoom(demand) === undefined) return this.#take(demand);
+    try {
+      const decision = await budgets.hold(demand);
+      if (decision.admitted) for (const hold of demand.holds) this.#note(hold);
+      return decision;
+    } catch (reason) {
+      const isSliced = demand.holds.every(({ subject }) => this.#slices.get(subject)?.id !== undefined);
+      if (demand.extends === true || !isAway() || !isSliced) throw reason;
+      return this.#take(demand);
+    }
+  }
+
+  async cancel(id: string): Promise<void> {
+    if (this.#taken.has(id)) this.#settle(id, 0);
+    // The hold may be in the database too, if its answer was lost.
+    await this.#options.budgets.cancel(id);
+  }
+
+  reap(): Promise<number> {
+    return this.#options.budgets.reap();
+  }
+
+  settledBy(ledger: Ledger): Ledger {
+    return {
+      begin: (entry) => ledger.begin(entry),
+      admit: () => ledger.admit(),
+      append: async (entry) => {
+        // A slice may be renewed when the entry is in the database, or counts as one that waits.
+        await ledger.append(entry);
+        this.#settle(entry.completionId, entry.costMicroUsd);
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancelLook();
+    await this.#looking;
+    const isBooked = await this.#options.book().catch(() => false);
+    if (!isBooked || this.#taken.size > 0) return;
+    const ids = [...this.#slices.values()].flatMap(({ id }) => (id === undefined ? [] : [id]));
+    await Promise.all(ids.map((id) => this.#options.budgets.cancel(id).catch(() => undefined)));
+  }
+
+  /** The first budget of the demand whose slice has not so much left; undefined when all have. */
+  #firstWithoutRoom({ holds, amountMicroUsd }: BudgetDemand): BudgetHold | undefined {
+    const { clock } = this.#options;
+    const nowMs = clock.monotonic();
+    const month = monthOf(clock.now());
+    return holds.find(({ subject }) => {
+      const slice = this.#slices.get(subject);
+      const isValid = slice !== undefined && slice.month === month && nowMs < slice.validUntilMs;
+      return !isValid || slice.leftMicroUsd < amountMicroUsd;
+    });
+  }
+
+  /** Takes the amount from the slices of all budgets of the demand. Throws the failure of the first one without room. */
+  #take(demand: BudgetDemand): { readonly admitted: true } {
+    const full = this.#firstWithoutRoom(demand);
+    if (full !== undefined) throw toSliceFailure(full.subject);
+    const { id, holds, amountMicroUsd } = demand;
+    const slices = holds.map(({ subject }) => this.#slices.get(subject)!);
+    const before = this.#taken.get(id);
+    for (const slice of slices) {
+      slice.leftMicroUsd -= amountMicroUsd;
+      slice.usedAtMs = this.#options.clock.monotonic();
+      slice.renewAtMs = -Infinity;
+      slice.takes += 1;
+      if (before === undefined) slice.inFlight += 1;
+    }
+    if (before === undefined) this.#taken.set(id, { slices, amountMicroUsd });
+    else before.amountMicroUsd += amountMicroUsd;
+    return { admitted: true };
+  }
+
+  #settle(id: string, costMicroUsd: number): void {
+    const taken = this.#taken.get(id);
+    if (taken === undefined) return;
+    this.#taken.delete(id);
+    for (const slice of taken.slices) {
+      slice.leftMicroUsd += taken.amountMicroUsd - costMicroUsd;
+      slice.inFlight -= 1;
+    }
+  }
+
+  /** Notes a budget in use, which gets a slice at the next look. */
+  #note({ subject, limitMicroUsd }: BudgetHold): void {
+    const usedAtMs = this.#options.clock.monotonic();
+    const slice = this.#slices.get(subject);
+    if (slice !== undefined) {
+      if (slice.limitMicroUsd !== limitMicroUsd) slice.renewAtMs = -Infinity;
+      Object.assign(slice, { limitMicroUsd, usedAtMs });
+      return;
+    }
+    if (this.#slices.size >= MAX_SLICES) return;
+    const none = { id: undefined, month: "", leftMicroUsd: 0, validUntilMs: -Infinity, renewAtMs: -Infinity };
+    this.#slices.set(subject, { subject, limitMicroUsd, usedAtMs, inFlight: 0, takes: 0, ...none });
+  }
+
+  #lookLater(): () => void {
+    return this.#options.clock.after(LOOK_MS, () => {
+      this.#looking = this.#look().finally(() => {
+        if (!this.#closed) this.#cancelLook = this.#lookLater();
+      });
+    });
+  }
+
+  async #look(): Promise<void> {
+    const { isAway, book } = this.#options;
+    const due = [...this.#slices.values()]
+      .filter((slice) => this.#isDue(slice))
+      .map((slice) => [slice, slice.takes] as const);
+    if (due.length === 0 || isAway()) return;
+    // A slice covers its completions until their cost is in the sums.
+    const isBooked = due.every(([{ takes }]) => takes === 0) || (await book().catch(() => false));
+    if (!isBooked) return;
+    const booked = due.filter(([slice, takes]) => slice.inFlight === 0 && slice.takes === takes);
+    await Promise.all(booked.map(([slice]) => this.#renew(slice).catch(() => undefined)));
+  }
+
+  #isUnused({ usedAtMs }: Slice): boolean {
+    return this.#options.clock.monotonic() - usedAtMs > this.#options.lastsMs;
+  }
+
+  #isDue(slice: Slice): boolean {
+    const { clock } = this.#options;
+    if (slice.inFlight > 0) return false;
+    const isOfPast = slice.id !== undefined && slice.month !== monthOf(clock.now());
+    return clock.monotonic() >= slice.renewAtMs || isOfPast || this.#isUnused(slice);
+  }
+
+  /** Replaces the hold of a slice. Rejects when the database cannot be reached: the slice is then empty. */
+  async #renew(slice: Slice): Promise<void> {
+    const { budgets, clock, share, lastsMs } = this.#options;
+    const nowMs = clock.monotonic();
+    const month = monthOf(clock.now());
+    slice.validUntilMs = -Infinity;
+    if (slice.id !== undefined) await budgets.cancel(slice.id);
+    slice.id = undefined;
+    const { subject, limitMicroUsd } = slice;
+    if (this.#isUnused(slice)) return void this.#slices.delete(subject);
+    const amountMicroUsd = Math.floor(limitMicroUsd * share);
+    slice.renewAtMs = nowMs + FULL_MS;
+    if (amountMicroUsd === 0) return;
+    slice.id = `slice_${randomUUID()}`;
+    // Of no process: the slice outlives the lease of this one, which may be cut off from the database.
+    const demand = { id: slice.id, holds: [{ subject, limitMicroUsd }], amountMicroUsd, replica: undefined };
+    const holdMs = lastsMs * 1.25;
+    const decision = await budgets.hold({ ...demand, lastsMs: holdMs + LOOK_MS });
+    if (!decision.admitted) return void (slice.id = undefined);
+    const validUntilMs = nowMs + holdMs;
+    const renewAtMs = nowMs + lastsMs / 4;
+    Object.assign(slice, { month, leftMicroUsd: amountMicroUsd, validUntilMs, renewAtMs, takes: 0 });
+  }
+}

@@ -1,0 +1,127 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { LedgerEntry } from "../../src/core/ledger.ts";
+import { EntryFiles } from "../../src/ledger/entry-files.ts";
+
+let home: string;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "parley-files-"));
+});
+afterEach(() => rmSync(home, { recursive: true }));
+
+const entryOf = (completionId: string) => ({ completionId, requestId: "line\nbreak \u2028" }) as LedgerEntry;
+
+/** A store that keeps the IDs of what is inserted. */
+function store() {
+  const ids: string[] = [];
+  const insert = async (entries: readonly LedgerEntry[]) => void ids.push(...entries.map((one) => one.completionId));
+  return { ids, insert };
+}
+
+const pathsIn = (folder: string): string[] => readdirSync(folder).map((name) => join(folder, name));
+
+describe("entries that the database does not take", () => {
+  it("are stored in a file for its user only, and written by the next process, however this one ends", async () => {
+    const dataDir = join(home, "data");
+    const files = new EntryFiles(dataDir);
+    await files.append([entryOf("a"), entryOf("b")]);
+    await files.append([entryOf("c")]);
+    expect(pathsIn(dataDir).map((path) => statSync(path).mode & 0o777)).toEqual([0o600]);
+    expect(statSync(dataDir).mode & 0o777).toBe(0o700);
+    const { ids, insert } = store();
+    expect(await new EntryFiles(dataDir).recover({ insert })).toBe(3);
+    expect(ids).toEqual(["a", "b", "c"]);
+    expect(readdirSync(dataDir)).toEqual([]);
+    expect(await new EntryFiles(dataDir).recover({ insert })).toBe(0);
+  });
+
+  it("stay in the file when they cannot be written yet", async () => {
+    const files = new EntryFiles(home);
+    await files.append([entryOf("a")]);
+    await files.close();
+    const insert = () => Promise.reject(new Error("away"));
+    await expect(new EntryFiles(home).recover({ insert })).rejects.toThrow("away");
+    expect(await new EntryFiles(home).recover(store())).toBe(1);
+  });
+
+  it("are not lost when another process takes over the file that is written to", async () => {
+    const files = new EntryFiles(home);
+    await files.append([entryOf("a")]);
+    const other = store();
+    expect(await new EntryFiles(home).recover(other)).toBe(1);
+    await files.append([entryOf("b")]);
+    await files.append([entryOf("c")]);
+    const next = store();
+    expect(await new EntryFiles(home).recover(next)).toBe(2);
+    expect([other.ids, next.ids]).toEqual([["a"], ["b", "c"]]);
+  });
+
+  it("are not lost when the file is taken over during a write", async () => {
+    const files = new EntryFiles(home);
+    await files.append([entryOf("a")]);
+    const [path] = pathsIn(home);
+    const writing = files.append([entryOf("b")]);
+    renameSync(path!, path!.replace(/open$/, "jsonl"));
+    await writing;
+    const { ids, insert } = store();
+    await new EntryFiles(home).recover({ insert });
+    expect(new Set(ids)).toEqual(new Set(["a", "b"]));
+  });
+
+  it("are all written but the one during whose write the process was killed", async () => {
+    const files = new EntryFiles(home);
+    await files.append([entryOf("a")]);
+    const [path] = pathsIn(home);
+    writeFileSync(path!, '{"completionId":"b","requ', { flag: "a" });
+    const { ids, insert } = store();
+    expect(await new EntryFiles(home).recover({ insert })).toBe(1);
+    expect([ids, readdirSync(home)]).toEqual([["a"], []]);
+  });
+
+  it("in a damaged file are written as far as they can be read, and the file is kept", async () => {
+    const name = "unwritten-ledger-a0.jsonl";
+    writeFileSync(join(home, name), `\0\0\0\n${JSON.stringify(entryOf("a"))}\n`);
+    const { ids, insert } = store();
+    expect(await new EntryFiles(home).recover({ insert })).toBe(1);
+    expect([ids, readdirSync(home)]).toEqual([["a"], [`${name}.damaged`]]);
+    expect(await new EntryFiles(home).recover({ insert })).toBe(0);
+  });
+
+  it("leave no file when they cannot be stored, such as on a full disk", async () => {
+    // A file size limit simulates the full disk.
+    const limited = `ulimit -f 8; exec "$0" --input-type=module -e "$1" "$2"`;
+    const module = new URL("../../src/ledger/entry-files.ts", import.meta.url).href;
+    const program = `
+      process.on("SIGXFSZ", () => undefined);
+      const { EntryFiles } = await import("${module}");
+      const entries = [{ completionId: "x".repeat(65_536) }];
+      await new EntryFiles(process.argv[1]).append(entries).catch(() => process.exit(3));`;
+    const { status } = spawnSync("sh", ["-c", limited, process.execPath, program, home]);
+    expect(status).toBe(3);
+    expect(readdirSync(home)).toEqual([]);
+  });
+
+  it("are refused beyond the limit of all files together", async () => {
+    const file = join(home, "unwritten-ledger-b0.jsonl");
+    // Sparse.
+    spawnSync("truncate", ["-s", "512M", file]);
+    await expect(new EntryFiles(home).append([entryOf("a")])).rejects.toThrow("512 MiB");
+  });
+
+  it("are written once when another process writes them at the same time", async () => {
+    for (const id of ["a", "b"]) {
+      const files = new EntryFiles(home);
+      await files.append([entryOf(id)]);
+      await files.close();
+    }
+    const insert = async () => pathsIn(home).forEach((path) => rmSync(path, { force: true }));
+    expect(await new EntryFiles(home).recover({ insert })).toBe(1);
+  });
+
+  it("are absent without a data directory", async () => {
+    expect(await new EntryFiles(join(home, "none")).recover(store())).toBe(0);
+  });
+});

@@ -1,0 +1,31 @@
+import type { NewLedgerEntry } from "../../src/core/ledger.ts";
+import type { LedgerOptions } from "../../src/ledger/ledger.ts";
+
+/** Files of unwritten ledger entries that are in memory. */
+export interface MemoryFiles {
+  readonly files: LedgerOptions["files"];
+  readonly entries: readonly NewLedgerEntry[];
+}
+
+/** `fails`: whether a write fails, as on a full disk. Default: none does. */
+export function memoryFiles(fails: () => boolean = () => false): MemoryFiles {
+  const entries: NewLedgerEntry[] = [];
+  return {
+    entries,
+    files: {
+      async append(added) {
+        if (fails()) throw new Error("the disk is full");
+        entries.push(...added);
+      },
+      async recover(store, inserted) {
+        const found = [...entries];
+        if (found.length === 0) return 0;
+        await store.insert(found);
+        inserted?.(found.length);
+        entries.splice(0, found.length);
+        return found.length;
+      },
+      close: async () => undefined,
+    },
+  };
+}
