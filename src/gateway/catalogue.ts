@@ -25,6 +25,7 @@ import { gemini } from "../providers/gemini/provider.ts";
 import { vertexSite as vertexGemini } from "../providers/gemini/site.ts";
 import { connectUpstream, UNLIMITED, type Upstream } from "../providers/transport/http.ts";
 import type { Egress } from "../providers/transport/dialer.ts";
+import type { SocketLimit } from "../providers/transport/socket-limit.ts";
 import { azureDeployments, openai } from "../providers/openai/provider.ts";
 import { openaiResponses } from "../providers/openai-responses/provider.ts";
 import { redactionOfChanging } from "../providers/wire/redaction.ts";
@@ -71,6 +72,8 @@ export interface CatalogueOptions {
   /** Base URL used in place of providers without a credential. */
   readonly simulatorUrl: string | undefined;
   readonly readScheduler: ReadScheduler;
+  /** Limit of the connections to all providers, those of a replaced catalogue included. */
+  readonly sockets?: SocketLimit;
   /** Called when a provider limits or refuses one of several keys. Default: not called. */
   readonly keyRests?: ((rest: KeyRest & { readonly provider: string }) => void) | undefined;
   /** Decrypts an account's own credential; undefined when that is impossible. Default: always impossible. */
@@ -116,12 +119,19 @@ export function connectProvider(configured: RemoteProvider, options: ConnectOpti
 
 function connectWithCredentials(
   configured: RemoteProvider,
-  { connectMs, readScheduler, keyRests, openCredential }: ConnectOptions,
+  { connectMs, readScheduler, sockets, keyRests, openCredential }: ConnectOptions,
 ): Connected {
   const { name, dialect, host, baseUrl, allowPrivate, connections, sendsTraceContext, ...rest } = configured;
   const egress = toEgress(configured);
   const address = { baseUrl, allowPrivate, sendsTraceContext };
-  const upstream = connectUpstream({ ...address, connectMs, connections, egress, readScheduler });
+  const upstream = connectUpstream({
+    ...address,
+    connectMs,
+    connections,
+    egress,
+    readScheduler,
+    ...(sockets && { sockets }),
+  });
   const header = keyHeaderOf(dialect, host);
   const credential = toCredential(configured, connectMs);
   const onRest = (rested: KeyRest): void => keyRests?.({ provider: name, ...rested });

@@ -54,6 +54,7 @@ async function assemble(
   const calls = new Calls(clock);
   const admission = createAdmission(config, {
     clock,
+    maxCalls: config.overload.maxCalls,
     log,
     countsAccounts: false,
     waited: (durationMs) => metrics.admitted(durationMs),

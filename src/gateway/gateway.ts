@@ -27,12 +27,12 @@ import { createRouter } from "../router/router.ts";
 import { createHealthRecorder } from "../router/upstream-health.ts";
 import { ReadScheduler } from "../scheduling/read-scheduler.ts";
 import { openStore, type StoreHealth } from "../store/store.ts";
+import { lockForServing } from "../store/serve-lock.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
-import { type Readiness, startOperationsServer } from "../telemetry/operations.ts";
 import { type CredentialCipher, credentialCipherOf } from "./account-credentials.ts";
 import { buildCatalogue, type Catalogue, type CatalogueOptions } from "./catalogue.ts";
-import { createConnections } from "./connections.ts";
+import { createConnections, createProviderSockets } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
 import { startHealthChecks } from "./health-checks.ts";
 import { connectionsJob, jobsOf, settleJob, startJobs } from "./jobs.ts";
@@ -43,6 +43,7 @@ import { openAccounting } from "./accounting.ts";
 import { exchangeKeyChanges } from "./key-changes.ts";
 import { keptResponsesOf } from "./kept-responses.ts";
 import { exportMetrics } from "./metric-export.ts";
+import { type Readiness, startOperations } from "./operations.ts";
 import { openOutage, slicesOf } from "./outage.ts";
 import { openRates } from "./rates.ts";
 import { shareHealth } from "./shared-health.ts";
@@ -116,6 +117,7 @@ const CLOSING_MS = 2000;
 /** Builds and connects the parts and listens; undoes all steps when one fails. A core has no HTTP. */
 export async function startGateway(config: Config, log: Logger, role: "all" | "core" = "all"): Promise<Gateway> {
   return undoneOnFailure(async (teardown) => {
+    if (config.databaseUrl === undefined) teardown.undo.push(lockForServing(config.dataDir));
     const member = await assemble(config, log, { ...teardown, role, shared: undefined });
     return serveAlone(member, config, { ...teardown, log });
   });
@@ -136,15 +138,11 @@ export async function serveAlone(
   config: Config,
   { undo, log }: Pick<Teardown, "undo"> & { readonly log: Logger },
 ): Promise<Gateway> {
-  const tls = await openTls("operations", config, log);
-  const operations = await startListening("operations", config, () =>
-    startOperationsServer({
-      ...config.operations.listen,
-      metrics: member.metrics,
-      readiness: () => member.readiness(),
-      tls,
-    }),
-  );
+  const operations = await startOperations(config, {
+    log,
+    metrics: member.metrics,
+    readiness: () => member.readiness(),
+  });
   undo.push(() => operations.close());
   undo.push(await exportMetrics(config, { ...member, log }));
   return {
@@ -152,7 +150,7 @@ export async function serveAlone(
     operationsPort: operations.port,
     async reload(next, changed) {
       await member.reload(next, changed);
-      await tls?.check();
+      await operations.reload();
     },
   };
 }
@@ -238,8 +236,10 @@ async function assemble(
   const answers = createAnswerMemory(config);
   const calls = new Calls(clock, answers);
   const readScheduler = new ReadScheduler();
+  const { maxCalls, sockets } = createProviderSockets(config, log);
   const admission = createAdmission(config, {
     clock,
+    maxCalls,
     log,
     readScheduler,
     countsAccounts: true,
@@ -271,7 +271,7 @@ async function assemble(
     of: Config,
     simulatorUrl: string | undefined,
     { open: openCredential }: CredentialCipher,
-  ): Catalogue => buildCatalogue(of, { simulatorUrl, readScheduler, keyRests, openCredential });
+  ): Catalogue => buildCatalogue(of, { simulatorUrl, readScheduler, sockets, keyRests, openCredential });
   let catalogue = catalogueOf(config, await simulator.url(config), credentials);
   let inForce = config;
   undo.push(() => catalogue.close());

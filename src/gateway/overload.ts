@@ -18,6 +18,8 @@ import type { Logger } from "../telemetry/logger.ts";
 interface OverloadPorts {
   readonly clock: Clock;
   readonly log: Logger;
+  /** Completions of this process at most. */
+  readonly maxCalls: number;
   /** Missing in a front, which reads no providers' answers. */
   readonly readScheduler?: ReadScheduler;
   /** Whether accounts without a limit of their own have the configured one. A front leaves that to its core. */
@@ -31,17 +33,19 @@ const MIB = 1024 * 1024;
 /** Builds the admission control of this process, which logs when shedding begins and ends. */
 export function createAdmission(
   { overload, limits, workers }: Pick<Config, "overload" | "limits" | "workers">,
-  { clock, log, readScheduler, countsAccounts, waited }: OverloadPorts,
+  { clock, log, maxCalls, readScheduler, countsAccounts, waited }: OverloadPorts,
 ): AdmissionControl {
   const containerBytes = containerShareBytes(workers);
   const accountConcurrency = countsAccounts ? limits.account.concurrentRequests : undefined;
   const arrivingBytes = arrivingBytesOf(Math.min(containerBytes, totalmem() / workers));
   return new AdmissionControl(
-    { ...overload, accountConcurrency, arrivingBytes },
+    { ...overload, maxCalls, accountConcurrency, arrivingBytes },
     {
       clock,
       load: watchLoad(readScheduler),
-      memoryShare: watchMemory(containerBytes),
+      memoryShare: watchMemory(containerBytes, {
+        failed: (error) => log.error({ cause: String(error) }, "memory cannot be measured; its last values are used"),
+      }),
       atEndOfTurn: (callback) => void setImmediate(callback),
       changed: (change) => logChange(log, change),
       waited,
@@ -136,13 +140,32 @@ const EXACT_SHARE = 0.5;
 /** The system's counters are read once in this many measurements: reading takes up to a millisecond. */
 const SYSTEM_EVERY = 5;
 
-/** Measures V8's heap at every call, because the process ends when it is full. */
-function watchMemory(containerBytes: number): () => number {
+interface MemoryPorts {
+  /** Called once, when the system's counters cannot be read: the values of before stay. Reading takes a file descriptor. */
+  readonly failed: (error: unknown) => void;
+  /** Default: the system's. */
+  readonly readSystem?: typeof readSystemMemory;
+}
+
+/** Measures V8's heap at every call, because the process ends when it is full. Never throws. */
+export function watchMemory(
+  containerBytes: number,
+  { failed, readSystem = readSystemMemory }: MemoryPorts,
+): () => number {
   const heapLimitBytes = oldGenerationBytes();
   let calls = 0;
   let system = { ownBytes: 0, freeBytes: 0 };
+  let hasFailed = false;
+  const read = (): void => {
+    try {
+      system = readSystem(containerBytes);
+    } catch (error) {
+      if (!hasFailed) failed(error);
+      hasFailed = true;
+    }
+  };
   return () => {
-    if (calls % SYSTEM_EVERY === 0) system = readSystemMemory(containerBytes);
+    if (calls % SYSTEM_EVERY === 0) read();
     calls += 1;
     const old = getHeapSpaceStatistics().filter(({ space_name: name }) => !name.startsWith("new_"));
     const heapBytes = sum(old.map(({ space_used_size: bytes }) => bytes));

@@ -1,12 +1,10 @@
 import type { Config } from "../config/config.ts";
 import { TlsEntrance } from "../net/tls-entrance.ts";
 import { type TlsFiles, WatchedTlsFiles } from "../net/tls-files.ts";
+import { atIntervals } from "../telemetry/at-intervals.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createClientFinder } from "./connections.ts";
 import type { ServerName } from "./starting.ts";
-
-/** Interval between records of refused clients, and of abuses. */
-const TOLD_EVERY_MS = 60_000;
 
 /** Opens the TLS of a listener; undefined for plain TCP. Rejects with a message that names the file that cannot be used. */
 export async function openTls(name: ServerName, config: Config, log: Logger): Promise<TlsEntrance | undefined> {
@@ -28,19 +26,6 @@ export async function openTls(name: ServerName, config: Config, log: Logger): Pr
     refused: (reason, address) => tellRefused((refusals) => ({ setting, reason, address, refusals })),
     abused: (reason, address) => tellAbused((closed) => ({ setting, reason, address, closed })),
   });
-}
-
-/** Returns a function that writes a warning with the number of its calls since the last one, at most once in TOLD_EVERY_MS. */
-function atIntervals(log: Logger, text: string): (facts: (calls: number) => object) => void {
-  let calls = 0;
-  let toldMs = -Infinity;
-  return (facts) => {
-    calls += 1;
-    const nowMs = performance.now();
-    if (nowMs < toldMs + TOLD_EVERY_MS) return;
-    log.warn(facts(calls), text);
-    [calls, toldMs] = [0, nowMs];
-  };
 }
 
 /** Opens files, and logs what becomes of changed ones. Rejects with a message that names the file that cannot be used. */

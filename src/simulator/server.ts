@@ -39,9 +39,9 @@ const CHECK_INTERVAL_MS = 1_000;
 
 function listen(server: Server, host: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
-    server.once("error", reject);
+    // It stays: a failed accept, such as for want of descriptors, must not end the process.
+    server.on("error", reject);
     server.listen(port, host, () => {
-      server.off("error", reject);
       const address = server.address();
       resolve(typeof address === "object" && address !== null ? address.port : port);
     });

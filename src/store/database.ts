@@ -190,7 +190,7 @@ function connectSqlite(file: string, limitMs: number | undefined): Database {
  * existing file is not opened: closing it would drop the locks of all connections that this process has to it (POSIX), and
  * another program could then delete the write-ahead log that they write to.
  */
-function createPrivately(dataDir: string, file: string): void {
+export function createPrivately(dataDir: string, file: string): void {
   // In a file system without mkdir, such as /proc, Node's recursive mkdir never returns.
   if (existsSync(dirname(dataDir))) makeDirectory(dataDir);
   else mkdirSync(dataDir, { recursive: true, mode: 0o700 });

@@ -1,8 +1,8 @@
 import type { SetupState } from "../access/setup-token.ts";
 import type { Config } from "../config/config.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
-import type { Readiness } from "../telemetry/operations.ts";
 import type { Changed } from "../gateway/gateway.ts";
+import type { Readiness } from "../gateway/operations.ts";
 import type { Role } from "../gateway/role.ts";
 import type { RateMessage, RateReply } from "./rate-messages.ts";
 

@@ -183,16 +183,26 @@ export class Fleet {
     place.member = undefined;
     if (this.#isEnding || this.#ports === undefined) return;
     this.#replaced += 1;
-    const pauseMs = place.pause.next(performance.now() - member.startedAtMs);
-    const { log } = this.#options;
-    log.info({ of: place.number, pause_ms: pauseMs }, "another worker takes its place");
+    this.#plan(place, place.pause.next(performance.now() - member.startedAtMs));
+  }
+
+  #plan(place: Place, pauseMs: number): void {
+    this.#options.log.info({ of: place.number, pause_ms: pauseMs }, "another worker takes its place");
     const timer = setTimeout(() => void this.#succeed(place), pauseMs);
     place.cancelStart = () => clearTimeout(timer);
   }
 
   async #succeed(place: Place): Promise<void> {
     const { log } = this.#options;
-    const member = this.#launch(place);
+    let member: Member;
+    try {
+      member = this.#launch(place);
+    } catch (error) {
+      // The system has no memory for another process.
+      this.#noteFailedStart(place, error instanceof Error ? error.message : String(error));
+      if (!this.#isEnding) this.#plan(place, place.pause.next(0));
+      return;
+    }
     try {
       const started = await member.start();
       this.#failedStarts = 0;

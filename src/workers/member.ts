@@ -104,6 +104,8 @@ type Send = (message: object, connection?: Connection, ...rest: readonly unknown
 function closeWhenLost(worker: Worker): void {
   const inTransit = new Map<number, Connection>();
   const child = worker.process;
+  // Missing when the process could not be started.
+  if (child.send === undefined) return;
   const send = child.send.bind(child) as unknown as Send;
   const noting: Send = (message, connection, ...rest) => {
     if (connection !== undefined && isHandover(message)) inTransit.set(message.seq, connection);

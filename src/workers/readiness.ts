@@ -1,4 +1,4 @@
-import type { Readiness } from "../telemetry/operations.ts";
+import type { Readiness } from "../gateway/operations.ts";
 import { mergeOverload, type OverloadFacts, sum } from "../gateway/overload.ts";
 
 /** Breaker states from best to worst; the worst of all workers is shown. */

@@ -1,15 +1,15 @@
 import { randomUUID } from "node:crypto";
 import type { Config } from "../config/config.ts";
 import { systemClock } from "../core/clock.ts";
+import { lockForServing } from "../store/serve-lock.ts";
 import { FleetMetrics } from "../telemetry/fleet-metrics.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type Readiness, startOperationsServer } from "../telemetry/operations.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { exportMetrics } from "../gateway/metric-export.ts";
+import { type Readiness, startOperations } from "../gateway/operations.ts";
 import { SimulatorOnDemand } from "../gateway/simulator-on-demand.ts";
-import { inTurn, reloadable, startListening, type Teardown, undoneOnFailure } from "../gateway/starting.ts";
+import { inTurn, reloadable, type Teardown, undoneOnFailure } from "../gateway/starting.ts";
 import type { Role } from "../gateway/role.ts";
-import { openTls } from "../gateway/tls.ts";
 import type { InForce, Started } from "./calls.ts";
 import { Fleet } from "./fleet.ts";
 import { NoteBoard } from "./note-board.ts";
@@ -35,6 +35,7 @@ async function assemble(
   log: Logger,
   { undo, closeAll, role }: Teardown & { readonly role: Role },
 ): Promise<Gateway> {
+  if (role.name !== "front" && config.databaseUrl === undefined) undo.push(lockForServing(config.dataDir));
   const simulator = new SimulatorOnDemand(config);
   undo.push(() => simulator.close());
   const toInForce = async (next: Config): Promise<InForce> => ({
@@ -92,21 +93,17 @@ async function assemble(
       workers: { configured: config.workers, ready: answers.length, replaced: fleet.replaced },
     };
   };
-  const tls = await openTls("operations", config, log);
-  const operations = await startListening("operations", config, () =>
-    startOperationsServer({
-      ...config.operations.listen,
-      metrics: {
-        contentType: metrics.contentType,
-        async text() {
-          await collect();
-          return metrics.text();
-        },
+  const operations = await startOperations(config, {
+    log,
+    metrics: {
+      contentType: metrics.contentType,
+      async text() {
+        await collect();
+        return metrics.text();
       },
-      readiness,
-      tls,
-    }),
-  );
+    },
+    readiness,
+  });
   undo.push(() => operations.close());
   const started = await fleet.start();
   undo.push(
@@ -140,7 +137,7 @@ async function assemble(
         await fleet.reload({ ...before, changed }).catch(() => undefined);
         throw error;
       }
-      await tls?.check();
+      await operations.reload();
     }),
     async drain() {
       draining = true;

@@ -9,7 +9,7 @@ import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.js"
 import { POLICIES } from "../../src/inbound/dashboard/policy.ts";
 import { PAGE_PATHS, requestPath } from "../../web/paths.ts";
 import { ROUTES } from "../../src/inbound/http/routes.ts";
-import { OPERATIONS_PATHS } from "../../src/telemetry/operations.ts";
+import { OPERATIONS_PATHS } from "../../src/inbound/http/operations.ts";
 import { tlsGrpcClient } from "../support/tls-client.ts";
 import { askConsole, askGrpc, askHttp, httpOutcome, type Outcome, type Send } from "./routes/ask.ts";
 import { CONSOLE_ROWS, type ConsoleRow, GRPC_ROWS, HTTP_ROWS, type KeyRow, OPERATIONS_ROWS } from "./routes/rows.ts";

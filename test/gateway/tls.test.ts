@@ -3,9 +3,8 @@ import { get } from "node:https";
 import { connect } from "node:tls";
 import { afterAll, expect, it, onTestFinished } from "vitest";
 import type { Config } from "../../src/config/config.ts";
-import { openTls } from "../../src/gateway/tls.ts";
+import { startOperations } from "../../src/gateway/operations.ts";
 import type { Logger } from "../../src/telemetry/logger.ts";
-import { startOperationsServer } from "../../src/telemetry/operations.ts";
 import { CertificateAuthority, LOCAL_NAMES, makeCertificateFolder } from "../support/certificates.ts";
 
 const authority = new CertificateAuthority();
@@ -17,16 +16,17 @@ it("the operations port closes a connection that abuses TLS, and does not block 
   const { cert_file: certFile, key_file: keyFile } = folder.writePair("a", authority.issue({ names: LOCAL_NAMES }));
   const clientCaFile = folder.write("clients.pem", authority.cert);
   const tls = { certFile, keyFile, clientCaFile, clientCertificates: "optional" };
-  const config = { operations: { tls }, http: { trustedProxies: [] } } as unknown as Config;
+  const config = {
+    operations: { tls, listen: { host: "127.0.0.1", port: 0 } },
+    http: { trustedProxies: [] },
+  } as unknown as Config;
   const warnings: object[] = [];
   const warn = (facts: object): void => void warnings.push(facts);
   const log = { warn, info: () => undefined } as unknown as Logger;
-  const server = await startOperationsServer({
-    host: "127.0.0.1",
-    port: 0,
+  const server = await startOperations(config, {
+    log,
     metrics: { text: async () => "", contentType: "text/plain" },
     readiness: () => ({ ready: true }),
-    tls: await openTls("operations", config, log),
   });
   onTestFinished(() => server.close());
   const to = { port: server.port, host: "127.0.0.1", servername: "localhost", ca: authority.cert };

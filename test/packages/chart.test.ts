@@ -309,6 +309,11 @@ describe("the chart", () => {
     ["env.PARLEY_ACCOUNT_CREDENTIALS_ENCRYPTION_KEY", "x", "use secretEnv.PARLEY_ACCOUNT_CREDENTIALS_ENCRYPTION_KEY"],
     ["env.OPENAI_API_KEY", "x", "use secretEnv.OPENAI_API_KEY"],
     ["env.AWS_SESSION_TOKEN", "x", "use secretEnv.AWS_SESSION_TOKEN"],
+    ["env.OTEL_EXPORTER_OTLP_HEADERS", "authorization=x", "use secretEnv.OTEL_EXPORTER_OTLP_HEADERS"],
+    ["env.OTEL_EXPORTER_OTLP_METRICS_HEADERS", "x=y", "use secretEnv.OTEL_EXPORTER_OTLP_METRICS_HEADERS"],
+    ["env.HTTPS_PROXY", "http://a:b@proxy:3128", "use secretEnv.HTTPS_PROXY"],
+    ["env.HTTP_PROXY", "a:b@proxy:3128", "use secretEnv.HTTP_PROXY"],
+    ["env.OTEL_EXPORTER_OTLP_ENDPOINT", "https://a:b@c", "use secretEnv.OTEL_EXPORTER_OTLP_ENDPOINT"],
     ["config.database.url", "postgres://a:b@c/d", "use database.secret"],
     ["config.database.listen_url", "postgres://a:b@c/d", variable],
     ["config.redis.url", "redis://:b@c", "use redis.secret"],
@@ -330,6 +335,7 @@ describe("the chart", () => {
   it("takes settings that are no secret, and files with keys", () => {
     const values = {
       "env.PARLEY_DATABASE_LISTEN_URL": "none",
+      "env.HTTPS_PROXY": "http://proxy.example.com:3128",
       "env.PARLEY_HTTP_TLS_KEY_FILE": "/etc/tls/key.pem",
       "config.database.listen_url": "none",
       "config.providers.openai.api_keys": ["file:/run/secrets/openai"],

@@ -1,4 +1,4 @@
-import { existsSync, rmSync } from "node:fs";
+import { cpSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { makeHome, type Product, type ProductOptions, startProduct } from "../support/product.ts";
@@ -193,12 +193,17 @@ describe("two cores behind a front", () => {
     const upstream = await openUpstream(({ body, response, ...rest }) => {
       setTimeout(() => answerText({ body, response, ...rest }, "hi"), 20);
     });
-    const env = { PARLEY_DATA_DIR: join(openHome(), "data") };
+    const envs = [0, 1].map(() => ({ PARLEY_DATA_DIR: join(openHome(), "data") }));
     const limits = { requests_per_minute: "unlimited", tokens_per_minute: "unlimited" };
     const config = { ...localModel(upstream.url), limits };
-    const cores = [await openCore({ config, env }), await openCore({ config, env })];
-    const front = await openFront(cores);
-    const { firstKey } = front;
+    // One process serves an SQLite database: each has its own, with the same key.
+    const first = await openCore({ config, env: envs[0]! });
+    const { firstKey } = first;
+    first.signal("SIGTERM");
+    await first.ending;
+    cpSync(envs[0]!.PARLEY_DATA_DIR, envs[1]!.PARLEY_DATA_DIR, { recursive: true });
+    const cores = await Promise.all(envs.map((env) => openCore({ config, env })));
+    const front = { ...(await openFront(cores)), firstKey };
 
     const outcomes = new Map<string, number>();
     const stopping = new AbortController();
@@ -211,10 +216,13 @@ describe("two cores behind a front", () => {
         else note((await Array.fromAsync(FRONT_STREAMS[0]![1](front, AbortSignal.timeout(30_000)))).join(" "));
       }
     });
-    for (const core of cores) {
+    for (const [index, core] of cores.entries()) {
       core.signal("SIGTERM");
       expect(await core.ending).toEqual({ code: 0, signal: null });
-      const next = await openCore({ config: { ...config, grpc: { listen: `127.0.0.1:${core.grpcPort}` } }, env });
+      const next = await openCore({
+        config: { ...config, grpc: { listen: `127.0.0.1:${core.grpcPort}` } },
+        env: envs[index]!,
+      });
       // As every rolling restart does, it waits until the new one has work: that the front has found it again.
       const metrics = async (): Promise<string> => (await fetch(`${next.operationsUrl}/metrics`)).text();
       await expect.poll(metrics).toMatch(/^parley_completions_total\{.*\} \d\d/m);

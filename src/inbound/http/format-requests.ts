@@ -1,3 +1,4 @@
+import { isFieldSet } from "@bufbuild/protobuf";
 import {
   type CompletionRequest,
   CompletionRequestSchema,
@@ -108,14 +109,9 @@ const BESIDE: ReadonlySet<string> = new Set(["in_format", "max_response_bytes", 
 
 /** Two requests in one would not be the one that the caller means. */
 function refuseOthers(request: CompletionRequest, { headers }: FormatRequest): void {
-  const values = request as unknown as Readonly<Record<string, unknown>>;
-  for (const { name, localName } of CompletionRequestSchema.fields)
-    if (!BESIDE.has(name) && isSet(values[localName])) throw invalidField(name, `must not be set beside ${FIELD}`);
+  for (const field of CompletionRequestSchema.fields)
+    if (!BESIDE.has(field.name) && isFieldSet(request, field))
+      throw invalidField(field.name, `must not be set beside ${FIELD}`);
   if (Object.keys(headers).length > MAX_HEADERS)
     throw invalidField(`${FIELD}.headers`, `must hold at most ${MAX_HEADERS} headers`);
-}
-
-function isSet(value: unknown): boolean {
-  if (value === undefined || value === "" || value === 0 || value === false) return false;
-  return typeof value !== "object" || value === null || "$typeName" in value || Object.keys(value).length > 0;
 }

@@ -105,7 +105,8 @@ export async function startHttpServer(
   server.once("close", () => clearInterval(looking));
 
   await new Promise<void>((resolve, reject) => {
-    server.once("error", reject);
+    // Also without effect after that: a failed accept, such as for want of descriptors, must not end the process.
+    server.on("error", reject);
     server.listen(port, host, () => resolve());
   });
   return {

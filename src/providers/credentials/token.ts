@@ -151,12 +151,14 @@ export function refusedToken(text: string): Failure {
 
 /** The failure of a token service that could not be reached, or that failed itself. `text` is for the operator. */
 export function unavailableToken(text: string): Failure {
-  return new Failure("upstream_unavailable", NO_TOKEN, { cause: new Error(text), transient: true });
+  // For want of file descriptors here, which is not the provider's fault.
+  const requestBound = /\bE[MN]FILE\b/.test(text);
+  return new Failure("upstream_unavailable", NO_TOKEN, { cause: new Error(text), transient: true, requestBound });
 }
 
 /** Whether an error's code or text is about the network, in libraries that do not tell it in another way. */
 export function isNetworkText(text: string): boolean {
-  return /\b(?:ECONN[A-Z]+|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|CERT_[A-Z_]+|UNABLE_TO_[A-Z_]+|\w*SELF_SIGNED_CERT\w*|ERR_TLS\w*|timed out|timeout|network_error|endpoints_resolution_error|socket hang up)\b/.test(
+  return /\b(?:ECONN[A-Z]+|E[MN]FILE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|CERT_[A-Z_]+|UNABLE_TO_[A-Z_]+|\w*SELF_SIGNED_CERT\w*|ERR_TLS\w*|timed out|timeout|network_error|endpoints_resolution_error|socket hang up)\b/.test(
     text,
   );
 }

@@ -60,6 +60,11 @@ export function connectionError(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
 }
 
+/** The error of a request for which no connection may be opened, as the system gives it to others. */
+export function noDescriptor(): Error {
+  return connectionError("EMFILE", "the limit of open files leaves no further connection to a provider");
+}
+
 /** A head and body of up to this many bytes are written at once: the copy costs less than a second write. */
 const ONE_PIECE = 16 * 1024;
 

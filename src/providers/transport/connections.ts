@@ -1,6 +1,7 @@
-import { Connection, type RequestSender, type ResponseListener, type WireRequest } from "./connection.ts";
+import { Connection, noDescriptor, type RequestSender, type ResponseListener, type WireRequest } from "./connection.ts";
 import { ConnectionQueue } from "./connection-queue.ts";
 import { Dialer, type Origin } from "./dialer.ts";
+import { NO_SOCKET_LIMIT, type SocketLimit } from "./socket-limit.ts";
 
 /** Limits of the connections to one origin. */
 export interface ConnectionLimits {
@@ -9,6 +10,8 @@ export interface ConnectionLimits {
   /** Maximum age for taking a new request, so that DNS changes of the provider take effect. */
   readonly maxAgeMs: number;
   readonly maxRequests: number;
+  /** Limit of the connections to all origins together. Default: none. */
+  readonly sockets?: SocketLimit;
 }
 
 /** Time in ms after which an idle connection is closed. */
@@ -35,6 +38,8 @@ export class Connections implements RequestSender<string> {
   readonly connectMs: number;
   readonly #dialer: Dialer;
   readonly #limits: ConnectionLimits;
+  readonly #sockets: SocketLimit;
+  readonly #leaveSockets: () => void;
   readonly #all = new Set<Connection>();
   readonly #pools = new Map<string, Pool>();
   readonly #waiting: ConnectionQueue<string>;
@@ -45,6 +50,8 @@ export class Connections implements RequestSender<string> {
 
   constructor(origin: Origin, connectMs: number, limits: ConnectionLimits) {
     this.connectMs = connectMs;
+    this.#sockets = limits.sockets ?? NO_SOCKET_LIMIT;
+    this.#leaveSockets = this.#sockets.join(this);
     this.#dialer = new Dialer(origin);
     this.#limits = limits;
     this.#waiting = new ConnectionQueue(connectMs, (request, listener) => this.#dispatch(request, listener));
@@ -62,6 +69,7 @@ export class Connections implements RequestSender<string> {
 
   async close(): Promise<void> {
     this.#closing = true;
+    this.#leaveSockets();
     for (const connection of this.#all) if (connection.isFree) connection.destroy();
     if (this.#all.size > 0 || this.#waiting.size > 0) await this.#allClosed.promise;
   }
@@ -79,8 +87,19 @@ export class Connections implements RequestSender<string> {
     if (this.#waiting.size > 0) setTimeout(this.#serve, MIN_QUARANTINE_MS + 1);
   }
 
+  closeFree(): boolean {
+    for (const { idle, quarantined } of this.#pools.values()) {
+      const free = idle[0] ?? quarantined[0];
+      if (free === undefined) continue;
+      free.destroy();
+      return true;
+    }
+    return false;
+  }
+
   onClosed(connection: Connection): void {
     this.#all.delete(connection);
+    this.#sockets.give();
     for (const list of Object.values(this.#poolOf(connection.pool))) {
       const index = list.indexOf(connection);
       if (index >= 0) list.splice(index, 1);
@@ -88,10 +107,17 @@ export class Connections implements RequestSender<string> {
     if (this.#closing || this.#waiting.size > 0) setImmediate(this.#serve);
   }
 
-  /** Sends the request if a connection is free or may be opened. Returns whether it was sent. */
+  /**
+   * Sends the request if a connection is free or may be opened; without a descriptor for one its listener gets an error. False: it has to
+   * wait.
+   */
   #dispatch(request: WireRequest, listener: ResponseListener): boolean {
     const connection = this.#takeIdle(request.pool) ?? this.#open(request.pool);
     if (connection === undefined) return false;
+    if (connection === "no descriptor") {
+      listener.onError(noDescriptor());
+      return true;
+    }
     listener.connection = connection;
     connection.send(request, listener);
     return true;
@@ -113,12 +139,13 @@ export class Connections implements RequestSender<string> {
   }
 
   /** Opens a connection; at `limits.max` it replaces a free one of another pool. */
-  #open(pool: string): Connection | undefined {
+  #open(pool: string): Connection | "no descriptor" | undefined {
     if (this.#all.size >= this.#limits.max) {
       const free = this.#all.values().find((each) => each.isFree && each.pool !== pool);
       if (free === undefined) return undefined;
       free.destroy();
     }
+    if (!this.#sockets.take()) return "no descriptor";
     const connection = new Connection(this.#dialer, pool, this);
     this.#all.add(connection);
     if (this.#sweeping === undefined) this.#sweeping = this.#sweepLater();

@@ -11,7 +11,8 @@ import { lookupHost, lookupPublic } from "./host-lookup.ts";
 import { Http2Connections } from "./http2-connections.ts";
 import { type HeadWriter, Http1Heads, Http2Heads } from "./request-head.ts";
 import type { ResponseHeaders } from "./response-parser.ts";
-import { toTransportFailure } from "./transport-failure.ts";
+import { NO_SOCKET_LIMIT, type SocketLimit } from "./socket-limit.ts";
+import { isOutOfDescriptors, toTransportFailure } from "./transport-failure.ts";
 
 /** Address of a provider and limits of its connections. */
 export interface UpstreamOptions {
@@ -31,6 +32,8 @@ export interface UpstreamOptions {
   readonly egress?: Egress;
   /** Whether requests have the headers `traceparent` and `tracestate` of their trace. Default: no. */
   readonly sendsTraceContext?: boolean;
+  /** Limit of the connections to all providers, shared by them. Default: none. */
+  readonly sockets?: SocketLimit;
   /** Scheduler of reads, shared by all providers. Default: a separate one. */
   readonly readScheduler?: Pick<ReadScheduler, "take">;
 }
@@ -99,6 +102,7 @@ export function connectUpstream({
   egress,
   sendsTraceContext = false,
   readScheduler = new ReadScheduler(),
+  sockets = NO_SOCKET_LIMIT,
 }: UpstreamOptions): Upstream {
   const url = new URL(baseUrl);
   const host = url.hostname.replace(/^\[|\]$/g, "");
@@ -106,10 +110,10 @@ export function connectUpstream({
   if (!allowPrivate && url.protocol !== "https:") throw new Error(`${baseUrl} is plain http`);
   if (limits.http2 && url.protocol !== "https:") throw new Error(`${baseUrl} is plain http, without HTTP/2`);
   const origin = { url, lookup: allowPrivate ? lookupHost : lookupPublic, ...egress };
-  const options = { limits, sendsTraceContext, readScheduler };
+  const options = { limits, sendsTraceContext, readScheduler, sockets };
   return limits.http2
-    ? carry(new Http2Heads(url), new Http2Connections(origin, connectMs, limits), options)
-    : carry(new Http1Heads(url), new Connections(origin, connectMs, limits), options);
+    ? carry(new Http2Heads(url), new Http2Connections(origin, connectMs, { ...limits, sockets }), options)
+    : carry(new Http1Heads(url), new Connections(origin, connectMs, { ...limits, sockets }), options);
 }
 
 const NO_HEADERS = {};
@@ -121,10 +125,12 @@ function carry<Head>(
     limits,
     sendsTraceContext,
     readScheduler,
+    sockets,
   }: {
     readonly limits: { readonly perAccount: boolean };
     readonly sendsTraceContext: boolean;
     readonly readScheduler: Pick<ReadScheduler, "take">;
+    readonly sockets: Pick<SocketLimit, "exhausted">;
   },
 ): Upstream {
   const turns = new LargeBodyScheduler();
@@ -137,7 +143,7 @@ function carry<Head>(
         if (signal.aborted) return reject(signal.reason);
         if (progress !== undefined) progress.unsent = true;
         const bytes = typeof body === "string" ? Buffer.from(body) : body;
-        const ports = { signal, turns, readScheduler, progress, trace, keyFamilyId, sentBytes: bytes.length };
+        const ports = { signal, turns, readScheduler, sockets, progress, trace, keyFamilyId, sentBytes: bytes.length };
         const exchange = new Exchange(ports, resolve, reject);
         try {
           const traced =
@@ -182,6 +188,7 @@ interface ExchangePorts {
   readonly signal: AbortSignal;
   readonly turns: LargeBodyScheduler;
   readonly readScheduler: Pick<ReadScheduler, "take">;
+  readonly sockets: Pick<SocketLimit, "exhausted">;
   readonly progress: CallProgress | undefined;
   readonly trace: AttemptTrace | undefined;
   readonly keyFamilyId: string;
@@ -197,6 +204,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
   readonly #signal: AbortSignal;
   readonly #turns: LargeBodyScheduler;
   readonly #readScheduler: Pick<ReadScheduler, "take">;
+  readonly #sockets: Pick<SocketLimit, "exhausted">;
   readonly #progress: CallProgress | undefined;
   readonly #trace: AttemptTrace | undefined;
   readonly #keyFamilyId: string;
@@ -220,13 +228,14 @@ class Exchange implements ResponseListener, UpstreamResponse {
   #turnBytes = 0;
 
   constructor(
-    { signal, turns, readScheduler, progress, trace, keyFamilyId, sentBytes }: ExchangePorts,
+    { signal, turns, readScheduler, sockets, progress, trace, keyFamilyId, sentBytes }: ExchangePorts,
     resolve: (response: UpstreamResponse) => void,
     reject: (reason: unknown) => void,
   ) {
     this.#signal = signal;
     this.#turns = turns;
     this.#readScheduler = readScheduler;
+    this.#sockets = sockets;
     this.#progress = progress;
     this.#trace = trace;
     this.#keyFamilyId = keyFamilyId;
@@ -279,6 +288,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
 
   onError(error: Error): void {
     this.connection = undefined;
+    if (isOutOfDescriptors(error)) this.#sockets.exhausted();
     const failure = toTransportFailure(error, { answered: this.#state !== "waiting", sentBytes: this.#sentBytes });
     // Bytes received before the connection broke are still delivered.
     this.#fail(failure, this.#state === "open" ? this.#arrived : undefined);

@@ -1,15 +1,18 @@
 import type { OutgoingHttpHeaders } from "node:http2";
-import type { RequestSender, ResponseListener, WireRequest } from "./connection.ts";
+import { noDescriptor, type RequestSender, type ResponseListener, type WireRequest } from "./connection.ts";
 import { ConnectionQueue } from "./connection-queue.ts";
 import { type ConnectionLimits, KEEP_ALIVE_MS, SWEEP_MS } from "./connections.ts";
 import { Dialer, type Origin } from "./dialer.ts";
 import { Http2Connection, MAX_STREAMS } from "./http2-connection.ts";
+import { NO_SOCKET_LIMIT, type SocketLimit } from "./socket-limit.ts";
 
 /** The HTTP/2 connections to one origin. Takes the oldest that has room, so that few stay open. */
 export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
   readonly connectMs: number;
   readonly #dialer: Dialer;
   readonly #limits: ConnectionLimits;
+  readonly #sockets: SocketLimit;
+  readonly #leaveSockets: () => void;
   readonly #all = new Set<Http2Connection>();
   usualStreams = MAX_STREAMS;
   /** A queue for each pool: one whose connections are full keeps no other one waiting. */
@@ -20,6 +23,8 @@ export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
 
   constructor(origin: Origin, connectMs: number, limits: ConnectionLimits) {
     this.connectMs = connectMs;
+    this.#sockets = limits.sockets ?? NO_SOCKET_LIMIT;
+    this.#leaveSockets = this.#sockets.join(this);
     this.#dialer = new Dialer(origin, "h2");
     this.#limits = limits;
   }
@@ -35,6 +40,7 @@ export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
 
   async close(): Promise<void> {
     this.#closing = true;
+    this.#leaveSockets();
     for (const connection of this.#all) if (connection.isFree) connection.destroy();
     this.#serve();
     if (this.#all.size > 0 || this.#waiting.size > 0) await this.#allClosed.promise;
@@ -46,8 +52,15 @@ export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
     if (connection.isFree && (this.#closing || !connection.hasRoom(this.#limits))) connection.destroy();
   }
 
+  closeFree(): boolean {
+    const free = this.#all.values().find(({ isFree }) => isFree);
+    free?.destroy();
+    return free !== undefined;
+  }
+
   onClosed(connection: Http2Connection): void {
     this.#all.delete(connection);
+    this.#sockets.give();
     // Not within the end of a request, whose caller may send the next one.
     setImmediate(() => {
       this.#serve();
@@ -73,7 +86,8 @@ export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
 
   #dispatch(request: WireRequest<OutgoingHttpHeaders>, listener: ResponseListener): boolean {
     const connection = this.#find(request.pool) ?? this.#open(request.pool);
-    connection?.send(request, listener);
+    if (connection === "no descriptor") listener.onError(noDescriptor());
+    else connection?.send(request, listener);
     return connection !== undefined;
   }
 
@@ -82,12 +96,11 @@ export class Http2Connections implements RequestSender<OutgoingHttpHeaders> {
   }
 
   /** Opens a connection; at `limits.max` it replaces a free one. */
-  #open(pool: string): Http2Connection | undefined {
+  #open(pool: string): Http2Connection | "no descriptor" | undefined {
     if (this.#all.size >= this.#limits.max) {
-      const free = this.#all.values().find(({ isFree }) => isFree);
-      if (free === undefined) return undefined;
-      free.destroy();
+      if (!this.closeFree()) return undefined;
     }
+    if (!this.#sockets.take()) return "no descriptor";
     const connection = new Http2Connection(this.#dialer, pool, this);
     this.#all.add(connection);
     if (this.#sweeping === undefined) this.#sweeping = this.#sweepLater();

@@ -7,8 +7,15 @@ import { ProxyError } from "./tunnel.ts";
 const LARGE_BODY_BYTES = 256 * 1024;
 /** Code of a connection on which the server did not choose HTTP/2. */
 export const NO_HTTP2 = "NO_HTTP2";
+/** Codes of a connection that could not be opened for want of file descriptors, of the process or of the machine. */
+const NO_DESCRIPTOR: ReadonlySet<string> = new Set(["EMFILE", "ENFILE"]);
 /** Codes of a connection that the other side closed. */
 const CLOSED: ReadonlySet<string> = new Set(["ECONNRESET", "EPIPE", "CLOSED"]);
+
+/** Whether a connection could not be opened for want of file descriptors. */
+export function isOutOfDescriptors(error: Error): boolean {
+  return "code" in error && NO_DESCRIPTOR.has(String(error.code));
+}
 
 /** Maps a connection error to a Failure. `answered`: status and headers had arrived; `sentBytes`: length of the request's body. */
 export function toTransportFailure(
@@ -29,6 +36,11 @@ export function toTransportFailure(
       transient: false,
       requestBound: true,
     });
+  }
+  if (isOutOfDescriptors(error)) {
+    // Not the provider's fault. A fallback may have a connection that several requests share.
+    const message = "The gateway has no file descriptor left for a connection to the upstream provider.";
+    return new Failure("upstream_unavailable", message, { cause: error, transient: false, requestBound: true });
   }
   if (code === NO_HTTP2 || code === "ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL") {
     return new Failure("upstream_unavailable", "The upstream provider does not offer HTTP/2.", {

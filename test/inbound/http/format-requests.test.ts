@@ -32,7 +32,8 @@ function createWorld(turn: Promise<void>) {
   const call = { ...callOf({ signal: new AbortController().signal, arrivedMs: 0 }), share };
   const body = Buffer.from(JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] }));
   const inFormat = { path: "/v1/messages/count_tokens", headers: {}, body };
-  return { models, refused, count: (fields: object = { inFormat }) => completions.count(requestOf(fields), call) };
+  const count = (fields: object = { inFormat }) => completions.count(requestOf(fields), call);
+  return { models, refused, inFormat, count };
 }
 
 const requestOf = (fields: object): CompletionRequest => create(CompletionRequestSchema, fields);
@@ -54,5 +55,15 @@ describe("a request in a format", () => {
     await expect(count()).rejects.toBe(LATE);
     expect(models).toEqual([]);
     expect(refused).toMatchObject([{ target: "in_format", failure: LATE }]);
+  });
+
+  it.each([
+    ["max_output_tokens", { maxOutputTokens: 0 }],
+    ["temperature", { temperature: 0 }],
+    ["model", { model: "m" }],
+  ])("is refused beside %s", async (name, other) => {
+    const { inFormat, models, count } = createWorld(Promise.resolve());
+    await expect(count({ inFormat, ...other })).rejects.toMatchObject({ code: "invalid_request", param: name });
+    expect(models).toEqual([]);
   });
 });
