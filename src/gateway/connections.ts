@@ -17,6 +17,8 @@ const OPERATIONS = 64;
 const USUAL_DESCRIPTORS = 10_000;
 const HINT =
   "raise the limit of open files (LimitNOFILE= of systemd, ulimits of the container, ulimit -n), or lower overload.max_calls";
+/** Calls in flight below which the start warns of too few descriptors: more are rarely in flight in one process. */
+const FEW_CALLS = 2_000;
 /** Bounds of callers' connections. */
 const MOST = 65_536;
 const LEAST = 16;
@@ -62,7 +64,7 @@ export interface ProviderSockets {
 
 /**
  * Divides the descriptors that callers leave: a call needs one for its connection to a provider, and a share of calls another one for a
- * hedge. Warns when they are too few for `overload.max_calls`. Without a known limit of the system nothing is limited.
+ * hedge. Warns when they are too few for `overload.max_calls` and FEW_CALLS. Without a known limit of the system nothing is limited.
  */
 export function createProviderSockets(
   config: Pick<Config, "overload" | "models" | "routes">,
@@ -78,7 +80,7 @@ export function createProviderSockets(
   const max = Math.max(LEAST, descriptors - others);
   const perCall = 1 + Math.max(0, ...[...models, ...routes].map(({ hedge }) => hedge?.budget ?? 0));
   const maxCalls = Math.min(overload.maxCalls, Math.floor(max / perCall));
-  if (maxCalls < overload.maxCalls) {
+  if (maxCalls < Math.min(overload.maxCalls, FEW_CALLS)) {
     const needed = Math.ceil(overload.maxCalls * perCall);
     const enough = RESERVED + OPERATIONS + needed + (overload.maxConnections ?? needed);
     log.warn(

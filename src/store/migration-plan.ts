@@ -217,7 +217,7 @@ class RecordingConnection implements DatabaseConnection {
   async executeQuery<R>(query: CompiledQuery): Promise<QueryResult<R>> {
     const text = query.sql.replaceAll(/\s+/g, " ").trim();
     if (!text.startsWith("select ")) this.#statements.push(text);
-    else if (this.#database !== undefined) return this.#database.query.executeQuery<R>(query as CompiledQuery<R>);
+    else if (this.#database !== undefined) return this.#database.query.executeQuery<R>(query);
     return { rows: [] };
   }
 

@@ -103,7 +103,7 @@ describe("the database", () => {
   it("of a newer program is used and left as it is when its migrations took nothing away", async () => {
     await (await openStore({ dataDir, databaseUrl: undefined })).close();
     query(`update parley_schema set version = 99, usable_from = ${MIGRATIONS.length} returning version`);
-    expect((await open()).versions).toEqual({ before: 99, after: 99 });
+    expect((await open()).versions()).toEqual({ before: 99, after: 99 });
     expect(query("select version from parley_schema")).toEqual({ version: 99 });
   });
 
