@@ -76,7 +76,7 @@ describe("a provider with several keys", () => {
 
   it("is not started with a file that is missing, and config check says so", async () => {
     const file = join(folder, "other.yaml");
-    writeFileSync(file, JSON.stringify(configOf("file:/nowhere/key")));
+    writeFileSync(file, JSON.stringify({ ...configOf("file:/nowhere/key"), data_dir: join(folder, "data") }));
     const check = runProduct(["config", "check", file], product);
     await check.ending;
     expect(check.output.stdout + check.output.stderr).toContain(
