@@ -68,10 +68,9 @@ interface LiveMember extends Member {
   times: number;
 }
 
-/** As `filter`, but the same list when all pass, as they mostly do. */
+/** As `filter`, but the same list when all pass, as they mostly do. `passes` may be called twice. */
 function filtered<T>(list: readonly T[], passes: (each: T) => boolean): readonly T[] {
-  const passed = list.filter(passes);
-  return passed.length === list.length ? list : passed;
+  return list.every(passes) ? list : list.filter(passes);
 }
 
 const NOBODY = { keyFamilyId: "", accountId: "" };
@@ -157,18 +156,20 @@ export class Routes {
    * request; all, if there is none.
    */
   #fitOf(members: readonly LiveMember[], facts: RequestFacts | undefined, nowMs: number): readonly LiveMember[] {
-    const { random } = this.#ports;
+    const isQuiet = ({ out, breaker, key }: LiveMember): boolean =>
+      out === undefined && breaker.outage === undefined && !this.downElsewhere.has(key);
+    if (members.every(isQuiet)) return members;
     const isFit = (member: LiveMember): boolean => {
+      if (isQuiet(member)) return true;
       const { out, breaker, key } = member;
       if (this.downElsewhere.has(key)) return false;
       const { outage } = breaker;
-      if (out === undefined && outage === undefined) return true;
       const share = Math.min(out ? shareAfter(out, nowMs) : 1, outage ? shareAfter(outage, nowMs) : 1);
       if (share === 0 || share === 1) return share === 1;
       // A conversation returns once.
-      return (facts === undefined ? random() : drawFor(facts.conversation, member)) < share;
+      return (facts === undefined ? this.#ports.random() : drawFor(facts.conversation, member)) < share;
     };
-    const fit = filtered(members, isFit);
+    const fit = members.filter(isFit);
     return fit.length === 0 ? members : fit;
   }
 

@@ -76,13 +76,16 @@ describe("a provider with several keys", () => {
 
   it("is not started with a file that is missing, and config check says so", async () => {
     const file = join(folder, "other.yaml");
-    writeFileSync(file, JSON.stringify({ ...configOf("file:/nowhere/key"), data_dir: join(folder, "data") }));
+    writeFileSync(file, JSON.stringify(configOf("file:/nowhere/key")));
     const check = runProduct(["config", "check", file], product);
     await check.ending;
     expect(check.output.stdout + check.output.stderr).toContain(
       "providers.own.api_keys[1]: there is no file /nowhere/key",
     );
-    const start = runProduct(["serve", "--config", file], product);
+    const start = runProduct(["serve", "--config", file], {
+      home: product.home,
+      env: { PARLEY_DATA_DIR: join(folder, "data") },
+    });
     expect((await start.ending).code).not.toBe(0);
     expect(start.output.stderr).toContain("providers.own.api_keys[1]: ENOENT");
     expect(start.output.stderr).not.toMatch(/^\s+at /m);
