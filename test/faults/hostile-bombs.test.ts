@@ -206,8 +206,9 @@ async function sendBytesWithOthers(pieces: number): Promise<boolean> {
 }
 
 it("bytes of a message without a key keep no others that arrive with them", { timeout: 60_000 }, async () => {
-  const memory = await mostMib(sendBytesWithOthers(900).then((sent) => expect(sent).toBe(true)));
-  figure({ name: "900 bytes of a message between others: memory", value: memory, unit: "MiB", atMost: 24 });
+  // Each kept with its read would be 230 MiB; 50 come and go with the garbage collector.
+  const memory = await mostMib(sendBytesWithOthers(3_600).then((sent) => expect(sent).toBe(true)));
+  figure({ name: "3,600 bytes of a message between others: memory", value: memory, unit: "MiB", atMost: 96 });
 });
 
 describe("a message of gRPC", () => {

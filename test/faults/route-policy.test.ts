@@ -4,7 +4,8 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Client, credentials } from "@grpc/grpc-js";
 import { Agent, fetch as fetchAs } from "undici";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { createDatabase } from "../support/postgres.ts";
 import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.js";
 import { POLICIES } from "../../src/inbound/dashboard/policy.ts";
 import { PAGE_PATHS, requestPath } from "../../web/paths.ts";
@@ -19,7 +20,7 @@ import { figure } from "./support/figures.ts";
 let world: RoutesWorld;
 let grpc: Client;
 beforeAll(async () => {
-  world = await startRoutesWorld();
+  world = await startRoutesWorld(await createDatabase(inject("postgresUrl")));
   grpc = new Client(`127.0.0.1:${world.product.grpcPort}`, credentials.createInsecure());
 });
 afterAll(async () => {

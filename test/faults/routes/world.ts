@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { randomBytes } from "node:crypto";
 import { generateApiKey } from "../../../src/access/api-key.ts";
 import { createKey, type KeyRequest, revokeKey } from "../../../src/access/keys.ts";
 import { generateToken, hashToken } from "../../../src/access/secret-token.ts";
@@ -52,15 +52,17 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 /**
- * Starts the product with its simulator, and creates an administrator, three members, and keys and sessions of all
+ * Starts the product with its simulator, twice on one database, the second time with certificates, and creates an administrator, three members, and keys and sessions of all
  * kinds.
  */
-export async function startRoutesWorld(): Promise<RoutesWorld> {
+export async function startRoutesWorld(databaseUrl: string): Promise<RoutesWorld> {
   const unlimited = { requests_per_minute: "unlimited", tokens_per_minute: "unlimited" };
   const simulator = { enabled: true, tokens_per_second: 100_000, first_token_ms: 0 };
   // Nothing is sent to it.
   const released = { dialect: "openai", base_url: "https://example.com/v1", account_credentials: "allowed" };
   const config = {
+    database: { url: databaseUrl },
+    account_credentials: { encryption_key: randomBytes(32).toString("base64") },
     sign_up: "open",
     limits: unlimited,
     simulator,
@@ -68,14 +70,11 @@ export async function startRoutesWorld(): Promise<RoutesWorld> {
   };
   const product = await startProduct({ config });
   const people = await signUpAll(product);
-  const store = await openStore({ dataDir: join(product.home, "data"), databaseUrl: undefined });
+  const store = await openStore({ dataDir: product.home, databaseUrl });
   const { administrator, owner, other, disabled } = people;
   const keys = await makeKeys(store, people);
   const certificates = await makeCertificates(store, people, keys);
-  const secure = await startProduct({
-    config: { ...config, ...certificates.config },
-    env: { PARLEY_DATA_DIR: join(product.home, "data") },
-  });
+  const secure = await startProduct({ config: { ...config, ...certificates.config } });
   await store.accounts.update(disabled!, { disabledAtMs: Date.now() });
   return {
     product,
