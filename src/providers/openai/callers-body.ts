@@ -94,7 +94,7 @@ const DEFAULTS: ReadonlyMap<string, IsDefault> = new Map<keyof OpenAiRequest, Is
   ["n", (value, { can }) => value === 1 && can.multipleChoices],
   ["logprobs", (value, { can }) => value === false && can.logprobs],
   ["parallel_tool_calls", (value, { body }) => value === true && body.tools !== undefined],
-  ["response_format", (value) => object(value)["type"] === "text"],
+  ["response_format", (value) => object(value)["type"] === "text" && Object.keys(object(value)).length === 1],
 ]);
 
 type Keeps = (key: string, value: unknown) => boolean;
@@ -151,7 +151,7 @@ class Words {
   #tool(given: unknown, translated: unknown): unknown {
     const asGiven: Join = (one) => one;
     const joins = { parameters: asGiven, format: asGiven };
-    const keeps: Keeps = (key, value) => (key === "description" && value === "") || this.#keepsBelow(key);
+    const keeps: Keeps = (key, value) => (key === "description" && value === "") || this.#keepsBelow(key, value);
     const definition: Join = (one, other) =>
       isObject(one) && isObject(other) ? this.#object(one, other, { joins, keeps }) : this.#replace(one, other);
     if (!isObject(given) || !isObject(translated) || given["type"] !== translated["type"])
@@ -189,7 +189,7 @@ class Words {
         const own = Object.hasOwn(joins, key) ? joins[key]!(before, after) : this.#value(before, after);
         if (own !== before) isSame = false;
         entries.push([key, own]);
-      } else if (keeps === undefined ? this.#keepsBelow(key) : keeps(key, before)) {
+      } else if (keeps === undefined ? this.#keepsBelow(key, before) : keeps(key, before)) {
         this.hasMore = true;
         entries.push([key, before]);
       } else {
@@ -205,8 +205,9 @@ class Words {
     return isSame ? given : Object.fromEntries(entries);
   }
 
-  #keepsBelow(key: string): boolean {
-    return this.#others && !OF_THE_CONTRACT_BELOW.has(key);
+  /** `null` says the same as nothing. */
+  #keepsBelow(key: string, value: unknown): boolean {
+    return this.#others && value !== null && !OF_THE_CONTRACT_BELOW.has(key);
   }
 
   #replace(given: unknown, translated: unknown): unknown {
