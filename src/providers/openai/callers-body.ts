@@ -85,6 +85,28 @@ const OF_THE_CONTRACT_BELOW: ReadonlySet<string> = new Set([
   "thinking_blocks",
 ]);
 
+/** Optional fields of the contract in messages, parts, tools and objects: `null` says the same as nothing. */
+const OPTIONAL_BELOW: ReadonlySet<string> = new Set([
+  "aspect_ratio",
+  "audio",
+  "content",
+  "description",
+  "detail",
+  "file_data",
+  "file_id",
+  "filename",
+  "format",
+  "image_size",
+  "include_usage",
+  "name",
+  "parameters",
+  "refusal",
+  "schema",
+  "strict",
+  "tool_call_id",
+  "tool_calls",
+]);
+
 type IsDefault = (value: unknown, context: { readonly body: OpenAiRequest; readonly can: Capabilities }) => boolean;
 
 /** What says the same as nothing: the translation leaves it out, because some servers do not know the field. */
@@ -205,9 +227,9 @@ class Words {
     return isSame ? given : Object.fromEntries(entries);
   }
 
-  /** `null` says the same as nothing. */
   #keepsBelow(key: string, value: unknown): boolean {
-    return this.#others && value !== null && !OF_THE_CONTRACT_BELOW.has(key);
+    const saysNothing = value === null && OPTIONAL_BELOW.has(key);
+    return this.#others && !saysNothing && !OF_THE_CONTRACT_BELOW.has(key);
   }
 
   #replace(given: unknown, translated: unknown): unknown {
