@@ -75,6 +75,8 @@ export interface LargeAnswer {
   take(bytes: number, signal: AbortSignal): Promise<void> | undefined;
   /** What was read is emitted. */
   passed(): void;
+  /** What was read is dropped, with all that was emitted: the attempt has failed. */
+  drop(): void;
   /** Nothing more is read. */
   read(): void;
 }

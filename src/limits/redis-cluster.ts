@@ -128,6 +128,7 @@ export class RedisCluster implements ScriptRunner {
       readonly isRedirected: boolean;
     },
   ): Promise<ScriptReply> {
+    if (this.#closed) throw unavailable("the connections are closed");
     const node = address === undefined ? undefined : this.#node(address);
     if (node === undefined) throw unavailable("no node is known for the slot");
     if (node.breaker.open) throw unavailable("the node does not answer");
@@ -213,16 +214,20 @@ export class RedisCluster implements ScriptRunner {
     const masters = [...this.#masters];
     const first = this.#turn++ % Math.max(masters.length, 1);
     const candidates = [...masters.slice(first), ...masters.slice(0, first), ...others];
-    for (const address of candidates) {
-      const { connection, breaker } = this.#node(address);
-      if (this.#closed || !connection.isReady || breaker.open) continue;
-      const reply = await connection.command(["CLUSTER", "SLOTS"]).catch(() => undefined);
-      const ranges = readSlots(reply, address);
-      if (ranges.length === 0) continue;
-      this.#apply(ranges);
-      break;
+    try {
+      for (const address of candidates) {
+        if (this.#closed) return;
+        const { connection, breaker } = this.#node(address);
+        if (!connection.isReady || breaker.open) continue;
+        const reply = await connection.command(["CLUSTER", "SLOTS"]).catch(() => undefined);
+        const ranges = readSlots(reply, address);
+        if (ranges.length === 0) continue;
+        this.#apply(ranges);
+        break;
+      }
+    } finally {
+      this.#asking = false;
     }
-    this.#asking = false;
   }
 
   #apply(ranges: readonly SlotRange[]): void {

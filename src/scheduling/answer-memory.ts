@@ -46,7 +46,8 @@ class Share {
 interface WaitingHold extends Waiter {
   readonly hold: AnswerHold;
   readonly bytes: number;
-  readonly begin: () => void;
+  /** Resolves its promise; it is no longer queued. */
+  readonly end: () => void;
 }
 
 /**
@@ -98,22 +99,28 @@ export class AnswerMemory {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       const leave = (): void => {
+        hold.waiting = undefined;
         this.#waiting.remove(waiting);
+        signal.removeEventListener("abort", abort);
+      };
+      const abort = (): void => {
+        leave();
         reject(signal.reason);
       };
-      const begin = (): void => {
-        signal.removeEventListener("abort", leave);
-        this.#add(hold, bytes);
+      const end = (): void => {
+        leave();
         resolve();
       };
-      const waiting = { key: hold.owner.keyFamilyId, hold, bytes, begin };
-      signal.addEventListener("abort", leave, { once: true });
+      const waiting = { key: hold.owner.keyFamilyId, hold, bytes, end };
+      signal.addEventListener("abort", abort, { once: true });
+      hold.waiting = waiting;
       this.#waiting.add(waiting);
     });
   }
 
-  /** Releases all bytes of a hold. Called by holds. */
+  /** Releases all bytes of a hold, which waits no longer. Called by holds. */
   free(hold: AnswerHold): void {
+    hold.waiting?.end();
     const { share } = hold;
     if (share === undefined) return;
     share.add(-hold.bytes);
@@ -121,8 +128,10 @@ export class AnswerMemory {
     hold.share = undefined;
     this.#forget(share);
     const isNext = ({ hold: { share: key, bytes: own }, bytes }: WaitingHold): boolean => fits(key!, own, bytes);
-    for (let next = this.#waiting.nextOfAny(isNext); next !== undefined; next = this.#waiting.nextOfAny(isNext))
-      next.begin();
+    for (let next = this.#waiting.nextOfAny(isNext); next !== undefined; next = this.#waiting.nextOfAny(isNext)) {
+      this.#add(next.hold, next.bytes);
+      next.end();
+    }
   }
 
   #add(hold: AnswerHold, bytes: number): void {
@@ -171,6 +180,8 @@ export class AnswerHold {
   /** Of `AnswerMemory`: counted bytes, and the share in which they count, while there are some. */
   bytes = 0;
   share: Share | undefined;
+  /** Of `AnswerMemory`: set while it waits for more bytes. */
+  waiting: Pick<WaitingHold, "end"> | undefined;
   readonly #memory: AnswerMemory;
   readonly #waits: ((until: Promise<void>) => void) | undefined;
   /** Bytes of parts that are read and kept. */
@@ -186,8 +197,8 @@ export class AnswerHold {
   }
 
   /**
-   * Counts the bytes read of an unfinished part. Returns a promise when they do not fit, which resolves when they do; nothing is to be
-   * read meanwhile. It rejects with the reason of the signal.
+   * Counts the bytes read of an unfinished part. Returns a promise when they do not fit, which resolves when they do, or when
+   * nothing more is read; nothing is to be read or counted meanwhile. It rejects with the reason of the signal.
    */
   take(bytes: number, signal: AbortSignal): Promise<void> | undefined {
     const more = this.#kept + bytes - this.bytes;
@@ -203,6 +214,11 @@ export class AnswerHold {
     else this.#free();
   }
 
+  /** What was read is no longer in memory, nor what is kept. */
+  drop(): void {
+    this.#free();
+  }
+
   /** What is read of the answer is kept until it is sent. */
   keep(): void {
     this.#isKept = true;
@@ -211,6 +227,7 @@ export class AnswerHold {
   /** Nothing more is read. */
   read(): void {
     this.#isRead = true;
+    this.waiting?.end();
     if (this.#isSent) this.#free();
   }
 

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import { type RateDecision, RateStoreError, type RateSubject } from "../../src/limits/rates.ts";
+import { RedisCluster } from "../../src/limits/redis-cluster.ts";
 import { openRedisRates, type RedisEvent, type RedisRates } from "../../src/limits/redis.ts";
 import { slotOf } from "../../src/limits/redis-slots.ts";
 import { createSharedRates, type RatesState } from "../../src/limits/shared-rates.ts";
@@ -194,6 +195,22 @@ describe("rates in a Redis Cluster", () => {
     },
     120_000,
   );
+
+  it("open no connection once they are closed, also in the middle of a question for the owners", async () => {
+    const servers = [await startRedis(), await startRedis()];
+    const connections = async (): Promise<number> => {
+      const lists = await Promise.all(servers.map((server) => server.ask(["CLIENT", "LIST"])));
+      return lists.flat().filter((line) => line.includes("id=") && !line.includes("cmd=client")).length;
+    };
+    const nodes = new RedisCluster({ urls: servers.map(({ url }) => new URL(url)), clock: systemClock });
+    await expect.poll(connections).toBe(2);
+    await delay(100);
+    const settled = nodes.settled(1);
+    nodes.close();
+    await settled;
+    await delay(100);
+    expect(await connections()).toBe(0);
+  });
 
   it("that is not one is refused, and so is a node without the mode", async () => {
     const single = await startRedis();

@@ -93,6 +93,47 @@ describe("the memory of large answers", () => {
     expect(() => ask(open("a1"), 4, limit.signal)).not.toThrow();
   });
 
+  it.each<[string, (hold: AnswerHold) => void]>([
+    ["has ended", end],
+    ["is dropped", (hold) => hold.drop()],
+    ["was passed on", (hold) => hold.passed()],
+  ])("waits no longer for an answer that %s", async (_, leave) => {
+    const first = open("a1", 11);
+    const hold = open("a1", 0);
+    const waiting = ask(hold, 4);
+    const next = ask(open("a1"), 2);
+    leave(hold);
+    await waiting.end;
+    expect([hold.bytes, memory.waiting]).toEqual([0, 1]);
+    end(first);
+    await next.end;
+    expect([memory.bytes, memory.waiting]).toEqual([2 * MIB, 0]);
+  });
+
+  it("waits no longer for an answer that is read, and counts what it has until it is sent", async () => {
+    open("a1", 11);
+    const hold = open("a2", 5);
+    open("a2", 11);
+    const waiting = ask(hold, 8);
+    expect(waiting.isThere).toBe(false);
+    hold.read();
+    await waiting.end;
+    expect([hold.bytes, memory.waiting]).toEqual([5 * MIB, 0]);
+    hold.sent();
+    expect([hold.bytes, memory.bytes]).toEqual([0, 22 * MIB]);
+  });
+
+  it("frees what is kept of an answer that is dropped", () => {
+    const hold = open("a1");
+    hold.keep();
+    void hold.take(11 * MIB, never);
+    hold.passed();
+    expect(ask(open("a1"), 1).isThere).toBe(false);
+    hold.drop();
+    expect(memory.waiting).toBe(0);
+    expect(memory.bytes).toBe(MIB);
+  });
+
   it("frees what was passed on, unless it is kept until the answer is sent", () => {
     const [passed, kept] = [open("a1"), open("b1")];
     kept.keep();

@@ -85,6 +85,28 @@ const OF_THE_CONTRACT_BELOW: ReadonlySet<string> = new Set([
   "thinking_blocks",
 ]);
 
+/** Optional fields of the contract in messages, parts, tools and objects: `null` says the same as nothing. */
+const OPTIONAL_BELOW: ReadonlySet<string> = new Set([
+  "aspect_ratio",
+  "audio",
+  "content",
+  "description",
+  "detail",
+  "file_data",
+  "file_id",
+  "filename",
+  "format",
+  "image_size",
+  "include_usage",
+  "name",
+  "parameters",
+  "refusal",
+  "schema",
+  "strict",
+  "tool_call_id",
+  "tool_calls",
+]);
+
 type IsDefault = (value: unknown, context: { readonly body: OpenAiRequest; readonly can: Capabilities }) => boolean;
 
 /** What says the same as nothing: the translation leaves it out, because some servers do not know the field. */
@@ -94,7 +116,7 @@ const DEFAULTS: ReadonlyMap<string, IsDefault> = new Map<keyof OpenAiRequest, Is
   ["n", (value, { can }) => value === 1 && can.multipleChoices],
   ["logprobs", (value, { can }) => value === false && can.logprobs],
   ["parallel_tool_calls", (value, { body }) => value === true && body.tools !== undefined],
-  ["response_format", (value) => object(value)["type"] === "text"],
+  ["response_format", (value) => object(value)["type"] === "text" && Object.keys(object(value)).length === 1],
 ]);
 
 type Keeps = (key: string, value: unknown) => boolean;
@@ -151,7 +173,7 @@ class Words {
   #tool(given: unknown, translated: unknown): unknown {
     const asGiven: Join = (one) => one;
     const joins = { parameters: asGiven, format: asGiven };
-    const keeps: Keeps = (key, value) => (key === "description" && value === "") || this.#keepsBelow(key);
+    const keeps: Keeps = (key, value) => (key === "description" && value === "") || this.#keepsBelow(key, value);
     const definition: Join = (one, other) =>
       isObject(one) && isObject(other) ? this.#object(one, other, { joins, keeps }) : this.#replace(one, other);
     if (!isObject(given) || !isObject(translated) || given["type"] !== translated["type"])
@@ -189,7 +211,7 @@ class Words {
         const own = Object.hasOwn(joins, key) ? joins[key]!(before, after) : this.#value(before, after);
         if (own !== before) isSame = false;
         entries.push([key, own]);
-      } else if (keeps === undefined ? this.#keepsBelow(key) : keeps(key, before)) {
+      } else if (keeps === undefined ? this.#keepsBelow(key, before) : keeps(key, before)) {
         this.hasMore = true;
         entries.push([key, before]);
       } else {
@@ -205,8 +227,9 @@ class Words {
     return isSame ? given : Object.fromEntries(entries);
   }
 
-  #keepsBelow(key: string): boolean {
-    return this.#others && !OF_THE_CONTRACT_BELOW.has(key);
+  #keepsBelow(key: string, value: unknown): boolean {
+    const saysNothing = value === null && OPTIONAL_BELOW.has(key);
+    return this.#others && !saysNothing && !OF_THE_CONTRACT_BELOW.has(key);
   }
 
   #replace(given: unknown, translated: unknown): unknown {

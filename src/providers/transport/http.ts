@@ -223,6 +223,8 @@ class Exchange implements ResponseListener, UpstreamResponse {
   /** Set while the whole body is collected: the socket is read up to MAX_RESPONSE_BYTES and pauses only for other calls. */
   #collecting = false;
   #roomFor: RoomFor | undefined;
+  /** Whether memory was asked for that is not there yet. */
+  #waitsForRoom = false;
   /** Start of collecting on the monotonic clock, and bytes received since the scheduler last resumed it. */
   #collectingSince = 0;
   #turnBytes = 0;
@@ -353,10 +355,16 @@ class Exchange implements ResponseListener, UpstreamResponse {
   #waitForTurn(): void {
     this.connection?.pause();
     this.#turnBytes = 0;
-    const wait = (): void => this.#turns.wait(this.#collectingSince, () => this.connection?.resume());
+    // The rest of a complete response comes in spite of the pause.
+    if (this.#waitsForRoom) return;
+    const wait = (): void => {
+      this.#waitsForRoom = false;
+      this.#turns.wait(this.#collectingSince, () => this.connection?.resume());
+    };
     const room = this.#roomFor?.(this.#arrivedBytes);
-    if (room === undefined) wait();
-    else room.then(wait, (reason: unknown) => this.#fail(reason));
+    if (room === undefined) return wait();
+    this.#waitsForRoom = true;
+    room.then(wait, (reason: unknown) => this.#fail(reason));
   }
 
   #arrival(): Promise<void> {

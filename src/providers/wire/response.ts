@@ -215,7 +215,7 @@ async function fetchBody<T>(
     return await (isLong && call.share !== undefined ? call.share.work(() => read(pieces)) : read(pieces));
   } catch (reason) {
     response.abandon();
-    room.passed();
+    room.drop();
     throw call.signal.aborted ? reason : toFailure(reason, response);
   } finally {
     room.end();
@@ -270,7 +270,7 @@ export async function fetchFramedStream<Event extends StreamEvent>(
     }
   } catch (reason) {
     response.abandon();
-    room.passed();
+    room.drop();
     throw call.signal.aborted ? reason : toFailure(reason, response);
   } finally {
     if (over) response.complete();
@@ -303,9 +303,14 @@ class AnswerRoom {
     return waiting;
   };
 
-  /** What was read is emitted, or dropped. */
+  /** What was read is emitted. */
   passed(): void {
     this.#answer?.passed();
+  }
+
+  /** What was read is dropped, emitted or not. */
+  drop(): void {
+    this.#answer?.drop();
   }
 
   /** Nothing more is read. */

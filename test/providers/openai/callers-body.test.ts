@@ -160,3 +160,44 @@ it("has every field that its caller wrote, where all of them may be sent and not
     { numRuns: 1_000 },
   );
 });
+
+/** What is sent of a request that also has these fields. */
+function sentOf(more: Fields, others: boolean): Fields {
+  const { request, body: callers } = readChatRequest({
+    model: "m",
+    messages: [{ role: "user", content: "Hi" }],
+    ...more,
+  });
+  const { body } = toOpenAiRequest(request, modelThat({}), { mode: "whole", callers, others });
+  return JSON.parse(body.toString()) as Fields;
+}
+
+it("leaves out a default with a field that the contract does not have", () => {
+  expect(sentOf({ response_format: { type: "text" } }, false)).toHaveProperty("response_format", { type: "text" });
+  for (const others of [false, true])
+    expect(sentOf({ response_format: { type: "text", new_field: 1 } }, others)).not.toHaveProperty("response_format");
+});
+
+it("leaves out null of fields of the contract, also where other fields may be sent", () => {
+  const { messages, tools, new_field } = sentOf(
+    {
+      messages: [
+        { role: "user", content: "Hi", name: null, new_field: 1 },
+        { role: "assistant", content: "Yes?", tool_calls: null },
+        { role: "user", content: "Go on." },
+      ],
+      tools: [{ type: "function", function: { name: "f", parameters: null, strict: null, new_field: null } }],
+      new_field: 3,
+    },
+    true,
+  );
+  expect([messages, tools, new_field]).toEqual([
+    [
+      { role: "user", content: "Hi", new_field: 1 },
+      { role: "assistant", content: "Yes?" },
+      { role: "user", content: "Go on." },
+    ],
+    [{ type: "function", function: { name: "f", new_field: null } }],
+    3,
+  ]);
+});

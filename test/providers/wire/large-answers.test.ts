@@ -1,12 +1,17 @@
+import { once } from "node:events";
+import { createSecureServer, type ServerHttp2Stream } from "node:http2";
+import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { createSecureContext } from "node:tls";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { deltaChunk } from "../../../src/core/chunks.ts";
 import { Failure } from "../../../src/core/failure.ts";
 import type { Emit } from "../../../src/core/provider.ts";
-import { connectUpstream, type Upstream } from "../../../src/providers/transport/http.ts";
+import { connectUpstream, UNLIMITED, type Upstream } from "../../../src/providers/transport/http.ts";
 import { type DialectCall, fetchStream, fetchWhole, type StreamReader } from "../../../src/providers/wire/response.ts";
 import { type AnswerHold, AnswerMemory } from "../../../src/scheduling/answer-memory.ts";
+import { localhost } from "../transport/localhost-certificate.ts";
 import { type RawServer, startRawServer } from "../transport/raw-server.ts";
 
 const MIB = 1024 * 1024;
@@ -185,5 +190,101 @@ describe("a stream of small events", () => {
     fill("k");
     await fetchStream(upstream, callOf("k"), { reader: reader(), whole: () => [], emit: () => undefined });
     expect(holds).toEqual([]);
+  });
+});
+
+describe("a large answer over HTTP/2", () => {
+  const closing: (() => void)[] = [];
+  afterEach(() => {
+    for (const close of closing.splice(0)) close();
+  });
+
+  /** An upstream that answers as `answer` does. */
+  async function serveHttp2(answer: (stream: ServerHttp2Stream) => void): Promise<Upstream> {
+    const server = createSecureServer(localhost, (_, response) => {
+      response.stream.on("error", () => undefined).respond({ ":status": 200, "content-type": "application/json" });
+      answer(response.stream);
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const upstream = connectUpstream({
+      baseUrl: `https://localhost:${(server.address() as AddressInfo).port}`,
+      allowPrivate: true,
+      connectMs: 5_000,
+      connections: { ...UNLIMITED, http2: true },
+      egress: { secureContext: createSecureContext({ ca: localhost.cert }) },
+    });
+    closing.push(() => {
+      server.close();
+      void upstream.close();
+    });
+    return upstream;
+  }
+
+  it("that came to its end while it waited is read, and asks for memory once", async () => {
+    // More than two turns, of which the second fits into the window of the stream.
+    const body = `{"b64":"${"A".repeat(630_000)}"}`;
+    const upstream = await serveHttp2((stream) => stream.end(body));
+    const full = fill("k");
+    const response = await upstream.post(callOf("k"), "application/json");
+    let asked = 0;
+    const pieces = await response.body(() => {
+      asked += 1;
+      return new Promise(() => undefined);
+    });
+    expect([Buffer.concat([...pieces]).length, asked]).toEqual([body.length, 1]);
+    expect(await fetchWhole(upstream, callOf("k"), () => "read")).toBe("read");
+    expect([paused, memory.waiting]).toEqual([1, 0]);
+    for (const hold of [...holds, full]) free(hold);
+    expect([memory.bytes, memory.waiting]).toEqual([0, 0]);
+  });
+
+  it("whose connection is lost while it waits fails, and keeps no other one waiting", async () => {
+    let cut = (): void => undefined;
+    const upstream = await serveHttp2((stream) => {
+      cut = () => stream.session!.destroy();
+      stream.write("A".repeat(400_000));
+    });
+    const full = fill("k");
+    const reading = fetchWhole(upstream, callOf("k"), () => 0);
+    await expect.poll(() => memory.waiting, { timeout: 5_000 }).toBe(1);
+    const next = memory.open({ keyFamilyId: "k", accountId: "k" });
+    const waiting = next.take(MIB, new AbortController().signal);
+    cut();
+    await expect(reading).rejects.toThrow("closed the connection before its answer was complete");
+    expect(memory.waiting).toBe(1);
+    free(full);
+    await waiting;
+    for (const hold of [...holds, next]) free(hold);
+    expect([memory.bytes, memory.waiting]).toEqual([0, 0]);
+  });
+});
+
+describe("a stream that fails", () => {
+  it("has nothing in memory, also of what is kept for the whole answer", async () => {
+    const upstream = await serve("text/event-stream", EVENTS.replace("data: end", "data: broken"));
+    const call = callOf("k");
+    const { openAnswer } = call.share!;
+    let kept = 0;
+    const keep = (): AnswerHold => {
+      const hold = openAnswer()! as AnswerHold;
+      hold.keep();
+      return hold;
+    };
+    const failing: StreamReader = {
+      complete: false,
+      read: ({ data }, out) => {
+        if (data === "broken") throw new Failure("upstream_unavailable", "broken");
+        out.push(deltaChunk({ choiceIndex: 0, partIndex: 0 }, { case: "text", value: data }));
+      },
+      end: () => undefined,
+    };
+    const reading = fetchStream(
+      upstream,
+      { ...call, share: { ...call.share!, openAnswer: keep } },
+      { reader: failing, whole: () => [], emit: () => void (kept = Math.max(kept, memory.bytes)) },
+    );
+    await expect(reading).rejects.toThrow("broken");
+    expect(kept).toBeGreaterThanOrEqual(3.5 * MIB);
+    expect(memory.bytes).toBe(0);
   });
 });
