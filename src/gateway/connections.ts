@@ -76,7 +76,8 @@ export function createProviderSockets(
   const exhausted = (): void => tellExhausted((requests) => ({ open_files: descriptors, requests, hint: HINT }));
   if (descriptors === undefined)
     return { maxCalls: overload.maxCalls, sockets: new SocketLimit({ max: Infinity, exhausted }) };
-  const others = RESERVED + OPERATIONS + maxOfCallers(overload, descriptors);
+  // A larger overload.max_connections takes nothing from calls: HTTP/2 and gRPC have many on one connection.
+  const others = RESERVED + OPERATIONS + Math.min(maxOfCallers(overload, descriptors), usualMax(descriptors));
   const max = Math.max(LEAST, descriptors - others);
   const perCall = 1 + Math.max(0, ...[...models, ...routes].map(({ hedge }) => hedge?.budget ?? 0));
   const maxCalls = Math.min(overload.maxCalls, Math.floor(max / perCall));

@@ -37,12 +37,6 @@ const WAIT_MS = 60_000;
  */
 const TABLE_LOCK_MS = 500;
 const MAX_PAUSE_MS = 2_000;
-/** Number of the advisory lock for what migrations prepare. */
-const PREPARE_LOCK_NUMBER = 7_165_423;
-const PREPARE_POLL_MS = 200;
-/** Limit for waiting for another process to prepare migrations, which takes longer the more entries there are. */
-const PREPARE_WAIT_MS = 600_000;
-
 /** A migration has failed, and the database is as before. */
 export class MigrationError extends Error {
   override readonly name = "MigrationError";
@@ -80,40 +74,10 @@ export async function migrate(
   const isNewFile = before === 0 && database.kind === "sqlite";
   const connection = isNewFile ? database : await connectUnlimited();
   try {
-    if (before > 0) await prepare(connection, migrations);
     return { before, after: await takeStepsWhenFree(connection, { migrations, waitMs }) };
   } finally {
     if (connection !== database) await connection.close();
   }
-}
-
-/**
- * Prepares the migrations that are to come, in one process at a time. The others ask for the lock again and again: a statement
- * that waits for it would keep PostgreSQL from building an index concurrently.
- */
-async function prepare(connection: Database, migrations: readonly Migration[]): Promise<void> {
-  const giveUpAtMs = performance.now() + PREPARE_WAIT_MS;
-  const work = async (): Promise<void> => {
-    const { version } = await readSchemaVersion(connection.kind, connection.query);
-    for (const migration of migrations.slice(version))
-      await migration.prepare?.(connection.query as unknown as Kysely<unknown>, connection.kind);
-  };
-  if (connection.kind === "sqlite") return work();
-  while (!(await alone(connection, work))) {
-    if (performance.now() > giveUpAtMs)
-      throw new StoreError("Another process has been preparing a migration for ten minutes.");
-    await delay(PREPARE_POLL_MS);
-  }
-}
-
-/** Does the work, on other connections, while a transaction has the lock. Answers whether it got it. */
-function alone(connection: Database, work: () => Promise<void>): Promise<boolean> {
-  return connection.query.transaction().execute(async (transaction) => {
-    const lock = sql<{ taken: boolean }>`select pg_try_advisory_xact_lock(${sql.lit(PREPARE_LOCK_NUMBER)}) as taken`;
-    const taken = (await lock.execute(transaction)).rows[0]!.taken;
-    if (taken) await work();
-    return taken;
-  });
 }
 
 interface Steps {

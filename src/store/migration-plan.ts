@@ -15,7 +15,7 @@ import {
   SqliteQueryCompiler,
   sql,
 } from "kysely";
-import { connect, type Database, type DatabaseLocation, describeLocation, sqliteFile } from "./database.ts";
+import { connectUnlimited, type Database, type DatabaseLocation, describeLocation, sqliteFile } from "./database.ts";
 import { countProcesses, readSchemaVersion, type SchemaVersion, usableAfter } from "./migrate.ts";
 import { type Migration, MIGRATIONS } from "./migrations.ts";
 import { explainOpening } from "./open-database.ts";
@@ -67,7 +67,7 @@ export async function planMigration(
   if (location.databaseUrl === undefined && !existsSync(sqliteFile(location.dataDir)))
     return planOf({ where, kind: "sqlite", found: { version: 0, usableFrom: undefined } }, migrations);
   try {
-    const database = await connect(location);
+    const database = await connectUnlimited(location);
     try {
       const found = await readSchemaVersion(database.kind, database.query);
       const processes = await countProcesses(database, database.query);
@@ -120,7 +120,6 @@ export async function statementsOf(
 ): Promise<string[]> {
   const statements: string[] = [];
   const recording = new Kysely<unknown>({ dialect: new RecordingDialect(kind, statements, database) });
-  if (database !== undefined) await migration.prepare?.(recording, kind);
   await migration.up(recording, kind);
   return statements;
 }

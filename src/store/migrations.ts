@@ -7,14 +7,10 @@ export interface Migration {
   readonly name: string;
   /**
    * The oldest version that a program has to know to use the database afterwards, for a migration that takes away what earlier
-   * programs use: the number of a migration of an earlier release. Default: programs of the release before can use it.
+   * programs use: the number of a migration of an earlier release. Its own number: all processes have to end for it. Default: programs
+   * of the release before can use it.
    */
   readonly usableFrom?: number;
-  /**
-   * Long work before the transaction and outside of any, while other processes use the database. It may be interrupted, and is
-   * then repeated. On a database without the tables it has nothing to do.
-   */
-  prepare?(database: Kysely<unknown>, kind: "sqlite" | "postgres"): Promise<void>;
   /** Runs in a transaction, on either database. */
   up(database: Kysely<unknown>, kind: "sqlite" | "postgres"): Promise<void>;
 }

@@ -112,7 +112,7 @@ describe("the plan of a migration", () => {
       where: join(location.dataDir, "parley.db"),
       version,
       target: version + 1,
-      usableFrom: 0,
+      usableFrom: 23,
       replicasContinue: true,
       processes: 0,
       pending: [

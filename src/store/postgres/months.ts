@@ -75,7 +75,8 @@ export async function createMonths(statements: Statements, timesMs: readonly num
   return months.length;
 }
 
-function boundOf(timeMs: number): string {
+/** A bound of a partition in SQL. */
+export function boundOf(timeMs: number): string {
   if (Number.isFinite(timeMs)) return String(timeMs);
   return timeMs < 0 ? "minvalue" : "maxvalue";
 }
