@@ -36,7 +36,12 @@ export async function openAccounting(
   { store, clock, replica, worker, log, isAway }: AccountingPorts,
 ): Promise<Accounting> {
   const place = { dataDir: config.dataDir, worker };
-  const files = new EntryFiles(config.dataDir);
+  const files = new EntryFiles(config.dataDir, ({ path, cause }) =>
+    log.error(
+      { file: path, cause: String(cause) },
+      "this file of ledger entries is left as it is: correct its access or disk; the next start writes its entries",
+    ),
+  );
   const recovered = isAway ? 0 : await files.recover(store);
   if (recovered > 0) log.info({ entries: recovered }, "ledger entries of an earlier process were written");
   await reserveSpace(place).catch((cause: unknown) =>

@@ -12,7 +12,7 @@ import type { Logger } from "../telemetry/logger.ts";
 /** File of the encryption key in the data directory. */
 const KEY_FILE = "known-keys.key";
 /** Files of known keys, one for each worker. */
-const FILE = /^known-keys-\d+\.sealed$/;
+const FILE = /^known-keys-(\d+)\.sealed$/;
 /** Content of another version is not read. */
 const VERSION = "1";
 /** Keys of a file, those that were confirmed last, and bytes of their text. */
@@ -58,7 +58,7 @@ interface StoredRouting extends Pick<Routing, "aliases"> {
 interface KeyFilePorts {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Number of this worker among those of the data directory. */
+  /** Number of this worker among those of the data directory, from 1; 0 for a program without workers. */
   readonly worker: number;
 }
 
@@ -182,7 +182,18 @@ export class KeyFile {
       await rm(unfinished, { force: true });
       throw error;
     }
+    if (this.#writtenAtMs === undefined && this.#ports.worker <= 1) await this.#removeUnused();
     this.#writtenAtMs = this.#ports.clock.now();
+  }
+
+  /** Removes the files that no process writes any more, such as after a start with fewer workers: revoked keys would stay in them. */
+  async #removeUnused(): Promise<void> {
+    const { dataDir, workers } = this.#config;
+    const [first, last] = this.#ports.worker === 0 ? [0, 0] : [1, workers];
+    for (const name of await readdir(dataDir)) {
+      const number = Number(FILE.exec(name)?.[1] ?? first);
+      if (number < first || number > last) await rm(join(dataDir, name), { force: true });
+    }
   }
 
   #seal(): Cipher {

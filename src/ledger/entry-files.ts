@@ -17,6 +17,12 @@ const MAX_TRIES = 5;
 const COMPLETE = /^(unwritten-ledger-[0-9a-f-]+)\.jsonl$/;
 const OPEN = /^(unwritten-ledger-[0-9a-f-]+)\.open$/;
 
+/** A file, or the data directory, that could not be used, and why. */
+interface FileTrouble {
+  readonly path: string;
+  readonly cause: unknown;
+}
+
 interface OpenFile {
   readonly handle: FileHandle;
   readonly path: string;
@@ -31,10 +37,25 @@ interface OpenFile {
  */
 export class EntryFiles {
   readonly #dataDir: string;
+  readonly #onTrouble: (trouble: FileTrouble) => void;
+  /** Paths of the files that `#onTrouble` was called with. */
+  readonly #told = new Set<string>();
+  /** What the paths of the files of this process begin with. */
+  readonly #own: string;
+  #created = 0;
   #open: OpenFile | undefined;
+  #left = 0;
 
-  constructor(dataDir: string) {
+  /** `onTrouble` is called once for each file that a recovery leaves. */
+  constructor(dataDir: string, onTrouble: (trouble: FileTrouble) => void = () => {}) {
     this.#dataDir = dataDir;
+    this.#own = join(dataDir, `unwritten-ledger-${randomUUID()}`);
+    this.#onTrouble = onTrouble;
+  }
+
+  /** Number of files of this process that the last recovery has left, because they could not be renamed, read or removed. */
+  get left(): number {
+    return this.#left;
   }
 
   /** Writes entries durably. Rejects when that fails, such as on a full disk. Call it again only when it has ended. */
@@ -62,15 +83,15 @@ export class EntryFiles {
   /**
    * Inserts the entries of all files, of earlier and of other processes too, and removes the files. `inserted` is called with the
    * number of each batch. Returns the number of entries. Rejects when an insert fails; the other files stay. A file with unreadable
-   * lines is kept under another name.
+   * lines is kept under another name. A file that cannot be renamed, read or removed is left for the next recovery.
    */
   async recover(store: Pick<LedgerStore, "insert">, inserted: (count: number) => void = () => {}): Promise<number> {
+    this.#left = 0;
     let count = 0;
-    for (const name of (await unlessMissing(readdir(this.#dataDir))) ?? []) {
-      const path = await this.#takeOver(name);
-      const text = path === undefined ? undefined : await unlessMissing(readFile(path, "utf8"));
-      // No such file, or another process has removed it.
-      if (path === undefined || text === undefined) continue;
+    for (const name of (await this.#orLeave(this.#dataDir, readdir(this.#dataDir))) ?? []) {
+      const found = await this.#orLeave(join(this.#dataDir, name), this.#read(name));
+      if (found === undefined) continue;
+      const { path, text } = found;
       // The process was killed while it wrote what follows the last line, or begins a new file with it.
       const lines = text.split("\n").slice(0, -1);
       const entries = lines.flatMap(readEntry);
@@ -79,8 +100,7 @@ export class EntryFiles {
         await store.insert(batch);
         inserted(batch.length);
       }
-      if (entries.length === lines.length) await rm(path, { force: true });
-      else await unlessMissing(rename(path, `${path}.damaged`));
+      await this.#orLeave(path, entries.length === lines.length ? rm(path) : rename(path, `${path}.damaged`));
       count += entries.length;
     }
     return count;
@@ -95,7 +115,7 @@ export class EntryFiles {
     await mkdir(this.#dataDir, { recursive: true, mode: 0o700 });
     if ((await this.#size()) >= MAX_BYTES)
       throw new Error(`the unwritten entries in ${this.#dataDir} have reached ${MAX_BYTES / 2 ** 20} MiB`);
-    const path = join(this.#dataDir, `unwritten-ledger-${randomUUID()}.open`);
+    const path = `${this.#own}-${(this.#created++).toString(16)}.open`;
     const handle = await open(path, "ax", 0o600);
     await syncFolder(this.#dataDir);
     return { handle, path, bytes: 0 };
@@ -115,6 +135,24 @@ export class EntryFiles {
     await file.handle.close().catch(() => undefined);
     if (file.bytes === 0) await rm(file.path, { force: true });
     else await unlessMissing(rename(file.path, toComplete(file.path)));
+  }
+
+  /** The result of work on a file; undefined when the file is missing, as when another process has removed it, or is left. */
+  async #orLeave<T>(path: string, working: Promise<T>): Promise<T | undefined> {
+    try {
+      return await unlessMissing(working);
+    } catch (cause) {
+      if (path === this.#dataDir || path.startsWith(this.#own)) this.#left++;
+      if (!this.#told.has(path)) this.#onTrouble({ path, cause });
+      this.#told.add(path);
+      return undefined;
+    }
+  }
+
+  /** Takes over a file of entries and reads it; undefined for another file. */
+  async #read(name: string): Promise<{ readonly path: string; readonly text: string } | undefined> {
+    const path = await this.#takeOver(name);
+    return path === undefined ? undefined : { path, text: await readFile(path, "utf8") };
   }
 
   /** The path of a file of entries, which its writer no longer writes to; undefined for another file. */

@@ -27,7 +27,7 @@ export interface LedgerTrouble {
 export interface LedgerOptions {
   readonly store: Pick<LedgerStore, "insert" | "begin" | "flush">;
   /** Takes entries while the database does not. */
-  readonly files: Pick<EntryFiles, "append" | "recover" | "close">;
+  readonly files: Pick<EntryFiles, "append" | "recover" | "left" | "close">;
   readonly clock: Clock;
   /** ID of this process among those that share the database. */
   readonly process: string;
@@ -70,6 +70,8 @@ interface Waiting {
   /** By the clock's `monotonic`. */
   readonly sinceMs: number;
   readonly resolve: () => void;
+  /** Whether its caller no longer waits for it. */
+  isLetGo: boolean;
 }
 
 /**
@@ -91,6 +93,8 @@ class BatchingLedger implements OwnedLedger {
   #writing: Promise<boolean> | undefined;
   #recovering: Promise<void> | undefined;
   #away: boolean;
+  /** Whether the entries of all files were written since the database was unavailable. */
+  #isRecovered: boolean;
   /** Whether the files do not take entries either. */
   #isUnfiled = false;
   #closed = false;
@@ -100,6 +104,7 @@ class BatchingLedger implements OwnedLedger {
     this.#options = options;
     this.#begun = new BegunCompletions(options);
     this.#away = options.isAway === true;
+    this.#isRecovered = !this.#away;
     if (this.#away) this.#recoverLater();
   }
 
@@ -111,7 +116,7 @@ class BatchingLedger implements OwnedLedger {
     const noting = this.#begun.end(entry.completionId);
     const sinceMs = this.#options.clock.monotonic();
     const written = new Promise<void>((resolve) => {
-      this.#waiting.push({ entry, sinceMs, resolve });
+      this.#waiting.push({ entry, sinceMs, resolve, isLetGo: false });
     });
     if (noting !== undefined) await noting;
     void this.#write();
@@ -133,7 +138,7 @@ class BatchingLedger implements OwnedLedger {
   }
 
   isBooked(): boolean {
-    return !this.#away && this.#filed.count === 0;
+    return this.#isRecovered && this.#filed.count === 0 && !this.#waiting.some(({ isLetGo }) => isLetGo);
   }
 
   lagMs(): number {
@@ -148,11 +153,10 @@ class BatchingLedger implements OwnedLedger {
     this.#begun.close();
     await this.#writing;
     await this.#recovering;
-    if (this.#away)
-      await this.#recover().then(
-        () => (this.#away = false),
-        () => undefined,
-      );
+    if (this.#away && (await this.#recover().then(...SUCCESS))) {
+      this.#away = false;
+      this.#noteRecovered();
+    }
     while (!this.#away && this.#waiting.length > 0) await this.#writeBatch();
     const waiting = this.#waiting.map(({ entry }) => entry);
     const isFiled = waiting.length === 0 || (await this.#options.files.append(waiting).then(...SUCCESS));
@@ -192,7 +196,10 @@ class BatchingLedger implements OwnedLedger {
     const { clock, files } = this.#options;
     const batch = this.#waiting.slice(0, MAX_BATCH);
     const letGo = (): void => {
-      for (const { resolve } of this.#waiting) resolve();
+      for (const one of this.#waiting) {
+        one.isLetGo = true;
+        one.resolve();
+      }
     };
     const cancelLimit = clock.after(FILE_LIMIT_MS, letGo);
     try {
@@ -222,6 +229,7 @@ class BatchingLedger implements OwnedLedger {
   #noteAway(cause: unknown): void {
     if (!this.#away) this.#options.onTrouble({ of: "database", cause });
     this.#away = true;
+    this.#isRecovered = false;
     this.#recoverLater();
   }
 
@@ -229,7 +237,7 @@ class BatchingLedger implements OwnedLedger {
     if (this.#closed) return;
     this.#cancelRetry();
     this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => {
-      this.#recovering = this.#return().catch((cause: unknown) => {
+      this.#recovering = this.#returnAfter(this.#recovering).catch((cause: unknown) => {
         this.#noteAway(cause);
         // Files may take them again before the database does.
         void this.#write();
@@ -237,15 +245,28 @@ class BatchingLedger implements OwnedLedger {
     });
   }
 
-  /** Writes what has waited into the database, and new entries too from then on. Rejects while it is unavailable. */
-  async #return(): Promise<void> {
+  /**
+   * Writes what has waited into the database, and new entries too from then on. Rejects while it is unavailable. `earlier` is the return
+   * before, which may still run when the database became unavailable again meanwhile.
+   */
+  async #returnAfter(earlier: Promise<void> | undefined): Promise<void> {
+    await earlier;
     await this.#recover();
     if (this.#away) this.#options.onTrouble(undefined);
     this.#away = false;
     // Its batch may go into a file.
     await this.#writing;
     await this.#recover();
+    // Otherwise batches may have gone into files since.
+    if (!this.#away) this.#noteRecovered();
     void this.#write();
+  }
+
+  /** Notes that the database has the entries of all files, but for those that had to be left. */
+  #noteRecovered(): void {
+    this.#isRecovered = true;
+    // Other processes may have written some.
+    if (this.#options.files.left === 0) this.#filed.count = 0;
   }
 
   /** Writes the entries of files, or without any a batch of those that wait. Rejects while the database is unavailable. */
@@ -254,7 +275,6 @@ class BatchingLedger implements OwnedLedger {
     const recovered = await files.recover(store, (count) => {
       this.#filed.count = Math.max(this.#filed.count - count, 0);
     });
-    this.#filed.count = 0;
     if (recovered > 0) return;
     if (!this.#isUnfiled) return store.flush();
     const batch = this.#waiting.slice(0, MAX_BATCH);

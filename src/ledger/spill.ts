@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { mkdir, open, rename, rm, stat } from "node:fs/promises";
+import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { NewLedgerEntry } from "../core/ledger.ts";
 
@@ -14,12 +14,19 @@ export interface SpillPlace {
 /** Space that each process keeps on the disk: for `MAX_WAITING` entries of 1.6 KB; most have one. */
 export const RESERVED_BYTES = 16 * 1024 * 1024;
 const BLOCK_BYTES = 1024 * 1024;
+/** An unfinished file, and its age from which its process was killed: to finish one takes seconds. */
+const UNFINISHED = /^unwritten-ledger-.+\.part$/;
+const ABANDONED_MS = 60_000;
 
 const reserveOf = ({ dataDir, worker }: SpillPlace): string => join(dataDir, `unwritten-ledger-${worker}.reserve`);
 
-/** Creates the file whose space the entries get when the disk is full, unless it exists. Rejects without space for it. */
+/**
+ * Creates the file whose space the entries get when the disk is full, unless it exists. Rejects without space for it. Removes the
+ * unfinished files of killed processes, which have such a space each.
+ */
 export async function reserveSpace(place: SpillPlace): Promise<void> {
   await mkdir(place.dataDir, { recursive: true, mode: 0o700 });
+  await removeAbandoned(place.dataDir);
   const path = reserveOf(place);
   const existing = await unlessMissing(stat(path));
   if (existing !== undefined && existing.size >= RESERVED_BYTES) return;
@@ -55,7 +62,17 @@ export async function spillEntries(place: SpillPlace, entries: readonly NewLedge
   return path;
 }
 
-/** Makes a file under a temporary name: half an entry would fail every later start. Leaves nothing when it fails. */
+/** Removes unfinished files of processes that were killed. Those of running ones stay, and those that cannot be removed. */
+async function removeAbandoned(dataDir: string): Promise<void> {
+  for (const name of (await readdir(dataDir)).filter((each) => UNFINISHED.test(each))) {
+    const path = join(dataDir, name);
+    // The time of the last change includes renames: a part that was the reserve has old contents.
+    const changed = (await stat(path).catch(() => undefined))?.ctimeMs ?? Infinity;
+    if (changed < Date.now() - ABANDONED_MS) await rm(path).catch(() => undefined);
+  }
+}
+
+/** Makes a file under a temporary name, so that a later start reads all of it or nothing. Leaves nothing when it fails. */
 async function complete(path: string, make: (unfinished: string) => Promise<void>): Promise<void> {
   const unfinished = `${path}.${randomUUID()}.part`;
   try {

@@ -1,6 +1,7 @@
 import { connect, connectUnlimited, type Database, type DatabaseLocation, describeLocation } from "./database.ts";
 import { MigrationError, migrate, type MigrationResult } from "./migrate.ts";
-import { StoreError } from "./store-error.ts";
+import { isPassing } from "./postgres/pool.ts";
+import { StoreError, UnreachableError } from "./store-error.ts";
 
 /** Connects to the database and migrates it. Throws a StoreError that says what to do. */
 export async function openDatabase(
@@ -24,8 +25,10 @@ export async function openDatabase(
 export function explainOpening(where: string, error: unknown): StoreError {
   if (error instanceof MigrationError)
     return new StoreError(`${where}: ${error.message}: ${describeMigration(error.cause)}`, { cause: error });
-  if (!(error instanceof StoreError))
-    return new StoreError(`${where} cannot be opened: ${describe(error)}`, { cause: error });
+  if (!(error instanceof StoreError)) {
+    const message = `${where} cannot be opened: ${describe(error)}`;
+    return new (isPassing(error) ? UnreachableError : StoreError)(message, { cause: error });
+  }
   return error.message.startsWith(where) ? error : new StoreError(`${where}: ${error.message}`, { cause: error });
 }
 

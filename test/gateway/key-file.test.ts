@@ -45,8 +45,9 @@ function setUp() {
     databaseUrl = "postgres://u:p@db/parley",
     encryptionKey,
     worker = 0,
-  }: { databaseUrl?: string; encryptionKey?: string; worker?: number } = {}) =>
-    new KeyFile({ dataDir, databaseUrl, outage: { serveMs: SERVE_MS, encryptionKey } } as Config, {
+    workers = 3,
+  }: { databaseUrl?: string; encryptionKey?: string; worker?: number; workers?: number } = {}) =>
+    new KeyFile({ dataDir, databaseUrl, workers, outage: { serveMs: SERVE_MS, encryptionKey } } as Config, {
       clock,
       log: log as unknown as Logger,
       worker,
@@ -101,6 +102,21 @@ describe("the file of known keys", () => {
     expect(before?.keys.map(({ hash }) => hash)).toEqual(["two", "one"]);
     clock.advance(SERVE_MS + 11);
     expect(await open().read()).toBeUndefined();
+  });
+
+  it.each([
+    ["fewer workers", { worker: 1, workers: 2 }, [1, 2]],
+    ["no workers", { worker: 0, workers: 1 }, [0]],
+  ])("is removed with its revoked keys when %s start after the ones that wrote it", async (_, first, left) => {
+    const { dataDir, clock, open, write } = setUp();
+    await write(open({ worker: 0 }), [keyOf("revoked", clock.now())]);
+    await write(open({ worker: 2 }), [keyOf("two", clock.now())]);
+    await write(open({ worker: 3 }), [keyOf("revoked", clock.now())]);
+    await write(open(first), [keyOf("one", clock.now())]);
+    const files = readdirSync(dataDir).filter((name) => name.endsWith(".sealed"));
+    expect(files.toSorted()).toEqual(left.map((number) => `known-keys-${number}.sealed`));
+    const { keys } = (await open(first).read())!;
+    expect(keys.map(({ hash }) => hash)).not.toContain("revoked");
   });
 
   it("is written soon after other keys are known, and otherwise once a minute", async () => {

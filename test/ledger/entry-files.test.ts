@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -88,6 +88,44 @@ describe("entries that the database does not take", () => {
     expect(await new EntryFiles(home).recover({ insert })).toBe(1);
     expect([ids, readdirSync(home)]).toEqual([["a"], [`${name}.damaged`]]);
     expect(await new EntryFiles(home).recover({ insert })).toBe(0);
+  });
+
+  it("of a file that cannot be used stay in it, and those of the others are written", async () => {
+    // Root may read everything, so directories in the way simulate a broken disk.
+    const unreadable = join(home, "unwritten-ledger-a0.jsonl");
+    mkdirSync(unreadable);
+    const unnamed = join(home, "unwritten-ledger-b0.open");
+    writeFileSync(unnamed, `${JSON.stringify(entryOf("b"))}\n`);
+    mkdirSync(join(home, "unwritten-ledger-b0.jsonl"));
+    writeFileSync(join(home, "unwritten-ledger-c0.jsonl"), `${JSON.stringify(entryOf("c"))}\n`);
+    const kept = join(home, "unwritten-ledger-d0.jsonl");
+    writeFileSync(kept, `\0\n${JSON.stringify(entryOf("d"))}\n`);
+    mkdirSync(`${kept}.damaged`);
+    const troubles: string[] = [];
+    const files = new EntryFiles(home, ({ path }) => void troubles.push(path));
+    const { ids, insert } = store();
+    expect(await files.recover({ insert })).toBe(2);
+    expect([ids.toSorted(), files.left]).toEqual([["c", "d"], 0]);
+    const told = [unreadable, unnamed, unnamed.replace("open", "jsonl"), kept];
+    expect(troubles.toSorted()).toEqual(told.toSorted());
+    await files.recover({ insert });
+    expect(troubles).toHaveLength(4);
+
+    for (const path of [unreadable, unnamed.replace("open", "jsonl"), `${kept}.damaged`])
+      rmSync(path, { recursive: true });
+    await files.recover({ insert });
+    expect(ids.slice(-2).toSorted()).toEqual(["b", "d"]);
+  });
+
+  it("of its own that had to be left are counted until they are written", async () => {
+    const files = new EntryFiles(home);
+    await files.append([entryOf("a")]);
+    const inTheWay = pathsIn(home)[0]!.replace(/open$/, "jsonl");
+    mkdirSync(inTheWay);
+    const { ids, insert } = store();
+    expect([await files.recover({ insert }), files.left]).toEqual([0, 2]);
+    rmSync(inTheWay, { recursive: true });
+    expect([await files.recover({ insert }), files.left, ids]).toEqual([1, 0, ["a"]]);
   });
 
   it("leave no file when they cannot be stored, such as on a full disk", async () => {

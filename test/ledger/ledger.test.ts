@@ -147,6 +147,47 @@ describe("the ledger", () => {
     ledger.admit();
   });
 
+  it("is booked only when the entries filed during the return are in the database too", async () => {
+    const { clock, ledger, batches, answers, append, filed } = setUp({ isAway: true });
+    append("a");
+    await expect.poll(filed).toEqual(["a"]);
+    expect(ledger.isBooked()).toBe(false);
+    await clock.pass(1_000);
+    await expect.poll(() => batches).toEqual([["a"]]);
+    append("b");
+    await expect.poll(filed).toEqual(["a", "b"]);
+    answers[0]!.resolve();
+    await expect.poll(() => batches).toEqual([["a"], ["b"]]);
+    expect([ledger.state().away, ledger.isBooked()]).toEqual([false, false]);
+    answers[1]!.resolve();
+    await expect.poll(() => ledger.isBooked()).toBe(true);
+    expect(ledger.state().waiting).toBe(0);
+  });
+
+  it("is booked only when the entries whose callers were let go are in the database too", async () => {
+    const { clock, ledger, batches, answers, append, disk } = setUp({ isAway: true });
+    disk.isFull = true;
+    const entries = Array.from({ length: 501 }, (_, index) => append(String(index)));
+    await expect.poll(() => entries.every(({ ended }) => ended)).toBe(true);
+    await clock.pass(1_000);
+    await expect.poll(() => batches).toHaveLength(1);
+    answers[0]!.resolve();
+    await expect.poll(() => batches.at(-1)).toEqual(["500"]);
+    expect([ledger.state().away, ledger.isBooked()]).toEqual([false, false]);
+    answers[1]!.resolve();
+    await expect.poll(() => ledger.isBooked()).toBe(true);
+  });
+
+  it("is not booked while a file with its entries had to be left", async () => {
+    const { clock, ledger, append, files, filed } = setUp({ isAway: true });
+    const recover = async (): Promise<number> => 0;
+    Object.assign(files, { recover, left: 1 });
+    append("a");
+    await expect.poll(filed).toEqual(["a"]);
+    await clock.pass(1_000);
+    expect([ledger.state(), ledger.isBooked()]).toEqual([{ waiting: 1, away: false, unwritable: false }, false]);
+  });
+
   it("lets callers go when a file takes long", async () => {
     const { clock, answers, append, files } = setUp();
     const slow = Promise.withResolvers<void>();

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import type { LedgerEntry } from "../../src/core/ledger.ts";
 import { EntryFiles } from "../../src/ledger/entry-files.ts";
 import { reserveSpace, RESERVED_BYTES, spillEntries } from "../../src/ledger/spill.ts";
@@ -79,6 +79,18 @@ describe("entries that a process could not write before it exits", () => {
     expect(await new EntryFiles(home).recover({ insert: async () => undefined })).toBe(1);
     await reserveSpace(place);
     expect(readdirSync(home)).toEqual(["unwritten-ledger-1.reserve"]);
+  });
+
+  it("have no space taken by unfinished files of killed processes", async () => {
+    for (const name of ["1.reserve.a.part", "b.jsonl.c.part"])
+      writeFileSync(join(home, `unwritten-ledger-${name}`), "{");
+    writeFileSync(join(home, "known-keys-1.sealed.part"), "");
+    await reserveSpace(place);
+    expect(readdirSync(home)).toHaveLength(4);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 61_000 });
+    onTestFinished(() => void vi.useRealTimers());
+    await reserveSpace(place);
+    expect(readdirSync(home).toSorted()).toEqual(["known-keys-1.sealed.part", "unwritten-ledger-1.reserve"]);
   });
 
   it("have their whole space reserved again when a part of it is missing", async () => {

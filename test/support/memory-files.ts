@@ -25,6 +25,7 @@ export function memoryFiles(fails: () => boolean = () => false): MemoryFiles {
         entries.splice(0, found.length);
         return found.length;
       },
+      left: 0,
       close: async () => undefined,
     },
   };

@@ -215,14 +215,16 @@ const PROTOCOL_VIOLATION = "08P01";
 const POOLER =
   "a pooler such as PgBouncer refuses our settings; set its ignore_startup_parameters = statement_timeout and its pool_mode = session";
 
+const CONNECTION_CLASS = "08";
 /** SQLSTATE classes after which a connection is useless: connection, server resources, operator intervention. */
-const LOST_CLASSES = new Set(["08", "53", "57"]);
+const LOST_CLASSES = new Set([CONNECTION_CLASS, "53", "57"]);
 const STATEMENT_TOO_LONG = "57014";
 /** The server was a primary when the connection was made, and is none now. */
 const READ_ONLY_TRANSACTION = "25006";
 
-/** What passes by itself: the server is down, starts, is full, or has become a standby, or the network to it is down. */
+/** What passes by itself: the server is down, starts, is slow or full, or has become a standby, or the network to it is down. */
 const PASSING: ReadonlySet<string> = new Set([
+  STATEMENT_TOO_LONG,
   "53300",
   "57P01",
   "57P02",
@@ -256,16 +258,28 @@ function isConnectionError(error: unknown): boolean {
 /** Converts an error into one with a message for the operator. PostgreSQL's messages hold no password. */
 function toStoreError(where: string, error: unknown): StoreError {
   if (error instanceof StoreError) return error;
+  return new (isPassing(error) ? UnreachableError : StoreError)(`${where}: ${reason(error)}.`, { cause: error });
+}
+
+/** Whether the failure passes by itself, without a change of the configuration. */
+export function isPassing(error: unknown): boolean {
   const { code, message } = (error ?? {}) as { code?: string; message?: string };
-  const passes = code === undefined ? PASSING_MESSAGES.has(message ?? "") : PASSING.has(code);
-  return new (passes ? UnreachableError : StoreError)(`${where}: ${reason(error)}.`, { cause: error });
+  if (code === undefined) return PASSING_MESSAGES.has(message ?? "");
+  // Poolers answer with codes of this class while their server is down.
+  if (code.startsWith(CONNECTION_CLASS)) return !refusesSettings(error);
+  return PASSING.has(code);
+}
+
+function refusesSettings(error: unknown): boolean {
+  const { code, message } = (error ?? {}) as { code?: string; message?: string };
+  return code === PROTOCOL_VIOLATION && message?.includes("startup parameter") === true;
 }
 
 function reason(error: unknown): string {
   const { code, message } = (error ?? {}) as { code?: string; message?: string };
   const remedy = REMEDIES[code ?? ""];
   if (remedy !== undefined) return remedy;
-  if (code === PROTOCOL_VIOLATION && message?.includes("startup parameter")) return `${POOLER} (${message})`;
+  if (refusesSettings(error)) return `${POOLER} (${message})`;
   if (message === POOL_FULL) return "all connections to it are in use by statements that take long";
   if (code === undefined && DRIVER_TIMEOUTS.has(message ?? "")) return "it does not answer in time";
   return message || code || "unknown reason";
