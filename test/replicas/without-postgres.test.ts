@@ -39,6 +39,10 @@ function make(limits: Partial<Limits> = {}): Promise<CreatedKey> {
   return createKey({ store: store.keys, clock: systemClock }, { name: "a", limits: { ...NO_LIMITS, ...limits } });
 }
 
+/** Files of entries that the database does not have. */
+const unwrittenIn = ({ home }: Replica): readonly string[] =>
+  readdirSync(join(home, "data")).filter((name) => /^unwritten-ledger-.*\.(?:jsonl|open)$/.test(name));
+
 /** A replica with a data directory, that can be killed and started again. */
 class Replica {
   readonly home = makeHome();
@@ -172,7 +176,7 @@ describe("a replica that starts while PostgreSQL is away", { timeout: 180_000 },
     expect(await statusOf(product, generateApiKey())).toBe(401);
     const written = await idsIn("/nowhere", databaseUrl);
     expect(ids.filter((id) => written.filter((one) => one === id).length !== 1)).toEqual([]);
-    expect(readdirSync(join(replica.home, "data")).filter((name) => name.startsWith("unwritten"))).toEqual([]);
+    expect(unwrittenIn(replica)).toEqual([]);
 
     await revokeKey({ store: store.keys, clock: systemClock }, plain.record.id);
     await expect.poll(() => statusOf(product, plain.secret), { timeout: REVOKED_MS }).toBe(401);
@@ -210,14 +214,14 @@ describe("a replica that starts while PostgreSQL is away", { timeout: 180_000 },
     expect(await statusOf(await replica.start(), secret)).toBe(200);
     await replica.keptKeys();
     await replica.kill();
-    await queryPostgres(databaseUrl, "update parley_schema set version = version + 1");
+    await queryPostgres(databaseUrl, "update parley_schema set version = version + 1, usable_from = version + 1");
     await server.halt();
     const product = await replica.start();
     expect(await statusOf(product, secret)).toBe(200);
     await server.start();
     expect(await product.ending).toMatchObject({ code: 1 });
     expect(product.output.stderr).toContain("It was last used by a newer Parley");
-    expect(readdirSync(join(replica.home, "data")).filter((name) => name.startsWith("unwritten"))).toHaveLength(1);
+    expect(unwrittenIn(replica)).toHaveLength(1);
   });
 });
 
