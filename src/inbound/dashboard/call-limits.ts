@@ -10,10 +10,10 @@ type Holder = "session" | "account";
 /** Calls in flight, without streams: the database runs reports of all accounts one after the other. */
 const MAX_CALLS: Readonly<Record<Holder, number>> = { session: 16, account: 32 };
 
-/** Changes in flight. Each is a durable commit, for which completions wait. */
-const MAX_CHANGES: Readonly<Record<Holder, number>> = { session: 4, account: 8 };
-
-/** Changes begun: more than people and their scripts need. Each is recorded as a security event. */
+/**
+ * Changes begun: more than people and their scripts need. Each is a durable commit, for which completions wait, and is recorded as a
+ * security event.
+ */
 const CHANGE_RATES: Readonly<Record<Holder, Rate>> = {
   session: { perSecond: 5, burst: 30 },
   account: { perSecond: 10, burst: 60 },
@@ -56,30 +56,27 @@ export class CallLimits {
 class HolderLimits {
   readonly #kind: Holder;
   readonly #calls: ConcurrencyLimit;
-  readonly #changes: ConcurrencyLimit;
   readonly #rate: RateLimit;
 
   constructor(kind: Holder, clock: Pick<Clock, "monotonic">) {
     this.#kind = kind;
     this.#calls = new ConcurrencyLimit(MAX_CALLS[kind]);
-    this.#changes = new ConcurrencyLimit(MAX_CHANGES[kind]);
     this.#rate = new RateLimit(CHANGE_RATES[kind], clock);
   }
 
   take(holder: string, changes: true | undefined, releases: (() => void)[]): void {
-    releases.push(this.#place(this.#calls, holder, "concurrent dashboard calls"));
+    releases.push(this.#place(holder));
     if (changes === undefined) return;
-    releases.push(this.#place(this.#changes, holder, "concurrent changes"));
     const waitMs = this.#rate.take(holder);
     if (waitMs === 0) return;
     const reached = `This ${this.#kind} has reached the maximum of ${CHANGE_RATES[this.#kind].perSecond} changes a second`;
     throw new Failure("rate_limited", `${reached}. Try again shortly.`, { retryAfterMs: waitMs });
   }
 
-  #place(places: ConcurrencyLimit, holder: string, of: string): () => void {
-    const release = places.take(holder);
+  #place(holder: string): () => void {
+    const release = this.#calls.take(holder);
     if (release !== undefined) return release;
-    const reached = `This ${this.#kind} has reached the maximum of ${places.most} ${of}`;
+    const reached = `This ${this.#kind} has reached the maximum of ${this.#calls.most} concurrent dashboard calls`;
     throw new Failure("rate_limited", `${reached}. Try again when one completes.`, { retryAfterMs: 1_000 });
   }
 }
