@@ -54,7 +54,7 @@ describe("parley migrate --plan", () => {
     expect(JSON.parse((await run("migrate", "--plan", "--json")).stdout)).toEqual({
       version,
       target_version: version,
-      usable_from: 0,
+      usable_from: 23,
       replicas_continue: true,
       processes: 0,
       pending: [],
