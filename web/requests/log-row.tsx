@@ -13,7 +13,7 @@ import { None } from "../components/table.tsx";
 
 /** Grid columns on wide screens, where a request is one line. On phones each request is a card. */
 const GRID =
-  "grid gap-x-4 lg:grid-cols-[8.5rem_minmax(0,1.5fr)_minmax(0,1fr)_11rem_6rem_5rem_4.5rem_4.5rem] lg:items-center lg:gap-y-0";
+  "grid gap-x-4 lg:gap-x-3 lg:grid-cols-[8.5rem_minmax(0,1.6fr)_minmax(0,1fr)_11rem_5.5rem_4.75rem_4.25rem_4.25rem] lg:items-center lg:gap-y-0";
 
 const COLUMNS = ["Time", "Model", "Key", "Status", "Tokens", "Cost", "Duration", "TTFT"] as const;
 
