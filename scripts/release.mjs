@@ -58,7 +58,7 @@ const { values: flags } = parseArgs({
   options: {
     /** Where the sources are published. */
     repository: { type: "string", default: "urn:parley:repository" },
-    /** Who vouches for the build; by default nobody. */
+    /** Who made the build, as a URI. */
     builder: { type: "string", default: "urn:parley:builder:unnamed" },
   },
 });

@@ -162,7 +162,7 @@ export class AnswerMemory {
   }
 }
 
-/** Whether so many bytes more fit for an answer with `own` bytes, or the others are within the limits. */
+/** Whether `bytes` more fit for an answer with `own` bytes, or all other answers are within the limits. */
 function fits(key: Share, own: number, bytes: number): boolean {
   let [added, part, slack] = [bytes, own, 0];
   for (let share: Share | undefined = key; share !== undefined && added > 0; share = share.whole) {

@@ -56,7 +56,7 @@ async function openLater(location: DatabaseLocation, firstReason: UnreachableErr
   };
   const closed = { ...location, closedBy: () => reason };
   const opening = open().catch((error: unknown) => {
-    // The store is closed, and nobody waits any more.
+    // The store is closed: there is no caller left to tell.
     if (ended.signal.aborted) return new Promise<never>(() => undefined);
     throw error;
   });

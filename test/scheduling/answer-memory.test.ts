@@ -10,14 +10,14 @@ beforeEach(() => {
   memory = new AnswerMemory({ key: 10 * MIB, account: 20 * MIB, process: 40 * MIB });
 });
 
-/** An answer of a key, named like `a1` after its account, with so many MiB if they are given. */
+/** An answer of a key, named like `a1` after its account. `mib`: its size, if given. */
 function open(key: string, mib = 0): AnswerHold {
   const hold = memory.open({ keyFamilyId: key, accountId: key[0]! });
   if (hold.take(mib * MIB, never) !== undefined) throw new Error(`There is no room for ${mib} MiB of ${key}.`);
   return hold;
 }
 
-/** Asks for so many MiB in all; tells when they are there. */
+/** Asks for a total of some MiB; resolves when there is memory for them. */
 function ask(hold: AnswerHold, mib: number, signal = never): { isThere: boolean; readonly end: Promise<void> } {
   const asked = { isThere: false, end: Promise.resolve() };
   const waiting = hold.take(mib * MIB, signal);

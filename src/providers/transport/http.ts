@@ -159,7 +159,7 @@ function carry<Head>(
   };
 }
 
-/** Asks for memory for so many bytes of an answer. Returns a promise when there is none. */
+/** Asks for memory for bytes of an answer. Returns a promise that resolves when there is some; undefined when there is some now. */
 type RoomFor = (bytes: number) => Promise<void> | undefined;
 
 /** A response whose status and headers have arrived. The body is read on demand, with back-pressure to the provider. */

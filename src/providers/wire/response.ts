@@ -294,7 +294,7 @@ class AnswerRoom {
     this.#call = call;
   }
 
-  /** Asks for memory for so many bytes of an unfinished event or body, beyond LARGE_BYTES. Returns a promise when there is none. */
+  /** Asks for memory for the bytes of an unfinished event or body, beyond LARGE_BYTES. Returns a promise while there is none. */
   readonly roomFor = (bytes: number): Promise<void> | undefined => {
     const { share, signal, progress } = this.#call;
     this.#answer ??= share?.openAnswer();

@@ -5,7 +5,7 @@ import { demandOf, subjectOf } from "../../limits/demands.ts";
 
 /** A time limit for busy machines, above that of requests. */
 const PATIENT_MS = 20_000;
-/** So many accounts that each master has some. */
+/** Enough accounts for each master to have some. */
 const ACCOUNTS = 30;
 
 /** Opens rates in a cluster, closes them after the test, and waits until all masters are in use. */
