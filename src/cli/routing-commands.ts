@@ -20,7 +20,7 @@ import {
   writeJson,
 } from "./command.ts";
 import { formatTable } from "./output.ts";
-import { findAccountByIdOrEmail } from "./with-store.ts";
+import { findAccountByIdOrEmail, withStore } from "./with-store.ts";
 
 const PROVIDER_FLAG = { provider: { value: "NAME", help: "name of the provider (required)" } } as const;
 
@@ -76,6 +76,46 @@ export const credentialsRemove: Command = {
         throw new UsageError(`${accountId} has no credential of its own for ${provider}`);
       if (invocation.switches.has("json")) writeJson(context.stdout, { account: accountId, provider, removed: true });
       else context.stdout.write(`${accountId} has no credential of its own for ${provider} any more.\n`);
+    }),
+};
+
+export const credentialsReseal: Command = {
+  name: "credentials reseal",
+  summary: "encrypt all credentials in the database anew, with account_credentials.encryption_key",
+  positionals: [],
+  flags: { ...CONFIG_FLAG, ...JSON_FLAG },
+  run: (invocation, context) =>
+    withStore(invocation, context, async ({ configuration, accounts }, config) => {
+      const cipher = credentialCipherOf(config);
+      let [resealed, unreadable] = [0, 0];
+      resealed += await configuration.reseal((row) => {
+        const apiKeys = cipher.openKeys(row.sealed, row);
+        if (apiKeys === undefined) unreadable += 1;
+        return apiKeys && cipher.sealKeys(apiKeys, row);
+      });
+      for (const { id: accountId } of await accounts.list()) {
+        if ((await findRouting(accounts, accountId)).credentials.length === 0) continue;
+        const counts = { resealed: 0, unreadable: 0 };
+        await accounts.changeRouting(accountId, (before) => {
+          // Repeated after a conflict.
+          Object.assign(counts, { resealed: 0, unreadable: 0 });
+          const credentials = before.credentials.map((credential) => {
+            const place = { accountId, provider: credential.provider };
+            const secret = cipher.open(credential.sealed, place);
+            counts[secret === undefined ? "unreadable" : "resealed"] += 1;
+            return secret === undefined ? credential : { ...credential, sealed: cipher.seal(secret, place) };
+          });
+          return { ...before, credentials };
+        });
+        resealed += counts.resealed;
+        unreadable += counts.unreadable;
+      }
+      if (unreadable > 0)
+        context.stderr.write(
+          `warning: ${unreadable} cannot be decrypted: give their key as account_credentials.previous_encryption_key\n`,
+        );
+      if (invocation.switches.has("json")) writeJson(context.stdout, { resealed, unreadable });
+      else context.stdout.write(`Encrypted ${resealed} credentials anew.\n`);
     }),
 };
 

@@ -77,8 +77,13 @@ export function reloadable({
   routes,
   imports,
   aliases,
-}: Config): Pick<Config, "access" | "accountCredentials" | "providers" | "models" | "routes" | "imports" | "aliases"> {
-  return { access, accountCredentials, providers, models, routes, imports, aliases };
+  timeouts,
+  stored,
+}: Config): Pick<
+  Config,
+  "access" | "accountCredentials" | "providers" | "models" | "routes" | "imports" | "aliases" | "timeouts" | "stored"
+> {
+  return { access, accountCredentials, providers, models, routes, imports, aliases, timeouts, stored };
 }
 
 /** Time between reporting "not ready" and refusing work, in which load balancers stop sending requests. */

@@ -16,6 +16,7 @@ const DOCUMENTED: Readonly<
   permission_denied: [403, "permission_error", null, "PermissionDenied"],
   model_not_found: [404, "not_found_error", "model_not_found", "NotFound"],
   not_found: [404, "not_found_error", null, "Unimplemented"],
+  conflict: [409, "invalid_request_error", "conflict", "Aborted"],
   rate_limited: [429, "rate_limit_error", "rate_limit_exceeded", "ResourceExhausted"],
   budget_spent: [429, "rate_limit_error", "budget_exceeded", "ResourceExhausted"],
   overloaded: [503, "service_unavailable", "overloaded", "Unavailable"],

@@ -1,0 +1,160 @@
+import { ConfigError, type ConfigPath } from "../config/config-error.ts";
+import { type ConfigDocument, readYaml } from "../config/document.ts";
+import type { StoredSection } from "../config/stored.ts";
+import { editDocument, entriesOf } from "../config/stored-document.ts";
+import { overriddenEntries } from "../config/stored-entries.ts";
+import { invalidField } from "../core/failure.ts";
+import {
+  type ChangeFacts,
+  type ChangeResult,
+  invalid,
+  placeOf,
+  putDocument,
+  readLatest,
+  type StoredPorts,
+} from "./stored-changes.ts";
+
+/** A change of one entry and of its credential. */
+export interface EntryChange {
+  readonly section: StoredSection;
+  readonly name: string;
+  /** YAML; empty: it is removed; undefined: it stays. */
+  readonly entry: string | undefined;
+  /** Of a provider, in place of those before; empty: they stay. */
+  readonly apiKeys: readonly string[];
+  readonly removesCredential: boolean;
+}
+
+const MAX_CHANGES = 500;
+const MAX_NAME_CHARS = 256;
+const MAX_KEYS = 16;
+const MAX_KEY_CHARS = 8_192;
+
+/** Changes entries of the stored configuration, all or none. Throws as `putDocument`; no failure repeats a credential. */
+export async function changeEntries(
+  ports: StoredPorts,
+  { changes, ...facts }: ChangeFacts & { readonly changes: readonly EntryChange[] },
+): Promise<ChangeResult> {
+  checkChanges(changes);
+  const rows = await readLatest(ports, facts);
+  const texts = readTexts(changes);
+  const before = rows?.version.document ?? "";
+  const edits = changes.flatMap(({ section, name, entry }) =>
+    entry === undefined ? [] : [{ section, name, entry: entry.trim() === "" ? undefined : entry }],
+  );
+  const document = editDocument(before, edits);
+  const has = (name: string): boolean =>
+    entriesOf(document).some((entry) => entry.section === "providers" && entry.name === name);
+  const isOverridden = (name: string): boolean =>
+    overriddenEntries(ports.source(), document).some((entry) => entry.section === "providers" && entry.name === name);
+  changes.forEach(({ name, apiKeys }, index) => {
+    const field = `changes[${index}].api_keys`;
+    if (apiKeys.length > 0 && !has(name)) throw invalidField(field, `there is no stored provider ${name}`);
+    if (apiKeys.length > 0 && isOverridden(name))
+      throw invalidField(
+        field,
+        `the configuration file, or the environment, has the provider ${name} with its credential`,
+      );
+  });
+  const indexOf = ([section, name]: ConfigPath): number =>
+    changes.findIndex((change) => change.section === section && change.name === name);
+  return putDocument(ports, rows, {
+    ...facts,
+    document,
+    given: new Map(changes.flatMap(({ name, apiKeys }) => (apiKeys.length > 0 ? [[name, apiKeys] as const] : []))),
+    removed: changes.flatMap(({ name, removesCredential }) => (removesCredential ? [name] : [])),
+    needsCredential: (provider) => indexOf(["providers", provider]) >= 0,
+    fieldOf({ path, atKey }) {
+      if (path[0] === "credential") return `changes[${indexOf(["providers", path[1]!])}].api_keys`;
+      const index = indexOf(path);
+      const text = texts.get(index);
+      if (text === undefined) return index < 0 ? "changes" : `changes[${index}]`;
+      const [, , ...inner] = path;
+      if (inner[0] === "api_keys") return `changes[${index}].api_keys`;
+      return `changes[${index}].entry${text.locate(inner, atKey ? "key" : "value")}`;
+    },
+  });
+}
+
+/** Replaces the whole document. Throws as `putDocument`. */
+export async function importDocument(
+  ports: StoredPorts,
+  { document, ...facts }: ChangeFacts & { readonly document: string },
+): Promise<ChangeResult> {
+  return putWhole(ports, document, facts);
+}
+
+/** Makes a version with the document of an earlier one. Throws as `putDocument`, and `invalid_request` for a version that is not kept. */
+export async function rollBack(
+  ports: StoredPorts,
+  { to, comment, ...facts }: ChangeFacts & { readonly to: number },
+): Promise<ChangeResult> {
+  const found = await findVersion(ports, to);
+  return putWhole(ports, found.document, {
+    ...facts,
+    comment: comment === "" ? `roll back to version ${to}` : comment,
+  });
+}
+
+/** A version. Throws `invalid_request` for one that is not kept. */
+export async function findVersion({ store }: Pick<StoredPorts, "store">, version: number) {
+  const found =
+    Number.isSafeInteger(version) && version > 0 && version < 2 ** 31 ? await store.find(version) : undefined;
+  if (found === undefined) throw invalidField("version", `there is no version ${version}, or it is not kept any more`);
+  return found;
+}
+
+async function putWhole(ports: StoredPorts, document: string, facts: ChangeFacts): Promise<ChangeResult> {
+  const rows = await readLatest(ports, facts);
+  return putDocument(ports, rows, {
+    ...facts,
+    // An empty map is as nothing.
+    document: /^\s*(\{\s*\})?\s*$/.test(document) ? "" : document,
+    given: new Map(),
+    removed: [],
+    needsCredential: () => false,
+    fieldOf: ({ line }) => `document${placeOf(line)}`,
+  });
+}
+
+function checkChanges(changes: readonly EntryChange[]): void {
+  if (changes.length === 0 || changes.length > MAX_CHANGES)
+    throw invalidField("changes", `must be at least one and at most ${MAX_CHANGES}`);
+  const seen = new Set<string>();
+  changes.forEach(({ section, name, entry, apiKeys, removesCredential }, index) => {
+    const field = `changes[${index}]`;
+    if (name === "" || name.length > MAX_NAME_CHARS)
+      throw invalidField(`${field}.name`, `must have 1 to ${MAX_NAME_CHARS} characters`);
+    const key = `${section}.${name}`;
+    if (seen.size === seen.add(key).size) throw invalidField(field, `${key} is changed twice`);
+    const hasCredential = apiKeys.length > 0 || removesCredential;
+    if (hasCredential && section !== "providers") throw invalidField(`${field}.api_keys`, "are for providers only");
+    if (entry === undefined && !hasCredential) throw invalidField(field, "changes nothing: give entry or api_keys");
+    if (removesCredential && apiKeys.length > 0)
+      throw invalidField(`${field}.remove_credential`, "cannot be beside api_keys");
+    if (apiKeys.length > MAX_KEYS) throw invalidField(`${field}.api_keys`, `must be at most ${MAX_KEYS}`);
+    if (apiKeys.some((apiKey) => !/^[\x21-\x7e]+$/.test(apiKey) || apiKey.length > MAX_KEY_CHARS))
+      throw invalidField(`${field}.api_keys`, `must each be one word of 1 to ${MAX_KEY_CHARS} ASCII characters`);
+    if (apiKeys.some((apiKey) => apiKey.startsWith("file:")))
+      throw invalidField(`${field}.api_keys`, "must be the keys themselves; files are for the configuration file only");
+  });
+}
+
+/** The texts of the changes by their index. Throws `invalid_request` for text that is no YAML. */
+function readTexts(changes: readonly EntryChange[]): ReadonlyMap<number, ConfigDocument> {
+  const texts = new Map<number, ConfigDocument>();
+  changes.forEach(({ entry }, index) => {
+    if (entry === undefined || entry.trim() === "") return;
+    try {
+      texts.set(index, readYaml(entry, ""));
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      const violations = error.lines.map((line) => {
+        const [, place = "", description = line] = /^(:\d+:\d+): (.*)$/s.exec(line) ?? [];
+        return { field: `changes[${index}].entry${place}`, description };
+      });
+      throw invalid(violations);
+    }
+  });
+  return texts;
+}
