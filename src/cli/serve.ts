@@ -93,9 +93,9 @@ async function start(config: Config, log: Logger, role: Role, source: ConfigSour
   return (await import("../gateway/gateway.ts")).startGateway(config, log, role.name, source);
 }
 
-/** Opens the stored configuration; undefined where it is not used. */
+/** Opens the stored configuration; undefined in a front, which has no providers. */
 async function openStored(config: Config, role: Role, log: Logger): Promise<StoredWatch | undefined> {
-  if (role.name === "front" || !config.storedConfiguration.enabled) return undefined;
+  if (role.name === "front") return undefined;
   return (await import("../gateway/stored-watch.ts")).openStoredWatch(config, { clock: systemClock, log });
 }
 
@@ -233,7 +233,7 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   ledger: "at restart",
   responses: "at restart",
   accountCredentials: "on reload",
-  storedConfiguration: "at restart",
+  storedConfiguration: "on reload",
   stored: "on reload",
   log: "at restart",
   shutdown: "at restart",

@@ -78,12 +78,33 @@ export function reloadable({
   imports,
   aliases,
   timeouts,
+  storedConfiguration,
   stored,
 }: Config): Pick<
   Config,
-  "access" | "accountCredentials" | "providers" | "models" | "routes" | "imports" | "aliases" | "timeouts" | "stored"
+  | "access"
+  | "accountCredentials"
+  | "providers"
+  | "models"
+  | "routes"
+  | "imports"
+  | "aliases"
+  | "timeouts"
+  | "storedConfiguration"
+  | "stored"
 > {
-  return { access, accountCredentials, providers, models, routes, imports, aliases, timeouts, stored };
+  return {
+    access,
+    accountCredentials,
+    providers,
+    models,
+    routes,
+    imports,
+    aliases,
+    timeouts,
+    storedConfiguration,
+    stored,
+  };
 }
 
 /** Time between reporting "not ready" and refusing work, in which load balancers stop sending requests. */

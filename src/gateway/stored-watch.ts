@@ -11,7 +11,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { type CredentialCipher, credentialCipherOf } from "./account-credentials.ts";
 
 /** Interval at which the number of the latest version is read: every replica follows a change within a second. */
-const POLL_MS = 300;
+const POLL_MS = 200;
 /** The same after an error. */
 const RETRY_MS = 1_000;
 

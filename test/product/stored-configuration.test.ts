@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Client, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import {
   ConfigurationSection as Section,
   ConfigurationService,
@@ -124,7 +124,7 @@ describe.each([1, 2])("with %i workers", (workers) => {
         .catch((cause) => cause),
     );
     const [violations] = error.findDetails(BadRequestSchema);
-    expect(violations?.fieldViolations).toMatchObject([{ field: "changes[0].entry:2:1" }, {}]);
+    expect(violations?.fieldViolations).toMatchObject([{ field: "changes[0].entry:2:1" }]);
   });
 
   it("a provider is tested before it is stored, and lists its models", async () => {
@@ -193,7 +193,7 @@ describe.each([1, 2])("with %i workers", (workers) => {
 
 it("a start leaves out what the file contradicts, says so, and uses it again when the file allows it", async () => {
   const first = await startProduct({ config: PRIVATE });
-  const { home } = first;
+  onTestFinished(() => first.stop());
   const acme = [
     "config",
     "set",
@@ -208,9 +208,6 @@ it("a start leaves out what the file contradicts, says so, and uses it again whe
   // Private addresses are not allowed any more.
   first.writeConfig({});
   first.signal("SIGHUP");
-  await expect.poll(async () => (await readiness(first)).stored_configuration).toEqual({ version: 2, left_out: 0 });
-  first.writeConfig({ stored_configuration: { allow_private: false }, simulator: { enabled: true } });
-  first.signal("SIGHUP");
   await expect.poll(async () => (await readiness(first)).stored_configuration).toEqual({ version: 2, left_out: 2 });
   expect(await ask(first, "acme/one")).toBe(404);
   expect(await ask(first, "alpha-haiku-4.5")).toBe(200);
@@ -218,6 +215,8 @@ it("a start leaves out what the file contradicts, says so, and uses it again whe
   first.writeConfig(PRIVATE);
   first.signal("SIGHUP");
   await expect.poll(async () => ask(first, "acme/one")).toBe(200);
-  expect(home).not.toBe("");
-  await first.stop();
+  // Nor the stored configuration at all.
+  first.writeConfig({ stored_configuration: { enabled: false } });
+  first.signal("SIGHUP");
+  await expect.poll(async () => ask(first, "acme/one")).toBe(404);
 });
