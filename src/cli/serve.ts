@@ -45,7 +45,7 @@ export async function serve(source: ConfigSource, { stdout, isTerminal, role, re
   const sources = new Sources(source, stored);
   const config = (await models.use(sources.inForce, (next) => apply(next))) ?? parsed;
   logLeftOut(config, log);
-  const gateway = await start(config, log, role, sources.inForce);
+  const gateway = await start(config, log, { role, source: sources.inForce });
   const stopped = Promise.race([stopSignal(), fault(log), giveUp(gateway, log)]);
   models.keep();
   apply = (next) => gateway.reload(next, "lists");
@@ -85,12 +85,16 @@ export async function serve(source: ConfigSource, { stdout, isTerminal, role, re
 }
 
 /** Imports only the role's modules: the parent of workers needs few. */
-async function start(config: Config, log: Logger, role: Role, source: ConfigSource): Promise<Gateway> {
+async function start(
+  config: Config,
+  log: Logger,
+  { role, source }: { readonly role: Role; readonly source: ConfigSource },
+): Promise<Gateway> {
   await requireAddresses(config, role.name);
-  if (config.workers > 1) return (await import("../workers/start.ts")).startWorkers(config, log, role, source);
+  if (config.workers > 1) return (await import("../workers/start.ts")).startWorkers(config, log, { role, source });
   if (role.name === "front")
     return (await import("../gateway/front-gateway.ts")).startFrontGateway(config, log, role.core);
-  return (await import("../gateway/gateway.ts")).startGateway(config, log, role.name, source);
+  return (await import("../gateway/gateway.ts")).startGateway(config, log, { role: role.name, source });
 }
 
 /** Opens the stored configuration; undefined in a front, which has no providers. */

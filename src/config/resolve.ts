@@ -563,7 +563,7 @@ function resolveRemote(
     ? lackOf(stored, { entry: given, baseUrl, needsCredential: defaults.needsCredential })
     : undefined;
   const entry = lack === undefined && stored !== undefined ? { ...given, api_keys: [...stored.apiKeys!] } : given;
-  if (isStored) checkMachineIdentity(entry, stored, path, report);
+  if (isStored) checkMachineIdentity(entry, { hasCredential: stored !== undefined, path, report });
   const lacksKeys = entry.host === undefined && entry.api_keys.length === 0 && headers.length === 0;
   if (defaults.needsCredential && lacksKeys && !isStored) {
     report([...path, "api_keys"], `is required for the dialect ${base.dialect}, such as ["\${${envName(base.name)}}"]`);
@@ -627,13 +627,15 @@ function lackOf(
 /** A token of the machine's own identity at a cloud may go to the cloud only, and the stored configuration chooses the address. */
 function checkMachineIdentity(
   { host, base_url: baseUrl }: ProviderInput,
-  credential: StoredCredential | undefined,
-  path: ConfigPath,
-  report: Report,
+  {
+    hasCredential,
+    path,
+    report,
+  }: { readonly hasCredential: boolean; readonly path: ConfigPath; readonly report: Report },
 ): void {
-  if (host === "vertex" && credential !== undefined)
+  if (host === "vertex" && hasCredential)
     report([...path, "host"], "takes no credential: the machine's own identity is used; remove the credential");
-  if (host !== undefined && host !== "azure" && baseUrl !== undefined && credential === undefined)
+  if (host !== undefined && host !== "azure" && baseUrl !== undefined && !hasCredential)
     report([...path, "base_url"], `needs a credential: without one, the machine's identity is used, at ${host} only`);
 }
 

@@ -103,10 +103,9 @@ function readable(text: string): Document {
   const document = parseDocument(text, { logLevel: "error" });
   if (document.errors.length === 0 && isMap(document.contents)) {
     document.contents.flow = false;
-    return document as Document;
+    return document;
   }
-  const empty = new Document(new YAMLMap());
-  return empty as Document;
+  return new Document(new YAMLMap());
 }
 
 function findPair(map: YAMLMap, name: string): Pair | undefined {

@@ -124,8 +124,7 @@ const CLOSING_MS = 2000;
 export async function startGateway(
   config: Config,
   log: Logger,
-  role: "all" | "core" = "all",
-  source: ConfigSource = NO_SOURCE,
+  { role = "all", source = NO_SOURCE }: { readonly role?: "all" | "core"; readonly source?: ConfigSource } = {},
 ): Promise<Gateway> {
   return undoneOnFailure(async (teardown) => {
     if (config.databaseUrl === undefined) teardown.undo.push(lockForServing(config.dataDir));

@@ -27,8 +27,12 @@ const CLOSING_MS = 15_000;
  * out round-robin, watches the workers, counts rates where they are counted in memory, and runs the operations port and the
  * simulator.
  */
-export function startWorkers(config: Config, log: Logger, role: Role, source: ConfigSource): Promise<Gateway> {
-  return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, role, source }));
+export function startWorkers(
+  config: Config,
+  log: Logger,
+  options: { readonly role: Role; readonly source: ConfigSource },
+): Promise<Gateway> {
+  return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, ...options }));
 }
 
 async function assemble(

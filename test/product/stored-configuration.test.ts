@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Client, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
+import { type Client, Code, ConnectError, createClient, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import {
@@ -114,9 +114,10 @@ describe.each([1, 2])("with %i workers", (workers) => {
 
   it("a stale change is refused as aborted, a wrong one with line and column", async () => {
     const remove = { section: Section.MODELS, name: "acme/one", entry: "" };
-    const stale = await service.changeEntries({ expectedVersion: 0n, changes: [remove] }).catch(ConnectError.from);
-    expect(stale).toMatchObject({ rawMessage: expect.stringContaining("has version 1") });
-    expect((stale as ConnectError).code).toBe(10);
+    const stale = await service
+      .changeEntries({ expectedVersion: 0n, changes: [remove] })
+      .catch((cause: unknown) => ConnectError.from(cause));
+    expect(stale).toMatchObject({ code: Code.Aborted, rawMessage: expect.stringContaining("has version 1") });
     const wrong = { section: Section.MODELS, name: "acme/two", entry: "provider: acme\nupstream: two" };
     const error = ConnectError.from(
       await service
@@ -125,6 +126,17 @@ describe.each([1, 2])("with %i workers", (workers) => {
     );
     const [violations] = error.findDetails(BadRequestSchema);
     expect(violations?.fieldViolations).toMatchObject([{ field: "changes[0].entry:2:1" }]);
+  });
+
+  it("presets are listed", async () => {
+    const { presets } = await service.listPresets({});
+    expect(presets.find(({ name }) => name === "mistral")).toMatchObject({
+      dialect: "openai",
+      baseUrl: "https://api.mistral.ai/v1",
+      needsCredential: true,
+      credentialName: "MISTRAL_API_KEY",
+    });
+    expect(presets.find(({ name }) => name === "ollama")).toMatchObject({ isLocal: true, needsCredential: false });
   });
 
   it("a provider is tested before it is stored, and lists its models", async () => {
