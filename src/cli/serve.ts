@@ -330,7 +330,7 @@ async function greeting(
     lines.push("", "Your first API key, shown this once:", "", `export KEY=${firstKey}`, "");
     if (role.name === "core")
       lines.push(`Serve HTTP with: npx parley serve --role front --core ${at(config.grpc.listen, grpcPort)}`);
-    else
+    else if (model !== undefined)
       lines.push(
         "Try it:",
         "",

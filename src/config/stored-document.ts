@@ -1,4 +1,4 @@
-import { Document, isAlias, isMap, isNode, isScalar, type Pair, parseDocument, stringify, visit, YAMLMap } from "yaml";
+import { Document, isMap, isScalar, LineCounter, type Pair, parseDocument, stringify, visit, YAMLMap } from "yaml";
 import { isRecord } from "./document.ts";
 import { HIDDEN } from "./settings.ts";
 import { KEY_FILE } from "./scalars.ts";
@@ -40,7 +40,7 @@ export function editDocument(text: string, edits: readonly EntryEdit[]): string 
     if (entry === undefined) {
       if (place >= 0) named.items.splice(place, 1);
     } else {
-      const pair = document.createPair(name, toNode(entry)) as (typeof named.items)[number];
+      const pair = document.createPair(name, parseDocument(entry, SILENT).contents) as (typeof named.items)[number];
       if (place >= 0) named.items.splice(place, 1, pair);
       else named.items.push(pair);
     }
@@ -95,12 +95,28 @@ export function describeEntry(section: StoredSection, entry: unknown): string {
   return stringify(shown, FORMAT).trimEnd();
 }
 
+/** Line and column of the first alias of a YAML text: `:3:5`; undefined without one. An entry with one could not stand alone. */
+export function findAlias(text: string): string | undefined {
+  const lineCounter = new LineCounter();
+  let offset: number | undefined;
+  visit(parseDocument(text, { ...SILENT, lineCounter }), {
+    Alias(_, { range }) {
+      offset = range?.[0] ?? 0;
+      return visit.BREAK;
+    },
+  });
+  if (offset === undefined) return undefined;
+  const { line, col } = lineCounter.linePos(offset);
+  return `:${line}:${col}`;
+}
+
 /** Long texts stay on one line. */
 const FORMAT = { lineWidth: 0 } as const;
+const SILENT = { logLevel: "error" } as const;
 
 /** The document of a text, or an empty one where there is no map. */
 function readable(text: string): Document {
-  const document = parseDocument(text, { logLevel: "error" });
+  const document = parseDocument(text, SILENT);
   if (document.errors.length === 0 && isMap(document.contents)) {
     document.contents.flow = false;
     return document;
@@ -115,16 +131,6 @@ function findPair(map: YAMLMap, name: string): Pair | undefined {
 /** Names such as `4` are numbers to YAML. */
 function nameOf(key: unknown): string {
   return String(isScalar(key) ? key.value : key);
-}
-
-/** The content of an entry with its comments. Anchors would have to be unique in the whole document, so they are replaced. */
-function toNode(entry: string): unknown {
-  const document = parseDocument(entry, { logLevel: "error" });
-  let hasAnchor = false;
-  visit(document, (_, node) => {
-    hasAnchor ||= isAlias(node) || (isNode(node) && "anchor" in node && node.anchor !== undefined);
-  });
-  return hasAnchor ? document.toJS() : document.contents;
 }
 
 function toText(node: unknown): string {

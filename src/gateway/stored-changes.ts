@@ -48,8 +48,8 @@ interface NewDocument {
     readonly line: string;
     readonly atKey?: true;
   }) => string;
-  /** Whether a provider without its credential is a mistake; otherwise it is a warning. */
-  readonly needsCredential: (provider: string) => boolean;
+  /** Path of the field of a provider's credential, without which the change is refused; undefined: there is a warning. */
+  readonly credentialFieldOf: (provider: string) => string | undefined;
 }
 
 /** What came of a change. */
@@ -87,7 +87,7 @@ export async function readLatest(
 export async function putDocument(
   ports: StoredPorts,
   rows: StoredRows | undefined,
-  { document, given, removed, fieldOf, needsCredential, ...facts }: NewDocument & ChangeFacts,
+  { document, given, removed, fieldOf, credentialFieldOf, ...facts }: NewDocument & ChangeFacts,
 ): Promise<ChangeResult> {
   const { store, cipher, clock } = ports;
   if (document.length > MAX_LENGTH) throw invalidField("document", "must have at most 1 MiB");
@@ -112,9 +112,10 @@ export async function putDocument(
     description: problem.line.slice(beginningOf(problem.line).length),
   }));
   const lacks = config === undefined ? [] : config.providers.flatMap((provider) => describeLack(provider));
-  for (const { provider, text, isOwnFault } of lacks)
-    if (isOwnFault && needsCredential(provider))
-      violations.push({ field: fieldOf({ path: ["credential", provider], line: "" }), description: text });
+  for (const { provider, text, isOwnFault } of lacks) {
+    const field = isOwnFault ? credentialFieldOf(provider) : undefined;
+    if (field !== undefined) violations.push({ field, description: text });
+  }
   if (violations.length > 0 || config === undefined) throw invalid(violations);
   const warnings = [
     ...lacks.map(({ provider, text }) => `providers.${provider}: ${text}`),

@@ -1,7 +1,7 @@
 import { ConfigError, type ConfigPath } from "../config/config-error.ts";
 import { type ConfigDocument, readYaml } from "../config/document.ts";
 import type { StoredSection } from "../config/stored.ts";
-import { editDocument, entriesOf } from "../config/stored-document.ts";
+import { editDocument, entriesOf, findAlias } from "../config/stored-document.ts";
 import { overriddenEntries } from "../config/stored-entries.ts";
 import { invalidField } from "../core/failure.ts";
 import {
@@ -24,6 +24,9 @@ export interface EntryChange {
   readonly apiKeys: readonly string[];
   readonly removesCredential: boolean;
 }
+
+const NO_ALIASES =
+  "aliases (*NAME) are for the configuration file only, because entries are changed one by one; write it out";
 
 const MAX_CHANGES = 500;
 const MAX_NAME_CHARS = 256;
@@ -63,9 +66,11 @@ export async function changeEntries(
     document,
     given: new Map(changes.flatMap(({ name, apiKeys }) => (apiKeys.length > 0 ? [[name, apiKeys] as const] : []))),
     removed: changes.flatMap(({ name, removesCredential }) => (removesCredential ? [name] : [])),
-    needsCredential: (provider) => indexOf(["providers", provider]) >= 0,
+    credentialFieldOf(provider) {
+      const index = indexOf(["providers", provider]);
+      return index < 0 ? undefined : `changes[${index}].api_keys`;
+    },
     fieldOf({ path, atKey }) {
-      if (path[0] === "credential") return `changes[${indexOf(["providers", path[1]!])}].api_keys`;
       const index = indexOf(path);
       const text = texts.get(index);
       if (text === undefined) return index < 0 ? "changes" : `changes[${index}]`;
@@ -81,6 +86,8 @@ export async function importDocument(
   ports: StoredPorts,
   { document, ...facts }: ChangeFacts & { readonly document: string },
 ): Promise<ChangeResult> {
+  const alias = findAlias(document);
+  if (alias !== undefined) throw invalid([{ field: `document${alias}`, description: NO_ALIASES }]);
   return putWhole(ports, document, facts);
 }
 
@@ -112,7 +119,7 @@ async function putWhole(ports: StoredPorts, document: string, facts: ChangeFacts
     document: /^\s*(\{\s*\})?\s*$/.test(document) ? "" : document,
     given: new Map(),
     removed: [],
-    needsCredential: () => false,
+    credentialFieldOf: () => undefined,
     fieldOf: ({ line }) => `document${placeOf(line)}`,
   });
 }
@@ -146,6 +153,8 @@ function readTexts(changes: readonly EntryChange[]): ReadonlyMap<number, ConfigD
   changes.forEach(({ entry }, index) => {
     if (entry === undefined || entry.trim() === "") return;
     try {
+      const alias = findAlias(entry);
+      if (alias !== undefined) throw invalid([{ field: `changes[${index}].entry${alias}`, description: NO_ALIASES }]);
       texts.set(index, readYaml(entry, ""));
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;

@@ -1,6 +1,7 @@
 import type { Config } from "../config/config.ts";
 import type { ConfigSource } from "../config/parse.ts";
 import { PRESETS, type Preset } from "../config/presets.ts";
+import type { StoredCredential } from "../config/stored.ts";
 import { differencesOf } from "../config/stored-document.ts";
 import { type ListedEntry, listEntries } from "../config/stored-entries.ts";
 import { type Clock, sleep } from "../core/clock.ts";
@@ -9,6 +10,7 @@ import type { StoredRows } from "../store/configuration-store.ts";
 import { testDraft } from "./provider-draft.ts";
 import { type ChangeResult, LACKS, type StoredPorts } from "./stored-changes.ts";
 import { changeEntries, findVersion, importDocument, rollBack } from "./stored-edits.ts";
+import { toStored } from "./stored-watch.ts";
 
 /** Longest that a change waits until this process has put it in force, and how often it looks. */
 const APPLIED_LIMIT_MS = 5_000;
@@ -35,10 +37,9 @@ export function configurationPortsOf(ports: StoredPorts & { readonly clock: Cloc
     async entries() {
       const config = inForce();
       const rows = await store.read();
+      const { credentials } = toStored(rows, cipher);
       return {
-        entries: listEntries(config, source()).map((entry) =>
-          withCredential(entry, { config, rows, openKeys: cipher.openKeys }),
-        ),
+        entries: listEntries(config, source()).map((entry) => withCredential(entry, { config, rows, credentials })),
         version: config.stored?.version ?? 0,
         latestVersion: rows?.version.version ?? 0,
         file: config.file ?? "",
@@ -82,10 +83,10 @@ export const NO_SOURCE: ConfigSource = { file: undefined, text: "", env: {} };
 interface CredentialParts {
   readonly config: Config;
   readonly rows: StoredRows | undefined;
-  readonly openKeys: StoredPorts["cipher"]["openKeys"];
+  readonly credentials: readonly StoredCredential[];
 }
 
-function withCredential(entry: ListedEntry, { config, rows, openKeys }: CredentialParts) {
+function withCredential(entry: ListedEntry, { config, rows, credentials }: CredentialParts) {
   if (entry.section !== "providers" || entry.origin !== "stored") return entry;
   const row = rows?.credentials.find(({ provider }) => provider === entry.name);
   const provider = entry.state === "overridden" ? undefined : config.providers.find(({ name }) => name === entry.name);
@@ -93,7 +94,7 @@ function withCredential(entry: ListedEntry, { config, rows, openKeys }: Credenti
   const problems = lack === undefined ? entry.problems : [LACKS[lack]];
   if (row === undefined)
     return lack === undefined ? entry : { ...entry, problems, credential: { state: lack, keys: 0 } };
-  const isReadable = openKeys(row.sealed, row) !== undefined;
+  const isReadable = credentials.find(({ provider: name }) => name === row.provider)?.apiKeys !== undefined;
   const credential = {
     state: lack ?? (isReadable ? ("usable" as const) : ("unreadable" as const)),
     address: row.address,

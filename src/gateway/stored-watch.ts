@@ -79,7 +79,8 @@ export async function openStoredWatch(config: Config, { clock, log }: WatchPorts
   };
   let repeating: Promise<void> | undefined;
   return {
-    readBy: (by) => toStored(rows, credentialCipherOf(by)),
+    // The key of the data directory is made for accounts' credentials later, when the directory is there.
+    readBy: (by) => toStored(rows, credentialCipherOf({ ...by, providers: [] })),
     start(changed) {
       repeating = repeat(changed);
     },
@@ -91,19 +92,26 @@ export async function openStoredWatch(config: Config, { clock, log }: WatchPorts
   };
 }
 
-/** The rows with the credentials that the cipher can decrypt. */
+/** The rows with the credentials that the cipher can decrypt. A key that cannot be read decrypts none: a start does not need it. */
 export function toStored(
   rows: StoredRows | undefined,
   { openKeys }: Pick<CredentialCipher, "openKeys">,
 ): StoredConfiguration {
   if (rows === undefined) return NOTHING_STORED;
+  const open: typeof openKeys = (sealed, place) => {
+    try {
+      return openKeys(sealed, place);
+    } catch {
+      return undefined;
+    }
+  };
   return {
     version: rows.version.version,
     document: rows.version.document,
     credentials: rows.credentials.map(({ provider, address, sealed }) => ({
       provider,
       address,
-      apiKeys: openKeys(sealed, { provider, address }),
+      apiKeys: open(sealed, { provider, address }),
     })),
   };
 }

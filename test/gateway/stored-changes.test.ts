@@ -133,6 +133,14 @@ describe("a change of the stored configuration", () => {
     expect(failure.violations[0]?.field).toMatch(/^changes\[0\]\.entry:2:\d+$/);
   });
 
+  it("with an alias of YAML is refused, since its entries are changed one by one", async () => {
+    const failure = await failureOf(change(0, entry("models", "x", "provider: &a alpha\nupstream_model: *a")));
+    expect(failure.violations[0]?.field).toBe("changes[0].entry:2:17");
+    const document = "models:\n  a: &a { provider: alpha, upstream_model: x }\n  b: *a\n";
+    const whole = { expected: 0, comment: "", validateOnly: false, actor: ACTOR, document };
+    expect((await failureOf(importDocument(ports(), whole))).violations[0]?.field).toBe("document:3:6");
+  });
+
   it("that leaves a model without its provider is refused", async () => {
     await change(0, ACME, MODEL);
     const failure = await failureOf(change(1, entry("providers", "acme", "")));
