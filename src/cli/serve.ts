@@ -159,6 +159,7 @@ async function reload(
     if (changed === "stored") log.info({ version: next.stored?.version }, "stored configuration applied");
     else log.info("configuration reloaded");
     logLeftOut(next, log);
+    if (changed === "stored") return;
     const sections = changedAtRestart(before, next);
     if (sections.length > 0) log.warn({ sections }, "these sections have changed and need a restart");
   } catch (error) {

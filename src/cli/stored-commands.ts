@@ -1,9 +1,8 @@
 import { readFileSync } from "node:fs";
 import { createSecurityLog } from "../access/security-log.ts";
 import type { Config } from "../config/config.ts";
-import { MAX_LENGTH } from "../config/document.ts";
 import type { ConfigSource } from "../config/parse.ts";
-import { STORED_SECTIONS, type StoredSection } from "../config/stored.ts";
+import { MAX_STORED_LENGTH, STORED_SECTIONS, type StoredSection } from "../config/stored.ts";
 import { differencesOf } from "../config/stored-document.ts";
 import { listEntries } from "../config/stored-entries.ts";
 import { systemClock } from "../core/clock.ts";
@@ -246,7 +245,7 @@ function readText(file: string): string {
 }
 
 function readInput({ readInput: read }: CliContext): Promise<string> {
-  return read?.() ?? readStandardInput(4 * MAX_LENGTH, "the document");
+  return read?.() ?? readStandardInput(4 * MAX_STORED_LENGTH, "the document");
 }
 
 /** Throws UsageError. */

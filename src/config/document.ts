@@ -10,7 +10,7 @@ export interface ConfigDocument {
 }
 
 /** Larger than any real file; keeps a wrong path (a log, a device) from being parsed. */
-export const MAX_LENGTH = 1024 * 1024;
+const MAX_LENGTH = 1024 * 1024;
 
 /** Deeper than any setting. */
 const MAX_DEPTH = 32;

@@ -23,11 +23,12 @@ export interface ListedEntry {
 /** All entries of a configuration in force, by section: those of the file, of the stored configuration, and the others. */
 export function listEntries(config: Config, source: ConfigSource): ListedEntry[] {
   const file = fileOf(source);
+  const all = entriesOf(source.stored?.document ?? "");
   return STORED_SECTIONS.flatMap((section) => {
     const ofFile = Object.entries(file.sections[section] ?? {}).map(([name, entry]) =>
       listed(config, { section, name, origin: "file", entry: describeEntry(section, entry) }),
     );
-    const stored = entriesOf(source.stored?.document ?? "")
+    const stored = all
       .filter((entry) => entry.section === section)
       .map((entry) => {
         if (isOverridden([section, entry.name], { ...file, env: source.env }))

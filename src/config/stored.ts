@@ -29,6 +29,9 @@ export interface StoredCredential {
   readonly apiKeys: readonly string[] | undefined;
 }
 
+/** Characters of a stored document: some 2,000 models, which take the process a second to change. */
+export const MAX_STORED_LENGTH = 256 * 1024;
+
 /** Before the database is read, and when it has none. */
 export const NOTHING_STORED: StoredConfiguration = { version: 0, document: "", credentials: [] };
 

@@ -2,9 +2,8 @@ import type { Actor } from "../access/accounts.ts";
 import type { SecurityLog } from "../access/security-log.ts";
 import { ConfigError } from "../config/config-error.ts";
 import type { Config, RemoteProvider } from "../config/config.ts";
-import { MAX_LENGTH } from "../config/document.ts";
 import { checkStored, type ConfigSource } from "../config/parse.ts";
-import { STORED_NAME, type StoredConfiguration } from "../config/stored.ts";
+import { MAX_STORED_LENGTH, STORED_NAME, type StoredConfiguration } from "../config/stored.ts";
 import { differencesOf, entriesOf } from "../config/stored-document.ts";
 import { overriddenEntries } from "../config/stored-entries.ts";
 import type { Clock } from "../core/clock.ts";
@@ -90,7 +89,8 @@ export async function putDocument(
   { document, given, removed, fieldOf, credentialFieldOf, ...facts }: NewDocument & ChangeFacts,
 ): Promise<ChangeResult> {
   const { store, cipher, clock } = ports;
-  if (document.length > MAX_LENGTH) throw invalidField("document", "must have at most 1 MiB");
+  if (document.length > MAX_STORED_LENGTH)
+    throw invalidField("document", `the stored configuration must have at most ${MAX_STORED_LENGTH / 1024} KiB`);
   const source = ports.source();
   const before = toStored(rows, cipher);
   const names = new Set(entriesOf(document).flatMap(({ section, name }) => (section === "providers" ? [name] : [])));

@@ -1,7 +1,7 @@
 import { ConfigError, type ConfigPath } from "../config/config-error.ts";
 import { type ConfigDocument, readYaml } from "../config/document.ts";
 import type { StoredSection } from "../config/stored.ts";
-import { editDocument, entriesOf, findAlias } from "../config/stored-document.ts";
+import { type DocumentEntry, editDocument, entriesOf, findAlias } from "../config/stored-document.ts";
 import { overriddenEntries } from "../config/stored-entries.ts";
 import { invalidField } from "../core/failure.ts";
 import {
@@ -46,19 +46,7 @@ export async function changeEntries(
     entry === undefined ? [] : [{ section, name, entry: entry.trim() === "" ? undefined : entry }],
   );
   const document = editDocument(before, edits);
-  const has = (name: string): boolean =>
-    entriesOf(document).some((entry) => entry.section === "providers" && entry.name === name);
-  const isOverridden = (name: string): boolean =>
-    overriddenEntries(ports.source(), document).some((entry) => entry.section === "providers" && entry.name === name);
-  changes.forEach(({ name, apiKeys }, index) => {
-    const field = `changes[${index}].api_keys`;
-    if (apiKeys.length > 0 && !has(name)) throw invalidField(field, `there is no stored provider ${name}`);
-    if (apiKeys.length > 0 && isOverridden(name))
-      throw invalidField(
-        field,
-        `the configuration file, or the environment, has the provider ${name} with its credential`,
-      );
-  });
+  checkOwners(changes, { stored: entriesOf(document), overridden: overriddenEntries(ports.source(), document) });
   const indexOf = ([section, name]: ConfigPath): number =>
     changes.findIndex((change) => change.section === section && change.name === name);
   return putDocument(ports, rows, {
@@ -144,6 +132,29 @@ function checkChanges(changes: readonly EntryChange[]): void {
       throw invalidField(`${field}.api_keys`, `must each be one word of 1 to ${MAX_KEY_CHARS} ASCII characters`);
     if (apiKeys.some((apiKey) => apiKey.startsWith("file:")))
       throw invalidField(`${field}.api_keys`, "must be the keys themselves; files are for the configuration file only");
+  });
+}
+
+interface Owners {
+  readonly stored: readonly DocumentEntry[];
+  /** Those that the file or the environment has too. */
+  readonly overridden: readonly DocumentEntry[];
+}
+
+/** Throws `invalid_request` for a credential without a stored provider that is in force. */
+function checkOwners(changes: readonly EntryChange[], { stored, overridden }: Owners): void {
+  const namesOf = (entries: readonly DocumentEntry[]): ReadonlySet<string> =>
+    new Set(entries.flatMap(({ section, name }) => (section === "providers" ? [name] : [])));
+  const [known, unused] = [namesOf(stored), namesOf(overridden)];
+  changes.forEach(({ name, apiKeys }, index) => {
+    if (apiKeys.length === 0) return;
+    const field = `changes[${index}].api_keys`;
+    if (!known.has(name)) throw invalidField(field, `there is no stored provider ${name}`);
+    if (unused.has(name))
+      throw invalidField(
+        field,
+        `the configuration file, or the environment, has the provider ${name} with its credential`,
+      );
   });
 }
 

@@ -48,6 +48,18 @@ describe("a stored configuration", () => {
     expect(parse(document).models).toEqual([]);
   });
 
+  it("may import the models that its providers list, and those of the file's", () => {
+    const file = `providers: { filed: { dialect: openai, api_keys: [${KEY}] } }`;
+    const document = `${DOCUMENT.split("models:")[0]}models: { "acme/*": import, "filed/*": import }`;
+    const lists = new Map([["acme", [{ name: "one", contextWindow: undefined, maxOutputTokens: undefined }]]]);
+    const source = { ...sourceOf(document, { file }), lists };
+    const config = parseConfig(source);
+    expect(config.imports.map(({ provider }) => provider)).toEqual(["filed", "acme"]);
+    expect(config.models.map(({ id }) => id)).toEqual(["acme/one"]);
+    const imported = listEntries(config, source).find(({ name }) => name === "acme/one");
+    expect(imported).toMatchObject({ origin: "imported", state: "in force" });
+  });
+
   it("may be empty", () => {
     expect(parse("").providers.map(({ name }) => name)).toEqual(["alpha", "beta", "gamma"]);
     expect(parse("").stored).toEqual({ version: 3, leftOut: [] });

@@ -240,6 +240,11 @@ describe("a whole document", () => {
     expect((await inForce()).providers).toMatchObject([{ apiKeys: [SECRET] }]);
   });
 
+  it("is bounded", async () => {
+    const failure = await failureOf(replace(0, `# ${"x".repeat(256 * 1024)}\nmodels: {}\n`));
+    expect(failure.message).toContain("at most 256 KiB");
+  });
+
   it("with a mistake names its line and column", async () => {
     const failure = await failureOf(replace(0, "models:\n  a: { provider: nobody, upstream_model: x }\nhttp: {}\n"));
     expect(failure.violations.map(({ field }) => field)).toEqual(["document:3:7", "document:2:18"]);

@@ -48,8 +48,8 @@ const EXPLAIN: Policy = { ...PLAYGROUND, who: "administrator" };
 const LIVE: Policy = { who: "signed in", endsWithDrain: true };
 const ADMINISTRATOR: Policy = { who: "administrator" };
 const ADMINISTRATOR_CHANGE: Policy = { ...SIGNED_IN_CHANGE, who: "administrator" };
-/** The document may have 1 MiB, and its line feeds are escaped in JSON. */
-const DOCUMENT_CHANGE: Policy = { ...ADMINISTRATOR_CHANGE, maxBodyBytes: 2 * 1024 * 1024 };
+/** The document may have 256 KiB, in UTF-8 and with its quotation marks escaped in JSON. */
+const DOCUMENT_CHANGE: Policy = { ...ADMINISTRATOR_CHANGE, maxBodyBytes: 1024 * 1024 };
 
 /** The services of the dashboard. */
 export const SERVICES = [

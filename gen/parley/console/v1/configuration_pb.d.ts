@@ -427,7 +427,7 @@ export declare type ImportConfigurationRequest = Message<"parley.console.v1.Impo
   comment: string;
 
   /**
-   * YAML with the sections `providers`, `models`, `aliases` and `timeouts`. At most 1 MiB. Empty: everything is removed.
+   * YAML with the sections `providers`, `models`, `aliases` and `timeouts`. At most 256 KiB. Empty: everything is removed.
    *
    * @generated from field: string document = 3;
    */
@@ -1079,7 +1079,7 @@ export declare const ConfigurationService: GenService<{
   /**
    * Sets and removes entries of the stored configuration, all or none. INVALID_ARGUMENT when the configuration would not be valid:
    * a field violation such as `changes[0].entry:3:5` names line and column of the text. ABORTED for another version than
-   * `expected_version`. The request may have 2 MiB.
+   * `expected_version`. The request may have 1 MiB.
    *
    * @generated from rpc parley.console.v1.ConfigurationService.ChangeEntries
    */
@@ -1100,7 +1100,7 @@ export declare const ConfigurationService: GenService<{
   },
   /**
    * Replaces the whole stored configuration; credentials of providers that stay are kept. Errors as of `ChangeEntries`, with
-   * violations such as `document:3:5`. The request may have 2 MiB.
+   * violations such as `document:3:5`. The request may have 1 MiB.
    *
    * @generated from rpc parley.console.v1.ConfigurationService.Import
    */
