@@ -562,6 +562,9 @@ function resolveRemote(
   const lack = isStored
     ? lackOf(stored, { entry: given, baseUrl, needsCredential: defaults.needsCredential })
     : undefined;
+  // The name of a file would be read here.
+  if (stored?.apiKeys?.some((key) => key.startsWith(KEY_FILE)) === true)
+    report([...path, "api_keys"], "a stored credential cannot be the name of a file");
   const entry = lack === undefined && stored !== undefined ? { ...given, api_keys: [...stored.apiKeys!] } : given;
   if (isStored) checkMachineIdentity(entry, { hasCredential: stored !== undefined, path, report });
   const lacksKeys = entry.host === undefined && entry.api_keys.length === 0 && headers.length === 0;

@@ -9,7 +9,7 @@ import type { Clock } from "../core/clock.ts";
 import { Failure, invalidField } from "../core/failure.ts";
 import { listModels } from "./model-imports.ts";
 import { adviceOn, testProvider } from "./provider-test.ts";
-import { check, invalid, LACKS } from "./stored-changes.ts";
+import { check, checkKeys, invalid, LACKS } from "./stored-changes.ts";
 
 /** A provider to test, which need not be stored. */
 export interface ProviderDraft {
@@ -70,6 +70,7 @@ function configure(
   { name, entry, apiKeys, upstreamModel }: ProviderDraft,
 ): { readonly config: Config; readonly provider: RemoteProvider; readonly modelId: string | undefined } {
   const { stored = NOTHING_STORED } = source;
+  checkKeys(apiKeys, "api_keys");
   const modelId = upstreamModel === "" ? undefined : `test:${randomUUID()}`;
   const model = JSON.stringify({ provider: name, upstream_model: upstreamModel });
   const base = entry === undefined ? stored.document : editDocument("", [{ section: "providers", name, entry }]);

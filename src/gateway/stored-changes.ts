@@ -3,6 +3,7 @@ import type { SecurityLog } from "../access/security-log.ts";
 import { ConfigError } from "../config/config-error.ts";
 import type { Config, RemoteProvider } from "../config/config.ts";
 import { checkStored, type ConfigSource } from "../config/parse.ts";
+import { KEY_FILE } from "../config/scalars.ts";
 import { MAX_STORED_LENGTH, STORED_NAME, type StoredConfiguration } from "../config/stored.ts";
 import { differencesOf, entriesOf } from "../config/stored-document.ts";
 import { overriddenEntries } from "../config/stored-entries.ts";
@@ -149,6 +150,18 @@ export async function putDocument(
   for (const provider of gone)
     await ports.log.record({ type: "provider_credential_removed", ...facts.actor, details: { provider } });
   return { version, atMs: nowMs, comment: facts.comment, warnings };
+}
+
+const MAX_KEYS = 16;
+const MAX_KEY_CHARS = 8_192;
+
+/** Throws `invalid_request` for texts that are no API keys, and for names of files, which are the operator's to write. */
+export function checkKeys(apiKeys: readonly string[], field: string): void {
+  if (apiKeys.length > MAX_KEYS) throw invalidField(field, `must be at most ${MAX_KEYS}`);
+  if (apiKeys.some((apiKey) => !/^[\x21-\x7e]+$/.test(apiKey) || apiKey.length > MAX_KEY_CHARS))
+    throw invalidField(field, `must each be one word of 1 to ${MAX_KEY_CHARS} ASCII characters`);
+  if (apiKeys.some((apiKey) => apiKey.startsWith(KEY_FILE)))
+    throw invalidField(field, "must be the keys themselves; files are for the configuration file only");
 }
 
 /** As `checkStored`; a document that cannot be read is a problem of it. */

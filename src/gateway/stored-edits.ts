@@ -7,6 +7,7 @@ import { invalidField } from "../core/failure.ts";
 import {
   type ChangeFacts,
   type ChangeResult,
+  checkKeys,
   invalid,
   placeOf,
   putDocument,
@@ -30,8 +31,6 @@ const NO_ALIASES =
 
 const MAX_CHANGES = 500;
 const MAX_NAME_CHARS = 256;
-const MAX_KEYS = 16;
-const MAX_KEY_CHARS = 8_192;
 
 /** Changes entries of the stored configuration, all or none. Throws as `putDocument`; no failure repeats a credential. */
 export async function changeEntries(
@@ -127,11 +126,7 @@ function checkChanges(changes: readonly EntryChange[]): void {
     if (entry === undefined && !hasCredential) throw invalidField(field, "changes nothing: give entry or api_keys");
     if (removesCredential && apiKeys.length > 0)
       throw invalidField(`${field}.remove_credential`, "cannot be beside api_keys");
-    if (apiKeys.length > MAX_KEYS) throw invalidField(`${field}.api_keys`, `must be at most ${MAX_KEYS}`);
-    if (apiKeys.some((apiKey) => !/^[\x21-\x7e]+$/.test(apiKey) || apiKey.length > MAX_KEY_CHARS))
-      throw invalidField(`${field}.api_keys`, `must each be one word of 1 to ${MAX_KEY_CHARS} ASCII characters`);
-    if (apiKeys.some((apiKey) => apiKey.startsWith("file:")))
-      throw invalidField(`${field}.api_keys`, "must be the keys themselves; files are for the configuration file only");
+    checkKeys(apiKeys, `${field}.api_keys`);
   });
 }
 

@@ -193,6 +193,11 @@ describe("a stored provider", () => {
     expect(config.stored?.leftOut).toEqual([]);
   });
 
+  it("has no credential that names a file", () => {
+    const credentials = [{ ...ACME, apiKeys: ["file:/etc/passwd"] }];
+    expect(problemsOf(DOCUMENT, { credentials }).join()).toContain("cannot be the name of a file");
+  });
+
   it("lacks a credential that cannot be decrypted, and one that its dialect needs", () => {
     expect(parse(DOCUMENT, { credentials: [{ ...ACME, apiKeys: undefined }] }).providers).toMatchObject([
       { apiKeys: [], lack: "unreadable" },

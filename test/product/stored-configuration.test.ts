@@ -149,6 +149,8 @@ describe.each([1, 2])("with %i workers", (workers) => {
     expect(JSON.stringify(wrong, (_, value) => (typeof value === "bigint" ? String(value) : value))).not.toContain(
       "wrong-credential",
     );
+    const ofFile = service.testProvider({ ...draft, apiKeys: ["file:/etc/hostname"] });
+    await expect(ofFile).rejects.toMatchObject({ code: Code.InvalidArgument });
     const saved = await service.testProvider({ name: "acme", upstreamModel: "two" });
     expect([saved.models.length, saved.failure]).toEqual([2, undefined]);
   });
