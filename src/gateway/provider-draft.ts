@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Config, RemoteProvider } from "../config/config.ts";
+import type { ConfigPath } from "../config/config-error.ts";
+import type { ConfigDocument } from "../config/document.ts";
 import { type ConfigSource, parseConfig } from "../config/parse.ts";
 import { NOTHING_STORED } from "../config/stored.ts";
 import { editDocument } from "../config/stored-document.ts";
@@ -9,7 +11,8 @@ import type { Clock } from "../core/clock.ts";
 import { Failure, invalidField } from "../core/failure.ts";
 import { listModels } from "./model-imports.ts";
 import { adviceOn, testProvider } from "./provider-test.ts";
-import { check, checkKeys, invalid, LACKS } from "./stored-changes.ts";
+import { check, checkKeys, invalid, LACKS, withoutPlace } from "./stored-changes.ts";
+import { readEntry } from "./stored-edits.ts";
 
 /** A provider to test, which need not be stored. */
 export interface ProviderDraft {
@@ -73,6 +76,7 @@ function configure(
   checkKeys(apiKeys, "api_keys");
   const modelId = upstreamModel === "" ? undefined : `test:${randomUUID()}`;
   const model = JSON.stringify({ provider: name, upstream_model: upstreamModel });
+  const text = entry === undefined ? undefined : readEntry(entry, "entry");
   const base = entry === undefined ? stored.document : editDocument("", [{ section: "providers", name, entry }]);
   if (apiKeys.length > 0 || entry !== undefined) requireStored(source, base, name);
   const document =
@@ -82,7 +86,7 @@ function configure(
       ? stored.credentials
       : [...stored.credentials.filter((one) => one.provider !== name), { provider: name, address: undefined, apiKeys }];
   const drafted = { ...source, stored: { version: stored.version, document, credentials } };
-  const config = entry === undefined ? parseConfig(drafted) : parseDraft(drafted);
+  const config = text === undefined ? parseConfig(drafted) : parseDraft(drafted, text);
   const provider = config.providers.find((one) => one.name === name);
   if (provider === undefined) throw invalidField("name", `there is no provider ${name}, or it is left out`);
   if (provider.simulated) throw invalidField("name", `${name} is simulated: it has no credential`);
@@ -99,10 +103,16 @@ function requireStored(source: ConfigSource, document: string, name: string): vo
     throw invalidField("name", `the configuration file, or the environment, has the provider ${name}`);
 }
 
-function parseDraft(source: ConfigSource & { readonly stored: NonNullable<ConfigSource["stored"]> }): Config {
+/** Throws `invalid_request` with the places in the text of the entry. */
+function parseDraft(
+  source: ConfigSource & { readonly stored: NonNullable<ConfigSource["stored"]> },
+  text: ConfigDocument,
+): Config {
   const { config, problems } = check(source);
   if (config !== undefined && problems.length === 0) return config;
-  throw invalid(
-    problems.map(({ line }) => ({ field: "entry", description: line.replace(/^stored configuration:\d+:\d+: /, "") })),
-  );
+  const fieldOf = ([section, , ...inner]: ConfigPath, atKey: true | undefined): string => {
+    if (section === "models") return "upstream_model";
+    return inner[0] === "api_keys" ? "api_keys" : `entry${text.locate(inner, atKey ? "key" : "value")}`;
+  };
+  throw invalid(problems.map((one) => ({ field: fieldOf(one.path, one.atKey), description: withoutPlace(one.line) })));
 }

@@ -110,7 +110,7 @@ export async function putDocument(
   const violations: FieldViolation[] = problems.map((problem) => ({
     field: fieldOf(problem),
     // The field has the place.
-    description: problem.line.slice(beginningOf(problem.line).length),
+    description: withoutPlace(problem.line),
   }));
   const lacks = config === undefined ? [] : config.providers.flatMap((provider) => describeLack(provider));
   for (const { provider, text, isOwnFault } of lacks) {
@@ -177,6 +177,11 @@ export function check(source: ConfigSource & { readonly stored: StoredConfigurat
 /** Line and column at the beginning of a problem of the stored configuration: `:3:5`; empty for another problem. */
 export function placeOf(line: string): string {
   return beginningOf(line).slice(STORED_NAME.length, -2);
+}
+
+/** A problem without its line and column. */
+export function withoutPlace(line: string): string {
+  return line.slice(beginningOf(line).length);
 }
 
 function beginningOf(line: string): string {

@@ -153,23 +153,27 @@ function checkOwners(changes: readonly EntryChange[], { stored, overridden }: Ow
   });
 }
 
-/** The texts of the changes by their index. Throws `invalid_request` for text that is no YAML. */
+/** The texts of the changes by their index. Throws as `readEntry`. */
 function readTexts(changes: readonly EntryChange[]): ReadonlyMap<number, ConfigDocument> {
   const texts = new Map<number, ConfigDocument>();
   changes.forEach(({ entry }, index) => {
-    if (entry === undefined || entry.trim() === "") return;
-    try {
-      const alias = findAlias(entry);
-      if (alias !== undefined) throw invalid([{ field: `changes[${index}].entry${alias}`, description: NO_ALIASES }]);
-      texts.set(index, readYaml(entry, ""));
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      const violations = error.lines.map((line) => {
-        const [, place = "", description = line] = /^(:\d+:\d+): (.*)$/s.exec(line) ?? [];
-        return { field: `changes[${index}].entry${place}`, description };
-      });
-      throw invalid(violations);
-    }
+    if (entry !== undefined && entry.trim() !== "") texts.set(index, readEntry(entry, `changes[${index}].entry`));
   });
   return texts;
+}
+
+/** The YAML of an entry, whose places are `:3:5`. Throws `invalid_request` for text that is no YAML, and for aliases. */
+export function readEntry(entry: string, field: string): ConfigDocument {
+  const alias = findAlias(entry);
+  if (alias !== undefined) throw invalid([{ field: `${field}${alias}`, description: NO_ALIASES }]);
+  try {
+    return readYaml(entry, "");
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const violations = error.lines.map((line) => {
+      const [, place = "", description = line] = /^(:\d+:\d+): (.*)$/s.exec(line) ?? [];
+      return { field: `${field}${place}`, description };
+    });
+    throw invalid(violations);
+  }
 }

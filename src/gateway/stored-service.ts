@@ -5,7 +5,7 @@ import type { StoredCredential } from "../config/stored.ts";
 import { differencesOf } from "../config/stored-document.ts";
 import { type ListedEntry, listEntries } from "../config/stored-entries.ts";
 import { type Clock, sleep } from "../core/clock.ts";
-import type { ConfigurationPorts } from "../inbound/dashboard/configuration-service.ts";
+import type { ConfigurationPorts } from "../inbound/dashboard/configuration-ports.ts";
 import type { StoredRows } from "../store/configuration-store.ts";
 import { testDraft } from "./provider-draft.ts";
 import { type ChangeResult, LACKS, type StoredPorts } from "./stored-changes.ts";

@@ -149,6 +149,11 @@ describe.each([1, 2])("with %i workers", (workers) => {
     expect(JSON.stringify(wrong, (_, value) => (typeof value === "bigint" ? String(value) : value))).not.toContain(
       "wrong-credential",
     );
+    const error = await service
+      .testProvider({ ...draft, entry: "dialect: openai\nbase_ulr: x" })
+      .catch((cause: unknown) => ConnectError.from(cause));
+    const [violations] = (error as ConnectError).findDetails(BadRequestSchema);
+    expect(violations?.fieldViolations).toMatchObject([{ field: "entry:2:1" }]);
     const ofFile = service.testProvider({ ...draft, apiKeys: ["file:/etc/hostname"] });
     await expect(ofFile).rejects.toMatchObject({ code: Code.InvalidArgument });
     const saved = await service.testProvider({ name: "acme", upstreamModel: "two" });
@@ -177,13 +182,14 @@ describe.each([1, 2])("with %i workers", (workers) => {
 
   it("commands do the same, with the credential from standard input", async () => {
     expect(await cli(product, ["config", "list"])).toMatch(/providers +acme +stored +in force/);
-    await cli(product, ["config", "set", "models", "acme/two", "--value", "{ provider: acme, upstream_model: two }"]);
+    const two = ["models", "acme/two", "--value", "{ provider: acme, upstream_model: two }"];
+    const version = /version (\d+)/.exec(await cli(product, ["config", "set", ...two]))![1]!;
     await expect.poll(async () => ask(product, "acme/two")).toBe(200);
     await cli(product, ["config", "set", "providers", "acme", "--credential-stdin"], "another-credential\n");
     await expect.poll(async () => ask(product, "acme/two")).toBe(500);
     await cli(product, ["config", "set", "providers", "acme", "--credential-stdin"], `${SECRET}\n`);
     await expect.poll(async () => ask(product, "acme/two")).toBe(200);
-    expect(await cli(product, ["config", "versions", "--show", "5"])).toContain(
+    expect(await cli(product, ["config", "versions", "--show", version])).toContain(
       "+ { provider: acme, upstream_model: two }",
     );
     await cli(product, ["config", "rollback", "1", "--comment", "as at first"]);
