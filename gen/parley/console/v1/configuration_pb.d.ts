@@ -1151,8 +1151,8 @@ export declare const ConfigurationService: GenService<{
   },
   /**
    * Asks a provider for its list of models, and with `upstream_model` for one token of a completion, at its price and beside the ledger.
-   * The provider need not be stored. INVALID_ARGUMENT for an entry that is not valid, RESOURCE_EXHAUSTED while another test runs in this
-   * process.
+   * The provider need not be stored. INVALID_ARGUMENT for an entry that is not valid, with violations such as `entry:3:5`, and for a
+   * provider of the file with another entry or credential. RESOURCE_EXHAUSTED while another test runs in this process.
    *
    * @generated from rpc parley.console.v1.ConfigurationService.TestProvider
    */
