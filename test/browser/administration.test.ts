@@ -158,6 +158,8 @@ describe("a member", () => {
     for (const [path, heading] of [
       ["accounts", "Accounts"],
       ["invitations", "Invitations"],
+      ["configuration", "Providers & models"],
+      ["configuration/versions", "Versions"],
       ["providers", "Provider health"],
       ["security", "Security"],
       ["settings", "Settings"],

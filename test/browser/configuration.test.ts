@@ -20,7 +20,12 @@ beforeAll(async () => {
     if (request.url === "/v1/models") return answerJson(response, 200, { data: [{ id: "one" }, { id: "two" }] });
     return answerText(exchange, "hi");
   });
-  const file = { dialect: "openai", base_url: `${upstream.url}/v1`, allow_private: true, api_keys: ["a-key-of-the-file"] };
+  const file = {
+    dialect: "openai",
+    base_url: `${upstream.url}/v1`,
+    allow_private: true,
+    api_keys: ["a-key-of-the-file"],
+  };
   site = await startSite({
     config: {
       stored_configuration: { allow_private: true },
@@ -50,8 +55,7 @@ async function open(page: Page): Promise<void> {
   await page.getByRole("table", { name: "Entries" }).waitFor();
 }
 
-const row = (page: Page, name: string) =>
-  page.getByRole("row").filter({ has: page.getByText(name, { exact: true }) });
+const row = (page: Page, name: string) => page.getByRole("row").filter({ has: page.getByText(name, { exact: true }) });
 
 async function closed(page: Page): Promise<void> {
   await page.getByRole("dialog").first().waitFor({ state: "detached" });
@@ -89,7 +93,7 @@ describe("the configuration in the dashboard", () => {
     await dialog.getByLabel("Input, USD/M tokens").fill("cheap");
     await dialog.getByLabel("Output, USD/M tokens").fill("2");
     await dialog.getByRole("button", { name: "Save provider" }).click();
-    await dialog.getByText(/^Line 3, column \d+:/).waitFor();
+    await dialog.getByText("price.input: must be a number").waitFor();
     await dialog.getByLabel("Input, USD/M tokens").fill("1");
     await dialog.getByLabel("Other model").fill("three");
     await page.keyboard.press("Enter");
@@ -110,7 +114,7 @@ describe("the configuration in the dashboard", () => {
   it("shows what a file has as set there", async () => {
     const { page } = ada;
     const ofFile = row(page, "from-file");
-    await ofFile.getByText("Configuration file", { exact: true }).waitFor();
+    await ofFile.getByText("Configuration file").waitFor();
     expect(await ofFile.getByRole("button", { name: /^(Edit|Remove)/ }).count()).toBe(0);
     await ofFile.getByRole("button", { name: "View provider from-file" }).click();
     const dialog = page.getByRole("dialog");
@@ -182,17 +186,17 @@ describe("the configuration in the dashboard", () => {
     await password.getByLabel("Password").fill(PASSWORD);
     await password.getByRole("button", { name: "Continue" }).click();
     await closed(page);
-    await row(page, "acme").getByText("Without credential", { exact: true }).waitFor();
     await row(page, "acme").getByText("No API key").waitFor();
+    expect(await ask("acme/one")).toBe(500);
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await page.getByRole("button", { name: "Set API key of acme" }).click();
-    await page.getByLabel("New API key").fill("short");
+    await page.getByLabel("New API key").fill("with a space");
     await page.getByRole("button", { name: "Save API key" }).click();
     await page.locator("input[name=secret][aria-invalid]").waitFor();
     await page.getByLabel("New API key").fill(SECRET);
     await page.getByRole("button", { name: "Save API key" }).click();
     await closed(page);
-    await row(page, "acme").getByText("In force", { exact: true }).waitFor();
+    await row(page, "acme").getByText("API key set just now").waitFor();
     expect(await ask("acme/one")).toBe(200);
   });
 

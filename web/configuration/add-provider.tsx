@@ -14,7 +14,7 @@ import { Loading } from "../components/page.tsx";
 import { Conflict } from "./conflict.tsx";
 import type { ChangeDialogProps } from "./dialog-props.ts";
 import { ModelChoice, type WhichModels } from "./model-choice.tsx";
-import { describeProblems, type Problem, readProblems } from "./problems.ts";
+import { type Problem, readProblems } from "./problems.ts";
 import {
   type ChosenModel,
   type Entry,
@@ -116,9 +116,7 @@ function ProviderForm({ list, presets, onSaved }: ProviderFormProps) {
   const errorOf = (field: string): string | undefined =>
     field === "name" && isTaken
       ? "There is a provider of this name. Choose another name, or edit that one."
-      : at(field)
-          .map(({ text }) => text)
-          .join("\n") || undefined;
+      : textOf(at(field));
   const others = at("");
   const action = "Save provider";
   return (
@@ -148,13 +146,13 @@ function ProviderForm({ list, presets, onSaved }: ProviderFormProps) {
             offered={offered}
             which={which}
             chosen={chosen}
-            errorOf={(index) => describeProblems(problems.filter((each) => each.index === index + 1))}
+            errorOf={(index) => textOf(problems.filter((each) => each.index === index + 1))}
             onWhich={setWhich}
             onChoose={setChosen}
           />
           {save.isConflict && <Conflict action={action} />}
           {found !== undefined && !save.isConflict && (problems.length === 0 || others.length > 0) && (
-            <Alert>{others.map(({ text }) => text).join(" ") || found.message}</Alert>
+            <Alert>{textOf(others) ?? found.message}</Alert>
           )}
           <DialogActions>
             <Button type="submit" busy={save.isPending}>
@@ -165,6 +163,11 @@ function ProviderForm({ list, presets, onSaved }: ProviderFormProps) {
       )}
     </Form>
   );
+}
+
+/** What is wrong, without places: the form does not show the text that it sends. */
+function textOf(problems: readonly Problem[]): string | undefined {
+  return problems.map(({ text }) => text).join("\n") || undefined;
 }
 
 function readDraft(form: Written): ProviderDraft {

@@ -36,8 +36,8 @@ export default function Credential({ target, list, open, onClose, onSaved }: Ent
         title="Remove API key?"
         description={
           <>
-            Requests to <bdi className="font-medium text-ink">{name}</bdi> fail until it has a new one. Revoke the key
-            at the provider too, if nothing else uses it.
+            New requests to <bdi className="font-medium text-ink">{name}</bdi> have no API key, and fail if it needs
+            one. Revoke the key at the provider too, if nothing else uses it.
           </>
         }
         action="Remove API key"
@@ -57,7 +57,7 @@ export default function Credential({ target, list, open, onClose, onSaved }: Ent
     <Dialog
       open={open}
       title={`API key of ${name}`}
-      description={`${credential === undefined ? "No API key" : describeCredential(credential)}. It is encrypted and never shown again.`}
+      description={`${describeCredential(credential)}. It is encrypted and never shown again.`}
       onClose={onClose}
     >
       <Form fields={[]} error={null} onSubmit={(form) => change.mutate(form.get("secret"))}>

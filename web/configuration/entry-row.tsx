@@ -39,6 +39,7 @@ export function EntryRow({ entry, isEnabled, onAct }: EntryRowProps) {
   const label = `${kind.toLowerCase()} ${name}`;
   const canChange = isStored(entry) && isEnabled;
   const details = summarize(entry);
+  const isShort = section === Section.ALIASES || section === Section.TIMEOUTS;
   return (
     <div role="row" className={`${GRID} px-5 py-3 hover:bg-sunken lg:min-h-12 lg:items-center lg:py-1.5`}>
       <Cell className="max-lg:col-span-2">
@@ -57,7 +58,7 @@ export function EntryRow({ entry, isEnabled, onAct }: EntryRowProps) {
       <Cell
         label="Details"
         className="wrap-anywhere"
-        detail={credential === undefined ? undefined : describeCredential(credential)}
+        detail={isStored(entry) && section === Section.PROVIDERS ? describeCredential(credential) : undefined}
       >
         {details === "" ? <None /> : details}
       </Cell>
@@ -68,7 +69,9 @@ export function EntryRow({ entry, isEnabled, onAct }: EntryRowProps) {
             <Act name={`Set API key of ${name}`} Icon={KeyRound} onClick={() => onAct("credential")} />
           )}
           {canChange && <Act name={`Remove ${label}`} Icon={Trash2} onClick={() => onAct("remove")} />}
-          {!canChange && entry.entry !== "" && <Act name={`View ${label}`} Icon={Eye} onClick={() => onAct("view")} />}
+          {!canChange && !isShort && entry.entry !== "" && (
+            <Act name={`View ${label}`} Icon={Eye} onClick={() => onAct("view")} />
+          )}
         </span>
       </Cell>
     </div>

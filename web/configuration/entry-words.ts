@@ -6,6 +6,7 @@ import {
   type NamedEntry,
   type ProviderCredential,
 } from "../../gen/parley/console/v1/configuration_pb.js";
+import { formatCount } from "../format/number.ts";
 import { formatFromNow } from "../format/time.ts";
 
 /** Kinds of entries: section, name of one, name of several. */
@@ -59,7 +60,9 @@ const READ_ONLY: Partial<Record<EntryOrigin, string>> = {
 export const describeOrigin = ({ origin }: Pick<NamedEntry, "origin">): string => READ_ONLY[origin] ?? "";
 
 /** Says what a provider's credential is: `API key set 3 days ago`. */
-export function describeCredential({ state, address, setTime, keys }: ProviderCredential): string {
+export function describeCredential(credential: ProviderCredential | undefined): string {
+  if (credential === undefined) return "No API key";
+  const { state, address, setTime, keys } = credential;
   const what = keys > 1 ? `${keys} API keys` : "API key";
   if (state === CredentialState.MISSING) return "No API key";
   if (state === CredentialState.UNREADABLE) return `${what} encrypted with another key: set it again`;
@@ -67,10 +70,18 @@ export function describeCredential({ state, address, setTime, keys }: ProviderCr
   return setTime === undefined ? `${what} set` : `${what} set ${formatFromNow(setTime)}`;
 }
 
-/** Says in a few words what an entry is: the number of a provider's models, an alias's model, a time limit. */
-export function summarize({ section, entry, models }: NamedEntry): string {
+/** The provider that a model's entry names. Empty for one that names none, and where its YAML is written in another way. */
+export function providerOf({ entry }: Pick<NamedEntry, "entry">): string {
+  return /(?:^|[{,\s])provider: *["']?([^"'\s,}]+)/.exec(entry)?.[1] ?? "";
+}
+
+/** Says in a few words what an entry is: a provider's number of models, a model's provider, an alias's model, a time limit. */
+export function summarize(target: NamedEntry): string {
+  const { section, entry, models } = target;
   if (section === Section.PROVIDERS) return models === 1 ? "1 model" : `${models} models`;
   if (section === Section.ALIASES) return `for ${entry}`;
-  if (section === Section.TIMEOUTS) return `${entry} ms`;
-  return entry === "import" ? "all that providers list" : "";
+  if (section === Section.TIMEOUTS) return `${formatCount(Number(entry))} ms`;
+  if (entry === "import") return "all that providers list";
+  const provider = providerOf(target);
+  return provider === "" ? "" : `by ${provider}`;
 }

@@ -62,7 +62,7 @@ export function ModelChoice({ offered, which, chosen, errorOf, onWhich, onChoose
               onToggle={(name, isChosen) => (isChosen ? add(name) : remove(name))}
             />
           )}
-          <TypedModel onAdd={add} />
+          <TypedModel label={offered === undefined ? "Model" : "Other model"} onAdd={add} />
           {chosen.length > 0 && (
             <ul aria-label="Chosen models" className="divide-y divide-line rounded-lg border border-line">
               {chosen.map((model, index) => (
@@ -122,7 +122,7 @@ function Offered({ offered, chosen, onToggle }: OfferedProps) {
 }
 
 /** Field for the name of a model that is not listed. */
-function TypedModel({ onAdd }: { readonly onAdd: (name: string) => void }) {
+function TypedModel({ label, onAdd }: { readonly label: string; readonly onAdd: (name: string) => void }) {
   const [name, setName] = useState("");
   const add = (): void => {
     onAdd(name.trim());
@@ -132,7 +132,7 @@ function TypedModel({ onAdd }: { readonly onAdd: (name: string) => void }) {
     <div className="flex items-end gap-3">
       <div className="min-w-0 flex-1">
         <TextField
-          label="Other model"
+          label={label}
           autoComplete="off"
           spellCheck={false}
           placeholder="The provider’s name of it"

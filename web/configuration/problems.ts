@@ -21,15 +21,19 @@ export interface Problems {
 
 const FIELD = /^(?:changes\[(\d+)\]\.?)?([a-z_]*)(?:\[\d+\])?(?::(\d+):(\d+))?$/;
 
+/** How a description begins that names the entry, which the form shows anyway: `models["a/b"].price: must be …`. */
+const OWN_PATH = /^(?:providers|models|aliases|timeouts)(?:\["[^"]*"\]|\.[^.:\s[]+)(?:\.|: )/i;
+
 /** Reads the violations of a change, such as `changes[0].entry:3:5`. Undefined without an error, and when it was cancelled. */
 export function readProblems(error: unknown): Problems | undefined {
   const failing = error == null ? undefined : readFailure(error);
   if (failing === undefined) return undefined;
   const all = Array.from(failing.fields, ([field, text]): Problem => {
     const [, index = "0", part = "", line = "0", column = "0"] = FIELD.exec(field) ?? [];
-    return { index: Number(index), part, line: Number(line), column: Number(column), text };
+    const own = part === "entry" ? text.replace(OWN_PATH, "") : text;
+    return { index: Number(index), part, line: Number(line), column: Number(column), text: own };
   });
-  return { message: failing.message, all };
+  return { message: failing.message, all: all.toSorted((one, other) => one.line - other.line) };
 }
 
 /** Says each on a line, with its place: `Line 3, column 5: Must be a number.` */

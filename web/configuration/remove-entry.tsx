@@ -5,7 +5,7 @@ import { ConfirmDialog } from "../components/confirm-dialog.tsx";
 import { CheckField } from "../components/field.tsx";
 import { Conflict } from "./conflict.tsx";
 import type { EntryDialogProps } from "./dialog-props.ts";
-import { isStored, kindOf } from "./entry-words.ts";
+import { isStored, kindOf, providerOf } from "./entry-words.ts";
 import { useChange } from "./use-change.ts";
 
 /** Dialog that removes a stored entry; of a provider with the stored models that it serves. */
@@ -67,6 +67,6 @@ function modelsOf(provider: string, entries: readonly NamedEntry[]): readonly Na
     (each) =>
       isStored(each) &&
       each.section === Section.MODELS &&
-      (each.name === `${provider}/*` || /(?:^|[{,\s])provider: *["']?([^"'\s,}]+)/.exec(each.entry)?.[1] === provider),
+      (each.name === `${provider}/*` || providerOf(each) === provider),
   );
 }
