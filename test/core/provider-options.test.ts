@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { Role } from "../../gen/parley/v1/message_pb.js";
 import { OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import {
   omission,
@@ -15,6 +16,7 @@ const provider = new ScriptedProvider(new FakeClock(), {});
 const model = modelOf("a", provider);
 const NOTHING: SendingRules = { options: new Set(), capped: false, mayDraw: true };
 const ALL: SendingRules = { options: undefined, capped: false, mayDraw: true };
+const DRAWS = { type: "image_generation" };
 const greedy = requestTo({
   serviceTier: "priority",
   store: true,
@@ -49,6 +51,53 @@ describe("what a request may ask of a provider beside tokens", () => {
     expect(omitted).toEqual(
       ["tools[0]", "tools[2]", "tools[4]"].map((field) => omission(field, OmissionReason.NOT_ALLOWED)),
     );
+    expect(restrict(asked, model, ALL).request).toBe(asked);
+  });
+
+  it("is no tool within a native part either, such as the output of a search for tools", () => {
+    const native = (json: object, dialect = "openai-responses") =>
+      ({ kind: { case: "native", value: { dialect, json: JSON.stringify(json) } } }) as const;
+    const found = (...tools: object[]): object => ({ type: "tool_search_output", call_id: "c", tools });
+    const own = native(
+      found({ type: "function", name: "f", parameters: { examples: [{ tools: [{ type: "mcp" }] }] } }, {
+        type: "namespace",
+        name: "n",
+        tools: [{ type: "custom", name: "g" }],
+      }),
+    );
+    const searches = native(found({ type: "web_search" }));
+    const draws = native({ type: "later", inner: [{ additional_tools: [{ type: "namespace", tools: [DRAWS] }] }] });
+    const escaped = {
+      kind: {
+        case: "native",
+        value: { dialect: "anthropic", json: '{"type":"later","\\u0074ool":{"type":"web_search_20250305"}}' },
+      },
+    } as const;
+    const result = { case: "toolResult", value: { toolCallId: "c", parts: [own, escaped] } } as const;
+    const asked = requestTo({
+      messages: [
+        { role: Role.ASSISTANT, parts: [own, searches, draws] },
+        { role: Role.TOOL, parts: [{ kind: result }] },
+      ],
+    });
+    const leftOutOf = (rules: SendingRules): readonly string[] => {
+      const { request, omitted } = restrict(asked, model, rules);
+      for (const { reason } of omitted) expect(reason).toBe(OmissionReason.NOT_ALLOWED);
+      const kinds = request.messages.flatMap(({ parts }) =>
+        parts.flatMap(({ kind }) => (kind.case === "toolResult" ? kind.value.parts : [{ kind }])),
+      );
+      const places = ["messages[0].parts[0]", "messages[0].parts[1]", "messages[0].parts[2]"];
+      const inner = ["messages[1].parts[0].tool_result.parts[0]", "messages[1].parts[0].tool_result.parts[1]"];
+      const gone = [...places, ...inner].filter((_, at) => kinds[at]!.kind.case === undefined);
+      expect(omitted.map(({ field }) => field)).toEqual(gone);
+      return gone;
+    };
+    expect(leftOutOf(NOTHING)).toEqual([
+      "messages[0].parts[1]",
+      "messages[0].parts[2]",
+      "messages[1].parts[0].tool_result.parts[1]",
+    ]);
+    expect(leftOutOf({ ...ALL, mayDraw: false })).toEqual(["messages[0].parts[2]"]);
     expect(restrict(asked, model, ALL).request).toBe(asked);
   });
 
