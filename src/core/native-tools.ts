@@ -20,7 +20,9 @@ const GROUP = "namespace";
 
 /** Names of fields that have a tool or a list of tools. Some servers ignore the case of names. */
 const HAS_TOOLS = /tools?$/i;
-/** JSON with such a field, whose name may have escapes. */
+/** What a tool is called with, and its schemas: words of a model or of the caller in which such names mean something else. */
+const HAS_NO_TOOLS = /^(?:input|args|arguments|parameters)$|(?:schema|examples)$/i;
+/** JSON with a field of tools, whose name may have escapes. */
 const MAY_HAVE_TOOLS = /tool|\\u/i;
 
 /** Parts and tools that are listed at most, as of fields that a provider does not support. */
@@ -37,7 +39,8 @@ export function toolsWithin(value: unknown): readonly NativeTool[] {
       if (OF_THE_CALLER.has(each["type"])) continue;
       if (each["type"] !== GROUP) tools.push(each);
     }
-    for (const [name, inner] of Object.entries(each)) values.push([inner, HAS_TOOLS.test(name)]);
+    for (const [name, inner] of Object.entries(each))
+      if (!HAS_NO_TOOLS.test(name)) values.push([inner, HAS_TOOLS.test(name)]);
   }
   return tools;
 }

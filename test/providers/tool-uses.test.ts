@@ -96,6 +96,16 @@ describe("the uses of a provider's tools that a body allows", () => {
       { unknown: "x_search" },
     ],
     [
+      "responses: words of a tool's schema, and what it was called with",
+      ofResponses({
+        input: [
+          { type: "mcp_list_tools", tools: [{ name: "f", input_schema: { properties: { tools: { type: "array" } } } }] },
+          { type: "tool_search_call", arguments: { tools: [{ type: "hammer" }] } },
+        ],
+      }),
+      undefined,
+    ],
+    [
       "anthropic: tools within blocks",
       ofAnthropic({}, [{ type: "web_search_20250305", max_uses: 2 }]),
       { webSearches: 2 },

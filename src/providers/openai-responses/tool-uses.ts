@@ -38,7 +38,7 @@ export function toolUsesOf({ tools, input, prompt, max_tool_calls: given }: Tool
   const most = count(given) ?? Infinity;
   const uses = new ToolUsesBuilder();
   const units = new Set<FeeUnit>();
-  for (const tool of toolsWithin({ tools, input })) {
+  for (const tool of toolsWithin({ tools, items: input })) {
     const type = string(tool["type"]);
     const unit = type.startsWith("web_search") ? "webSearches" : Object.hasOwn(UNITS, type) ? UNITS[type] : undefined;
     if (unit !== undefined) units.add(unit);
