@@ -1,5 +1,6 @@
+import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { Role } from "../../gen/parley/v1/message_pb.js";
+import { type Part, PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import {
   omission,
@@ -55,25 +56,19 @@ describe("what a request may ask of a provider beside tokens", () => {
   });
 
   it("is no tool within a native part either, such as the output of a search for tools", () => {
-    const native = (json: object, dialect = "openai-responses") =>
-      ({ kind: { case: "native", value: { dialect, json: JSON.stringify(json) } } }) as const;
-    const found = (...tools: object[]): object => ({ type: "tool_search_output", call_id: "c", tools });
-    const own = native(
-      found({ type: "function", name: "f", parameters: { examples: [{ tools: [{ type: "mcp" }] }] } }, {
-        type: "namespace",
-        name: "n",
-        tools: [{ type: "custom", name: "g" }],
-      }),
+    const native = (json: string): Part =>
+      create(PartSchema, { kind: { case: "native", value: { dialect: "openai-responses", json } } });
+    const found = (...tools: object[]): Part =>
+      native(JSON.stringify({ type: "tool_search_output", call_id: "c", tools }));
+    const own = found(
+      { type: "function", name: "f", parameters: { examples: [{ tools: [{ type: "mcp" }] }] } },
+      { type: "namespace", name: "n", tools: [{ type: "custom", name: "g" }] },
     );
-    const searches = native(found({ type: "web_search" }));
-    const draws = native({ type: "later", inner: [{ additional_tools: [{ type: "namespace", tools: [DRAWS] }] }] });
-    const escaped = {
-      kind: {
-        case: "native",
-        value: { dialect: "anthropic", json: '{"type":"later","\\u0074ool":{"type":"web_search_20250305"}}' },
-      },
-    } as const;
-    const result = { case: "toolResult", value: { toolCallId: "c", parts: [own, escaped] } } as const;
+    const searches = found({ type: "web_search" });
+    const inner = [{ additional_tools: [{ type: "namespace", tools: [DRAWS] }] }];
+    const draws = native(JSON.stringify({ type: "later", inner }));
+    const escaped = native('{"type":"later","\\u0074ool":{"type":"web_search"}}');
+    const result = { case: "toolResult" as const, value: { toolCallId: "c", parts: [own, escaped] } };
     const asked = requestTo({
       messages: [
         { role: Role.ASSISTANT, parts: [own, searches, draws] },
@@ -83,12 +78,14 @@ describe("what a request may ask of a provider beside tokens", () => {
     const leftOutOf = (rules: SendingRules): readonly string[] => {
       const { request, omitted } = restrict(asked, model, rules);
       for (const { reason } of omitted) expect(reason).toBe(OmissionReason.NOT_ALLOWED);
-      const kinds = request.messages.flatMap(({ parts }) =>
-        parts.flatMap(({ kind }) => (kind.case === "toolResult" ? kind.value.parts : [{ kind }])),
+      const parts = request.messages.flatMap((each, at) =>
+        each.parts.flatMap(({ kind }, index): [string, Part["kind"]][] => {
+          const path = `messages[${at}].parts[${index}]`;
+          if (kind.case !== "toolResult") return [[path, kind]];
+          return kind.value.parts.map((below, place) => [`${path}.tool_result.parts[${place}]`, below.kind]);
+        }),
       );
-      const places = ["messages[0].parts[0]", "messages[0].parts[1]", "messages[0].parts[2]"];
-      const inner = ["messages[1].parts[0].tool_result.parts[0]", "messages[1].parts[0].tool_result.parts[1]"];
-      const gone = [...places, ...inner].filter((_, at) => kinds[at]!.kind.case === undefined);
+      const gone = parts.filter(([, kind]) => kind.case === undefined).map(([path]) => path);
       expect(omitted.map(({ field }) => field)).toEqual(gone);
       return gone;
     };

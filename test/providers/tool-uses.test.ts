@@ -99,7 +99,10 @@ describe("the uses of a provider's tools that a body allows", () => {
       "responses: words of a tool's schema, and what it was called with",
       ofResponses({
         input: [
-          { type: "mcp_list_tools", tools: [{ name: "f", input_schema: { properties: { tools: { type: "array" } } } }] },
+          {
+            type: "mcp_list_tools",
+            tools: [{ name: "f", input_schema: { properties: { tools: { type: "array" } } } }],
+          },
           { type: "tool_search_call", arguments: { tools: [{ type: "hammer" }] } },
         ],
       }),

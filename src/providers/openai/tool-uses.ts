@@ -13,6 +13,7 @@ export function toolUsesOf(
 ): ToolUses | undefined {
   const uses = new ToolUsesBuilder();
   if (web_search_options !== undefined) uses.addUncounted("webSearches");
-  for (const { type } of [...tools, ...inParts]) if (type !== "function" && type !== "custom") uses.addUnknown(String(type));
+  for (const { type } of [...tools, ...inParts])
+    if (type !== "function" && type !== "custom") uses.addUnknown(String(type));
   return uses.build();
 }
