@@ -208,11 +208,11 @@ it("an event of millions of short lines is refused: each of them takes memory", 
 
 describe("the JSON of events", () => {
   it("is not looked for in empty data, thousands of which come in one read", () => {
-    const parse = vi.spyOn(JSON, "parse");
+    const parsing = vi.spyOn(JSON, "parse");
     const json = new EventJson();
-    expect(["", " ", "\t\n"].map((data) => json.read(data))).toEqual([undefined, undefined, undefined]);
-    expect(parse).not.toHaveBeenCalled();
-    parse.mockRestore();
+    expect(["", " ", "\t\n"].map((text) => json.read(text))).toEqual([undefined, undefined, undefined]);
+    expect(parsing).not.toHaveBeenCalled();
+    parsing.mockRestore();
     expect(json.read(' {"a":1}')).toEqual({ a: 1 });
   });
 });
