@@ -1,13 +1,18 @@
 // node scripts/run.mjs bench/bytes.ts [--entries 100000] [--keys 10000] [--postgres]: bytes and rows of a ledger entry and of a key,
-// as Parley writes them, in SQLite, or with --postgres in the server of the tests. Counts, not times: a busy machine gives the same.
+// as Parley writes them, in SQLite, or with --postgres in the server of the tests, and the memory of a key in use. Counts, not
+// times: a busy machine gives the same.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { parseArgs } from "node:util";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import pg from "pg";
 import { displayApiKey, generateApiKey, hashApiKey, randomBase62 } from "../src/access/api-key.ts";
+import { createAuthenticator } from "../src/access/key-cache.ts";
 import type { NewKey } from "../src/access/key-store.ts";
+import { systemClock } from "../src/core/clock.ts";
 import type { LedgerEntry } from "../src/core/ledger.ts";
 import { NO_LIMITS } from "../src/core/principal.ts";
 import { openStore, type Store } from "../src/store/store.ts";
@@ -34,7 +39,8 @@ try {
   const keys = Array.from({ length: KEYS }, (_, index) => makeKey(index));
   await print("empty");
   await withStore(async (store) => {
-    for (const key of keys) await store.keys.insert(key);
+    for (const { key } of keys) await store.keys.insert(key);
+    await printMemory(store, keys);
   });
   await print(`${KEYS} keys`);
   await withStore(async (store) => {
@@ -54,11 +60,16 @@ async function withStore(work: (store: Store) => Promise<void>): Promise<void> {
   await store.close();
 }
 
+interface MadeKey {
+  readonly secret: string;
+  readonly key: NewKey;
+}
+
 /** A key with the defaults of `parley keys create`. */
-function makeKey(index: number): NewKey {
+function makeKey(index: number): MadeKey {
   const secret = generateApiKey();
   const id = `key_${randomBase62(16)}`;
-  return {
+  const key = {
     hash: hashApiKey(secret),
     record: {
       id,
@@ -79,11 +90,27 @@ function makeKey(index: number): NewKey {
       replacedBy: undefined,
       lastUsedAtMs: undefined,
     },
-  };
+  } satisfies NewKey;
+  return { secret, key };
+}
+
+/** Memory of the keys that a process knows, for those that were used lately. */
+async function printMemory(store: Store, all: readonly MadeKey[]): Promise<void> {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc") as () => void;
+  const authenticator = createAuthenticator({ store: store.keys, clock: systemClock });
+  collect();
+  const before = process.memoryUsage().heapUsed;
+  for (const { secret } of all) await authenticator.authenticate(secret);
+  collect();
+  const bytes = process.memoryUsage().heapUsed - before;
+  console.log(`\nheap of ${all.length} keys in use: ${bytes} bytes, ${Math.round(bytes / all.length)} each`);
+  // Still in use.
+  await authenticator.authenticate(all[0]!.secret);
 }
 
 /** A served completion with one attempt. A tenth of the keys makes the requests. */
-function makeEntry(index: number, startMs: number, keys: readonly NewKey[]): LedgerEntry {
+function makeEntry(index: number, startMs: number, keys: readonly MadeKey[]): LedgerEntry {
   const model = MODELS[index % MODELS.length]!;
   const startedAtMs = startMs + Math.floor((index / ENTRIES) * DAY_MS);
   const used = Math.max(1, Math.floor(keys.length / 10));
@@ -91,7 +118,7 @@ function makeEntry(index: number, startMs: number, keys: readonly NewKey[]): Led
     completionId: `chatcmpl-${randomBase62(24)}`,
     requestId: `req_${randomBase62(24)}`,
     accountId: ACCOUNT,
-    keyId: keys[(index * 7919) % used]!.record.id,
+    keyId: keys[(index * 7919) % used]!.key.record.id,
     entrance: "http",
     startedAtMs,
     endedAtMs: startedAtMs + 2_345,
