@@ -200,7 +200,9 @@ const NO_KEY = /^(none|null|empty|dummy|anything|no-?key|not-?needed|fake-?(api-
 function takeKey({ host, params, remarks }: HostParts): string | undefined {
   const key = params.takeText("api_key");
   if (key === undefined || NO_KEY.test(key)) return undefined;
-  return isVariable(key) ? key : asVariable({ key: "api_key", words: `${host.prefix ?? "litellm"}_api_key`, params, remarks });
+  return isVariable(key)
+    ? key
+    : asVariable({ key: "api_key", words: `${host.prefix ?? "litellm"}_api_key`, params, remarks });
 }
 
 interface SecretParts extends Pick<HostParts, "params" | "remarks"> {
