@@ -183,8 +183,15 @@ describe("deployments", () => {
       base_url: "http://127.0.0.1:11434/v1",
       headers: { "OpenAI-Organization": "org-1" },
     });
+    expect(providers["compatible-2"]).toEqual({
+      dialect: "openai",
+      base_url: "http://10.0.0.9:8000/v1",
+      allow_private: true,
+    });
     // By the fallback for all names.
     expect(models["other"]).toEqual({ targets: [{ model: "other@compatible" }, { model: "local" }] });
+    expect(models["old"]).toMatchObject({ targets: [{ weight: 1_000_000 }, { weight: 333_333 }, { model: "local" }] });
+    expect(models).not.toHaveProperty("nameless");
     expect(models).toHaveProperty("name-with-blanks");
     expect(models["ada"]).toMatchObject({ provider: "openai-2" });
     expect(models["ada@openai-3"]).toMatchObject({ provider: "openai-3" });

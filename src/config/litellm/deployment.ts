@@ -48,8 +48,12 @@ export function readDeployment(entry: Part, credentials: Credentials, lost: Rema
   }
   const host = readHost(model, params.takeText("custom_llm_provider"));
   const mode = readMode(info, host.model, remarks);
-  if (!MODES.has(mode)) {
-    lost.lost(info.path, `Parley has no models of the mode ${mode}, so ${name} is left out`);
+  if (!MODES.has(mode) || host.model === "") {
+    const reason = host.model === "" ? "without a name" : `of the mode ${mode}`;
+    lost.lost(
+      MODES.has(mode) ? [...params.path, "model"] : info.path,
+      `Parley has no models ${reason}, so ${name} is left out`,
+    );
     return undefined;
   }
   const isResponses = mode === "responses" || host.model.startsWith("responses/");
@@ -66,11 +70,7 @@ export function readDeployment(entry: Part, credentials: Credentials, lost: Rema
     lost.add(remarks);
     return undefined;
   }
-  const shares = {
-    ...asShare("weight", params, remarks),
-    ...asShare("rpm", params, remarks),
-    ...asShare("tpm", params, remarks),
-  };
+  const shares = readShares([params, entry], remarks);
   const order = params.takeNumber("order");
   const facts = isEmbedding ? embeddingFacts(info) : completionFacts({ hosted, params, info, remarks });
   const price = readPrice({ params, info, remarks, isEmbedding });
@@ -111,14 +111,21 @@ function readMode(info: Part, model: string, remarks: Remarks): string {
   return "embedding";
 }
 
-function asShare(key: "weight" | "rpm" | "tpm", params: Part, remarks: Remarks): Readonly<Record<string, number>> {
-  const value = params.takeNumber(key);
-  if (value !== undefined && key !== "weight")
-    remarks.lost(
-      [...params.path, key],
-      "there are no rates of a deployment, it is at most a weight; limit keys and accounts: parley keys create --rpm, --tpm",
-    );
-  return value === undefined ? {} : { [key]: value };
+/** Shares are beside `litellm_params` in older files. */
+function readShares(parts: readonly Part[], remarks: Remarks): Deployment["shares"] {
+  const shares: Partial<Record<keyof Deployment["shares"], number>> = {};
+  for (const part of parts)
+    for (const key of ["weight", "rpm", "tpm"] as const) {
+      const share = part.takeNumber(key);
+      if (share === undefined) continue;
+      shares[key] ??= share;
+      if (key !== "weight")
+        remarks.lost(
+          [...part.path, key],
+          "there are no rates of a deployment, it is at most a weight; limit keys and accounts: parley keys create --rpm, --tpm",
+        );
+    }
+  return shares;
 }
 
 function describe(info: Part): ModelEntry {

@@ -32,9 +32,10 @@ export class Part {
     return toParleyText(String(value));
   }
 
+  /** A number, also as text, with `_` between digits, which LiteLLM's parser permits. */
   takeNumber(key: string): number | undefined {
     const value = this.#value[key];
-    const number = typeof value === "string" && value.trim() !== "" ? Number(value) : value;
+    const number = typeof value === "string" && value.trim() !== "" ? Number(value.replaceAll("_", "")) : value;
     if (typeof number !== "number" || !Number.isFinite(number)) return undefined;
     this.#read.add(key);
     return number;

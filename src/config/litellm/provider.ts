@@ -54,7 +54,7 @@ export function readProvider(parts: HostParts): Hosted | undefined {
 
 function readAddress(rule: Extract<HostRule, { kind: "address" }>, parts: HostParts): Hosted {
   const { host, params, remarks } = parts;
-  const given = params.takeText("api_base") ?? params.takeText("base_url");
+  const given = takeAddress(parts);
   // A server of another maker has neither the key nor the habits of OpenAI's.
   const isForeign = rule.preset === "openai" && given !== undefined && !given.includes("api.openai.com");
   const preset: Preset | undefined = rule.preset === undefined || isForeign ? undefined : PRESETS[rule.preset];
@@ -66,8 +66,8 @@ function readAddress(rule: Extract<HostRule, { kind: "address" }>, parts: HostPa
     remarks.check(path, `${baseUrl} must not end with a slash; for plain http or a private address add allow_private`);
   if (preset === undefined && baseUrl === undefined)
     remarks.check(path, "LiteLLM reads the address from its environment; write base_url");
-  const variable = rule.variable ?? (isForeign ? "OPENAI_API_KEY" : undefined);
-  const key = takeKey(parts) ?? (variable === undefined ? undefined : `\${${variable}}`);
+  const variable = rule.variable ?? (isForeign ? "OPENAI_API_KEY" : preset?.credential);
+  const key = takeKey(parts, variable);
   const isPrivate = preset?.isLocal !== true && url !== null && privateReason(url) !== undefined;
   return {
     name: preset === undefined ? "compatible" : rule.preset!,
@@ -108,7 +108,7 @@ function readAzure(parts: HostParts): Hosted {
     remarks.check([...params.path, "api_version"], "the v1 API of the resource is asked, which has no versions");
   // Without a key Parley asks Entra ID for a token, as LiteLLM does with these.
   const hasIdentity = ["azure_ad_token", "tenant_id", "client_id"].some((key) => params.keys().includes(key));
-  const key = takeKey(parts) ?? (hasIdentity ? undefined : "${AZURE_API_KEY}");
+  const key = takeKey(parts, hasIdentity ? undefined : "AZURE_API_KEY");
   const deployment = url === null ? undefined : /\/deployments\/([^/]+)/.exec(url.pathname)?.[1];
   return {
     name: "azure",
@@ -196,13 +196,24 @@ function readVertex(parts: HostParts): Hosted | undefined {
 /** Values for servers that need no key. */
 const NO_KEY = /^(none|null|empty|dummy|anything|no-?key|not-?needed|fake-?(api-?)?key)?$/i;
 
-/** The key as a variable: one that is written in the file stays out of the result. */
-function takeKey({ host, params, remarks }: HostParts): string | undefined {
+/** The key as a variable: one that is written in the file stays out of the result. `other`: the variable of a missing one. */
+function takeKey({ host, params, remarks }: HostParts, other?: string): string | undefined {
   const key = params.takeText("api_key");
-  if (key === undefined || NO_KEY.test(key)) return undefined;
-  return isVariable(key)
-    ? key
-    : asVariable({ key: "api_key", words: `${host.prefix ?? "litellm"}_api_key`, params, remarks });
+  if (key === undefined) return other === undefined ? undefined : `\${${other}}`;
+  if (NO_KEY.test(key)) return undefined;
+  if (isVariable(key)) return key;
+  return asVariable({ key: "api_key", words: `${host.prefix ?? "litellm"}_api_key`, params, remarks });
+}
+
+/** The address without a user and a password. */
+function takeAddress({ params, remarks }: HostParts): string | undefined {
+  const given = params.takeText("api_base") ?? params.takeText("base_url");
+  const url = given === undefined ? null : URL.parse(given);
+  if (url === null || (url.username === "" && url.password === "")) return given;
+  remarks.lost([...params.path, "api_base"], "an address has no user and password; write them as api_keys or headers");
+  url.username = "";
+  url.password = "";
+  return url.href;
 }
 
 interface SecretParts extends Pick<HostParts, "params" | "remarks"> {
