@@ -154,7 +154,8 @@ describe("deployments", () => {
   });
 
   it("with weights, defaults, headers and facts keep them", () => {
-    const { models, providers } = sections(convertFile("large.yaml").yaml);
+    const { models, providers, aliases } = sections(convertFile("large.yaml").yaml);
+    expect(aliases).toEqual({ quick: "fast" });
     expect(models["fast"]).toEqual({
       targets: [
         { model: "fast@openai", weight: 9000 },

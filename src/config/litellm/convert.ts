@@ -1,6 +1,7 @@
 import { Document, isMap, isScalar } from "yaml";
 import { formatPath } from "../config-error.ts";
 import { isRecord, readDocument } from "../document.ts";
+import { MODEL_ID } from "../scalars.ts";
 import { type Credentials, readDeployment } from "./deployment.ts";
 import { addModels, type ModelSections, nameProvider, namesIn, readFallbacks } from "./models.ts";
 import { Part, withMerges } from "./part.ts";
@@ -115,6 +116,7 @@ function addAliases(aliases: Part, { models, aliases: written }: ModelSections, 
       remarks.lost([...aliases.path, alias], "it stands for no converted model");
     else if (Object.hasOwn(models, alias))
       remarks.lost([...aliases.path, alias], "it is the name of a model already, which goes before an alias");
+    else if (!MODEL_ID.test(alias)) remarks.lost([...aliases.path, alias], "an alias cannot have these characters");
     else written[alias] = target;
   }
 }
