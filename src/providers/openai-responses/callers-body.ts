@@ -125,7 +125,8 @@ function toItemFacts(item: Json): Fact[] {
       return [[type, callId, name, item["input"]]];
     case "function_call_output":
     case "custom_tool_call_output":
-      return [[type, callId], ...toContentFacts("tool", output)];
+      // Without a call it is context of the client.
+      return callId == null ? toContentFacts("user", output) : [[type, callId], ...toContentFacts("tool", output)];
     case "reasoning":
       return [[type, item["encrypted_content"]]];
     case "image_generation_call":
