@@ -64,7 +64,9 @@ describe("the scenario table", () => {
 
   it.each(CALLERS)("is skipped in $format for another reason where it could be played", (caller) => {
     const unsayable = new Set(Object.values(findUnsayable(caller)).flat());
-    const sayable = playable(caller).map(({ name }) => name).filter((name) => !unsayable.has(name));
+    const sayable = playable(caller)
+      .map(({ name }) => name)
+      .filter((name) => !unsayable.has(name));
     const skipped = SKIPPED[caller.format].flatMap(({ need, scenarios }) => (need === undefined ? scenarios : []));
     expect(sayable).toEqual(expect.arrayContaining([...skipped]));
     expect(skipped).toHaveLength(new Set(skipped).size);

@@ -339,7 +339,9 @@ describe.each([false, true])("calls of a chat completion (streamed: %s)", (strea
   beforeEach(() => {
     answer = (exchange) => {
       const message = { role: "assistant", content: null, tool_calls: TOOL_CALLS };
-      const pieces = CALL_PIECES.map((piece) => ({ data: { choices: [{ index: 0, delta: { tool_calls: [piece] } }] } }));
+      const pieces = CALL_PIECES.map((piece) => ({
+        data: { choices: [{ index: 0, delta: { tool_calls: [piece] } }] },
+      }));
       if (streamed) stream(exchange, [...pieces, { data: { choices: [{ index: 0, finish_reason: "tool_calls" }] } }]);
       else answerJson(exchange.response, 200, { choices: [{ index: 0, message, finish_reason: "tool_calls" }] });
     };

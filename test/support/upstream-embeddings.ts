@@ -16,7 +16,8 @@ function vectorsOf({ text, choices = 1 }: ScriptedAnswer): readonly (readonly nu
   return Array.from({ length: choices }, () => toVector(text));
 }
 
-const toBase64 = (values: readonly number[]): string => Buffer.from(Float32Array.from(values).buffer).toString("base64");
+const toBase64 = (values: readonly number[]): string =>
+  Buffer.from(Float32Array.from(values).buffer).toString("base64");
 
 /** `POST /embeddings` of OpenAI's dialect, in base64. Unfinished: without vectors. */
 export const openAiEmbeddings: UpstreamDialect = {

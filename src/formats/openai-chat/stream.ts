@@ -207,7 +207,11 @@ function newChoice(index: number): ChoiceState {
 }
 
 /** The `delta` object of a part's beginning as JSON text; undefined for a part that begins empty, or is sent later. */
-function beginPart({ kind, signature, providerDetailsJson }: Part, partIndex: number, choice: ChoiceState): string | undefined {
+function beginPart(
+  { kind, signature, providerDetailsJson }: Part,
+  partIndex: number,
+  choice: ChoiceState,
+): string | undefined {
   switch (kind.case) {
     case "text":
       choice.codePointsBefore = choice.codePoints;
@@ -228,7 +232,14 @@ function beginPart({ kind, signature, providerDetailsJson }: Part, partIndex: nu
       const { ofCall, ofFunction, ofCustom } = write.furtherOfCall(providerDetailsJson);
       const begun = custom
         ? { ...ofCall, index: call.index, id, type: "custom", custom: { ...ofCustom, name, input: "" } }
-        : { ...ofCall, index: call.index, id, type: "function", function: { ...ofFunction, name, arguments: "" }, ...extra };
+        : {
+            ...ofCall,
+            index: call.index,
+            id,
+            type: "function",
+            function: { ...ofFunction, name, arguments: "" },
+            ...extra,
+          };
       return JSON.stringify({ tool_calls: [begun] });
     }
     default:

@@ -100,8 +100,7 @@ const UNKNOWN_METHOD = "/parley.v1.CompletionService/Complete";
 function sendHttp({ world, scenario, mode }: Run, { caller, through }: HttpWay, headers: Headers): RunningCall {
   const { ask, embed, http, fields, deadlineMs, isUnknownPath } = scenario;
   const request = toRequest(ask);
-  const written =
-    caller.service === "embeddings" ? caller.write(toEmbedding(ask, embed)) : caller.write(request, mode);
+  const written = caller.service === "embeddings" ? caller.write(toEmbedding(ask, embed)) : caller.write(request, mode);
   const deadline = deadlineMs === undefined ? {} : { "x-request-timeout-ms": String(deadlineMs) };
   return callHttp({
     port: through === "front" ? world.front.httpPort : world.gateway.httpPort,

@@ -54,7 +54,10 @@ describe("embeddings in the Gemini format", () => {
     const batch = readBatchEmbedContents(input({ requests, shape: "round", parley: { strict: true } }), "m");
     expect(batch.unrecognized).toEqual(["shape", "requests[0].parley", "requests[1].colour"]);
     expect(batch.request.strict).toBe(true);
-    const many = readEmbedContent(input(one("a", Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`f${at}`, 1])))), "m");
+    const many = readEmbedContent(
+      input(one("a", Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`f${at}`, 1])))),
+      "m",
+    );
     expect(many.unrecognized).toHaveLength(64);
   });
 
