@@ -12,4 +12,6 @@ const WAYS: readonly Way[] = [
   { entrance: "grpc", service: "embeddings" },
 ];
 
-describe.each(WAYS.map((way) => ({ way, title: nameOf(way) })))("$title", ({ way }) => playAll(way));
+describe.each(WAYS.map((way) => ({ way, title: nameOf(way) })))("$title", ({ way }) => {
+  playAll(way);
+});

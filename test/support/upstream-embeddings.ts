@@ -4,7 +4,7 @@ import { COUNTED, geminiWire, openAiWire, type ScriptedAnswer, type UpstreamDial
 
 /** The codes of a text's characters: a scripted vector, from which its reader gets the text. */
 function toVector(text: string): readonly number[] {
-  return [...text].map((char) => char.codePointAt(0)!);
+  return Array.from(text, (char) => char.codePointAt(0)!);
 }
 
 /** The text of a scripted vector. */

@@ -15,15 +15,17 @@ export function spliced(own: Json, { text, json, outermost }: BodyText): string 
   const fields = new Fields(text);
   // A bracket or a comma, a colon, and so on.
   for (let at = 0; at + 2 < outermost.length; at += 2) {
-    const [start, value, end] = [outermost[at]! + 1, outermost[at + 1]! + 1, outermost[at + 2]!];
+    const start = outermost[at]! + 1;
+    const value = outermost[at + 1]! + 1;
+    const end = outermost[at + 2]!;
     const key = readKey(text, start, value - 1);
     if (!Object.hasOwn(own, key) || own[key] === undefined) continue;
     written.add(key);
     if (own[key] === json[key]) fields.keep(start, end);
     else {
-      const given = text.slice(value, end);
-      const [before, after] = [given.length - given.trimStart().length, given.trimEnd().length];
-      fields.add(text.slice(start, value + before) + JSON.stringify(own[key]) + given.slice(after));
+      const first = skipBlanks(text, value, 1);
+      const last = skipBlanks(text, end - 1, -1);
+      fields.add(text.slice(start, first) + JSON.stringify(own[key]) + text.slice(last + 1, end));
     }
   }
   for (const key in own)
@@ -67,6 +69,15 @@ class Fields {
     this.#end = -1;
   }
 }
+
+/** The first position from here, in this direction, that is not a blank. */
+function skipBlanks(text: string, from: number, step: 1 | -1): number {
+  let at = from;
+  while (text.charCodeAt(at) <= SPACE) at += step;
+  return at;
+}
+
+const SPACE = 0x20;
 
 /** The name of a field, with its quotes and blanks around them between two positions. */
 function readKey(text: string, start: number, end: number): string {

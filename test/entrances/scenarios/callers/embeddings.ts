@@ -1,4 +1,4 @@
-import type { EmbeddingRequest } from "../../../../gen/parley/v1/embedding_pb.js";
+import { type EmbeddingRequest, EmbeddingTask } from "../../../../gen/parley/v1/embedding_pb.js";
 import { says } from "../../../support/scripted-upstream.ts";
 import { textOfVector } from "../../../support/upstream-embeddings.ts";
 import type { Scenario } from "../scenario.ts";
@@ -61,7 +61,7 @@ export const EMBEDDINGS: EmbeddingCaller = {
 };
 
 function write({ model, inputs, dimensions, task, endUserId, strict }: EmbeddingRequest): Record<string, unknown> {
-  if (task !== 0) throw new Unsayable("task");
+  if (task !== EmbeddingTask.UNSPECIFIED) throw new Unsayable("task");
   return { model, input: textsOf(inputs), dimensions, user: endUserId, ...(strict && { parley: { strict } }) };
 }
 
