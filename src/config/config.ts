@@ -16,6 +16,8 @@ export interface ListenerTls {
   readonly certFile: string;
   readonly keyFile: string;
   readonly clientCaFile: string | undefined;
+  /** Revocation lists of these authorities, one of each; undefined: none are looked at. */
+  readonly clientCrlFile: string | undefined;
   /** With authorities: whether each client needs a certificate. */
   readonly clientCertificates: "required" | "optional";
 }

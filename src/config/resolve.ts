@@ -210,12 +210,14 @@ function resolveListenerTls(
 ): ListenerTls | undefined {
   const { tls } = input[name];
   if (tls === undefined) return undefined;
-  if (tls.client_certificates !== undefined && tls.client_ca_file === undefined)
-    report([name, "tls", "client_ca_file"], "is required with client_certificates");
+  for (const key of ["client_certificates", "client_crl_file"] as const)
+    if (tls[key] !== undefined && tls.client_ca_file === undefined)
+      report([name, "tls", "client_ca_file"], `is required with ${key}`);
   return {
     certFile: tls.cert_file,
     keyFile: tls.key_file,
     clientCaFile: tls.client_ca_file,
+    clientCrlFile: tls.client_crl_file,
     clientCertificates: tls.client_certificates ?? "required",
   };
 }

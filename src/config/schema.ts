@@ -228,6 +228,7 @@ const listenerTls = section({
   cert_file: absolutePath,
   key_file: absolutePath,
   client_ca_file: z.exactOptional(absolutePath),
+  client_crl_file: z.exactOptional(absolutePath),
   client_certificates: z.exactOptional(z.enum(["required", "optional"])),
 });
 

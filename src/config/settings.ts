@@ -104,6 +104,7 @@ function tlsSettings(section: string, tls: ListenerTls | undefined): Record<stri
     [`${section}.tls.cert_file`]: tls?.certFile,
     [`${section}.tls.key_file`]: tls?.keyFile,
     [`${section}.tls.client_ca_file`]: tls?.clientCaFile,
+    [`${section}.tls.client_crl_file`]: tls?.clientCrlFile,
     [`${section}.tls.client_certificates`]: tls?.clientCaFile && tls.clientCertificates,
   };
 }

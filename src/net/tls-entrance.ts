@@ -1,6 +1,7 @@
 import { constants, type X509Certificate } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Server, TlsOptions, TLSSocket } from "node:tls";
+import { type CertificateIdentity, identitiesOf, type RevocationLists } from "./revocation-lists.ts";
 import type { TlsMaterial, WatchedTlsFiles } from "./tls-files.ts";
 import { type TlsAbuse, TlsGuard } from "./tls-guard.ts";
 
@@ -48,6 +49,8 @@ export class TlsEntrance {
   readonly #certificates = new WeakMap<Socket, ClientCertificate>();
   /** Connections whose client was verified by the authorities in force. A new set when these change. */
   #verified = new WeakSet<Socket>();
+  /** Open connections of clients with a certificate, with what revocation lists know it by. Empty without lists. */
+  readonly #listed = new Map<Socket, readonly CertificateIdentity[]>();
   readonly #trustListeners = new Set<() => void>();
   #guard: TlsGuard | undefined;
 
@@ -64,21 +67,21 @@ export class TlsEntrance {
     };
   }
 
-  /** The certificate of a connection's client; undefined for one without, and when the authorities have changed since. */
+  /** The certificate of a connection's client; undefined for one without, and when it is revoked or the authorities have changed since. */
   certificateOf(socket: Socket): ClientCertificate | undefined {
     return this.#verified.has(socket) ? this.#certificates.get(socket) : undefined;
   }
 
   /**
-   * Whether the authorities that have verified a connection's client have changed since, or its certificate has expired: it should
-   * close after its calls.
+   * Whether the authorities that have verified a connection's client have changed since, or its certificate is revoked or has
+   * expired: it should close after its calls.
    */
   isRetired(socket: Socket): boolean {
     const certificate = this.#certificates.get(socket);
     return certificate !== undefined && (!this.#verified.has(socket) || certificate.expiresAtMs <= Date.now());
   }
 
-  /** Calls back when the authorities for clients have changed. */
+  /** Calls back when the authorities for clients, or their revocation lists, have changed. */
   onTrustChange(listener: () => void): void {
     this.#trustListeners.add(listener);
   }
@@ -105,8 +108,10 @@ export class TlsEntrance {
     server.removeAllListeners("tlsClientError").on("tlsClientError", (_, socket) => socket.destroy());
     files.onChange((material, before) => {
       server.setSecureContext(this.#contextOptions(material));
-      if (material.ca === before.ca) return;
-      this.#verified = new WeakSet();
+      const { lists } = files;
+      if (material.ca !== before.ca) this.#verified = new WeakSet();
+      else if (lists !== undefined) this.#forgetRevoked(lists);
+      else return;
       for (const listener of this.#trustListeners) listener();
     });
   }
@@ -157,7 +162,12 @@ export class TlsEntrance {
     if (this.#options.files.material.ca === undefined) return;
     const certificate = socket.getPeerX509Certificate();
     if (certificate === undefined && this.#options.clientCertificates === "optional") return;
-    const reason = certificate === undefined ? "NO_CERTIFICATE" : reasonToRefuse(socket, certificate);
+    const { lists } = this.#options.files;
+    const identities = certificate === undefined || lists === undefined ? [] : identitiesOf(certificate);
+    const reason =
+      certificate === undefined
+        ? "NO_CERTIFICATE"
+        : (reasonToRefuse(socket, certificate) ?? (lists && reasonInLists(lists, identities)));
     if (certificate === undefined || reason !== undefined) {
       this.#options.refused(reason!, socket.remoteAddress);
       if (certificate !== undefined && below !== undefined) this.#guard?.refuse(below, certificate);
@@ -169,8 +179,23 @@ export class TlsEntrance {
       expiresAtMs: Date.parse(certificate.validTo),
     });
     verified?.add(socket);
+    if (lists !== undefined) {
+      this.#listed.set(socket, identities);
+      socket.once("close", () => this.#listed.delete(socket));
+    }
     this.#guard?.authenticated(socket);
   }
+
+  #forgetRevoked(lists: RevocationLists): void {
+    for (const [socket, identities] of this.#listed)
+      if (identities.some((identity) => lists.revokes(identity))) this.#verified.delete(socket);
+  }
+}
+
+/** OpenSSL does not look at lists when a session is resumed, nor again when they have changed during the handshake. */
+function reasonInLists(lists: RevocationLists, identities: readonly CertificateIdentity[]): string | undefined {
+  if (identities.some((identity) => lists.revokes(identity))) return "CERT_REVOKED";
+  return lists.hasExpiredFor(identities[0]!, Date.now()) ? "CRL_HAS_EXPIRED" : undefined;
 }
 
 /** Why a certificate is not accepted; undefined for one that is. OpenSSL does not verify the end again when a session is resumed. */

@@ -259,6 +259,10 @@ describe("errors in the file", () => {
       "operations: { tls: { cert_file: /c, key_file: /k, client_certificates: optional } }",
       "operations.tls.client_ca_file: is required with client_certificates",
     ],
+    [
+      "http: { tls: { cert_file: /c, key_file: /k, client_crl_file: /crl } }",
+      "http.tls.client_ca_file: is required with client_crl_file",
+    ],
     ["redis: { tls: { ca_file: /ca } }", "redis.tls: is for a redis.url that begins with rediss://"],
     ["core: { tls: { cert_file: /c } }", "core.tls.key_file: is required with cert_file"],
     ["access: { certificates: [{ name: 'DNS:a', key: key_1 }] }", "needs client_ca_file in http.tls or grpc.tls"],

@@ -86,7 +86,7 @@ async function start(kind: "http" | "grpc") {
   const caFile = folder.write("clients.pem", authority.cert);
   const files = await WatchedTlsFiles.open(
     { certFile, keyFile, caFile },
-    { loaded: () => undefined, refused: () => undefined },
+    { loaded: () => undefined, refused: () => undefined, expired: () => undefined },
   );
   const abused = vi.fn<TlsEntranceOptions["abused"]>();
   const tls = new TlsEntrance({
