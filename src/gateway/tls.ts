@@ -6,6 +6,8 @@ import type { Logger } from "../telemetry/logger.ts";
 import { createClientFinder } from "./connections.ts";
 import type { ServerName } from "./starting.ts";
 
+const PROTOCOLS = { http: ["h2", "http/1.1"], grpc: ["h2"], operations: ["http/1.1"] } as const;
+
 /** Opens the TLS of a listener; undefined for plain TCP. Rejects with a message that names the file that cannot be used. */
 export async function openTls(name: ServerName, config: Config, log: Logger): Promise<TlsEntrance | undefined> {
   const { tls } = config[name];
@@ -20,7 +22,7 @@ export async function openTls(name: ServerName, config: Config, log: Logger): Pr
   );
   return new TlsEntrance({
     files,
-    protocol: name === "grpc" ? "h2" : "http/1.1",
+    protocols: PROTOCOLS[name],
     clientCertificates: tls.clientCertificates,
     clientOf: createClientFinder(config),
     refused: (reason, address) => tellRefused((refusals) => ({ setting, reason, address, refusals })),

@@ -24,8 +24,8 @@ const MAX_HANDSHAKES = 1_024;
 
 export interface TlsEntranceOptions {
   readonly files: WatchedTlsFiles;
-  /** Protocol that is spoken over it, by its name in ALPN. */
-  readonly protocol: "http/1.1" | "h2";
+  /** Protocols that are spoken over it, by their names in ALPN, preferred ones first. */
+  readonly protocols: readonly ("h2" | "http/1.1")[];
   /** With a CA: whether clients without a certificate are refused. */
   readonly clientCertificates: "required" | "optional";
   /** Called for a client whose certificate is missing or not accepted, with OpenSSL's name of the reason. */
@@ -62,7 +62,7 @@ export class TlsEntrance {
   get serverOptions(): TlsOptions {
     return {
       ...this.#contextOptions(this.#options.files.material),
-      ALPNProtocols: [this.#options.protocol],
+      ALPNProtocols: [...this.#options.protocols],
       handshakeTimeout: HANDSHAKE_MS,
     };
   }

@@ -91,7 +91,7 @@ async function start(kind: "http" | "grpc") {
   const abused = vi.fn<TlsEntranceOptions["abused"]>();
   const tls = new TlsEntrance({
     files,
-    protocol: kind === "http" ? "http/1.1" : "h2",
+    protocols: kind === "http" ? ["h2", "http/1.1"] : ["h2"],
     clientCertificates: "optional",
     clientOf: (address) => address,
     refused: () => undefined,

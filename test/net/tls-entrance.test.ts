@@ -23,7 +23,7 @@ async function start(options: Partial<TlsEntranceOptions> & { readonly clientCa?
   const refused = vi.fn<TlsEntranceOptions["refused"]>();
   const abused = vi.fn<TlsEntranceOptions["abused"]>();
   const clientOf = (address: string): string => address;
-  const defaults = { protocol: "http/1.1", clientCertificates: "required", clientOf, refused, abused } as const;
+  const defaults = { protocols: ["http/1.1"], clientCertificates: "required", clientOf, refused, abused } as const;
   const tls = new TlsEntrance({ files, ...defaults, ...options });
   const opened: Socket[] = [];
   const listener = createServer(tls.serverOptions, (socket) => {

@@ -17,12 +17,15 @@ import { KeyService } from "../../../gen/parley/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/v1/model_pb.js";
 import type { TlsEntrance } from "../../net/tls-entrance.ts";
 import type { EdgeServices } from "../services.ts";
-import { ConnectionGuard, MAX_STREAMS } from "./connection-guard.ts";
+import { ConnectionGuard } from "../http2/connection-guard.ts";
+import { MAX_STREAMS } from "../http2/guarded-connection.ts";
+import { RESETS, SESSION_MB } from "../http2/session-options.ts";
 import { serviceDefinition } from "./definition.ts";
 import { completionHandlers, embeddingHandlers, keyHandlers, modelHandlers } from "./handlers.ts";
 import { createHealthService } from "./health.ts";
 import { PublicStreams } from "./public-streams.ts";
 import { reflectionHandlers } from "./reflection.ts";
+import { StreamGuard } from "./stream-guard.ts";
 
 export interface GrpcOptions {
   readonly host: string;
@@ -57,21 +60,6 @@ const MAX_WATCHES = 4_096;
 /** Reflection streams in the process: tools use them by hand. */
 const MAX_REFLECTIONS = 256;
 
-/**
- * Memory of a connection in megabytes, from which Node refuses its new streams, and closes it after a hundred of them. A front's connection
- * carries the answers of all its callers: with 64, three large ones that were not sent yet ended the calls of all others. So it is twice what
- * the large answers of a process may hold, which `admission/slot.ts` limits by their keys. Callers without a key do not come near: their
- * streams are limited, and their answers small.
- */
-const SESSION_MB = 1_024;
-
-/**
- * Resets of a connection that nghttp2 allows. By default it closes a connection after a burst of 1,000 and more than 33 a second
- * (`streamResetBurst`, `streamResetRate` of Node's `http2.createServer`): a few callers of a front that leave ended the calls of
- * all others. The guard limits resets that cost something.
- */
-const RESETS = { streamResetBurst: 1_000_000, streamResetRate: 1_000_000 } as const;
-
 /** The library has no public option for options of its HTTP/2 server. */
 function allowResets(server: Server): void {
   const { commonServerOptions } = server as unknown as { readonly commonServerOptions: object };
@@ -99,7 +87,13 @@ export async function startGrpcServer(
   });
   allowResets(server);
   const served = [CompletionService, EmbeddingService, ModelService, KeyService];
-  const guard = new ConnectionGuard(services, { maxAgeMs: maxConnectionAgeMs, maxReceiveBytes, tls });
+  const guard = new ConnectionGuard({
+    clock: services.clock,
+    maxAgeMs: maxConnectionAgeMs,
+    tls,
+    guardStream: (stream, headers, facts) =>
+      new StreamGuard(stream, headers, { ...facts, services, maxReceiveBytes }),
+  });
   const callServices = { ...services, certificateOf: (connectionId: string) => guard.certificateOf(connectionId) };
   const handlers = [completionHandlers, embeddingHandlers, modelHandlers, keyHandlers].map((make) =>
     make(callServices),

@@ -47,6 +47,10 @@ export class Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly requestId: string;
+  /** The connection: over HTTP/2 also that of other exchanges. */
+  readonly connection: Socket;
+  /** Called when the caller is authenticated. Over HTTP/1.1: none. */
+  readonly authenticated: (() => void) | undefined;
   /** By the clock's `monotonic`. */
   readonly arrivedMs: number;
   /** Path without the query. */
@@ -69,11 +73,15 @@ export class Exchange {
       readonly clock: Clock;
       readonly headers: HeaderList;
       readonly formatOf: (path: string) => Format;
+      readonly connection: Socket;
+      readonly authenticated?: () => void;
     },
   ) {
     this.request = request;
     this.response = response;
     this.requestId = facts.requestId;
+    this.connection = facts.connection;
+    this.authenticated = facts.authenticated;
     this.arrivedMs = facts.clock.monotonic();
     this.#formatOf = facts.formatOf;
     this.#clock = facts.clock;

@@ -24,7 +24,7 @@ async function openTls(): Promise<TlsEntrance> {
   const files = await WatchedTlsFiles.open({ certFile, keyFile }, report);
   const told = { refused: () => undefined, abused: () => undefined };
   const clientOf = (address: string): string => address;
-  return new TlsEntrance({ files, protocol: "http/1.1", clientCertificates: "required", clientOf, ...told });
+  return new TlsEntrance({ files, protocols: ["http/1.1"], clientCertificates: "required", clientOf, ...told });
 }
 
 const PLAIN = { tls: async () => undefined, dial: (port: number): Socket => connect(port, "127.0.0.1") };
