@@ -289,6 +289,8 @@ export interface Config {
     readonly publicUrl: string | undefined;
     /** Networks whose `x-forwarded-for` is believed. */
     readonly trustedProxies: readonly string[];
+    /** Whether gRPC is served on this port in place of `grpc.listen`, where one process serves both. */
+    readonly grpc: boolean;
     readonly tls: ListenerTls | undefined;
   };
   readonly grpc: {

@@ -100,6 +100,7 @@ export function resolve(
       allowPublic: input.http.allow_public,
       publicUrl: input.http.public_url,
       trustedProxies: input.http.trusted_proxies,
+      grpc: input.http.grpc,
       tls: resolveListenerTls("http", input, report),
     },
     grpc: {
@@ -195,9 +196,10 @@ function resolveListeners(input: FileInput, report: Report): [ListenAddress, Lis
       const advice = `to let other machines connect, write allow_public: true beside it in the section ${section}, or set PARLEY_${section.toUpperCase()}_ALLOW_PUBLIC=true`;
       report([section, "listen"], `this address is not loopback; ${advice}`);
     }
-    const other = address.port === 0 ? undefined : taken.get(listen);
+    const listens = address.port !== 0 && !(section === "grpc" && input.http.grpc);
+    const other = listens ? taken.get(listen) : undefined;
     if (other !== undefined) report([section, "listen"], `${other}.listen is the same address; choose another port`);
-    taken.set(listen, section);
+    if (listens) taken.set(listen, section);
     return address;
   };
   return [resolveListener("http"), resolveListener("grpc"), resolveListener("operations")];
@@ -227,7 +229,8 @@ function resolveAccess({ access, http, grpc }: FileInput, report: Report): Confi
   const verifiesClients = (http.tls?.client_ca_file ?? grpc.tls?.client_ca_file) !== undefined;
   if (certificates.length > 0 && !verifiesClients)
     report(["access", "certificates"], "needs client_ca_file in http.tls or grpc.tls, whose certificates these are");
-  if (access.fronts.length > 0 && grpc.tls?.client_ca_file === undefined)
+  const ofFronts = grpc.tls?.client_ca_file ?? (http.grpc ? http.tls?.client_ca_file : undefined);
+  if (access.fronts.length > 0 && ofFronts === undefined)
     report(["access", "fronts"], "needs grpc.tls.client_ca_file, whose certificates these are");
   for (const index of repeated(certificates.map(({ name }) => name)))
     report(["access", "certificates", index, "name"], "is listed twice");

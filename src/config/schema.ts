@@ -269,6 +269,7 @@ export const fileSchema = section({
     cors_origins: z.array(origin).default([]),
     public_url: z.exactOptional(publicUrl),
     trusted_proxies: z.array(network).default([]),
+    grpc: z.boolean().default(false),
     tls: z.exactOptional(listenerTls),
   }).prefault({}),
   grpc: section({

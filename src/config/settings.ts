@@ -25,6 +25,7 @@ export function listSettings(config: Config): Setting[] {
     "http.listen": formatAddress(http.listen),
     "http.cors_origins": http.corsOrigins,
     "http.trusted_proxies": http.trustedProxies,
+    "http.grpc": String(http.grpc),
     ...tlsSettings("http", http.tls),
     "grpc.listen": formatAddress(grpc.listen),
     "grpc.max_receive_mib": grpc.maxReceiveBytes / MIB,

@@ -180,10 +180,13 @@ describe("every route of the running server", () => {
     expect(await findWrong(paths, GRPC_ROWS, cellsOf)).toEqual([]);
   });
 
-  it("admits certificates and tokens by HTTP and gRPC as it admits the keys for which they stand", async () => {
+  it.each([
+    ["HTTP/1.1", false],
+    ["HTTP/2", true],
+  ])("admits certificates and tokens by %s and gRPC on one port as it admits the keys for which they stand", async (_, allowH2) => {
     const { secure, authority, certified } = world;
     const callers = Object.entries(certified).map(([caller, { pair, sent }]) => {
-      const dispatcher = new Agent({ connect: { ca: authority.cert, ...pair } });
+      const dispatcher = new Agent({ allowH2, connect: { ca: authority.cert, ...pair } });
       const send: Send = (url, request) => fetchAs(url, { ...request, dispatcher });
       return { caller, sent, send, dispatcher, client: tlsGrpcClient(secure.grpcPort, { authority, pair }) };
     });

@@ -6,6 +6,7 @@ import type { TlsEntrance } from "../../net/tls-entrance.ts";
 import { ConnectionGuard } from "../http2/connection-guard.ts";
 import { MAX_STREAMS } from "../http2/guarded-connection.ts";
 import { RESETS, SESSION_MB } from "../http2/session-options.ts";
+import { type GrpcOnHttp, isGrpc } from "../http2/shared-port.ts";
 import { declaredBytes } from "./body.ts";
 import { messagesOf } from "./http2-message.ts";
 import { HttpStreamGuard } from "./http2-stream-guard.ts";
@@ -24,6 +25,8 @@ export interface Http2Options {
   readonly tls: TlsEntrance | undefined;
   /** Time after which an unread response closes its stream, in milliseconds. */
   readonly stallMs: number;
+  /** gRPC on the same connections. Default: none. */
+  readonly grpc?: GrpcOnHttp | undefined;
   readonly handle: (call: Http2Call) => void;
 }
 
@@ -53,18 +56,22 @@ export class Http2Sessions {
 
   constructor(options: Http2Options) {
     this.#options = options;
-    const { clock, tls, stallMs } = options;
+    const { clock, tls, stallMs, grpc } = options;
     this.#guard = new ConnectionGuard({
       clock,
+      ...(grpc !== undefined && { maxAgeMs: grpc.maxConnectionAgeMs }),
       maxIdleMs: MAX_IDLE_MS,
       tls,
-      guardStream: (stream, _, { took, waits, socket }) => {
+      guardStream: (stream, headers, facts) => {
+        if (grpc !== undefined && isGrpc(headers)) return grpc.guardStream(stream, headers, facts);
+        const { took, waits, socket } = facts;
         const guard = new HttpStreamGuard(stream, { clock, stallMs, took, waits, socket });
         this.#guards.set(stream, guard);
         return guard;
       },
     });
-    this.#server.on("session", (session) => this.#guard.begin(session));
+    grpc?.guardedBy(this.#guard);
+    this.#server.on("session", (session) => void this.#guard.begin(session));
     this.#server.on("stream", (stream, headers, _, rawHeaders) => this.#begin(stream, headers, rawHeaders));
   }
 
@@ -90,7 +97,8 @@ export class Http2Sessions {
 
   #begin(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeaders: readonly string[]): void {
     const guard = this.#guards.get(stream);
-    if (guard === undefined || stream.destroyed) return;
+    if (stream.destroyed) return;
+    if (guard === undefined) return this.#options.grpc?.serve(stream, headers);
     if (isGrpc(headers)) return refuseGrpc(stream);
     if (bytesOf(rawHeaders) > HEADERS.bytes) return refuse(stream, 431, "The request's headers are too large.");
     if (headers[":method"] === "CONNECT") return refuse(stream, 405, "CONNECT is not served.");
@@ -100,11 +108,6 @@ export class Http2Sessions {
     guard.begin({ body: request, declaredBytes: declaredBytes(request), refuseSlow });
     this.#options.handle({ request, response, connection, authenticated: () => guard.authenticated() });
   }
-}
-
-/** Whether it is a call of gRPC. gRPC-Web is served over HTTP. */
-function isGrpc({ "content-type": type = "" }: IncomingHttpHeaders): boolean {
-  return /^application\/grpc($|[+;])/i.test(type);
 }
 
 function bytesOf(rawHeaders: readonly string[]): number {

@@ -7,6 +7,7 @@ import type { Operation } from "../../formats/format.ts";
 import type { TlsEntrance } from "../../net/tls-entrance.ts";
 import { requestIdFrom } from "../calls.ts";
 import { authorizationOf } from "../current-key.ts";
+import type { GrpcOnHttp } from "../http2/shared-port.ts";
 import { PipelinedRequests } from "../pipelined-requests.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { Arrivals } from "./arrivals.ts";
@@ -16,6 +17,7 @@ import { type Documents, sendDocument } from "./documents.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
 import { Exchange, limitUnread } from "./exchange.ts";
 import { type Http2Call, Http2Sessions } from "./http2-sessions.ts";
+import { Prefaces } from "./prefaces.ts";
 import { requestClass } from "./request-class.ts";
 import { adviseOn, createCors, findRoute, formatOf, isConnect, isForPages, type Route } from "./routes.ts";
 
@@ -31,6 +33,8 @@ export interface HttpOptions {
   readonly console?: Mounted | undefined;
   /** Default: plain TCP. */
   readonly tls?: TlsEntrance | undefined;
+  /** gRPC on the same port, which then has HTTP/2 over plain TCP too. Default: none. */
+  readonly grpc?: GrpcOnHttp | undefined;
   /** Time after which an unread response closes its connection, in milliseconds. Default: 30 seconds. */
   readonly stallMs?: number;
 }
@@ -98,9 +102,13 @@ export async function startHttpServer(
   server.on("clientError", (error, socket) => front.refuseMalformed(error, socket as Socket));
   server.maxHeadersCount = 100;
   const accept = (socket: Socket): boolean => services.connections.add(socket);
-  const http2 = tls && shareWithHttp2(server as TlsServer, front.http2(tls));
-  if (tls === undefined) server.prependListener("connection", accept);
-  else tls.guard(server as TlsServer, accept);
+  const http2 = tls === undefined && parts.grpc === undefined ? undefined : front.http2();
+  const prefaces = new Prefaces();
+  if (tls !== undefined) {
+    shareByAlpn(server as TlsServer, http2!);
+    tls.guard(server as TlsServer, accept);
+  } else if (http2 === undefined) server.prependListener("connection", accept);
+  else shareByPreface(server, { http2, prefaces, accept });
   services.connections.onFull(() => {
     server.closeIdleConnections();
     http2?.closeIdle();
@@ -118,6 +126,7 @@ export async function startHttpServer(
     announce: () => front.announce(),
     drain() {
       const closed = front.drain(server);
+      prefaces.close();
       http2?.leave();
       return closed;
     },
@@ -125,19 +134,37 @@ export async function startHttpServer(
       tls?.close();
       server.close();
       server.closeAllConnections();
+      prefaces.close();
       http2?.close();
     },
   };
 }
 
 /** Passes connections on whose clients have chosen HTTP/2. Node's own listener would serve them as HTTP/1.1. */
-function shareWithHttp2(server: TlsServer, http2: Http2Sessions): Http2Sessions {
+function shareByAlpn(server: TlsServer, http2: Http2Sessions): void {
   const [serveHttp1] = server.listeners("secureConnection") as ((socket: TLSSocket) => void)[];
   server.removeAllListeners("secureConnection").on("secureConnection", (socket) => {
     if (socket.alpnProtocol !== "h2") serveHttp1!.call(server, socket);
     else if (!socket.destroyed) http2.open(socket);
   });
-  return http2;
+}
+
+interface PlainSharing {
+  readonly http2: Http2Sessions;
+  readonly prefaces: Prefaces;
+  readonly accept: (socket: Socket) => boolean;
+}
+
+/** Over plain TCP clients of HTTP/2 choose it without asking ("prior knowledge"). */
+function shareByPreface(server: Server, { http2, prefaces, accept }: PlainSharing): void {
+  const [serveHttp1] = server.listeners("connection") as ((socket: Socket) => void)[];
+  server.removeAllListeners("connection").on("connection", (socket) => {
+    if (!accept(socket)) return;
+    prefaces.read(socket, (protocol) => {
+      if (protocol === "http2") http2.open(socket);
+      else serveHttp1!.call(server, socket);
+    });
+  });
 }
 
 /**
@@ -157,6 +184,7 @@ class Front {
   readonly #documents: Documents | undefined;
   readonly #console: Mounted | undefined;
   readonly #tls: TlsEntrance | undefined;
+  readonly #grpc: GrpcOnHttp | undefined;
   readonly #stallMs: number;
   /**
    * Responses of a connection in order: those not sent yet, and the latest. Nothing else may be written to the connection
@@ -175,7 +203,7 @@ class Front {
 
   constructor(
     services: EdgeServices,
-    { corsOrigins, documents, console, tls, stallMs = WRITE_STALL_MS }: Omit<HttpOptions, "host" | "port">,
+    { corsOrigins, documents, console, tls, grpc, stallMs = WRITE_STALL_MS }: Omit<HttpOptions, "host" | "port">,
   ) {
     this.#services = services;
     this.#ending = function (): void {
@@ -189,6 +217,7 @@ class Front {
     this.#documents = documents;
     this.#console = console;
     this.#tls = tls;
+    this.#grpc = grpc;
     this.#stallMs = stallMs;
   }
 
@@ -233,9 +262,10 @@ class Front {
   }
 
   /** The connections of HTTP/2. */
-  http2(tls: TlsEntrance): Http2Sessions {
+  http2(): Http2Sessions {
     const handle = (call: Http2Call): void => this.#handleHttp2(call);
-    return new Http2Sessions({ clock: this.#services.clock, tls, stallMs: this.#stallMs, handle });
+    const { clock } = this.#services;
+    return new Http2Sessions({ clock, tls: this.#tls, grpc: this.#grpc, stallMs: this.#stallMs, handle });
   }
 
   /** Requests of a connection after the first one of an event loop turn begin as pipelined ones. */
