@@ -198,7 +198,9 @@ function resolveListeners(input: FileInput, report: Report): [ListenAddress, Lis
     }
     const listens = address.port !== 0 && !(section === "grpc" && input.http.grpc);
     const other = listens ? taken.get(listen) : undefined;
-    if (other !== undefined) report([section, "listen"], `${other}.listen is the same address; choose another port`);
+    const advice = section === "grpc" && other === "http" ? ", or write http.grpc: true to share it" : "";
+    if (other !== undefined)
+      report([section, "listen"], `${other}.listen is the same address; choose another port${advice}`);
     if (listens) taken.set(listen, section);
     return address;
   };

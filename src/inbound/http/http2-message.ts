@@ -63,6 +63,8 @@ class Http2Request extends NodeRequest {
     if (!stream.endAfterHeaders && headers["content-length"] === undefined) headers["transfer-encoding"] = "chunked";
     super(stream, headers, undefined, rawHeaders);
     this.#socket = given.socket;
+    // The response's listener comes after it, and before the error.
+    stream.once("close", () => this.#closed());
   }
 
   /** Whether all of it has been read. Node's is also true for one that was cut off. */
@@ -74,15 +76,21 @@ class Http2Request extends NodeRequest {
     return this.#socket;
   }
 
-  /** Node ends the request also when the stream was reset: as over HTTP/1.1 that is an error for its reader. */
+  get #isCut(): boolean {
+    return this.stream.aborted || !this.complete;
+  }
+
+  /** Node ends the request also when its stream was reset. */
   override push(piece: Buffer | null): boolean {
-    if (piece === null && !this.complete) {
-      const isRead = this.listenerCount("error") > 0;
-      this.destroy(isRead ? new Error("the stream was closed before the end of the request") : undefined);
-      return false;
-    }
+    if (piece === null && this.#isCut) return false;
     const isPart = piece !== null && piece.length * COPIED_PART < piece.buffer.byteLength;
     return super.push(isPart ? Buffer.from(piece) : piece);
+  }
+
+  /** As over HTTP/1.1, a request that is cut off has an error for its reader, and no end. */
+  #closed(): void {
+    const isRead = this.listenerCount("error") > 0;
+    if (this.#isCut) this.destroy(isRead ? new Error("the stream was closed before the end of the request") : undefined);
   }
 }
 

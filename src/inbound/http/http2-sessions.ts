@@ -97,8 +97,8 @@ export class Http2Sessions {
 
   #begin(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, rawHeaders: readonly string[]): void {
     const guard = this.#guards.get(stream);
-    if (stream.destroyed) return;
     if (guard === undefined) return this.#options.grpc?.serve(stream, headers);
+    if (stream.closed || stream.destroyed) return;
     if (isGrpc(headers)) return refuseGrpc(stream);
     if (bytesOf(rawHeaders) > HEADERS.bytes) return refuse(stream, 431, "The request's headers are too large.");
     if (headers[":method"] === "CONNECT") return refuse(stream, 405, "CONNECT is not served.");
