@@ -116,10 +116,8 @@ describe("HTTP/2 over TLS", () => {
   it("takes and gives bodies of megabytes", async () => {
     const session = open();
     const messages = [{ role: "user", content: "x".repeat(4 * MIB) }];
-    const asked = chat({ messages, max_tokens: 1 });
-    said = "y".repeat(4 * MIB);
-    // More than the model's context: the whole body was read.
-    expect(await askHttp2(session, headers(), asked)).toMatchObject({ status: 400 });
+    expect(await askHttp2(session, headers(), chat({ messages }))).toMatchObject({ status: 200 });
+    expect(upstream.exchanges.at(-1)!.body.length).toBeGreaterThan(4 * MIB);
     const small = chat();
     said = "y".repeat(4 * MIB);
     const answer = await askHttp2(session, headers(), small);
@@ -127,24 +125,29 @@ describe("HTTP/2 over TLS", () => {
     expect(contentOf(answer.text)).toHaveLength(4 * MIB);
   });
 
-  it.each([
-    ["without a key", { authorization: "Bearer wrong" }, 401],
-    ["of an unknown path", { ":path": "/v1/nothing" }, 404],
-    ["with another method", { ":method": "PUT" }, 404],
-    ["with another type", { "content-type": "text/plain" }, 400],
-    ["for a compressed body", { "content-encoding": "gzip" }, 400],
-    ["with a host that is not the authority", { host: "other.example" }, 400],
-    ["that declares too large a body", { "content-length": 40 * MIB }, 413],
-    ["with headers of 20 KiB", { "x-long": "a".repeat(20 * 1024) }, 431],
-  ])("refuses a request %s, and serves others of the connection", async (_, more, status) => {
+  it("refuses requests before their bodies come, and serves others of the connection", async () => {
     const session = open();
-    // Without an end: the body may come later.
-    const stream = session.request(headers(more as OutgoingHttpHeaders));
-    stream.write("{");
-    const answer = await answerOf(stream);
-    if (status === 431) expect([0, 431]).toContain(answer.status);
-    else expect(answer).toMatchObject({ status, text: expect.stringContaining('"error"') });
-    expect(answer.headers.connection).toBeUndefined();
+    const refusals: readonly (readonly [OutgoingHttpHeaders, statuses: readonly number[]])[] = [
+      [{ authorization: "Bearer wrong" }, [401]],
+      [{ ":path": "/v1/nothing" }, [404]],
+      [{ ":method": "PUT" }, [404]],
+      [{ "content-type": "text/plain" }, [400]],
+      [{ "content-encoding": "gzip" }, [400]],
+      [{ ":authority": "a.example", host: "other.example" }, [400]],
+      [{ "content-length": 40 * MIB }, [413]],
+      // Refused by nghttp2 once the client knows the limit.
+      [{ "x-long": "a".repeat(20 * 1024) }, [431, 0]],
+    ];
+    await Promise.all(
+      refusals.map(async ([more, statuses]) => {
+        const stream = session.request(headers(more));
+        stream.write("{");
+        const answer = await answerOf(stream);
+        expect(statuses).toContain(answer.status);
+        expect(answer.headers.connection).toBeUndefined();
+        if (answer.status !== 0) expect(answer).toMatchObject({ resetCode: 0, text: expect.stringContaining('"error"') });
+      }),
+    );
     expect(await askHttp2(session, headers(), chat())).toMatchObject({ status: 200 });
   });
 

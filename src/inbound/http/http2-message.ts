@@ -43,7 +43,6 @@ export function messagesOf(
   const socket = new StreamSocket(stream, connection);
   const request = new Http2Request(stream, { headers, rawHeaders, socket });
   const response = new Http2Response(stream, socket);
-  socket.response = response;
   return { request: request as unknown as IncomingMessage, response: response as unknown as ServerResponse };
 }
 
@@ -89,8 +88,12 @@ class Http2Request extends NodeRequest {
 
   /** As over HTTP/1.1, a request that is cut off has an error for its reader, and no end. */
   #closed(): void {
-    const isRead = this.listenerCount("error") > 0;
-    if (this.#isCut) this.destroy(isRead ? new Error("the stream was closed before the end of the request") : undefined);
+    if (!this.#isCut) return;
+    this.destroy();
+    // Most readers are told by the response, which closes in this turn.
+    process.nextTick(() => {
+      if (this.listenerCount("error") > 0) this.emit("error", new Error("the stream was closed before the end of the request"));
+    });
   }
 }
 
@@ -154,7 +157,6 @@ class Http2Response extends NodeResponse {
 class StreamSocket {
   readonly #stream: ServerHttp2Stream;
   readonly #connection: Socket;
-  response: Http2Response | undefined;
 
   constructor(stream: ServerHttp2Stream, connection: Socket) {
     this.#stream = stream;
@@ -175,11 +177,6 @@ class StreamSocket {
 
   setTimeout(): this {
     return this;
-  }
-
-  /** Ends the response; the guard closes the stream, also when the request goes on. */
-  destroy(): void {
-    if (!this.#stream.destroyed) this.response?.end();
   }
 }
 

@@ -146,6 +146,7 @@ export class GuardedConnection {
       isWaiting ? pending.add(this, stream) : pending.remove(this, stream);
     const guard = guardWith({ took, waits });
     this.#streams.add(guard);
+    this.#idleSinceMs = undefined;
     this.#newStreams += 1;
     if (this.#begunInTurn === 0) setImmediate(() => (this.#begunInTurn = 0));
     this.#begunInTurn += 1;

@@ -22,12 +22,14 @@ let clock: FakeClock;
 let server: HttpServer;
 let calls: Calls;
 const refusals: Refusal[] = [];
+/** Keys whose look-up does not end. */
+let asked: number;
 
 /** A server over plain TCP with HTTP/2: no gRPC is called here. */
 beforeEach(async () => {
   clock = new FakeClock();
   calls = new Calls(clock);
-  refusals.length = 0;
+  refusals.length = asked = 0;
   const principal = {
     keyId: "key_1",
     keyFamilyId: "key_1",
@@ -40,10 +42,13 @@ beforeEach(async () => {
     models: { list: async () => [], get: never } as unknown as EdgeServices["models"],
     requireRequestRate: () => undefined,
     limitsOf: () => undefined as never,
-    authenticate: ({ authorization }) =>
-      authorization === "Bearer good"
-        ? Promise.resolve(principal)
-        : Promise.reject(new Failure("unauthenticated", "The key is not valid.")),
+    authenticate({ authorization }) {
+      if (authorization === "Bearer good") return Promise.resolve(principal);
+      if (authorization !== "Bearer pending")
+        return Promise.reject(new Failure("unauthenticated", "The key is not valid."));
+      asked += 1;
+      return new Promise(() => undefined);
+    },
     calls,
     admission: roomyAdmission(clock),
     connections: anyConnections(),
@@ -125,10 +130,13 @@ describe("a request of HTTP/2", () => {
     stream.write("x");
     const answer = answerOf(stream);
     await once(stream, "response");
-    await vi.waitFor(() => {
-      pass(LOOK_MS);
-      expect(stream.closed).toBe(true);
-    });
+    await vi.waitFor(
+      () => {
+        pass(LOOK_MS);
+        expect(stream.closed).toBe(true);
+      },
+      { timeout: 5000 },
+    );
     expect(await answer).toMatchObject({ status: 401, resetCode: 0 });
   });
 
@@ -152,28 +160,26 @@ describe("a request of HTTP/2", () => {
     expect((await sent(17 * 1024)).status).not.toBe(200);
   });
 
-  it.each([
-    ["CONNECT", { ":method": "CONNECT", ":authority": "a.example:443" }],
-    ["an address without a host", { ":authority": "" }],
-  ])("with %s is refused", async (_, more) => {
-    const answer = await askHttp2(open(), more[":method"] === undefined ? { ":path": "/healthz", ...more } : more);
-    expect([400, 405]).toContain(answer.status);
+  it("with CONNECT is refused", async () => {
+    const connect = { ":method": "CONNECT", ":authority": "a.example:443" };
+    expect(await askHttp2(open(), connect)).toMatchObject({ status: 405 });
   });
 });
 
 describe("a connection of HTTP/2", () => {
   it("ends after 65 s without a request, and not while it has one", async () => {
-    const busy = open();
-    const idle = open();
-    await askHttp2(idle, { ":path": "/healthz" });
-    const stream = await begin(busy);
-    const ended = once(idle, "close");
-    for (let turn = 0; turn < 7; turn++) {
-      pass(9_000);
-      stream.write(" ".repeat(10_000));
-      await new Promise((resolve) => setImmediate(resolve));
+    const [idle, busy] = [open(), open()];
+    const health = { ":path": "/healthz" };
+    for (let turn = 0; turn < 2; turn++) {
+      await Promise.all([askHttp2(idle, health), askHttp2(busy, health)]);
+      pass(40_000);
     }
-    pass(3_000);
+    const waiting = busy.request({ ":path": "/v1/models", authorization: "Bearer pending" });
+    waiting.on("error", () => undefined);
+    await expect.poll(() => asked).toBe(1);
+    expect(idle.closed).toBe(false);
+    const ended = once(idle, "close");
+    pass(70_000);
     await ended;
     expect(busy.closed).toBe(false);
   });
@@ -185,11 +191,14 @@ describe("a connection of HTTP/2", () => {
         const id = from + 2 * index;
         return Buffer.concat([headersFrame(id, BLOCK, "body follows"), resetStream(id)]);
       });
-    raw.write(Buffer.concat(resets(3, 150)));
-    raw.write(headersFrame(303, headerBlock([...PSEUDO, [":path", "/healthz"], [":method", "GET"]]), "ends"));
-    await vi.waitUntil(() => raw.closed || raw.arrived.some(({ stream }) => stream === 303));
-    expect(raw.closed).toBe(false);
-    raw.write(Buffer.concat(resets(305, 100)));
+    const health = headerBlock([...PSEUDO, [":path", "/healthz"], [":method", "GET"]]);
+    // Fewer at once than nghttp2 refuses.
+    for (const from of [3, 203]) {
+      raw.write(Buffer.concat([...resets(from, 90), headersFrame(from + 180, health, "ends")]));
+      await vi.waitUntil(() => raw.closed || raw.arrived.some(({ stream }) => stream === from + 180));
+      expect(raw.closed).toBe(false);
+    }
+    raw.write(Buffer.concat(resets(403, 90)));
     await raw.end;
   });
 
