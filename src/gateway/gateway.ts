@@ -452,11 +452,12 @@ async function assemble(
       await drainCalls(
         [ownGrpc, http].flatMap((server) => server?.drain() ?? []),
         {
-        calls,
-        settling,
-        clock,
-        drainMs: config.shutdown.drainMs,
-      });
+          calls,
+          settling,
+          clock,
+          drainMs: config.shutdown.drainMs,
+        },
+      );
     },
     abort() {
       shutdownDelay.cut();

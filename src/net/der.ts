@@ -7,7 +7,14 @@ export interface DerValue {
 }
 
 /** Tags of the kinds that certificates and lists have. */
-export const TAG = { integer: 0x02, oid: 0x06, utcTime: 0x17, generalizedTime: 0x18, sequence: 0x30, version: 0xa0 } as const;
+export const TAG = {
+  integer: 0x02,
+  oid: 0x06,
+  utcTime: 0x17,
+  generalizedTime: 0x18,
+  sequence: 0x30,
+  version: 0xa0,
+} as const;
 
 /** Reads the values that follow each other in `bytes`. Throws an Error when they are cut off. */
 export function readDer(bytes: Buffer): DerValue[] {

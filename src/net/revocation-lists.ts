@@ -131,7 +131,11 @@ function subjectOf(certificate: X509Certificate): string {
 }
 
 /** Certificate: SEQUENCE { content SEQUENCE { version [0], serial, algorithm, issuer, validity, subject, … }, … }. */
-function namesOf({ raw }: X509Certificate): { readonly issuer: string; readonly subject: string; readonly serial: string } {
+function namesOf({ raw }: X509Certificate): {
+  readonly issuer: string;
+  readonly subject: string;
+  readonly serial: string;
+} {
   const [whole] = readDer(raw);
   const [content] = readDer(whole!.content);
   const fields = readDer(content!.content);

@@ -45,7 +45,12 @@ describe("all HTTP/2 floods together", () => {
   it("were disconnected within a second, without upstream calls", () => {
     const slowest = Math.max(...closedMs.values());
     expect(closedMs.size).toBe(4 * FLOODS.length);
-    figure({ name: "HTTP/2 floods of gRPC and HTTP, each read and unread", value: closedMs.size, unit: "", atLeast: 100 });
+    figure({
+      name: "HTTP/2 floods of gRPC and HTTP, each read and unread",
+      value: closedMs.size,
+      unit: "",
+      atLeast: 100,
+    });
     figure({ name: "HTTP/2 floods: the slowest connection closed", value: slowest, unit: "ms", atMost: CLOSED_MS });
     figure({ name: "HTTP/2 floods: upstream calls caused", value: target.heard(), unit: "", atMost: 0 });
     figure({ name: "HTTP/2 floods: memory", value: Math.round(mostBytes / MIB), unit: "MiB", atMost: 128 });

@@ -14,7 +14,9 @@ const folder = makeCertificateFolder();
 afterAll(() => folder.remove());
 
 /** A server that sends "hello" on each connection. */
-async function start(options: Partial<TlsEntranceOptions> & { readonly clientCa?: string; readonly list?: string } = {}) {
+async function start(
+  options: Partial<TlsEntranceOptions> & { readonly clientCa?: string; readonly list?: string } = {},
+) {
   const { cert_file: certFile, key_file: keyFile } = folder.writePair("server", server);
   const caFile = options.clientCa === undefined ? undefined : folder.write("clients.pem", options.clientCa);
   const crlFile = options.list === undefined ? undefined : folder.write("clients.crl", options.list);

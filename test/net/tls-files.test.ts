@@ -110,8 +110,16 @@ describe("revocation lists", () => {
   it.each([
     ["that are none", "no list", /none\.crl has no revocation list in PEM/],
     ["that cannot be read", "-----BEGIN X509 CRL-----\nMIIB\n-----END X509 CRL-----", /cannot be read$/],
-    ["of another authority", stranger.list(), /has no revocation list of CN=test authority; each authority in .*ca\.pem/],
-    ["that another key has signed", namesake.list(), /list of CN=test authority is not signed with its key in .*ca\.pem/],
+    [
+      "of another authority",
+      stranger.list(),
+      /has no revocation list of CN=test authority; each authority in .*ca\.pem/,
+    ],
+    [
+      "that another key has signed",
+      namesake.list(),
+      /list of CN=test authority is not signed with its key in .*ca\.pem/,
+    ],
     ["that are too long", " ".repeat(1024 * 1024 + 1), /is longer than 1048576 bytes/],
   ])("are refused at the start: files %s", async (_, list, problem) => {
     await expect(open(withList("none", list))).rejects.toThrow(problem);

@@ -9,7 +9,15 @@ import { CertificateAuthority, LOCAL_NAMES, makeCertificateFolder } from "../sup
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
 import { answerOf, askHttp2, connectHttp2 } from "../support/http2-client.ts";
 import { askTls, callGrpc } from "../support/tls-client.ts";
-import { answerText, beginStream, END_EVENTS, localModel, startUpstream, textEvent, type Upstream } from "./support/upstream.ts";
+import {
+  answerText,
+  beginStream,
+  END_EVENTS,
+  localModel,
+  startUpstream,
+  textEvent,
+  type Upstream,
+} from "./support/upstream.ts";
 
 const MIB = 1024 * 1024;
 const authority = new CertificateAuthority();
@@ -145,7 +153,8 @@ describe("HTTP/2 over TLS", () => {
         const answer = await answerOf(stream);
         expect(statuses).toContain(answer.status);
         expect(answer.headers.connection).toBeUndefined();
-        if (answer.status !== 0) expect(answer).toMatchObject({ resetCode: 0, text: expect.stringContaining('"error"') });
+        if (answer.status !== 0)
+          expect(answer).toMatchObject({ resetCode: 0, text: expect.stringContaining('"error"') });
       }),
     );
     expect(await askHttp2(session, headers(), chat())).toMatchObject({ status: 200 });
@@ -171,7 +180,9 @@ describe("HTTP/2 over TLS", () => {
   });
 
   it("tells clients of gRPC which port they need", async () => {
-    const stream = open().request(headers({ ":path": "/parley.v1.ModelService/List", "content-type": "application/grpc" }));
+    const stream = open().request(
+      headers({ ":path": "/parley.v1.ModelService/List", "content-type": "application/grpc" }),
+    );
     stream.end();
     expect((await answerOf(stream)).headers).toMatchObject({
       "grpc-status": "12",
@@ -182,7 +193,10 @@ describe("HTTP/2 over TLS", () => {
   it("serves the dashboard's services", async () => {
     const answer = await askHttp2(
       open(),
-      headers({ ":path": "/parley.console.v1.SessionService/GetSession", ":authority": `localhost:${gateway.httpPort}` }),
+      headers({
+        ":path": "/parley.console.v1.SessionService/GetSession",
+        ":authority": `localhost:${gateway.httpPort}`,
+      }),
       "{}",
     );
     expect(answer).toMatchObject({ status: 200, resetCode: 0 });

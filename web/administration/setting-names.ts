@@ -6,7 +6,10 @@ export const SETTING_GROUPS: readonly (readonly [title: string, prefixes: readon
   ["Access", ["sign_up", "http.public_url", "access"]],
   ["Default account limits", ["limits"]],
   ["Data", ["data_dir", "database", "outage", "redis", "ledger", "responses", "account_credentials"]],
-  ["Network", ["http.listen", "http.cors_origins", "http.trusted_proxies", "http.grpc", "http.tls", "grpc", "operations", "core"]],
+  [
+    "Network",
+    ["http.listen", "http.cors_origins", "http.trusted_proxies", "http.grpc", "http.tls", "grpc", "operations", "core"],
+  ],
   ["Timeouts, retries and overload", ["timeouts", "retries", "breaker", "overload"]],
   ["Models", ["aliases"]],
   ["Process", ["workers", "log", "shutdown", "metrics", "tracing", "simulator"]],

@@ -92,8 +92,7 @@ export function createGrpcCalls(
   }
   return {
     server,
-    guardStream: (stream, headers, facts) =>
-      new StreamGuard(stream, headers, { ...facts, services, maxReceiveBytes }),
+    guardStream: (stream, headers, facts) => new StreamGuard(stream, headers, { ...facts, services, maxReceiveBytes }),
     announce: () => health.announceEnd(),
   };
 }

@@ -1,4 +1,10 @@
-import { constants, Http2ServerRequest, Http2ServerResponse, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import {
+  constants,
+  Http2ServerRequest,
+  Http2ServerResponse,
+  type IncomingHttpHeaders,
+  type ServerHttp2Stream,
+} from "node:http2";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Readable, Stream } from "node:stream";
@@ -38,7 +44,11 @@ const COPIED_PART = 4;
 /** A request and its response of HTTP/2, as handlers of HTTP/1.1 take them. */
 export function messagesOf(
   stream: ServerHttp2Stream,
-  { headers, rawHeaders, connection }: { headers: IncomingHttpHeaders; rawHeaders: readonly string[]; connection: Socket },
+  {
+    headers,
+    rawHeaders,
+    connection,
+  }: { headers: IncomingHttpHeaders; rawHeaders: readonly string[]; connection: Socket },
 ): { readonly request: IncomingMessage; readonly response: ServerResponse } {
   const socket = new StreamSocket(stream, connection);
   const request = new Http2Request(stream, { headers, rawHeaders, socket });
@@ -55,7 +65,11 @@ class Http2Request extends NodeRequest {
 
   constructor(
     stream: ServerHttp2Stream,
-    given: { readonly headers: IncomingHttpHeaders; readonly rawHeaders: readonly string[]; readonly socket: StreamSocket },
+    given: {
+      readonly headers: IncomingHttpHeaders;
+      readonly rawHeaders: readonly string[];
+      readonly socket: StreamSocket;
+    },
   ) {
     const rawHeaders = toRawHeaders(given.rawHeaders);
     const headers = toHeaders(given.headers);
@@ -92,7 +106,8 @@ class Http2Request extends NodeRequest {
     this.destroy();
     // Most readers are told by the response, which closes in this turn.
     process.nextTick(() => {
-      if (this.listenerCount("error") > 0) this.emit("error", new Error("the stream was closed before the end of the request"));
+      if (this.listenerCount("error") > 0)
+        this.emit("error", new Error("the stream was closed before the end of the request"));
     });
   }
 }

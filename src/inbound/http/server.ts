@@ -273,7 +273,10 @@ class Front {
     const { response, connection } = call;
     const exchange = this.#open(call);
     if (this.#begunInTurn.has(connection)) {
-      response.once("close", this.#pipelined.add(connection, () => this.#answer(exchange)));
+      response.once(
+        "close",
+        this.#pipelined.add(connection, () => this.#answer(exchange)),
+      );
       return;
     }
     if (this.#begunInTurn.size === 0) setImmediate(() => this.#begunInTurn.clear());

@@ -86,8 +86,7 @@ export class ConnectionGuard {
 
   /** Sends GOAWAY on connections whose client is no longer accepted, see `TlsEntrance.isRetired`. */
   #leaveRetired(): void {
-    for (const connection of this.#connections.values())
-      if (this.#isRetired(connection)) connection.leave();
+    for (const connection of this.#connections.values()) if (this.#isRetired(connection)) connection.leave();
   }
 
   #isRetired({ socket }: GuardedConnection): boolean {

@@ -142,8 +142,7 @@ export class GuardedConnection {
       this.#forgivePieces(clock.monotonic());
       if (this.#smallPieces > SMALL_PIECES.atOnce) pending.end(this);
     };
-    const waits = (isWaiting: boolean): void =>
-      isWaiting ? pending.add(this, stream) : pending.remove(this, stream);
+    const waits = (isWaiting: boolean): void => (isWaiting ? pending.add(this, stream) : pending.remove(this, stream));
     const guard = guardWith({ took, waits });
     this.#streams.add(guard);
     this.#idleSinceMs = undefined;
