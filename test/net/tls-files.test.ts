@@ -8,7 +8,7 @@ const folder = makeCertificateFolder();
 afterAll(() => folder.remove());
 
 const [one, other] = [authority.issue(), authority.issue()];
-const expired = authority.issue({ validTo: new Date(Date.now() - 1000) });
+const late = authority.issue({ validTo: new Date(Date.now() - 1000) });
 const files = (name: string): TlsFiles => ({
   certFile: folder.path(`${name}.pem`),
   keyFile: folder.path(`${name}.key`),
@@ -49,7 +49,7 @@ describe("TLS files at the start", () => {
   });
 
   it("are used when the certificate has expired, which is told", async () => {
-    folder.writePair("late", expired);
+    folder.writePair("late", late);
     const told = await open(files("late"));
     expect(told.expired).toHaveBeenCalledWith(expect.stringMatching(/late\.pem has expired on 20.*; put a new one/));
   });
@@ -80,7 +80,7 @@ describe("changed TLS files", () => {
   it.each([
     ["broken", { cert: "no certificate", key: other.key }, /no readable certificate/],
     ["half of a pair", { ...one, cert: other.cert }, /does not belong/],
-    ["expired", expired, /has expired/],
+    ["expired", late, /has expired/],
   ])("that are %s are told once, and those from before stay", async (name, pair, problem) => {
     folder.writePair(name, one);
     const { watched, refused } = await open(files(name));

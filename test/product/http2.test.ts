@@ -135,26 +135,22 @@ describe("HTTP/2 over TLS", () => {
 
   it("refuses requests before their bodies come, and serves others of the connection", async () => {
     const session = open();
-    const refusals: readonly (readonly [OutgoingHttpHeaders, statuses: readonly number[]])[] = [
-      [{ authorization: "Bearer wrong" }, [401]],
-      [{ ":path": "/v1/nothing" }, [404]],
-      [{ ":method": "PUT" }, [404]],
-      [{ "content-type": "text/plain" }, [400]],
-      [{ "content-encoding": "gzip" }, [400]],
-      [{ ":authority": "a.example", host: "other.example" }, [400]],
-      [{ "content-length": 40 * MIB }, [413]],
-      // Refused by nghttp2 once the client knows the limit.
-      [{ "x-long": "a".repeat(20 * 1024) }, [431, 0]],
+    const refusals: readonly (readonly [OutgoingHttpHeaders, status: number])[] = [
+      [{ authorization: "Bearer wrong" }, 401],
+      [{ ":path": "/v1/nothing" }, 404],
+      [{ ":method": "PUT" }, 404],
+      [{ "content-type": "text/plain" }, 400],
+      [{ "content-encoding": "gzip" }, 400],
+      [{ ":authority": "a.example", host: "other.example" }, 400],
+      [{ "content-length": 40 * MIB }, 413],
     ];
     await Promise.all(
-      refusals.map(async ([more, statuses]) => {
+      refusals.map(async ([more, status]) => {
         const stream = session.request(headers(more));
         stream.write("{");
         const answer = await answerOf(stream);
-        expect(statuses).toContain(answer.status);
+        expect(answer).toMatchObject({ status, resetCode: 0, text: expect.stringContaining('"error"') });
         expect(answer.headers.connection).toBeUndefined();
-        if (answer.status !== 0)
-          expect(answer).toMatchObject({ resetCode: 0, text: expect.stringContaining('"error"') });
       }),
     );
     expect(await askHttp2(session, headers(), chat())).toMatchObject({ status: 200 });
