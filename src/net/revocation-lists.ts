@@ -82,8 +82,10 @@ export class RevocationLists {
     }
   }
 
-  /** Throws NotYetValid for a list from the future. */
-  requireBegun(nowMs: number): void {
+  /** Throws an Error for a list that has expired, NotYetValid for one from the future. */
+  requireValid(nowMs: number): void {
+    const end = this.describeEnd(nowMs);
+    if (end !== undefined) throw new Error(end);
     const fromMs = Math.max(...this.#lists.map((list) => list.fromMs));
     if (fromMs > nowMs)
       throw new NotYetValid(`a revocation list in ${this.#file} is valid from ${iso(fromMs)} on`, fromMs);

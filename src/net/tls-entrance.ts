@@ -163,11 +163,10 @@ export class TlsEntrance {
     const certificate = socket.getPeerX509Certificate();
     if (certificate === undefined && this.#options.clientCertificates === "optional") return;
     const { lists } = this.#options.files;
-    const identities = certificate === undefined || lists === undefined ? [] : identitiesOf(certificate);
     const reason =
       certificate === undefined
         ? "NO_CERTIFICATE"
-        : (reasonToRefuse(socket, certificate) ?? (lists && reasonInLists(lists, identities)));
+        : (reasonToRefuse(socket, certificate) ?? (lists && reasonInLists(lists, certificate)));
     if (certificate === undefined || reason !== undefined) {
       this.#options.refused(reason!, socket.remoteAddress);
       if (certificate !== undefined && below !== undefined) this.#guard?.refuse(below, certificate);
@@ -180,7 +179,7 @@ export class TlsEntrance {
     });
     verified?.add(socket);
     if (lists !== undefined) {
-      this.#listed.set(socket, identities);
+      this.#listed.set(socket, identitiesOf(certificate));
       socket.once("close", () => this.#listed.delete(socket));
     }
     this.#guard?.authenticated(socket);
@@ -193,7 +192,14 @@ export class TlsEntrance {
 }
 
 /** OpenSSL does not look at lists when a session is resumed, nor again when they have changed during the handshake. */
-function reasonInLists(lists: RevocationLists, identities: readonly CertificateIdentity[]): string | undefined {
+function reasonInLists(lists: RevocationLists, certificate: X509Certificate): string | undefined {
+  let identities: readonly CertificateIdentity[];
+  try {
+    identities = identitiesOf(certificate);
+  } catch {
+    // OpenSSL reads more than DER.
+    return "CERT_NOT_IN_DER";
+  }
   if (identities.some((identity) => lists.revokes(identity))) return "CERT_REVOKED";
   return lists.hasExpiredFor(identities[0]!, Date.now()) ? "CRL_HAS_EXPIRED" : undefined;
 }

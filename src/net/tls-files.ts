@@ -134,10 +134,9 @@ export class WatchedTlsFiles {
       if (found instanceof Error) throw found;
       const checked = checkFiles(this.#files, found);
       if (isOver(checked.expires)) throw new Error(expired(this.#files, checked.expires));
-      const end = checked.lists?.describeEnd(Date.now());
-      if (end !== undefined) throw new Error(end);
-      checked.lists?.requireBegun(Date.now());
       const before = this.material;
+      // A list that has expired must not keep a new certificate from being used.
+      if (String(checked.material.crl) !== String(before.crl)) checked.lists?.requireValid(Date.now());
       this.#checked = checked;
       this.#used = digest;
       for (const listener of this.#listeners) listener(checked.material, before);
@@ -220,6 +219,11 @@ function checkFiles(files: TlsFiles, { crl, ...found }: FoundFiles): CheckedMate
   } catch (error) {
     const { reason, message } = error as { readonly reason?: string; readonly message: string };
     throw new Error(`the certificate in ${certFile} cannot be used: ${reason ?? message}`, { cause: error });
+  }
+  try {
+    if (lists !== undefined) createSecureContext({ crl: lists.pems });
+  } catch (error) {
+    throw new Error(`${crlFile} has a revocation list that cannot be read`, { cause: error });
   }
   const material = { ...found, ...(lists !== undefined && { crl: lists.pems }) };
   return { material, expires: own && new Date(own.validTo), lists };

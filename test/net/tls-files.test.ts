@@ -157,6 +157,14 @@ describe("revocation lists", () => {
     expect(watched.material.crl).toEqual(crl);
   });
 
+  it("that have expired keep no new certificate from being used", async () => {
+    const { watched, refused } = await open(withList("stale", authority.list({ validTo: inPast })));
+    folder.writePair("stale", other);
+    await watched.check();
+    expect(refused).not.toHaveBeenCalled();
+    expect(watched.material).toMatchObject(other);
+  });
+
   it("from the future are used when their time has come", async () => {
     const given = withList("future", authority.list());
     const { watched, refused } = await open(given);
