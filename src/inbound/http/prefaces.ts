@@ -30,7 +30,8 @@ export class Prefaces {
       this.#waiting.delete(socket);
       socket.off("readable", look).off("end", end).off("error", end).off("close", stop);
     };
-    const timer = setTimeout(end, WAIT_MS);
+    // After a time in which the event loop was busy, sockets are read before this immediate.
+    const timer = setTimeout(() => setImmediate(() => this.#waiting.has(socket) && end()), WAIT_MS);
     this.#waiting.add(socket);
     socket.on("readable", look).on("end", end).on("error", end).on("close", stop);
   }

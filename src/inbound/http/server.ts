@@ -17,6 +17,7 @@ import { type Documents, sendDocument } from "./documents.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
 import { Exchange, limitUnread } from "./exchange.ts";
 import { type Http2Call, Http2Sessions } from "./http2-sessions.ts";
+import { closeIdleAfterRead } from "./idle-timeout.ts";
 import { Prefaces } from "./prefaces.ts";
 import { requestClass } from "./request-class.ts";
 import { adviseOn, createCors, findRoute, formatOf, isConnect, isForPages, type Route } from "./routes.ts";
@@ -100,6 +101,7 @@ export async function startHttpServer(
   server.on("checkContinue", handle);
   server.on("checkExpectation", handle);
   server.on("clientError", (error, socket) => front.refuseMalformed(error, socket as Socket));
+  closeIdleAfterRead(server);
   server.maxHeadersCount = 100;
   const accept = (socket: Socket): boolean => services.connections.add(socket);
   const http2 = tls === undefined && parts.grpc === undefined ? undefined : front.http2();
