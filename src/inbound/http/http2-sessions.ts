@@ -72,7 +72,7 @@ export class Http2Sessions {
     });
     grpc?.guardedBy(this.#guard);
     this.#server.on("session", (session) => void this.#guard.begin(session));
-    this.#server.on("stream", (stream, headers, _, rawHeaders) => this.#begin(stream, headers, rawHeaders));
+    this.#server.on("stream", (stream, headers, ...[, rawHeaders]) => this.#begin(stream, headers, rawHeaders));
   }
 
   /** Takes a connection whose client speaks HTTP/2. */

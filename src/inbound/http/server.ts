@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
-import type { TLSSocket } from "node:tls";
 import { Failure } from "../../core/failure.ts";
 import type { Operation } from "../../formats/format.ts";
 import type { TlsEntrance } from "../../net/tls-entrance.ts";
@@ -19,6 +18,7 @@ import { Exchange, limitUnread } from "./exchange.ts";
 import { type Http2Call, Http2Sessions } from "./http2-sessions.ts";
 import { closeIdleAfterRead } from "./idle-timeout.ts";
 import { Prefaces } from "./prefaces.ts";
+import { shareByAlpn, shareByPreface } from "./protocol-choice.ts";
 import { requestClass } from "./request-class.ts";
 import { adviseOn, createCors, findRoute, formatOf, isConnect, isForPages, type Route } from "./routes.ts";
 
@@ -140,33 +140,6 @@ export async function startHttpServer(
       http2?.close();
     },
   };
-}
-
-/** Passes connections on whose clients have chosen HTTP/2. Node's own listener would serve them as HTTP/1.1. */
-function shareByAlpn(server: TlsServer, http2: Http2Sessions): void {
-  const [serveHttp1] = server.listeners("secureConnection") as ((socket: TLSSocket) => void)[];
-  server.removeAllListeners("secureConnection").on("secureConnection", (socket) => {
-    if (socket.alpnProtocol !== "h2") serveHttp1!.call(server, socket);
-    else if (!socket.destroyed) http2.open(socket);
-  });
-}
-
-interface PlainSharing {
-  readonly http2: Http2Sessions;
-  readonly prefaces: Prefaces;
-  readonly accept: (socket: Socket) => boolean;
-}
-
-/** Over plain TCP clients of HTTP/2 choose it without asking ("prior knowledge"). */
-function shareByPreface(server: Server, { http2, prefaces, accept }: PlainSharing): void {
-  const [serveHttp1] = server.listeners("connection") as ((socket: Socket) => void)[];
-  server.removeAllListeners("connection").on("connection", (socket) => {
-    if (!accept(socket)) return;
-    prefaces.read(socket, (protocol) => {
-      if (protocol === "http2") http2.open(socket);
-      else serveHttp1!.call(server, socket);
-    });
-  });
 }
 
 /**
