@@ -186,16 +186,13 @@ describe("HTTP/2 over TLS", () => {
     });
   });
 
-  it("serves the dashboard's services", async () => {
-    const answer = await askHttp2(
-      open(),
-      headers({
-        ":path": "/parley.console.v1.SessionService/GetSession",
-        ":authority": `localhost:${gateway.httpPort}`,
-      }),
-      "{}",
-    );
-    expect(answer).toMatchObject({ status: 200, resetCode: 0 });
+  it("serves the dashboard's services, with their cookies", async () => {
+    const session = open();
+    const ask = (method: string) =>
+      askHttp2(session, headers({ ":path": `/parley.console.v1.SessionService/${method}` }), "{}");
+    expect(await ask("GetSession")).toMatchObject({ status: 200, resetCode: 0 });
+    const { headers: received } = await ask("SignOut");
+    expect(received["set-cookie"]).toEqual(expect.arrayContaining([expect.stringMatching(/^__Host-sid=.*; Secure/)]));
   });
 
   it("serves fetch and curl", async () => {
