@@ -42,14 +42,24 @@ interface LateEnd {
   readonly text: (asWritten: string) => Promise<string>;
 }
 
+export interface ExchangeFacts {
+  readonly requestId: string;
+  readonly clock: Clock;
+  /** Headers of every response. */
+  readonly headers: HeaderList;
+  readonly formatOf: (path: string) => Format;
+  /** The connection: over HTTP/2 also that of other exchanges. */
+  readonly connection: Socket;
+  /** Called when the caller is authenticated. Default: nothing is. */
+  readonly authenticated?: () => void;
+}
+
 /** One HTTP request and its response, for the routes. */
 export class Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly requestId: string;
-  /** The connection: over HTTP/2 also that of other exchanges. */
   readonly connection: Socket;
-  /** Called when the caller is authenticated. Over HTTP/1.1: none. */
   readonly authenticated: (() => void) | undefined;
   /** By the clock's `monotonic`. */
   readonly arrivedMs: number;
@@ -65,18 +75,7 @@ export class Exchange {
   /** Headers of every response: request ID, CORS. */
   readonly #headers: string[];
 
-  constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
-    facts: {
-      readonly requestId: string;
-      readonly clock: Clock;
-      readonly headers: HeaderList;
-      readonly formatOf: (path: string) => Format;
-      readonly connection: Socket;
-      readonly authenticated?: () => void;
-    },
-  ) {
+  constructor(request: IncomingMessage, response: ServerResponse, facts: ExchangeFacts) {
     this.request = request;
     this.response = response;
     this.requestId = facts.requestId;

@@ -38,9 +38,6 @@ const NodeResponse = Http2ServerResponse as unknown as new (stream: ServerHttp2S
 
 type HeadersOfHead = readonly string[] | Readonly<Record<string, unknown>>;
 
-/** Copied pieces of a body: a small one would keep all bytes that were read from the socket with it. */
-const COPIED_PART = 4;
-
 /** A request and its response of HTTP/2, as handlers of HTTP/1.1 take them. */
 export function messagesOf(
   stream: ServerHttp2Stream,
@@ -95,9 +92,7 @@ class Http2Request extends NodeRequest {
 
   /** Node ends the request also when its stream was reset. */
   override push(piece: Buffer | null): boolean {
-    if (piece === null && this.#isCut) return false;
-    const isPart = piece !== null && piece.length * COPIED_PART < piece.buffer.byteLength;
-    return super.push(isPart ? Buffer.from(piece) : piece);
+    return piece === null && this.#isCut ? false : super.push(piece);
   }
 
   /** As over HTTP/1.1, a request that is cut off has an error for its reader, and no end. */

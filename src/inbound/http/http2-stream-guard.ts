@@ -54,9 +54,12 @@ export class HttpStreamGuard implements GuardedStream {
     stream.on("finish", () => stream.closed || waits(true));
     // Not a listener: what arrives while it is not read would cost nothing.
     stream.push = (piece: Buffer | null) => {
-      if (piece !== null) took(piece.length);
-      this.#bytes += piece?.length ?? 0;
-      return Readable.prototype.push.call(stream, piece);
+      if (piece === null) return Readable.prototype.push.call(stream, null);
+      took(piece.length);
+      this.#bytes += piece.length;
+      // A copy of a small part: it would keep all bytes that were read from the socket with it.
+      const own = piece.length * 4 < piece.buffer.byteLength ? Buffer.from(piece) : piece;
+      return Readable.prototype.push.call(stream, own);
     };
   }
 

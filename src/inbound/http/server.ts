@@ -14,7 +14,7 @@ import { callerOf, completion, embeddings, explanation, keptAnswers, tokenCount 
 import { connectHandler, writeConnectError } from "./connect.ts";
 import { type Documents, sendDocument } from "./documents.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
-import { Exchange, limitUnread } from "./exchange.ts";
+import { Exchange, type ExchangeFacts, limitUnread } from "./exchange.ts";
 import { type Http2Call, Http2Sessions } from "./http2-sessions.ts";
 import { closeIdleAfterRead } from "./idle-timeout.ts";
 import { Prefaces } from "./prefaces.ts";
@@ -149,9 +149,6 @@ export async function startHttpServer(
  */
 const MAX_PIPELINED = 8;
 
-/** Parts of an exchange; `authenticated` only over HTTP/2. */
-type ExchangeParts = Pick<Http2Call, "request" | "response" | "connection"> & Partial<Http2Call>;
-
 class Front {
   readonly #services: EdgeServices;
   readonly #cors: ReturnType<typeof createCors>;
@@ -227,7 +224,7 @@ class Front {
     // The response to an earlier request of the same read may be finished already.
     const isPipelined = answers.length > 0 || this.#arrivals.isOfLatestRead(socket);
     if (isLast) response.setHeader("connection", "close");
-    const exchange = this.#open({ request, response, connection: socket });
+    const exchange = new Exchange(request, response, this.#factsOf(request, socket));
     answers.push(response);
     response.once("prefinish", this.#ending);
     this.#arrivals.add(request);
@@ -244,9 +241,8 @@ class Front {
   }
 
   /** Requests of a connection after the first one of an event loop turn begin as pipelined ones. */
-  #handleHttp2(call: Http2Call): void {
-    const { response, connection } = call;
-    const exchange = this.#open(call);
+  #handleHttp2({ request, response, connection, authenticated }: Http2Call): void {
+    const exchange = new Exchange(request, response, { ...this.#factsOf(request, connection), authenticated });
     if (this.#begunInTurn.has(connection)) {
       response.once(
         "close",
@@ -259,14 +255,15 @@ class Front {
     this.#answer(exchange);
   }
 
-  #open({ request, response, ...connection }: ExchangeParts): Exchange {
-    return new Exchange(request, response, {
+  /** Facts of the exchange of a request. */
+  #factsOf(request: IncomingMessage, connection: Socket): ExchangeFacts {
+    return {
       requestId: requestIdFrom(single(request.headers["x-request-id"])),
       clock: this.#services.clock,
       headers: isForPages(request.url!) ? this.#cors(request) : [],
       formatOf: (path) => formatOf(path, request.headers),
-      ...connection,
-    });
+      connection,
+    };
   }
 
   #answer(exchange: Exchange): void {
