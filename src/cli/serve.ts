@@ -233,6 +233,7 @@ async function greeting(
   const { httpPort, grpcPort, operationsPort, hasPages } = gateway;
   const at = (listen: Config["http"]["listen"], port: number): string => formatAddress({ host: listen.host, port });
   const schemeOf = (name: "http" | "operations"): string => (config[name].tls === undefined ? "http" : "https");
+  const grpcHost = config.http.grpc && role.name === "all" ? config.http.listen : config.grpc.listen;
   const base = `${schemeOf("http")}://${at(config.http.listen, httpPort)}`;
   const simulated = config.providers.filter((provider) => provider.simulated).map((provider) => provider.name);
   const lines = [
@@ -242,7 +243,7 @@ async function greeting(
     ...(role.name === "all" ? [`  dashboard                ${hasPages ? `${base}/` : NOT_BUILT}`] : []),
     ...(role.name === "front"
       ? [`  core                     ${role.core}`]
-      : [`  gRPC                     ${at(config.grpc.listen, grpcPort)}`]),
+      : [`  gRPC                     ${at(grpcHost, grpcPort)}`]),
     `  metrics, health          ${schemeOf("operations")}://${at(config.operations.listen, operationsPort)}`,
   ];
   if (role.name === "front") return `${lines.join("\n")}\n\n`;
