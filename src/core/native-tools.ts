@@ -13,7 +13,7 @@ export type NativeTool = Readonly<Record<string, unknown>>;
 type Messages = Pick<CompletionRequest, "messages">["messages"];
 type Given = Pick<CompletionRequest, "messages" | "tools">;
 
-/** Types of tools that the caller runs, and of names of other tools. What is within them is no tool. */
+/** Types of tools that the caller runs, and of names that stand for a tool of the request. What is within them is no tool. */
 const OF_THE_CALLER: ReadonlySet<unknown> = new Set(["function", "custom", "tool_reference"]);
 /** The type of a group, whose tools count one by one. */
 const GROUP = "namespace";
@@ -23,7 +23,7 @@ const HAS_TOOLS = /tools?$/i;
 /** What a tool is called with, and its schemas: words of a model or of the caller in which such names mean something else. */
 const HAS_NO_TOOLS = /^(?:input|args|arguments|parameters)$|(?:schema|examples)$/i;
 /** JSON with a field of tools, whose name may have escapes. */
-const MAY_HAVE_TOOLS = /tool|\\u/i;
+const MAY_HAVE_TOOLS = /tools?"|\\u/i;
 
 /** Parts and tools that are listed at most, as of fields that a provider does not support. */
 const MAX_LISTED = 1_000;
