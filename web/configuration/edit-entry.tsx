@@ -31,7 +31,7 @@ export default function EditEntry({ target, list, open, onClose, onSaved }: Edit
     onSaved,
   });
   const submit = (form: Written): void => {
-    const [section, name] = [Number(form.get("section")), form.get("name")];
+    const [section, name] = [Number(form.get("section")) as Section, form.get("name")];
     const isTaken =
       target === undefined &&
       list.entries.some((each) => isStored(each) && each.section === section && each.name === name);

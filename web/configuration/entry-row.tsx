@@ -47,7 +47,7 @@ export function EntryRow({ entry, isEnabled, onAct }: EntryRowProps) {
       </Cell>
       <Cell label="Kind">{kind}</Cell>
       <Cell label="From">{originOf(entry)}</Cell>
-      <Cell label="State" className="max-lg:col-span-2">
+      <Cell label="State">
         <Badge look={look}>{state}</Badge>
         {problems.map((problem) => (
           <span key={problem} className="mt-1 block text-xs wrap-anywhere text-muted">

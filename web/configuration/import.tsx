@@ -1,6 +1,6 @@
 import { useMemo, useState } from "react";
 import { useMutation } from "@tanstack/react-query";
-import { configuration } from "../api/configuration.ts";
+import { configuration, refreshConfiguration } from "../api/configuration.ts";
 import { Alert } from "../components/alert.tsx";
 import { Button } from "../components/button.tsx";
 import { Dialog, DialogActions } from "../components/dialog.tsx";
@@ -9,7 +9,7 @@ import { Form } from "../components/form.tsx";
 import { Conflict } from "./conflict.tsx";
 import type { ChangeDialogProps } from "./dialog-props.ts";
 import { describeProblems, readProblems } from "./problems.ts";
-import { useChange } from "./use-change.ts";
+import { isConflict, useChange } from "./use-change.ts";
 import { YamlField } from "./yaml-field.tsx";
 
 /** Most characters of a document, as the service allows. */
@@ -22,6 +22,8 @@ export default function Import({ list, open, onClose, onSaved }: ChangeDialogPro
   const check = useMutation({
     mutationFn: (text: string) =>
       configuration.import({ expectedVersion: list.latestVersion, document: text, validateOnly: true }),
+    // The check can be repeated with the latest version; the replacement still names the one of the opening.
+    onError: (error) => (isConflict(error) ? refreshConfiguration() : undefined),
   });
   const replace = useChange<string>({
     version: list.latestVersion,

@@ -30,6 +30,7 @@ export function useChange<V = void>({ version, send, onSaved }: ChangeOptions<V>
   return { ...change, isConflict: isConflict(change.error) };
 }
 
-function isConflict(error: unknown): boolean {
+/** Whether somebody else has changed the configuration meanwhile. */
+export function isConflict(error: unknown): boolean {
   return error != null && ConnectError.from(error).code === Code.Aborted;
 }

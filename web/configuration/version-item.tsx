@@ -94,8 +94,8 @@ function Difference({ of: { section, name, before, after } }: { readonly of: Ent
     <section aria-label={title} className="overflow-hidden rounded-lg border border-line">
       <p className="border-b border-line bg-sunken px-4 py-2 font-medium wrap-anywhere">{title}</p>
       <pre tabIndex={0} aria-label={title} className="overflow-x-auto py-2 font-mono text-[0.8125rem]">
-        {lineChanges(before, after).map(([mark, text], index) => (
-          <span key={index} className={`block w-max min-w-full px-4 ${MARKS[mark]}`}>
+        {Array.from(lineChanges(before, after).entries(), ([index, [mark, text]]) => (
+          <span key={`${index} ${mark}`} className={`block w-max min-w-full px-4 ${MARKS[mark]}`}>
             {mark} {text}
           </span>
         ))}
