@@ -139,9 +139,10 @@ describe("a drain", () => {
 describe("the large answers of a call", () => {
   const MIB = 1024 * 1024;
   const never = new AbortController().signal;
+  const source = { provider: {}, abandon: () => undefined };
   let memory: AnswerMemory;
   beforeEach(() => {
-    memory = new AnswerMemory({ key: MIB, account: MIB, process: MIB });
+    memory = new AnswerMemory({ key: MIB, account: MIB, provider: MIB, process: MIB }, clock);
     calls = new Calls(clock, memory);
   });
   const openFor = (keyFamilyId: string): OpenCall => {
@@ -152,7 +153,7 @@ describe("the large answers of a call", () => {
 
   it("count for its key until it is closed, when they are read", () => {
     const call = openFor("k");
-    const answer = call.openAnswer()!;
+    const answer = call.openAnswer(source)!;
     expect(answer.take(3 * MIB, never)).toBeUndefined();
     answer.read();
     expect(memory.bytes).toBe(3 * MIB);
@@ -162,10 +163,10 @@ describe("the large answers of a call", () => {
 
   it("count until they are read, when it is closed before", () => {
     const call = openFor("k");
-    const answer = call.openAnswer()!;
+    const answer = call.openAnswer(source)!;
     expect(answer.take(3 * MIB, never)).toBeUndefined();
     call.close();
-    const later = call.openAnswer()!;
+    const later = call.openAnswer(source)!;
     expect(later.take(MIB, never)).toBeInstanceOf(Promise);
     answer.read();
     expect(memory.bytes).toBe(MIB);
@@ -176,7 +177,7 @@ describe("the large answers of a call", () => {
   it("are kept from event to event if all of them are written at the end", () => {
     const call = openFor("k");
     call.keepAnswers();
-    const answer = call.openAnswer()!;
+    const answer = call.openAnswer(source)!;
     void answer.take(2 * MIB, never);
     answer.passed();
     void answer.take(2 * MIB, never);
@@ -187,15 +188,15 @@ describe("the large answers of a call", () => {
     const rests: Promise<void>[] = [];
     const slot = { rest: (until: Promise<void>) => void rests.push(until) } as unknown as CallSlot;
     void openFor("k")
-      .openAnswer()!
+      .openAnswer(source)!
       .take(3 * MIB, never);
     const call = openFor("k");
     call.entered(slot);
-    const waiting = call.openAnswer()!.take(MIB, never);
+    const waiting = call.openAnswer(source)!.take(MIB, never);
     expect(rests).toEqual([waiting]);
   });
 
   it("are not counted for a call without a key", () => {
-    expect(calls.open(undefined).openAnswer()).toBeUndefined();
+    expect(calls.open(undefined).openAnswer(source)).toBeUndefined();
   });
 });

@@ -19,7 +19,7 @@ it("sends all but the end of a body whose end is known later", async () => {
       headers: [],
       formatOf: () => openaiResponses,
     });
-    const open = { answering: () => ({ signal: new AbortController().signal, leave: () => undefined }) };
+    const open = { answering: () => ({ signal: new AbortController().signal, leave: () => undefined, wrote: () => undefined }) };
     void exchange.largeJson(BODY, [], {
       clock: systemClock,
       open,
