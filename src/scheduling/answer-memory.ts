@@ -194,16 +194,17 @@ export class AnswerMemory {
   /** The first in turn that has room. */
   #next(): WaitingHold | undefined {
     let first: WaitingHold | undefined;
-    for (const waiting of this.#waiting)
-      if (hasRoom(waiting.shares, waiting.hold.bytes) && (first === undefined || isBefore(waiting, first)))
-        first = waiting;
+    for (const waiting of this.#waiting) {
+      if (!hasRoom(waiting.shares, waiting.hold.bytes)) continue;
+      if (first === undefined || byTurn(waiting, first) < 0) first = waiting;
+    }
     return first;
   }
 
   /** Ends late answers in the way of others, until these have room. */
   #endLate(): void {
     if (![...this.#held].some(({ isLate }) => isLate)) return;
-    for (const waiting of [...this.#waiting].sort((one, other) => (isBefore(one, other) ? -1 : 1))) {
+    for (const waiting of [...this.#waiting].sort(byTurn)) {
       for (let late = this.#lateBefore(waiting); late !== undefined; late = this.#lateBefore(waiting)) {
         this.#ended += 1;
         this.#release(late);
@@ -260,11 +261,11 @@ function hasRoom({ all }: Shares, own: number): boolean {
   return all.every((share) => share.hasRoom(own));
 }
 
-/** Whether the turn of one that waits is before that of another; of equal ones the first stays first. */
-function isBefore({ shares: one }: WaitingHold, { shares: other }: WaitingHold): boolean {
-  const turns =
-    one.provider.turn - other.provider.turn || one.account.turn - other.account.turn || one.key.turn - other.key.turn;
-  return turns < 0;
+/** Order of those that wait, below 0 if the first is before the second; of equal ones the older is first. */
+function byTurn({ shares: one }: WaitingHold, { shares: other }: WaitingHold): number {
+  return (
+    one.provider.turn - other.provider.turn || one.account.turn - other.account.turn || one.key.turn - other.key.turn
+  );
 }
 
 /** Whether two answers are of the same key and provider: those wait for each other as long as their time limits allow. */
