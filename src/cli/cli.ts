@@ -13,6 +13,7 @@ import {
 } from "./accounts-commands.ts";
 import { type CliContext, type Command, EXIT, type Invocation, UsageError } from "./command.ts";
 import { configCheck, models } from "./config-commands.ts";
+import { configConvert } from "./convert-command.ts";
 import { health } from "./health-command.ts";
 import { keysCreate, keysList, keysRevoke, keysRotate, keysUpdate } from "./keys-commands.ts";
 import { formatTable } from "./output.ts";
@@ -63,6 +64,7 @@ const COMMANDS: readonly Command[] = [
   serve,
   simulate,
   configCheck,
+  configConvert,
   models,
   providersTest,
   routeExplain,

@@ -10,6 +10,7 @@ import { listWarnings } from "../config/warnings.ts";
 import { createLogger, type Logger } from "../telemetry/logger.ts";
 import { formatAddress } from "../config/settings.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import { commandName } from "../installation/own-programs.ts";
 import type { Role } from "../gateway/role.ts";
 import { inTurn, requireAddresses } from "../gateway/starting.ts";
 
@@ -232,6 +233,7 @@ async function greeting(
   const { httpPort, grpcPort, operationsPort, hasPages } = gateway;
   const at = (listen: Config["http"]["listen"], port: number): string => formatAddress({ host: listen.host, port });
   const schemeOf = (name: "http" | "operations"): string => (config[name].tls === undefined ? "http" : "https");
+  const grpcHost = config.http.grpc && role.name === "all" ? config.http.listen : config.grpc.listen;
   const base = `${schemeOf("http")}://${at(config.http.listen, httpPort)}`;
   const simulated = config.providers.filter((provider) => provider.simulated).map((provider) => provider.name);
   const lines = [
@@ -241,7 +243,7 @@ async function greeting(
     ...(role.name === "all" ? [`  dashboard                ${hasPages ? `${base}/` : NOT_BUILT}`] : []),
     ...(role.name === "front"
       ? [`  core                     ${role.core}`]
-      : [`  gRPC                     ${at(config.grpc.listen, grpcPort)}`]),
+      : [`  gRPC                     ${at(grpcHost, grpcPort)}`]),
     `  metrics, health          ${schemeOf("operations")}://${at(config.operations.listen, operationsPort)}`,
   ];
   if (role.name === "front") return `${lines.join("\n")}\n\n`;
@@ -263,7 +265,7 @@ async function greeting(
     });
     lines.push("", "Your first API key, shown this once:", "", `export KEY=${firstKey}`, "");
     if (role.name === "core")
-      lines.push(`Serve HTTP with: npx parley serve --role front --core ${at(config.grpc.listen, grpcPort)}`);
+      lines.push(`Serve HTTP with: ${commandName()} serve --role front --core ${at(config.grpc.listen, grpcPort)}`);
     else
       lines.push(
         "Try it:",
@@ -271,7 +273,7 @@ async function greeting(
         // Over standard input: arguments of a program are visible to all users of a machine.
         `printf 'authorization: Bearer %s' "$KEY" | curl ${base}/v1/chat/completions -H @- -H 'content-type: application/json' -d '${body}'`,
       );
-  } else lines.push("", 'Keys are made with: npx parley keys create --name "what it is for"');
+  } else lines.push("", `Keys are made with: ${commandName()} keys create --name "what it is for"`);
   return `${lines.join("\n")}\n\n`;
 }
 

@@ -16,6 +16,8 @@ export interface ListenerTls {
   readonly certFile: string;
   readonly keyFile: string;
   readonly clientCaFile: string | undefined;
+  /** Revocation lists of these authorities, one of each; undefined: none are looked at. */
+  readonly clientCrlFile: string | undefined;
   /** With authorities: whether each client needs a certificate. */
   readonly clientCertificates: "required" | "optional";
 }
@@ -287,6 +289,8 @@ export interface Config {
     readonly publicUrl: string | undefined;
     /** Networks whose `x-forwarded-for` is believed. */
     readonly trustedProxies: readonly string[];
+    /** Whether gRPC is served on this port in place of `grpc.listen`, where one process serves both. */
+    readonly grpc: boolean;
     readonly tls: ListenerTls | undefined;
   };
   readonly grpc: {

@@ -100,6 +100,7 @@ export function resolve(
       allowPublic: input.http.allow_public,
       publicUrl: input.http.public_url,
       trustedProxies: input.http.trusted_proxies,
+      grpc: input.http.grpc,
       tls: resolveListenerTls("http", input, report),
     },
     grpc: {
@@ -195,9 +196,12 @@ function resolveListeners(input: FileInput, report: Report): [ListenAddress, Lis
       const advice = `to let other machines connect, write allow_public: true beside it in the section ${section}, or set PARLEY_${section.toUpperCase()}_ALLOW_PUBLIC=true`;
       report([section, "listen"], `this address is not loopback; ${advice}`);
     }
-    const other = address.port === 0 ? undefined : taken.get(listen);
-    if (other !== undefined) report([section, "listen"], `${other}.listen is the same address; choose another port`);
-    taken.set(listen, section);
+    const listens = address.port !== 0 && !(section === "grpc" && input.http.grpc);
+    const other = listens ? taken.get(listen) : undefined;
+    const advice = section === "grpc" && other === "http" ? ", or write http.grpc: true to share it" : "";
+    if (other !== undefined)
+      report([section, "listen"], `${other}.listen is the same address; choose another port${advice}`);
+    if (listens) taken.set(listen, section);
     return address;
   };
   return [resolveListener("http"), resolveListener("grpc"), resolveListener("operations")];
@@ -210,12 +214,14 @@ function resolveListenerTls(
 ): ListenerTls | undefined {
   const { tls } = input[name];
   if (tls === undefined) return undefined;
-  if (tls.client_certificates !== undefined && tls.client_ca_file === undefined)
-    report([name, "tls", "client_ca_file"], "is required with client_certificates");
+  for (const key of ["client_certificates", "client_crl_file"] as const)
+    if (tls[key] !== undefined && tls.client_ca_file === undefined)
+      report([name, "tls", "client_ca_file"], `is required with ${key}`);
   return {
     certFile: tls.cert_file,
     keyFile: tls.key_file,
     clientCaFile: tls.client_ca_file,
+    clientCrlFile: tls.client_crl_file,
     clientCertificates: tls.client_certificates ?? "required",
   };
 }
@@ -225,7 +231,8 @@ function resolveAccess({ access, http, grpc }: FileInput, report: Report): Confi
   const verifiesClients = (http.tls?.client_ca_file ?? grpc.tls?.client_ca_file) !== undefined;
   if (certificates.length > 0 && !verifiesClients)
     report(["access", "certificates"], "needs client_ca_file in http.tls or grpc.tls, whose certificates these are");
-  if (access.fronts.length > 0 && grpc.tls?.client_ca_file === undefined)
+  const ofFronts = grpc.tls?.client_ca_file ?? (http.grpc ? http.tls?.client_ca_file : undefined);
+  if (access.fronts.length > 0 && ofFronts === undefined)
     report(["access", "fronts"], "needs grpc.tls.client_ca_file, whose certificates these are");
   for (const index of repeated(certificates.map(({ name }) => name)))
     report(["access", "certificates", index, "name"], "is listed twice");

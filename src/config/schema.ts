@@ -228,6 +228,7 @@ const listenerTls = section({
   cert_file: absolutePath,
   key_file: absolutePath,
   client_ca_file: z.exactOptional(absolutePath),
+  client_crl_file: z.exactOptional(absolutePath),
   client_certificates: z.exactOptional(z.enum(["required", "optional"])),
 });
 
@@ -268,6 +269,7 @@ export const fileSchema = section({
     cors_origins: z.array(origin).default([]),
     public_url: z.exactOptional(publicUrl),
     trusted_proxies: z.array(network).default([]),
+    grpc: z.boolean().default(false),
     tls: z.exactOptional(listenerTls),
   }).prefault({}),
   grpc: section({

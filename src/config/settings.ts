@@ -25,6 +25,7 @@ export function listSettings(config: Config): Setting[] {
     "http.listen": formatAddress(http.listen),
     "http.cors_origins": http.corsOrigins,
     "http.trusted_proxies": http.trustedProxies,
+    "http.grpc": String(http.grpc),
     ...tlsSettings("http", http.tls),
     "grpc.listen": formatAddress(grpc.listen),
     "grpc.max_receive_mib": grpc.maxReceiveBytes / MIB,
@@ -104,6 +105,7 @@ function tlsSettings(section: string, tls: ListenerTls | undefined): Record<stri
     [`${section}.tls.cert_file`]: tls?.certFile,
     [`${section}.tls.key_file`]: tls?.keyFile,
     [`${section}.tls.client_ca_file`]: tls?.clientCaFile,
+    [`${section}.tls.client_crl_file`]: tls?.clientCrlFile,
     [`${section}.tls.client_certificates`]: tls?.clientCaFile && tls.clientCertificates,
   };
 }

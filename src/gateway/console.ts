@@ -120,6 +120,6 @@ const DOWNLOADS_FOLDER = "dist/console/proto";
  * Builds the API's documents: `/openapi.json`, and the proto files where they are built.
  * `grpcPort` is undefined in a front, whose cores serve gRPC elsewhere.
  */
-export async function documentsOf(grpcPort: number | undefined): Promise<Documents> {
+export async function documentsOf(grpcPort: (() => number) | undefined): Promise<Documents> {
   return createDocuments(await readOwnFolder(DOWNLOADS_FOLDER), grpcPort);
 }

@@ -17,6 +17,7 @@ import { Calls } from "../inbound/calls.ts";
 import { startKeyWatch } from "../inbound/current-key.ts";
 import { RequestFeed } from "../inbound/dashboard/request-feed.ts";
 import { startGrpcServer } from "../inbound/grpc/server.ts";
+import { createSharedGrpc } from "../inbound/grpc/shared-port.ts";
 import { readFormatRequests } from "../inbound/http/format-requests.ts";
 import { startHttpServer } from "../inbound/http/server.ts";
 import type { EdgeServices } from "../inbound/services.ts";
@@ -58,7 +59,7 @@ export type Changed = "file" | "lists";
 
 /** A running gateway: all parts are connected and listening. */
 export interface Gateway {
-  /** 0 without this inbound: a core has no HTTP, a front has no gRPC. */
+  /** 0 without this inbound: a core has no HTTP, a front has no gRPC. Both are the same with `http.grpc`. */
   readonly httpPort: number;
   readonly grpcPort: number;
   readonly operationsPort: number;
@@ -357,11 +358,16 @@ async function assemble(
 
   let draining = false;
   const shutdownDelay = new ShutdownDelay(clock, config.shutdown.delayMs);
-  const grpcTls = await openTls("grpc", config, log);
-  const grpc = await startListening("grpc", config, () =>
-    startGrpcServer(services, { ...config.grpc, ...config.grpc.listen, tls: grpcTls }),
-  );
-  undo.push(() => grpc.close());
+  const sharedGrpc = config.http.grpc && role !== "core" ? createSharedGrpc(services, config.grpc) : undefined;
+  undo.push(() => sharedGrpc?.close());
+  const grpcTls = sharedGrpc === undefined ? await openTls("grpc", config, log) : undefined;
+  const ownGrpc =
+    sharedGrpc === undefined
+      ? await startListening("grpc", config, () =>
+          startGrpcServer(services, { ...config.grpc, ...config.grpc.listen, tls: grpcTls }),
+        )
+      : undefined;
+  undo.push(() => ownGrpc?.close());
   const mounted =
     role === "core"
       ? undefined
@@ -379,7 +385,8 @@ async function assemble(
           observer,
           log,
         });
-  const documents = await documentsOf(grpc.port);
+  const grpcPort = (): number => ownGrpc?.port ?? http?.port ?? 0;
+  const documents = await documentsOf(grpcPort);
   const httpTls = mounted && (await openTls("http", config, log));
   const http =
     mounted &&
@@ -390,13 +397,14 @@ async function assemble(
         documents,
         console: mounted.console,
         tls: httpTls,
+        grpc: sharedGrpc,
       }),
     ));
   undo.push(() => http?.close());
 
   return {
     httpPort: http?.port ?? 0,
-    grpcPort: grpc.port,
+    grpcPort: grpcPort(),
     operationsPort: 0,
     hasPages: mounted?.hasPages === true,
     activeCalls: () => calls.active,
@@ -439,14 +447,17 @@ async function assemble(
     async drain() {
       draining = true;
       http?.announce();
-      grpc.announce();
+      (ownGrpc ?? sharedGrpc)?.announce();
       await shutdownDelay.wait();
-      await drainCalls([grpc.drain(), ...(http === undefined ? [] : [http.drain()])], {
-        calls,
-        settling,
-        clock,
-        drainMs: config.shutdown.drainMs,
-      });
+      await drainCalls(
+        [ownGrpc, http].flatMap((server) => server?.drain() ?? []),
+        {
+          calls,
+          settling,
+          clock,
+          drainMs: config.shutdown.drainMs,
+        },
+      );
     },
     abort() {
       shutdownDelay.cut();

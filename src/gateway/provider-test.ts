@@ -79,7 +79,13 @@ export async function askOneToken(model: Model, signal: AbortSignal) {
     maxOutputTokens: 1,
   });
   const translation = provider.translate(request, upstream, { mode: "whole" });
-  const call: UpstreamCall = { model: upstream, translation, signal, idleMs: timeouts.firstContentMs, share: SHORT_ANSWERS };
+  const call: UpstreamCall = {
+    model: upstream,
+    translation,
+    signal,
+    idleMs: timeouts.firstContentMs,
+    share: SHORT_ANSWERS,
+  };
   if (!translation.streamed) return (await provider.create(call)).usage;
   let usage: Awaited<ReturnType<typeof provider.create>>["usage"];
   await provider.stream(call, (batch) => {

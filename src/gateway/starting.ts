@@ -48,7 +48,9 @@ export async function requireAddresses(config: Config, role: Role["name"]): Prom
     front: ["http", "operations"],
   };
   const problems: string[] = [];
-  for (const name of servers[role].filter((each) => config[each].listen.port !== 0)) {
+  const listens = (name: ServerName): boolean =>
+    config[name].listen.port !== 0 && !(name === "grpc" && role === "all" && config.http.grpc);
+  for (const name of servers[role].filter(listens)) {
     const server = createServer();
     try {
       await once(server.listen(config[name].listen), "listening");

@@ -54,8 +54,7 @@ export class AnswerHold {
     const read = Math.max(bytes - this.#partBytes, 0);
     this.#partBytes = bytes;
     const more = this.#kept + bytes - this.bytes;
-    const waiting =
-      more > 0 ? this.#memory.take(this, toSteps(more), signal) : undefined;
+    const waiting = more > 0 ? this.#memory.take(this, toSteps(more), signal) : undefined;
     this.moved(read);
     if (waiting !== undefined) this.#waits?.(waiting);
     return waiting;

@@ -1,4 +1,3 @@
-import type { Clock } from "../core/clock.ts";
 import { AnswerHold, type AnswerOwner } from "./answer-hold.ts";
 
 /** Limits of the bytes of large answers in memory, each at least that of a key. */
@@ -7,6 +6,12 @@ export interface AnswerLimits {
   readonly account: number;
   readonly provider: number;
   readonly process: number;
+}
+
+/** Timers, such as those of a clock. */
+interface Timers {
+  /** Calls back once after this many milliseconds. The returned function cancels it. */
+  after(delayMs: number, callback: () => void): () => void;
 }
 
 /** Time in ms between two looks at the progress of answers. Less is counted while the event loop is blocked. */
@@ -67,7 +72,7 @@ export interface WaitingHold {
  * `AnswerHold.isLate`.
  */
 export class AnswerMemory {
-  readonly #clock: Clock;
+  readonly #timers: Timers;
   readonly #limits: AnswerLimits;
   readonly #process: Share;
   /** Bytes that a waiting answer gets in its turn. */
@@ -82,9 +87,9 @@ export class AnswerMemory {
   #ended = 0;
   #cancelTick: (() => void) | undefined;
 
-  constructor(limits: AnswerLimits, clock: Clock) {
+  constructor(limits: AnswerLimits, timers: Timers) {
     this.#limits = limits;
-    this.#clock = clock;
+    this.#timers = timers;
     this.#process = new Share(limits.process);
     this.#turnBytes = Math.min(limits.key, MAX_TURN_BYTES);
   }
@@ -228,7 +233,7 @@ export class AnswerMemory {
 
   /** Looks at the progress of all answers in memory while there are some. */
   #arm(): void {
-    this.#cancelTick ??= this.#clock.after(TICK_MS, () => {
+    this.#cancelTick ??= this.#timers.after(TICK_MS, () => {
       this.#cancelTick = undefined;
       for (const hold of this.#held) hold.tick(TICK_MS);
       this.#endLate();

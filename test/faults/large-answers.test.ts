@@ -194,16 +194,20 @@ describe("large answers", () => {
     figure({ name: "stalled provider: picture of the same", value: ofSame, unit: "ms", atMost: 40_000 });
   });
 
-  it("that callers of many keys do not read leave the process its memory", { timeout: timeLimit(120, 120) }, async () => {
-    const unread = keys.many.map((key) => ask(key, "whole", { reads: false }));
-    await expect.poll(() => upstream.exchanges.length, { timeout: 20_000 }).toBe(unread.length);
-    let mostBytes = 0;
-    const watch = setInterval(() => (mostBytes = Math.max(mostBytes, product.rssBytes())), 50);
-    const ms = await pictureMs("other/test");
-    clearInterval(watch);
-    for (const { leave } of unread) leave();
-    expect(/^FATAL.*$/m.exec(product.output.stderr)?.[0]).toBeUndefined();
-    figure({ name: "unread whole answers: memory", value: Math.round(mostBytes / MIB), unit: "MiB", atMost: 800 });
-    figure({ name: "unread whole answers: picture of another", value: ms, unit: "ms", atMost: 40_000 });
-  });
+  it(
+    "that callers of many keys do not read leave the process its memory",
+    { timeout: timeLimit(120, 120) },
+    async () => {
+      const unread = keys.many.map((key) => ask(key, "whole", { reads: false }));
+      await expect.poll(() => upstream.exchanges.length, { timeout: 20_000 }).toBe(unread.length);
+      let mostBytes = 0;
+      const watch = setInterval(() => (mostBytes = Math.max(mostBytes, product.rssBytes())), 50);
+      const ms = await pictureMs("other/test");
+      clearInterval(watch);
+      for (const { leave } of unread) leave();
+      expect(/^FATAL.*$/m.exec(product.output.stderr)?.[0]).toBeUndefined();
+      figure({ name: "unread whole answers: memory", value: Math.round(mostBytes / MIB), unit: "MiB", atMost: 800 });
+      figure({ name: "unread whole answers: picture of another", value: ms, unit: "ms", atMost: 40_000 });
+    },
+  );
 });

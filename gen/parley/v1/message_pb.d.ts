@@ -170,8 +170,9 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
   logprobs: TokenLogprob[];
 
   /**
-   * Answers: as `Choice.provider_details_json`, of this part: `anthropic.caller` of a tool's call, `openai-responses.revised_prompt` of a
-   * picture, and any other field of a text or of reasoning that the contract has no word for. Ignored in a request.
+   * Answers: as `Choice.provider_details_json`, of this part: `anthropic.caller` of a tool's call (`openai.function.…` and
+   * `openai.custom.…` of what a call of a chat completion consists of), `openai-responses.revised_prompt` of a picture, and any other field
+   * of a call, a text or reasoning that the contract has no word for. Ignored in a request.
    *
    * @generated from field: map<string, string> provider_details_json = 15;
    */

@@ -6,7 +6,13 @@ import { MAX_ANSWER_BYTES } from "../../core/chunks.ts";
 import { Failure } from "../../core/failure.ts";
 import type { Emit, UpstreamCall } from "../../core/provider.ts";
 import { Base64 } from "../../encoding/base64.ts";
-import { type BodyRoom, MAX_RESPONSE_BYTES, type Upstream, type UpstreamRequest, type UpstreamResponse } from "../transport/http.ts";
+import {
+  type BodyRoom,
+  MAX_RESPONSE_BYTES,
+  type Upstream,
+  type UpstreamRequest,
+  type UpstreamResponse,
+} from "../transport/http.ts";
 import { parseExactly } from "../../encoding/exact-json.ts";
 import { type JsonSize, MAX_EVENT_JSON } from "../../encoding/json-size.ts";
 import { count, object, isTooComplex } from "./json.ts";
@@ -358,7 +364,10 @@ class AnswerRoom implements BodyRoom {
 }
 
 const tooSlow = (): Failure =>
-  new Failure("upstream_timeout", "The upstream provider sent a large answer too slowly while others waited for memory.");
+  new Failure(
+    "upstream_timeout",
+    "The upstream provider sent a large answer too slowly while others waited for memory.",
+  );
 
 function isOfType(type: string, mediaType: string): boolean {
   return type.split(";", 1)[0]!.trim().toLowerCase() === mediaType;

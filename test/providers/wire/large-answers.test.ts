@@ -9,7 +9,13 @@ import { deltaChunk } from "../../../src/core/chunks.ts";
 import { Failure } from "../../../src/core/failure.ts";
 import type { Emit } from "../../../src/core/provider.ts";
 import { connectUpstream, UNLIMITED, type Upstream } from "../../../src/providers/transport/http.ts";
-import { type DialectCall, fetchCount, fetchStream, fetchWhole, type StreamReader } from "../../../src/providers/wire/response.ts";
+import {
+  type DialectCall,
+  fetchCount,
+  fetchStream,
+  fetchWhole,
+  type StreamReader,
+} from "../../../src/providers/wire/response.ts";
 import { type AnswerHold, type AnswerOwner, PATIENCE_MS } from "../../../src/scheduling/answer-hold.ts";
 import { AnswerMemory } from "../../../src/scheduling/answer-memory.ts";
 import { FakeClock } from "../../support/fake-clock.ts";

@@ -8,7 +8,7 @@ import { callInShort } from "../reply.ts";
 import type { ExpectedFailure, Scenario } from "../scenario.ts";
 import {
   type AttemptJson,
-  type Caller,
+  type CompletionCaller,
   type FailureLook,
   given,
   isStreamed,
@@ -52,7 +52,8 @@ const OWN: readonly Scenario[] = [
 ];
 
 /** Callers of Anthropic's Messages API. */
-export const MESSAGES: Caller = {
+export const MESSAGES: CompletionCaller = {
+  service: "completions",
   format: "messages",
   path: () => "/v1/messages",
   unknownPath: "/v1/messages/complete",
