@@ -209,7 +209,7 @@ export class AnswerMemory {
   /** Ends late answers in the way of others, until these have room. */
   #endLate(): void {
     if (![...this.#held].some(({ isLate }) => isLate)) return;
-    for (const waiting of [...this.#waiting].sort(byTurn)) {
+    for (const waiting of [...this.#waiting].toSorted(byTurn)) {
       for (let late = this.#lateBefore(waiting); late !== undefined; late = this.#lateBefore(waiting)) {
         this.#ended += 1;
         this.#release(late);
@@ -228,7 +228,7 @@ export class AnswerMemory {
       (other) => other.isLate && !isOfSame(other, hold) && full.some((share) => other.shares!.all.includes(share)),
     );
     const accountBytes = (one: AnswerHold): number => one.shares!.account.bytes;
-    return late.sort((one, other) => accountBytes(other) - accountBytes(one) || other.bytes - one.bytes)[0];
+    return late.toSorted((one, other) => accountBytes(other) - accountBytes(one) || other.bytes - one.bytes)[0];
   }
 
   /** Looks at the progress of all answers in memory while there are some. */

@@ -40,8 +40,15 @@ export function listAt(
   request: Pick<DialectCall, "path" | "headers" | "toFailure">,
 ): NonNullable<Provider["list"]> {
   return (signal) => {
-    const call: DialectCall = { ...request, method: "GET", body: Buffer.alloc(0), signal, idleMs: LIST_IDLE_MS };
-    return fetchWhole(upstream, call, readModelList, MAX_LIST_BYTES);
+    const call: DialectCall = {
+      ...request,
+      method: "GET",
+      body: Buffer.alloc(0),
+      signal,
+      idleMs: LIST_IDLE_MS,
+      maxBytes: MAX_LIST_BYTES,
+    };
+    return fetchWhole(upstream, call, readModelList);
   };
 }
 

@@ -121,6 +121,8 @@ export interface Refusal {
 export interface DialectCall extends UpstreamRequest {
   /** Counts the work of reading a whole answer, and the bytes of a large one. Default: they are not counted. */
   readonly share?: UpstreamCall["share"];
+  /** Size limit of a whole response. Default: MAX_RESPONSE_BYTES. */
+  readonly maxBytes?: number | undefined;
   readonly toFailure: (refusal: Refusal) => Failure;
 }
 
@@ -190,47 +192,35 @@ const SHORT_BYTES = 32 * 1024;
 /** Time in ms to wait for more events once every choice has finished: the end marker, usage, or another choice. */
 const FINISHED_WAIT_MS = 10_000;
 
-/**
- * Posts and maps a whole JSON response. An error in `map`, and a response beyond `maxBytes` (default: MAX_RESPONSE_BYTES), become
- * `upstream_protocol`.
- */
-export function fetchWhole<T>(
-  upstream: Upstream,
-  call: DialectCall,
-  map: (json: unknown) => T,
-  maxBytes?: number,
-): Promise<T> {
-  return fetchBody(upstream, call, { read: (pieces) => map(parseResponse(pieces)), maxBytes });
+/** Posts and maps a whole JSON response. An error in `map` becomes `upstream_protocol`. */
+export function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => T): Promise<T> {
+  return fetchBody(upstream, call, (pieces) => map(parseResponse(pieces)));
 }
 
 /** The same for a response with many numbers, such as vectors. */
 export function fetchNumbers<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => Promise<T>): Promise<T> {
-  return fetchBody(upstream, call, { read: (pieces) => map(parseNumbers(pieces)) });
+  return fetchBody(upstream, call, (pieces) => map(parseNumbers(pieces)));
 }
 
 /** Posts and returns the whole number at a field of the response. Throws `upstream_protocol` for a response without it. */
 export function fetchCount(upstream: Upstream, call: DialectCall, field: string): Promise<number> {
-  const map = (json: unknown): number => {
+  return fetchWhole(upstream, { ...call, maxBytes: MAX_COUNT_BYTES }, (json) => {
     const found = count(object(json)[field]);
     if (found === undefined) throw new Failure("upstream_protocol", `The provider's response has no ${field}.`);
     return found;
-  };
-  return fetchWhole(upstream, call, map, MAX_COUNT_BYTES);
+  });
 }
 
 async function fetchBody<T>(
   upstream: Upstream,
   call: DialectCall,
-  {
-    read,
-    maxBytes,
-  }: { readonly read: (pieces: readonly Buffer[]) => T | Promise<T>; readonly maxBytes?: number | undefined },
+  read: (pieces: readonly Buffer[]) => T | Promise<T>,
 ): Promise<T> {
   const response = await upstream.post(call, "application/json");
   const room = new AnswerRoom(call, upstream, response);
   try {
     if (!isReadable(response)) throw await toUnreadableFailure(response, call);
-    const pieces = await response.body(room, maxBytes);
+    const pieces = await response.body(room, call.maxBytes);
     // Of others, counting would cost more than the work.
     const isLong = pieces.length > 1 || (pieces[0]?.length ?? 0) > SHORT_BYTES;
     return await (isLong && call.share !== undefined ? call.share.work(() => read(pieces)) : read(pieces));
