@@ -438,6 +438,21 @@ const securityEventsByType: Migration = {
   },
 };
 
+const usageLeaders: Migration = {
+  name: "the keys and accounts of the largest cost of each day",
+  async up({ schema }) {
+    await schema
+      .createTable("usage_leaders")
+      .addColumn("day_ms", "bigint", (column) => column.notNull())
+      .addColumn("kind", "text", (column) => column.notNull())
+      .addColumn("id", "text", (column) => column.notNull())
+      .addColumn("cost_micro_usd", "bigint", (column) => column.notNull())
+      .addColumn("completions", "bigint", (column) => column.notNull())
+      .addPrimaryKeyConstraint("usage_leaders_primary", ["day_ms", "kind", "id"])
+      .execute();
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -463,4 +478,5 @@ export const MIGRATIONS: readonly Migration[] = [
   spendingMonth,
   securityEventsByType,
   monthlyPartitions,
+  usageLeaders,
 ];

@@ -15,6 +15,7 @@ export interface Schema {
   readonly ledger_segments: LedgerSegmentRow;
   readonly begun_completions: BegunCompletionRow;
   readonly usage_hours: UsageHourRow;
+  readonly usage_leaders: UsageLeaderRow;
   readonly spending: SpendingRow;
   readonly budget_holds: BudgetHoldRow;
   readonly rate_states: RateStateRow;
@@ -198,6 +199,16 @@ export interface UsageHourRow {
   readonly cost_micro_usd: number;
   /** Part of the cost. */
   readonly own_cost_micro_usd: number;
+}
+
+/** What a key or account of the largest cost of a day (UTC) used on it, or all accounts together, when the day was ranked. */
+export interface UsageLeaderRow {
+  readonly day_ms: number;
+  readonly kind: "key" | "account" | "all";
+  /** Of the key or account; empty for all. */
+  readonly id: string;
+  readonly cost_micro_usd: number;
+  readonly completions: number;
 }
 
 /** Spending of a key family or an account in a month, and money held for completions in flight. */

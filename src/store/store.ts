@@ -82,7 +82,14 @@ export interface StoreHealth {
  */
 export async function openStore(
   place: DatabaseLocation,
-  { mayBeAway = false }: { readonly mayBeAway?: boolean } = {},
+  {
+    mayBeAway = false,
+    exactUsageRows,
+  }: {
+    readonly mayBeAway?: boolean;
+    /** Rows of all keys that a report adds up one by one. Default: 100,000. */
+    readonly exactUsageRows?: number;
+  } = {},
 ): Promise<Store> {
   const { database, location, versions, opening, giveUp } = await openOrLater(place, mayBeAway);
   const reports = await connectReports(location);
@@ -98,7 +105,7 @@ export async function openStore(
     accounts: createAccountStore(database, changes),
     throttles: createThrottleStore(database),
     ledger: createLedgerStore(ledger),
-    usage: createUsageStore(ledger),
+    usage: createUsageStore({ ...ledger, exactRows: exactUsageRows }),
     budgets: createBudgetStore(database, compaction),
     responses: createResponseStore(keeping),
     secret: (name) => readSecret(database, name),

@@ -278,12 +278,13 @@ function askedUsage(): AskedUsage {
     asked,
     async summarize(query) {
       asked.push(query);
-      return [];
+      return { rows: [], isChosenByDay: query.by === "account" };
     },
     async latency(query) {
       asked.push(query);
       return { overall: undefined, points: [], sinceMs: undefined };
     },
     prune: async () => 0,
+    rank: async () => 0,
   };
 }
