@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { Calls, type CallSlot, type OpenCall } from "../../src/inbound/calls.ts";
+import { PATIENCE_MS } from "../../src/scheduling/answer-hold.ts";
 import { AnswerMemory } from "../../src/scheduling/answer-memory.ts";
 import { somebody } from "../support/core-ports.ts";
 import { FakeClock, settle } from "../support/fake-clock.ts";
@@ -182,6 +183,21 @@ describe("the large answers of a call", () => {
     answer.passed();
     void answer.take(2 * MIB, never);
     expect(memory.bytes).toBe(4 * MIB);
+  });
+
+  it("end it when its caller does not read them while another key waits", () => {
+    const call = openFor("slow");
+    const answer = call.openAnswer(source)!;
+    void answer.take(4 * MIB, never);
+    answer.read();
+    void openFor("k").openAnswer(source)!.take(MIB, never);
+    clock.advance(PATIENCE_MS - 1_000);
+    call.answering().wrote(MIB);
+    clock.advance(2_000);
+    expect(call.signal.aborted).toBe(false);
+    clock.advance(2_000);
+    expect(call.signal.reason).toMatchObject({ code: "cancelled" });
+    expect([memory.ended, memory.waiting]).toEqual([1, 0]);
   });
 
   it("make it rest while they wait", () => {
