@@ -18,6 +18,7 @@ const GRPC_NAMES: Readonly<Record<number, string>> = {
   5: "NOT_FOUND",
   7: "PERMISSION_DENIED",
   8: "RESOURCE_EXHAUSTED",
+  10: "ABORTED",
   12: "UNIMPLEMENTED",
   13: "INTERNAL",
   14: "UNAVAILABLE",

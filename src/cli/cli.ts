@@ -19,8 +19,23 @@ import { keysCreate, keysList, keysRevoke, keysRotate, keysUpdate } from "./keys
 import { formatTable } from "./output.ts";
 import { providersTest } from "./providers-commands.ts";
 import { routeExplain } from "./route-commands.ts";
-import { accountsAliases, credentialsList, credentialsRemove, credentialsSet } from "./routing-commands.ts";
+import {
+  accountsAliases,
+  credentialsList,
+  credentialsRemove,
+  credentialsReseal,
+  credentialsSet,
+} from "./routing-commands.ts";
 import { serve } from "./serve-command.ts";
+import {
+  configExport,
+  configImport,
+  configList,
+  configRemove,
+  configRollback,
+  configSet,
+  configVersions,
+} from "./stored-commands.ts";
 import { simulate } from "./simulate-command.ts";
 import { backup, migrate } from "./store-commands.ts";
 import { usage } from "./usage-command.ts";
@@ -64,6 +79,13 @@ const COMMANDS: readonly Command[] = [
   serve,
   simulate,
   configCheck,
+  configList,
+  configSet,
+  configRemove,
+  configExport,
+  configImport,
+  configVersions,
+  configRollback,
   configConvert,
   models,
   providersTest,
@@ -83,6 +105,7 @@ const COMMANDS: readonly Command[] = [
   credentialsSet,
   credentialsList,
   credentialsRemove,
+  credentialsReseal,
   usage,
   migrate,
   backup,

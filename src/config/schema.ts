@@ -334,7 +334,14 @@ export const fileSchema = section({
     store_days: z.int().min(0).max(3_650).default(0),
     encryption_key: z.exactOptional(encryptionKey),
   }).prefault({}),
-  account_credentials: section({ encryption_key: z.exactOptional(encryptionKey) }).prefault({}),
+  account_credentials: section({
+    encryption_key: z.exactOptional(encryptionKey),
+    previous_encryption_key: z.exactOptional(encryptionKey),
+  }).prefault({}),
+  stored_configuration: section({
+    enabled: z.boolean().default(true),
+    allow_private: z.boolean().default(false),
+  }).prefault({}),
   log: section({
     level: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
   }).prefault({}),

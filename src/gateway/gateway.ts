@@ -5,6 +5,7 @@ import { createFirstKey } from "../access/keys.ts";
 import { permit } from "../access/principal.ts";
 import { prepareSetup, type SetupState } from "../access/setup-token.ts";
 import type { Config } from "../config/config.ts";
+import type { ConfigSource } from "../config/parse.ts";
 import { readVersion } from "../config/version.ts";
 import type { Settling } from "../core/accounting.ts";
 import { type Clock, sleep, systemClock } from "../core/clock.ts";
@@ -48,14 +49,15 @@ import { type Readiness, startOperations } from "./operations.ts";
 import { openOutage, slicesOf } from "./outage.ts";
 import { openRates } from "./rates.ts";
 import { shareHealth } from "./shared-health.ts";
+import { NO_SOURCE } from "./stored-service.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
 import { openTracing } from "./tracing.ts";
 import { KEY_OPERATIONS, type StoreTimes, timed } from "./timed.ts";
 import { openTls } from "./tls.ts";
 import { inTurn, reloadable, ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
-/** What a reload is for: the file, as after SIGHUP, or only the lists of imported models. */
-export type Changed = "file" | "lists";
+/** What a reload is for: the file, as after SIGHUP, the stored configuration, or only the lists of imported models. */
+export type Changed = "file" | "stored" | "lists";
 
 /** A running gateway: all parts are connected and listening. */
 export interface Gateway {
@@ -73,9 +75,10 @@ export interface Gateway {
   prepareSetup(): Promise<SetupState | undefined>;
   /**
    * Replaces the models and providers; addresses and all other settings need a restart. The health of upstream models starts anew after
-   * a change of the file, and stays after one of imported lists.
+   * a change of the file, for changed providers after one of the stored configuration, and stays after one of imported lists. `source`:
+   * what the configuration was read from; default: as before.
    */
-  reload(config: Config, changed: Changed): Promise<void>;
+  reload(config: Config, changed: Changed, source?: ConfigSource): Promise<void>;
   /** Takes no new work, lets calls in flight end within `shutdown.drain_ms`, then ends them. */
   drain(): Promise<void>;
   /** Ends calls in flight at once, during a drain too. */
@@ -115,11 +118,18 @@ export interface Shared {
 /** Limit for connections to close once their calls have ended. */
 const CLOSING_MS = 2000;
 
-/** Builds and connects the parts and listens; undoes all steps when one fails. A core has no HTTP. */
-export async function startGateway(config: Config, log: Logger, role: "all" | "core" = "all"): Promise<Gateway> {
+/**
+ * Builds and connects the parts and listens; undoes all steps when one fails. A core has no HTTP. `source`: what the configuration was
+ * read from, by which changes of the stored configuration are checked.
+ */
+export async function startGateway(
+  config: Config,
+  log: Logger,
+  { role = "all", source = NO_SOURCE }: { readonly role?: "all" | "core"; readonly source?: ConfigSource } = {},
+): Promise<Gateway> {
   return undoneOnFailure(async (teardown) => {
     if (config.databaseUrl === undefined) teardown.undo.push(lockForServing(config.dataDir));
-    const member = await assemble(config, log, { ...teardown, role, shared: undefined });
+    const member = await assemble(config, log, { ...teardown, role, source, shared: undefined });
     return serveAlone(member, config, { ...teardown, log });
   });
 }
@@ -128,9 +138,9 @@ export async function startGateway(config: Config, log: Logger, role: "all" | "c
 export function startMember(
   config: Config,
   log: Logger,
-  { role, shared }: { readonly role: "all" | "core"; readonly shared: Shared },
+  options: { readonly role: "all" | "core"; readonly shared: Shared; readonly source: ConfigSource },
 ): Promise<MemberGateway> {
-  return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, role, shared }));
+  return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, ...options }));
 }
 
 /** Adds the operations port, of which a program has one, to a gateway that is the only one of its program. */
@@ -149,8 +159,8 @@ export async function serveAlone(
   return {
     ...member,
     operationsPort: operations.port,
-    async reload(next, changed) {
-      await member.reload(next, changed);
+    async reload(next, changed, source) {
+      await member.reload(next, changed, source);
       await operations.reload();
     },
   };
@@ -159,7 +169,17 @@ export async function serveAlone(
 async function assemble(
   config: Config,
   log: Logger,
-  { undo, closeAll, role, shared }: Teardown & { readonly role: "all" | "core"; readonly shared: Shared | undefined },
+  {
+    undo,
+    closeAll,
+    role,
+    shared,
+    ...given
+  }: Teardown & {
+    readonly role: "all" | "core";
+    readonly shared: Shared | undefined;
+    readonly source: ConfigSource;
+  },
 ): Promise<MemberGateway> {
   const clock = systemClock;
   const outage = await openOutage(config, { clock, log, worker: shared?.worker ?? 0 });
@@ -275,6 +295,7 @@ async function assemble(
   ): Catalogue => buildCatalogue(of, { simulatorUrl, readScheduler, sockets, keyRests, openCredential });
   let catalogue = catalogueOf(config, await simulator.url(config), credentials);
   let inForce = config;
+  let { source } = given;
   undo.push(() => catalogue.close());
 
   const { retries, breaker } = config;
@@ -380,7 +401,12 @@ async function assemble(
           health,
           rates,
           inForce: () => inForce,
-          credentials: { seal: (...asked) => credentials.seal(...asked) },
+          source: () => source,
+          credentials: {
+            seal: (...asked) => credentials.seal(...asked),
+            sealKeys: (...asked) => credentials.sealKeys(...asked),
+            openKeys: (...asked) => credentials.openKeys(...asked),
+          },
           feed,
           observer,
           log,
@@ -416,6 +442,10 @@ async function assemble(
       rates: { counted_in: rates.place, alone: rates.isAlone(), replicas: rates.replicas() },
       database: databaseHealth(),
       ledger: ledger.state(),
+      stored_configuration: inForce.stored && {
+        version: inForce.stored.version,
+        left_out: inForce.stored.leftOut.length,
+      },
       breakers: Object.fromEntries(router.health()),
       overload: toFacts(admission.state()),
     }),
@@ -425,7 +455,7 @@ async function assemble(
       return (await createFirstKey({ store: store.keys, clock }))?.secret;
     },
     prepareSetup: async () => (role === "core" || !store.health().up ? undefined : prepareSetup(access)),
-    reload: inTurn(async (next, changed) => {
+    reload: inTurn(async (next, changed, from = source) => {
       const simulatorUrl = await simulator.url(next);
       const bind = await bindings.prepare(next);
       const before = catalogue;
@@ -435,8 +465,14 @@ async function assemble(
       bind();
       credentials = cipher;
       const { models, routes } = catalogue;
-      router.replace(models, { routes, aliases: next.aliases, keepsHealth: changed === "lists" });
+      const unchanged = unchangedProviders(inForce, next);
+      router.replace(models, {
+        routes,
+        aliases: next.aliases,
+        keepsHealth: ({ providerName }) => changed === "lists" || (changed === "stored" && unchanged.has(providerName)),
+      });
       inForce = { ...config, ...reloadable(next) };
+      source = from;
       // Calls that began with the old catalogue may still retry or fall back; its connections close when the last one ends.
       void calls
         .passed()
@@ -466,6 +502,13 @@ async function assemble(
     },
     close: closeAll,
   };
+}
+
+/** Names of the providers that are the same in both configurations. */
+function unchangedProviders(before: Config, after: Config): ReadonlySet<string> {
+  const known = new Map(before.providers.map((provider) => [provider.name, JSON.stringify(provider)]));
+  const same = after.providers.filter((provider) => known.get(provider.name) === JSON.stringify(provider));
+  return new Set(same.map(({ name }) => name));
 }
 
 interface Draining {

@@ -79,8 +79,34 @@ export function reloadable({
   routes,
   imports,
   aliases,
-}: Config): Pick<Config, "access" | "accountCredentials" | "providers" | "models" | "routes" | "imports" | "aliases"> {
-  return { access, accountCredentials, providers, models, routes, imports, aliases };
+  timeouts,
+  storedConfiguration,
+  stored,
+}: Config): Pick<
+  Config,
+  | "access"
+  | "accountCredentials"
+  | "providers"
+  | "models"
+  | "routes"
+  | "imports"
+  | "aliases"
+  | "timeouts"
+  | "storedConfiguration"
+  | "stored"
+> {
+  return {
+    access,
+    accountCredentials,
+    providers,
+    models,
+    routes,
+    imports,
+    aliases,
+    timeouts,
+    storedConfiguration,
+    stored,
+  };
 }
 
 /** Time between reporting "not ready" and refusing work, in which load balancers stop sending requests. */

@@ -453,6 +453,29 @@ const usageLeaders: Migration = {
   },
 };
 
+const storedConfiguration: Migration = {
+  name: "versions of the stored configuration, and credentials of its providers",
+  async up({ schema }) {
+    await schema
+      .createTable("configuration_versions")
+      .addColumn("version", "integer", (column) => column.primaryKey())
+      .addColumn("at_ms", "bigint", (column) => column.notNull())
+      .addColumn("actor_id", "text")
+      .addColumn("comment", "text", (column) => column.notNull())
+      .addColumn("document", "text", (column) => column.notNull())
+      .execute();
+    await schema
+      .createTable("provider_credentials")
+      .addColumn("provider", "text", (column) => column.primaryKey())
+      .addColumn("address", "text", (column) => column.notNull())
+      .addColumn("sealed", "text", (column) => column.notNull())
+      .addColumn("keys", "integer", (column) => column.notNull())
+      .addColumn("set_at_ms", "bigint", (column) => column.notNull())
+      .addColumn("set_by", "text")
+      .execute();
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -479,4 +502,5 @@ export const MIGRATIONS: readonly Migration[] = [
   securityEventsByType,
   monthlyPartitions,
   usageLeaders,
+  storedConfiguration,
 ];

@@ -40,7 +40,8 @@ async function open(
   place: RedisPlace,
   { files = trusted, events = [] }: Opened = {},
 ): Promise<RedisRates> {
-  const tls = await WatchedTlsFiles.open(files, { everyMs: 20, loaded: () => undefined, refused: () => undefined });
+  const ignored = { loaded: () => undefined, refused: () => undefined, expired: () => undefined };
+  const tls = await WatchedTlsFiles.open(files, { everyMs: 20, ...ignored });
   const onEvent = (event: RedisEvent): void => void events.push(event);
   const times = { commandMs: PATIENT_MS, clock: systemClock, burstMs: 60_000 };
   const rates = await openRedisRates({ url, place, tls, onEvent, ...times });

@@ -5,7 +5,10 @@ import { formatCount } from "../format/number.ts";
 export const SETTING_GROUPS: readonly (readonly [title: string, prefixes: readonly string[]])[] = [
   ["Access", ["sign_up", "http.public_url", "access"]],
   ["Default account limits", ["limits"]],
-  ["Data", ["data_dir", "database", "outage", "redis", "ledger", "responses", "account_credentials"]],
+  [
+    "Data",
+    ["data_dir", "database", "outage", "redis", "ledger", "responses", "account_credentials", "stored_configuration"],
+  ],
   [
     "Network",
     ["http.listen", "http.cors_origins", "http.trusted_proxies", "http.grpc", "http.tls", "grpc", "operations", "core"],
@@ -69,7 +72,10 @@ const NAMES: Readonly<Record<string, string>> = {
   "ledger.retention_days": "Request retention",
   "responses.store_days": "Stored response retention",
   "responses.encryption_key": "Encryption key of stored responses",
-  "account_credentials.encryption_key": "Encryption key of accounts' own credentials",
+  "account_credentials.encryption_key": "Encryption key of credentials in the database",
+  "account_credentials.previous_encryption_key": "Previous encryption key of credentials in the database",
+  "stored_configuration.enabled": "Stored configuration",
+  "stored_configuration.allow_private": "Private addresses in the stored configuration",
   "log.level": "Log level",
   "shutdown.delay_ms": "Shutdown notice",
   "shutdown.drain_ms": "Drain timeout",

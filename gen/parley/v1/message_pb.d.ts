@@ -132,7 +132,9 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
     case: "refusal";
   } | {
     /**
-     * User and assistant messages: a block that only one dialect has. Omitted for providers of other dialects.
+     * User and assistant messages: a block that only one dialect has. Omitted for providers of other dialects, and where it has tools of the
+     * provider within it that the key or the provider's configuration does not allow (`provider_tools`). In a request it cannot refer to an
+     * item that the provider stored.
      *
      * @generated from field: parley.v1.NativeBlock native = 10;
      */

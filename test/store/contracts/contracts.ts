@@ -3,6 +3,7 @@ import { describeAccountStore } from "../../access/account-store-contract.ts";
 import { describeSharedAccounts } from "./shared-accounts.ts";
 import { describeBegunCompletions } from "./begun-completions.ts";
 import { describeBudgetStore } from "./budget-store.ts";
+import { describeConfigurationStore } from "./configuration-store.ts";
 import { describeHealthNotes } from "./health-notes.ts";
 import { describeKeyStore } from "./key-store.ts";
 import { describeLedgerStore } from "./ledger-store.ts";
@@ -29,6 +30,7 @@ export function describeStore(open: OpenStore): void {
   describeUsageLeaders(open);
   describeBudgetStore(open);
   describeResponseStore(open);
+  describeConfigurationStore(open);
   describeHealthNotes(open);
   describeSecrets(open);
 }

@@ -156,6 +156,7 @@ const LOOKS: Readonly<Record<Exclude<FailureCode, "cancelled">, string>> = {
   permission_denied: "403 PERMISSION_DENIED",
   model_not_found: "404 NOT_FOUND",
   not_found: "404 NOT_FOUND",
+  conflict: "409 ABORTED",
   rate_limited: "429 RESOURCE_EXHAUSTED",
   budget_spent: "429 RESOURCE_EXHAUSTED",
   overloaded: "503 UNAVAILABLE",

@@ -140,6 +140,7 @@ const LOOKS: Readonly<Record<Exclude<FailureCode, "cancelled">, string>> = {
   permission_denied: "403 permission_error",
   model_not_found: "404 not_found_error",
   not_found: "404 not_found_error",
+  conflict: "409 invalid_request_error",
   rate_limited: "429 rate_limit_error",
   budget_spent: "429 rate_limit_error",
   overloaded: "503 overloaded_error",
