@@ -121,12 +121,12 @@ export class AnswerHold {
    * that PATIENCE_MS are over. Time in which it waits for memory or for a turn does not count.
    */
   get isLate(): boolean {
-    return this.#leftMs <= 0 && this.waiting === undefined && !this.#isPaused;
+    return this.#leftMs === 0 && this.waiting === undefined && !this.#isPaused;
   }
 
   /** Of `AnswerMemory`: some time has passed. */
   tick(ms: number): void {
-    if (this.waiting === undefined && !this.#isPaused) this.#leftMs -= ms;
+    if (this.waiting === undefined && !this.#isPaused) this.#leftMs = Math.max(this.#leftMs - ms, 0);
   }
 
   /** Of `AnswerMemory`: ends the answer, whose bytes are no longer counted. */

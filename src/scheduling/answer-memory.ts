@@ -17,8 +17,8 @@ interface Timers {
 /** Time in ms between two looks at the progress of answers. Less is counted while the event loop is blocked. */
 const TICK_MS = 500;
 
-/** Longest part of an answer. */
-const MAX_TURN_BYTES = 64 * 1024 * 1024;
+/** Most bytes of a turn: most pictures are smaller. */
+const MAX_TURN_BYTES = 16 * 1024 * 1024;
 
 /** The bytes of the answers of a key, an account, a provider or the process. */
 class Share {
@@ -61,8 +61,8 @@ export interface WaitingHold {
  * Bounds the bytes of large answers in memory, from their reading until their callers have them: for a key, an account, a provider and
  * the process. An answer is read on while all others together are within each of these limits, because nobody knows how large it
  * becomes: the process holds at most its limit and one answer. Otherwise it waits, and its provider is not read. Providers have turns,
- * of each its accounts, and of each of those its keys: whoever got memory last is the last to get more. A turn is worth the limit of a
- * key, so that most answers need one.
+ * of each its accounts, and of each of those its keys: whoever got memory last is the last to get more. A turn is worth
+ * MAX_TURN_BYTES, at most the limit of a key, so that most answers need one.
  *
  * No deadlock: of the unfinished answers that made a sum exceed its limit, the last one may go on to its end, because the others have
  * not grown since in that sum, and grown within the limits in others. What it held is then free, and the same holds for the one before

@@ -315,6 +315,17 @@ describe("a large answer that is late", () => {
     expect(ends).toEqual(["a1 left"]);
   });
 
+  it("is late no more when it goes on after a long silence", () => {
+    const hold = open("a1", 60);
+    clock.advance(600_000);
+    hold.moved(12 * MIB);
+    void ask(open("b1"), 8);
+    clock.advance(1_500);
+    expect(ends).toEqual([]);
+    clock.advance(500);
+    expect(ends).toEqual(["a1 abandoned"]);
+  });
+
   it("has all its time again for its caller", () => {
     const hold = open("a1", 60);
     clock.advance(PATIENCE_MS - 1_000);
