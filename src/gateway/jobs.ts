@@ -3,6 +3,7 @@ import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Lease } from "../ledger/lease.ts";
 import { PROCESS_LEASE_MS } from "../ledger/ledger-store.ts";
+import type { UsageStore } from "../ledger/usage-store.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -161,6 +162,7 @@ export function jobsOf({ ledger, responses }: Config, ports: JobPorts): Job[] {
       // Never before the entries that they sum up.
       run: past(Math.max(USAGE_KEPT_MS, ledger.retentionMs), (beforeMs) => store.usage.prune(beforeMs)),
     },
+    rankJob({ usage: store.usage, clock }),
   ];
 }
 
@@ -184,6 +186,27 @@ async function readTime({ store, clock }: JobPorts): Promise<number> {
   throw new Error(
     `the clocks of this process and of the database differ by ${hours} h, so nothing is removed; synchronize both with NTP`,
   );
+}
+
+/** Days of one call. Earlier days are looked at once: after an update none is ranked. */
+const RANKED_MS = 32 * 24 * HOUR_MS;
+
+/** Ranks the days of the usage sums for reports of many keys: at first all of them, then the latest. */
+export function rankJob({ usage, clock }: { readonly usage: Pick<UsageStore, "rank">; readonly clock: Clock }): Job {
+  let hasAll = false;
+  return {
+    name: "rank the keys and accounts of each day by their cost",
+    everyMs: 10 * MINUTE_MS,
+    async run(signal) {
+      const nowMs = clock.now();
+      const sinceMs = nowMs - (hasAll ? RANKED_MS : USAGE_KEPT_MS);
+      for (let untilMs = nowMs; untilMs > sinceMs && !signal.aborted; untilMs -= RANKED_MS)
+        await usage.rank({ sinceMs: untilMs - RANKED_MS, untilMs }, signal);
+      hasAll = !signal.aborted;
+      // Answers 0: only its failures are logged.
+      return 0;
+    },
+  };
 }
 
 /** Repeats a removal, which is bounded per call, until nothing is left or the signal aborts. */

@@ -1,5 +1,6 @@
 import { cancelHolds, holdBudgets, reapHolds } from "./limits/budget-transactions.ts";
 import { beginCompletions, releaseLostHolds, settleLostCompletions } from "./ledger/begun-completions.ts";
+import { writeLeaders } from "./ledger/leader-rows.ts";
 import { appendSegment, compactJournal } from "./ledger/ledger-journal.ts";
 import { createMonths } from "./postgres/months.ts";
 import type { Statements } from "./statements.ts";
@@ -13,6 +14,7 @@ const TRANSACTIONS = {
   appendSegment,
   compactJournal,
   createMonths,
+  writeLeaders,
   beginCompletions,
   settleLostCompletions,
   releaseLostHolds,

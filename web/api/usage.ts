@@ -53,7 +53,14 @@ export function usageQuery<P extends UsagePieces>(asked: P) {
         usage.summarize({ filter: toMessage(filter), by, step, maxGroups: CHART_GROUPS }, { signal }),
         usage.summarize({ filter: toMessage(previousFilter) }, { signal }),
       ]);
-      return { asked, groups: groups.rows, total: groups.total, steps: steps.rows, previous: previous.total };
+      return {
+        asked,
+        groups: groups.rows,
+        isChosenByDay: groups.chosenByDay,
+        total: groups.total,
+        steps: steps.rows,
+        previous: previous.total,
+      };
     },
     placeholderData: keepPreviousData,
   });

@@ -27,6 +27,7 @@ import {
   type UsageRow,
   type UsageStep,
   type UsageStore,
+  type UsageSummary,
   type UsageSums,
   wholeHours,
 } from "../../ledger/usage-store.ts";
@@ -134,7 +135,7 @@ function readGroupCount(count: number, step: UsageStep): number {
 
 /** Sums of a report with their total. */
 function toSummaryMessage(
-  rows: readonly UsageRow[],
+  { rows, isChosenByDay }: UsageSummary,
   { sinceMs, untilMs }: Span,
 ): MessageInitShape<typeof SummarizeUsageResponseSchema> {
   return {
@@ -142,6 +143,7 @@ function toSummaryMessage(
     total: toSumsMessage(totalOf(rows)),
     since: timestampFromMs(sinceMs),
     until: timestampFromMs(untilMs),
+    chosenByDay: isChosenByDay,
   };
 }
 

@@ -1,52 +1,54 @@
-import { type RawBuilder, sql } from "kysely";
-import {
-  STEP_MS,
-  type UsageFilter,
-  type UsageQuery,
-  type UsageRow,
-  type UsageStore,
-} from "../../ledger/usage-store.ts";
+import { sql } from "kysely";
+import type { UsageQuery, UsageRow, UsageStore } from "../../ledger/usage-store.ts";
 import { type Database, inCodeUnits } from "../database.ts";
+import { compare } from "../limits/spending.ts";
 import { removeOld } from "../postgres/retention.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { createLatency } from "./latency.ts";
 import type { LedgerPlaces } from "./ledger-store.ts";
-import { ALL, SUMS } from "./usage-hours.ts";
+import { SUMS } from "./usage-hours.ts";
+import { findLeaders, pruneLeaders, rankDays } from "./usage-leaders.ts";
+import { GROUPS, type Groups, matching, readsEachKey, type Sums, sumsOf } from "./usage-sums.ts";
 
 /** Sums removed per transaction: other transactions wait meanwhile. */
 const PRUNE_ROWS = 1_000;
 
-/** Expressions that the groups are formed by. */
-const GROUPS: Readonly<Record<UsageQuery["by"], RawBuilder<string>>> = {
-  none: sql<string>`''`,
-  model: sql<string>`model`,
-  key: sql<string>`key_id`,
-  account: sql<string>`account_id`,
-  outcome: sql<string>`outcome`,
-};
+/** Rows of all keys that a report adds up one by one, twice: for their order and for their sums. */
+const EXACT_ROWS = 100_000;
 
-/** Start of a row's step. Integer division in both databases. */
-const STEPS: Readonly<Record<UsageQuery["step"], RawBuilder<number>>> = {
-  all: sql<number>`0`,
-  hour: sql<number>`hour_ms`,
-  day: sql<number>`hour_ms / ${sql.lit(STEP_MS.day)} * ${sql.lit(STEP_MS.day)}`,
-};
+/** Place of the reports, and `exactRows`, the rows of all keys that a report reads one by one. Default: 100,000. */
+export interface UsagePlaces extends LedgerPlaces {
+  readonly exactRows?: number | undefined;
+}
 
 /** Reports from the hourly sums and, for latency, from the latest entries. */
-export function createUsageStore({ database, reports, compaction, databaseUrl }: LedgerPlaces): UsageStore {
+export function createUsageStore({
+  database,
+  reports,
+  compaction,
+  databaseUrl,
+  exactRows = EXACT_ROWS,
+}: UsagePlaces): UsageStore {
   const latency = createLatency(reports);
   return {
     async summarize(query) {
       await compaction.flushed();
-      const groups = await findGroups(reports, query);
-      const rows = await readSums(reports, query, groups);
-      const names = await findNames(reports, query.by, groups.shown);
-      const places = new Map(groups.shown.map((group, place) => [group, place]));
+      const leaders = await findLeadersOfMany(reports, query, exactRows);
+      const { shown, sums } =
+        leaders.length === 0 ? await readExactly(reports, query) : await readAmong(reports, query, leaders);
+      const names = await findNames(reports, query.by, shown);
+      const places = new Map(shown.map((group, place) => [group, place]));
       const placeOf = ({ name }: Sums): number => places.get(name) ?? places.size;
-      return rows
+      const rows = sums
         .toSorted((left, right) => left.step_ms - right.step_ms || placeOf(left) - placeOf(right))
         .map((row) => toUsageRow(row, { query, names }));
+      return { rows, isChosenByDay: leaders.length > 0 };
+    },
+
+    async rank(span, signal) {
+      await compaction.flushed();
+      return rankDays({ database, reports }, span, signal);
     },
 
     async latency(query) {
@@ -56,6 +58,7 @@ export function createUsageStore({ database, reports, compaction, databaseUrl }:
 
     async prune(beforeMs) {
       await compaction.flushed();
+      await pruneLeaders(database, beforeMs);
       if (databaseUrl !== undefined) {
         const old = { table: "usage_hours", column: "hour_ms", beforeMs, most: PRUNE_ROWS } as const;
         return removeOld(database, { databaseUrl, ...old });
@@ -69,13 +72,60 @@ export function createUsageStore({ database, reports, compaction, databaseUrl }:
   };
 }
 
-/** Groups with rows of their own, in their order, and whether there are others. */
-interface Groups {
+/** The groups with rows of their own, and the sums of each step and group. */
+interface Report {
   readonly shown: readonly string[];
-  readonly hasOthers: boolean;
+  readonly sums: readonly Sums[];
 }
 
-async function findGroups(database: Database, { by, maxGroups, ...filter }: UsageQuery): Promise<Groups> {
+/** Leaders to choose the groups of a report from; empty for a report that can read the rows of all keys. */
+async function findLeadersOfMany(database: Database, query: UsageQuery, exactRows: number): Promise<readonly string[]> {
+  const { by, step: _, maxGroups, ...filter } = query;
+  if (maxGroups === undefined || !readsEachKey(query)) return [];
+  const found = sql<{ count: number }>`
+    select count(*) as count from (
+      select 1 from usage_hours where ${matching({ by, ...filter })} limit ${sql.lit(exactRows + 1)}) as found`;
+  const [{ rows }, leaders] = await Promise.all([
+    retryWhileBusy(() => found.execute(database.query)),
+    // More than are shown, because their order as leaders is not the one of their sums.
+    findLeaders(database, query, Math.ceil(1.2 * maxGroups) + 20),
+  ]);
+  return rows[0]!.count > exactRows ? leaders : [];
+}
+
+/** The report by the sums of the leaders, and of all others together. */
+async function readAmong(database: Database, query: UsageQuery, leaders: readonly string[]): Promise<Report> {
+  const sums = await readSums(database, query, { shown: leaders, others: "none" });
+  const shown = largestOf(sums).slice(0, query.maxGroups);
+  const names = new Set(shown);
+  const own = sums.filter(({ name }) => names.has(name));
+  return { shown, sums: await addOthers(database, query, own) };
+}
+
+/** Groups by largest sum, in the order of `findGroups`. */
+function largestOf(sums: readonly Sums[]): readonly string[] {
+  const totals = [...Map.groupBy(sums, ({ name }) => name)].map(([name, own]) => ({
+    name,
+    cost: own.reduce((total, { cost_micro_usd }) => total + cost_micro_usd, 0),
+    completions: own.reduce((total, { completions }) => total + completions, 0),
+  }));
+  return totals
+    .toSorted((a, b) => b.cost - a.cost || b.completions - a.completions || compare(a.name, b.name))
+    .map(({ name }) => name);
+}
+
+async function readExactly(database: Database, query: UsageQuery): Promise<Report> {
+  const { shown, hasOthers } = await findGroups(database, query);
+  if (!hasOthers) return { shown, sums: await readSums(database, query, { shown }) };
+  if (!readsEachKey(query)) return { shown, sums: await readSums(database, query, { shown, others: "sum" }) };
+  const own = await readSums(database, query, { shown, others: "none" });
+  return { shown, sums: await addOthers(database, query, own) };
+}
+
+async function findGroups(
+  database: Database,
+  { by, maxGroups, ...filter }: UsageQuery,
+): Promise<{ readonly shown: readonly string[]; readonly hasOthers: boolean }> {
   if (by === "none") return { shown: [""], hasOthers: false };
   const limit = maxGroups === undefined ? sql`` : sql`limit ${sql.lit(maxGroups + 1)}`;
   const found = sql<{ name: string }>`
@@ -88,67 +138,22 @@ async function findGroups(database: Database, { by, maxGroups, ...filter }: Usag
   return { shown, hasOthers: shown.length < rows.length };
 }
 
-/** The sums of each step and group. Those of all other keys or accounts are what is left of the sums of all accounts. */
 async function readSums(database: Database, query: UsageQuery, groups: Groups): Promise<readonly Sums[]> {
-  const read = async (by: UsageQuery["by"], of: Parameters<typeof sumsOf>[1]): Promise<readonly Sums[]> => {
-    const sums = sumsOf({ ...query, by }, of);
-    return (await retryWhileBusy(() => sums.execute(database.query))).rows;
-  };
-  if (!groups.hasOthers || !readsEachKey(query)) return read(query.by, groups);
-  const shown = await read(query.by, { ...groups, hasOthers: false, isOnly: true });
-  const left = new Map((await read("none", { shown: [""], hasOthers: false })).map((row) => [row.step_ms, { ...row }]));
-  for (const row of shown) {
+  return (await retryWhileBusy(() => sumsOf(query, groups).execute(database.query))).rows;
+}
+
+/**
+ * Adds the sums of all other keys or accounts: what is left of the sums of all accounts. These are read last, so that entries which
+ * are written meanwhile make nothing negative.
+ */
+async function addOthers(database: Database, query: UsageQuery, own: readonly Sums[]): Promise<readonly Sums[]> {
+  const totals = await readSums(database, { ...query, by: "none" }, { shown: [""] });
+  const left = new Map(totals.map((row) => [row.step_ms, { ...row }]));
+  for (const row of own) {
     const others = left.get(row.step_ms);
     if (others !== undefined) for (const sum of [...SUMS, "failed"] as const) others[sum] -= row[sum];
   }
-  return [...shown, ...[...left.values()].filter(({ completions }) => completions > 0)];
-}
-
-type Sums = Record<(typeof SUMS)[number], number> & {
-  readonly step_ms: number;
-  /** Empty for the sum of all groups that are not shown. */
-  readonly name: string;
-  failed: number;
-};
-
-/** Query of the sums of each step and shown group, and with `hasOthers` of all other groups together, unless `isOnly`. */
-export function sumsOf(
-  { by, step, ...filter }: UsageQuery,
-  { shown, hasOthers, isOnly = false }: Groups & { readonly isOnly?: boolean },
-): RawBuilder<Sums> {
-  const group = GROUPS[by];
-  const only = isOnly ? sql`and ${group} in (${sql.join(shown)})` : sql``;
-  const name = hasOthers ? sql`case when ${group} in (${sql.join(shown)}) then ${group} else '' end` : group;
-  return sql<Sums>`
-    select ${STEPS[step]} as step_ms, ${name} as name,
-      ${sql.join(SUMS.map((sum) => sql`sum(${sql.ref(sum)}) as ${sql.ref(sum)}`))},
-      sum(case when outcome = 'served' then 0 else completions end) as failed
-    from usage_hours where ${matching({ by, ...filter })} ${only} group by 1, 2`;
-}
-
-/** Whether a report reads rows of all accounts one by one. */
-function readsEachKey({ by, accountId, keyId }: Pick<UsageQuery, "by" | "accountId" | "keyId">): boolean {
-  return accountId === undefined && keyId === undefined && (by === "key" || by === "account");
-}
-
-function matching({
-  by,
-  sinceMs,
-  untilMs,
-  accountId,
-  keyId,
-  model,
-  outcome,
-}: UsageFilter & Pick<UsageQuery, "by">): RawBuilder<unknown> {
-  const conditions = [sql`hour_ms >= ${sinceMs}`, sql`hour_ms < ${untilMs}`];
-  if (accountId === undefined && keyId === undefined)
-    conditions.push(readsEachKey({ by }) ? sql`account_id <> ${ALL}` : sql`account_id = ${ALL}`);
-  if (accountId !== undefined) conditions.push(sql`account_id = ${accountId}`);
-  if (keyId !== undefined) conditions.push(sql`key_id = ${keyId}`);
-  if (model !== undefined) conditions.push(sql`model = ${model}`);
-  if (outcome === "failed") conditions.push(sql`outcome <> 'served'`);
-  else if (outcome !== undefined) conditions.push(sql`outcome = ${outcome}`);
-  return sql.join(conditions, sql` and `);
+  return [...own, ...[...left.values()].filter(({ completions }) => completions > 0)];
 }
 
 function toUsageRow(
