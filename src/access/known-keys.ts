@@ -92,7 +92,8 @@ export class KnownKeys {
       return { entry, rank };
     });
     const listed = ranked.toSorted((one, other) => one.rank - other.rank).slice(0, limit);
-    return listed.map(({ entry: { grant, principal: { hash, confirmedAtMs } } }) => {
+    return listed.map(({ entry: { grant, principal } }) => {
+      const { hash, confirmedAtMs } = principal;
       return { hash, grant, confirmedAtMs: Math.floor(this.#toUnix(confirmedAtMs)) };
     });
   }

@@ -33,9 +33,9 @@ export interface EncodedKeys {
 }
 
 /**
- * Encodes keys, those of each account given latest first, in at most `limitBytes` (and what the pieces of an account repeat). Aliases
- * and credentials are encoded once for an account, as its latest key has them. An account's oldest keys are left out where it takes more than its share of the bytes; no other account loses keys for
- * them.
+ * Encodes keys, those of each account given latest first, in at most `limitBytes` and what the pieces of an account repeat. Aliases
+ * and credentials are encoded once for an account, as its latest key has them. Where an account needs more than its share of the bytes
+ * its oldest keys are left out, and none of the others.
  */
 export async function encodeKeys(keys: readonly ConfirmedKey[], limitBytes: number): Promise<EncodedKeys> {
   const accounts = await measureAccounts(keys);

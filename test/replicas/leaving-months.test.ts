@@ -46,9 +46,9 @@ describe("retention", () => {
       await dump.query("begin isolation level repeatable read");
       await dump.query("select count(*) from completions, usage_hours");
       await detach.query("set statement_timeout = 200");
-      await expect(
-        detach.query(`alter table ${table} detach partition ${table}_2026_09 concurrently`),
-      ).rejects.toThrow(/statement timeout/);
+      await expect(detach.query(`alter table ${table} detach partition ${table}_2026_09 concurrently`)).rejects.toThrow(
+        /statement timeout/,
+      );
       const held = demand({ amountMicroUsd: 100 });
       await store.budgets.hold(held);
       const late = { ...at(SEPTEMBER, held.id), keyId: "k", costMicroUsd: 40 };

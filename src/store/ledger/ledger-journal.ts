@@ -35,7 +35,8 @@ export async function insertEntries(statements: Statements, entries: readonly Ne
   const ids = [...written, ...leaving].map(({ row }) => row.id);
   const monthsHeld = await releaseHolds(statements, { ids, changes });
   // An entry without a row may come again; its hold does not.
-  for (const { entry, row } of [...written, ...leaving.filter(({ row }) => monthsHeld.has(row.id))]) {
+  const settled = leaving.filter(({ entry }) => monthsHeld.has(entry.completionId));
+  for (const { entry, row } of [...written, ...settled]) {
     const { completionId, keyId, keyFamilyId = keyId, accountId, costMicroUsd } = entry;
     // The month of the hold, if there is one: by the database's clock, not the replica's.
     const month = monthsHeld.get(completionId) ?? spendingMonthOf(row);

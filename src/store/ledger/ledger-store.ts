@@ -265,7 +265,10 @@ class JournalCompaction implements LedgerCompaction {
       const next = this.#database.query.selectFrom("ledger_segments").select("id").where("id", ">", after);
       const segments = await retryWhileBusy(() => next.orderBy("id").limit(SEGMENTS_LISTED).execute());
       for (const { id } of segments) {
-        await this.#compactSome(id).catch((error: unknown) => failures.push(error));
+        await this.#compactSome(id).catch((error: unknown) => {
+          if (error instanceof StoreError) throw error;
+          failures.push(error);
+        });
         if (failures.length === MAX_FAILURES) throw failures[0];
         after = id;
       }
