@@ -72,8 +72,10 @@ export interface UsageSummary {
   /** By time, then largest cost first and all others last; groups without completions have no row. */
   readonly rows: readonly UsageRow[];
   /**
-   * Whether there were too many keys to add up each. Then the groups with rows of their own are the largest of those that were
-   * among the 500 keys (or accounts) of the largest cost of some day; their sums, and that of all others, are exact.
+   * Whether there were too many keys (or accounts) to add up each. Then the groups with rows of their own are the largest of some
+   * candidates: of those that were among the 500 of the largest cost, of all models and outcomes, on some day of the report. With a
+   * filter by model or outcome these are all candidates; without one, 1.2 times as many as `maxGroups` and 20 more, those that cost
+   * most on the days on which they were among the 500. The sums of rows, and that of all others, are exact.
    */
   readonly isChosenByDay: boolean;
 }

@@ -1,4 +1,4 @@
-import { sql } from "kysely";
+import { type RawBuilder, sql } from "kysely";
 import { type Span, STEP_MS, type UsageQuery } from "../../ledger/usage-store.ts";
 import type { Database } from "../database.ts";
 import { compare } from "../limits/spending.ts";
@@ -21,15 +21,16 @@ const LEADERS = 500;
 const CHANGE = 0.01;
 
 /** Keys or accounts that were leaders in the days of a report, by their sums as leaders; empty where no day was ranked. */
-export async function findLeaders(
-  { query }: Database,
-  { by, sinceMs, untilMs }: Pick<UsageQuery, "by" | "sinceMs" | "untilMs">,
-  count: number,
-): Promise<readonly string[]> {
+export async function findLeaders({ query }: Database, report: UsageQuery, count: number): Promise<readonly string[]> {
   const found = sql<{ id: string }>`
-    select id from usage_leaders where kind = ${by} and day_ms >= ${dayOf(sinceMs)} and day_ms < ${untilMs}
-    group by id order by sum(cost_micro_usd) desc, sum(completions) desc limit ${sql.lit(count)}`;
+    ${allLeaders(report)} order by sum(cost_micro_usd) desc, sum(completions) desc limit ${sql.lit(count)}`;
   return (await retryWhileBusy(() => found.execute(query))).rows.map(({ id }) => id);
+}
+
+/** Query of the IDs of all leaders in the days of a report. */
+export function allLeaders({ by, sinceMs, untilMs }: UsageQuery): RawBuilder<string> {
+  return sql<string>`
+    select id from usage_leaders where kind = ${by} and day_ms >= ${dayOf(sinceMs)} and day_ms < ${untilMs} group by id`;
 }
 
 /** Ranks the changed days of this time, and returns their number. Stops after a day when the signal aborts. */
