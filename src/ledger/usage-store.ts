@@ -112,15 +112,16 @@ export interface Latency {
   readonly sinceMs: number | undefined;
 }
 
-/** The store of reports. Methods answer or reject within a few seconds. */
+/** The store of reports. Methods except `rank` answer or reject within a few seconds. */
 export interface UsageStore {
   /** Sums of the completions that started in these whole hours. */
   summarize(query: UsageQuery): Promise<UsageSummary>;
   /** Durations of the matching served completions among the latest 50,000 of the key, or of the account. */
   latency(query: LatencyQuery): Promise<Latency>;
   /**
-   * Notes the keys and accounts of the largest cost of each day (UTC) of this time, where a day has changed by more than 1 % since
-   * it was last done. Returns the number of these days. Stops early when the signal aborts.
+   * Notes the keys and accounts of the largest cost of each whole day (UTC) that this time touches, where a day has changed by more
+   * than 1 % since it was last done. Returns the number of these days. Takes up to a minute for each kind of a day. Stops early when
+   * the signal aborts. Where days fail, does all others before it rejects with the first error.
    */
   rank(span: Span, signal: AbortSignal): Promise<number>;
   /**

@@ -33,26 +33,63 @@ export function allLeaders({ by, sinceMs, untilMs }: UsageQuery): RawBuilder<str
     select id from usage_leaders where kind = ${by} and day_ms >= ${dayOf(sinceMs)} and day_ms < ${untilMs} group by id`;
 }
 
-/** Ranks the changed days of this time, and returns their number. Stops after a day when the signal aborts. */
+/** Databases of a ranking. */
+export interface RankingPlaces extends Pick<LedgerPlaces, "database" | "reports"> {
+  /** Connects for statements that add up all rows of a day, which may take longer than those of reports. */
+  readonly connectRanking: () => Promise<Database>;
+}
+
+/**
+ * Ranks the changed days that this time touches, and returns their number. Stops when the signal aborts. The first error is thrown
+ * after all days, so that one day which cannot be ranked does not keep the others from it.
+ */
 export async function rankDays(
-  { database, reports }: Pick<LedgerPlaces, "database" | "reports">,
-  { sinceMs, untilMs }: Span,
+  { database, reports, connectRanking }: RankingPlaces,
+  span: Span,
   signal: AbortSignal,
 ): Promise<number> {
+  const changed = await findChanged({ database, reports }, span);
+  if (changed.length === 0 || signal.aborted) return 0;
+  const ranking = await connectRanking();
+  // Ends the running statement, for which the end of the process would wait.
+  const stop = (): void => void ranking.close();
+  signal.addEventListener("abort", stop);
+  const errors: unknown[] = [];
+  let count = 0;
+  for (const total of changed) {
+    if (signal.aborted) break;
+    try {
+      await rankDay({ database, ranking }, total);
+      count += 1;
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  signal.removeEventListener("abort", stop);
+  await ranking.close();
+  if (errors.length > 0 && !signal.aborted) throw errors[0];
+  return count;
+}
+
+/** What all accounts used on the days that have changed since they were ranked. */
+async function findChanged(
+  { database, reports }: Pick<RankingPlaces, "database" | "reports">,
+  { sinceMs, untilMs }: Span,
+): Promise<readonly UsageLeaderRow[]> {
   const days = { sinceMs: dayOf(sinceMs), untilMs };
   const [totals, ranked] = await Promise.all([readTotals(reports, days), readRanked(database, days)]);
-  let count = 0;
-  for (const total of totals) {
-    if (signal.aborted) break;
-    if (!hasChanged(total, ranked.get(total.day_ms))) continue;
-    const leaders = [...(await readLeaders(reports, total.day_ms, "key"))];
-    leaders.push(...(await readLeaders(reports, total.day_ms, "account")));
-    // One order in all processes, so that they do not wait for each other in a circle.
-    const sorted = leaders.toSorted((a, b) => compare(a.kind, b.kind) || compare(a.id, b.id));
-    await database.perform("writeLeaders", { dayMs: total.day_ms, rows: [total, ...sorted] });
-    count += 1;
-  }
-  return count;
+  return totals.filter((total) => hasChanged(total, ranked.get(total.day_ms)));
+}
+
+async function rankDay(
+  { database, ranking }: { readonly database: Database; readonly ranking: Database },
+  total: UsageLeaderRow,
+): Promise<void> {
+  const leaders = [...(await readLeaders(ranking, total.day_ms, "key"))];
+  leaders.push(...(await readLeaders(ranking, total.day_ms, "account")));
+  // One order in all processes, so that they do not wait for each other in a circle.
+  const sorted = leaders.toSorted((a, b) => compare(a.kind, b.kind) || compare(a.id, b.id));
+  await database.perform("writeLeaders", { dayMs: total.day_ms, rows: [total, ...sorted] });
 }
 
 /** Removes the leaders of days before a time. */

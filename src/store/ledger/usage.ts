@@ -8,7 +8,7 @@ import { retryWhileBusy } from "../store-error.ts";
 import { createLatency } from "./latency.ts";
 import type { LedgerPlaces } from "./ledger-store.ts";
 import { SUMS } from "./usage-hours.ts";
-import { allLeaders, findLeaders, pruneLeaders, rankDays } from "./usage-leaders.ts";
+import { allLeaders, findLeaders, pruneLeaders, type RankingPlaces, rankDays } from "./usage-leaders.ts";
 import { GROUPS, type Groups, matching, readsEachKey, type Sums, sumsOf } from "./usage-sums.ts";
 
 /** Sums removed per transaction: other transactions wait meanwhile. */
@@ -17,8 +17,8 @@ const PRUNE_ROWS = 1_000;
 /** Rows of all keys that a report adds up one by one, twice: for their order and for their sums. */
 const EXACT_ROWS = 100_000;
 
-/** Place of the reports, and `exactRows`, the rows of all keys that a report reads one by one. Default: 100,000. */
-export interface UsagePlaces extends LedgerPlaces {
+/** Places of the reports, and `exactRows`, the rows of all keys that a report reads one by one. Default: 100,000. */
+export interface UsagePlaces extends LedgerPlaces, RankingPlaces {
   readonly exactRows?: number | undefined;
 }
 
@@ -28,6 +28,7 @@ export function createUsageStore({
   reports,
   compaction,
   databaseUrl,
+  connectRanking,
   exactRows = EXACT_ROWS,
 }: UsagePlaces): UsageStore {
   const latency = createLatency(reports);
@@ -48,7 +49,7 @@ export function createUsageStore({
 
     async rank(span, signal) {
       await compaction.flushed();
-      return rankDays({ database, reports }, span, signal);
+      return rankDays({ database, reports, connectRanking }, span, signal);
     },
 
     async latency(query) {
