@@ -76,7 +76,8 @@ async function findChanged(
   { database, reports }: Pick<RankingPlaces, "database" | "reports">,
   { sinceMs, untilMs }: Span,
 ): Promise<readonly UsageLeaderRow[]> {
-  const days = { sinceMs: dayOf(sinceMs), untilMs };
+  // Whole days: the part of one would be ranked as if it were all of it.
+  const days = { sinceMs: dayOf(sinceMs), untilMs: dayOf(untilMs - 1) + STEP_MS.day };
   const [totals, ranked] = await Promise.all([readTotals(reports, days), readRanked(database, days)]);
   return totals.filter((total) => hasChanged(total, ranked.get(total.day_ms)));
 }

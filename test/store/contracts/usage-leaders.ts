@@ -98,6 +98,15 @@ export function describeUsageLeaders(open: OpenStore): void {
       expect(rows.map(({ group, sums }) => [group, sums.completions])).toEqual([["", 6]]);
     });
 
+    it("ranks whole days, also those that the time begins or ends in", async () => {
+      const store = await openFull();
+      await store.ledger.insert([entry({ startedAtMs: MIDNIGHT + STEP_MS.day + 20 * STEP_MS.hour })]);
+      const middleMs = MIDNIGHT + 1.5 * STEP_MS.day;
+      const { signal } = new AbortController();
+      expect(await store.usage.rank({ ...SPAN, untilMs: middleMs }, signal)).toBe(2);
+      expect(await store.usage.rank({ ...SPAN, sinceMs: middleMs }, signal)).toBe(1);
+    });
+
     it("ranks a day again when it has changed by more than one in a hundred", async () => {
       const store = await openFull();
       const day = (count: number) =>
