@@ -89,6 +89,7 @@ const PSEUDO: [string, string][] = [
   [":authority", "parley.example"],
 ];
 const BLOCK = headerBlock([...PSEUDO, ...Object.entries(WITH_KEY)]);
+const HEALTH = headerBlock([...PSEUDO, [":path", "/healthz"], [":method", "GET"]]);
 
 /** A raw connection whose SETTINGS are exchanged. */
 async function beginRaw(): Promise<RawHttp2> {
@@ -189,6 +190,17 @@ describe("a connection of HTTP/2", () => {
     expect(busy.closed).toBe(false);
   });
 
+  it("serves a request that was sent in time when the event loop was busy until the idle time was over", async () => {
+    const raw = await beginRaw();
+    const isAnswered = (id: number) =>
+      vi.waitUntil(() => raw.arrived.some(({ stream, type }) => stream === id && type === TYPE.headers));
+    raw.write(headersFrame(1, HEALTH, "ends"));
+    await isAnswered(1);
+    raw.write(headersFrame(3, HEALTH, "ends"));
+    pass(70_000);
+    await isAnswered(3);
+  });
+
   it("ends when it resets more than 200 requests at once", async () => {
     const raw = await beginRaw();
     const resets = (from: number, count: number) =>
@@ -196,10 +208,9 @@ describe("a connection of HTTP/2", () => {
         const id = from + 2 * index;
         return Buffer.concat([headersFrame(id, BLOCK, "body follows"), resetStream(id)]);
       });
-    const health = headerBlock([...PSEUDO, [":path", "/healthz"], [":method", "GET"]]);
     // Fewer at once than nghttp2 refuses.
     for (const from of [3, 203]) {
-      raw.write(Buffer.concat([...resets(from, 90), headersFrame(from + 180, health, "ends")]));
+      raw.write(Buffer.concat([...resets(from, 90), headersFrame(from + 180, HEALTH, "ends")]));
       await vi.waitUntil(() => raw.closed || raw.arrived.some(({ stream }) => stream === from + 180));
       expect(raw.closed).toBe(false);
     }
