@@ -56,8 +56,8 @@ export interface Mounted {
 export interface HttpServer {
   readonly port: number;
   /**
-   * `/readyz` fails; all requests are still served. Connections of HTTP/1.1 close after their next response. Those of HTTP/2 stay open
-   * until `drain`: GOAWAY would end requests that clients have just sent.
+   * `/readyz` fails; all requests are still served. Connections of HTTP/1.1 close after their next response, those of HTTP/2
+   * stay open until `drain`.
    */
   announce(): void;
   /**

@@ -221,7 +221,10 @@ describe("a connection of HTTP/2", () => {
       return session.remoteSettings.maxConcurrentStreams;
     };
     for (let index = 0; index < 50; index++)
-      session.request(WITH_KEY).on("error", () => undefined).write('{"model":');
+      session
+        .request(WITH_KEY)
+        .on("error", () => undefined)
+        .write('{"model":');
     await expect.poll(() => calls.active).toBe(50);
     expect(await limit()).toBe(100);
     listing = new Promise(() => undefined);

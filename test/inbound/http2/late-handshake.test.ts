@@ -58,23 +58,26 @@ it.each([
     ((session) => callGrpc(session, "/grpc.health.v1.Health/Check")) satisfies Client,
     { status: "0" },
   ],
-])("%s: a connection whose handshake ends after a drain began gets GOAWAY with its call", async (_, start, ask, answer) => {
-  const connections = anyConnections();
-  const accepted = vi.spyOn(connections, "add");
-  const services: Partial<EdgeServices> = {
-    clock: new FakeClock(),
-    connections,
-    refused: () => undefined,
-  };
-  const server = await start(services as EdgeServices, await openTls());
-  onTestFinished(() => server.close());
-  const socket = connectTcp(server.port, "127.0.0.1").on("error", () => undefined);
-  onTestFinished(() => void socket.destroy());
-  await expect.poll(() => accepted.mock.calls.length).toBe(1);
-  const drained = server.drain();
-  const session = await shakeHands(socket);
-  const left = once(session, "goaway");
-  expect(await ask(session)).toMatchObject(answer);
-  await left;
-  await drained;
-});
+])(
+  "%s: a connection whose handshake ends after a drain began gets GOAWAY with its call",
+  async (_, start, ask, answer) => {
+    const connections = anyConnections();
+    const accepted = vi.spyOn(connections, "add");
+    const services: Partial<EdgeServices> = {
+      clock: new FakeClock(),
+      connections,
+      refused: () => undefined,
+    };
+    const server = await start(services as EdgeServices, await openTls());
+    onTestFinished(() => server.close());
+    const socket = connectTcp(server.port, "127.0.0.1").on("error", () => undefined);
+    onTestFinished(() => void socket.destroy());
+    await expect.poll(() => accepted.mock.calls.length).toBe(1);
+    const drained = server.drain();
+    const session = await shakeHands(socket);
+    const left = once(session, "goaway");
+    expect(await ask(session)).toMatchObject(answer);
+    await left;
+    await drained;
+  },
+);
