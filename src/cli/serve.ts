@@ -15,7 +15,7 @@ import { formatAddress } from "../config/settings.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import { commandName } from "../installation/own-programs.ts";
 import type { Role } from "../gateway/role.ts";
-import { inTurn, requireAddresses } from "../gateway/starting.ts";
+import { inTurn, requireAddresses, requireTlsOfGrpc } from "../gateway/starting.ts";
 
 /** Dependencies of `serve` on its process. */
 export interface ServeContext {
@@ -31,10 +31,7 @@ export interface ServeContext {
 export async function serve(source: ConfigSource, { stdout, isTerminal, role, reread }: ServeContext): Promise<number> {
   const parsed = parseConfig(role.name === "front" ? source : { ...source, stored: NOTHING_STORED });
   const log = createLogger(parsed.log.level);
-  for (const { setting, text } of listWarnings(parsed)) {
-    // A core serves no HTTP.
-    if (role.name !== "core" || !setting.startsWith("http.")) log.warn({ setting }, text);
-  }
+  for (const { setting, text } of listWarnings(parsed)) if (isUsed(setting, role)) log.warn({ setting }, text);
   // From the beginning: without a listener the signal ends the process.
   let isReloadAsked = false;
   let applyReload = (): void => void (isReloadAsked = true);
@@ -85,12 +82,19 @@ export async function serve(source: ConfigSource, { stdout, isTerminal, role, re
   return crash === undefined ? 0 : 1;
 }
 
+/** Whether a process of this role uses the setting of a warning. */
+function isUsed(setting: string, role: Role): boolean {
+  if (setting === "http.grpc") return role.name === "all";
+  return role.name !== "core" || !setting.startsWith("http.");
+}
+
 /** Imports only the role's modules: the parent of workers needs few. */
 async function start(
   config: Config,
   log: Logger,
   { role, source }: { readonly role: Role; readonly source: ConfigSource },
 ): Promise<Gateway> {
+  requireTlsOfGrpc(config, role.name);
   await requireAddresses(config, role.name);
   if (config.workers > 1) return (await import("../workers/start.ts")).startWorkers(config, log, { role, source });
   if (role.name === "front")

@@ -90,7 +90,7 @@ export const modelAlias = z
   .regex(/^(?:[A-Za-z0-9._:/@-]{1,256}\*?|\*)$/, "an alias is the ID of a model, or the beginning of one and *");
 
 /** Header names whose values are likely to be secrets. */
-export const SECRET_HEADER = /auth|key|token|secret|cookie|password/i;
+export const SECRET_HEADER = /auth|key|token|secret|cookie|cred|pass(w|code|phrase|$)/i;
 
 export const headerName = z
   .string()

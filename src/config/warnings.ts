@@ -22,7 +22,13 @@ export function isExposed({ http }: Pick<Config, "http">): boolean {
 
 /** Lists allowed but unsafe settings. Looks at files and the data directory, and reads none of them. */
 export function listWarnings(config: Config): ConfigWarning[] {
-  return [...httpWarnings(config), ...connectionWarnings(config), ...fileWarnings(config), ...keyFileWarnings(config)];
+  return [
+    ...httpWarnings(config),
+    ...sharedPortWarnings(config),
+    ...connectionWarnings(config),
+    ...fileWarnings(config),
+    ...keyFileWarnings(config),
+  ];
 }
 
 function httpWarnings({ http: { listen, publicUrl, tls } }: Config): ConfigWarning[] {
@@ -34,6 +40,27 @@ function httpWarnings({ http: { listen, publicUrl, tls } }: Config): ConfigWarni
     "other machines reach this over plain http: API keys, passwords and prompts can be read on the way, and the dashboard's " +
     "cookies are not Secure; set http.tls, or put a proxy that ends TLS in front of it and set http.public_url to its https address";
   return [{ setting: isPlainUrl ? "http.public_url" : "http.listen", text }];
+}
+
+function sharedPortWarnings({ http, grpc }: Config): ConfigWarning[] {
+  if (!http.grpc || grpc.tls === undefined) return [];
+  const problem = sharedPortProblem({ http, grpc });
+  return [
+    { setting: "http.grpc", text: problem ?? "gRPC is served with http.tls, and grpc.tls is not used; leave it out" },
+  ];
+}
+
+/**
+ * Why one port for HTTP and gRPC would lack the TLS that is configured for gRPC, with the remedy; undefined when it does not. For a
+ * process that serves both: a core does not use `http.grpc`.
+ */
+export function sharedPortProblem({ http, grpc }: Pick<Config, "http" | "grpc">): string | undefined {
+  if (!http.grpc || grpc.tls === undefined) return undefined;
+  if (http.tls === undefined)
+    return "gRPC would be served without grpc.tls, in plain text: one port for HTTP and gRPC has http.tls; write that in place of grpc.tls";
+  if (grpc.tls.clientCaFile !== undefined && http.tls.clientCaFile === undefined)
+    return "gRPC would be served without grpc.tls.client_ca_file: one port for HTTP and gRPC has http.tls; write client_ca_file there";
+  return undefined;
 }
 
 function connectionWarnings({ databaseUrl, databaseReadUrl, redis }: Config): ConfigWarning[] {

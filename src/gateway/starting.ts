@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/settings.ts";
+import { sharedPortProblem } from "../config/warnings.ts";
 import { type Clock, sleep } from "../core/clock.ts";
 import type { Role } from "./role.ts";
 
@@ -60,6 +61,12 @@ export async function requireAddresses(config: Config, role: Role["name"]): Prom
     server.close();
   }
   if (problems.length > 0) throw new Error(problems.join("\n"));
+}
+
+/** Throws an Error when `http.grpc` would leave gRPC of this role without the TLS, or the client certificates, of `grpc.tls`. */
+export function requireTlsOfGrpc(config: Config, role: Role["name"]): void {
+  const problem = role === "all" ? sharedPortProblem(config) : undefined;
+  if (problem !== undefined) throw new Error(`http.grpc: ${problem}`);
 }
 
 function describeListenFailure(name: ServerName, config: Config, cause: unknown): string {

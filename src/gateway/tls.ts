@@ -42,6 +42,6 @@ function reportTo(log: Logger, setting: string): TlsFilesReport {
   return {
     loaded: (facts) => log.info({ setting, ...facts }, "TLS files loaded"),
     refused: (problem) => log.error({ setting, problem }, "TLS files cannot be used; those from before stay in use"),
-    expired: (problem) => log.error({ setting, problem }, "a TLS file has expired"),
+    expired: (problem) => log.error({ setting, problem }, "a TLS file has expired or is not valid yet"),
   };
 }

@@ -38,6 +38,9 @@ interface List {
   readonly signature: Buffer;
 }
 
+/** OpenSSL requires a valid list of each authority. */
+const REFUSES = "new connections with certificates of its authority are refused";
+
 const LIST = /-----BEGIN X509 CRL-----([^-]*)-----END X509 CRL-----/g;
 
 /**
@@ -84,11 +87,9 @@ export class RevocationLists {
 
   /** Throws an Error for a list that has expired, NotYetValid for one from the future. */
   requireValid(nowMs: number): void {
-    const end = this.describeEnd(nowMs);
+    const end = this.#describeEnd(nowMs);
     if (end !== undefined) throw new Error(end);
-    const fromMs = Math.max(...this.#lists.map((list) => list.fromMs));
-    if (fromMs > nowMs)
-      throw new NotYetValid(`a revocation list in ${this.#file} is valid from ${iso(fromMs)} on`, fromMs);
+    if (this.#fromMs > nowMs) throw new NotYetValid(this.#describeBeginning(), this.#fromMs);
   }
 
   /** The first end of a list; undefined when none has one. */
@@ -97,14 +98,26 @@ export class RevocationLists {
     return ms === Infinity ? undefined : new Date(ms);
   }
 
-  /** Why a list has ended, for an operator; undefined while all are valid. */
-  describeEnd(nowMs: number): string | undefined {
+  /** Why a list in use is not valid, and what follows, for an operator; undefined while all are valid. */
+  describeProblem(nowMs: number): string | undefined {
+    const end = this.#describeEnd(nowMs);
+    if (end !== undefined) return `${end}: ${REFUSES}`;
+    return this.#fromMs > nowMs ? `${this.#describeBeginning()}; until then ${REFUSES}` : undefined;
+  }
+
+  #describeEnd(nowMs: number): string | undefined {
     const { expires } = this;
     if (expires === undefined || expires.getTime() > nowMs) return undefined;
-    return (
-      `a revocation list in ${this.#file} has expired on ${expires.toISOString()}; ` +
-      "put a new one in its place: new connections with certificates of its authority are refused"
-    );
+    return `a revocation list in ${this.#file} has expired on ${expires.toISOString()}; put a new one in its place`;
+  }
+
+  /** When all lists are valid. */
+  get #fromMs(): number {
+    return Math.max(...this.#lists.map(({ fromMs }) => fromMs));
+  }
+
+  #describeBeginning(): string {
+    return `a revocation list in ${this.#file} is valid from ${iso(this.#fromMs)} on`;
   }
 
   /** Whether a certificate is revoked. */

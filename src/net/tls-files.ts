@@ -29,7 +29,7 @@ export interface TlsFilesReport {
   loaded(facts: { readonly expires: string | undefined; readonly listsExpire?: string | undefined }): void;
   /** Changed files cannot be used; those from before stay in use. */
   refused(problem: string): void;
-  /** A file in use has expired. */
+  /** A file in use has expired, or has a revocation list that is not valid yet. */
   expired(problem: string): void;
 }
 
@@ -56,7 +56,7 @@ export class WatchedTlsFiles {
   #seen: string | undefined;
   /** When refused contents become valid. */
   #validFromMs = Infinity;
-  #toldExpired: string | undefined;
+  #toldInvalid: string | undefined;
   #looking: Promise<void> = Promise.resolve();
 
   private constructor(
@@ -78,7 +78,7 @@ export class WatchedTlsFiles {
     const watched = new WatchedTlsFiles(files, { found, checked }, options);
     watched.#tellLoaded();
     if (isOver(checked.expires)) options.expired(expired(files, checked.expires));
-    watched.#tellExpiredLists();
+    watched.#tellInvalidLists();
     return watched;
   }
 
@@ -125,7 +125,7 @@ export class WatchedTlsFiles {
     this.#seen = isNews ? digest : undefined;
     if (digest === this.#used) this.#refused = undefined;
     if (isNews && (isStill || uses === "at once")) this.#apply(found, digest);
-    this.#tellExpiredLists();
+    this.#tellInvalidLists();
   }
 
   #apply(found: FoundFiles | Error, digest: string): void {
@@ -154,11 +154,11 @@ export class WatchedTlsFiles {
     this.#report.loaded({ expires: expires?.toISOString(), ...(listsExpire !== undefined && { listsExpire }) });
   }
 
-  /** Says once that a revocation list in use has expired. */
-  #tellExpiredLists(): void {
-    const problem = this.lists?.describeEnd(Date.now());
-    if (problem !== undefined && problem !== this.#toldExpired) this.#report.expired(problem);
-    this.#toldExpired = problem;
+  /** Says once that a revocation list in use has expired, or is not valid yet. */
+  #tellInvalidLists(): void {
+    const problem = this.lists?.describeProblem(Date.now());
+    if (problem !== undefined && problem !== this.#toldInvalid) this.#report.expired(problem);
+    this.#toldInvalid = problem;
   }
 }
 

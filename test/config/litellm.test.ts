@@ -62,6 +62,47 @@ describe("a converted configuration of LiteLLM", () => {
   });
 });
 
+describe("a secret that has no setting of its own", () => {
+  const deployment = (params: object) =>
+    convert(JSON.stringify({ model_list: [{ model_name: "m", litellm_params: params }] }));
+
+  it.each([
+    ["a query", { model: "openai/m", api_base: "https://llm.example.com/v1?key=hunter2#hunter2" }],
+    ["a user", { model: "openai/m", api_base: "https://a:hunter2@llm.example.com/v1" }],
+    ["a user before a variable", { model: "openai/m", api_base: "https://a:hunter2@os.environ/HOST" }],
+    ["a user before a variable", { model: "azure/m", api_base: "https://a:hunter2@${HOST}/?key=hunter2" }],
+    ["an address that cannot be read", { model: "azure/m", api_base: "https://a:hunter2/@llm.example.com" }],
+    ["an endpoint of Bedrock", { model: "bedrock/m", api_base: "https://a:hunter2@b.example.com?key=hunter2" }],
+    ["a header", { model: "openai/m", headers: { "x-passwd": "hunter2" } }],
+    ["a header", { model: "openai/m", headers: { "x-credential": "hunter2" } }],
+    ["a header", { model: "openai/m", headers: { Authorization: "Bearer hunter2 ${X}" } }],
+    ["a key with a variable", { model: "openai/m", api_key: "hunter2-${X}" }],
+  ])("is not in the result: %s in %j", (_, params) => {
+    const converted = deployment(params);
+    expect(JSON.stringify(converted)).not.toContain("hunter2");
+    expect(converted.remarks.map(({ setting }) => setting)).toContainEqual(
+      expect.stringMatching(/litellm_params\.(api_base|api_key|headers\..*)$/),
+    );
+  });
+
+  it.each(["redis://cache:6379?password=hunter2", "redis://:hunter2@${HOST}:6379", "redis://hunter2@cache:6379"])(
+    "is not in the result: the address of Redis %s",
+    (url) => {
+      const { yaml, remarks } = convert(JSON.stringify({ model_list: [], router_settings: { redis_url: url } }));
+      expect(sections(yaml)["redis"]).toEqual({ url: "${REDIS_URL}" });
+      expect(JSON.stringify({ yaml, remarks })).not.toContain("hunter2");
+    },
+  );
+
+  it("leaves the rest of an address as it is written", () => {
+    const baseUrl = (api_base: string) =>
+      sections(deployment({ model: "openai/m", api_base }).yaml).providers["compatible"]?.["base_url"];
+    expect(baseUrl("https://a:b@llm.example.com/v1/{x}/m@2?c=d")).toBe("https://llm.example.com/v1/{x}/m@2");
+    expect(baseUrl("https://${HOST}/v1")).toBe("https://${HOST}/v1");
+    expect(baseUrl("llm.example.com/v1")).toBe("llm.example.com/v1");
+  });
+});
+
 describe("deployments", () => {
   it("of one name are targets with shares, before its fallbacks", () => {
     const { models, providers } = sections(convertFile("small-team.yaml").yaml);

@@ -6,6 +6,7 @@ import { runCli } from "../../src/cli/cli.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { isExposed, listWarnings } from "../../src/config/warnings.ts";
 
+const PAIR = { cert_file: "/tls.pem", key_file: "/tls.key" };
 const KEY = "a-long-enough-credential";
 
 let home: string;
@@ -33,10 +34,14 @@ describe("an unsafe configuration", () => {
     [{ http: open }, ["http.listen"]],
     [{ http: { ...open, public_url: "http://parley.example.com" } }, ["http.public_url"]],
     [{ http: { ...open, public_url: "https://parley.example.com" } }, []],
-    [{ http: { ...open, tls: { cert_file: "/tls.pem", key_file: "/tls.key" } } }, []],
+    [{ http: { ...open, tls: PAIR } }, []],
     [{ http: { public_url: "http://parley.example.com" } }, ["http.public_url"]],
     [{ http: { public_url: "http://localhost:8080" } }, []],
     [{ http: { ...open, public_url: "http://localhost:8080" } }, ["http.listen"]],
+    [{ http: { grpc: true }, grpc: { tls: PAIR } }, ["http.grpc"]],
+    [{ http: { grpc: true, tls: PAIR }, grpc: { tls: PAIR } }, ["http.grpc"]],
+    [{ http: { grpc: true, tls: PAIR } }, []],
+    [{ http: { tls: PAIR }, grpc: { tls: PAIR } }, []],
     [{ database: { url: "postgres://parley@db.example.com/parley" } }, ["database.url"]],
     [{ database: { url: "postgres://parley@db.example.com/parley?sslmode=disable" } }, ["database.url"]],
     [{ database: { url: "postgres://parley@db.example.com/parley?sslmode=no-verify" } }, ["database.url"]],

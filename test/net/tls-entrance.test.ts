@@ -252,11 +252,13 @@ describe("clients' certificates", () => {
       expect(refused.mock.calls.map(([reason]) => reason)).toEqual(["CRL_HAS_EXPIRED"]);
     });
 
-    it("that expired before the start are refused", async () => {
-      const list = authority.list({ validTo: new Date(Date.now() - 1000) });
-      const { port, refused } = await start({ clientCa: authority.cert, list });
+    it.each([
+      ["that expired before the start", { validTo: new Date(Date.now() - 1000) }, "CRL_HAS_EXPIRED"],
+      ["that are from the future at the start", { validFrom: new Date(Date.now() + 600_000) }, "CRL_NOT_YET_VALID"],
+    ])("%s are refused", async (_, validity, reason) => {
+      const { port, refused } = await start({ clientCa: authority.cert, list: authority.list(validity) });
       expect(await visit(port, client)).not.toBe("hello");
-      expect(refused.mock.calls.map(([reason]) => reason)).toEqual(["CRL_HAS_EXPIRED"]);
+      expect(refused.mock.calls.map(([name]) => name)).toEqual([reason]);
     });
   });
 

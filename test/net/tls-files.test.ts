@@ -143,6 +143,19 @@ describe("revocation lists", () => {
     expect(later.expired).toHaveBeenCalledOnce();
   });
 
+  it("are told when they are from the future, at the start, and not any more when their time has come", async () => {
+    const list = authority.list({ validFrom: new Date(Date.now() + 60_000), validTo: new Date(Date.now() + 600_000) });
+    const { watched, expired } = await open(withList("early", list));
+    expect(expired.mock.calls).toEqual([
+      [expect.stringMatching(/early\.crl is valid from 20.* on; until then .* refused$/)],
+    ]);
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 120_000 });
+    onTestFinished(() => void vi.useRealTimers());
+    await watched.check();
+    expect(expired).toHaveBeenCalledOnce();
+    expect(watched.lists?.describeProblem(Date.now())).toBeUndefined();
+  });
+
   it.each([
     ["that have expired", authority.list({ validTo: inPast }), /has expired on/],
     ["that another key has signed", namesake.list(), /is not signed/],

@@ -83,6 +83,11 @@ export function isVariable(text: string): boolean {
   return text.includes("${");
 }
 
+/** Whether a converted text, which may be a secret, has nothing but a variable, also after the word of an authentication scheme. */
+export function isOnlyVariable(text: string): boolean {
+  return /^((bearer|basic) )?\$\{\w+\}$/i.test(text);
+}
+
 /** The file's value with YAML's merge keys (`<<: *defaults`) applied, which LiteLLM's parser knows. */
 export function withMerges(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withMerges);

@@ -1,8 +1,10 @@
 import { privateReason } from "../addresses.ts";
 import type { Dialect } from "../dialects.ts";
 import { type Preset, PRESETS } from "../presets.ts";
+import { SECRET_HEADER } from "../scalars.ts";
+import { takeAddress } from "./address.ts";
 import type { HostedModel, HostRule } from "./hosts.ts";
-import { isVariable, type Part, toParleyText } from "./part.ts";
+import { isOnlyVariable, isVariable, type Part, toParleyText } from "./part.ts";
 import type { Remarks } from "./remarks.ts";
 
 /** A provider of Parley's file, as it is written there. */
@@ -54,7 +56,7 @@ export function readProvider(parts: HostParts): Hosted | undefined {
 
 function readAddress(rule: Extract<HostRule, { kind: "address" }>, parts: HostParts): Hosted {
   const { host, params, remarks } = parts;
-  const given = takeAddress(parts);
+  const given = takeAddress({ params, remarks, keys: ["api_base", "base_url"] })?.text;
   // A server of another maker has neither the key nor the habits of OpenAI's.
   const isForeign = rule.preset === "openai" && given !== undefined && !given.includes("api.openai.com");
   const preset: Preset | undefined = rule.preset === undefined || isForeign ? undefined : PRESETS[rule.preset];
@@ -97,9 +99,10 @@ function toBaseUrl(given: string, dialect: Dialect, end = ""): string {
 function readAzure(parts: HostParts): Hosted {
   const { host, params, remarks } = parts;
   const path = [...params.path, "api_base"];
-  const given = params.takeText("api_base") ?? "${AZURE_API_BASE}";
+  const address = takeAddress({ params, remarks, keys: ["api_base"], converted: ["api-version"] });
+  const given = address?.text ?? "${AZURE_API_BASE}";
   const url = isVariable(given) ? null : URL.parse(given);
-  const version = params.takeText("api_version") ?? url?.searchParams.get("api-version") ?? undefined;
+  const version = params.takeText("api_version") ?? address?.query.get("api-version") ?? undefined;
   const isDated = version !== undefined && !["v1", "preview", "latest"].includes(version) && !parts.responses;
   const resource = url === null ? given : url.origin;
   if (isVariable(given))
@@ -138,7 +141,7 @@ function readBedrock(parts: HostParts): Hosted | undefined {
   }
   const region =
     params.takeText("aws_region_name") ?? params.takeText("region_name") ?? ownRegion ?? "${AWS_REGION_NAME}";
-  const baseUrl = params.takeText("aws_bedrock_runtime_endpoint") ?? params.takeText("api_base");
+  const baseUrl = takeAddress({ params, remarks, keys: ["aws_bedrock_runtime_endpoint", "api_base"] })?.text;
   const isClaude = /(^|\.)anthropic\.claude/.test(model) && api !== "converse";
   const key = takeKey(parts);
   return {
@@ -201,19 +204,8 @@ function takeKey({ host, params, remarks }: HostParts, other?: string): string |
   const key = params.takeText("api_key");
   if (key === undefined) return other === undefined ? undefined : `\${${other}}`;
   if (NO_KEY.test(key)) return undefined;
-  if (isVariable(key)) return key;
+  if (isOnlyVariable(key)) return key;
   return asVariable({ key: "api_key", words: `${host.prefix ?? "litellm"}_api_key`, params, remarks });
-}
-
-/** The address without a user and a password. */
-function takeAddress({ params, remarks }: HostParts): string | undefined {
-  const given = params.takeText("api_base") ?? params.takeText("base_url");
-  const url = given === undefined ? null : URL.parse(given);
-  if (url === null || (url.username === "" && url.password === "")) return given;
-  remarks.lost([...params.path, "api_base"], "an address has no user and password; write them as api_keys or headers");
-  url.username = "";
-  url.password = "";
-  return url.href;
 }
 
 interface SecretParts extends Pick<HostParts, "params" | "remarks"> {
@@ -231,15 +223,13 @@ function asVariable({ key, words, params, remarks }: SecretParts): string {
   return `\${${name}}`;
 }
 
-const SECRET_HEADER = /auth|key|token|secret|cookie|password/i;
-
 function takeHeaders({ params, remarks }: HostParts): { readonly headers?: Readonly<Record<string, string>> } {
   const headers: Record<string, string> = {};
   for (const part of [params.part("headers"), params.part("extra_headers")]) {
     for (const name of part.keys()) {
       const value = part.takeText(name);
       if (value === undefined) continue;
-      const isSecret = SECRET_HEADER.test(name) && !isVariable(value);
+      const isSecret = SECRET_HEADER.test(name) && !isOnlyVariable(value);
       headers[name] = isSecret ? asVariable({ key: name, words: name, params: part, remarks }) : value;
     }
     remarks.unread(part);

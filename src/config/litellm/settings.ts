@@ -1,5 +1,5 @@
 import { toMs } from "./deployment.ts";
-import { isVariable, type Part } from "./part.ts";
+import { isOnlyVariable, type Part } from "./part.ts";
 import type { Remarks } from "./remarks.ts";
 
 /** Sections of the result beside models and providers. */
@@ -71,16 +71,17 @@ function readRedis(router: Part, remarks: Remarks): Sections {
   if (url === undefined && host === undefined) return {};
   remarks.check(place, "Redis counts rates of keys and accounts for all replicas, which also need database.url");
   if (url !== undefined) {
-    if (isVariable(url) || URL.parse(url)?.password === "") return { redis: { url } };
+    // Without a user, a password and a query, which may have one.
+    if (isOnlyVariable(url) || !/[@?#]/.test(url)) return { redis: { url } };
     remarks.check(place, "it is a secret in the file: set REDIS_URL to it in the environment of Parley");
     return { redis: { url: "${REDIS_URL}" } };
   }
-  if (password !== undefined && !isVariable(password))
+  if (password !== undefined && !isOnlyVariable(password))
     remarks.check(
       [...router.path, "redis_password"],
       "it is a secret in the file: set REDIS_PASSWORD to it in the environment of Parley",
     );
-  const secret = password === undefined || isVariable(password) ? password : "${REDIS_PASSWORD}";
+  const secret = password === undefined || isOnlyVariable(password) ? password : "${REDIS_PASSWORD}";
   return { redis: { url: `redis://${secret === undefined ? "" : `:${secret}@`}${host}:${port}` } };
 }
 

@@ -37,6 +37,7 @@ export class HttpStreamGuard implements GuardedStream {
   #readSinceMs: number;
   #readFrom = 0;
   #request: Request | undefined;
+  #arrived = false;
   #hasKey = false;
   #isUnread = false;
   #giveUp: (() => void) | undefined;
@@ -54,7 +55,10 @@ export class HttpStreamGuard implements GuardedStream {
     stream.on("finish", () => stream.closed || waits(true));
     // Not a listener: what arrives while it is not read would cost nothing.
     stream.push = (piece: Buffer | null) => {
-      if (piece === null) return Readable.prototype.push.call(stream, null);
+      if (piece === null) {
+        this.#arrived = true;
+        return Readable.prototype.push.call(stream, null);
+      }
       took(piece.length);
       this.#bytes += piece.length;
       // A copy of a small part: it would keep all bytes that were read from the socket with it.
@@ -71,7 +75,7 @@ export class HttpStreamGuard implements GuardedStream {
   /** The caller is authenticated. */
   authenticated(): void {
     this.#hasKey = true;
-    if (this.isInFlight) this.#options.waits(false);
+    if (!this.#stream.writableFinished) this.#options.waits(false);
   }
 
   get hasKey(): boolean {
@@ -79,7 +83,8 @@ export class HttpStreamGuard implements GuardedStream {
   }
 
   get isInFlight(): boolean {
-    return this.#hasKey && !this.#stream.writableFinished;
+    const hasArrived = this.#arrived || this.#stream.endAfterHeaders;
+    return hasArrived && this.#hasKey && !this.#stream.writableFinished;
   }
 
   get isQuickReset(): boolean {

@@ -55,9 +55,15 @@ export interface Mounted {
 /** The listening HTTP server. */
 export interface HttpServer {
   readonly port: number;
-  /** `/readyz` fails and connections close after their next response; all requests are still served. */
+  /**
+   * `/readyz` fails; all requests are still served. Connections of HTTP/1.1 close after their next response, those of HTTP/2
+   * stay open until `drain`.
+   */
   announce(): void;
-  /** As `announce`; also closes idle connections and refuses new ones. Resolves when all are closed. */
+  /**
+   * As `announce`; also closes idle connections and refuses new ones. Connections of HTTP/2 with requests get GOAWAY with their next
+   * request, or when all are answered. Resolves when all connections of the listener are closed.
+   */
   drain(): Promise<void>;
   /** Closes all connections. */
   close(): void;

@@ -51,6 +51,7 @@ export class ConnectionGuard {
   readonly #connections = new Map<string, GuardedConnection>();
   readonly #ofSession = new WeakMap<Http2Session, GuardedConnection>();
   #cancelLook: (() => void) | undefined;
+  #leaving = false;
   readonly #pending = new PendingCalls<GuardedConnection>();
   readonly #begins = (message: unknown): void => this.#addStream(message as StreamBegins);
 
@@ -70,6 +71,7 @@ export class ConnectionGuard {
     this.#connections.set(id, connection);
     (socket as MarkedSocket)[ID] = id;
     socket.once("close", () => this.#connections.delete(id));
+    if (this.#leaving) connection.leave();
     if (this.#cancelLook === undefined) this.#lookLater();
   }
 
@@ -79,8 +81,9 @@ export class ConnectionGuard {
     return connection && this.#options.tls?.certificateOf(connection.socket);
   }
 
-  /** Sends GOAWAY on all connections. */
+  /** Sends GOAWAY on all connections, also on later ones, whose handshake was not finished: with their first stream. */
   leave(): void {
+    this.#leaving = true;
     for (const connection of this.#connections.values()) connection.leave();
   }
 

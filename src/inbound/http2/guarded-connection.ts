@@ -191,6 +191,15 @@ export class GuardedConnection {
     if (this.#streams.size === 0) this.#goAway();
   }
 
+  /** Leaves, unless a request has arrived: after a time in which the event loop was busy, checks run before sockets are read. */
+  #leaveUnlessRead(): void {
+    const { bytesRead } = this.socket;
+    // Sockets are read between timers and immediates.
+    setImmediate(() => {
+      if (this.socket.bytesRead === bytesRead) this.leave();
+    });
+  }
+
   /** A connection without streams so far gets GOAWAY with its first one, which may be on its way. */
   #goAway(): void {
     this.session?.close();
@@ -202,7 +211,8 @@ export class GuardedConnection {
     this.#forgivePieces(nowMs);
     this.#idleSinceMs = this.isIdle ? (this.#idleSinceMs ?? nowMs) : undefined;
     const isIdleTooLong = this.#idleSinceMs !== undefined && nowMs - this.#idleSinceMs >= this.#maxIdleMs;
-    if (!this.#leaving && (nowMs >= this.#leavesMs || isIdleTooLong)) this.leave();
+    if (!this.#leaving && nowMs >= this.#leavesMs) this.leave();
+    if (!this.#leaving && isIdleTooLong) this.#leaveUnlessRead();
     let inFlight = 0;
     for (const guard of this.#streams) {
       guard.look(nowMs);

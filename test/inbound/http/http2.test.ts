@@ -24,12 +24,16 @@ let calls: Calls;
 const refusals: Refusal[] = [];
 /** Keys whose look-up does not end. */
 let asked: number;
+/** Lists of models that were asked for, and what they wait for. */
+let lists: number;
+let listing: Promise<void>;
 
 /** A server over plain TCP with HTTP/2: no gRPC is called here. */
 beforeEach(async () => {
   clock = new FakeClock();
   calls = new Calls(clock);
-  refusals.length = asked = 0;
+  refusals.length = asked = lists = 0;
+  listing = Promise.resolve();
   const principal = {
     keyId: "key_1",
     keyFamilyId: "key_1",
@@ -39,7 +43,14 @@ beforeEach(async () => {
   } as unknown as KeyPrincipal;
   const services: Partial<EdgeServices> = {
     completions: { create: never, stream: never, count: never, explain: never },
-    models: { list: async () => [], get: never },
+    models: {
+      async list() {
+        lists += 1;
+        await listing;
+        return [];
+      },
+      get: never,
+    },
     requireRequestRate: () => undefined,
     limitsOf: () => undefined as never,
     authenticate({ authorization }) {
@@ -89,6 +100,7 @@ const PSEUDO: [string, string][] = [
   [":authority", "parley.example"],
 ];
 const BLOCK = headerBlock([...PSEUDO, ...Object.entries(WITH_KEY)]);
+const HEALTH = headerBlock([...PSEUDO, [":path", "/healthz"], [":method", "GET"]]);
 
 /** A raw connection whose SETTINGS are exchanged. */
 async function beginRaw(): Promise<RawHttp2> {
@@ -189,6 +201,42 @@ describe("a connection of HTTP/2", () => {
     expect(busy.closed).toBe(false);
   });
 
+  it("serves a request that was sent in time when the event loop was busy until the idle time was over", async () => {
+    const raw = await beginRaw();
+    const isAnswered = (id: number) =>
+      vi.waitUntil(() => raw.arrived.some(({ stream, type }) => stream === id && type === TYPE.headers));
+    raw.write(headersFrame(1, HEALTH, "ends"));
+    await isAnswered(1);
+    raw.write(headersFrame(3, HEALTH, "ends"));
+    pass(70_000);
+    await isAnswered(3);
+  });
+
+  it("may have a thousand requests when 50 with a valid key have arrived and are not answered, and not before", async () => {
+    const session = open();
+    const limit = async (): Promise<number | undefined> => {
+      pass(LOOK_MS);
+      // Its answer follows changed SETTINGS.
+      await askHttp2(session, { ":path": "/healthz" });
+      return session.remoteSettings.maxConcurrentStreams;
+    };
+    for (let index = 0; index < 50; index++)
+      session
+        .request(WITH_KEY)
+        .on("error", () => undefined)
+        .write('{"model":');
+    await expect.poll(() => calls.active).toBe(50);
+    expect(await limit()).toBe(100);
+    listing = new Promise(() => undefined);
+    for (let index = 0; index < 49; index++)
+      session.request({ ":path": "/v1/models", authorization: "Bearer good" }).on("error", () => undefined);
+    await expect.poll(() => lists).toBe(49);
+    expect(await limit()).toBe(100);
+    session.request({ ":path": "/v1/models", authorization: "Bearer good" }).on("error", () => undefined);
+    await expect.poll(() => lists).toBe(50);
+    await expect.poll(limit).toBe(1_000);
+  });
+
   it("ends when it resets more than 200 requests at once", async () => {
     const raw = await beginRaw();
     const resets = (from: number, count: number) =>
@@ -196,10 +244,9 @@ describe("a connection of HTTP/2", () => {
         const id = from + 2 * index;
         return Buffer.concat([headersFrame(id, BLOCK, "body follows"), resetStream(id)]);
       });
-    const health = headerBlock([...PSEUDO, [":path", "/healthz"], [":method", "GET"]]);
     // Fewer at once than nghttp2 refuses.
     for (const from of [3, 203]) {
-      raw.write(Buffer.concat([...resets(from, 90), headersFrame(from + 180, health, "ends")]));
+      raw.write(Buffer.concat([...resets(from, 90), headersFrame(from + 180, HEALTH, "ends")]));
       await vi.waitUntil(() => raw.closed || raw.arrived.some(({ stream }) => stream === from + 180));
       expect(raw.closed).toBe(false);
     }
