@@ -1,18 +1,14 @@
 import { type RawBuilder, sql } from "kysely";
-import {
-  STEP_MS,
-  type UsageFilter,
-  type UsageQuery,
-  type UsageRow,
-  type UsageStore,
-} from "../../ledger/usage-store.ts";
+import { startOfDay, UTC } from "../../ledger/time-zone.ts";
+import type { UsageFilter, UsageGrain, UsageQuery, UsageRow, UsageStore } from "../../ledger/usage-store.ts";
 import { type Database, inCodeUnits } from "../database.ts";
 import { removeOld } from "../postgres/retention.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { createLatency } from "./latency.ts";
 import type { LedgerPlaces } from "./ledger-store.ts";
-import { ALL, SUMS } from "./usage-hours.ts";
+import { stepOf } from "./steps.ts";
+import { ALL, SUMS, USAGE_TABLES } from "./usage-sums.ts";
 
 /** Sums removed per transaction: other transactions wait meanwhile. */
 const PRUNE_ROWS = 1_000;
@@ -26,16 +22,20 @@ const GROUPS: Readonly<Record<UsageQuery["by"], RawBuilder<string>>> = {
   outcome: sql<string>`outcome`,
 };
 
-/** Start of a row's step. Integer division in both databases. */
-const STEPS: Readonly<Record<UsageQuery["step"], RawBuilder<number>>> = {
-  all: sql<number>`0`,
-  hour: sql<number>`hour_ms`,
-  day: sql<number>`hour_ms / ${sql.lit(STEP_MS.day)} * ${sql.lit(STEP_MS.day)}`,
-};
-
-/** Reports from the hourly sums and, for latency, from the latest entries. */
+/** Reports from the sums of hours and minutes and, for latency, from the latest entries. */
 export function createUsageStore({ database, reports, compaction, databaseUrl }: LedgerPlaces): UsageStore {
   const latency = createLatency(reports);
+  const prune = async (grain: UsageGrain, beforeMs: number): Promise<number> => {
+    await compaction.flushed();
+    const { table, column } = USAGE_TABLES[grain];
+    if (databaseUrl !== undefined)
+      return removeOld(database, { databaseUrl, table, column, beforeMs, most: PRUNE_ROWS });
+    const key = sql`${sql.ref(column)}, account_id, key_id, model, outcome`;
+    const removed = sql`delete from ${sql.table(table)} where (${key}) in (
+      select ${key} from ${sql.table(table)} where ${sql.ref(column)} < ${beforeMs}
+      order by ${sql.ref(column)} limit ${sql.lit(PRUNE_ROWS)})`;
+    return Number((await retryWhileBusy(() => removed.execute(database.query))).numAffectedRows);
+  };
   return {
     async summarize(query) {
       await compaction.flushed();
@@ -54,18 +54,8 @@ export function createUsageStore({ database, reports, compaction, databaseUrl }:
       return latency(query);
     },
 
-    async prune(beforeMs) {
-      await compaction.flushed();
-      if (databaseUrl !== undefined) {
-        const old = { table: "usage_hours", column: "hour_ms", beforeMs, most: PRUNE_ROWS } as const;
-        return removeOld(database, { databaseUrl, ...old });
-      }
-      const key = sql`(hour_ms, account_id, key_id, model, outcome)`;
-      const removed = sql`delete from usage_hours where ${key} in (
-        select hour_ms, account_id, key_id, model, outcome from usage_hours
-        where hour_ms < ${beforeMs} order by hour_ms limit ${sql.lit(PRUNE_ROWS)})`;
-      return Number((await retryWhileBusy(() => removed.execute(database.query))).numAffectedRows);
-    },
+    prune: (beforeMs) => prune("hour", beforeMs),
+    pruneMinutes: (beforeMs) => prune("minute", beforeMs),
   };
 }
 
@@ -75,14 +65,15 @@ interface Groups {
   readonly hasOthers: boolean;
 }
 
-async function findGroups(database: Database, { by, maxGroups, ...filter }: UsageQuery): Promise<Groups> {
+async function findGroups(database: Database, query: UsageQuery): Promise<Groups> {
+  const { by, maxGroups } = query;
   if (by === "none") return { shown: [""], hasOthers: false };
   const limit = maxGroups === undefined ? sql`` : sql`limit ${sql.lit(maxGroups + 1)}`;
   const found = sql<{ name: string }>`
     select name from (
-      select ${GROUPS[by]} as name, sum(cost_micro_usd) as cost, sum(completions) as completions
-      from usage_hours where ${matching({ by, ...filter })} group by 1) as totals
-    order by cost desc, completions desc, ${inCodeUnits(database, "name")} ${limit}`;
+      select ${GROUPS[by]} as name, sum(cost_micro_usd) as cost, sum(completions) as completions, sum(refused) as refused
+      from ${tableOf(query)} where ${matching(query)} group by 1) as totals
+    order by cost desc, completions desc, refused desc, ${inCodeUnits(database, "name")} ${limit}`;
   const { rows } = await retryWhileBusy(() => found.execute(database.query));
   const shown = rows.map(({ name }) => name).slice(0, maxGroups);
   return { shown, hasOthers: shown.length < rows.length };
@@ -101,10 +92,11 @@ async function readSums(database: Database, query: UsageQuery, groups: Groups): 
     const others = left.get(row.step_ms);
     if (others !== undefined) for (const sum of [...SUMS, "failed"] as const) others[sum] -= row[sum];
   }
-  return [...shown, ...[...left.values()].filter(({ completions }) => completions > 0)];
+  return [...shown, ...[...left.values()].filter(({ completions, refused }) => completions + refused > 0)];
 }
 
 type Sums = Record<(typeof SUMS)[number], number> & {
+  /** Start of the step; of days their number. */
   readonly step_ms: number;
   /** Empty for the sum of all groups that are not shown. */
   readonly name: string;
@@ -113,17 +105,22 @@ type Sums = Record<(typeof SUMS)[number], number> & {
 
 /** Query of the sums of each step and shown group, and with `hasOthers` of all other groups together, unless `isOnly`. */
 export function sumsOf(
-  { by, step, ...filter }: UsageQuery,
+  query: UsageQuery,
   { shown, hasOthers, isOnly = false }: Groups & { readonly isOnly?: boolean },
 ): RawBuilder<Sums> {
-  const group = GROUPS[by];
+  const { step, grain = "hour", offsets = UTC } = query;
+  const group = GROUPS[query.by];
   const only = isOnly ? sql`and ${group} in (${sql.join(shown)})` : sql``;
   const name = hasOthers ? sql`case when ${group} in (${sql.join(shown)}) then ${group} else '' end` : group;
   return sql<Sums>`
-    select ${STEPS[step]} as step_ms, ${name} as name,
+    select ${stepOf(USAGE_TABLES[grain].column, step, offsets)} as step_ms, ${name} as name,
       ${sql.join(SUMS.map((sum) => sql`sum(${sql.ref(sum)}) as ${sql.ref(sum)}`))},
       sum(case when outcome = 'served' then 0 else completions end) as failed
-    from usage_hours where ${matching({ by, ...filter })} ${only} group by 1, 2`;
+    from ${tableOf(query)} where ${matching(query)} ${only} group by 1, 2`;
+}
+
+function tableOf({ grain = "hour" }: Pick<UsageQuery, "grain">): RawBuilder<unknown> {
+  return sql.table(USAGE_TABLES[grain].table);
 }
 
 /** Whether a report reads rows of all accounts one by one. */
@@ -133,14 +130,16 @@ function readsEachKey({ by, accountId, keyId }: Pick<UsageQuery, "by" | "account
 
 function matching({
   by,
+  grain = "hour",
   sinceMs,
   untilMs,
   accountId,
   keyId,
   model,
   outcome,
-}: UsageFilter & Pick<UsageQuery, "by">): RawBuilder<unknown> {
-  const conditions = [sql`hour_ms >= ${sinceMs}`, sql`hour_ms < ${untilMs}`];
+}: UsageFilter & Pick<UsageQuery, "by" | "grain">): RawBuilder<unknown> {
+  const startMs = sql.ref(USAGE_TABLES[grain].column);
+  const conditions = [sql`${startMs} >= ${sinceMs}`, sql`${startMs} < ${untilMs}`];
   if (accountId === undefined && keyId === undefined)
     conditions.push(readsEachKey({ by }) ? sql`account_id <> ${ALL}` : sql`account_id = ${ALL}`);
   if (accountId !== undefined) conditions.push(sql`account_id = ${accountId}`);
@@ -153,12 +152,15 @@ function matching({
 
 function toUsageRow(
   row: Sums,
-  { query: { step }, names }: { readonly query: UsageQuery; readonly names: ReadonlyMap<string, string> },
+  {
+    query: { step, offsets = UTC },
+    names,
+  }: { readonly query: UsageQuery; readonly names: ReadonlyMap<string, string> },
 ): UsageRow {
   return {
     group: row.name,
     name: names.get(row.name),
-    stepMs: step === "all" ? undefined : row.step_ms,
+    stepMs: step === "all" ? undefined : step === "day" ? startOfDay(row.step_ms, offsets) : row.step_ms,
     sums: {
       completions: row.completions,
       failed: row.failed,
@@ -171,6 +173,7 @@ function toUsageRow(
       imageTokens: row.image_tokens,
       costMicroUsd: row.cost_micro_usd,
       ownCostMicroUsd: row.own_cost_micro_usd,
+      refused: row.refused,
     },
   };
 }

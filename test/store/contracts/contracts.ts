@@ -6,6 +6,7 @@ import { describeBudgetStore } from "./budget-store.ts";
 import { describeHealthNotes } from "./health-notes.ts";
 import { describeKeyStore } from "./key-store.ts";
 import { describeLedgerStore } from "./ledger-store.ts";
+import { describeRefusalStore } from "./refusal-store.ts";
 import { describeResponseStore } from "./response-store.ts";
 import { describeSecrets } from "./secrets.ts";
 import { describeUsageStore } from "./usage-store.ts";
@@ -21,6 +22,7 @@ export function describeStore(open: () => Promise<Store>): void {
   describeLedgerStore(open);
   describeBegunCompletions(open);
   describeUsageStore(open);
+  describeRefusalStore(open);
   describeBudgetStore(open);
   describeResponseStore(open);
   describeHealthNotes(open);
