@@ -173,7 +173,7 @@ describe("the password change", () => {
     await elsewhere.page.getByLabel("E-mail").fill("ada@example.com");
     await elsewhere.page.getByLabel("Password").fill(PASSWORD);
     await elsewhere.page.getByRole("button", { name: "Sign in" }).click();
-    await elsewhere.page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    await elsewhere.page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
 
     const { page } = ada;
     await page.goto(`${site.product.url}/account`);

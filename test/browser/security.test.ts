@@ -105,7 +105,7 @@ describe("a session", () => {
     await page.getByLabel("E-mail").fill("ada@example.com");
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    await page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
     const after = await sessionCookie(page.context());
     expect(after?.value).not.toBe(planted.value);
     expect(after?.value).not.toBe(before?.value);
@@ -120,7 +120,7 @@ describe("a session", () => {
     await page.getByLabel("E-mail").fill("ada@example.com");
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    await page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
     const kept = (await sessionCookie(page.context()))!;
     const tab = await page.context().newPage();
     await tab.goto(`${site.product.url}/usage`);

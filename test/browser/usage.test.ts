@@ -102,7 +102,7 @@ describe("the usage page", () => {
     await open(page);
     expect(await figure(page, "Requests").innerText()).toMatch(/▲ 50%\s+higher than the previous 30 days/);
     expect(await figure(page, "Error rate").innerText()).toMatch(/▼ 50 points\s+lower than the previous 30 days/);
-    await open(page, "?days=90");
+    await open(page, "?range=90d");
     expect(await figures(page)).toMatchObject({ Requests: "5", "Error rate": "20%" });
     expect(await figure(page, "Requests").innerText()).toContain("–");
   });
@@ -119,7 +119,7 @@ describe("the usage page", () => {
     await page.getByRole("region", { name: "Usage by status" }).getByText("Provider timeout").waitFor();
     await choose("Status", "All that");
     await expect.poll(async () => (await figures(page))["Requests"]).toBe("1");
-    expect(new URL(page.url()).search).toBe("?days=90&by=outcome&outcome=failed");
+    expect(new URL(page.url()).search).toBe("?range=90d&by=outcome&outcome=failed");
     await page.reload();
     await expect.poll(async () => (await figures(page))["Requests"]).toBe("1");
     await choose("Status", "All statuses");
@@ -137,8 +137,8 @@ describe("the usage page", () => {
     await page.getByLabel("E-mail").fill("ada@example.com");
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
-    for (const search of ["?days=1", "?days=30", "?days=365"]) {
+    await page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
+    for (const search of ["?range=1h", "?range=6h", "?range=24h", "?range=30d", "?range=1y"]) {
       await open(page, search);
       await expect.poll(() => page.locator("canvas").count()).toBe(5);
       expect(await page.evaluate<number>("globalThis.labels.length")).toBeGreaterThan(20);
@@ -149,26 +149,26 @@ describe("the usage page", () => {
 
   it("makes chart values accessible by slider and table", async () => {
     const { page } = visit;
-    await open(page, "?by=none&days=7");
+    await open(page, "?by=none&range=7d");
     const plot = page.getByRole("region", { name: "Requests", exact: true });
     expect(await plot.getByRole("img").getAttribute("aria-label")).toMatch(/^Requests, per day: 3 total, peak on /);
     const legend = plot.getByRole("list");
-    expect(await legend.innerText()).toMatch(/Success\s+3\s+Errors\s+0/);
+    expect(await legend.innerText()).toMatch(/Success\s+3\s+Failed\s+0\s+Refused\s+0/);
     await plot.getByRole("img").hover();
-    await expect.poll(() => legend.innerText()).toMatch(/Success\s+0\s+Errors\s+0/);
+    await expect.poll(() => legend.innerText()).toMatch(/Success\s+0\s+Failed\s+0\s+Refused\s+0/);
     await page.mouse.move(0, 0);
     await expect.poll(() => legend.innerText()).toMatch(/Success\s+3/);
     const slider = plot.getByRole("slider", { name: "Values of requests" });
     await slider.focus();
-    expect(await slider.getAttribute("aria-valuetext")).toMatch(/^\w+ \d+, \d{4}: Success 3, Errors 0$/);
+    expect(await slider.getAttribute("aria-valuetext")).toMatch(/^\w+ \d+, \d{4}: Success 3, Failed 0, Refused 0$/);
     await page.keyboard.press("ArrowLeft");
-    expect(await slider.getAttribute("aria-valuetext")).toMatch(/: Success 0, Errors 0$/);
+    expect(await slider.getAttribute("aria-valuetext")).toMatch(/: Success 0, Failed 0, Refused 0$/);
     await expect.poll(() => legend.innerText()).toMatch(/Success\s+0/);
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     const rows = plot.getByRole("region", { name: "Requests over time" }).locator("tbody tr");
     await expect.poll(() => rows.count()).toBe(7);
-    expect(await rows.first().innerText()).toMatch(/^\w+ \d+, \d{4}\s+3\s+0\s+3$/);
+    expect(await rows.first().innerText()).toMatch(/^\w+ \d+, \d{4}\s+3\s+0\s+0\s+3$/);
     await page.getByRole("region", { name: "Duration", exact: true }).getByText("Show table").click();
     await page.getByRole("region", { name: "Duration over time" }).getByText("3", { exact: true }).waitFor();
     await slider.focus();
@@ -204,12 +204,12 @@ describe("the usage page", () => {
     await open(page, "?by=key");
     expect((await groups(page, "key"))[1]?.[0]).toBe(HOSTILE_KEY);
     const csv = await downloaded(page, "Usage by key");
-    expect(csv.name).toMatch(/^parley-usage-by-key-\d{4}-\d\d-\d\d-\d\d-to-\d{4}-\d\d-\d\d-\d\d\.csv$/);
+    expect(csv.name).toMatch(/^parley-usage-by-key-\d{4}-\d\d-\d\d-\d{4}-to-\d{4}-\d\d-\d\d-\d{4}\.csv$/);
     const [head, first] = csv.text.split("\r\n");
     expect(head).toBe(
-      "key,name,requests,errors,partial,estimated,prompt_tokens,cached_tokens,completion_tokens,reasoning_tokens,image_tokens,cost_usd,own_cost_usd",
+      "key,name,requests,failed,refused,partial,estimated,prompt_tokens,cached_tokens,completion_tokens,reasoning_tokens,image_tokens,cost_usd,own_cost_usd",
     );
-    expect(first).toBe(`${keyId},'${HOSTILE_KEY},1,0,0,0,10,2,5,1,0,9,0`);
+    expect(first).toBe(`${keyId},'${HOSTILE_KEY},1,0,0,0,0,10,2,5,1,0,9,0`);
     await open(page, "?by=model");
     expect((await groups(page, "model"))[1]?.[0]).toBe(HOSTILE_MODEL);
     await page.getByRole("region", { name: "Cost", exact: true }).getByText("Show table").click();
@@ -225,7 +225,7 @@ describe("the usage page", () => {
     await page.getByLabel("E-mail").fill("bob@example.com");
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Create" }).click();
-    await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    await page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
     await open(page, `?by=key&key=${keyIdOf(HOSTILE_KEY)}`);
     await page.getByText("No requests match these filters.").waitFor();
     expect(await page.getByLabel("Account", { exact: true }).count()).toBe(0);
