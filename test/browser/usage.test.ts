@@ -195,6 +195,63 @@ describe("the usage page", () => {
     await expect.poll(picture).toBe(light);
   });
 
+  it("counts refused requests, also those without a valid key, by the minute", async () => {
+    const { page } = visit;
+    const post = (apiKey: string, model: string) =>
+      fetch(`${site.product.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${apiKey}`, "content-type": "application/json" },
+        body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello" }] }),
+      });
+    expect((await post(site.product.firstKey, "nothing")).status).toBe(404);
+    expect((await post("sk_parley_wrong", "alpha-haiku-4.5")).status).toBe(401);
+    const shown = async (search: string) => {
+      await open(page, search);
+      return [(await figures(page))["Requests"], (await figures(page))["Error rate"]];
+    };
+    await expect.poll(() => shown("?range=15m&outcome=model_not_found")).toEqual(["1", "100%"]);
+    expect(await shown("?range=1h&outcome=unauthenticated")).toEqual(["1", "100%"]);
+    expect(await figure(page, "Requests").innerText()).toContain("1 refused");
+    const plot = page.getByRole("region", { name: "Requests", exact: true });
+    expect(await plot.getByRole("img").getAttribute("aria-label")).toMatch(/^Requests by model, per minute: 1 total/);
+    await open(page, "?range=24h&by=key&outcome=failed");
+    await page.getByRole("region", { name: "Usage by key" }).getByRole("link", { name: "No valid key" }).click();
+    await page.getByRole("row").filter({ hasText: "Refused: unauthenticated" }).waitFor();
+    expect(new URL(page.url()).searchParams.get("key")).toBe("none");
+  });
+
+  it("shows days and hours in the reader's time zone, and a period of the reader's own", async () => {
+    const timeZone = "America/Los_Angeles";
+    const { page } = await site.visit("/sign-in", { timezoneId: timeZone });
+    await page.getByLabel("E-mail").fill("ada@example.com");
+    await page.getByLabel("Password").fill(PASSWORD);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("heading", { name: "Overview", exact: true }).waitFor();
+    const startedAtMs = Date.now() - 2 * DAY_MS;
+    await write([{ startedAtMs, keyId: "key_zone" }]);
+    await open(page, "?range=7d&by=none&key=key_zone");
+    await page.getByRole("region", { name: "Requests", exact: true }).getByText("Show table").click();
+    const day = new Intl.DateTimeFormat("en", { timeZone, dateStyle: "medium" }).format(startedAtMs);
+    const rows = page.getByRole("region", { name: "Requests over time" }).locator("tbody tr");
+    await expect.poll(() => rows.count()).toBe(7);
+    expect(await rows.filter({ hasText: day }).innerText()).toMatch(/\s1\s+0\s+0\s+1$/);
+    await page.getByLabel("Period", { exact: true }).selectOption("Custom…");
+    const local = (atMs: number) =>
+      new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "short" })
+        .format(atMs)
+        .replace(" ", "T");
+    await page.getByLabel("From", { exact: true }).fill(local(startedAtMs - 3_600_000));
+    await page.getByLabel("From", { exact: true }).blur();
+    await page.getByLabel("To", { exact: true }).fill(local(startedAtMs + 3_600_000));
+    await page.getByLabel("To", { exact: true }).blur();
+    await expect.poll(async () => (await figures(page))["Requests"]).toBe("1");
+    const search = new URL(page.url()).searchParams;
+    expect(Math.abs(Date.parse(search.get("since")!) - (startedAtMs - 3_600_000))).toBeLessThan(60_000);
+    await page.getByLabel("To", { exact: true }).fill(local(startedAtMs - 7_200_000));
+    await page.getByText("Must end after it begins").waitFor();
+    await page.context().close();
+  });
+
   it("escapes names on the page and formulas in CSV files", async () => {
     const { page } = visit;
     await page.goto(`${site.product.url}/keys`);

@@ -83,8 +83,9 @@ function stepsOf({ providerConnected, keyCreated, requestMade, addressSecured }:
 
 const BACKUPS: Readonly<Record<string, string>> = {
   sqlite:
-    "Back up the database: parley.db in data_dir holds keys, accounts and usage. Litestream or sqlite3 .backup can.",
-  postgres: "Back up the PostgreSQL database, which holds keys, accounts and usage: with pg_dump, or continuously.",
+    "Back up the database, parley.db in data_dir: it has keys, accounts and usage. Use Litestream, or .backup of sqlite3.",
+  postgres:
+    "Back up the PostgreSQL database: it has keys, accounts and usage. Use pg_dump, or its continuous archiving.",
 };
 
 const STORED_AS = "parley-hide-first-steps";

@@ -34,7 +34,7 @@ function Shown({ overview, isAll }: { readonly overview: GetOverviewResponse; re
       {checklist && <Checklist state={checklist} />}
       {spending && <Spending spending={spending} />}
       {traffic && <Traffic traffic={traffic} />}
-      <div className={`grid items-start gap-6 *:min-w-0 ${isAll ? "xl:grid-cols-2" : ""}`}>
+      <div className={`grid gap-6 *:min-w-0 ${isAll ? "xl:grid-cols-2" : ""}`}>
         {isAll && <Targets targets={unhealthyTargets} />}
         <KeyNotices keys={keys} />
       </div>

@@ -3,7 +3,7 @@ import { formatMicroUsd } from "../format/money.ts";
 import { PATHS } from "../paths.ts";
 import { Tile } from "./tile.tsx";
 
-const MONTH = new Intl.DateTimeFormat("en", { month: "long", year: "numeric", timeZone: "UTC" });
+const MONTH = new Intl.DateTimeFormat("en", { month: "long", timeZone: "UTC" });
 const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 0 });
 
 /** Cost of today and of the month, with its forecast and its budget. */
@@ -11,12 +11,21 @@ export function Spending({ spending }: { readonly spending: SpendingOverview }) 
   const { todayMicroUsd, month, monthMicroUsd, forecastMicroUsd, budgetMicroUsd: budget } = spending;
   const name = MONTH.format(Date.parse(`${month}-01T00:00:00Z`));
   return (
-    <dl className="grid gap-3 sm:grid-cols-3">
-      <Tile name="Cost today" value={formatMicroUsd(todayMicroUsd)} href={`${PATHS.usage}?range=24h`} />
+    <dl className="grid grid-cols-2 gap-3 *:last:col-span-2 lg:grid-cols-3 lg:*:last:col-span-1">
+      <Tile
+        name="Cost today"
+        value={formatMicroUsd(todayMicroUsd)}
+        note="Since midnight"
+        href={`${PATHS.usage}?range=24h`}
+      />
       <Tile
         name={`Cost in ${name}`}
         value={formatMicroUsd(monthMicroUsd)}
-        note={budget !== undefined && `${shareOf(monthMicroUsd, budget)} of the budget of ${formatMicroUsd(budget)}`}
+        note={
+          budget === undefined
+            ? "Since the 1st, in UTC"
+            : `${shareOf(monthMicroUsd, budget)} of the budget of ${formatMicroUsd(budget)}`
+        }
         href={`${PATHS.usage}?range=30d`}
       >
         {budget !== undefined && <Bar share={Number(monthMicroUsd) / Math.max(Number(budget), 1)} />}

@@ -21,8 +21,8 @@ export function Tile({ name, value, note, href, children }: TileProps) {
         </Link>
       </dt>
       <dd className="mt-1 text-2xl font-semibold tracking-tight tabular-nums">{value}</dd>
-      <dd className="mt-1 min-h-5 text-sm text-muted tabular-nums">{note}</dd>
-      {children !== undefined && <dd className="mt-auto pt-4">{children}</dd>}
+      <dd className="mt-1 text-sm text-muted tabular-nums">{note}</dd>
+      {children ? <dd className="mt-auto pt-4">{children}</dd> : null}
     </div>
   );
 }

@@ -31,7 +31,7 @@ export function Traffic({ traffic }: { readonly traffic: TrafficOverview }) {
       <h2 id="traffic" className="text-base font-semibold">
         Last 24 hours
       </h2>
-      <dl className="grid gap-3 sm:grid-cols-2 xl:grid-cols-4">
+      <dl className="grid grid-cols-2 gap-3 xl:grid-cols-4">
         <Tile
           name="Requests"
           value={formatShort(requestsOf(total))}

@@ -17,7 +17,9 @@ export function Filters({ view, onChange }: FiltersProps) {
     (each) => accounts !== undefined || each !== "account",
   );
   return (
-    <div className="mb-5 grid grid-cols-2 gap-3 sm:grid-cols-3 xl:grid-cols-6">
+    <div
+      className={`mb-5 grid grid-cols-2 gap-3 ${view.since === "" ? "sm:grid-cols-3 xl:grid-cols-6" : "lg:grid-cols-4"}`}
+    >
       <PeriodFields view={view} onChange={onChange} />
       <SelectField
         label="Group by"
