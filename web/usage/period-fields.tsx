@@ -46,23 +46,27 @@ function Ends({ view, onChange }: PeriodFieldsProps) {
   const error = isValid ? undefined : `Must end after it begins, within ${MAX_PERIOD_MS / 86_400_000} days.`;
   return (
     <>
-      <TextField
-        label="From"
-        type="datetime-local"
-        required
-        value={since}
-        onChange={(event) => setSince(event.target.value)}
-        onBlur={apply}
-      />
-      <TextField
-        label="To"
-        type="datetime-local"
-        required
-        value={until}
-        error={error}
-        onChange={(event) => setUntil(event.target.value)}
-        onBlur={apply}
-      />
+      <div className="max-lg:col-span-2">
+        <TextField
+          label="From"
+          type="datetime-local"
+          required
+          value={since}
+          onChange={(event) => setSince(event.target.value)}
+          onBlur={apply}
+        />
+      </div>
+      <div className="max-lg:col-span-2">
+        <TextField
+          label="To"
+          type="datetime-local"
+          required
+          value={until}
+          error={error}
+          onChange={(event) => setUntil(event.target.value)}
+          onBlur={apply}
+        />
+      </div>
     </>
   );
 }
