@@ -42,6 +42,7 @@ const OF_DASHBOARD: ReadonlySet<string> = new Set([
   "@connectrpc/connect-web",
   "@tanstack/react-query",
   "dompurify",
+  "lucide-react",
   "mobx",
   "react",
   "react-dom",

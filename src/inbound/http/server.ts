@@ -16,6 +16,7 @@ import { connectHandler, writeConnectError } from "./connect.ts";
 import { type Documents, sendDocument } from "./documents.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
 import { Exchange, limitUnread } from "./exchange.ts";
+import { closeIdleAfterRead } from "./idle-timeout.ts";
 import { requestClass } from "./request-class.ts";
 import { adviseOn, createCors, findRoute, formatOf, isConnect, isForPages, type Route } from "./routes.ts";
 
@@ -96,6 +97,7 @@ export async function startHttpServer(
   server.on("checkContinue", handle);
   server.on("checkExpectation", handle);
   server.on("clientError", (error, socket) => front.refuseMalformed(error, socket as Socket));
+  closeIdleAfterRead(server);
   server.maxHeadersCount = 100;
   const accept = (socket: Socket): boolean => services.connections.add(socket);
   if (tls === undefined) server.prependListener("connection", accept);
