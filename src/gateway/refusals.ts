@@ -24,7 +24,7 @@ export function keepRefusals({ store, feed, clock, find, log }: RefusalPorts): {
   readonly observer: Observer;
   readonly close: () => Promise<void>;
 } {
-  const counter = new RefusalCounter({ store, clock, onTrouble: (cause) => tellTrouble(log, cause) });
+  const counter = new RefusalCounter({ store, clock, onTrouble: (trouble) => tellTrouble(log, trouble) });
   const sample = (record: RefusedRecord): void =>
     counter.sample({ entry: toRefusedEntry(record), message: record.failure?.message ?? "" });
   return {
@@ -61,7 +61,7 @@ function callerOf(principal: Principal | undefined): Pick<RefusalFacts, "account
   return { accountId: principal?.accountId ?? NO_CALLER, keyId: principal?.keyId ?? NO_CALLER };
 }
 
-function tellTrouble(log: Logger, cause: unknown): void {
-  if (cause === undefined) log.info("counts of refused requests are written again");
-  else log.warn({ cause: String(cause) }, "counts of refused requests cannot be written; they wait in memory");
+function tellTrouble(log: Logger, trouble: { readonly cause: unknown } | undefined): void {
+  if (trouble === undefined) log.info("counts of refused requests are written again");
+  else log.warn({ cause: String(trouble.cause) }, "counts of refused requests cannot be written; they wait in memory");
 }

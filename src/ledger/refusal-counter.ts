@@ -25,7 +25,7 @@ export interface RefusalCounterPorts {
   readonly store: Pick<RefusalStore, "add">;
   readonly clock: Clock;
   /** Called when writes begin to fail, with the cause, and when they succeed again, with undefined. */
-  readonly onTrouble: (cause: unknown) => void;
+  readonly onTrouble: (trouble: { readonly cause: unknown } | undefined) => void;
 }
 
 /**
@@ -34,7 +34,7 @@ export interface RefusalCounterPorts {
  */
 export class RefusalCounter {
   readonly #ports: RefusalCounterPorts;
-  #counts = new Map<string, Counted>();
+  readonly #counts = new Map<string, Counted>();
   #samples: RefusedRequest[] = [];
   #minute = new MinuteLimits(-1);
   #cancelTimer: (() => void) | undefined;
@@ -102,7 +102,7 @@ export class RefusalCounter {
       if (this.#isFailing) this.#ports.onTrouble(undefined);
       this.#isFailing = false;
     } catch (cause) {
-      if (!this.#isFailing) this.#ports.onTrouble(cause);
+      if (!this.#isFailing) this.#ports.onTrouble({ cause });
       this.#isFailing = true;
     }
     this.#cancelTimer = undefined;

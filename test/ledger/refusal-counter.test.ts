@@ -27,7 +27,7 @@ function start() {
       counts.set(name, (counts.get(name) ?? 0) + refused);
     }
   };
-  const counter = new RefusalCounter({ store: { add }, clock, onTrouble: (cause) => void troubles.push(cause) });
+  const counter = new RefusalCounter({ store: { add }, clock, onTrouble: (trouble) => void troubles.push(trouble) });
   const facts = (changes: Partial<RefusalFacts> = {}): RefusalFacts => ({
     atMs: clock.now(),
     accountId: "acct",
@@ -94,7 +94,7 @@ describe("refusals", () => {
       }
       await clock.pass(MINUTE_MS);
     }
-    expect(troubles).toEqual([expect.objectContaining({ message: "away" })]);
+    expect(troubles).toEqual([{ cause: expect.objectContaining({ message: "away" }) }]);
     state.isAway = false;
     await clock.pass(10_000);
     expect(troubles).toHaveLength(2);

@@ -18,6 +18,7 @@ export function Sparkline({ values, kind, label, look = "accent" }: SparklinePro
   const largest = Math.max(...values.map((value = 0) => value), 0);
   const step = WIDTH / Math.max(values.length, 1);
   const heightOf = (value: number): number => (largest === 0 ? 0 : (value / largest) * (HEIGHT - 3));
+  const bars = values.map((value = 0, index) => ({ x: (index + 0.12) * step, height: heightOf(value) }));
   return (
     <svg
       role="img"
@@ -36,15 +37,8 @@ export function Sparkline({ values, kind, label, look = "accent" }: SparklinePro
         vectorEffect="non-scaling-stroke"
       />
       {kind === "bars"
-        ? values.map((value = 0, index) => (
-            <rect
-              key={index}
-              x={index * step + step * 0.12}
-              width={step * 0.76}
-              y={HEIGHT - heightOf(value)}
-              height={heightOf(value)}
-              className={FILLS[look]}
-            />
+        ? bars.map(({ x, height }) => (
+            <rect key={x} x={x} width={step * 0.76} y={HEIGHT - height} height={height} className={FILLS[look]} />
           ))
         : linesOf(values).map((line) => (
             <polyline

@@ -128,7 +128,7 @@ describe("the overview", () => {
 
   it("has unhealthy targets and the steps of the first day for administrators only", async () => {
     const failed = { outcome: "upstream_timeout", servedModel: undefined } as const;
-    site.rests.set("words", { sinceMs: nowMs, remainingMs: 1_000, isProbed: false } as never);
+    site.rests.set("words", { sinceMs: nowMs, remainingMs: 1_000, isProbed: false });
     await store.ledger.insert([at(nowMs, failed)]);
     const { unhealthyTargets, checklist } = await ada.overview.get({});
     expect(unhealthyTargets).toMatchObject([{ modelIds: ["words"] }]);
