@@ -1,8 +1,9 @@
-import type { UnhealthyTarget } from "../../gen/parley/console/v1/overview_pb.js";
-import { HealthBadge } from "../components/health-badge.tsx";
+import { TargetState, type UnhealthyTarget } from "../../gen/parley/console/v1/overview_pb.js";
+import { Badge } from "../components/badge.tsx";
 import { Panel } from "../components/panel.tsx";
 import { TextLink } from "../components/text-link.tsx";
-import { formatShare } from "../format/health.ts";
+import { formatCount } from "../format/number.ts";
+import { formatTime } from "../format/time.ts";
 import { PATHS } from "../paths.ts";
 
 /** Upstream models that are not healthy. */
@@ -20,9 +21,9 @@ export function Targets({ targets }: { readonly targets: readonly UnhealthyTarge
                 <bdi className="block text-sm text-muted">{target.provider}</bdi>
               </span>
               <span className="text-sm text-muted tabular-nums">
-                Errors {formatShare(target.failures, target.attempts)}
+                {formatCount(target.failures)} of {formatCount(target.attempts)} calls failed
               </span>
-              <HealthBadge of={target} />
+              <State target={target} />
             </li>
           ))}
         </ul>
@@ -31,5 +32,22 @@ export function Targets({ targets }: { readonly targets: readonly UnhealthyTarge
         <TextLink to={PATHS.adminProviders}>All providers</TextLink>
       </p>
     </Panel>
+  );
+}
+
+const STATES: Readonly<Record<TargetState, readonly [look: "warn" | "danger", label: string]>> = {
+  [TargetState.UNSPECIFIED]: ["warn", "Unhealthy"],
+  [TargetState.DEGRADED]: ["warn", "Degraded"],
+  [TargetState.FAILING]: ["danger", "Failing"],
+  [TargetState.CIRCUIT_OPEN]: ["danger", "Circuit open"],
+  [TargetState.RECOVERING]: ["warn", "Recovering"],
+};
+
+function State({ target: { state, circuitOpenTime } }: { readonly target: UnhealthyTarget }) {
+  const [look, label] = STATES[state];
+  return (
+    <Badge look={look}>
+      {circuitOpenTime === undefined ? label : `${label}, since ${formatTime(circuitOpenTime)}`}
+    </Badge>
   );
 }

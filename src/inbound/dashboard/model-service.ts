@@ -2,6 +2,8 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
+  type BreakerSchema,
+  BreakerState,
   type LatencySchema,
   type ModelSchema,
   type ModelService,
@@ -17,7 +19,6 @@ import { MODEL_STAGES, toCapabilitiesMessage, toPriceFields } from "../../core/m
 import { isRoute, type Route } from "../../core/route.ts";
 import { newCompletionId } from "../calls.ts";
 import { unknownFields } from "../unknown-fields.ts";
-import { toBreakerMessage } from "./breaker-message.ts";
 import { callOf } from "./call.ts";
 import { findPrincipal } from "./key-principal.ts";
 import type {
@@ -197,6 +198,16 @@ function toFailureMessage({ atMs, upstreamStatus, ...others }: UpstreamFailure) 
     ...others,
     time: timestampFromMs(atMs),
     ...(upstreamStatus !== undefined && { httpStatusCode: upstreamStatus }),
+  };
+}
+
+function toBreakerMessage({ rest, nowMs }: Condition): MessageInitShape<typeof BreakerSchema> {
+  if (rest === undefined) return { state: BreakerState.CLOSED };
+  return {
+    state: rest.remainingMs > 0 ? BreakerState.OPEN : BreakerState.HALF_OPEN,
+    restStartTime: timestampFromMs(rest.sinceMs),
+    restEndTime: timestampFromMs(nowMs + Math.round(rest.remainingMs)),
+    probeInFlight: rest.isProbed,
   };
 }
 

@@ -74,7 +74,7 @@ export function createOverviewService(ports: OverviewServicePorts): ServiceImpl<
         traffic,
         keys,
         ...(checklist !== undefined && { checklist }),
-        unhealthyTargets: isAdministrator ? unhealthyTargets(ports, nowMs) : [],
+        unhealthyTargets: isAdministrator ? unhealthyTargets(ports) : [],
       };
     },
   };

@@ -1,9 +1,9 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { UnhealthyTargetSchema } from "../../../gen/parley/console/v1/overview_pb.js";
+import { TargetState, type UnhealthyTargetSchema } from "../../../gen/parley/console/v1/overview_pb.js";
 import { type Model, upstreamKey } from "../../core/model.ts";
 import { isRoute, type Route } from "../../core/route.ts";
 import type { HealthRecorder, Opening } from "../../router/upstream-health.ts";
-import { toBreakerMessage } from "./breaker-message.ts";
+import { optionalTime } from "./account-messages.ts";
 
 /** Share of failed calls from which an upstream model is unhealthy. */
 const UNHEALTHY_SHARE = 0.1;
@@ -19,10 +19,11 @@ export interface TargetPorts {
 }
 
 /** Upstream models with an open circuit, or of whose recent calls a tenth failed: the worst first. */
-export function unhealthyTargets(
-  { models, health, openingOf }: TargetPorts,
-  nowMs: number,
-): MessageInitShape<typeof UnhealthyTargetSchema>[] {
+export function unhealthyTargets({
+  models,
+  health,
+  openingOf,
+}: TargetPorts): MessageInitShape<typeof UnhealthyTargetSchema>[] {
   const upstreams = Map.groupBy(
     models().filter((model): model is Model => !isRoute(model)),
     upstreamKey,
@@ -42,8 +43,14 @@ export function unhealthyTargets(
       provider: providerName,
       name: upstream.name,
       modelIds: group.slice(0, MAX_MODEL_IDS).map(({ id }) => id),
-      breaker: toBreakerMessage({ rest, nowMs }),
+      state: stateOf(rest, failures === attempts),
+      ...optionalTime("circuitOpenTime", rest?.sinceMs),
       attempts: BigInt(attempts),
       failures: BigInt(failures),
     }));
+}
+
+function stateOf(rest: Opening | undefined, isFailing: boolean): TargetState {
+  if (rest === undefined) return isFailing ? TargetState.FAILING : TargetState.DEGRADED;
+  return rest.remainingMs > 0 ? TargetState.CIRCUIT_OPEN : TargetState.RECOVERING;
 }

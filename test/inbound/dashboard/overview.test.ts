@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Code } from "@connectrpc/connect";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { TargetState } from "../../../gen/parley/console/v1/overview_pb.js";
 import { createKey, updateKey } from "../../../src/access/keys.ts";
 import { monthOf } from "../../../src/core/clock.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
@@ -131,7 +132,7 @@ describe("the overview", () => {
     site.rests.set("words", { sinceMs: nowMs, remainingMs: 1_000, isProbed: false });
     await store.ledger.insert([at(nowMs, failed)]);
     const { unhealthyTargets, checklist } = await ada.overview.get({});
-    expect(unhealthyTargets).toMatchObject([{ modelIds: ["words"] }]);
+    expect(unhealthyTargets).toMatchObject([{ modelIds: ["words"], state: TargetState.CIRCUIT_OPEN }]);
     expect(checklist).toMatchObject({
       providerConnected: false,
       keyCreated: false,

@@ -2,11 +2,10 @@
 // @generated from file parley/console/v1/overview.proto (package parley.console.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { LatencyPoint, UsageRow, UsageSums } from "./usage_pb.js";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { Breaker } from "./model_pb.js";
 
 /**
  * Describes the file parley/console/v1/overview.proto.
@@ -178,23 +177,30 @@ export declare type UnhealthyTarget = Message<"parley.console.v1.UnhealthyTarget
   modelIds: string[];
 
   /**
-   * Its circuit breaker.
+   * How it is.
    *
-   * @generated from field: parley.console.v1.Breaker breaker = 4;
+   * @generated from field: parley.console.v1.TargetState state = 4;
    */
-  breaker?: Breaker | undefined;
+  state: TargetState;
+
+  /**
+   * When its circuit opened; absent while it is closed.
+   *
+   * @generated from field: google.protobuf.Timestamp circuit_open_time = 5;
+   */
+  circuitOpenTime?: Timestamp | undefined;
 
   /**
    * Recent calls.
    *
-   * @generated from field: int64 attempts = 5;
+   * @generated from field: int64 attempts = 6;
    */
   attempts: bigint;
 
   /**
    * Of them: those that failed.
    *
-   * @generated from field: int64 failures = 6;
+   * @generated from field: int64 failures = 7;
    */
   failures: bigint;
 };
@@ -362,6 +368,53 @@ export declare type GetOverviewResponse = Message<"parley.console.v1.GetOverview
  * Use `create(GetOverviewResponseSchema)` to create a new message.
  */
 export declare const GetOverviewResponseSchema: GenMessage<GetOverviewResponse>;
+
+/**
+ * How an upstream model is.
+ *
+ * @generated from enum parley.console.v1.TargetState
+ */
+export enum TargetState {
+  /**
+   * Not said.
+   *
+   * @generated from enum value: TARGET_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * A tenth of its recent calls failed, or more.
+   *
+   * @generated from enum value: TARGET_STATE_DEGRADED = 1;
+   */
+  DEGRADED = 1,
+
+  /**
+   * All of its recent calls failed.
+   *
+   * @generated from enum value: TARGET_STATE_FAILING = 2;
+   */
+  FAILING = 2,
+
+  /**
+   * Its circuit is open: it is not called.
+   *
+   * @generated from enum value: TARGET_STATE_CIRCUIT_OPEN = 3;
+   */
+  CIRCUIT_OPEN = 3,
+
+  /**
+   * Its circuit is half-open: the next call decides.
+   *
+   * @generated from enum value: TARGET_STATE_RECOVERING = 4;
+   */
+  RECOVERING = 4,
+}
+
+/**
+ * Describes the enum parley.console.v1.TargetState.
+ */
+export declare const TargetStateSchema: GenEnum<TargetState>;
 
 /**
  * The state of an account or of the installation at a glance. Needs a session.
