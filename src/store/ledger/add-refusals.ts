@@ -3,7 +3,7 @@ import { createPartitions } from "../postgres/partitions.ts";
 import type { RefusalRow } from "../schema.ts";
 import { insertRows, type Statements } from "../statements.ts";
 import { clean } from "./ledger-rows.ts";
-import { addSums, minutesFromMs, type UsageAddition } from "./usage-sums.ts";
+import { addSums, minutesFromMs, type UsageAddition } from "./usage-hours.ts";
 
 /** Counts and samples that are added together. */
 export interface Refusals {

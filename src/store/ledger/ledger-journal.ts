@@ -5,7 +5,7 @@ import type { CompletionRow, LedgerSegmentRow } from "../schema.ts";
 import { batchesOf, forUpdate, insertRows, listOf, type Statements } from "../statements.ts";
 import { createPartitions } from "../postgres/partitions.ts";
 import { toCompletionRow } from "./ledger-rows.ts";
-import { addUsage, minutesFromMs } from "./usage-sums.ts";
+import { addUsage, minutesFromMs } from "./usage-hours.ts";
 
 /** Resolution of `last_used_at_ms` in a key's row, whose update costs a page; the ledger entry has the exact time. */
 const USE_NOTED_MS = 60_000;

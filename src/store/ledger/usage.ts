@@ -8,7 +8,7 @@ import { retryWhileBusy } from "../store-error.ts";
 import { createLatency } from "./latency.ts";
 import type { LedgerPlaces } from "./ledger-store.ts";
 import { stepOf } from "./steps.ts";
-import { ALL, SUMS, USAGE_TABLES } from "./usage-sums.ts";
+import { ALL, SUMS, USAGE_TABLES } from "./usage-hours.ts";
 
 /** Sums removed per transaction: other transactions wait meanwhile. */
 const PRUNE_ROWS = 1_000;
