@@ -7,6 +7,7 @@ import { parseArgs } from "node:util";
 import pg from "pg";
 import { hashApiKey } from "../src/access/api-key.ts";
 import type { LedgerEntry } from "../src/core/ledger.ts";
+import { STEP_MS } from "../src/ledger/usage-store.ts";
 import { openStore, type Store } from "../src/store/store.ts";
 import { MONTHLY_TABLES, type Period, periodAt } from "../src/store/postgres/partitions.ts";
 import { startPostgres } from "../test/support/postgres.ts";
@@ -44,6 +45,7 @@ try {
     await timed("sums of their hours", fillUsage);
     await timed("vacuum analyze", () => sql.query("vacuum analyze"));
   }
+  await timed("leaders of all days", () => rankAll(store));
   await printSizes();
   await measureReads(store);
   await measureRetention(store);
@@ -103,6 +105,17 @@ async function fillUsage(): Promise<void> {
       from completions_${suffix} group by grouping sets ((1, account_id, key_id, 4, 5), (1, 4, 5))`);
 }
 
+async function rankAll({ usage }: Store): Promise<void> {
+  for (const { fromMs, toMs } of months)
+    await usage.rank({ sinceMs: fromMs, untilMs: toMs }, new AbortController().signal);
+}
+
+/** Whole days, as the page Usage asks for them. */
+function lastDays(count: number): { readonly sinceMs: number; readonly untilMs: number } {
+  const endMs = Math.ceil(untilMs / STEP_MS.day) * STEP_MS.day;
+  return { sinceMs: endMs - count * STEP_MS.day, untilMs: endMs };
+}
+
 async function printSizes(): Promise<void> {
   for (const table of MONTHLY_TABLES) {
     const { rows } = await sql.query<{ rows: string; size: string }>(
@@ -121,6 +134,12 @@ async function measureReads({ usage, ledger, keys, accounts }: Store): Promise<v
     "report of a month, total": () => usage.summarize({ ...month, by: "none", step: "all" }),
     "report of a month by model": () => usage.summarize({ ...month, by: "model", step: "all", maxGroups: 100 }),
     "report of a month by model and day": () => usage.summarize({ ...month, by: "model", step: "day", maxGroups: 10 }),
+    "report of 30 days by key": () => usage.summarize({ ...lastDays(30), by: "key", step: "all", maxGroups: 100 }),
+    "report of a year by key": () => usage.summarize({ ...lastDays(365), by: "key", step: "all", maxGroups: 100 }),
+    "report of a year by account": () =>
+      usage.summarize({ ...lastDays(365), by: "account", step: "all", maxGroups: 100 }),
+    "report of a month by key, failed ones": () =>
+      usage.summarize({ ...month, by: "key", step: "all", maxGroups: 100, outcome: "failed" }),
     "report of a month by account": () => usage.summarize({ ...month, by: "account", step: "all", maxGroups: 100 }),
     "report of a month by key": () => usage.summarize({ ...month, by: "key", step: "all", maxGroups: 100 }),
     "report of a month by key and day": () => usage.summarize({ ...month, by: "key", step: "day", maxGroups: 10 }),

@@ -21,6 +21,14 @@ await replaceBuilt(program, async (folder) => {
     platform: "node",
     // Their tsconfig has no option that changes the code.
     tsconfig: false,
+    // Its ECMAScript modules load a second copy of grpc-js at run time, which does not know the credentials of the bundled one.
+    resolve: {
+      alias: {
+        "@opentelemetry/otlp-grpc-exporter-base": fileURLToPath(
+          new URL("../node_modules/@opentelemetry/otlp-grpc-exporter-base/dist/index.cjs", import.meta.url),
+        ),
+      },
+    },
     // Needed only by services of grpc-js that Parley does not use.
     external: ["@grpc/proto-loader"],
     plugins: [onlyAscii()],

@@ -26,8 +26,9 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   // The order of a call, and what the ways in share.
   inbound: ["core", "access", "admission", "encoding", "scheduling", "net", "gen"],
   formats: ["core", "encoding", "inbound", "gen"],
-  "inbound/http": ["inbound", "formats", "core", "encoding", "net", "gen"],
-  "inbound/grpc": ["inbound", "admission", "core", "net", "gen"],
+  "inbound/http2": ["inbound", "core", "net"],
+  "inbound/http": ["inbound", "inbound/http2", "formats", "core", "encoding", "net", "gen"],
+  "inbound/grpc": ["inbound", "inbound/http2", "admission", "core", "net", "gen"],
   "inbound/dashboard": [
     "inbound",
     "inbound/http",
@@ -91,7 +92,18 @@ const confinedPackages: readonly (readonly [prefix: string, folders: readonly st
   ["@connectrpc/", ["inbound/http", "inbound/dashboard", "inbound/error-details.ts"]],
   // The dashboard only types what the HTTP server hands to it: it is mounted there, and listens nowhere. gRPC guards its
   // connections and streams of HTTP/2, which the library has made. Providers are called by HTTP/2 on its client.
-  ["node:http", ["inbound/http", "inbound/dashboard", "inbound/grpc", "providers/transport", "simulator", "telemetry"]],
+  [
+    "node:http",
+    [
+      "inbound/http",
+      "inbound/http2",
+      "inbound/dashboard",
+      "inbound/grpc",
+      "providers/transport",
+      "simulator",
+      "telemetry",
+    ],
+  ],
 ];
 
 /** What only some folders or files may say outside comments: what it is called, how to find it, and the places. */

@@ -18,6 +18,7 @@ const GRPC_NAMES: Readonly<Record<number, string>> = {
   5: "NOT_FOUND",
   7: "PERMISSION_DENIED",
   8: "RESOURCE_EXHAUSTED",
+  10: "ABORTED",
   12: "UNIMPLEMENTED",
   13: "INTERNAL",
   14: "UNAVAILABLE",
@@ -108,7 +109,7 @@ describe("docs/operations/security.md", () => {
 });
 
 describe("docs/operations", () => {
-  const pages = ["README.md", "faults.md", "security.md", "releases.md"]
+  const pages = ["README.md", "faults.md", "security.md", "releases.md", "troubleshooting.md", "capacity.md"]
     .map((name) => read(`docs/operations/${name}`))
     .join("\n");
   const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
@@ -126,6 +127,42 @@ describe("docs/operations", () => {
     const quoted = [...new Set([...pages.matchAll(/"msg":"([^"]+)"/g)].map(([, text = ""]) => text))];
     expect(quoted.length).toBeGreaterThan(5);
     expect(quoted.filter((text) => !sources.includes(`"${text}"`))).toEqual([]);
+  });
+});
+
+describe("docs/operations/troubleshooting.md", () => {
+  const page = read("docs/operations/troubleshooting.md");
+  const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".ts"))
+    .map((path) => read(join("src", path)).replaceAll(String.raw`\"`, '"'))
+    .join("\n");
+  // Lines of the log, in the page's other form, have a test of their own.
+  const commands = /^("msg":|curl|npx|parley|ss|df|du|cat|ulimit|runuser|docker|proxy_buffering|flush_interval)/;
+  const setting = /^["*\w.]+: [^ ]/;
+  const ofOthers = new Set([
+    "Connection refused",
+    "wrong version number",
+    "packet length too long",
+    "Empty reply from server",
+    "socket hang up",
+    "Received HTTP/0.9 when not allowed",
+    "Protocol error",
+    "Error in the HTTP2 framing layer",
+    "alert no application protocol",
+    "Connection dropped",
+    "Socket closed",
+  ]);
+  const text = page.replaceAll(/```.*?```/gs, "");
+  const quoted = [...text.matchAll(/`([^`]+)`/g)].map(([, span = ""]) => span).filter((span) => span.includes(" "));
+  const messages = new Set(quoted.filter((span) => !commands.test(span) && !setting.test(span) && !ofOthers.has(span)));
+
+  it("quotes messages", () => {
+    expect(messages.size).toBeGreaterThan(60);
+  });
+
+  it.each([...messages])("quotes what Parley says: %s", (message) => {
+    const pieces = message.split("…").flatMap((piece) => piece.trim() || []);
+    expect(pieces.filter((piece) => !sources.includes(piece))).toEqual([]);
   });
 });
 

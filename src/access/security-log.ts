@@ -27,7 +27,10 @@ export type SecurityEventType =
   | "key_revoked"
   | "credential_set"
   | "credential_removed"
-  | "aliases_changed";
+  | "aliases_changed"
+  | "configuration_changed"
+  | "provider_credential_set"
+  | "provider_credential_removed";
 
 /** A security event without its time. */
 export interface NewSecurityEvent {

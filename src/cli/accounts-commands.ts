@@ -12,14 +12,8 @@ import { isExposed } from "../config/warnings.ts";
 import { systemClock } from "../core/clock.ts";
 import { type Command, CONFIG_FLAG, type Invocation, JSON_FLAG, readSecret, UsageError, writeJson } from "./command.ts";
 import { describeLimits, LIMIT_FLAGS, readLimits } from "./limit-flags.ts";
-import {
-  ACCOUNT_HEADING,
-  formatTable,
-  toAccountJson,
-  toAccountRow,
-  toInvitationJson,
-  writeInvitation,
-} from "./output.ts";
+import { ACCOUNT_HEADING, toAccountJson, toAccountRow, toInvitationJson, writeInvitation } from "./output.ts";
+import { pagesOf, writeJsonPages, writeTablePages } from "./pages.ts";
 import { type DatabaseContext, findAccountByIdOrEmail, withStore } from "./with-store.ts";
 
 const ROLES: readonly Role[] = ["administrator", "member"];
@@ -73,9 +67,9 @@ export const accountsList: Command = {
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
   run: (invocation, context) =>
     withAccounts(invocation, context, async ({ store }) => {
-      const accounts = await store.list();
-      if (invocation.switches.has("json")) writeJson(context.stdout, accounts.map(toAccountJson));
-      else context.stdout.write(`${formatTable([ACCOUNT_HEADING, ...accounts.map(toAccountRow)])}\n`);
+      const pages = pagesOf((page) => store.list(page));
+      if (invocation.switches.has("json")) await writeJsonPages(context.stdout, pages, toAccountJson);
+      else await writeTablePages(context.stdout, pages, { heading: ACCOUNT_HEADING, toRow: toAccountRow });
     }),
 };
 

@@ -13,13 +13,29 @@ import {
 } from "./accounts-commands.ts";
 import { type CliContext, type Command, EXIT, type Invocation, UsageError } from "./command.ts";
 import { configCheck, models } from "./config-commands.ts";
+import { configConvert } from "./convert-command.ts";
 import { health } from "./health-command.ts";
 import { keysCreate, keysList, keysRevoke, keysRotate, keysUpdate } from "./keys-commands.ts";
 import { formatTable } from "./output.ts";
 import { providersTest } from "./providers-commands.ts";
 import { routeExplain } from "./route-commands.ts";
-import { accountsAliases, credentialsList, credentialsRemove, credentialsSet } from "./routing-commands.ts";
+import {
+  accountsAliases,
+  credentialsList,
+  credentialsRemove,
+  credentialsReseal,
+  credentialsSet,
+} from "./routing-commands.ts";
 import { serve } from "./serve-command.ts";
+import {
+  configExport,
+  configImport,
+  configList,
+  configRemove,
+  configRollback,
+  configSet,
+  configVersions,
+} from "./stored-commands.ts";
 import { simulate } from "./simulate-command.ts";
 import { backup, migrate } from "./store-commands.ts";
 import { usage } from "./usage-command.ts";
@@ -63,6 +79,14 @@ const COMMANDS: readonly Command[] = [
   serve,
   simulate,
   configCheck,
+  configList,
+  configSet,
+  configRemove,
+  configExport,
+  configImport,
+  configVersions,
+  configRollback,
+  configConvert,
   models,
   providersTest,
   routeExplain,
@@ -81,6 +105,7 @@ const COMMANDS: readonly Command[] = [
   credentialsSet,
   credentialsList,
   credentialsRemove,
+  credentialsReseal,
   usage,
   migrate,
   backup,

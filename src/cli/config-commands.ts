@@ -4,6 +4,7 @@ import { redactConfig } from "../config/settings.ts";
 import { listWarnings } from "../config/warnings.ts";
 import { type Command, CONFIG_FLAG, EXIT, JSON_FLAG, writeJson } from "./command.ts";
 import { formatTable } from "./output.ts";
+import { loadWithStored } from "./with-store.ts";
 
 export const configCheck: Command = {
   name: "config check",
@@ -47,7 +48,7 @@ export const models: Command = {
   positionals: [],
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
   async run({ flags, switches }, { env, stdout }) {
-    const config = loadConfig({ file: flags["config"], env });
+    const config = await loadWithStored({ file: flags["config"], env });
     if (switches.has("json")) writeJson(stdout, [...config.models, ...config.routes]);
     else {
       const simulated = new Set(config.providers.filter((provider) => provider.simulated).map(({ name }) => name));

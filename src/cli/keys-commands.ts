@@ -30,6 +30,7 @@ import {
 } from "./command.ts";
 import { LIMIT_FLAGS, namesLimits, readLimits } from "./limit-flags.ts";
 import { formatTable, KEY_HEADING, toCreatedJson, toKeyJson, toKeyRow, writeSecret } from "./output.ts";
+import { pagesOf, writeJsonPages, writeTablePages } from "./pages.ts";
 import { type DatabaseContext, findAccountByIdOrEmail, withStore } from "./with-store.ts";
 
 const OPTIONS_FLAG = {
@@ -91,14 +92,12 @@ export const keysList: Command = {
   run: (invocation, context) =>
     withKeys(invocation, context, async ({ store, clock }) => {
       const nowMs = clock.now();
-      const records = await store.list();
-      if (invocation.switches.has("json")) {
-        writeJson(
-          context.stdout,
-          records.map((record) => ({ ...toKeyJson(record), state: keyState(record, nowMs) })),
-        );
-      } else {
-        context.stdout.write(`${formatTable([KEY_HEADING, ...records.map((record) => toKeyRow(record, nowMs))])}\n`);
+      const pages = pagesOf((page) => store.list(undefined, page));
+      const toJson = (record: KeyRecord): object => ({ ...toKeyJson(record), state: keyState(record, nowMs) });
+      if (invocation.switches.has("json")) await writeJsonPages(context.stdout, pages, toJson);
+      else {
+        const toRow = (record: KeyRecord): string[] => toKeyRow(record, nowMs);
+        await writeTablePages(context.stdout, pages, { heading: KEY_HEADING, toRow });
       }
     }),
 };

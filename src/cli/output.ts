@@ -11,9 +11,7 @@ function toIso(atMs: number | undefined): string | null {
 }
 
 /** Lines with aligned columns, two spaces apart, without trailing spaces. The first row may be a heading. */
-export function formatTable(rows: readonly (readonly string[])[]): string {
-  const columns = Math.max(0, ...rows.map((row) => row.length));
-  const widths = Array.from({ length: columns }, (_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)));
+export function formatTable(rows: readonly (readonly string[])[], widths: readonly number[] = widthsOf(rows)): string {
   return rows
     .map((row) =>
       row
@@ -22,6 +20,12 @@ export function formatTable(rows: readonly (readonly string[])[]): string {
         .trimEnd(),
     )
     .join("\n");
+}
+
+/** The widths of the columns of a table. */
+export function widthsOf(rows: readonly (readonly string[])[]): readonly number[] {
+  const columns = Math.max(0, ...rows.map((row) => row.length));
+  return Array.from({ length: columns }, (_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)));
 }
 
 /** Writes only the token to stdout, so that it can be piped. */

@@ -1,12 +1,12 @@
 import type { Config, ModelConfig, RemoteProvider } from "../config/config.ts";
 import type { OfferedModel } from "../config/imports.ts";
-import { loadConfig } from "../config/load.ts";
 import { unknownProvider } from "../config/resolve.ts";
 import { systemClock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { listModels } from "../gateway/model-imports.ts";
 import { adviceOn, testProvider } from "../gateway/provider-test.ts";
 import { type Command, CONFIG_FLAG, EXIT, UsageError } from "./command.ts";
+import { loadWithStored } from "./with-store.ts";
 
 export const providersTest: Command = {
   name: "providers test",
@@ -17,7 +17,7 @@ export const providersTest: Command = {
     ...CONFIG_FLAG,
   },
   async run({ positionals: [name], flags }, { env, stdout, stderr }) {
-    const config = loadConfig({ file: flags["config"], env });
+    const config = await loadWithStored({ file: flags["config"], env });
     const provider = findProvider(config, name!);
     const model = findModel(config, name!, flags["model"]);
     const what = model === undefined ? "its list of models" : model.upstreamModel;

@@ -5,9 +5,9 @@ import {
   setAliases,
   setCredential,
 } from "../access/account-routing.ts";
-import type { StoredCredential } from "../access/account-store.ts";
+import type { AccountStore, StoredCredential } from "../access/account-store.ts";
 import type { Config } from "../config/config.ts";
-import { credentialCipherOf, providersForAccounts } from "../gateway/account-credentials.ts";
+import { type CredentialCipher, credentialCipherOf, providersForAccounts } from "../gateway/account-credentials.ts";
 import { ACTOR, withAccounts } from "./accounts-commands.ts";
 import {
   type CliContext,
@@ -20,7 +20,8 @@ import {
   writeJson,
 } from "./command.ts";
 import { formatTable } from "./output.ts";
-import { findAccountByIdOrEmail } from "./with-store.ts";
+import { pagesOf } from "./pages.ts";
+import { findAccountByIdOrEmail, withStore } from "./with-store.ts";
 
 const PROVIDER_FLAG = { provider: { value: "NAME", help: "name of the provider (required)" } } as const;
 
@@ -78,6 +79,54 @@ export const credentialsRemove: Command = {
       else context.stdout.write(`${accountId} has no credential of its own for ${provider} any more.\n`);
     }),
 };
+
+export const credentialsReseal: Command = {
+  name: "credentials reseal",
+  summary: "encrypt all credentials in the database anew, with account_credentials.encryption_key",
+  positionals: [],
+  flags: { ...CONFIG_FLAG, ...JSON_FLAG },
+  run: (invocation, context) =>
+    withStore(invocation, context, async ({ configuration, accounts }, config) => {
+      const cipher = credentialCipherOf(config);
+      let [resealed, unreadable] = [0, 0];
+      resealed += await configuration.reseal((row) => {
+        const apiKeys = cipher.openKeys(row.sealed, row);
+        if (apiKeys === undefined) unreadable += 1;
+        return apiKeys && cipher.sealKeys(apiKeys, row);
+      });
+      for await (const page of pagesOf((from) => accounts.list(from))) {
+        for (const { id } of page) {
+          const counts = await resealOwn(accounts, cipher, id);
+          resealed += counts.resealed;
+          unreadable += counts.unreadable;
+        }
+      }
+      if (unreadable > 0)
+        context.stderr.write(
+          `warning: ${unreadable} cannot be decrypted: give their key as account_credentials.previous_encryption_key\n`,
+        );
+      if (invocation.switches.has("json")) writeJson(context.stdout, { resealed, unreadable });
+      else context.stdout.write(`Encrypted ${resealed} credentials anew.\n`);
+    }),
+};
+
+/** Encrypts an account's own credentials anew. Those that cannot be decrypted stay. */
+async function resealOwn(store: AccountStore, cipher: CredentialCipher, accountId: string) {
+  const counts = { resealed: 0, unreadable: 0 };
+  if ((await findRouting(store, accountId)).credentials.length === 0) return counts;
+  await store.changeRouting(accountId, (before) => {
+    // Repeated after a conflict.
+    Object.assign(counts, { resealed: 0, unreadable: 0 });
+    const credentials = before.credentials.map((credential) => {
+      const place = { accountId, provider: credential.provider };
+      const secret = cipher.open(credential.sealed, place);
+      counts[secret === undefined ? "unreadable" : "resealed"] += 1;
+      return secret === undefined ? credential : { ...credential, sealed: cipher.seal(secret, place) };
+    });
+    return { ...before, credentials };
+  });
+  return counts;
+}
 
 export const accountsAliases: Command = {
   name: "accounts aliases",

@@ -1,15 +1,19 @@
 import type { SetupState } from "../access/setup-token.ts";
 import { CREATE_FIRST } from "../access/sign-up.ts";
 import type { Config } from "../config/config.ts";
+import { formatPath } from "../config/config-error.ts";
 import { type ConfigSource, parseConfig } from "../config/parse.ts";
+import { NOTHING_STORED } from "../config/stored.ts";
 import { systemClock } from "../core/clock.ts";
 import type { ModelImports } from "../gateway/model-imports.ts";
+import type { StoredWatch } from "../gateway/stored-watch.ts";
 import type { Output } from "./command.ts";
 import { readVersion } from "../config/version.ts";
 import { listWarnings } from "../config/warnings.ts";
 import { createLogger, type Logger } from "../telemetry/logger.ts";
 import { formatAddress } from "../config/settings.ts";
 import type { Gateway } from "../gateway/gateway.ts";
+import { commandName } from "../installation/own-programs.ts";
 import type { Role } from "../gateway/role.ts";
 import { inTurn, requireAddresses } from "../gateway/starting.ts";
 
@@ -25,7 +29,7 @@ export interface ServeContext {
 
 /** Runs the gateway until the process is stopped (`parley serve`). Answers with the exit code. */
 export async function serve(source: ConfigSource, { stdout, isTerminal, role, reread }: ServeContext): Promise<number> {
-  const parsed = parseConfig(source);
+  const parsed = parseConfig(role.name === "front" ? source : { ...source, stored: NOTHING_STORED });
   const log = createLogger(parsed.log.level);
   for (const { setting, text } of listWarnings(parsed)) {
     // A core serves no HTTP.
@@ -38,13 +42,19 @@ export async function serve(source: ConfigSource, { stdout, isTerminal, role, re
   const models = new ImportedModels(log, role);
   // Lists that change before the gateway has started are applied at the next look.
   let apply: (next: Config) => Promise<void> = async () => undefined;
-  const config = (await models.use(source, (next) => apply(next))) ?? parsed;
-  const gateway = await start(config, log, role);
+  const stored = await openStored(parsed, role, log);
+  const sources = new Sources(source, stored);
+  const config = (await models.use(sources.inForce, (next) => apply(next))) ?? parsed;
+  logLeftOut(config, log);
+  const gateway = await start(config, log, { role, source: sources.inForce });
   const stopped = Promise.race([stopSignal(), fault(log), giveUp(gateway, log)]);
   models.keep();
   apply = (next) => gateway.reload(next, "lists");
-  const reloadInTurn = inTurn(() => reload(config, { gateway, log, models, reread }));
-  applyReload = () => void reloadInTurn();
+  const reloadInTurn = inTurn((changed: "file" | "stored") =>
+    reload(config, changed, { gateway, log, models, sources, reread }),
+  );
+  applyReload = () => void reloadInTurn("file");
+  stored?.start(() => reloadInTurn("stored"));
   if (isReloadAsked) applyReload();
   // Needed without the launcher and its flags: on this signal Node would open its inspector, through which every local user
   // can run code and read every credential.
@@ -58,47 +68,99 @@ export async function serve(source: ConfigSource, { stdout, isTerminal, role, re
     // Last, because a reader of the greeting may send a signal at once.
     stdout.write(await greeting(config, role, { gateway, isTerminal }));
   } catch (error) {
+    await stored?.close();
     await gateway.close();
     throw error;
   }
   const crash = await stopped;
   models.close();
+  const closed = stored?.close();
   const hint = "a second signal ends the calls in flight at once";
   void stopSignal().then(() => gateway.abort());
   log.info({ active_calls: await gateway.activeCalls(), hint }, "draining");
   await gateway.drain();
   await gateway.close();
+  await closed;
   log.info("stopped");
   return crash === undefined ? 0 : 1;
 }
 
 /** Imports only the role's modules: the parent of workers needs few. */
-async function start(config: Config, log: Logger, role: Role): Promise<Gateway> {
+async function start(
+  config: Config,
+  log: Logger,
+  { role, source }: { readonly role: Role; readonly source: ConfigSource },
+): Promise<Gateway> {
   await requireAddresses(config, role.name);
-  if (config.workers > 1) return (await import("../workers/start.ts")).startWorkers(config, log, role);
+  if (config.workers > 1) return (await import("../workers/start.ts")).startWorkers(config, log, { role, source });
   if (role.name === "front")
     return (await import("../gateway/front-gateway.ts")).startFrontGateway(config, log, role.core);
-  return (await import("../gateway/gateway.ts")).startGateway(config, log, role.name);
+  return (await import("../gateway/gateway.ts")).startGateway(config, log, { role: role.name, source });
 }
 
-/** Applies a changed configuration; an invalid one changes nothing. */
+/** Opens the stored configuration; undefined in a front, which has no providers. */
+async function openStored(config: Config, role: Role, log: Logger): Promise<StoredWatch | undefined> {
+  if (role.name === "front") return undefined;
+  return (await import("../gateway/stored-watch.ts")).openStoredWatch(config, { clock: systemClock, log });
+}
+
+/** The file in force, and the stored configuration beside it. */
+class Sources {
+  readonly #stored: StoredWatch | undefined;
+  #inForce: ConfigSource;
+
+  constructor(file: ConfigSource, stored: StoredWatch | undefined) {
+    this.#stored = stored;
+    this.#inForce = this.with(file);
+  }
+
+  get inForce(): ConfigSource {
+    return this.#inForce;
+  }
+
+  /** A file with what is stored now. Throws ConfigError. */
+  with(file: ConfigSource): ConfigSource {
+    if (this.#stored === undefined) return file;
+    return { ...file, stored: this.#stored.readBy(parseConfig({ ...file, stored: NOTHING_STORED })) };
+  }
+
+  keep(source: ConfigSource): void {
+    this.#inForce = source;
+  }
+}
+
+/** Logs the stored entries that cannot be used: the start must not depend on them. */
+function logLeftOut({ stored }: Config, log: Logger): void {
+  for (const { path, problems } of stored?.leftOut ?? [])
+    log.error({ entry: formatPath(path), problems }, "a part of the stored configuration is not valid and is left out");
+}
+
+interface ReloadParts extends Pick<ServeContext, "reread"> {
+  readonly gateway: Gateway;
+  readonly log: Logger;
+  readonly models: ImportedModels;
+  readonly sources: Sources;
+}
+
+/** Applies a changed file, or a changed stored configuration beside the file in force. An invalid file changes nothing. */
 async function reload(
   before: Config,
-  {
-    gateway,
-    log,
-    models,
-    reread,
-  }: { gateway: Gateway; log: Logger; models: ImportedModels } & Pick<ServeContext, "reread">,
+  changed: "file" | "stored",
+  { gateway, log, models, sources, reread }: ReloadParts,
 ): Promise<void> {
   const apply = (complete: Config): Promise<void> => gateway.reload(complete, "lists");
   try {
-    const next = await models.use(reread(), apply);
+    const source = sources.with(changed === "file" ? reread() : sources.inForce);
+    const next = await models.use(source, apply, { waits: changed === "file" });
     // The gateway stops.
     if (next === undefined) return;
-    await gateway.reload(next, "file");
+    await gateway.reload(next, changed, source);
     models.keep();
-    log.info("configuration reloaded");
+    sources.keep(source);
+    if (changed === "stored") log.info({ version: next.stored?.version }, "stored configuration applied");
+    else log.info("configuration reloaded");
+    logLeftOut(next, log);
+    if (changed === "stored") return;
     const sections = changedAtRestart(before, next);
     if (sections.length > 0) log.warn({ sections }, "these sections have changed and need a restart");
   } catch (error) {
@@ -120,14 +182,18 @@ class ImportedModels {
   }
 
   /** As `ModelImports.use`. */
-  async use(source: ConfigSource, apply: (config: Config) => Promise<void>): Promise<Config | undefined> {
+  async use(
+    source: ConfigSource,
+    apply: (config: Config) => Promise<void>,
+    options?: { readonly waits?: boolean },
+  ): Promise<Config | undefined> {
     const config = parseConfig(source);
     if (this.#imports === undefined) {
       if (config.imports.length === 0 || this.#role.name === "front") return config;
       const { ModelImports: Imports } = await import("../gateway/model-imports.ts");
       this.#imports ??= new Imports({ log: this.#log, clock: systemClock });
     }
-    return this.#imports.use(source, apply);
+    return this.#imports.use(source, apply, options);
   }
 
   /** As `ModelImports.keep`. */
@@ -173,6 +239,8 @@ const APPLIED: Readonly<Record<keyof Config, "on reload" | "at restart">> = {
   ledger: "at restart",
   responses: "at restart",
   accountCredentials: "on reload",
+  storedConfiguration: "on reload",
+  stored: "on reload",
   log: "at restart",
   shutdown: "at restart",
   simulator: "at restart",
@@ -232,6 +300,7 @@ async function greeting(
   const { httpPort, grpcPort, operationsPort, hasPages } = gateway;
   const at = (listen: Config["http"]["listen"], port: number): string => formatAddress({ host: listen.host, port });
   const schemeOf = (name: "http" | "operations"): string => (config[name].tls === undefined ? "http" : "https");
+  const grpcHost = config.http.grpc && role.name === "all" ? config.http.listen : config.grpc.listen;
   const base = `${schemeOf("http")}://${at(config.http.listen, httpPort)}`;
   const simulated = config.providers.filter((provider) => provider.simulated).map((provider) => provider.name);
   const lines = [
@@ -241,7 +310,7 @@ async function greeting(
     ...(role.name === "all" ? [`  dashboard                ${hasPages ? `${base}/` : NOT_BUILT}`] : []),
     ...(role.name === "front"
       ? [`  core                     ${role.core}`]
-      : [`  gRPC                     ${at(config.grpc.listen, grpcPort)}`]),
+      : [`  gRPC                     ${at(grpcHost, grpcPort)}`]),
     `  metrics, health          ${schemeOf("operations")}://${at(config.operations.listen, operationsPort)}`,
   ];
   if (role.name === "front") return `${lines.join("\n")}\n\n`;
@@ -263,15 +332,15 @@ async function greeting(
     });
     lines.push("", "Your first API key, shown this once:", "", `export KEY=${firstKey}`, "");
     if (role.name === "core")
-      lines.push(`Serve HTTP with: npx parley serve --role front --core ${at(config.grpc.listen, grpcPort)}`);
-    else
+      lines.push(`Serve HTTP with: ${commandName()} serve --role front --core ${at(config.grpc.listen, grpcPort)}`);
+    else if (model !== undefined)
       lines.push(
         "Try it:",
         "",
         // Over standard input: arguments of a program are visible to all users of a machine.
         `printf 'authorization: Bearer %s' "$KEY" | curl ${base}/v1/chat/completions -H @- -H 'content-type: application/json' -d '${body}'`,
       );
-  } else lines.push("", 'Keys are made with: npx parley keys create --name "what it is for"');
+  } else lines.push("", `Keys are made with: ${commandName()} keys create --name "what it is for"`);
   return `${lines.join("\n")}\n\n`;
 }
 

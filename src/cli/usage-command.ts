@@ -8,6 +8,8 @@ const GROUPS = ["model", "key", "account", "day"] as const;
 type Group = (typeof GROUPS)[number];
 const DEFAULT_SINCE = "30d";
 const MICRO_USD = 1_000_000;
+const DEFAULT_TOP = 100;
+const MAX_TOP = 1_000;
 
 export const usage: Command = {
   name: "usage",
@@ -15,6 +17,10 @@ export const usage: Command = {
   positionals: [],
   flags: {
     by: { value: GROUPS.join("|"), help: "grouping of the sums (default: model)" },
+    top: {
+      value: "N",
+      help: `rows, by largest cost, at most ${MAX_TOP}; one more has all others together (default: ${DEFAULT_TOP})`,
+    },
     since: {
       value: "WHEN",
       help: `a date in UTC such as 2026-11-01, or an age such as 24h (default: ${DEFAULT_SINCE}); whole hours are counted`,
@@ -38,12 +44,20 @@ export const usage: Command = {
       const keyId = flags["key"];
       if (keyId !== undefined && (await store.keys.find(keyId)) === undefined)
         throw new UsageError(`there is no key ${keyId}; parley keys list shows all`);
-      const pieces = by === "day" ? ({ by: "none", step: "day" } as const) : ({ by, step: "all" } as const);
-      const rows = await store.usage.summarize({ ...span, ...pieces, accountId, keyId });
+      const maxGroups = readTop(flags["top"], by);
+      const pieces = by === "day" ? ({ by: "none", step: "day" } as const) : ({ by, step: "all", maxGroups } as const);
+      const { rows, isChosenByDay } = await store.usage.summarize({ ...span, ...pieces, accountId, keyId });
       if (switches.has("json")) {
         const [since, until] = [span.sinceMs, span.untilMs].map((atMs) => new Date(atMs).toISOString());
-        writeJson(context.stdout, { since, until, by, usage: rows.map(toJson) });
-      } else context.stdout.write(`${toTable(by, rows)}\n`);
+        writeJson(context.stdout, { since, until, by, chosen_by_day: isChosenByDay, usage: rows.map(toJson) });
+        return;
+      }
+      context.stdout.write(`${toTable(by, rows)}\n`);
+      if (isChosenByDay)
+        context.stderr.write(
+          `There are too many ${by}s to add up each: the rows are the largest of those that were among the 500 of the largest ` +
+            "cost of some day. All sums are exact.\n",
+        );
     }),
 };
 
@@ -51,6 +65,14 @@ function readGroup(text: string): Group {
   const group = GROUPS.find((known) => known === text);
   if (group !== undefined) return group;
   throw new UsageError(`--by is one of ${GROUPS.join(", ")}`);
+}
+
+function readTop(text: string | undefined, by: Group): number {
+  if (text === undefined) return DEFAULT_TOP;
+  if (by === "day") throw new UsageError("--top has no effect on days; it is for --by model, key or account");
+  const top = Number(text);
+  if (Number.isInteger(top) && top >= 1 && top <= MAX_TOP) return top;
+  throw new UsageError(`--top is a number of rows, 1 to ${MAX_TOP}`);
 }
 
 function readMoment(text: string, flag: string, nowMs: number): number {
@@ -63,9 +85,10 @@ function readMoment(text: string, flag: string, nowMs: number): number {
   );
 }
 
-/** Label of a row: its group, or its day. */
-function groupOf({ group, stepMs }: UsageRow): string {
-  return stepMs === undefined ? group : new Date(stepMs).toISOString().slice(0, 10);
+/** Label of a row: its group, its day, or null for all others together. */
+function groupOf({ group, stepMs }: UsageRow): string | null {
+  if (stepMs !== undefined) return new Date(stepMs).toISOString().slice(0, 10);
+  return group === "" ? null : group;
 }
 
 function toJson(row: UsageRow): object {
@@ -100,7 +123,7 @@ function toTable(by: Group, rows: readonly UsageRow[]): string {
     ...(hasOwn ? [(sums.ownCostMicroUsd / MICRO_USD).toFixed(6)] : []),
   ];
   const lines = rows.map((row) =>
-    cells(row.name === undefined ? groupOf(row) : `${row.group} (${row.name})`, row.sums),
+    cells(row.name === undefined ? (groupOf(row) ?? "all others") : `${row.group} (${row.name})`, row.sums),
   );
   const total = rows.length > 1 ? [cells("total", totalOf(rows))] : [];
   return formatTable([heading, ...lines, ...total]);

@@ -3,25 +3,30 @@ import { resolve } from "node:path";
 import type { AccountRecord, AccountStore } from "../access/account-store.ts";
 import { toEmail } from "../access/address.ts";
 import type { Config } from "../config/config.ts";
-import { loadConfig } from "../config/load.ts";
+import { type LoadOptions, readSource } from "../config/load.ts";
+import { type ConfigSource, parseConfig } from "../config/parse.ts";
+import { NOTHING_STORED } from "../config/stored.ts";
+import { credentialCipherOf } from "../gateway/account-credentials.ts";
+import { toStored } from "../gateway/stored-watch.ts";
 import { sqliteFile } from "../store/database.ts";
-import { openStore, type Store } from "../store/store.ts";
+import { connectConfiguration, openStore, type Store } from "../store/store.ts";
 import { type CliContext, EXIT, type Invocation, UsageError } from "./command.ts";
 
 /** The context of a command, and whether it creates a missing database. Default: false. */
 export type DatabaseContext = CliContext & { readonly createsDatabase?: boolean };
 
 /**
- * Runs a command's action on the configured database, and closes it in any case. Answers with the exit code. No
- * command calls a provider, so their credentials need not be in its environment. Throws when there is no database yet, unless
+ * Runs a command's action on the configured database, and closes it in any case. Answers with the exit code. The configuration has the
+ * stored entries too. No such command calls a provider, so credentials need not be in its environment. Throws when there is no database yet, unless
  * the command `createsDatabase`: then the new one is named on standard error.
  */
 export async function withStore(
   { flags }: Invocation,
   { env, stderr, createsDatabase = false }: DatabaseContext,
-  action: (store: Store, config: Config) => Promise<void>,
+  action: (store: Store, config: Config, source: ConfigSource) => Promise<void>,
 ): Promise<number> {
-  const config = loadConfig({ file: flags["config"], env, unused: ["providers"] });
+  const source = readSource({ file: flags["config"], env, unused: ["providers"] });
+  const config = parseConfig({ ...source, stored: NOTHING_STORED });
   const file = resolve(sqliteFile(config.dataDir));
   const isNew = config.databaseUrl === undefined && !existsSync(file);
   const hint = "run this in the folder of the gateway, or name its configuration with --config FILE";
@@ -29,10 +34,33 @@ export async function withStore(
   const store = await openStore(config);
   if (isNew) stderr.write(`Made a new database: ${file}. A gateway that runs already uses another one: ${hint}.\n`);
   try {
-    await action(store, config);
+    // No key is made for providers of the file.
+    const cipher = credentialCipherOf({ ...config, providers: [] });
+    const complete = { ...source, stored: toStored(await store.configuration.read(), cipher) };
+    await action(store, parseConfig(complete), complete);
     return EXIT.ok;
   } finally {
     await store.close();
+  }
+}
+
+/**
+ * The configuration with the stored entries, if there is a database that answers; a command that needs none must work without it.
+ * Throws ConfigError.
+ */
+export async function loadWithStored(options: LoadOptions): Promise<Config> {
+  const source = readSource(options);
+  const config = parseConfig({ ...source, stored: NOTHING_STORED });
+  if (!config.storedConfiguration.enabled) return parseConfig(source);
+  if (config.databaseUrl === undefined && !existsSync(sqliteFile(config.dataDir))) return parseConfig(source);
+  const connection = connectConfiguration(config);
+  try {
+    const rows = await (await connection.store()).read();
+    return parseConfig({ ...source, stored: toStored(rows, credentialCipherOf({ ...config, providers: [] })) });
+  } catch {
+    return parseConfig(source);
+  } finally {
+    await connection.close();
   }
 }
 

@@ -2,6 +2,7 @@ import type { Dialect, ProviderOption } from "./dialects.ts";
 import type { Host } from "./hosts.ts";
 import type { CapabilitiesInput, ConnectionsInput, TimeoutsInput } from "./schema.ts";
 import type { MetricExportConfig } from "./metrics.ts";
+import type { LeftOut } from "./stored.ts";
 import type { TraceExportConfig } from "./tracing.ts";
 
 /** Where a listener binds. `host` is without brackets; port 0 lets the system choose. */
@@ -16,6 +17,8 @@ export interface ListenerTls {
   readonly certFile: string;
   readonly keyFile: string;
   readonly clientCaFile: string | undefined;
+  /** Revocation lists of these authorities, one of each; undefined: none are looked at. */
+  readonly clientCrlFile: string | undefined;
   /** With authorities: whether each client needs a certificate. */
   readonly clientCertificates: "required" | "optional";
 }
@@ -131,6 +134,8 @@ export interface RemoteProvider extends ProviderBase {
   readonly baseUrl: string;
   /** Secrets. May be empty where the service needs none. */
   readonly apiKeys: readonly string[];
+  /** Why a stored credential cannot be used, so that requests fail; undefined for other providers. */
+  readonly lack?: "missing" | "unreadable" | "other address" | undefined;
   /** Whether accounts may have credentials of their own for it. */
   readonly takesAccountCredentials: boolean;
   /** Allows a private or loopback address, and plain HTTP. */
@@ -287,6 +292,8 @@ export interface Config {
     readonly publicUrl: string | undefined;
     /** Networks whose `x-forwarded-for` is believed. */
     readonly trustedProxies: readonly string[];
+    /** Whether gRPC is served on this port in place of `grpc.listen`, where one process serves both. */
+    readonly grpc: boolean;
     readonly tls: ListenerTls | undefined;
   };
   readonly grpc: {
@@ -344,8 +351,15 @@ export interface Config {
     /** Key that they are encrypted with, a secret; undefined for that of the data directory. */
     readonly encryptionKey: string | undefined;
   };
-  /** Accounts' own credentials. `encryptionKey`: a secret; undefined for that of the data directory. */
-  readonly accountCredentials: { readonly encryptionKey: string | undefined };
+  /**
+   * Credentials in the database, of accounts and of stored providers. Secrets: the key that they are encrypted with, undefined for that
+   * of the data directory, and another one by which they can be read.
+   */
+  readonly accountCredentials: { readonly encryptionKey?: string; readonly previousEncryptionKey?: string };
+  /** Whether the stored configuration is used, and may name private addresses. */
+  readonly storedConfiguration: { readonly enabled: boolean; readonly allowPrivate: boolean };
+  /** What was used of the stored configuration; undefined where none was looked at. */
+  readonly stored: { readonly version: number; readonly leftOut: readonly LeftOut[] } | undefined;
   readonly log: { readonly level: LogLevel };
   readonly shutdown: { readonly delayMs: number; readonly drainMs: number };
   readonly simulator: { readonly tokensPerSecond: number; readonly firstTokenMs: number };

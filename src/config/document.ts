@@ -29,6 +29,18 @@ const SYNTAX: Readonly<Record<string, string>> = {
 
 /** Parses YAML. Throws ConfigError for anything but one well-formed map without repeated keys. */
 export function readDocument(text: string, file: string): ConfigDocument {
+  const document = readYaml(text, file);
+  const fail = (problem: string): never => {
+    throw new ConfigError(`${file} cannot be read as configuration:`, [`${file}:1:1: ${problem}`]);
+  };
+  // An empty file is more likely half-written than a request for all defaults.
+  if (document.value === null) fail("the file is empty; write {} for all the defaults");
+  if (!isRecord(document.value)) fail("it must be a map of sections, such as `http: { … }`");
+  return document;
+}
+
+/** Parses any YAML. Throws ConfigError for text that is not well-formed, and for repeated keys. */
+export function readYaml(text: string, file: string): ConfigDocument {
   const summary = `${file} cannot be read as configuration:`;
   const fail = (place: string, problem: string): never => {
     throw new ConfigError(summary, [`${place}: ${problem}`]);
@@ -45,9 +57,6 @@ export function readDocument(text: string, file: string): ConfigDocument {
     (error) => `${at(error.pos[0])}: ${SYNTAX[error.code] ?? `this is not valid YAML (${error.code})`}`,
   );
   if (problems.length > 0) throw new ConfigError(summary, problems);
-  // An empty file is more likely half-written than a request for all defaults.
-  if (value === null) fail(`${file}:1:1`, "the file is empty; write {} for all the defaults");
-  if (!isMap(document.contents)) fail(`${file}:1:1`, "it must be a map of sections, such as `http: { … }`");
   return { value, locate: (path, part) => at(offsetOf(document, path, part)) };
 }
 

@@ -9,8 +9,16 @@ import { readMetricExport } from "./metrics.ts";
 import { proxyProblem, proxyVariable } from "./proxies.ts";
 import { withPresets } from "./presets.ts";
 import { resolve } from "./resolve.ts";
-import { KEY_FILE } from "./scalars.ts";
+import { KEY_FILE, SECRET_HEADER } from "./scalars.ts";
 import { fileSchema } from "./schema.ts";
+import {
+  groupByEntry,
+  type LeftOut,
+  mergeStored,
+  STORED_NAME,
+  type StoredConfiguration,
+  type StoredPart,
+} from "./stored.ts";
 import { readTraceExport } from "./tracing.ts";
 
 /** Sources of a configuration. */
@@ -20,16 +28,98 @@ export interface ConfigSource {
   /** The file's content. Ignored when there is no file. */
   readonly text: string;
   readonly env: Environment;
-  /** Lists of models of the providers that the file imports from, by their names. Default: none is known. */
+  /** What the database has; undefined where none is looked at. */
+  readonly stored?: StoredConfiguration | undefined;
+  /** Lists of models of the providers that are imported from, by their names. Default: none is known. */
   readonly lists?: ModelLists | undefined;
   /** As `LoadOptions.unused`. */
   readonly unused?: readonly string[] | undefined;
 }
 
-/** Builds the complete, frozen configuration from a text and an environment. Throws ConfigError. Does no I/O. */
-export function parseConfig({ file, text, env, unused, lists = NO_LISTS }: ConfigSource): Config {
+/**
+ * Builds the complete, frozen configuration from its sources. Throws ConfigError unless the file is valid by itself. Stored entries that
+ * are not valid, alone or beside the file, are left out and listed in `Config.stored`. Does no I/O.
+ */
+export function parseConfig(source: ConfigSource): Config {
+  const { stored } = source;
+  const alone = parseAlone(source);
+  if (stored === undefined) return alone;
+  const { version, document: text, credentials } = stored;
+  const leaveOut = (leftOut: readonly LeftOut[], config = alone): Config =>
+    deepFreeze({ ...config, stored: { version, leftOut } });
+  const { enabled, allowPrivate } = alone.storedConfiguration;
+  if (!enabled || text === "") return leaveOut([]);
+  let document: ConfigDocument;
+  try {
+    document = readDocument(text, STORED_NAME);
+  } catch (error) {
+    if (error instanceof ConfigError) return leaveOut([{ path: [], problems: error.lines }]);
+    throw error;
+  }
+  const leftOut: LeftOut[] = [];
+  for (;;) {
+    const known = new Set(leftOut.map(({ path }) => pathKey(path)));
+    const part = { document, credentials, leftOut: known, allowsPrivate: allowPrivate };
+    const { config, problems, isStored, describe } = parseParts(source, part);
+    if (config !== undefined && problems.length === 0) return leaveOut(leftOut, config);
+    const groups = groupByEntry(problems, isStored);
+    if (groups === undefined || groups.size === 0 || [...groups.keys()].every((key) => known.has(key)))
+      return leaveOut([{ path: [], problems: problems.map(describe) }]);
+    for (const group of groups.values()) leftOut.push({ path: group.path, problems: group.problems.map(describe) });
+  }
+}
+
+/** A mistake in a stored document, or one that it causes beside the file. */
+export interface StoredProblem extends Problem {
+  /** `text` after its place: file or `stored configuration`, line and column, and path. */
+  readonly line: string;
+}
+
+/**
+ * The configuration with all of a stored document, and what is wrong with it. Throws ConfigError for a document that cannot be read, and
+ * for a file that is not valid.
+ */
+export function checkStored(source: ConfigSource & { readonly stored: StoredConfiguration }): {
+  readonly config: Config | undefined;
+  readonly problems: readonly StoredProblem[];
+} {
+  const { document: text, credentials } = source.stored;
+  const alone = parseAlone(source);
+  if (text === "") return { config: alone, problems: [] };
+  const { config, problems, describe } = parseParts(source, {
+    document: readDocument(text, STORED_NAME),
+    credentials,
+    leftOut: new Set(),
+    allowsPrivate: alone.storedConfiguration.allowPrivate,
+  });
+  return { config, problems: problems.map((problem) => ({ ...problem, line: describe(problem) })) };
+}
+
+function parseAlone(source: ConfigSource): Config {
+  const { config, problems, describe } = parseParts(source, undefined);
+  if (config !== undefined && problems.length === 0) return deepFreeze(config);
+  const { file } = source;
+  const summary = file === undefined ? "The environment cannot be used:" : `${file} cannot be used:`;
+  throw new ConfigError(summary, problems.map(describe));
+}
+
+/** The configuration of a file and a stored part. It is meaningless with problems. */
+interface Parsed {
+  readonly config: Config | undefined;
+  readonly problems: readonly Problem[];
+  /** Whether a path leads into the stored part. */
+  readonly isStored: (path: ConfigPath) => boolean;
+  /** The problem after its place. */
+  readonly describe: (problem: Problem) => string;
+}
+
+/** Throws ConfigError for a file that cannot be read. */
+function parseParts(
+  { file, text, env, unused, stored, lists = NO_LISTS }: ConfigSource,
+  part: StoredPart | undefined,
+): Parsed {
   const document = file === undefined ? undefined : readDocument(text, file);
-  const { value: given, patterns } = takeImports(document?.value ?? {});
+  const { value: given, patterns: ofFile } = takeImports(document?.value ?? {});
   const filled = interpolate(withPresets(given), env, unused);
   const problems: Problem[] = [...filled.problems];
   const report: Report = (path, problem) => problems.push({ path, text: problem });
@@ -45,27 +135,33 @@ export function parseConfig({ file, text, env, unused, lists = NO_LISTS }: Confi
   const proxy = proxyVariable(env);
   const flaw = proxy && proxyProblem(proxy.value);
   if (flaw !== undefined) problems.push({ path: [], text: flaw, variable: proxy!.variable });
-  const value = overrides.reduce(override, filled.value);
+  const merged = mergeStored(part, { file: filled.value, patterns: ofFile, env, report });
+  const value = overrides.reduce(override, merged.value);
   const checked = fileSchema.safeParse(value, { error: describeIssue });
   if (checked.error !== undefined) problems.push(...checked.error.issues.flatMap(toProblems));
-  const facts = { file, secretsInFile: holdsSecrets(document?.value), env, traceExport, metricExport, patterns, lists };
-  const config = checked.data && resolve(checked.data, facts, report);
-
-  if (config === undefined || problems.length > 0) {
-    const place = createPlaces({ document, overrides, variables: filled.variables });
-    const summary = file === undefined ? "The environment cannot be used:" : `${file} cannot be used:`;
-    throw new ConfigError(
-      summary,
-      problems.map((problem) => `${place(problem)}${problem.text}`),
+  const config =
+    checked.data &&
+    resolve(
+      checked.data,
+      {
+        file,
+        secretsInFile: holdsSecrets(document?.value),
+        env,
+        traceExport,
+        metricExport,
+        patterns: merged.patterns,
+        lists,
+        storedProviders: merged.providers,
+        mayLackModels: stored !== undefined,
+      },
+      report,
     );
-  }
-  return deepFreeze(config);
+  const { isStored } = merged;
+  const place = createPlaces({ document, stored: part?.document, isStored, overrides, variables: filled.variables });
+  return { config, problems, isStored, describe: (problem) => `${place(problem)}${problem.text}` };
 }
 
 const NO_LISTS: ModelLists = new Map();
-
-/** Header names whose values are likely to be secrets. */
-const SECRET_HEADER = /auth|key|token|secret|cookie|password/i;
 
 /** Whether the file's own text holds secrets: credentials that are not written as `${NAME}`. */
 function holdsSecrets(value: unknown): boolean {
@@ -92,6 +188,7 @@ function holdsSecrets(value: unknown): boolean {
     isLiteral(at(value, "redis", "sentinel", "password")) ||
     isLiteral(at(value, "responses", "encryption_key")) ||
     isLiteral(at(value, "account_credentials", "encryption_key")) ||
+    isLiteral(at(value, "account_credentials", "previous_encryption_key")) ||
     isLiteral(at(value, "outage", "encryption_key"))
   );
 }
@@ -112,15 +209,20 @@ function override(value: unknown, { path, value: replacement }: Pick<Override, "
 
 interface PlaceParts {
   readonly document: ConfigDocument | undefined;
+  readonly stored: ConfigDocument | undefined;
+  readonly isStored: (path: ConfigPath) => boolean;
   readonly overrides: readonly Override[];
   readonly variables: ReadonlyMap<string, readonly string[]>;
 }
 
 /** Describes the place of a problem: the variable that set it, or its line in the file and the variables used there. */
-function createPlaces({ document, overrides, variables }: PlaceParts): (problem: Problem) => string {
+function createPlaces(parts: PlaceParts): (problem: Problem) => string {
+  const { document, stored, isStored, overrides, variables } = parts;
   return ({ path, atKey, variable }) => {
     const setBy = variable ?? overrides.find((candidate) => startsWith(path, candidate.path))?.variable;
     if (setBy !== undefined) return `${setBy}: `;
+    if (stored !== undefined && isStored(path))
+      return `${stored.locate(path, atKey ? "key" : "value")}: ${formatPath(path)}: `;
     if (document === undefined) return `${formatPath(path)}: `;
     const used = variables.get(pathKey(path))?.map((name) => `\${${name}}`) ?? [];
     const from = used.length > 0 ? ` (from ${used.join(", ")})` : "";

@@ -34,6 +34,7 @@ import {
   type ModelInput,
   type ProviderInput,
 } from "./schema.ts";
+import type { StoredCredential } from "./stored.ts";
 
 const LISTENERS = ["http", "grpc", "operations"] as const;
 const MIB = 1024 * 1024;
@@ -52,16 +53,20 @@ export type FileFacts = Pick<Config, "file" | "secretsInFile"> & {
   readonly patterns: readonly string[];
   /** Known lists by the names of providers. */
   readonly lists: ModelLists;
+  /** Credentials of the stored providers that are in force, by name. */
+  readonly storedProviders: ReadonlyMap<string, StoredCredential | undefined>;
+  /** Whether there may be no model, because more can be stored at any time. */
+  readonly mayLackModels: boolean;
 };
 
 /** Completes the checked input, and reports mistakes across settings. The result is meaningless after a report. */
 export function resolve(
   input: FileInput,
-  { file, secretsInFile, env, traceExport, metricExport, patterns, lists }: FileFacts,
+  { file, secretsInFile, env, traceExport, metricExport, patterns, lists, ...facts }: FileFacts,
   report: Report,
 ): Config {
   const [http, grpc, operations] = resolveListeners(input, report);
-  const providers = resolveProviders(input, env, report);
+  const providers = resolveProviders(input, { env, storedProviders: facts.storedProviders }, report);
   if (input.breaker.open_ms > input.breaker.max_open_ms) report(["breaker", "open_ms"], "must be at most max_open_ms");
   if (input.retries.base_ms > input.retries.cap_ms) report(["retries", "base_ms"], "must be at most cap_ms");
   if (
@@ -87,7 +92,7 @@ export function resolve(
   const routes = resolveRoutes(input, models, report);
   const asked = resolveImports(patterns, providers, report);
   const { imports, imported } = importModels({ asked, lists, input, models, providers, report });
-  if (models.length === 0 && patterns.length === 0) {
+  if (models.length === 0 && patterns.length === 0 && !(facts.mayLackModels && input.stored_configuration.enabled)) {
     const names = providers.map(({ name }) => name).join(", ") || "any provider, because none is configured";
     report(["models"], `no model is left: none uses ${names}, and the built-in ones need alpha or beta; add one here`);
   }
@@ -100,6 +105,7 @@ export function resolve(
       allowPublic: input.http.allow_public,
       publicUrl: input.http.public_url,
       trustedProxies: input.http.trusted_proxies,
+      grpc: input.http.grpc,
       tls: resolveListenerTls("http", input, report),
     },
     grpc: {
@@ -131,7 +137,9 @@ export function resolve(
       keptMs: input.responses.store_days * DAY_MS,
       encryptionKey: input.responses.encryption_key,
     },
-    accountCredentials: { encryptionKey: input.account_credentials.encryption_key },
+    accountCredentials: camelKeys(input.account_credentials),
+    storedConfiguration: camelKeys(input.stored_configuration),
+    stored: undefined,
     log: input.log,
     shutdown: camelKeys(input.shutdown),
     simulator: camelKeys(input.simulator),
@@ -195,9 +203,12 @@ function resolveListeners(input: FileInput, report: Report): [ListenAddress, Lis
       const advice = `to let other machines connect, write allow_public: true beside it in the section ${section}, or set PARLEY_${section.toUpperCase()}_ALLOW_PUBLIC=true`;
       report([section, "listen"], `this address is not loopback; ${advice}`);
     }
-    const other = address.port === 0 ? undefined : taken.get(listen);
-    if (other !== undefined) report([section, "listen"], `${other}.listen is the same address; choose another port`);
-    taken.set(listen, section);
+    const listens = address.port !== 0 && !(section === "grpc" && input.http.grpc);
+    const other = listens ? taken.get(listen) : undefined;
+    const advice = section === "grpc" && other === "http" ? ", or write http.grpc: true to share it" : "";
+    if (other !== undefined)
+      report([section, "listen"], `${other}.listen is the same address; choose another port${advice}`);
+    if (listens) taken.set(listen, section);
     return address;
   };
   return [resolveListener("http"), resolveListener("grpc"), resolveListener("operations")];
@@ -210,12 +221,14 @@ function resolveListenerTls(
 ): ListenerTls | undefined {
   const { tls } = input[name];
   if (tls === undefined) return undefined;
-  if (tls.client_certificates !== undefined && tls.client_ca_file === undefined)
-    report([name, "tls", "client_ca_file"], "is required with client_certificates");
+  for (const key of ["client_certificates", "client_crl_file"] as const)
+    if (tls[key] !== undefined && tls.client_ca_file === undefined)
+      report([name, "tls", "client_ca_file"], `is required with ${key}`);
   return {
     certFile: tls.cert_file,
     keyFile: tls.key_file,
     clientCaFile: tls.client_ca_file,
+    clientCrlFile: tls.client_crl_file,
     clientCertificates: tls.client_certificates ?? "required",
   };
 }
@@ -225,7 +238,8 @@ function resolveAccess({ access, http, grpc }: FileInput, report: Report): Confi
   const verifiesClients = (http.tls?.client_ca_file ?? grpc.tls?.client_ca_file) !== undefined;
   if (certificates.length > 0 && !verifiesClients)
     report(["access", "certificates"], "needs client_ca_file in http.tls or grpc.tls, whose certificates these are");
-  if (access.fronts.length > 0 && grpc.tls?.client_ca_file === undefined)
+  const ofFronts = grpc.tls?.client_ca_file ?? (http.grpc ? http.tls?.client_ca_file : undefined);
+  if (access.fronts.length > 0 && ofFronts === undefined)
     report(["access", "fronts"], "needs grpc.tls.client_ca_file, whose certificates these are");
   for (const index of repeated(certificates.map(({ name }) => name)))
     report(["access", "certificates", index, "name"], "is listed twice");
@@ -511,7 +525,11 @@ export function unknownProvider(name: string, providers: readonly ProviderConfig
  * configured or when `simulator.enabled` is true: simulated answers must not replace a provider whose configuration was
  * forgotten.
  */
-function resolveProviders(input: FileInput, env: Environment, report: Report): ProviderConfig[] {
+function resolveProviders(
+  input: FileInput,
+  facts: Pick<FileFacts, "env" | "storedProviders">,
+  report: Report,
+): ProviderConfig[] {
   const configured = Object.keys(input.providers);
   const simulate = input.simulator.enabled ?? configured.length === 0;
   const names = new Set([...(simulate ? Object.keys(BUILT_IN_PROVIDERS) : []), ...configured]);
@@ -526,22 +544,38 @@ function resolveProviders(input: FileInput, env: Environment, report: Report): P
     } else if (entry === undefined) {
       providers.push({ name, dialect, simulated: true });
     } else {
-      providers.push(resolveRemote({ name, dialect, simulated: false, env }, entry, report));
+      providers.push(resolveRemote({ name, dialect, simulated: false, ...facts }, entry, report));
     }
   }
   return providers;
 }
 
 function resolveRemote(
-  { env, ...base }: Pick<RemoteProvider, "name" | "dialect" | "simulated"> & { readonly env: Environment },
-  entry: ProviderInput,
+  {
+    env,
+    storedProviders,
+    ...base
+  }: Pick<RemoteProvider, "name" | "dialect" | "simulated"> & Pick<FileFacts, "env" | "storedProviders">,
+  given: ProviderInput,
   report: Report,
 ): ProviderConfig {
   const defaults = DIALECT_DEFAULTS[base.dialect];
   const path = ["providers", base.name];
-  const headers = Object.entries(entry.headers).map(([name, value]) => [name.toLowerCase(), value] as const);
-  const host = resolveHost({ entry, dialect: base.dialect, path, report });
-  if (defaults.needsCredential && entry.host === undefined && entry.api_keys.length === 0 && headers.length === 0) {
+  const headers = Object.entries(given.headers).map(([name, value]) => [name.toLowerCase(), value] as const);
+  const host = resolveHost({ entry: given, dialect: base.dialect, path, report });
+  const baseUrl = given.base_url ?? addressOf(host) ?? defaults.baseUrl;
+  const isStored = storedProviders.has(base.name);
+  const stored = storedProviders.get(base.name);
+  const lack = isStored
+    ? lackOf(stored, { entry: given, baseUrl, needsCredential: defaults.needsCredential })
+    : undefined;
+  // The name of a file would be read here.
+  if (stored?.apiKeys?.some((key) => key.startsWith(KEY_FILE)) === true)
+    report([...path, "api_keys"], "a stored credential cannot be the name of a file");
+  const entry = lack === undefined && stored !== undefined ? { ...given, api_keys: [...stored.apiKeys!] } : given;
+  if (isStored) checkMachineIdentity(entry, { hasCredential: stored !== undefined, path, report });
+  const lacksKeys = entry.host === undefined && entry.api_keys.length === 0 && headers.length === 0;
+  if (defaults.needsCredential && lacksKeys && !isStored) {
     report([...path, "api_keys"], `is required for the dialect ${base.dialect}, such as ["\${${envName(base.name)}}"]`);
   }
   for (const name of Object.keys(entry.headers)) {
@@ -561,7 +595,6 @@ function resolveRemote(
     const weakness = key.startsWith(KEY_FILE) ? undefined : sampleProblem(key);
     if (weakness !== undefined) report([...path, "api_keys", index], weakness);
   });
-  const baseUrl = entry.base_url ?? addressOf(host) ?? defaults.baseUrl;
   const problem = baseUrlProblem(baseUrl, entry.allow_private);
   if (problem !== undefined) report([...path, "base_url"], problem);
   return {
@@ -569,6 +602,7 @@ function resolveRemote(
     host,
     baseUrl: baseUrl.replace(/\/+$/, ""),
     apiKeys: entry.api_keys,
+    lack,
     takesAccountCredentials: entry.account_credentials === "allowed",
     allowPrivate: entry.allow_private,
     sendsTraceContext: entry.trace_context,
@@ -578,6 +612,41 @@ function resolveRemote(
     options: entry.options,
     egress: resolveEgress({ path, entry, baseUrl: URL.parse(baseUrl), env, report }),
   };
+}
+
+interface LackParts {
+  readonly entry: ProviderInput;
+  readonly baseUrl: string;
+  readonly needsCredential: boolean;
+}
+
+/** Why a stored provider's credential cannot be used; undefined when it can, and when none is needed. */
+function lackOf(
+  credential: StoredCredential | undefined,
+  { entry: { host, headers }, baseUrl, needsCredential }: LackParts,
+): RemoteProvider["lack"] {
+  if (credential === undefined) {
+    const needsOne = host === "azure" || (needsCredential && host === undefined && Object.keys(headers).length === 0);
+    return needsOne ? "missing" : undefined;
+  }
+  if (credential.apiKeys === undefined) return "unreadable";
+  const isSame = credential.address === undefined || credential.address === URL.parse(baseUrl)?.origin;
+  return isSame ? undefined : "other address";
+}
+
+/** A token of the machine's own identity at a cloud may go to the cloud only, and the stored configuration chooses the address. */
+function checkMachineIdentity(
+  { host, base_url: baseUrl }: ProviderInput,
+  {
+    hasCredential,
+    path,
+    report,
+  }: { readonly hasCredential: boolean; readonly path: ConfigPath; readonly report: Report },
+): void {
+  if (host === "vertex" && hasCredential)
+    report([...path, "host"], "takes no credential: the machine's own identity is used; remove the credential");
+  if (host !== undefined && host !== "azure" && baseUrl !== undefined && !hasCredential)
+    report([...path, "base_url"], `needs a credential: without one, the machine's identity is used, at ${host} only`);
 }
 
 interface EgressParts {

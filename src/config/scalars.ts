@@ -89,6 +89,9 @@ export const modelAlias = z
   .string()
   .regex(/^(?:[A-Za-z0-9._:/@-]{1,256}\*?|\*)$/, "an alias is the ID of a model, or the beginning of one and *");
 
+/** Header names whose values are likely to be secrets. */
+export const SECRET_HEADER = /auth|key|token|secret|cookie|password/i;
+
 export const headerName = z
   .string()
   .regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/, "this is not the name of an HTTP header")

@@ -228,6 +228,7 @@ const listenerTls = section({
   cert_file: absolutePath,
   key_file: absolutePath,
   client_ca_file: z.exactOptional(absolutePath),
+  client_crl_file: z.exactOptional(absolutePath),
   client_certificates: z.exactOptional(z.enum(["required", "optional"])),
 });
 
@@ -268,6 +269,7 @@ export const fileSchema = section({
     cors_origins: z.array(origin).default([]),
     public_url: z.exactOptional(publicUrl),
     trusted_proxies: z.array(network).default([]),
+    grpc: z.boolean().default(false),
     tls: z.exactOptional(listenerTls),
   }).prefault({}),
   grpc: section({
@@ -332,7 +334,14 @@ export const fileSchema = section({
     store_days: z.int().min(0).max(3_650).default(0),
     encryption_key: z.exactOptional(encryptionKey),
   }).prefault({}),
-  account_credentials: section({ encryption_key: z.exactOptional(encryptionKey) }).prefault({}),
+  account_credentials: section({
+    encryption_key: z.exactOptional(encryptionKey),
+    previous_encryption_key: z.exactOptional(encryptionKey),
+  }).prefault({}),
+  stored_configuration: section({
+    enabled: z.boolean().default(true),
+    allow_private: z.boolean().default(false),
+  }).prefault({}),
   log: section({
     level: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
   }).prefault({}),

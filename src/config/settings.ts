@@ -25,6 +25,7 @@ export function listSettings(config: Config): Setting[] {
     "http.listen": formatAddress(http.listen),
     "http.cors_origins": http.corsOrigins,
     "http.trusted_proxies": http.trustedProxies,
+    "http.grpc": String(http.grpc),
     ...tlsSettings("http", http.tls),
     "grpc.listen": formatAddress(grpc.listen),
     "grpc.max_receive_mib": grpc.maxReceiveBytes / MIB,
@@ -57,6 +58,9 @@ export function listSettings(config: Config): Setting[] {
     "responses.store_days": others.responses.keptMs / DAY_MS,
     "responses.encryption_key": others.responses.encryptionKey,
     "account_credentials.encryption_key": others.accountCredentials.encryptionKey,
+    "account_credentials.previous_encryption_key": others.accountCredentials.previousEncryptionKey,
+    "stored_configuration.enabled": String(others.storedConfiguration.enabled),
+    "stored_configuration.allow_private": String(others.storedConfiguration.allowPrivate),
     "log.level": others.log.level,
     "shutdown.delay_ms": shutdown.delayMs,
     "shutdown.drain_ms": shutdown.drainMs,
@@ -104,6 +108,7 @@ function tlsSettings(section: string, tls: ListenerTls | undefined): Record<stri
     [`${section}.tls.cert_file`]: tls?.certFile,
     [`${section}.tls.key_file`]: tls?.keyFile,
     [`${section}.tls.client_ca_file`]: tls?.clientCaFile,
+    [`${section}.tls.client_crl_file`]: tls?.clientCrlFile,
     [`${section}.tls.client_certificates`]: tls?.clientCaFile && tls.clientCertificates,
   };
 }
@@ -124,7 +129,8 @@ export function formatAddress({ host, port }: ListenAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-const HIDDEN = "…";
+/** In place of a secret. */
+export const HIDDEN = "…";
 const NO_LISTEN = "none";
 
 /** Copies the configuration with credentials and header values hidden, so that it can be logged or printed. */
@@ -137,7 +143,7 @@ export function redactConfig(config: Config): Config {
     outage: { ...config.outage, encryptionKey: config.outage.encryptionKey && HIDDEN },
     redis: config.redis && redactRedis(config.redis),
     responses: { ...config.responses, encryptionKey: config.responses.encryptionKey && HIDDEN },
-    accountCredentials: { encryptionKey: config.accountCredentials.encryptionKey && HIDDEN },
+    accountCredentials: Object.fromEntries(Object.keys(config.accountCredentials).map((key) => [key, HIDDEN])),
     providers: config.providers.map((provider) =>
       provider.simulated
         ? provider

@@ -12,6 +12,7 @@ const REASONS: Readonly<Record<FailureCode, ErrorReason>> = {
   permission_denied: ErrorReason.PERMISSION_DENIED,
   model_not_found: ErrorReason.MODEL_NOT_FOUND,
   not_found: ErrorReason.METHOD_NOT_FOUND,
+  conflict: ErrorReason.CONFLICT,
   rate_limited: ErrorReason.RATE_LIMITED,
   budget_spent: ErrorReason.BUDGET_SPENT,
   overloaded: ErrorReason.OVERLOADED,

@@ -11,6 +11,7 @@ export type FailureCode =
   | "permission_denied"
   | "model_not_found"
   | "not_found"
+  | "conflict"
   | "rate_limited"
   | "budget_spent"
   | "overloaded"

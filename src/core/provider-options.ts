@@ -1,15 +1,15 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import { type Omission, OmissionReason } from "../../gen/parley/v1/report_pb.js";
-import type { Tool } from "../../gen/parley/v1/tool_pb.js";
 import type { Call } from "./call.ts";
 import type { Model } from "./model.ts";
+import { hasNativeTools, makesPictures, type NativeTool, withoutNativeTools } from "./native-tools.ts";
 import type { Asked } from "./router.ts";
 import { MAX_UNRECOGNIZED } from "./validate.ts";
 
 /**
  * Request options that cost money beyond tokens, or let a provider keep data; operators permit them per provider and key.
  * `service_tier` changes the price of all tokens, `web_search` has a fee per search, `store` lets the provider keep the
- * conversation, `prompt_cache_retention` its prefixes, `provider_tools` are native tools, which the provider runs itself,
+ * conversation, `prompt_cache_retention` its prefixes, `provider_tools` are native tools, which the provider runs itself, at any place,
  * `other_fields` are fields of the provider's dialect that the contract does not know, which may do any of this.
  */
 export const PROVIDER_OPTIONS = [
@@ -100,7 +100,7 @@ export function restrict(request: CompletionRequest, model: Model, rules: Sendin
     serviceTier === undefined &&
     store !== true &&
     (maxOutputTokens !== undefined || !rules.capped) &&
-    !request.tools.some(isNative);
+    !hasNativeTools(request);
   if (isPlain && isEmpty(providerOptionsJson)) return { request, omitted: NOTHING_OMITTED };
   const { capped } = rules;
   const isAllowed = (option: ProviderOption): boolean => isPermitted(option, model, rules);
@@ -124,17 +124,13 @@ export function restrict(request: CompletionRequest, model: Model, rules: Sendin
   }
   if (omitted.length > before) changes.providerOptionsJson = kept;
   const mayRun = isAllowed("provider_tools");
-  const refused = new Set(
-    request.tools.filter((tool) => isNative(tool) && !(mayRun && (rules.mayDraw || !draws(tool)))),
-  );
-  if (refused.size > 0) {
-    // A tool without a kind keeps the place of each refused one, so that the other tools keep their paths.
-    changes.tools = request.tools.map((tool) => (refused.has(tool) ? { ...tool, kind: { case: undefined } } : tool));
-    request.tools.forEach((tool, index) => refused.has(tool) && omitted.push(`tools[${index}]`));
-  }
+  const isRefused = (tools: readonly NativeTool[]): boolean =>
+    !(mayRun && (rules.mayDraw || !tools.some(makesPictures)));
+  const own = withoutNativeTools(request, isRefused);
+  omitted.push(...own.paths);
   if (capped && maxOutputTokens === undefined) changes.maxOutputTokens = model.upstream.defaultMaxTokens;
   return {
-    request: Object.keys(changes).length === 0 ? request : { ...request, ...changes },
+    request: Object.keys(changes).length === 0 ? own.request : { ...own.request, ...changes },
     omitted: omitted.map((field) => omission(field, OmissionReason.NOT_ALLOWED)),
   };
 }
@@ -148,9 +144,8 @@ export function toMeasured(
   candidates: readonly Model[],
   rules: SendingRules,
 ): CompletionRequest {
-  if (!request.tools.some(isNative)) return request;
   if (candidates.some((model) => isPermitted("provider_tools", model, rules))) return request;
-  return { ...request, tools: request.tools.filter((tool) => !isNative(tool)) };
+  return withoutNativeTools(request, () => true).request;
 }
 
 /** Whether an option may be sent to a model for a key. */
@@ -171,31 +166,15 @@ const EFFECTLESS: ReadonlySet<ProviderOption> = new Set(["service_tier", "prompt
  * same time: nothing is stored, searched or run for it, and no field of it is unknown.
  */
 export function onlyAnswers(
-  { store, tools, providerOptionsJson }: CompletionRequest,
+  request: CompletionRequest,
   { unknown = NOTHING_OMITTED }: Pick<Asked, "unknown">,
 ): boolean {
   const hasEffect = (field: string): boolean => {
     const option = optionOf(field);
     return option !== undefined && !EFFECTLESS.has(option);
   };
-  return (
-    store !== true && unknown.length === 0 && !tools.some(isNative) && !Object.keys(providerOptionsJson).some(hasEffect)
-  );
-}
-
-const isNative = ({ kind }: Tool): boolean => kind.case === "native";
-
-/** Whether a native tool, or one within it, makes pictures: those of OpenAI, and of hosts that have its name in theirs. */
-function draws({ kind }: Tool): boolean {
-  if (kind.case !== "native") return false;
-  const all = [JSON.parse(kind.value.json) as unknown];
-  for (const tool of all) {
-    if (typeof tool !== "object" || tool === null) continue;
-    const { type, tools } = tool as { readonly type?: unknown; readonly tools?: unknown };
-    if (typeof type === "string" && type.includes("image_generation")) return true;
-    if (Array.isArray(tools)) for (const inner of tools) all.push(inner as unknown);
-  }
-  return false;
+  if (request.store === true || unknown.length > 0 || hasNativeTools(request)) return false;
+  return !Object.keys(request.providerOptionsJson).some(hasEffect);
 }
 
 function isEmpty(record: Readonly<Record<string, string>>): boolean {

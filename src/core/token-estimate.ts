@@ -71,7 +71,7 @@ export function measurePrompt(request: CompletionRequest): PromptSize {
     mediaBytes: 0,
     messages: request.messages.length,
     windows: 1,
-    instructed: request.tools.length > 0 || format?.case === "jsonSchema",
+    instructed: request.tools.some(({ kind }) => kind.case !== undefined) || format?.case === "jsonSchema",
     predictedBytes: request.prediction === undefined ? 0 : Buffer.byteLength(request.prediction),
     unbounded: false,
   };

@@ -69,19 +69,23 @@ export function measureJson(json: string, max: JsonSize, outermost?: number[]): 
  */
 export function countValues(value: unknown): number {
   if (typeof value !== "object" || value === null) return 1;
-  let values = 2;
   let entries = 0;
-  const add = (each: unknown): void => {
-    entries += 1;
-    if (typeof each === "object" && each !== null) values += countValues(each) - 1;
-  };
-  if (Array.isArray(value)) for (const each of value as unknown[]) add(each);
-  else {
-    for (const key in value) add((value as Readonly<Record<string, unknown>>)[key]);
+  let values = 2;
+  if (Array.isArray(value)) {
+    entries = value.length;
+    for (const each of value as unknown[]) if (isContainer(each)) values += countValues(each) - 1;
+  } else {
+    for (const key in value) {
+      entries += 1;
+      const each = (value as Readonly<Record<string, unknown>>)[key];
+      if (isContainer(each)) values += countValues(each) - 1;
+    }
     values += entries;
   }
-  return values + Math.max(entries - 1, 0);
+  return entries === 0 ? values : values + entries - 1;
 }
+
+const isContainer = (value: unknown): boolean => typeof value === "object" && value !== null;
 
 /** Whether a JSON text exceeds `max`. */
 export function exceedsJsonSize(json: string, max: JsonSize): boolean {

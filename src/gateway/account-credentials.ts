@@ -5,10 +5,20 @@ import { type Cipher, createCipher, keyOfDirectory, readKey } from "../store/cip
 /** Decrypts an account's own credential; undefined for one of another key, account or provider. */
 export type OpenCredential = (sealed: string, place: CredentialPlace) => string | undefined;
 
-/** Encrypts and decrypts accounts' own credentials. */
+/** Where the credential of a stored provider belongs. */
+export interface ProviderPlace {
+  readonly provider: string;
+  /** Origin of the only address that it may be sent to. */
+  readonly address: string;
+}
+
+/** Encrypts and decrypts credentials in the database: accounts' own, and the API keys of stored providers. */
 export interface CredentialCipher {
   readonly seal: RoutingRules["seal"];
   readonly open: OpenCredential;
+  readonly sealKeys: (apiKeys: readonly string[], place: ProviderPlace) => string;
+  /** Undefined for those of another key, provider or address. */
+  readonly openKeys: (sealed: string, place: ProviderPlace) => readonly string[] | undefined;
 }
 
 /** File of the key in the data directory. */
@@ -16,22 +26,31 @@ const KEY_FILE = "account-credentials.key";
 
 /**
  * With the key of the configuration, or that of the data directory, which is read or made at once if a provider is for credentials of
- * accounts, else on first use. Throws a StoreError for a file that is not a key.
+ * accounts, else on first use. Also decrypts with the configured previous key. Throws a StoreError for a file that is not a key.
  */
 export function credentialCipherOf(
   config: Pick<Config, "accountCredentials" | "dataDir" | "providers">,
 ): CredentialCipher {
-  const { encryptionKey } = config.accountCredentials;
-  let cipher: Cipher | undefined;
+  const { encryptionKey, previousEncryptionKey } = config.accountCredentials;
+  let current: Cipher | undefined;
   const ready = (): Cipher =>
-    (cipher ??= createCipher(
+    (current ??= createCipher(
       encryptionKey === undefined ? keyOfDirectory(config.dataDir, KEY_FILE) : readKey(encryptionKey),
     ));
+  const previous = previousEncryptionKey === undefined ? undefined : createCipher(readKey(previousEncryptionKey));
   if (providersForAccounts(config).length > 0) ready();
-  const boundTo = ({ accountId, provider }: CredentialPlace): string[] => ["credential", accountId, provider];
+  const open = (sealed: string, boundTo: readonly string[]): string | undefined =>
+    (ready().open(sealed, boundTo) ?? previous?.open(sealed, boundTo))?.toString();
+  const ofAccount = ({ accountId, provider }: CredentialPlace): string[] => ["credential", accountId, provider];
+  const ofProvider = ({ provider, address }: ProviderPlace): string[] => ["provider-credential", provider, address];
   return {
-    seal: (secret, place) => ready().seal(Buffer.from(secret), boundTo(place)),
-    open: (sealed, place) => ready().open(sealed, boundTo(place))?.toString(),
+    seal: (secret, place) => ready().seal(Buffer.from(secret), ofAccount(place)),
+    open: (sealed, place) => open(sealed, ofAccount(place)),
+    sealKeys: (apiKeys, place) => ready().seal(Buffer.from(JSON.stringify(apiKeys)), ofProvider(place)),
+    openKeys(sealed, place) {
+      const text = open(sealed, ofProvider(place));
+      return text === undefined ? undefined : (JSON.parse(text) as string[]);
+    },
   };
 }
 

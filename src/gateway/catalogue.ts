@@ -5,6 +5,7 @@ import { Modality } from "../../gen/parley/v1/modality_pb.js";
 import type { Config, ModelConfig, RemoteProvider, RouteConfig } from "../config/config.ts";
 import { ConfigError, formatPath } from "../config/config-error.ts";
 import { type Host, keyHeaderOf } from "../config/hosts.ts";
+import { Failure } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
 import type { Provider } from "../core/provider.ts";
 import { createRoute, type Route } from "../core/route.ts";
@@ -133,7 +134,8 @@ function connectWithCredentials(
     ...(sockets && { sockets }),
   });
   const header = keyHeaderOf(dialect, host);
-  const credential = toCredential(configured, connectMs);
+  const credential =
+    configured.lack === undefined ? toCredential(configured, connectMs) : noCredential(name, configured.lack);
   const onRest = (rested: KeyRest): void => keyRests?.({ provider: name, ...rested });
   const provider = DIALECTS[dialect](toService(upstream, { ...rest, name, header, credential, onRest }), host);
   if (!configured.takesAccountCredentials) return { provider };
@@ -168,6 +170,17 @@ interface ServiceParts extends Pick<RemoteProvider, "name" | "apiKeys" | "header
   /** In place of keys. */
   readonly credential: Credential | undefined;
   readonly onRest: (rest: KeyRest) => void;
+}
+
+/** In place of a stored credential that cannot be used. Its requests fail, and are not sent. */
+function noCredential(provider: string, lack: NonNullable<RemoteProvider["lack"]>): Credential {
+  return {
+    authorize() {
+      const message = `The credential of the provider ${provider} cannot be used (${lack}). Its administrator has to set it.`;
+      throw new Failure("upstream_refused_us", message, { refused: true });
+    },
+    secrets: () => [],
+  };
 }
 
 /** What a host takes in place of keys; undefined for providers with keys. `limitMs`: for a token to come. */

@@ -1,5 +1,6 @@
 import type { AccessContext } from "../access/context.ts";
 import type { Config } from "../config/config.ts";
+import type { ConfigSource } from "../config/parse.ts";
 import { listSettings } from "../config/settings.ts";
 import { readVersion } from "../config/version.ts";
 import type { Completions } from "../core/completions.ts";
@@ -18,6 +19,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { type CredentialCipher, providersForAccounts } from "./account-credentials.ts";
 import { adviceOn, testModel } from "./provider-test.ts";
 import type { Rates } from "./rates.ts";
+import { configurationPortsOf } from "./stored-service.ts";
 
 interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "admission" | "traces"> {
   /** As of `completions`, without counting a request. */
@@ -29,7 +31,9 @@ interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "adm
   readonly rates: Pick<Rates, "place">;
   /** The configuration in force, which a reload changes. */
   readonly inForce: () => Config;
-  readonly credentials: Pick<CredentialCipher, "seal">;
+  /** What it was read from. */
+  readonly source: () => ConfigSource;
+  readonly credentials: Pick<CredentialCipher, "seal" | "sealKeys" | "openKeys">;
   readonly feed: RequestFeed;
   readonly observer: { refused(refusal: Refusal): void };
   readonly log: Logger;
@@ -52,6 +56,7 @@ export async function consoleOf(
     health,
     rates,
     inForce,
+    source,
     credentials,
     feed,
     observer,
@@ -78,6 +83,14 @@ export async function consoleOf(
       openingOf: (model) => router.openingOf(model),
       configuration: () => describeConfiguration(inForce(), { store, rates }),
       installation: () => installationOf(inForce(), store),
+      stored: configurationPortsOf({
+        store: store.configuration,
+        cipher: credentials,
+        inForce,
+        source,
+        clock: access.clock,
+        log: access.log,
+      }),
       accountLimits: limits.account,
       completions,
       explain,
@@ -132,6 +145,6 @@ const DOWNLOADS_FOLDER = "dist/console/proto";
  * Builds the API's documents: `/openapi.json`, and the proto files where they are built.
  * `grpcPort` is undefined in a front, whose cores serve gRPC elsewhere.
  */
-export async function documentsOf(grpcPort: number | undefined): Promise<Documents> {
+export async function documentsOf(grpcPort: (() => number) | undefined): Promise<Documents> {
   return createDocuments(await readOwnFolder(DOWNLOADS_FOLDER), grpcPort);
 }

@@ -5,6 +5,7 @@ import { createFirstKey } from "../access/keys.ts";
 import { permit } from "../access/principal.ts";
 import { prepareSetup, type SetupState } from "../access/setup-token.ts";
 import type { Config } from "../config/config.ts";
+import type { ConfigSource } from "../config/parse.ts";
 import { readVersion } from "../config/version.ts";
 import type { Settling } from "../core/accounting.ts";
 import { type Clock, sleep, systemClock } from "../core/clock.ts";
@@ -17,6 +18,7 @@ import { Calls } from "../inbound/calls.ts";
 import { startKeyWatch } from "../inbound/current-key.ts";
 import { RequestFeed } from "../inbound/dashboard/request-feed.ts";
 import { startGrpcServer } from "../inbound/grpc/server.ts";
+import { createSharedGrpc } from "../inbound/grpc/shared-port.ts";
 import { readFormatRequests } from "../inbound/http/format-requests.ts";
 import { startHttpServer } from "../inbound/http/server.ts";
 import type { EdgeServices } from "../inbound/services.ts";
@@ -48,18 +50,19 @@ import { openOutage, slicesOf } from "./outage.ts";
 import { openRates } from "./rates.ts";
 import { keepRefusals } from "./refusals.ts";
 import { shareHealth } from "./shared-health.ts";
+import { NO_SOURCE } from "./stored-service.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
 import { openTracing } from "./tracing.ts";
 import { KEY_OPERATIONS, type StoreTimes, timed } from "./timed.ts";
 import { openTls } from "./tls.ts";
 import { inTurn, reloadable, ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
-/** What a reload is for: the file, as after SIGHUP, or only the lists of imported models. */
-export type Changed = "file" | "lists";
+/** What a reload is for: the file, as after SIGHUP, the stored configuration, or only the lists of imported models. */
+export type Changed = "file" | "stored" | "lists";
 
 /** A running gateway: all parts are connected and listening. */
 export interface Gateway {
-  /** 0 without this inbound: a core has no HTTP, a front has no gRPC. */
+  /** 0 without this inbound: a core has no HTTP, a front has no gRPC. Both are the same with `http.grpc`. */
   readonly httpPort: number;
   readonly grpcPort: number;
   readonly operationsPort: number;
@@ -73,9 +76,10 @@ export interface Gateway {
   prepareSetup(): Promise<SetupState | undefined>;
   /**
    * Replaces the models and providers; addresses and all other settings need a restart. The health of upstream models starts anew after
-   * a change of the file, and stays after one of imported lists.
+   * a change of the file, for changed providers after one of the stored configuration, and stays after one of imported lists. `source`:
+   * what the configuration was read from; default: as before.
    */
-  reload(config: Config, changed: Changed): Promise<void>;
+  reload(config: Config, changed: Changed, source?: ConfigSource): Promise<void>;
   /** Takes no new work, lets calls in flight end within `shutdown.drain_ms`, then ends them. */
   drain(): Promise<void>;
   /** Ends calls in flight at once, during a drain too. */
@@ -115,11 +119,18 @@ export interface Shared {
 /** Limit for connections to close once their calls have ended. */
 const CLOSING_MS = 2000;
 
-/** Builds and connects the parts and listens; undoes all steps when one fails. A core has no HTTP. */
-export async function startGateway(config: Config, log: Logger, role: "all" | "core" = "all"): Promise<Gateway> {
+/**
+ * Builds and connects the parts and listens; undoes all steps when one fails. A core has no HTTP. `source`: what the configuration was
+ * read from, by which changes of the stored configuration are checked.
+ */
+export async function startGateway(
+  config: Config,
+  log: Logger,
+  { role = "all", source = NO_SOURCE }: { readonly role?: "all" | "core"; readonly source?: ConfigSource } = {},
+): Promise<Gateway> {
   return undoneOnFailure(async (teardown) => {
     if (config.databaseUrl === undefined) teardown.undo.push(lockForServing(config.dataDir));
-    const member = await assemble(config, log, { ...teardown, role, shared: undefined });
+    const member = await assemble(config, log, { ...teardown, role, source, shared: undefined });
     return serveAlone(member, config, { ...teardown, log });
   });
 }
@@ -128,9 +139,9 @@ export async function startGateway(config: Config, log: Logger, role: "all" | "c
 export function startMember(
   config: Config,
   log: Logger,
-  { role, shared }: { readonly role: "all" | "core"; readonly shared: Shared },
+  options: { readonly role: "all" | "core"; readonly shared: Shared; readonly source: ConfigSource },
 ): Promise<MemberGateway> {
-  return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, role, shared }));
+  return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, ...options }));
 }
 
 /** Adds the operations port, of which a program has one, to a gateway that is the only one of its program. */
@@ -149,8 +160,8 @@ export async function serveAlone(
   return {
     ...member,
     operationsPort: operations.port,
-    async reload(next, changed) {
-      await member.reload(next, changed);
+    async reload(next, changed, source) {
+      await member.reload(next, changed, source);
       await operations.reload();
     },
   };
@@ -159,7 +170,17 @@ export async function serveAlone(
 async function assemble(
   config: Config,
   log: Logger,
-  { undo, closeAll, role, shared }: Teardown & { readonly role: "all" | "core"; readonly shared: Shared | undefined },
+  {
+    undo,
+    closeAll,
+    role,
+    shared,
+    ...given
+  }: Teardown & {
+    readonly role: "all" | "core";
+    readonly shared: Shared | undefined;
+    readonly source: ConfigSource;
+  },
 ): Promise<MemberGateway> {
   const clock = systemClock;
   const outage = await openOutage(config, { clock, log, worker: shared?.worker ?? 0 });
@@ -275,6 +296,7 @@ async function assemble(
   ): Catalogue => buildCatalogue(of, { simulatorUrl, readScheduler, sockets, keyRests, openCredential });
   let catalogue = catalogueOf(config, await simulator.url(config), credentials);
   let inForce = config;
+  let { source } = given;
   undo.push(() => catalogue.close());
 
   const { retries, breaker } = config;
@@ -362,11 +384,16 @@ async function assemble(
 
   let draining = false;
   const shutdownDelay = new ShutdownDelay(clock, config.shutdown.delayMs);
-  const grpcTls = await openTls("grpc", config, log);
-  const grpc = await startListening("grpc", config, () =>
-    startGrpcServer(services, { ...config.grpc, ...config.grpc.listen, tls: grpcTls }),
-  );
-  undo.push(() => grpc.close());
+  const sharedGrpc = config.http.grpc && role !== "core" ? createSharedGrpc(services, config.grpc) : undefined;
+  undo.push(() => sharedGrpc?.close());
+  const grpcTls = sharedGrpc === undefined ? await openTls("grpc", config, log) : undefined;
+  const ownGrpc =
+    sharedGrpc === undefined
+      ? await startListening("grpc", config, () =>
+          startGrpcServer(services, { ...config.grpc, ...config.grpc.listen, tls: grpcTls }),
+        )
+      : undefined;
+  undo.push(() => ownGrpc?.close());
   const mounted =
     role === "core"
       ? undefined
@@ -379,12 +406,18 @@ async function assemble(
           health,
           rates,
           inForce: () => inForce,
-          credentials: { seal: (...asked) => credentials.seal(...asked) },
+          source: () => source,
+          credentials: {
+            seal: (...asked) => credentials.seal(...asked),
+            sealKeys: (...asked) => credentials.sealKeys(...asked),
+            openKeys: (...asked) => credentials.openKeys(...asked),
+          },
           feed,
           observer,
           log,
         });
-  const documents = await documentsOf(grpc.port);
+  const grpcPort = (): number => ownGrpc?.port ?? http?.port ?? 0;
+  const documents = await documentsOf(grpcPort);
   const httpTls = mounted && (await openTls("http", config, log));
   const http =
     mounted &&
@@ -395,13 +428,14 @@ async function assemble(
         documents,
         console: mounted.console,
         tls: httpTls,
+        grpc: sharedGrpc,
       }),
     ));
   undo.push(() => http?.close());
 
   return {
     httpPort: http?.port ?? 0,
-    grpcPort: grpc.port,
+    grpcPort: grpcPort(),
     operationsPort: 0,
     hasPages: mounted?.hasPages === true,
     activeCalls: () => calls.active,
@@ -413,6 +447,10 @@ async function assemble(
       rates: { counted_in: rates.place, alone: rates.isAlone(), replicas: rates.replicas() },
       database: databaseHealth(),
       ledger: ledger.state(),
+      stored_configuration: inForce.stored && {
+        version: inForce.stored.version,
+        left_out: inForce.stored.leftOut.length,
+      },
       breakers: Object.fromEntries(router.health()),
       overload: toFacts(admission.state()),
     }),
@@ -422,7 +460,7 @@ async function assemble(
       return (await createFirstKey({ store: store.keys, clock }))?.secret;
     },
     prepareSetup: async () => (role === "core" || !store.health().up ? undefined : prepareSetup(access)),
-    reload: inTurn(async (next, changed) => {
+    reload: inTurn(async (next, changed, from = source) => {
       const simulatorUrl = await simulator.url(next);
       const bind = await bindings.prepare(next);
       const before = catalogue;
@@ -432,8 +470,14 @@ async function assemble(
       bind();
       credentials = cipher;
       const { models, routes } = catalogue;
-      router.replace(models, { routes, aliases: next.aliases, keepsHealth: changed === "lists" });
+      const unchanged = unchangedProviders(inForce, next);
+      router.replace(models, {
+        routes,
+        aliases: next.aliases,
+        keepsHealth: ({ providerName }) => changed === "lists" || (changed === "stored" && unchanged.has(providerName)),
+      });
       inForce = { ...config, ...reloadable(next) };
+      source = from;
       // Calls that began with the old catalogue may still retry or fall back; its connections close when the last one ends.
       void calls
         .passed()
@@ -444,14 +488,17 @@ async function assemble(
     async drain() {
       draining = true;
       http?.announce();
-      grpc.announce();
+      (ownGrpc ?? sharedGrpc)?.announce();
       await shutdownDelay.wait();
-      await drainCalls([grpc.drain(), ...(http === undefined ? [] : [http.drain()])], {
-        calls,
-        settling,
-        clock,
-        drainMs: config.shutdown.drainMs,
-      });
+      await drainCalls(
+        [ownGrpc, http].flatMap((server) => server?.drain() ?? []),
+        {
+          calls,
+          settling,
+          clock,
+          drainMs: config.shutdown.drainMs,
+        },
+      );
     },
     abort() {
       shutdownDelay.cut();
@@ -460,6 +507,13 @@ async function assemble(
     },
     close: closeAll,
   };
+}
+
+/** Names of the providers that are the same in both configurations. */
+function unchangedProviders(before: Config, after: Config): ReadonlySet<string> {
+  const known = new Map(before.providers.map((provider) => [provider.name, JSON.stringify(provider)]));
+  const same = after.providers.filter((provider) => known.get(provider.name) === JSON.stringify(provider));
+  return new Set(same.map(({ name }) => name));
 }
 
 interface Draining {

@@ -3,7 +3,7 @@ import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Lease } from "../ledger/lease.ts";
 import { PROCESS_LEASE_MS } from "../ledger/ledger-store.ts";
-import { MINUTES_KEPT_MS } from "../ledger/usage-store.ts";
+import { MINUTES_KEPT_MS, type UsageStore } from "../ledger/usage-store.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -171,7 +171,29 @@ export function jobsOf(
       run: (signal) =>
         untilNone(() => store.refusals.prune(clock.now() - Math.min(REFUSALS_KEPT_MS, ledger.retentionMs)), signal),
     },
+    rankJob({ usage: store.usage, clock }),
   ];
+}
+
+/** Days of one call. Earlier days are looked at once: after an update none is ranked. */
+const RANKED_MS = 32 * 24 * HOUR_MS;
+
+/** Ranks the days of the usage sums for reports of many keys: at first all of them, then the latest. */
+export function rankJob({ usage, clock }: { readonly usage: Pick<UsageStore, "rank">; readonly clock: Clock }): Job {
+  let hasAll = false;
+  return {
+    name: "rank the keys and accounts of each day by their cost",
+    everyMs: 10 * MINUTE_MS,
+    async run(signal) {
+      const nowMs = clock.now();
+      const sinceMs = nowMs - (hasAll ? RANKED_MS : USAGE_KEPT_MS);
+      for (let untilMs = nowMs; untilMs > sinceMs && !signal.aborted; untilMs -= RANKED_MS)
+        await usage.rank({ sinceMs: untilMs - RANKED_MS, untilMs }, signal);
+      hasAll = !signal.aborted;
+      // Answers 0: only its failures are logged.
+      return 0;
+    },
+  };
 }
 
 /** Repeats a removal, which is bounded per call, until nothing is left or the signal aborts. */

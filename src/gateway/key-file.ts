@@ -70,16 +70,18 @@ export class KeyFile {
   readonly #config: Config;
   readonly #ports: KeyFilePorts;
   #cipher: Cipher | undefined;
+  readonly #startedAtMs: number;
   #writtenAtMs: number | undefined;
 
   constructor(config: Config, ports: KeyFilePorts) {
     this.#config = config;
     this.#ports = ports;
+    this.#startedAtMs = ports.clock.now();
   }
 
-  /** Unix time of the last write of this process; undefined without one. */
-  get writtenAtMs(): number | undefined {
-    return this.#writtenAtMs;
+  /** Time since the last write of this process, or since its start. */
+  get ageMs(): number {
+    return this.#ports.clock.now() - (this.#writtenAtMs ?? this.#startedAtMs);
   }
 
   /** Reads the files of all workers. Undefined without a readable one that has a key which may still be used. */

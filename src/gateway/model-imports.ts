@@ -46,16 +46,26 @@ export class ModelImports {
 
   /**
    * Resolves with the configuration of a source and the models that are imported, after START_LIMIT_MS at the latest. Undefined
-   * when another source has taken its place meanwhile. `apply` is called with it whenever the lists have changed. Throws ConfigError.
+   * when another source has taken its place meanwhile. `apply` is called with it whenever the lists have changed. With `waits: false` the
+   * known lists are used at once, and others are looked at after that. Throws ConfigError.
    */
-  async use(source: ConfigSource, apply: (config: Config) => Promise<void>): Promise<Config | undefined> {
+  async use(
+    source: ConfigSource,
+    apply: (config: Config) => Promise<void>,
+    { waits = true }: { readonly waits?: boolean } = {},
+  ): Promise<Config | undefined> {
     const config = parseConfig(source);
     this.#source = source;
     this.#cancelTimer?.();
     if (config.imports.length === 0) return config;
+    if (!waits) {
+      const areKnown = this.#lists(config).size === config.imports.length;
+      this.#plan(source, { pauseMs: areKnown ? this.#pauseMs(false) : 0 }, apply);
+      return this.#complete(source);
+    }
     const { failed } = await this.#look(config, START_LIMIT_MS);
     if (this.#source !== source) return undefined;
-    this.#plan(source, failed, apply);
+    this.#plan(source, { pauseMs: this.#pauseMs(failed) }, apply);
     return this.#complete(source);
   }
 
@@ -69,7 +79,8 @@ export class ModelImports {
     if (this.#source === this.#kept || this.#ending.signal.aborted) return;
     this.#cancelTimer?.();
     this.#source = this.#kept;
-    if (this.#kept !== undefined && parseConfig(this.#kept).imports.length > 0) this.#plan(this.#kept, true, apply);
+    if (this.#kept !== undefined && parseConfig(this.#kept).imports.length > 0)
+      this.#plan(this.#kept, { pauseMs: this.#pauseMs(true) }, apply);
   }
 
   close(): void {
@@ -78,13 +89,21 @@ export class ModelImports {
     this.#ending.abort(new Failure("cancelled", "The gateway stops."));
   }
 
-  #plan(source: ConfigSource, failed: boolean, apply: (config: Config) => Promise<void>): void {
-    const { clock, log, random = Math.random } = this.#ports;
-    const pauseMs = (failed ? AFTER_FAILURE_MS : EVERY_MS) * (1 - JITTER * random());
+  #pauseMs(failed: boolean): number {
+    const { random = Math.random } = this.#ports;
+    return (failed ? AFTER_FAILURE_MS : EVERY_MS) * (1 - JITTER * random());
+  }
+
+  #plan(
+    source: ConfigSource,
+    { pauseMs }: { readonly pauseMs: number },
+    apply: (config: Config) => Promise<void>,
+  ): void {
+    const { clock, log } = this.#ports;
     const refresh = async (): Promise<void> => {
       const looked = await this.#look(parseConfig(source), REFRESH_LIMIT_MS);
       if (this.#source !== source) return;
-      this.#plan(source, looked.failed, apply);
+      this.#plan(source, { pauseMs: this.#pauseMs(looked.failed) }, apply);
       if (looked.changed) await apply(this.#complete(source));
     };
     this.#cancelTimer = clock.after(pauseMs, () => {

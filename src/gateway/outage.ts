@@ -20,7 +20,7 @@ export interface Outage {
     keys: Authenticator,
     facts: { readonly stateSecret: Buffer; readonly replicas: () => number },
   ): () => Promise<void>;
-  /** Age of the file of known keys; undefined while this process has written none. */
+  /** Time since this process has written its known keys, or since its start; undefined where it keeps no file. */
   fileAgeMs(): number | undefined;
 }
 
@@ -33,7 +33,7 @@ interface OutagePorts {
 
 /** Reads what an earlier process has left. SQLite is in the data directory itself, so nothing is kept for it. */
 export async function openOutage(config: Config, ports: OutagePorts): Promise<Outage> {
-  const { clock, log } = ports;
+  const { log } = ports;
   const isKept = config.databaseUrl !== undefined && config.outage.serveMs > 0;
   const file = isKept ? new KeyFile(config, ports) : undefined;
   return {
@@ -61,7 +61,7 @@ export async function openOutage(config: Config, ports: OutagePorts): Promise<Ou
       return { failed };
     },
     keep: (keys, facts) => file?.keep(keys, facts) ?? (async () => undefined),
-    fileAgeMs: () => (file?.writtenAtMs === undefined ? undefined : clock.now() - file.writtenAtMs),
+    fileAgeMs: () => file?.ageMs,
   };
 }
 

@@ -48,7 +48,9 @@ export async function requireAddresses(config: Config, role: Role["name"]): Prom
     front: ["http", "operations"],
   };
   const problems: string[] = [];
-  for (const name of servers[role].filter((each) => config[each].listen.port !== 0)) {
+  const listens = (name: ServerName): boolean =>
+    config[name].listen.port !== 0 && !(name === "grpc" && role === "all" && config.http.grpc);
+  for (const name of servers[role].filter(listens)) {
     const server = createServer();
     try {
       await once(server.listen(config[name].listen), "listening");
@@ -77,8 +79,34 @@ export function reloadable({
   routes,
   imports,
   aliases,
-}: Config): Pick<Config, "access" | "accountCredentials" | "providers" | "models" | "routes" | "imports" | "aliases"> {
-  return { access, accountCredentials, providers, models, routes, imports, aliases };
+  timeouts,
+  storedConfiguration,
+  stored,
+}: Config): Pick<
+  Config,
+  | "access"
+  | "accountCredentials"
+  | "providers"
+  | "models"
+  | "routes"
+  | "imports"
+  | "aliases"
+  | "timeouts"
+  | "storedConfiguration"
+  | "stored"
+> {
+  return {
+    access,
+    accountCredentials,
+    providers,
+    models,
+    routes,
+    imports,
+    aliases,
+    timeouts,
+    storedConfiguration,
+    stored,
+  };
 }
 
 /** Time between reporting "not ready" and refusing work, in which load balancers stop sending requests. */

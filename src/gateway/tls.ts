@@ -1,18 +1,20 @@
 import type { Config } from "../config/config.ts";
 import { TlsEntrance } from "../net/tls-entrance.ts";
-import { type TlsFiles, WatchedTlsFiles } from "../net/tls-files.ts";
+import { type TlsFiles, type TlsFilesReport, WatchedTlsFiles } from "../net/tls-files.ts";
 import { atIntervals } from "../telemetry/at-intervals.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createClientFinder } from "./connections.ts";
 import type { ServerName } from "./starting.ts";
+
+const PROTOCOLS = { http: ["h2", "http/1.1"], grpc: ["h2"], operations: ["http/1.1"] } as const;
 
 /** Opens the TLS of a listener; undefined for plain TCP. Rejects with a message that names the file that cannot be used. */
 export async function openTls(name: ServerName, config: Config, log: Logger): Promise<TlsEntrance | undefined> {
   const { tls } = config[name];
   if (tls === undefined) return undefined;
   const setting = `${name}.tls`;
-  const { certFile, keyFile, clientCaFile: caFile } = tls;
-  const files = await openTlsFiles(setting, { certFile, keyFile, caFile }, log);
+  const { certFile, keyFile, clientCaFile: caFile, clientCrlFile: crlFile } = tls;
+  const files = await openTlsFiles(setting, { certFile, keyFile, caFile, crlFile }, log);
   const tellRefused = atIntervals(log, "a client's certificate is missing or was not accepted");
   const tellAbused = atIntervals(
     log,
@@ -20,7 +22,7 @@ export async function openTls(name: ServerName, config: Config, log: Logger): Pr
   );
   return new TlsEntrance({
     files,
-    protocol: name === "grpc" ? "h2" : "http/1.1",
+    protocols: PROTOCOLS[name],
     clientCertificates: tls.clientCertificates,
     clientOf: createClientFinder(config),
     refused: (reason, address) => tellRefused((refusals) => ({ setting, reason, address, refusals })),
@@ -36,9 +38,10 @@ export async function openTlsFiles(setting: string, files: TlsFiles, log: Logger
 }
 
 /** Logs what becomes of changed files. */
-function reportTo(log: Logger, setting: string): { loaded(facts: object): void; refused(problem: string): void } {
+function reportTo(log: Logger, setting: string): TlsFilesReport {
   return {
     loaded: (facts) => log.info({ setting, ...facts }, "TLS files loaded"),
     refused: (problem) => log.error({ setting, problem }, "TLS files cannot be used; those from before stay in use"),
+    expired: (problem) => log.error({ setting, problem }, "a TLS file has expired"),
   };
 }

@@ -48,6 +48,11 @@ export const FAILURE_ADVICE: Readonly<Record<string, FailureAdvice>> = {
     todo: "Fix the path or the method (the `Allow` header lists the allowed methods).",
     retry: "no",
   },
+  conflict: {
+    means: "The dashboard’s services: what the request would change has changed meanwhile.",
+    todo: "Read it again, and repeat the change from there.",
+    retry: "no",
+  },
   rate_limited: {
     means:
       "The key or its account has reached its limit of requests per minute, tokens per minute or concurrent requests.",

@@ -8,6 +8,7 @@ const GRPC = {
   NOT_FOUND: 5,
   PERMISSION_DENIED: 7,
   RESOURCE_EXHAUSTED: 8,
+  ABORTED: 10,
   UNIMPLEMENTED: 12,
   INTERNAL: 13,
   UNAVAILABLE: 14,
@@ -53,6 +54,8 @@ export const FAILURE_TABLE = {
   permission_denied: { http: 403, type: "permission_error", code: null, grpc: GRPC.PERMISSION_DENIED, final: false },
   model_not_found: { http: 404, type: "not_found_error", code: "model_not_found", grpc: GRPC.NOT_FOUND, final: false },
   not_found: { http: 404, type: "not_found_error", code: null, grpc: GRPC.UNIMPLEMENTED, final: false },
+  // Of the dashboard alone.
+  conflict: { http: 409, type: "invalid_request_error", code: "conflict", grpc: GRPC.ABORTED, final: true },
   rate_limited: {
     http: 429,
     type: "rate_limit_error",

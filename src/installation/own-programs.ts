@@ -20,6 +20,11 @@ export function clusterProgram(name: string, base: string): ClusterSettings {
   return isSea() ? { exec: process.execPath, execArgv: [] } : { exec: fileURLToPath(urlOf(name, base)) };
 }
 
+/** How a person runs the program's commands: by the single executable, which may be called otherwise, or in a folder with npm. */
+export function commandName(): string {
+  return isSea() ? "parley" : "npx parley";
+}
+
 /** The built program is JavaScript, the sources are not. */
 function urlOf(name: string, base: string): URL {
   return new URL(`./${name}${extname(base)}`, base);

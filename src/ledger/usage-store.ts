@@ -84,6 +84,17 @@ export interface UsageRow {
   readonly sums: UsageSums;
 }
 
+/** The answer to a query of sums. */
+export interface UsageSummary {
+  /** By time, then largest cost first and all others last; groups without requests have no row. */
+  readonly rows: readonly UsageRow[];
+  /**
+   * Whether there were too many keys to add up each. Then the groups with rows of their own are the largest of those that were
+   * among the 500 keys (or accounts) of the largest cost of some day; their sums, and that of all others, are exact.
+   */
+  readonly isChosenByDay: boolean;
+}
+
 /** A query of durations, by end of the completions. */
 export interface LatencyQuery extends UsageFilter, Pick<UsageQuery, "offsets"> {
   readonly step: UsageStep;
@@ -118,13 +129,15 @@ export interface Latency {
 
 /** The store of reports. Methods answer or reject within a few seconds. */
 export interface UsageStore {
-  /**
-   * Sums of the completions that started, and of the requests that were refused, in these whole hours or minutes: by time, then
-   * largest cost first and all others last; groups without requests have no row.
-   */
-  summarize(query: UsageQuery): Promise<readonly UsageRow[]>;
+  /** Sums of the completions that started, and of the requests that were refused, in these whole hours or minutes. */
+  summarize(query: UsageQuery): Promise<UsageSummary>;
   /** Durations of the matching served completions among the latest 50,000 of the key, or of the account. */
   latency(query: LatencyQuery): Promise<Latency>;
+  /**
+   * Notes the keys and accounts of the largest cost of each day (UTC) of this time, where a day has changed by more than 1 % since
+   * it was last done. Returns the number of these days. Stops early when the signal aborts.
+   */
+  rank(span: Span, signal: AbortSignal): Promise<number>;
   /**
    * Removes the oldest sums of hours before this time, at most a thousand, or where each month has a table of its own, the months
    * that ended before it. Returns the number of sums or months: call it until none is left.

@@ -1,6 +1,7 @@
 import { constants, type X509Certificate } from "node:crypto";
 import type { Socket } from "node:net";
 import type { Server, TlsOptions, TLSSocket } from "node:tls";
+import { type CertificateIdentity, identitiesOf, type RevocationLists } from "./revocation-lists.ts";
 import type { TlsMaterial, WatchedTlsFiles } from "./tls-files.ts";
 import { type TlsAbuse, TlsGuard } from "./tls-guard.ts";
 
@@ -23,8 +24,8 @@ const MAX_HANDSHAKES = 1_024;
 
 export interface TlsEntranceOptions {
   readonly files: WatchedTlsFiles;
-  /** Protocol that is spoken over it, by its name in ALPN. */
-  readonly protocol: "http/1.1" | "h2";
+  /** Protocols that are spoken over it, by their names in ALPN, preferred ones first. */
+  readonly protocols: readonly ("h2" | "http/1.1")[];
   /** With a CA: whether clients without a certificate are refused. */
   readonly clientCertificates: "required" | "optional";
   /** Called for a client whose certificate is missing or not accepted, with OpenSSL's name of the reason. */
@@ -48,6 +49,8 @@ export class TlsEntrance {
   readonly #certificates = new WeakMap<Socket, ClientCertificate>();
   /** Connections whose client was verified by the authorities in force. A new set when these change. */
   #verified = new WeakSet<Socket>();
+  /** Open connections of clients with a certificate, with what revocation lists know it by. Empty without lists. */
+  readonly #listed = new Map<Socket, readonly CertificateIdentity[]>();
   readonly #trustListeners = new Set<() => void>();
   #guard: TlsGuard | undefined;
 
@@ -59,26 +62,26 @@ export class TlsEntrance {
   get serverOptions(): TlsOptions {
     return {
       ...this.#contextOptions(this.#options.files.material),
-      ALPNProtocols: [this.#options.protocol],
+      ALPNProtocols: [...this.#options.protocols],
       handshakeTimeout: HANDSHAKE_MS,
     };
   }
 
-  /** The certificate of a connection's client; undefined for one without, and when the authorities have changed since. */
+  /** The certificate of a connection's client; undefined for one without, and when it is revoked or the authorities have changed since. */
   certificateOf(socket: Socket): ClientCertificate | undefined {
     return this.#verified.has(socket) ? this.#certificates.get(socket) : undefined;
   }
 
   /**
-   * Whether the authorities that have verified a connection's client have changed since, or its certificate has expired: it should
-   * close after its calls.
+   * Whether the authorities that have verified a connection's client have changed since, or its certificate is revoked or has
+   * expired: it should close after its calls.
    */
   isRetired(socket: Socket): boolean {
     const certificate = this.#certificates.get(socket);
     return certificate !== undefined && (!this.#verified.has(socket) || certificate.expiresAtMs <= Date.now());
   }
 
-  /** Calls back when the authorities for clients have changed. */
+  /** Calls back when the authorities for clients, or their revocation lists, have changed. */
   onTrustChange(listener: () => void): void {
     this.#trustListeners.add(listener);
   }
@@ -105,8 +108,10 @@ export class TlsEntrance {
     server.removeAllListeners("tlsClientError").on("tlsClientError", (_, socket) => socket.destroy());
     files.onChange((material, before) => {
       server.setSecureContext(this.#contextOptions(material));
-      if (material.ca === before.ca) return;
-      this.#verified = new WeakSet();
+      const { lists } = files;
+      if (material.ca !== before.ca) this.#verified = new WeakSet();
+      else if (lists !== undefined) this.#forgetRevoked(lists);
+      else return;
       for (const listener of this.#trustListeners) listener();
     });
   }
@@ -157,7 +162,11 @@ export class TlsEntrance {
     if (this.#options.files.material.ca === undefined) return;
     const certificate = socket.getPeerX509Certificate();
     if (certificate === undefined && this.#options.clientCertificates === "optional") return;
-    const reason = certificate === undefined ? "NO_CERTIFICATE" : reasonToRefuse(socket, certificate);
+    const { lists } = this.#options.files;
+    const reason =
+      certificate === undefined
+        ? "NO_CERTIFICATE"
+        : (reasonToRefuse(socket, certificate) ?? (lists && reasonInLists(lists, certificate)));
     if (certificate === undefined || reason !== undefined) {
       this.#options.refused(reason!, socket.remoteAddress);
       if (certificate !== undefined && below !== undefined) this.#guard?.refuse(below, certificate);
@@ -169,8 +178,30 @@ export class TlsEntrance {
       expiresAtMs: Date.parse(certificate.validTo),
     });
     verified?.add(socket);
+    if (lists !== undefined) {
+      this.#listed.set(socket, identitiesOf(certificate));
+      socket.once("close", () => this.#listed.delete(socket));
+    }
     this.#guard?.authenticated(socket);
   }
+
+  #forgetRevoked(lists: RevocationLists): void {
+    for (const [socket, identities] of this.#listed)
+      if (identities.some((identity) => lists.revokes(identity))) this.#verified.delete(socket);
+  }
+}
+
+/** OpenSSL does not look at lists when a session is resumed, nor again when they have changed during the handshake. */
+function reasonInLists(lists: RevocationLists, certificate: X509Certificate): string | undefined {
+  let identities: readonly CertificateIdentity[];
+  try {
+    identities = identitiesOf(certificate);
+  } catch {
+    // OpenSSL reads more than DER.
+    return "CERT_NOT_IN_DER";
+  }
+  if (identities.some((identity) => lists.revokes(identity))) return "CERT_REVOKED";
+  return lists.hasExpiredFor(identities[0]!, Date.now()) ? "CRL_HAS_EXPIRED" : undefined;
 }
 
 /** Why a certificate is not accepted; undefined for one that is. OpenSSL does not verify the end again when a session is resumed. */

@@ -1,6 +1,7 @@
 import { createPrivateKey, hash, type KeyObject, X509Certificate } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
+import { NotYetValid, RevocationLists } from "./revocation-lists.ts";
 
 /** Files in PEM for one end of TLS connections. */
 export interface TlsFiles {
@@ -10,6 +11,8 @@ export interface TlsFiles {
   readonly keyFile?: string | undefined;
   /** Authorities whose certificates are accepted from the other end. */
   readonly caFile?: string | undefined;
+  /** Revocation lists of these authorities, one of each. Default: none are looked at. */
+  readonly crlFile?: string | undefined;
 }
 
 /** Contents of the files, as `node:tls` takes them. */
@@ -17,14 +20,17 @@ export interface TlsMaterial {
   readonly cert?: string;
   readonly key?: string;
   readonly ca?: string;
+  readonly crl?: string[];
 }
 
 /** Receives what becomes of changed files. Texts are for an operator and contain no secret. */
 export interface TlsFilesReport {
-  /** The files are in use. `expires`: end of the own certificate; undefined without one. */
-  loaded(facts: { readonly expires: string | undefined }): void;
+  /** The files are in use. `expires`: end of the own certificate, `listsExpire`: of the revocation lists; undefined without. */
+  loaded(facts: { readonly expires: string | undefined; readonly listsExpire?: string | undefined }): void;
   /** Changed files cannot be used; those from before stay in use. */
   refused(problem: string): void;
+  /** A file in use has expired. */
+  expired(problem: string): void;
 }
 
 export interface WatchOptions extends TlsFilesReport {
@@ -43,33 +49,47 @@ export class WatchedTlsFiles {
   readonly #report: TlsFilesReport;
   readonly #timer: NodeJS.Timeout;
   readonly #listeners = new Set<(material: TlsMaterial, before: TlsMaterial) => void>();
-  #material: TlsMaterial;
+  #checked: CheckedMaterial;
   /** Digests of the contents in use, of the latest that were refused, and of changed ones at the last check. */
   #used: string;
   #refused: string | undefined;
   #seen: string | undefined;
+  /** When refused contents become valid. */
+  #validFromMs = Infinity;
+  #toldExpired: string | undefined;
   #looking: Promise<void> = Promise.resolve();
 
-  private constructor(files: TlsFiles, material: TlsMaterial, { everyMs = LOOK_MS, ...report }: WatchOptions) {
+  private constructor(
+    files: TlsFiles,
+    { found, checked }: { readonly found: FoundFiles; readonly checked: CheckedMaterial },
+    { everyMs = LOOK_MS, ...report }: WatchOptions,
+  ) {
     this.#files = files;
     this.#report = report;
-    this.#material = material;
-    this.#used = digestOf(material);
+    this.#checked = checked;
+    this.#used = digestOf(found);
     this.#timer = setInterval(() => void this.#look("when unchanged twice"), everyMs).unref();
   }
 
   /** Reads the files. Rejects with a message for an operator when they cannot be used. */
   static async open(files: TlsFiles, options: WatchOptions): Promise<WatchedTlsFiles> {
-    const material = await readAll(files);
-    const expires = checkMaterial(files, material);
-    options.loaded({ expires: expires?.toISOString() });
-    if (expires !== undefined && expires.getTime() < Date.now()) options.refused(expired(files, expires));
-    return new WatchedTlsFiles(files, material, options);
+    const found = await readAll(files);
+    const checked = checkFiles(files, found);
+    const watched = new WatchedTlsFiles(files, { found, checked }, options);
+    watched.#tellLoaded();
+    if (isOver(checked.expires)) options.expired(expired(files, checked.expires));
+    watched.#tellExpiredLists();
+    return watched;
   }
 
   /** The contents in use. */
   get material(): TlsMaterial {
-    return this.#material;
+    return this.#checked.material;
+  }
+
+  /** The revocation lists in use; undefined without a file of them. */
+  get lists(): RevocationLists | undefined {
+    return this.#checked.lists;
   }
 
   /** Calls back with changed contents that can be used, and with those before, until the returned function is called. */
@@ -99,40 +119,74 @@ export class WatchedTlsFiles {
     await earlier;
     const found = await readAll(this.#files).catch((error: unknown) => error as Error);
     const digest = digestOf(found);
+    if (Date.now() >= this.#validFromMs) this.#refused = undefined;
     const isNews = digest !== this.#used && digest !== this.#refused;
     const isStill = digest === this.#seen;
     this.#seen = isNews ? digest : undefined;
     if (digest === this.#used) this.#refused = undefined;
     if (isNews && (isStill || uses === "at once")) this.#apply(found, digest);
+    this.#tellExpiredLists();
   }
 
-  #apply(found: TlsMaterial | Error, digest: string): void {
+  #apply(found: FoundFiles | Error, digest: string): void {
+    this.#validFromMs = Infinity;
     try {
       if (found instanceof Error) throw found;
-      const expires = checkMaterial(this.#files, found);
-      if (expires !== undefined && expires.getTime() < Date.now()) throw new Error(expired(this.#files, expires));
-      const before = this.#material;
-      this.#material = found;
+      const checked = checkFiles(this.#files, found);
+      if (isOver(checked.expires)) throw new Error(expired(this.#files, checked.expires));
+      const before = this.material;
+      // A list that has expired must not keep a new certificate from being used.
+      if (String(checked.material.crl) !== String(before.crl)) checked.lists?.requireValid(Date.now());
+      this.#checked = checked;
       this.#used = digest;
-      for (const listener of this.#listeners) listener(found, before);
-      this.#report.loaded({ expires: expires?.toISOString() });
+      for (const listener of this.#listeners) listener(checked.material, before);
+      this.#tellLoaded();
     } catch (error) {
       this.#refused = digest;
+      if (error instanceof NotYetValid) this.#validFromMs = error.fromMs;
       this.#report.refused(error instanceof Error ? error.message : String(error));
     }
   }
+
+  #tellLoaded(): void {
+    const { expires, lists } = this.#checked;
+    const listsExpire = lists?.expires?.toISOString();
+    this.#report.loaded({ expires: expires?.toISOString(), ...(listsExpire !== undefined && { listsExpire }) });
+  }
+
+  /** Says once that a revocation list in use has expired. */
+  #tellExpiredLists(): void {
+    const problem = this.lists?.describeEnd(Date.now());
+    if (problem !== undefined && problem !== this.#toldExpired) this.#report.expired(problem);
+    this.#toldExpired = problem;
+  }
 }
 
-function digestOf(found: TlsMaterial | Error): string {
+/** Texts of the files. */
+type FoundFiles = Readonly<Partial<Record<"cert" | "key" | "ca" | "crl", string>>>;
+
+/** Contents that can be used. */
+interface CheckedMaterial {
+  readonly material: TlsMaterial;
+  /** End of the own certificate; undefined without one. */
+  readonly expires: Date | undefined;
+  readonly lists: RevocationLists | undefined;
+}
+
+function isOver(end: Date | undefined): end is Date {
+  return end !== undefined && end.getTime() < Date.now();
+}
+
+function digestOf(found: FoundFiles | Error): string {
   return hash("sha256", found instanceof Error ? found.message : JSON.stringify(found));
 }
 
-async function readAll({ certFile, keyFile, caFile }: TlsFiles): Promise<TlsMaterial> {
+async function readAll({ certFile, keyFile, caFile, crlFile }: TlsFiles): Promise<FoundFiles> {
   // In turn, so that of several that cannot be read the first is named.
-  const cert = await read(certFile);
-  const key = await read(keyFile);
-  const ca = await read(caFile);
-  return { ...(cert !== undefined && { cert }), ...(key !== undefined && { key }), ...(ca !== undefined && { ca }) };
+  const found: Record<string, string> = {};
+  for (const [name, file] of Object.entries({ cert: certFile, key: keyFile, ca: caFile, crl: crlFile }))
+    if (file !== undefined) found[name] = await read(file);
+  return found;
 }
 
 const REASONS: Readonly<Record<string, string>> = {
@@ -141,8 +195,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EISDIR: "it is a directory",
 };
 
-async function read(file: string | undefined): Promise<string | undefined> {
-  if (file === undefined) return undefined;
+async function read(file: string): Promise<string> {
   try {
     return await readFile(file, "latin1");
   } catch (error) {
@@ -151,20 +204,29 @@ async function read(file: string | undefined): Promise<string | undefined> {
   }
 }
 
-/** Returns the end of the own certificate. Throws an Error that names the file and the problem. */
-function checkMaterial({ certFile, keyFile, caFile }: TlsFiles, { cert, key, ca }: TlsMaterial): Date | undefined {
+/** Throws an Error that names the file and the problem. */
+function checkFiles(files: TlsFiles, { crl, ...found }: FoundFiles): CheckedMaterial {
+  const { certFile, keyFile, caFile, crlFile } = files;
+  const { cert, key, ca } = found;
   const own = cert === undefined ? undefined : parse(certFile, cert);
   if (key !== undefined && own?.checkPrivateKey(parseKey(keyFile, key)) === false)
     throw new Error(`the private key in ${keyFile} does not belong to the certificate in ${certFile}`);
-  const authorities = ca === undefined ? [] : (ca.match(CERTIFICATES) ?? [""]);
-  for (const one of authorities) parse(caFile, one);
+  const authorities = (ca === undefined ? [] : (ca.match(CERTIFICATES) ?? [""])).map((one) => parse(caFile, one));
+  const lists = crl === undefined ? undefined : new RevocationLists(crlFile, crl);
+  lists?.requireSignedBy(authorities.map((certificate) => ({ certificate, file: caFile })));
   try {
     createSecureContext({ ...(cert !== undefined && { cert }), ...(key !== undefined && { key }) });
   } catch (error) {
     const { reason, message } = error as { readonly reason?: string; readonly message: string };
     throw new Error(`the certificate in ${certFile} cannot be used: ${reason ?? message}`, { cause: error });
   }
-  return own && new Date(own.validTo);
+  try {
+    if (lists !== undefined) createSecureContext({ crl: lists.pems });
+  } catch (error) {
+    throw new Error(`${crlFile} has a revocation list that cannot be read`, { cause: error });
+  }
+  const material = { ...found, ...(lists !== undefined && { crl: lists.pems }) };
+  return { material, expires: own && new Date(own.validTo), lists };
 }
 
 const CERTIFICATES = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;

@@ -75,10 +75,13 @@ export interface RouterOptions extends Names {
 /** Core's router, with the operations of its owner. */
 export interface OwnedRouter extends Router {
   /**
-   * Replaces the models. Requests in flight keep theirs. Health starts anew, because the cause of failures may be fixed; with
-   * `keepsHealth` only that of upstream models that are gone is forgotten.
+   * Replaces the models. Requests in flight keep theirs. Health starts anew, because the cause of failures may be fixed, but for
+   * the models that `keepsHealth` finds (default: none).
    */
-  replace(models: readonly Model[], others?: Omit<Names, "models"> & { readonly keepsHealth?: boolean }): void;
+  replace(
+    models: readonly Model[],
+    others?: Omit<Names, "models"> & { readonly keepsHealth?: (model: Model) => boolean },
+  ): void;
   list(): readonly (Model | Route)[];
   /** Breaker state of each upstream model, by `provider/upstream model`. */
   health(): ReadonlyMap<string, Breaker["state"]>;
@@ -151,16 +154,16 @@ export function createRouter({ clock, random, backoff, breaker, ...names }: Rout
     },
     planEmbeddings: (request, model) => toRunnable(planEmbeddings(request, model), ports),
 
-    replace(models, { keepsHealth = false, ...others } = {}) {
+    replace(models, { keepsHealth = () => false, ...others } = {}) {
       const before = registry.list().filter(isRoute);
       registry = new Registry({ models, ...others });
       const kept = new Set(
-        keepsHealth
-          ? models.flatMap((model) => [upstreamKey(model), contentKey(model, true), contentKey(model, false)])
-          : [],
+        models
+          .filter(keepsHealth)
+          .flatMap((model) => [upstreamKey(model), contentKey(model, true), contentKey(model, false)]),
       );
       for (const known of [breakers, loads, contentTimes]) known.keepOnly(kept);
-      if (keepsHealth) routes.inherit(before, registry.list().filter(isRoute));
+      if (kept.size > 0) routes.inherit(before, registry.list().filter(isRoute), kept);
     },
     health: () => new Map([...breakers.shared].map(([key, { state }]) => [key, state])),
     healthNote() {

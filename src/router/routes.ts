@@ -187,12 +187,12 @@ export class Routes {
   }
 
   /** Gives routes what is known of the outliers of those before with their IDs. */
-  inherit(before: readonly Route[], routes: readonly Route[]): void {
+  inherit(before: readonly Route[], routes: readonly Route[], kept: ReadonlySet<string>): void {
     const known = new Map(before.map((route) => [route.id, this.#live.get(route)]));
     for (const route of routes) {
       const members = new Map(known.get(route.id)?.members.map((member) => [member.key, member]));
       if (members.size === 0) continue;
-      for (const member of this.#liveOf(route).members) {
+      for (const member of this.#liveOf(route).members.filter(({ key }) => kept.has(key))) {
         const { out, times } = members.get(member.key) ?? member;
         member.out = out;
         member.times = times;

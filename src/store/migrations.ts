@@ -439,6 +439,44 @@ const securityEventsByType: Migration = {
   },
 };
 
+const usageLeaders: Migration = {
+  name: "the keys and accounts of the largest cost of each day",
+  async up({ schema }) {
+    await schema
+      .createTable("usage_leaders")
+      .addColumn("day_ms", "bigint", (column) => column.notNull())
+      .addColumn("kind", "text", (column) => column.notNull())
+      .addColumn("id", "text", (column) => column.notNull())
+      .addColumn("cost_micro_usd", "bigint", (column) => column.notNull())
+      .addColumn("completions", "bigint", (column) => column.notNull())
+      .addPrimaryKeyConstraint("usage_leaders_primary", ["day_ms", "kind", "id"])
+      .execute();
+  },
+};
+
+const storedConfiguration: Migration = {
+  name: "versions of the stored configuration, and credentials of its providers",
+  async up({ schema }) {
+    await schema
+      .createTable("configuration_versions")
+      .addColumn("version", "integer", (column) => column.primaryKey())
+      .addColumn("at_ms", "bigint", (column) => column.notNull())
+      .addColumn("actor_id", "text")
+      .addColumn("comment", "text", (column) => column.notNull())
+      .addColumn("document", "text", (column) => column.notNull())
+      .execute();
+    await schema
+      .createTable("provider_credentials")
+      .addColumn("provider", "text", (column) => column.primaryKey())
+      .addColumn("address", "text", (column) => column.notNull())
+      .addColumn("sealed", "text", (column) => column.notNull())
+      .addColumn("keys", "integer", (column) => column.notNull())
+      .addColumn("set_at_ms", "bigint", (column) => column.notNull())
+      .addColumn("set_by", "text")
+      .execute();
+  },
+};
+
 /** In order; a database's version is the number of applied migrations. */
 export const MIGRATIONS: readonly Migration[] = [
   keys,
@@ -464,5 +502,7 @@ export const MIGRATIONS: readonly Migration[] = [
   spendingMonth,
   securityEventsByType,
   monthlyPartitions,
+  usageLeaders,
+  storedConfiguration,
   refusals,
 ];

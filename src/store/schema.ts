@@ -17,6 +17,7 @@ export interface Schema {
   readonly usage_hours: UsageHourRow;
   readonly usage_minutes: UsageMinuteRow;
   readonly refusals: RefusalRow;
+  readonly usage_leaders: UsageLeaderRow;
   readonly spending: SpendingRow;
   readonly budget_holds: BudgetHoldRow;
   readonly rate_states: RateStateRow;
@@ -24,6 +25,8 @@ export interface Schema {
   readonly health_notes: HealthNoteRow;
   readonly kept_responses: KeptResponseRow;
   readonly secrets: SecretRow;
+  readonly configuration_versions: ConfigurationVersionRow;
+  readonly provider_credentials: ProviderCredentialRow;
 }
 
 /** Null: no limit. */
@@ -229,6 +232,16 @@ export interface RefusalRow {
   readonly entry: string;
 }
 
+/** What a key or account of the largest cost of a day (UTC) used on it, or all accounts together, when the day was ranked. */
+export interface UsageLeaderRow {
+  readonly day_ms: number;
+  readonly kind: "key" | "account" | "all";
+  /** Of the key or account; empty for all. */
+  readonly id: string;
+  readonly cost_micro_usd: number;
+  readonly completions: number;
+}
+
 /** Spending of a key family or an account in a month, and money held for completions in flight. */
 export interface SpendingRow {
   /** `key:…` or `account:…`. */
@@ -287,4 +300,28 @@ export interface SecretRow {
   readonly name: string;
   /** In base64. */
   readonly value: string;
+}
+
+/** A version of the stored configuration; the one in force has the highest number. */
+export interface ConfigurationVersionRow {
+  readonly version: number;
+  readonly at_ms: number;
+  /** Who made it; null for the command line. */
+  readonly actor_id: string | null;
+  readonly comment: string;
+  /** YAML without credentials; empty for none. */
+  readonly document: string;
+}
+
+/** The credential of a stored provider. */
+export interface ProviderCredentialRow {
+  readonly provider: string;
+  /** Origin of the only address that it may be sent to. */
+  readonly address: string;
+  /** A JSON list of API keys, encrypted, in base64. */
+  readonly sealed: string;
+  readonly keys: number;
+  readonly set_at_ms: number;
+  /** Null for the command line. */
+  readonly set_by: string | null;
 }

@@ -13,7 +13,9 @@ import { KeyChanges } from "./access/key-changes.ts";
 import { createKeyNotices } from "./access/key-notices.ts";
 import { createKeyStore } from "./access/key-store.ts";
 import { createThrottleStore } from "./access/throttle-store.ts";
+import { type ConfigurationStore, createConfigurationStore } from "./configuration-store.ts";
 import {
+  connect,
   connectReports,
   connectResponses,
   connectUnlimited,
@@ -45,6 +47,7 @@ export interface Store {
   readonly refusals: RefusalStore;
   readonly budgets: BudgetStore;
   readonly responses: ResponseStore;
+  readonly configuration: ConfigurationStore;
   /** A random key of 32 bytes, the same for all processes of this database; made on first use. */
   secret(name: string): Promise<Buffer>;
   /** Rates and concurrency shared by all processes. A request bucket holds the requests of `burstMs`. */
@@ -88,7 +91,14 @@ export interface StoreHealth {
  */
 export async function openStore(
   place: DatabaseLocation,
-  { mayBeAway = false }: { readonly mayBeAway?: boolean } = {},
+  {
+    mayBeAway = false,
+    exactUsageRows,
+  }: {
+    readonly mayBeAway?: boolean;
+    /** Rows of all keys that a report adds up one by one. Default: 100,000. */
+    readonly exactUsageRows?: number;
+  } = {},
 ): Promise<Store> {
   const { database, location, versions, opening, giveUp } = await openOrLater(place, mayBeAway);
   const reports = await connectReports(location);
@@ -105,10 +115,11 @@ export async function openStore(
     accounts: createAccountStore(database, changes),
     throttles: createThrottleStore(database),
     ledger: createLedgerStore(ledger),
-    usage: createUsageStore(ledger),
+    usage: createUsageStore({ ...ledger, exactRows: exactUsageRows }),
     refusals: createRefusalStore(ledger),
     budgets: createBudgetStore(database, compaction),
     responses: createResponseStore(keeping),
+    configuration: createConfigurationStore(database),
     secret: (name) => readSecret(database, name),
     createRates: (options) => createRateStore(database, options),
     createHealthNotes: (options) => createHealthNotes(database, options),
@@ -136,6 +147,34 @@ export async function openStore(
       listener?.close();
       await compaction.close();
       await Promise.all([...new Set([database, reports, keeping])].map((each) => each.close()));
+    },
+  };
+}
+
+/** Connections of a program that reads the stored configuration only: it needs one, and those for LISTEN and reports are not opened. */
+const CONFIGURATION_CONNECTIONS = 3;
+
+/**
+ * A connection of its own for the stored configuration, made on first use and after a failure; it migrates nothing, so that `store()`'s
+ * queries reject while the database is not migrated.
+ */
+export function connectConfiguration(location: DatabaseLocation): {
+  store(): Promise<ConfigurationStore>;
+  close(): Promise<void>;
+} {
+  let connected: Promise<Database> | undefined;
+  return {
+    async store() {
+      connected ??= connect({ ...location, databaseConnections: CONFIGURATION_CONNECTIONS });
+      try {
+        return createConfigurationStore(await connected);
+      } catch (error) {
+        connected = undefined;
+        throw error;
+      }
+    },
+    async close() {
+      await (await connected?.catch(() => undefined))?.close();
     },
   };
 }

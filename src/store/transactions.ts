@@ -1,5 +1,6 @@
 import { cancelHolds, holdBudgets, reapHolds } from "./limits/budget-transactions.ts";
 import { beginCompletions, releaseLostHolds, settleLostCompletions } from "./ledger/begun-completions.ts";
+import { writeLeaders } from "./ledger/leader-rows.ts";
 import { appendSegment, compactJournal } from "./ledger/ledger-journal.ts";
 import { addRefusals } from "./ledger/add-refusals.ts";
 import { createPartitions } from "./postgres/partitions.ts";
@@ -15,6 +16,7 @@ const TRANSACTIONS = {
   compactJournal,
   addRefusals,
   createPartitions,
+  writeLeaders,
   beginCompletions,
   settleLostCompletions,
   releaseLostHolds,

@@ -263,7 +263,7 @@ function databaseOf(database: NonNullable<Gauges["database"]>): Collected[] {
 function keyFileOf(ageMs: NonNullable<Gauges["keyFileAgeMs"]>): Collected {
   return {
     name: "parley_known_keys_file_age_seconds",
-    help: "Time since this process has written its known keys to data_dir, for a start without the database. Without a value: it has not.",
+    help: "Time since this process has written its known keys to data_dir, for a start without the database, or since its own start. Without a value: it keeps none.",
     type: "gauge",
     merge: "max",
     read() {

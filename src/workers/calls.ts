@@ -1,5 +1,6 @@
 import type { SetupState } from "../access/setup-token.ts";
 import type { Config } from "../config/config.ts";
+import type { ConfigSource } from "../config/parse.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
 import type { Changed } from "../gateway/gateway.ts";
 import type { Readiness } from "../gateway/operations.ts";
@@ -39,6 +40,8 @@ export interface InForce {
   readonly config: Config;
   /** URL of the parent's simulator, where providers are simulated. */
   readonly simulatorUrl: string | null;
+  /** What it was read from, beside the environment, which a worker has itself. */
+  readonly source: Pick<ConfigSource, "file" | "text" | "stored">;
 }
 
 /** The configuration and role of one worker. */

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Config } from "../config/config.ts";
+import type { ConfigSource } from "../config/parse.ts";
 import { systemClock } from "../core/clock.ts";
 import { lockForServing } from "../store/serve-lock.ts";
 import { FleetMetrics } from "../telemetry/fleet-metrics.ts";
@@ -26,23 +27,28 @@ const CLOSING_MS = 15_000;
  * out round-robin, watches the workers, counts rates where they are counted in memory, and runs the operations port and the
  * simulator.
  */
-export function startWorkers(config: Config, log: Logger, role: Role): Promise<Gateway> {
-  return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, role }));
+export function startWorkers(
+  config: Config,
+  log: Logger,
+  options: { readonly role: Role; readonly source: ConfigSource },
+): Promise<Gateway> {
+  return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, ...options }));
 }
 
 async function assemble(
   config: Config,
   log: Logger,
-  { undo, closeAll, role }: Teardown & { readonly role: Role },
+  { undo, closeAll, role, source: first }: Teardown & { readonly role: Role; readonly source: ConfigSource },
 ): Promise<Gateway> {
   if (role.name !== "front" && config.databaseUrl === undefined) undo.push(lockForServing(config.dataDir));
   const simulator = new SimulatorOnDemand(config);
   undo.push(() => simulator.close());
-  const toInForce = async (next: Config): Promise<InForce> => ({
+  const toInForce = async (next: Config, { file, text, stored }: InForce["source"]): Promise<InForce> => ({
     config: { ...config, ...reloadable(next) },
+    source: { file, text, stored },
     simulatorUrl: role.name === "front" ? null : ((await simulator.url(next)) ?? null),
   });
-  let inForce = await toInForce(config);
+  let inForce = await toInForce(config, first);
   const rates = new ParentRates({ clock: systemClock, burstMs: config.limits.burstMs });
   const notes = new NoteBoard(systemClock);
   /** Listen addresses. A port chosen by the system (0) is kept for successors only while a worker listens on it. */
@@ -126,9 +132,9 @@ async function assemble(
     prepareSetup: async () => (await fleet.serving[0]?.ask("prepareSetup", null)) ?? undefined,
     failed: fleet.failed,
     activeCalls: async () => Number((await readiness())["active_calls"]),
-    reload: inTurn(async (next, changed) => {
+    reload: inTurn(async (next, changed, source) => {
       const before = inForce;
-      inForce = await toInForce(next);
+      inForce = await toInForce(next, source ?? before.source);
       try {
         await fleet.reload({ ...inForce, changed });
       } catch (error) {

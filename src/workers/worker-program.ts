@@ -1,9 +1,11 @@
 // Entry point of a worker process. It is controlled by its parent and ends when the parent is gone.
 import { readHealthNotes, writeHealthNote } from "../core/health-notes.ts";
+import { processEnvironment } from "../config/load.ts";
 import { createLogger } from "../telemetry/logger.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
 import type { MemberGateway } from "../gateway/gateway.ts";
-import type { Assignment, ParentCalls, WorkerCalls } from "./calls.ts";
+import type { ConfigSource } from "../config/parse.ts";
+import type { Assignment, InForce, ParentCalls, WorkerCalls } from "./calls.ts";
 import { Channel, type Handlers } from "./channel.ts";
 import { createWorkerRates } from "./worker-rates.ts";
 
@@ -32,7 +34,7 @@ const handlers: Handlers<WorkerCalls> = {
   async reload(next) {
     await starting;
     simulatorUrl = next.simulatorUrl ?? undefined;
-    await started().reload(next.config, next.changed);
+    await started().reload(next.config, next.changed, toSource(next));
     return null;
   },
   drain,
@@ -51,7 +53,8 @@ const handlers: Handlers<WorkerCalls> = {
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"] as const) process.on(signal, () => undefined);
 const parent = new Channel<ParentCalls>(process, handlers);
 
-async function start({ config, role, number, simulatorUrl: url }: Assignment): Promise<MemberGateway> {
+async function start(assignment: Assignment): Promise<MemberGateway> {
+  const { config, role, number, simulatorUrl: url } = assignment;
   const log = createLogger(config.log.level, number);
   giveUp = (reason) => {
     log.fatal({ reason }, "giving up");
@@ -70,6 +73,7 @@ async function start({ config, role, number, simulatorUrl: url }: Assignment): P
   const { startMember } = await import("../gateway/gateway.ts");
   return startMember(config, log, {
     role: role.name,
+    source: toSource(assignment),
     shared: {
       worker: number,
       rates: createWorkerRates(parent, config.limits),
@@ -84,6 +88,11 @@ async function start({ config, role, number, simulatorUrl: url }: Assignment): P
       },
     },
   });
+}
+
+/** JSON has no undefined. */
+function toSource({ source: { file, text, stored } }: InForce): ConfigSource {
+  return { file, text, stored, env: processEnvironment() };
 }
 
 /** Ends this process when its calls in flight have ended; the parent starts another one. */

@@ -83,6 +83,7 @@ describe("a wrong command line", () => {
     ["keys rotate key_1 --grace 2h", "--grace is one of 0, 1h, 24h, 7d"],
     ["keys revoke key_1 key_2", 'the argument "key_2" is not expected'],
     ["config check", "FILE is missing"],
+    ["config convert portkey f", 'FORMAT: "portkey" is not known; known are: litellm'],
     ["simulate --listen 0.0.0.0:1", "add --allow-public"],
     ["simulate --listen nowhere", "--listen is host:port"],
     ["simulate --tokens-per-second fast", "--tokens-per-second is a number"],
@@ -142,6 +143,27 @@ describe("config check", () => {
     const { code, stdout, stderr } = await run(`config check ${file}`);
     expect({ code, stdout }).toEqual({ code: 78, stdout: "" });
     expect(stderr).toBe(`${file} cannot be used:\n  ${file}:2:3: http.lisen: unknown key; did you mean listen?\n`);
+  });
+});
+
+describe("config convert", () => {
+  it("prints a file that config check accepts, and lists the rest on stderr", async () => {
+    const source = join(import.meta.dirname, "..", "config", "litellm", "wildcards.yaml");
+    const { code, stdout, stderr } = await run(`config convert litellm ${source}`);
+    expect(code).toBe(0);
+    expect(stderr).toMatch(
+      new RegExp(`${source}:9:5: +no counterpart: +model_list\\[3\\].model_name: +Parley imports`),
+    );
+    expect(stderr).toMatch(/\nWithout a counterpart: 3; to be checked: \d\.\n$/);
+    const file = join(directory, "parley.yaml");
+    writeFileSync(file, stdout);
+    const env = { OPENAI_API_KEY: "of-openai", ANTHROPIC_API_KEY: "of-anthropic", OPENROUTER_API_KEY: "of-openrouter" };
+    expect(await run(`config check ${file}`, { env })).toMatchObject({ code: 0, stderr: "" });
+  });
+
+  it("ends with 78 for a file that cannot be read", async () => {
+    const { code, stderr } = await run(`config convert litellm ${join(directory, "none.yaml")}`);
+    expect({ code, stderr }).toMatchObject({ code: 78, stderr: expect.stringContaining("there is no such file") });
   });
 });
 

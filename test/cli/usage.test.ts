@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { runCli } from "../../src/cli/cli.ts";
 import { openStore } from "../../src/store/store.ts";
@@ -74,7 +75,34 @@ describe("parley usage", () => {
     expect((await run("usage")).stdout).toMatch(/\ntotal +2 .* 4\.500000\n$/);
   });
 
+  it("has the largest rows, and one of all others", async () => {
+    expect((await usage("--top 1")).usage.map(({ group, completions }) => [group, completions])).toEqual([
+      ["b", 1],
+      [null, 1],
+    ]);
+    expect((await run("usage --top 1")).stdout).toMatch(/\nall others +1 .*\ntotal +2 /);
+  });
+
+  it("says when there are too many keys to add up each", async () => {
+    const database = new DatabaseSync(join(dataDir, "parley.db"));
+    const dayMs = Math.floor(Date.now() / DAY_MS) * DAY_MS;
+    database.exec(`
+      with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n < 100001)
+      insert into usage_hours (hour_ms, account_id, key_id, model, outcome, completions, partial, estimated, prompt_tokens,
+        cached_tokens, completion_tokens, reasoning_tokens, image_tokens, cost_micro_usd)
+      select ${dayMs}, 'acct_default', 'key_' || n, 'm', 'served', 1, 0, 0, 0, 0, 0, 0, 0, n from numbers;
+      insert into usage_leaders values (${dayMs}, 'key', 'key_100001', 100001, 1)`);
+    database.close();
+    const { code, stdout, stderr } = await run("usage --by key --since 1d");
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/\nkey_100001 +1 /)]);
+    expect(stderr).toContain("There are too many keys to add up each");
+    expect(JSON.parse((await run("usage --by key --since 1d --json")).stdout)).toMatchObject({ chosen_by_day: true });
+  });
+
   it.each([
+    ["--top 0", "--top is a number of rows, 1 to 1000"],
+    ["--top 1001", "--top is a number of rows, 1 to 1000"],
+    ["--by day --top 5", "--top has no effect on days"],
     ["--by week", "--by is one of model, key, account, day"],
     ["--since yesterday", "--since is a date in UTC such as 2026-11-01"],
     ["--until 2026-13-01", "--until is a date in UTC"],

@@ -239,7 +239,8 @@ describe("errors in the file", () => {
     ["timeouts: { connect_ms: 0 }", "1:25: timeouts.connect_ms: must be at least 1"],
     ["timeouts: { connect_ms: 1.5 }", "timeouts.connect_ms: must be a whole number"],
     ["log: { level: loud }", "log.level: must be one of trace, debug"],
-    ["grpc: { listen: '127.0.0.1:8080' }", "http.listen is the same address"],
+    ["grpc: { listen: '127.0.0.1:8080' }", "choose another port, or write http.grpc: true to share it"],
+    ["operations: { listen: '127.0.0.1:8080' }", "http.listen is the same address; choose another port"],
     ["http: { listen: '0.0.0.0:8080' }", "write allow_public: true beside it in the section http"],
     ["http: { listen: '127.0.0.1:70000' }", "must be host:port"],
     ["http: { cors_origins: ['https://a.example/'] }", "http.cors_origins[0]: must be an origin"],
@@ -258,6 +259,10 @@ describe("errors in the file", () => {
     [
       "operations: { tls: { cert_file: /c, key_file: /k, client_certificates: optional } }",
       "operations.tls.client_ca_file: is required with client_certificates",
+    ],
+    [
+      "http: { tls: { cert_file: /c, key_file: /k, client_crl_file: /crl } }",
+      "http.tls.client_ca_file: is required with client_crl_file",
     ],
     ["redis: { tls: { ca_file: /ca } }", "redis.tls: is for a redis.url that begins with rediss://"],
     ["core: { tls: { cert_file: /c } }", "core.tls.key_file: is required with cert_file"],
@@ -342,6 +347,18 @@ describe("errors in the file", () => {
 });
 
 const OF_LOCAL = "models: { tiny: { provider: local, upstream_model: t } }";
+
+describe("one port for HTTP and gRPC", () => {
+  it("is off by default, and leaves the address of gRPC unused", () => {
+    expect(parse("{}").http.grpc).toBe(false);
+    const shared = "http: { listen: '127.0.0.1:50051', grpc: true }";
+    expect(parse(shared).http).toMatchObject({ grpc: true, listen: { port: 50_051 } });
+    const tls = "cert_file: /c, key_file: /k, client_ca_file: /ca";
+    expect(parse(`http: { grpc: true, tls: { ${tls} } }\naccess: { fronts: ['DNS:front'] }`).access.fronts).toEqual([
+      "DNS:front",
+    ]);
+  });
+});
 
 describe("providers", () => {
   it("that leave no model are refused", () => {

@@ -1,4 +1,6 @@
+import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { type Part, PartSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { OmissionReason } from "../../gen/parley/v1/report_pb.js";
 import {
   omission,
@@ -15,6 +17,7 @@ const provider = new ScriptedProvider(new FakeClock(), {});
 const model = modelOf("a", provider);
 const NOTHING: SendingRules = { options: new Set(), capped: false, mayDraw: true };
 const ALL: SendingRules = { options: undefined, capped: false, mayDraw: true };
+const DRAWS = { type: "image_generation" };
 const greedy = requestTo({
   serviceTier: "priority",
   store: true,
@@ -49,6 +52,49 @@ describe("what a request may ask of a provider beside tokens", () => {
     expect(omitted).toEqual(
       ["tools[0]", "tools[2]", "tools[4]"].map((field) => omission(field, OmissionReason.NOT_ALLOWED)),
     );
+    expect(restrict(asked, model, ALL).request).toBe(asked);
+  });
+
+  it("is no tool within a native part either, such as the output of a search for tools", () => {
+    const native = (json: string): Part =>
+      create(PartSchema, { kind: { case: "native", value: { dialect: "openai-responses", json } } });
+    const found = (...tools: object[]): Part =>
+      native(JSON.stringify({ type: "tool_search_output", call_id: "c", tools }));
+    const own = found(
+      { type: "function", name: "f", parameters: { examples: [{ tools: [{ type: "mcp" }] }] } },
+      { type: "namespace", name: "n", tools: [{ type: "custom", name: "g" }] },
+    );
+    const searches = found({ type: "web_search" });
+    const inner = [{ additional_tools: [{ type: "namespace", tools: [DRAWS] }] }];
+    const draws = native(JSON.stringify({ type: "later", inner }));
+    const escaped = native('{"type":"later","\\u0074ool":{"type":"web_search"}}');
+    const result = { case: "toolResult" as const, value: { toolCallId: "c", parts: [own, escaped] } };
+    const asked = requestTo({
+      messages: [
+        { role: Role.ASSISTANT, parts: [own, searches, draws] },
+        { role: Role.TOOL, parts: [{ kind: result }] },
+      ],
+    });
+    const leftOutOf = (rules: SendingRules): readonly string[] => {
+      const { request, omitted } = restrict(asked, model, rules);
+      for (const { reason } of omitted) expect(reason).toBe(OmissionReason.NOT_ALLOWED);
+      const parts = request.messages.flatMap((each, at) =>
+        each.parts.flatMap(({ kind }, index): [string, Part["kind"]][] => {
+          const path = `messages[${at}].parts[${index}]`;
+          if (kind.case !== "toolResult") return [[path, kind]];
+          return kind.value.parts.map((below, place) => [`${path}.tool_result.parts[${place}]`, below.kind]);
+        }),
+      );
+      const gone = parts.filter(([, kind]) => kind.case === undefined).map(([path]) => path);
+      expect(omitted.map(({ field }) => field)).toEqual(gone);
+      return gone;
+    };
+    expect(leftOutOf(NOTHING)).toEqual([
+      "messages[0].parts[1]",
+      "messages[0].parts[2]",
+      "messages[1].parts[0].tool_result.parts[1]",
+    ]);
+    expect(leftOutOf({ ...ALL, mayDraw: false })).toEqual(["messages[0].parts[2]"]);
     expect(restrict(asked, model, ALL).request).toBe(asked);
   });
 

@@ -1,3 +1,3 @@
 import { playAll } from "./scenarios/suite.ts";
 
-playAll({ entrance: "grpc" });
+playAll({ entrance: "grpc", service: "completions" });

@@ -1,23 +1,29 @@
 import { describe, expect, it } from "vitest";
-import { toRequest } from "./scenarios/ask.ts";
+import { toEmbedding, toRequest } from "./scenarios/ask.ts";
 import { type Caller, Unsayable } from "./scenarios/callers/caller.ts";
 import { CHAT } from "./scenarios/callers/chat.ts";
+import { BATCH_EMBED_CONTENTS, EMBED_CONTENT } from "./scenarios/callers/embed-content.ts";
+import { EMBEDDINGS } from "./scenarios/callers/embeddings.ts";
 import { GEMINI } from "./scenarios/callers/gemini.ts";
 import { MESSAGES } from "./scenarios/callers/messages.ts";
 import { RESPONSES } from "./scenarios/callers/responses.ts";
+import { EMBEDDING } from "./scenarios/embedding.ts";
 import { LOOKS } from "./scenarios/failures.ts";
+import type { Scenario } from "./scenarios/scenario.ts";
 import { SKIPPED } from "./scenarios/skipped.ts";
-import { scenariosOf, TABLE } from "./scenarios/suite.ts";
+import { scenariosOf, TABLE, tableOf } from "./scenarios/suite.ts";
 
-const CALLERS = [CHAT, RESPONSES, MESSAGES, GEMINI];
-const OF_HTTP = TABLE.filter(({ at = "http" }) => at === "http");
+const CALLERS = [CHAT, RESPONSES, MESSAGES, GEMINI, EMBEDDINGS, EMBED_CONTENT, BATCH_EMBED_CONTENTS];
+
+const playable = (caller: Caller): readonly Scenario[] => tableOf({ entrance: "http", caller });
 
 /** Names of the scenarios that a format has no word for, by what it lacks. */
 function findUnsayable(caller: Caller): Record<string, string[]> {
   const found: Record<string, string[]> = {};
-  for (const { name, ask } of OF_HTTP) {
+  for (const { name, ask, embed } of playable(caller)) {
     try {
-      caller.write(toRequest(ask), "whole");
+      if (caller.service === "embeddings") caller.write(toEmbedding(ask, embed));
+      else caller.write(toRequest(ask), "whole");
     } catch (reason) {
       if (!(reason instanceof Unsayable)) throw reason;
       (found[reason.need] ??= []).push(name);
@@ -28,7 +34,7 @@ function findUnsayable(caller: Caller): Record<string, string[]> {
 
 describe("the scenario table", () => {
   it("has each title once", () => {
-    const names = TABLE.map(({ name }) => name);
+    const names = [...TABLE, ...EMBEDDING].map(({ name }) => name);
     expect(names).toHaveLength(new Set(names).size);
   });
 
@@ -58,9 +64,11 @@ describe("the scenario table", () => {
 
   it.each(CALLERS)("is skipped in $format for another reason where it could be played", (caller) => {
     const unsayable = new Set(Object.values(findUnsayable(caller)).flat());
-    const playable = OF_HTTP.map(({ name }) => name).filter((name) => !unsayable.has(name));
+    const sayable = playable(caller)
+      .map(({ name }) => name)
+      .filter((name) => !unsayable.has(name));
     const skipped = SKIPPED[caller.format].flatMap(({ need, scenarios }) => (need === undefined ? scenarios : []));
-    expect(playable).toEqual(expect.arrayContaining([...skipped]));
+    expect(sayable).toEqual(expect.arrayContaining([...skipped]));
     expect(skipped).toHaveLength(new Set(skipped).size);
   });
 });

@@ -86,12 +86,12 @@ async function start(kind: "http" | "grpc") {
   const caFile = folder.write("clients.pem", authority.cert);
   const files = await WatchedTlsFiles.open(
     { certFile, keyFile, caFile },
-    { loaded: () => undefined, refused: () => undefined },
+    { loaded: () => undefined, refused: () => undefined, expired: () => undefined },
   );
   const abused = vi.fn<TlsEntranceOptions["abused"]>();
   const tls = new TlsEntrance({
     files,
-    protocol: kind === "http" ? "http/1.1" : "h2",
+    protocols: kind === "http" ? ["h2", "http/1.1"] : ["h2"],
     clientCertificates: "optional",
     clientOf: (address) => address,
     refused: () => undefined,

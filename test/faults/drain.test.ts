@@ -24,13 +24,13 @@ const NEW_REQUESTS = 20;
  * Starts a product with this many streams in flight, on all entrances in turn. Each has sent "Once" and waits for its
  * upstream.
  */
-async function withStreams(count: number, shutdown: object = {}) {
+async function withStreams(count: number, { shutdown = {}, http = {} }: { shutdown?: object; http?: object } = {}) {
   const upstream = await startUpstream(({ response }) => {
     beginStream(response);
     response.write(textEvent("Once"));
   });
   onTestFinished(() => upstream.close());
-  const config = { ...localModel(upstream.url), limits: UNLIMITED, shutdown };
+  const config = { ...localModel(upstream.url), limits: UNLIMITED, shutdown, http: { listen: "127.0.0.1:0", ...http } };
   const product = await startProduct({ config });
   onTestFinished(() => product.stop());
   const gone = new AbortController();
@@ -65,10 +65,13 @@ async function sendNew({ url, grpcPort }: Product, entrance: "http" | "grpc"): P
     );
 }
 
-it(
-  `SIGTERM with ${STREAMS} streams in flight cuts none, refuses new requests, and the process exits after the last one`,
-  async () => {
-    const { product, upstream, streams } = await withStreams(STREAMS);
+it.each([
+  ["on their ports", {}],
+  ["on one port", { grpc: true }],
+])(
+  `SIGTERM with ${STREAMS} streams in flight cuts none, refuses new requests, and the process exits after the last one: %s`,
+  async (where, http) => {
+    const { product, upstream, streams } = await withStreams(STREAMS, { http });
     product.signal("SIGTERM");
     await expect.poll(() => sendNew(product, "http")).toBe("ECONNREFUSED");
     const results = await Promise.all(
@@ -86,17 +89,27 @@ it(
     const ending = await product.ending;
     const tookMs = Math.round(performance.now() - lastMs);
 
-    figure({ name: "drain: streams in flight that were completed", value: whole.length, unit: "", atLeast: STREAMS });
+    figure({
+      name: `drain, ${where}: streams in flight that were completed`,
+      value: whole.length,
+      unit: "",
+      atLeast: STREAMS,
+    });
     const refused = results.filter((how) => how === "ECONNREFUSED" || how === "Unavailable");
     expect(results).toEqual(refused);
     figure({
-      name: "drain: new requests refused with UNAVAILABLE or a closed port",
+      name: `drain, ${where}: new requests refused with UNAVAILABLE or a closed port`,
       value: refused.length,
       unit: "",
       atLeast: NEW_REQUESTS,
     });
     expect(ending).toEqual({ code: 0, signal: null });
-    figure({ name: "drain: from the last stream's end to the exit", value: tookMs, unit: "ms", atMost: 1_500 });
+    figure({
+      name: `drain, ${where}: from the last stream's end to the exit`,
+      value: tookMs,
+      unit: "ms",
+      atMost: 1_500,
+    });
     const entries = await readLedger(join(product.home, "data"));
     expect(entries).toHaveLength(STREAMS);
     expect(entries.filter(({ outcome, partial }) => outcome !== "served" || partial)).toEqual([]);
@@ -108,7 +121,7 @@ it(
   "SIGTERM ends streams that exceed the drain time with an error, and their ledger entries say so",
   async () => {
     const LONGER = 30;
-    const { product, upstream, streams } = await withStreams(LONGER, { drain_ms: 1_000 });
+    const { product, upstream, streams } = await withStreams(LONGER, { shutdown: { drain_ms: 1_000 } });
     product.signal("SIGTERM");
     const endings = await Promise.allSettled(streams.map((stream) => Array.fromAsync(stream)));
     const told = endings.filter(

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { flood, FLOODS } from "./hostile/floods.ts";
+import { callBlock, flood, FLOODS, httpBlock } from "./hostile/floods.ts";
 import { MIB, startTarget, type Target } from "./hostile/target.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
@@ -14,7 +14,8 @@ const closedMs = new Map<string, number>();
 let mostBytes = 0;
 
 beforeAll(async () => {
-  target = await startTarget();
+  // The same guards as on the port of gRPC, and those of HTTP.
+  target = await startTarget(undefined, { isShared: true });
 });
 
 afterAll(async () => {
@@ -22,17 +23,19 @@ afterAll(async () => {
 });
 
 describe.each([
-  ["reads the server's frames", true],
-  ["reads nothing", false],
-])("an HTTP/2 client that %s", (_, reads) => {
+  ["of gRPC that reads the server's frames", { reads: true, blockOf: callBlock }],
+  ["of gRPC that reads nothing", { reads: false, blockOf: callBlock }],
+  ["of HTTP that reads the server's frames", { reads: true, blockOf: httpBlock }],
+  ["of HTTP that reads nothing", { reads: false, blockOf: httpBlock }],
+])("an HTTP/2 client %s", (kind, client) => {
   it.each(FLOODS)("is disconnected when it sends $name", { timeout: timeLimit(30, 120) }, async (attack) => {
     const before = target.product.rssBytes();
     let bestMs = Infinity;
     const tries = scale(TRIES, 2 * TRIES);
     for (let turn = 0; turn < tries && bestMs > CLOSED_MS; turn++) {
-      bestMs = Math.min(bestMs, await flood(target, attack, reads));
+      bestMs = Math.min(bestMs, await flood(target, attack, client));
     }
-    closedMs.set(`${attack.name}, ${reads}`, Math.round(bestMs));
+    closedMs.set(`${attack.name}, ${kind}`, Math.round(bestMs));
     mostBytes = Math.max(mostBytes, target.product.rssBytes() - before);
     expect(bestMs).toBeLessThan(CLOSED_MS);
   });
@@ -41,8 +44,13 @@ describe.each([
 describe("all HTTP/2 floods together", () => {
   it("were disconnected within a second, without upstream calls", () => {
     const slowest = Math.max(...closedMs.values());
-    expect(closedMs.size).toBe(2 * FLOODS.length);
-    figure({ name: "HTTP/2 floods, each read and unread", value: closedMs.size, unit: "", atLeast: 50 });
+    expect(closedMs.size).toBe(4 * FLOODS.length);
+    figure({
+      name: "HTTP/2 floods of gRPC and HTTP, each read and unread",
+      value: closedMs.size,
+      unit: "",
+      atLeast: 100,
+    });
     figure({ name: "HTTP/2 floods: the slowest connection closed", value: slowest, unit: "ms", atMost: CLOSED_MS });
     figure({ name: "HTTP/2 floods: upstream calls caused", value: target.heard(), unit: "", atMost: 0 });
     figure({ name: "HTTP/2 floods: memory", value: Math.round(mostBytes / MIB), unit: "MiB", atMost: 128 });

@@ -129,7 +129,8 @@ it(
     figure({ name: "streams during rolling restarts of fronts and cores", value: whole, unit: "", atLeast: STREAMS });
     figure({ name: "refused for overload before they began", value: refused, unit: "", atMost: scale(0, STREAMS) });
     figure({ name: "of these cut", value: failures.length, unit: "", atMost: 0 });
-    const outcomes = await store.usage.summarize({ by: "none", step: "all", sinceMs: 0, untilMs: Date.now() + 60_000 });
+    const span = { sinceMs: 0, untilMs: Date.now() + 60_000 };
+    const { rows: outcomes } = await store.usage.summarize({ by: "none", step: "all", ...span });
     expect(outcomes[0]?.sums).toMatchObject({ completions: whole, failed: 0 });
   },
   timeLimit(180, 420),

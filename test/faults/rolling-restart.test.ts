@@ -47,11 +47,11 @@ it(
     await balancer.stop();
     figure({ name: "rolling restarts", value: RESTARTS, unit: "", atLeast: RESTARTS });
     figure({ name: "completions meanwhile", value: load.ended.length, unit: "", atLeast: RESTARTS * CALLERS });
+    if (load.failures.length > 0) console.log(load.failures);
     figure({ name: "of these failed", value: load.failures.length, unit: "", atMost: 0 });
-    expect(load.failures).toEqual([]);
     const { sinceMs, untilMs } = { sinceMs: 0, untilMs: Date.now() + 60_000 };
-    const [row] = await deployment.store.usage.summarize({ by: "none", step: "all", sinceMs, untilMs });
-    expect(row?.sums).toMatchObject({ completions: load.ended.length, failed: 0 });
+    const { rows } = await deployment.store.usage.summarize({ by: "none", step: "all", sinceMs, untilMs });
+    expect(rows[0]?.sums).toMatchObject({ completions: load.ended.length, failed: 0 });
   },
   timeLimit(180, 1_800),
 );

@@ -180,32 +180,38 @@ describe("every route of the running server", () => {
     expect(await findWrong(paths, GRPC_ROWS, cellsOf)).toEqual([]);
   });
 
-  it("admits certificates and tokens by HTTP and gRPC as it admits the keys for which they stand", async () => {
-    const { secure, authority, certified } = world;
-    const callers = Object.entries(certified).map(([caller, { pair, sent }]) => {
-      const dispatcher = new Agent({ connect: { ca: authority.cert, ...pair } });
-      const send: Send = (url, request) => fetchAs(url, { ...request, dispatcher });
-      return { caller, sent, send, dispatcher, client: tlsGrpcClient(secure.grpcPort, { authority, pair }) };
-    });
-    const cellsOf = (row: KeyRow, ask: (caller: (typeof callers)[number]) => Promise<Outcome>) =>
-      Promise.all(
-        callers.map(async (one) => {
-          const { caller } = one;
-          return { caller, expected: expectedWithoutSecret(row, caller), outcome: await ask(one) };
-        }),
+  it.each([
+    ["HTTP/1.1", false],
+    ["HTTP/2", true],
+  ])(
+    "admits certificates and tokens by %s and gRPC on one port as it admits the keys for which they stand",
+    async (_, allowH2) => {
+      const { secure, authority, certified } = world;
+      const callers = Object.entries(certified).map(([caller, { pair, sent }]) => {
+        const dispatcher = new Agent({ allowH2, connect: { ca: authority.cert, ...pair } });
+        const send: Send = (url, request) => fetchAs(url, { ...request, dispatcher });
+        return { caller, sent, send, dispatcher, client: tlsGrpcClient(secure.grpcPort, { authority, pair }) };
+      });
+      const cellsOf = (row: KeyRow, ask: (caller: (typeof callers)[number]) => Promise<Outcome>) =>
+        Promise.all(
+          callers.map(async (one) => {
+            const { caller } = one;
+            return { caller, expected: expectedWithoutSecret(row, caller), outcome: await ask(one) };
+          }),
+        );
+      const byHttp = await findWrong(ROUTES, HTTP_ROWS, (route) =>
+        cellsOf(HTTP_ROWS[route]!, ({ send, sent }) => askHttp({ url: secure.url, send }, route, sent)),
       );
-    const byHttp = await findWrong(ROUTES, HTTP_ROWS, (route) =>
-      cellsOf(HTTP_ROWS[route]!, ({ send, sent }) => askHttp({ url: secure.url, send }, route, sent)),
-    );
-    const byGrpc = await findWrong(await reflectedPaths(), GRPC_ROWS, (path) =>
-      cellsOf(GRPC_ROWS[path]!, ({ client, sent }) => askGrpc(client, path, sent)),
-    );
-    for (const { client, dispatcher } of callers) {
-      client.close();
-      await dispatcher.close();
-    }
-    expect([...byHttp, ...byGrpc]).toEqual([]);
-  });
+      const byGrpc = await findWrong(await reflectedPaths(), GRPC_ROWS, (path) =>
+        cellsOf(GRPC_ROWS[path]!, ({ client, sent }) => askGrpc(client, path, sent)),
+      );
+      for (const { client, dispatcher } of callers) {
+        client.close();
+        await dispatcher.close();
+      }
+      expect([...byHttp, ...byGrpc]).toEqual([]);
+    },
+  );
 
   it("on the operations port has a row, is public, and contains no secrets", async () => {
     const { product, keys } = world;

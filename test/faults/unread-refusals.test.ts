@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
-import { callBlock, REQUEST } from "./hostile/floods.ts";
+import { callBlock, httpBlock, REQUEST } from "./hostile/floods.ts";
 import {
   dataFrame,
   grpcHeaders,
@@ -35,16 +35,22 @@ interface Attack {
   readonly open: () => RawHttp2;
   /** Share of the connections. Default: 1. */
   readonly share?: number;
+  /** Whether they are requests of HTTP, on one port with gRPC. Default: calls of gRPC on their own. */
+  readonly isHttp?: boolean;
 }
 
 const withoutKey = (): Buffer => headerBlock(grpcHeaders(CREATE));
-const withWrongKey = (): Buffer => callBlock(`sk_parley_${"A".repeat(40)}`);
-/** Headers with a key of its own, so that others' requests do not share its limits. */
-async function withKey(): Promise<Buffer> {
+const WRONG_KEY = `sk_parley_${"A".repeat(40)}`;
+const withWrongKey = (): Buffer => callBlock(WRONG_KEY);
+const httpWithWrongKey = (): Buffer => httpBlock(WRONG_KEY);
+/** A key of its own, so that others' requests do not share its limits. */
+async function makeKey(): Promise<string> {
   const { output, ending } = runProduct(["keys", "create", "--name", "attacker", "--json"], target.product);
   await ending;
-  return callBlock((JSON.parse(output.stdout) as { readonly key: string }).key);
+  return (JSON.parse(output.stdout) as { readonly key: string }).key;
 }
+const withKey = async (): Promise<Buffer> => callBlock(await makeKey());
+const httpWithKey = async (): Promise<Buffer> => httpBlock(await makeKey());
 
 const openPlain = (): RawHttp2 => new RawHttp2(target.product.grpcPort).pause().hello();
 /** Never acknowledges the SETTINGS of the server, so that their limits do not apply. */
@@ -60,6 +66,33 @@ const ATTACKS: readonly Attack[] = [
   { name: "of a key that are never sent", calls: 99, headers: withKey, isWhole: false, open: openPlain },
   { name: "beyond the limit of streams", calls: 990, headers: withoutKey, isWhole: true, open: openPlain },
   { name: "before SETTINGS apply", calls: 990, headers: withoutKey, isWhole: true, open: openUnacknowledged },
+  // A refusal of HTTP is more work than one of gRPC: others would wait for longer than the limit, too.
+  ...[
+    {
+      name: "of HTTP with a wrong key",
+      calls: 99,
+      headers: httpWithWrongKey,
+      isWhole: true,
+      open: openPlain,
+      share: 0.5,
+    },
+    { name: "of HTTP with a key", calls: 99, headers: httpWithKey, isWhole: true, open: openPlain, share: 0.3 },
+    {
+      name: "of HTTP with a key that are never sent",
+      calls: 99,
+      headers: httpWithKey,
+      isWhole: false,
+      open: openPlain,
+    },
+    {
+      name: "of HTTP before SETTINGS apply",
+      calls: 990,
+      headers: httpWithWrongKey,
+      isWhole: true,
+      open: openUnacknowledged,
+      share: 0.5,
+    },
+  ].map((attack) => ({ ...attack, isHttp: true })),
 ];
 
 function call(stream: number, block: Buffer, isWhole: boolean): Buffer {
@@ -69,7 +102,8 @@ function call(stream: number, block: Buffer, isWhole: boolean): Buffer {
 
 describe.each(scale([200], [200, 1000]))("unread calls on %d connections", (connections) => {
   it.each(ATTACKS)("$name take bounded memory", { timeout: timeLimit(60, 180) }, async (attack) => {
-    target = await startTarget(undefined, { env: { NODE_OPTIONS: "--max-old-space-size=512" } });
+    const env = { NODE_OPTIONS: "--max-old-space-size=512" };
+    target = await startTarget(undefined, { env, isShared: attack.isHttp === true });
     const attackers = Array.from({ length: connections * (attack.share ?? 1) }, attack.open);
     const block = await attack.headers();
     for (const attacker of attackers)

@@ -1,10 +1,12 @@
 import { pino } from "pino";
 import { describe, expect, it } from "vitest";
 import type { Config } from "../../src/config/config.ts";
-import { type Job, jobsOf, startJobs } from "../../src/gateway/jobs.ts";
+import { type Job, jobsOf, rankJob, startJobs } from "../../src/gateway/jobs.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createLogger, withLines } from "../../src/telemetry/logger.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+
+const DAY_MS = 86_400_000;
 
 function start(...jobs: Job[]) {
   const clock = new FakeClock();
@@ -61,7 +63,6 @@ describe("jobs", () => {
   });
 });
 
-const DAY_MS = 86_400_000;
 const log = createLogger("silent");
 
 /** The ledger's jobs on a store with this `prune`. */
@@ -136,5 +137,24 @@ describe("the gateway's jobs", () => {
     await clock.pass(600_000);
     await running.close();
     expect(asked).toBe(2);
+  });
+});
+
+describe("the job that ranks keys and accounts", () => {
+  it("looks at all days once, then at those of the last month, in pieces of a month", async () => {
+    const clock = new FakeClock();
+    const spans: (readonly [daysAgo: number, days: number])[] = [];
+    const usage: Parameters<typeof rankJob>[0]["usage"] = {
+      async rank({ sinceMs, untilMs }) {
+        spans.push([(clock.now() - untilMs) / DAY_MS, (untilMs - sinceMs) / DAY_MS]);
+        return 1;
+      },
+    };
+    const { run } = rankJob({ usage, clock });
+    const { signal } = new AbortController();
+    expect(await run(signal)).toBe(0);
+    expect(spans).toEqual(Array.from({ length: 25 }, (_, index) => [32 * index, 32]));
+    await run(signal);
+    expect(spans.slice(25)).toEqual([[0, 32]]);
   });
 });

@@ -127,9 +127,8 @@ describe("the file of known keys", () => {
     };
     const file = open();
     const stop = file.keep(keys, FACTS);
-    expect(file.writtenAtMs).toBeUndefined();
     await clock.pass(2_000);
-    await expect.poll(() => [file.writtenAtMs, clock.pending]).toEqual([clock.now(), 1]);
+    await expect.poll(() => [file.ageMs, clock.pending]).toEqual([0, 1]);
     for (let step = 0; step < 10; step++) await clock.pass(2_000);
     expect(keys.confirmedKeys).toHaveBeenCalledTimes(1);
     keys.changes.mockReturnValue(1);
@@ -141,12 +140,13 @@ describe("the file of known keys", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("that cannot be written is told once", async () => {
+  it("that cannot be written is told once, and is as old as the process", async () => {
     const { dataDir, clock, log, open, write } = setUp();
     writeFileSync(dataDir, "a file");
     const file = open();
+    await clock.pass(5_000);
     await write(file, [keyOf("one", clock.now())]);
     expect(log.error).toHaveBeenCalledOnce();
-    expect(file.writtenAtMs).toBeUndefined();
+    expect(file.ageMs).toBe(5_000);
   });
 });

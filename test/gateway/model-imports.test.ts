@@ -79,6 +79,19 @@ describe("models that are imported", () => {
     expect(lines[0]).toMatchObject({ level: 40, provider: "local", reason: "There was no list in 5 s.", kept: 0 });
   });
 
+  it("do not delay a change of the stored configuration: known ones are used at once, and others are asked for then", async () => {
+    answer = () => undefined;
+    const applied: Config[] = [];
+    const apply = async (config: Config): Promise<void> => void applied.push(config);
+    expect(idsOf(await imports.use(sourceOf(), apply, { waits: false }))).toEqual([]);
+    expect(asked).toEqual([]);
+    answer = lists("a");
+    clock.advance(0);
+    await expect.poll(() => applied.map(idsOf)).toEqual([["a"]]);
+    expect(idsOf(await imports.use(sourceOf(), apply, { waits: false }))).toEqual(["a"]);
+    expect(asked).toHaveLength(1);
+  });
+
   it("change with the list, which is looked at every 15 minutes", async () => {
     answer = lists("a");
     const applied: Config[] = [];
@@ -160,19 +173,30 @@ describe("models that are imported", () => {
     expect(clock.pending).toBe(0);
   });
 
-  it("leave the circuit breakers as they are, which a changed file does not", async () => {
+  it("leave the circuit breakers as they are, as the stored configuration does of providers that stay, and a changed file does not", async () => {
     answer = fails;
     const { providers } = JSON.parse(sourceOf().text) as { providers: object };
     const models = { a: { provider: "local", upstream_model: "a" } };
     const gateway = await startTestGateway({ config: { providers, models, breaker: { failures: 1 } } });
     try {
-      await fetch(`http://127.0.0.1:${gateway.httpPort}/v1/chat/completions`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" },
-        body: JSON.stringify({ model: "a", messages: [{ role: "user", content: "hi" }] }),
-      });
+      const request = [
+        `http://127.0.0.1:${gateway.httpPort}/v1/chat/completions`,
+        {
+          method: "POST",
+          headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" },
+          body: JSON.stringify({ model: "a", messages: [{ role: "user", content: "hi" }] }),
+        },
+      ] as const;
+      await fetch(...request);
       expect((await gateway.readiness()).breakers).toMatchObject({ "local/a": "open" });
-      await gateway.configure({}, "lists");
+      for (const changed of ["lists", "stored"] as const) {
+        await gateway.configure({}, changed);
+        expect((await gateway.readiness()).breakers).toMatchObject({ "local/a": "open" });
+      }
+      const local = { ...(providers as { local: object }).local, api_keys: ["another-credential-of-the-provider"] };
+      await gateway.configure({ providers: { local } }, "stored");
+      expect((await gateway.readiness()).breakers).not.toHaveProperty("local/a", "open");
+      await fetch(...request);
       expect((await gateway.readiness()).breakers).toMatchObject({ "local/a": "open" });
       await gateway.configure({});
       expect((await gateway.readiness()).breakers).not.toHaveProperty("local/a", "open");

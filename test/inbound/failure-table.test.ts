@@ -16,6 +16,7 @@ const DOCUMENTED: Readonly<
   permission_denied: [403, "permission_error", null, "PermissionDenied"],
   model_not_found: [404, "not_found_error", "model_not_found", "NotFound"],
   not_found: [404, "not_found_error", null, "Unimplemented"],
+  conflict: [409, "invalid_request_error", "conflict", "Aborted"],
   rate_limited: [429, "rate_limit_error", "rate_limit_exceeded", "ResourceExhausted"],
   budget_spent: [429, "rate_limit_error", "budget_exceeded", "ResourceExhausted"],
   overloaded: [503, "service_unavailable", "overloaded", "Unavailable"],
@@ -43,7 +44,7 @@ it.each(CODES)("%s is on the wire what is documented", (code) => {
 
 it("gRPC statuses have the numbers that gRPC gives them", () => {
   const numbers = CODES.map((code) => FAILURE_TABLE[code].grpc as number);
-  expect(numbers).toEqual([3, 8, 8, 16, 7, 5, 12, 8, 8, 14, 3, 8, 14, 14, 13, 13, 4, 1, 13]);
+  expect(numbers).toEqual([3, 8, 8, 16, 7, 5, 12, 10, 8, 8, 14, 3, 8, 14, 14, 13, 13, 4, 1, 13]);
 });
 
 describe("error.code", () => {
@@ -94,6 +95,7 @@ describe("a client's own retry", () => {
       "upstream_protocol",
       "upstream_refused_us",
       "internal",
+      "conflict",
     ].includes(code);
     expect(isFinal(new Failure(code, "no"))).toBe(pointless);
   });

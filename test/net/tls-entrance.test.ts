@@ -14,15 +14,18 @@ const folder = makeCertificateFolder();
 afterAll(() => folder.remove());
 
 /** A server that sends "hello" on each connection. */
-async function start(options: Partial<TlsEntranceOptions> & { readonly clientCa?: string } = {}) {
+async function start(
+  options: Partial<TlsEntranceOptions> & { readonly clientCa?: string; readonly list?: string } = {},
+) {
   const { cert_file: certFile, key_file: keyFile } = folder.writePair("server", server);
   const caFile = options.clientCa === undefined ? undefined : folder.write("clients.pem", options.clientCa);
-  const report = { loaded: () => undefined, refused: () => undefined };
-  const files = await WatchedTlsFiles.open({ certFile, keyFile, caFile }, report);
+  const crlFile = options.list === undefined ? undefined : folder.write("clients.crl", options.list);
+  const report = { loaded: () => undefined, refused: () => undefined, expired: () => undefined };
+  const files = await WatchedTlsFiles.open({ certFile, keyFile, caFile, crlFile }, report);
   const refused = vi.fn<TlsEntranceOptions["refused"]>();
   const abused = vi.fn<TlsEntranceOptions["abused"]>();
   const clientOf = (address: string): string => address;
-  const defaults = { protocol: "http/1.1", clientCertificates: "required", clientOf, refused, abused } as const;
+  const defaults = { protocols: ["http/1.1"], clientCertificates: "required", clientOf, refused, abused } as const;
   const tls = new TlsEntrance({ files, ...defaults, ...options });
   const opened: Socket[] = [];
   const listener = createServer(tls.serverOptions, (socket) => {
@@ -210,6 +213,51 @@ describe("clients' certificates", () => {
     expect(refused).toHaveBeenCalledOnce();
     expect(abused.mock.calls).toEqual([["COSTLY_CERTIFICATES", "127.0.0.1"]]);
     expect(await visit(port)).not.toBe("hello");
+  });
+
+  describe("with revocation lists", () => {
+    it.each(["TLSv1.2", "TLSv1.3"] as const)(
+      "are refused once they are revoked, also when a session of %s is resumed, and those of others are not",
+      async (version) => {
+        const { port, tls, opened, refused } = await start({ clientCa: authority.cert, list: authority.list() });
+        const only = { ...client, minVersion: version, maxVersion: version };
+        const session = await sessionOf(port, version);
+        const open = connect({ port, host: "127.0.0.1", servername: "localhost", ca: authority.cert, ...client });
+        onTestFinished(() => void open.destroy());
+        await once(open, "data");
+        const other = authority.issue({ names: ["DNS:other"] });
+        expect(await visit(port, other)).toBe("hello");
+        const [mine, others] = [opened.at(-2)!, opened.at(-1)!];
+        const changed = vi.fn<() => void>();
+        tls.onTrustChange(changed);
+
+        folder.write("clients.crl", authority.list({ revoked: [client] }));
+        await tls.check();
+        expect(changed).toHaveBeenCalledOnce();
+        expect([tls.isRetired(mine), tls.certificateOf(mine)]).toEqual([true, undefined]);
+        expect([tls.isRetired(others), tls.certificateOf(others)?.names]).toEqual([false, ["DNS:other"]]);
+        expect(await visit(port, { ...only, session })).not.toBe("hello");
+        expect(refused.mock.calls.map(([reason]) => reason)).toEqual(["CERT_REVOKED"]);
+        expect(await visit(port, other)).toBe("hello");
+      },
+    );
+
+    it("of which one has expired are refused, also when a session is resumed", async () => {
+      const list = authority.list({ validTo: new Date(Date.now() + 60_000) });
+      const { port, refused } = await start({ clientCa: authority.cert, list });
+      const session = await sessionOf(port, "TLSv1.3");
+      vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 61_000 });
+      onTestFinished(() => void vi.useRealTimers());
+      expect(await visit(port, { ...client, session })).not.toBe("hello");
+      expect(refused.mock.calls.map(([reason]) => reason)).toEqual(["CRL_HAS_EXPIRED"]);
+    });
+
+    it("that expired before the start are refused", async () => {
+      const list = authority.list({ validTo: new Date(Date.now() - 1000) });
+      const { port, refused } = await start({ clientCa: authority.cert, list });
+      expect(await visit(port, client)).not.toBe("hello");
+      expect(refused.mock.calls.map(([reason]) => reason)).toEqual(["CRL_HAS_EXPIRED"]);
+    });
   });
 
   async function sessionOf(port: number, version: "TLSv1.2" | "TLSv1.3", pair = client): Promise<Buffer> {

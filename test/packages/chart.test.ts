@@ -361,6 +361,11 @@ describe("the chart", () => {
     ["split", withValues({ "config.operations": { tls: clientCa } }), "the kubelet's probes have none: leave it out"],
     ["split", ["--set", "env.PARLEY_OPERATIONS_TLS_CLIENT_CA_FILE=/ca.pem"], "the kubelet's probes have none"],
     ["small", ["--set", "config.operations.tls.cert_file=/tls.crt"], "probes would use http: set tls.secret"],
+    [
+      "small",
+      ["--set", "config.http.grpc=true"],
+      "http.grpc would leave the Service's port of gRPC without a listener",
+    ],
     ["split", ["--set", "podMonitor.enabled=true"], "with tls.secret, set podMonitor.tlsConfig"],
     ["replicas", ["--set", "service.externalTrafficPolicy=local"], "must be one of 'Cluster', 'Local'"],
     ["replicas", ["--set", "replicas=4"], "additional properties 'replicas' not allowed"],

@@ -253,6 +253,7 @@ describe.runIf(canBuildExecutable)("the single executable", () => {
       first.signal("SIGKILL");
       await first.ending;
       second = await start();
+      expect(second.output.stdout).toContain("Keys are made with: parley keys create");
       const again = await fetch(`${second.url}/v1/chat/completions`, completion);
       expect(await again.json()).toMatchObject({ object: "chat.completion" });
       second.signal("SIGTERM");

@@ -302,6 +302,88 @@ describe.each([false, true])("an answer to a caller of the provider's dialect (s
   });
 });
 
+/* Calls of chat completions with fields that only their dialect has. */
+const TOOL_CALLS = [
+  {
+    id: "call_1",
+    type: "function",
+    function: { name: "f", arguments: '{"a":1}', confidence: 0.5 },
+    caller: { type: "program" },
+    mood: "good",
+    from: `at ${CREDENTIAL}`,
+  },
+  { id: "call_2", type: "custom", custom: { name: "g", input: "x", depth: 2 }, mood: "sad" },
+  { id: "call_3", type: "function", function: { name: "f", arguments: "{}" } },
+];
+const CALL_PIECES = [
+  {
+    index: 0,
+    id: "call_1",
+    type: "function",
+    function: { name: "f", arguments: "" },
+    caller: { type: "program" },
+    mood: "go",
+  },
+  { index: 0, function: { arguments: '{"a":1}' }, from: `at ${CREDENTIAL}` },
+  { index: 0, mood: "od", function: { confidence: 0.5 } },
+  { index: 1, id: "call_2", type: "custom", custom: { name: "g", input: "" } },
+  { index: 1, type: "custom", custom: { input: "x", depth: 2 }, mood: "sad" },
+  // No call has this index.
+  { index: 7, mood: "lost" },
+  { index: 2, id: "call_3", type: "function", function: { name: "f", arguments: "{}" } },
+];
+
+describe.each([false, true])("calls of a chat completion (streamed: %s)", (streamed) => {
+  const asked = { model: "fx-o", messages: [{ role: "user" as const, content: "Hi" }] };
+
+  beforeEach(() => {
+    answer = (exchange) => {
+      const message = { role: "assistant", content: null, tool_calls: TOOL_CALLS };
+      const pieces = CALL_PIECES.map((piece) => ({
+        data: { choices: [{ index: 0, delta: { tool_calls: [piece] } }] },
+      }));
+      if (streamed) stream(exchange, [...pieces, { data: { choices: [{ index: 0, finish_reason: "tool_calls" }] } }]);
+      else answerJson(exchange.response, 200, { choices: [{ index: 0, message, finish_reason: "tool_calls" }] });
+    };
+  });
+
+  it("have their fields for a caller of the dialect, without the gateway's credential", async () => {
+    const client = new OpenAI({ baseURL: `${url()}/v1`, apiKey: gateway.key, maxRetries: 0 });
+    const { choices } = streamed
+      ? await client.chat.completions.stream(asked).finalChatCompletion()
+      : await client.chat.completions.create(asked);
+    const calls = choices[0]!.message.tool_calls as unknown as Json[];
+    expect(calls).toMatchObject([
+      {
+        id: "call_1",
+        type: "function",
+        function: { name: "f", arguments: '{"a":1}' },
+        caller: { type: "program" },
+        mood: "good",
+        from: "at [key]",
+      },
+      { id: "call_2", type: "custom", custom: { name: "g", input: "x" }, mood: "sad" },
+      { id: "call_3", type: "function", function: { name: "f", arguments: "{}" } },
+    ]);
+    expect(calls).toHaveLength(3);
+    expect(calls[2]).not.toHaveProperty("mood");
+    const text = await raw("/v1/chat/completions", { ...asked, stream: streamed });
+    // The client does not join these.
+    expect(text).toContain('"function":{"confidence":0.5,');
+    expect(text).toContain('"custom":{"depth":2,');
+    expect(text).not.toContain("lost");
+  });
+
+  it("are without them in another format, which lists them", async () => {
+    const text = await raw("/v1/messages", { ...asked, max_tokens: 100, stream: streamed });
+    const [, leftOut = "[]"] = /"left_out":(\[[^\]]*\])/.exec(text) ?? [];
+    expect(JSON.parse(leftOut)).toEqual(
+      expect.arrayContaining(["openai.caller", "openai.mood", "openai.function.confidence", "openai.custom.depth"]),
+    );
+    expect(text).not.toContain("program");
+  });
+});
+
 /* Texts and reasoning with fields that only their dialect has. */
 const THOUGHT = { type: "thinking", thinking: "Hm.", signature: "c2ln", depth: 2 };
 const MARKED = { type: "text", text: "Hello.", mood: { good: true } };

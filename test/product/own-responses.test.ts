@@ -114,6 +114,19 @@ describe("a Responses request to a provider of the dialect", () => {
     expect(sent).toBe(body.replace("fx-plain", "gpt-any"));
   });
 
+  it("keeps the output of a tool of the client's own, which has no call", async () => {
+    const context = { type: "function_call_output", name: "goal_objective", namespace: "agent", output: "Mend it" };
+    const input = [
+      { type: "function_call", call_id: "1", name: "create_goal", arguments: "{}" },
+      { type: "function_call_output", call_id: "1", output: "ok" },
+      context,
+    ];
+    const tools = [{ type: "function", name: "create_goal", strict: false, parameters: { type: "object" } }];
+    const { sent, omitted } = await send({ model: "fx-plain", input, tools, store: false });
+    expect(JSON.parse(sent)).toMatchObject({ input });
+    expect(omitted).toEqual([]);
+  });
+
   it("has what the gateway decides, and nothing that is for the gateway", async () => {
     const given = {
       model: "fx-r",

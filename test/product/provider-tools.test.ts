@@ -85,6 +85,8 @@ let budgetKey: string;
 let toolsKey: string;
 /** A key without pictures. */
 let chatKey: string;
+/** A key without options. */
+let plainKey: string;
 
 beforeAll(async () => {
   upstream = await startUpstream((exchange) => answer(exchange));
@@ -107,6 +109,7 @@ beforeAll(async () => {
       const limits = { ...NO_LIMITS, monthlyBudgetMicroUsd: 1_000_000_000 };
       budgetKey = (await createKey(context, { name: "small", limits })).secret;
       chatKey = (await createKey(context, { name: "chat", capabilities: ["chat"] })).secret;
+      plainKey = (await createKey(context, { name: "plain", options: [] })).secret;
       toolsKey = (await createKey(context, { name: "tools", options: ["provider_tools"] })).secret;
     },
   });
@@ -224,6 +227,20 @@ describe("tools of OpenAI's servers and their items, to a provider of the dialec
     const { omitted } = await ask({ model: "fx-r", input: [QUESTION], tools: TOOLS.slice(0, 2) }, budgetKey);
     expect(sent()["tools"]).toEqual([OWN]);
     expect(omitted).toEqual(["tools[1]"]);
+  });
+
+  it.each([
+    ["under a budget", () => budgetKey, ["web_search", "mcp", "image_generation"]],
+    ["without `provider_tools`", () => plainKey, ["web_search", "mcp", "image_generation"]],
+    ["without the capability `images`", () => chatKey, ["image_generation"]],
+  ] as const)("need the same permissions within an item, for a key %s", async (_, key, refused) => {
+    const found = (tool: object) => ({ type: "tool_search_output", call_id: "c", execution: "client", tools: [tool] });
+    const items = [OWN, TOOLS[1]!, TOOLS[5]!, TOOLS[4]!].map(found);
+    const { omitted } = await ask({ model: "fx-r", input: [QUESTION, ...items] }, key());
+    const isRefused = (item: (typeof items)[number]): boolean =>
+      refused.includes((item.tools[0] as { type: string }).type as never);
+    expect((sent()["input"] as Json[]).slice(1)).toEqual(items.filter((item) => !isRefused(item)));
+    expect(omitted).toEqual(items.flatMap((item, at) => (isRefused(item) ? [`input[${at + 1}]`] : [])));
   });
 
   it("are sent but for pictures where the key lacks the capability `images`", async () => {

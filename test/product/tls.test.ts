@@ -242,6 +242,33 @@ describe("clients' certificates", () => {
   });
 });
 
+describe("revocation lists of clients' certificates", () => {
+  it("refuse a revoked certificate at all listeners after a reload, and end its connections after their calls", async () => {
+    const [mine, others] = [authority.issue(), authority.issue()];
+    const gateway = await start({
+      client_ca_file: folder.write("clients.pem", authority.cert),
+      client_crl_file: folder.write("clients.crl", authority.list()),
+    });
+    onTestFinished(() => gateway.close());
+    const kept = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => kept.destroy());
+    const grpc = grpcClient(gateway, mine);
+    expect((await complete(gateway, { pair: mine, agent: kept })).status).toBe(200);
+    expect(await listModels(grpc, gateway)).toBe("done");
+
+    folder.write("clients.crl", authority.list({ revoked: [mine] }));
+    await gateway.configure({});
+    await expect(complete(gateway, { pair: mine })).rejects.toThrow(CLOSED);
+    const health = { authority, pair: mine, path: "/readyz" };
+    await expect(askTls(gateway.operationsPort, health)).rejects.toThrow(CLOSED);
+    expect((await complete(gateway, { pair: mine, agent: kept })).status).toBe(200);
+    await expect(complete(gateway, { pair: mine, agent: kept })).rejects.toThrow(CLOSED);
+    await expect.poll(() => listModels(grpc, gateway)).toMatch(/UNAVAILABLE/);
+    expect((await complete(gateway, { pair: others })).status).toBe(200);
+    expect(gateway.log).toContainEqual(expect.objectContaining({ setting: "http.tls", reason: "CERT_REVOKED" }));
+  });
+});
+
 describe("calls over gRPC with a certificate in place of a key", () => {
   const PATH = "/parley.v1.KeyService/GetCurrent";
   const name = "URI:spiffe://example.org/billing";

@@ -1,8 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { ToolUses } from "../../src/core/fees.ts";
-import { toolUsesOf as ofAnthropic } from "../../src/providers/anthropic/tool-uses.ts";
-import { toolUsesOf as ofGemini } from "../../src/providers/gemini/tool-uses.ts";
+import type { NativeTool } from "../../src/core/native-tools.ts";
+import { toolUsesOf as toAnthropicUses } from "../../src/providers/anthropic/tool-uses.ts";
+import { toolUsesOf as toGeminiUses } from "../../src/providers/gemini/tool-uses.ts";
 import { toolUsesOf as ofResponses } from "../../src/providers/openai-responses/tool-uses.ts";
+import { toolUsesOf as toChatUses } from "../../src/providers/openai/tool-uses.ts";
+
+const ofAnthropic = (body: object, inParts: readonly NativeTool[] = []): ToolUses | undefined =>
+  toAnthropicUses(body, inParts);
+const ofGemini = (body: object, inParts: readonly NativeTool[] = []): ToolUses | undefined =>
+  toGeminiUses(body, inParts);
 
 describe("the uses of a provider's tools that a body allows", () => {
   it.each<[string, ToolUses | undefined, ToolUses | undefined]>([
@@ -82,6 +89,35 @@ describe("the uses of a provider's tools that a body allows", () => {
       "responses: tools of an item",
       ofResponses({ input: [{ type: "tool_search_output", tools: [{ type: "file_search" }] }, { role: "user" }] }),
       { fileSearches: Infinity },
+    ],
+    [
+      "responses: tools of an item, below other fields",
+      ofResponses({ input: [{ type: "shell_call", action: { tool: { type: "x_search" } } }] }),
+      { unknown: "x_search" },
+    ],
+    [
+      "responses: words of a tool's schema, and what it was called with",
+      ofResponses({
+        input: [
+          {
+            type: "mcp_list_tools",
+            tools: [{ name: "f", input_schema: { properties: { tools: { type: "array" } } } }],
+          },
+          { type: "tool_search_call", arguments: { tools: [{ type: "hammer" }] } },
+        ],
+      }),
+      undefined,
+    ],
+    [
+      "anthropic: tools within blocks",
+      ofAnthropic({}, [{ type: "web_search_20250305", max_uses: 2 }]),
+      { webSearches: 2 },
+    ],
+    ["gemini: tools within parts", ofGemini({}, [{ googleSearch: {} }]), { webSearches: Infinity }],
+    [
+      "openai: tools within parts",
+      toChatUses({ model: "m", messages: [] }, [{ type: "x_search" }]),
+      { unknown: "x_search" },
     ],
     ["responses: a stored prompt", ofResponses({ prompt: { id: "pmpt_1" } }), { unknown: "prompt" }],
   ])("%s", (_, uses, expected) => {

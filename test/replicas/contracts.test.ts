@@ -4,9 +4,9 @@ import { describeStore } from "../store/contracts/contracts.ts";
 import { createDatabase } from "../support/postgres.ts";
 
 describe("PostgreSQL", () => {
-  describeStore(async () => {
+  describeStore(async (options) => {
     const databaseUrl = await createDatabase(inject("postgresUrl"));
-    const store = await openStore({ dataDir: "/nowhere", databaseUrl });
+    const store = await openStore({ dataDir: "/nowhere", databaseUrl }, options);
     onTestFinished(() => store.close());
     return store;
   });

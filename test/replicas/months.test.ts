@@ -83,13 +83,13 @@ describe("a database from before the months", () => {
     expect(await idsOf(store)).toHaveLength(99);
     expect(await partitionsOf(url)).toHaveLength(2);
     const usage = { sinceMs: 0, untilMs: 2 * nowMs, by: "none", step: "all" } as const;
-    expect((await store.usage.summarize(usage))[0]?.sums.completions).toBe(1_502);
+    expect((await store.usage.summarize(usage)).rows[0]?.sums.completions).toBe(1_502);
     // 1,500 entries in 300 days.
     const removed = [await store.ledger.prune(nowMs - 20 * DAY_MS), await store.ledger.prune(nowMs - 20 * DAY_MS)];
     expect(removed).toEqual([1_000, expect.closeTo(400, -1)]);
     expect(await store.ledger.prune(nowMs - 20 * DAY_MS)).toBe(0);
     while ((await store.usage.prune(nowMs - 20 * DAY_MS)) > 0);
-    expect((await store.usage.summarize(usage))[0]?.sums.completions).toBeLessThan(110);
+    expect((await store.usage.summarize(usage)).rows[0]?.sums.completions).toBeLessThan(110);
     while ((await store.ledger.prune(nowMs + 65 * DAY_MS)) > 0);
     expect(await partitionsOf(url)).toHaveLength(1);
   });

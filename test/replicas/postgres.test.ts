@@ -122,7 +122,9 @@ describe("replicas on one PostgreSQL", () => {
     expect(await ledger.spending(["account:acct_default"], "2026-11")).toEqual([
       { spentMicroUsd: 2000, heldMicroUsd: 0 },
     ]);
-    const [sums] = await usage.summarize({ sinceMs: 0, untilMs: 2 * NOON, by: "none", step: "all" });
+    const {
+      rows: [sums],
+    } = await usage.summarize({ sinceMs: 0, untilMs: 2 * NOON, by: "none", step: "all" });
     expect(sums?.sums).toMatchObject({ completions: 200, costMicroUsd: 2000 });
     await expectNoDeadlock(url);
   });

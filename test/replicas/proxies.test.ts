@@ -20,23 +20,32 @@ const MODEL = "alpha-sonnet-4.5";
 const STREAM_MS = 1_500;
 const SPREAD_MS = 500;
 
-let product: Product;
+const simulator = { enabled: true, tokens_per_second: 40, first_token_ms: 50 };
+const products: Record<Proxy["parley"], Product | undefined> = { "two ports": undefined, "one port": undefined };
 beforeAll(async () => {
-  product = await startProduct({ config: { simulator: { enabled: true, tokens_per_second: 40, first_token_ms: 50 } } });
+  products["two ports"] = await startProduct({ config: { simulator } });
+  products["one port"] = await startProduct({ config: { simulator, http: { listen: "127.0.0.1:0", grpc: true } } });
 });
-afterAll(() => product?.stop());
+afterAll(async () => {
+  for (const product of Object.values(products)) await product?.stop();
+});
 
 interface Proxy {
   readonly language: string;
   readonly ports: "one port" | "two ports";
+  /** Ports of Parley. */
+  readonly parley: "one port" | "two ports";
   readonly command: (file: string, home: string) => readonly [program: string, ...args: string[]];
   readonly wrap?: (config: string, home: string) => string;
 }
+
+const haproxy: Proxy["command"] = (file) => ["haproxy", "-db", "-f", file];
 
 const PROXIES: Readonly<Record<string, Proxy>> = {
   nginx: {
     language: "nginx",
     ports: "two ports",
+    parley: "two ports",
     command: (file, home) => ["nginx", "-p", home, "-c", file],
     wrap: (config, home) => {
       const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
@@ -49,19 +58,22 @@ ${config} }`;
   Caddy: {
     language: "caddyfile",
     ports: "one port",
+    parley: "two ports",
     command: (file) => ["caddy", "run", "--config", file, "--adapter", "caddyfile"],
     wrap: (config) => config.replace("{", "{\n  admin off"),
   },
-  HAProxy: { language: "haproxy", ports: "two ports", command: (file) => ["haproxy", "-db", "-f", file] },
+  HAProxy: { language: "haproxy", ports: "two ports", parley: "two ports", command: haproxy },
+  "One port": { language: "haproxy", ports: "one port", parley: "one port", command: haproxy },
   Envoy: {
     language: "yaml",
     ports: "one port",
+    parley: "two ports",
     command: (file) => [envoy(), "--config-path", file, "--use-dynamic-base-id", "--concurrency", "1", "-l", "error"],
   },
 };
 
 /** Starts the proxy with the text of the page, with the addresses of this test. */
-async function start(name: string): Promise<{ readonly http: string; readonly grpc: string }> {
+async function start(name: string, product: Product): Promise<{ readonly http: string; readonly grpc: string }> {
   const { language, ports, command, wrap = (config: string) => config } = PROXIES[name]!;
   const section = page.slice(page.indexOf(`\n## ${name}\n`));
   const text = new RegExp(`\`\`\`${language}\\n([^]*?)\`\`\``).exec(section)![1]!;
@@ -111,7 +123,8 @@ async function spreadOf(
 
 describe.each(Object.keys(PROXIES))("%s, configured as documented", (name) => {
   it("passes the events of streams one by one, over HTTP and gRPC", async () => {
-    const { http, grpc } = await start(name);
+    const product = products[PROXIES[name]!.parley]!;
+    const { http, grpc } = await start(name, product);
     const headers = { authorization: `Bearer ${product.firstKey}` };
     const prompt = "word ".repeat((STREAM_MS / 1_000) * 40);
     const response = await fetch(`${http}/v1/chat/completions`, {

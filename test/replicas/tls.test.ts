@@ -114,7 +114,12 @@ describe("Redis with TLS", () => {
   const subject = subjectOf("key:1", { requestsPerMinute: 1000, tokensPerMinute: 100_000, concurrentRequests: 1000 });
 
   async function connect(files: TlsFiles, host = "localhost"): Promise<RateStore> {
-    const tls = await WatchedTlsFiles.open(files, { everyMs: 20, loaded: () => undefined, refused: () => undefined });
+    const tls = await WatchedTlsFiles.open(files, {
+      everyMs: 20,
+      loaded: () => undefined,
+      refused: () => undefined,
+      expired: () => undefined,
+    });
     const rates = await openRedisRates({
       url: `rediss://${host}:${port}`,
       tls,

@@ -124,8 +124,8 @@ describe("a release and the next one", () => {
       expect(load.failures).toEqual([]);
       expect(load.ended.length).toBeGreaterThan(100);
       const selection = { by: "none", step: "all", sinceMs: 0, untilMs: Date.now() + 60_000 } as const;
-      const [row] = await deployment.store.usage.summarize(selection);
-      expect(row?.sums).toMatchObject({ completions: load.ended.length, failed: 0 });
+      const { rows } = await deployment.store.usage.summarize(selection);
+      expect(rows[0]?.sums).toMatchObject({ completions: load.ended.length, failed: 0 });
       const ids = (await queryPostgres(databaseUrl, "select id from completions")).map(({ id }) => String(id));
       expect(ids.toSorted()).toEqual(load.ended.toSorted());
       console.log(`${load.ended.length} completions, ${load.failures.length} failed`);

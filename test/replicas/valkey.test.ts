@@ -35,7 +35,7 @@ describe("one server of Valkey", () => {
 describe("a cluster of Valkey", () => {
   let cluster: RedisClusterServers;
   beforeAll(async () => {
-    cluster = await launchRedisCluster([], valkey());
+    cluster = await launchRedisCluster([], { program: valkey() });
   });
   beforeEach(() => cluster.clear());
   afterAll(() => cluster?.stop());
@@ -52,7 +52,7 @@ describe("a cluster of Valkey", () => {
 });
 
 it("Sentinels of Valkey name the new master after a failover", async () => {
-  const servers = await launchRedisSentinel(valkey());
+  const servers = await launchRedisSentinel({ program: valkey() });
   onTestFinished(() => servers.stop());
   const rates = await open(servers.url, servers.place);
   const take = () => rates.take(demandOf([subjectOf("key:1", { requestsPerMinute: 1000 })]));

@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { Role } from "../../gen/parley/v1/message_pb.js";
 import { toDuration } from "../../src/core/attempt.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { Hedge } from "../../src/core/model.ts";
@@ -200,6 +201,19 @@ describe("no second attempt starts", () => {
     [
       "has native tools of",
       { request: { tools: [{ kind: { case: "native", value: { dialect: "x", json: "{}" } } }] } },
+    ],
+    [
+      "has an item with native tools of",
+      {
+        request: {
+          messages: [
+            {
+              role: Role.ASSISTANT,
+              parts: [{ kind: { case: "native", value: { dialect: "x", json: '{"tools":[{"type":"mcp"}]}' } } }],
+            },
+          ],
+        },
+      },
     ],
     ["searches with", { request: { providerOptionsJson: { "openai.web_search_options": "{}" } } }],
     ["has other fields for", { request: { providerOptionsJson: { "anthropic.mcp_servers": "[]" } } }],

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { RouteReason } from "../../gen/parley/v1/route_pb.js";
 import { Failure } from "../../src/core/failure.ts";
+import { upstreamKey } from "../../src/core/model.ts";
 import { createRoute, type Route } from "../../src/core/route.ts";
 import { Breaker } from "../../src/router/breaker.ts";
 import { Outliers, shareAfter, type Span } from "../../src/router/outliers.ts";
@@ -202,7 +203,9 @@ it("knows its outliers after a reload that keeps health, and says why they are h
   routes.rank(asking("hi"), [before], { mode: "stream" });
   expect(routes.outliersOf(before)).toEqual(["a"]);
   const after = build();
-  routes.inherit([before], [after]);
+  routes.inherit([before], [after], new Set());
+  expect(routes.outliersOf(after)).toEqual([]);
+  routes.inherit([before], [after], new Set(after.targets.map(({ model }) => upstreamKey(model))));
   expect(routes.outliersOf(after)).toEqual(["a"]);
   const why = (): unknown => {
     const explained: ExplainedRoute[] = [];

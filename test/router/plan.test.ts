@@ -51,6 +51,9 @@ it("measures native tools only where a model gets them", () => {
   expect(isUnbounded([one], { options: new Set(), capped: true, mayDraw: true })).toBe(false);
   expect(isUnbounded([{ ...one, options: new Set() }, permitting], NO_RULES)).toBe(true);
   expect(isUnbounded([{ ...one, options: new Set() }], NO_RULES)).toBe(false);
+  const sized = (given: typeof request): unknown =>
+    planAttempts(given, [one], { mode: "whole", rules: { options: new Set(), capped: true, mayDraw: true } }).prompt;
+  expect(sized(request)).toEqual(sized(create(CompletionRequestSchema, {})));
 });
 
 it("does not translate the request for fallbacks in advance", () => {

@@ -39,7 +39,7 @@ it("resets health when the configuration changes, because the change may have fi
 it("keeps the health of upstream models that stay when only lists have changed", async () => {
   const world = createWorld({ scripts: { a: [fails(refused)], b: [fails(refused)] }, breaker: { failures: 1 } });
   await stream(world);
-  world.router.replace([modelOf("a", world.provider), modelOf("c", world.provider)], { keepsHealth: true });
+  world.router.replace([modelOf("a", world.provider), modelOf("c", world.provider)], { keepsHealth: () => true });
   expect(world.router.health()).toEqual(new Map([["scripted/a-upstream", "open"]]));
 });
 

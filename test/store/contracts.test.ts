@@ -8,9 +8,9 @@ import { describeStore } from "./contracts/contracts.ts";
 import { describeKeyStore } from "./contracts/key-store.ts";
 
 describe("SQLite", () => {
-  describeStore(async () => {
+  describeStore(async (options) => {
     const dataDir = mkdtempSync(join(tmpdir(), "parley-contract-"));
-    const store = await openStore({ dataDir, databaseUrl: undefined });
+    const store = await openStore({ dataDir, databaseUrl: undefined }, options);
     onTestFinished(async () => {
       await store.close();
       rmSync(dataDir, { recursive: true });

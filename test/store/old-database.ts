@@ -44,14 +44,14 @@ export async function migrateOldEntries(
     const { other_counts: _, own_cost_micro_usd: __, spending_month: ___, ...row } = toCompletionRow(entry);
     return row;
   };
-  const rows = entries.map((entry) => sql`(${sql.join(Object.values(toOldRow(entry)))})`);
+  const values = entries.map((entry) => sql`(${sql.join(Object.values(toOldRow(entry)))})`);
   const columns = sql.join(Object.keys(toOldRow(entries[0]!)).map((column) => sql.ref(column)));
-  await sql`insert into completions (${columns}) values ${sql.join(rows)}`.execute(old.query);
+  await sql`insert into completions (${columns}) values ${sql.join(values)}`.execute(old.query);
   await old.close();
   const store = await openStore(location);
   try {
-    const sums = await store.usage.summarize({ sinceMs: 0, untilMs: 1e15, by: "model", step: "all" });
-    return sums.map(({ group, sums: { completions } }) => [group, completions]);
+    const { rows } = await store.usage.summarize({ sinceMs: 0, untilMs: 1e15, by: "model", step: "all" });
+    return rows.map(({ group, sums: { completions } }) => [group, completions]);
   } finally {
     await store.close();
   }

@@ -243,7 +243,9 @@ describe("a backup", () => {
     const copied = (await copy.ledger.list({ limit: 999 })).entries;
     const [spending] = await copy.ledger.spending(["key:key_gone"], "2026-11");
     expect(spending?.spentMicroUsd).toBe(copied.length * 30);
-    const [sums] = await copy.usage.summarize({ sinceMs: 0, untilMs: 2 * NOON, by: "none", step: "all" });
+    const {
+      rows: [sums],
+    } = await copy.usage.summarize({ sinceMs: 0, untilMs: 2 * NOON, by: "none", step: "all" });
     expect(sums?.sums.completions ?? 0).toBe(copied.length);
   });
 

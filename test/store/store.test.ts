@@ -163,7 +163,7 @@ describe("old rows are removed at most a thousand at a time", () => {
     // One more of all keys.
     expect(await usage.prune(nextHourMs)).toBe(501);
     expect(await usage.prune(nextHourMs)).toBe(0);
-    const sums = await usage.summarize({ sinceMs: 0, untilMs: 2 * NOON, by: "none", step: "all" });
+    const { rows: sums } = await usage.summarize({ sinceMs: 0, untilMs: 2 * NOON, by: "none", step: "all" });
     expect(sums.map(({ sums: { completions } }) => completions)).toEqual([1]);
   });
 });

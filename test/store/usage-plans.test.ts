@@ -7,7 +7,7 @@ import type { Database } from "../../src/store/database.ts";
 import { keysWithUse } from "../../src/store/access/key-store.ts";
 import { latencyPoints } from "../../src/store/ledger/latency.ts";
 import { openDatabase } from "../../src/store/open-database.ts";
-import { sumsOf } from "../../src/store/ledger/usage.ts";
+import { sumsOf } from "../../src/store/ledger/usage-sums.ts";
 
 const dataDir = mkdtempSync(join(tmpdir(), "parley-usage-plans-"));
 const SPAN = { sinceMs: 0, untilMs: 1 } as const;
@@ -58,6 +58,14 @@ describe("usage reports use an index for", () => {
     [{ grain: "minute", keyId: "k" }, /usage_minutes_key \(key_id=\? AND minute_ms>\? AND minute_ms<\?\)$/],
   ] as const)("sums with %o", async (filter, index) => {
     const query = { ...SPAN, by: "model", step: "day", ...filter } as const;
-    expect(await readsOf(sumsOf(query, { shown: ["m"], hasOthers: true }))).toEqual([expect.stringMatching(index)]);
+    expect(await readsOf(sumsOf(query, { shown: ["m"], others: "sum" }))).toEqual([expect.stringMatching(index)]);
+  });
+
+  it.each([
+    ["key", /usage_hours_key \(key_id=\? AND hour_ms>\? AND hour_ms<\?\)$/],
+    ["account", /usage_hours_account \(account_id=\? AND hour_ms>\? AND hour_ms<\?\)$/],
+  ] as const)("sums of some of each %s", async (by, index) => {
+    const query = { ...SPAN, by, step: "day" } as const;
+    expect(await readsOf(sumsOf(query, { shown: ["a", "b"], others: "none" }))).toEqual([expect.stringMatching(index)]);
   });
 });

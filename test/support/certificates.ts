@@ -1,4 +1,4 @@
-import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
+import { generateKeyPairSync, type KeyObject, randomBytes, sign, X509Certificate } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -18,6 +18,15 @@ export interface CertificateRequest {
   readonly validTo?: Date;
   /** Its keys. Default: new ones of P-256. */
   readonly pair?: { readonly publicKey: KeyObject; readonly privateKey: KeyObject };
+}
+
+export interface ListRequest {
+  /** Revoked certificates. Default: none. */
+  readonly revoked?: readonly TestCertificate[];
+  /** Default: a day ago. */
+  readonly validFrom?: Date;
+  /** Default: in a day. */
+  readonly validTo?: Date;
 }
 
 /** Names under which the tests' servers are reached. */
@@ -44,6 +53,28 @@ export class CertificateAuthority {
     const { publicKey, privateKey } = request.pair ?? generateKeyPairSync("ec", { namedCurve: "P-256" });
     const cert = this.#sign({ subject: "test", publicKey, isAuthority: false, ...request });
     return { cert, key: privateKey.export({ type: "pkcs8", format: "pem" }).toString() };
+  }
+
+  /** Issues a revocation list (RFC 5280, 5) in PEM. */
+  list({
+    revoked = [],
+    validFrom = new Date(Date.now() - DAY_MS),
+    validTo = new Date(Date.now() + DAY_MS),
+  }: ListRequest = {}): string {
+    const algorithm = sequence([oid("1.2.840.10045.4.3.2")]);
+    const entries = revoked.map(({ cert }) => {
+      const serial = Buffer.from(new X509Certificate(cert).serialNumber, "hex");
+      return sequence([integer(serial), time(validFrom)]);
+    });
+    const content = sequence([
+      integer(Buffer.of(1)),
+      algorithm,
+      commonName(this.#name),
+      time(validFrom),
+      time(validTo),
+      ...(entries.length > 0 ? [sequence(entries)] : []),
+    ]);
+    return this.#signed("X509 CRL", content, algorithm);
   }
 
   #sign({
@@ -74,10 +105,14 @@ export class CertificateAuthority {
       publicKey.export({ type: "spki", format: "der" }),
       der(0xa3, sequence(extensions)),
     ]);
+    return this.#signed("CERTIFICATE", content, algorithm);
+  }
+
+  #signed(kind: string, content: Buffer, algorithm: Buffer): string {
     const signature = sign("sha256", content, this.#key);
     const whole = sequence([content, algorithm, der(0x03, Buffer.concat([Buffer.of(0), signature]))]);
     const lines = whole.toString("base64").replace(/.{64}(?=.)/g, "$&\n");
-    return `-----BEGIN CERTIFICATE-----\n${lines}\n-----END CERTIFICATE-----\n`;
+    return `-----BEGIN ${kind}-----\n${lines}\n-----END ${kind}-----\n`;
   }
 }
 

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { vi } from "vitest";
 import { findFreePort } from "./free-port.ts";
-import { launchRedis, type RedisServer } from "./redis.ts";
+import { clientOptions, launchRedis, type RedisLaunch, type RedisServer } from "./redis.ts";
 
 /** A cluster of three masters, each with a replica. All have a password. */
 export interface RedisClusterServers {
@@ -24,21 +24,29 @@ const SECRET = "cluster-secret";
 /** Time after which the nodes promote the replica of a silent master: more than a busy machine stops a process for. */
 const NODE_TIMEOUT_MS = 2_000;
 
-/** Starts the cluster; the caller stops it. `options` are further ones of each node. */
+/**
+ * Starts the cluster; the caller stops it. `options` are further ones of each node. With TLS the nodes are called `localhost`, and their
+ * address is in no certificate.
+ */
 export async function launchRedisCluster(
   options: readonly string[] = [],
-  program?: string,
+  launch: Pick<RedisLaunch, "program" | "tls"> = {},
 ): Promise<RedisClusterServers> {
+  const { tls } = launch;
+  const names =
+    tls === undefined
+      ? []
+      : ["--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname"];
   const servers = await Promise.all(
     Array.from({ length: 6 }, async () => {
       const cluster = ["--cluster-enabled", "yes", "--cluster-port", String(await findFreePort())];
       const auth = ["--requirepass", SECRET, "--masterauth", SECRET];
-      const all = [...cluster, ...auth, "--cluster-node-timeout", String(NODE_TIMEOUT_MS), ...options];
-      return launchRedis(all, { program, password: SECRET });
+      const all = [...cluster, ...auth, ...names, "--cluster-node-timeout", String(NODE_TIMEOUT_MS), ...options];
+      return launchRedis(all, { ...launch, password: SECRET });
     }),
   );
   const hosts = servers.map(({ port }) => `127.0.0.1:${port}`);
-  const create = ["--cluster", "create", ...hosts, "--cluster-replicas", "1", "--cluster-yes"];
+  const create = [...clientOptions(tls), "--cluster", "create", ...hosts, "--cluster-replicas", "1", "--cluster-yes"];
   const env = { ...process.env, REDISCLI_AUTH: SECRET };
   await promisify(execFile)("redis-cli", create, { timeout: 60_000, env });
   await vi.waitFor(
@@ -68,7 +76,10 @@ export async function launchRedisCluster(
   // One of them may hang.
   const masterOf = (slot: number): Promise<RedisServer> => Promise.any(servers.map((server) => find(server, slot)));
   return {
-    url: `redis://:${SECRET}@${hosts.join(",")}`,
+    url:
+      tls === undefined
+        ? `redis://:${SECRET}@${hosts.join(",")}`
+        : `rediss://:${SECRET}@${servers.map(({ port }) => `localhost:${port}`).join(",")}`,
     servers,
     slotOf: async (key) => Number((await servers[0]!.ask(["CLUSTER", "KEYSLOT", key]))[0]),
     masterOf,

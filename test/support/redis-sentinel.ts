@@ -1,5 +1,5 @@
 import { vi } from "vitest";
-import { launchRedis, type RedisServer } from "./redis.ts";
+import { launchRedis, type RedisLaunch, type RedisServer } from "./redis.ts";
 
 /** A master, a replica, and three Sentinels that promote it after a second and a half. All have passwords. */
 export interface RedisSentinelServers {
@@ -18,15 +18,20 @@ const SERVER_SECRET = "server-secret";
 const SENTINEL_SECRET = "sentinel-secret";
 const DOWN_AFTER_MS = 1_500;
 
-/** Starts them; the caller stops them. */
-export async function launchRedisSentinel(program?: string): Promise<RedisSentinelServers> {
+/** Starts them; the caller stops them. With TLS they are called `localhost`, and their address is in no certificate. */
+export async function launchRedisSentinel(
+  options: Pick<RedisLaunch, "program" | "tls"> = {},
+): Promise<RedisSentinelServers> {
+  const host = options.tls === undefined ? "127.0.0.1" : "localhost";
   const auth = ["--requirepass", SERVER_SECRET, "--masterauth", SERVER_SECRET, "--repl-diskless-sync-delay", "0"];
-  const launch = { program, password: SERVER_SECRET };
-  const first = await launchRedis(auth, launch);
-  const second = await launchRedis([...auth, "--replicaof", `127.0.0.1 ${first.port}`], launch);
+  const announced = [...auth, "--replica-announce-ip", host];
+  const launch = { ...options, password: SERVER_SECRET };
+  const first = await launchRedis(announced, launch);
+  const second = await launchRedis([...announced, "--replicaof", `${host} ${first.port}`], launch);
   const servers = [first, second];
   const config = [
-    `sentinel monitor ${MASTER} 127.0.0.1 ${first.port} 2`,
+    ...(options.tls === undefined ? [] : ["sentinel resolve-hostnames yes", "sentinel announce-hostnames yes"]),
+    `sentinel monitor ${MASTER} ${host} ${first.port} 2`,
     `sentinel auth-pass ${MASTER} ${SERVER_SECRET}`,
     `sentinel down-after-milliseconds ${MASTER} ${DOWN_AFTER_MS}`,
     `sentinel failover-timeout ${MASTER} 10000`,
@@ -35,7 +40,7 @@ export async function launchRedisSentinel(program?: string): Promise<RedisSentin
     "",
   ].join("\n");
   const sentinels = await Promise.all(
-    Array.from({ length: 3 }, () => launchRedis(["--sentinel"], { program, password: SENTINEL_SECRET, config })),
+    Array.from({ length: 3 }, () => launchRedis(["--sentinel"], { ...options, password: SENTINEL_SECRET, config })),
   );
   const isComplete = async (sentinel: RedisServer): Promise<boolean> => {
     const lines = await sentinel.ask(["SENTINEL", "MASTER", MASTER]);
@@ -50,7 +55,7 @@ export async function launchRedisSentinel(program?: string): Promise<RedisSentin
     { timeout: 30_000 },
   );
   return {
-    url: `redis://:${SERVER_SECRET}@${sentinels.map(({ port }) => `127.0.0.1:${port}`).join(",")}`,
+    url: `${options.tls === undefined ? "redis" : "rediss"}://:${SERVER_SECRET}@${sentinels.map(({ port }) => `${host}:${port}`).join(",")}`,
     place: { mode: "sentinel", master: MASTER, password: SENTINEL_SECRET },
     servers,
     sentinels,

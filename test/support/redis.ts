@@ -1,9 +1,11 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { connect as connectTls } from "node:tls";
 import { promisify } from "node:util";
 import { onTestFinished } from "vitest";
 import { findFreePort } from "./free-port.ts";
@@ -32,6 +34,15 @@ export interface RedisLaunch {
   readonly password?: string | undefined;
   /** A configuration file, which a Sentinel rewrites. Default: none. */
   readonly config?: string | undefined;
+  /** Files for TLS on its only port, and to other servers, which have to show a certificate. Default: no TLS. */
+  readonly tls?: RedisTlsFiles | undefined;
+}
+
+/** A certificate for `localhost`, and the authority of all. */
+export interface RedisTlsFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+  readonly caFile: string;
 }
 
 /** Starts a server that ends with the test. `options` are command-line options. */
@@ -47,7 +58,7 @@ const ASK_MS = 10_000;
 /** Starts a shared server; the caller stops it. */
 export async function launchRedis(
   options: readonly string[] = [],
-  { program = "redis-server", password, config }: RedisLaunch = {},
+  { program = "redis-server", password, config, tls }: RedisLaunch = {},
 ): Promise<RedisServer> {
   const port = await findFreePort();
   const folder = await mkdtemp(join(tmpdir(), "parley-redis-"));
@@ -55,10 +66,20 @@ export async function launchRedis(
   if (config !== undefined) await writeFile(file, config);
   let running: ChildProcess | undefined;
   const server: RedisServer = {
-    url: `redis://127.0.0.1:${port}`,
+    url: tls === undefined ? `redis://127.0.0.1:${port}` : `rediss://localhost:${port}`,
     port,
     async start() {
-      const args = ["--port", String(port), "--bind", "127.0.0.1", "--dir", folder, "--save", "", "--appendonly", "no"];
+      const args = [
+        ...portOptions(port, tls),
+        "--bind",
+        "127.0.0.1",
+        "--dir",
+        folder,
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+      ];
       running = spawn(program, [...(config === undefined ? [] : [file]), ...args, ...options], { stdio: "ignore" });
       const failed = once(running, "error").then(([reason]: unknown[]) => {
         throw new Error(`${program} is needed for this test: apt-get install redis-server (brew install redis)`, {
@@ -66,7 +87,7 @@ export async function launchRedis(
         });
       });
       failed.catch(() => undefined);
-      await Promise.race([failed, waitForPort(port)]);
+      await Promise.race([failed, waitForPort(port, tls)]);
     },
     async kill() {
       const ended = running;
@@ -80,10 +101,8 @@ export async function launchRedis(
     thaw: () => void running?.kill("SIGCONT"),
     async ask(command) {
       const env = { ...process.env, ...(password !== undefined && { REDISCLI_AUTH: password }) };
-      const { stdout } = await promisify(execFile)("redis-cli", ["-p", String(port), ...command], {
-        env,
-        timeout: ASK_MS,
-      });
+      const place = ["-p", String(port), ...clientOptions(tls)];
+      const { stdout } = await promisify(execFile)("redis-cli", [...place, ...command], { env, timeout: ASK_MS });
       return stdout.split("\n").filter((line) => line !== "");
     },
     async stop() {
@@ -95,19 +114,36 @@ export async function launchRedis(
   return server;
 }
 
+/** Options of redis-cli for a server with TLS. */
+export function clientOptions(tls: RedisTlsFiles | undefined): string[] {
+  if (tls === undefined) return [];
+  return ["--tls", "--cacert", tls.caFile, "--cert", tls.certFile, "--key", tls.keyFile];
+}
+
+function portOptions(port: number, tls: RedisTlsFiles | undefined): string[] {
+  if (tls === undefined) return ["--port", String(port)];
+  const files = ["--tls-cert-file", tls.certFile, "--tls-key-file", tls.keyFile, "--tls-ca-cert-file", tls.caFile];
+  const others = ["--tls-replication", "yes", "--tls-cluster", "yes"];
+  return ["--port", "0", "--tls-port", String(port), ...files, ...others];
+}
+
 /** Waits for PONG: it accepts connections before it can respond. */
-async function waitForPort(port: number): Promise<void> {
+async function waitForPort(port: number, tls: RedisTlsFiles | undefined): Promise<void> {
   const untilMs = performance.now() + 20_000;
   while (performance.now() < untilMs) {
-    if (await answersPing(port)) return;
+    if (await answersPing(port, tls)) return;
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   throw new Error("redis-server did not start within 20 s");
 }
 
-function answersPing(port: number): Promise<boolean> {
+function answersPing(port: number, tls: RedisTlsFiles | undefined): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
-  const socket = connect(port, "127.0.0.1", () => socket.write("PING\r\n"));
+  const ping = (): void => void socket.write("PING\r\n");
+  const socket =
+    tls === undefined
+      ? connect(port, "127.0.0.1", ping)
+      : connectTls({ port, host: "localhost", ...readTls(tls) }, ping);
   socket.on("error", () => resolve(false));
   socket.on("close", () => resolve(false));
   socket.on("data", (data) => {
@@ -117,4 +153,8 @@ function answersPing(port: number): Promise<boolean> {
   });
   socket.setTimeout(1000, () => socket.destroy());
   return promise;
+}
+
+function readTls({ certFile, keyFile, caFile }: RedisTlsFiles) {
+  return { cert: readFileSync(certFile), key: readFileSync(keyFile), ca: readFileSync(caFile) };
 }

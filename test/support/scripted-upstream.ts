@@ -8,6 +8,7 @@ import {
   type ScriptedAnswer,
   type UpstreamDialect,
 } from "./upstream-dialects.ts";
+import { geminiEmbeddings, openAiEmbeddings } from "./upstream-embeddings.ts";
 
 /** One request that reached the upstream, with its response. */
 export interface ScriptedCall {
@@ -29,7 +30,7 @@ export interface SeenCall {
 }
 
 /**
- * A scripted provider on a real socket for all three dialects, selected by the path. Any model name is valid; each has
+ * A scripted provider on a real socket for three dialects and the embeddings of two, selected by the path. Any model name is valid; each has
  * its own script.
  */
 export interface ScriptedUpstream {
@@ -95,12 +96,20 @@ function identify(
   path: string,
   body: Record<string, unknown>,
 ): { model: string; dialect: UpstreamDialect; streamed: boolean } {
-  const gemini = /^\/v1beta\/models\/([^/:]+):(?:(stream)?generateContent|batchEmbedContents)/i.exec(path);
-  if (gemini !== null)
-    return { model: decodeURIComponent(gemini[1]!), dialect: geminiWire, streamed: gemini[2] !== undefined };
-  const dialect = path === "/v1/messages" ? anthropicWire : openAiWire;
+  const gemini = /^\/v1beta\/models\/([^/:]+):(?:(stream)?generateContent|(batchEmbedContents))/i.exec(path);
+  if (gemini !== null) {
+    const dialect = gemini[3] === undefined ? geminiWire : geminiEmbeddings;
+    return { model: decodeURIComponent(gemini[1]!), dialect, streamed: gemini[2] !== undefined };
+  }
+  const dialect = OF_PATH[path] ?? openAiWire;
   return { model: String(body["model"]), dialect, streamed: body["stream"] === true };
 }
+
+/** Paths of other dialects than chat completions. */
+const OF_PATH: Readonly<Record<string, UpstreamDialect>> = {
+  "/v1/messages": anthropicWire,
+  "/v1/embeddings": openAiEmbeddings,
+};
 
 const EVENT_STREAM = { "content-type": "text/event-stream" } as const;
 const JSON_TYPE = { "content-type": "application/json" } as const;

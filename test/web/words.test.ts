@@ -33,6 +33,9 @@ const EVENT_TYPES: Readonly<Record<SecurityEventType, true>> = {
   credential_set: true,
   credential_removed: true,
   aliases_changed: true,
+  configuration_changed: true,
+  provider_credential_set: true,
+  provider_credential_removed: true,
 };
 
 describe("security events", () => {

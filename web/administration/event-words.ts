@@ -31,9 +31,12 @@ export const EVENT_WORDS: Readonly<Record<string, string>> = {
   credential_set: "{actor} set {whose} own credential for {provider}",
   credential_removed: "{actor} removed {whose} own credential for {provider}",
   aliases_changed: "{actor} changed {whose} aliases",
+  configuration_changed: "{actor} made version {version} of the stored configuration",
+  provider_credential_set: "{actor} set the credential of the provider {provider}",
+  provider_credential_removed: "{actor} removed the credential of the provider {provider}",
 };
 
-const INCLUDED = new Set(["from", "to", "role", "sessions", "email_hash", "provider", "aliases"]);
+const INCLUDED = new Set(["from", "to", "role", "sessions", "email_hash", "provider", "aliases", "version"]);
 
 /** Returns the details that the sentence does not contain, such as IDs. */
 export function describeDetails({ details }: SecurityEvent): string[] {

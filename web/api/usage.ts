@@ -58,7 +58,14 @@ export function usageQuery<P extends UsagePieces>(asked: P) {
         usage.summarize({ filter: toMessage(filter), ...stepped }, { signal }),
         before && usage.summarize({ filter: toMessage({ ...filter, ...before }) }, { signal }),
       ]);
-      return { asked, groups: groups.rows, total: groups.total, steps: steps.rows, previous: previous?.total };
+      return {
+        asked,
+        groups: groups.rows,
+        isChosenByDay: groups.chosenByDay,
+        total: groups.total,
+        steps: steps.rows,
+        previous: previous?.total,
+      };
     },
     placeholderData: keepPreviousData,
   });

@@ -13,6 +13,7 @@ const OUTCOMES: Readonly<Record<string, Outcome>> = {
   permission_denied: { label: "Permission denied", look: "warn" },
   model_not_found: { label: "Model not found", look: "warn" },
   not_found: { label: "Not found", look: "warn" },
+  conflict: { label: "Changed meanwhile", look: "warn" },
   rate_limited: { label: "Rate limited", look: "warn" },
   budget_spent: { label: "Budget exceeded", look: "warn" },
   overloaded: { label: "Gateway overloaded", look: "danger" },

@@ -15,10 +15,12 @@ interface GroupsTableProps {
   readonly total: UsageSums;
   readonly filter: UsageFilter;
   readonly by: Grouping;
+  /** Whether the groups were chosen among the largest of each day. */
+  readonly isChosenByDay: boolean;
 }
 
 /** Table of the totals per group. */
-export function GroupsTable({ rows, total, filter, by }: GroupsTableProps) {
+export function GroupsTable({ rows, total, filter, by, isChosenByDay }: GroupsTableProps) {
   const name = GROUPING_NAMES[by];
   const content: TableContent = {
     label: `Usage by ${name.toLowerCase()}`,
@@ -44,7 +46,7 @@ export function GroupsTable({ rows, total, filter, by }: GroupsTableProps) {
   return (
     <Panel
       title={`By ${name.toLowerCase()}`}
-      description="Total for the period, highest cost first. Click a name to see its requests."
+      description={`Total for the period, highest cost first${isChosenByDay ? ` of the 500 ${name.toLowerCase()}s of the highest cost of each day` : ""}. Click a name to see its requests.`}
     >
       <Table {...content} />
     </Panel>

@@ -38,7 +38,7 @@ function Report({ view }: { readonly view: View }) {
   const order = useMemo(() => sums.data?.groups.map(({ group }) => group) ?? [], [sums.data]);
   if (sums.isPending) return <Loading what="the usage" rows={2} />;
   if (sums.isLoadingError) return <Unavailable error={sums.error} onRetry={() => void sums.refetch()} />;
-  const { asked, total = NOTHING, previous, groups, steps } = sums.data;
+  const { asked, total = NOTHING, previous, groups, steps, isChosenByDay } = sums.data;
   const { filter, step, grouping, length } = asked;
   const isNarrowed = [view.account, view.key, view.model, view.outcome].some((value) => value !== "");
   return (
@@ -61,7 +61,9 @@ function Report({ view }: { readonly view: View }) {
               by={grouping}
             />
           ))}
-          {grouping !== "none" && <GroupsTable rows={groups} total={total} filter={filter} by={grouping} />}
+          {grouping !== "none" && (
+            <GroupsTable rows={groups} total={total} filter={filter} by={grouping} isChosenByDay={isChosenByDay} />
+          )}
           <LatencyPlots filter={filter} step={step} />
         </>
       )}

@@ -163,6 +163,13 @@ export enum ErrorReason {
    * @generated from enum value: ERROR_REASON_CONTEXT_LENGTH_EXCEEDED = 20;
    */
   CONTEXT_LENGTH_EXCEEDED = 20,
+
+  /**
+   * ABORTED. What the request would change has changed meanwhile. Of the dashboard's services only. No retry: read it again first.
+   *
+   * @generated from enum value: ERROR_REASON_CONFLICT = 21;
+   */
+  CONFLICT = 21,
 }
 
 /**

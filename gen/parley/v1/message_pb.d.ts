@@ -132,7 +132,9 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
     case: "refusal";
   } | {
     /**
-     * User and assistant messages: a block that only one dialect has. Omitted for providers of other dialects.
+     * User and assistant messages: a block that only one dialect has. Omitted for providers of other dialects, and where it has tools of the
+     * provider within it that the key or the provider's configuration does not allow (`provider_tools`). In a request it cannot refer to an
+     * item that the provider stored.
      *
      * @generated from field: parley.v1.NativeBlock native = 10;
      */
@@ -170,8 +172,9 @@ export declare type Part = Message$1<"parley.v1.Part"> & {
   logprobs: TokenLogprob[];
 
   /**
-   * Answers: as `Choice.provider_details_json`, of this part: `anthropic.caller` of a tool's call, `openai-responses.revised_prompt` of a
-   * picture, and any other field of a text or of reasoning that the contract has no word for. Ignored in a request.
+   * Answers: as `Choice.provider_details_json`, of this part: `anthropic.caller` of a tool's call (`openai.function.…` and
+   * `openai.custom.…` of what a call of a chat completion consists of), `openai-responses.revised_prompt` of a picture, and any other field
+   * of a call, a text or reasoning that the contract has no word for. Ignored in a request.
    *
    * @generated from field: map<string, string> provider_details_json = 15;
    */

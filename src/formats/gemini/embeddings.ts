@@ -11,8 +11,14 @@ import { writeVectors } from "../vectors.ts";
 import { content } from "./content-schema.ts";
 import { spellingOf } from "./spelling.ts";
 
-/** The body of `embedContent`. */
-export const embedContentRequest = field(
+const parley = optional(
+  z.looseObject({
+    strict: optional(z.boolean(), "Refuse what would otherwise be left out.", { default: false }),
+  }),
+  "What no field of the format can say.",
+);
+
+const oneRequest = field(
   z.looseObject({
     content: field(content, "The text to embed. Parts are joined."),
     taskType: optional(z.string(), "What the vector is for, such as `RETRIEVAL_QUERY`."),
@@ -23,13 +29,17 @@ export const embedContentRequest = field(
   "What to embed.",
 );
 
+/** The body of `embedContent`. */
+export const embedContentRequest = field(z.looseObject({ ...oneRequest.shape, parley }), "What to embed.");
+
 /** The body of `batchEmbedContents`. */
 export const batchEmbedContentsRequest = field(
   z.looseObject({
     requests: field(
-      z.array(embedContentRequest).max(MAX_INPUTS),
+      z.array(oneRequest).max(MAX_INPUTS),
       "One for each vector. All must have the same `taskType` and `outputDimensionality`.",
     ),
+    parley,
   }),
   "What to embed.",
 );
@@ -39,7 +49,12 @@ const readOne = shapeReader(embedContentRequest, "a request to embed");
 const spellBatch = spellingOf(batchEmbedContentsRequest);
 const readBatch = shapeReader(batchEmbedContentsRequest, "a request to embed");
 
-type One = z.output<typeof embedContentRequest>;
+type One = z.output<typeof oneRequest>;
+
+const KNOWN_BATCH_KEYS: ReadonlySet<string> = new Set(Object.keys(batchEmbedContentsRequest.shape));
+/** A title is known, and has no place in the contract. */
+const KNOWN_KEYS: ReadonlySet<string> = new Set(Object.keys(oneRequest.shape).filter((key) => key !== "title"));
+const KNOWN_SINGLE_KEYS: ReadonlySet<string> = new Set([...KNOWN_KEYS, "parley"]);
 
 /** The vendor has more tasks than the contract. */
 const TASKS: Readonly<Record<string, EmbeddingTask>> = {
@@ -56,9 +71,11 @@ const TASKS: Readonly<Record<string, EmbeddingTask>> = {
 
 /** Reads a request for one vector. */
 export function readEmbedContent({ json }: Pick<FormatInput, "json">, model: string): ReadEmbedding {
-  const read = toRead([readOne(spellOne(json))], model, () => "");
+  const given = readOne(spellOne(json));
+  const read = toRead([given], { model, pathOf: () => "", isStrict: given.parley?.strict === true });
   return {
     ...read,
+    unrecognized: unknownKeys([["", given, KNOWN_SINGLE_KEYS]]),
     write: (answer) => [Buffer.from(JSON.stringify({ embedding: vectorOf(answer), ...rest(answer, read) }))],
   };
 }
@@ -67,9 +84,15 @@ const vectorOf = ({ embeddings }: Embeddings): object => ({ values: embeddings[0
 
 /** Reads a request for several vectors. */
 export function readBatchEmbedContents({ json }: Pick<FormatInput, "json">, model: string): ReadEmbedding {
-  const read = toRead(readBatch(spellBatch(json)).requests, model, (index) => `requests[${index}].`);
+  const given = readBatch(spellBatch(json));
+  const pathOf = (index: number): string => `requests[${index}].`;
+  const read = toRead(given.requests, { model, pathOf, isStrict: given.parley?.strict === true });
   return {
     ...read,
+    unrecognized: unknownKeys([
+      ["", given, KNOWN_BATCH_KEYS],
+      ...given.requests.map((one, index) => [pathOf(index), one, KNOWN_KEYS] as const),
+    ]),
     write(answer) {
       const head = JSON.stringify({ ...rest(answer, read), embeddings: [] }).slice(0, -2);
       return writeVectors(answer.embeddings, { head, tail: "]}" }, (values) => ({ values }));
@@ -84,8 +107,17 @@ function rest({ usage, report }: Embeddings, { nameOf }: Pick<ReadEmbedding, "na
   };
 }
 
-/** `pathOf`: what is before the fields of a request of the batch. */
-function toRead(given: readonly One[], model: string, pathOf: (index: number) => string): Omit<ReadEmbedding, "write"> {
+interface Asked {
+  readonly model: string;
+  /** What is before the fields of a request of the batch. */
+  readonly pathOf: (index: number) => string;
+  readonly isStrict: boolean;
+}
+
+function toRead(
+  given: readonly One[],
+  { model, pathOf, isStrict }: Asked,
+): Omit<ReadEmbedding, "write" | "unrecognized"> {
   const [first] = given;
   const request: EmbeddingRequest = {
     $typeName: "parley.v1.EmbeddingRequest",
@@ -95,7 +127,7 @@ function toRead(given: readonly One[], model: string, pathOf: (index: number) =>
       kind: { case: "text", value: toText(one, pathOf(index)) },
     })),
     task: toTask(first?.taskType, pathOf(0)),
-    strict: false,
+    strict: isStrict,
   };
   const dimensions = first?.outputDimensionality;
   if (dimensions != null) {
@@ -107,10 +139,22 @@ function toRead(given: readonly One[], model: string, pathOf: (index: number) =>
       if ((one[name] ?? undefined) !== (first?.[name] ?? undefined))
         throw invalidField(`${pathOf(index)}${name}`, "must be the same in all requests");
   });
-  const unrecognized = given
-    .flatMap((one, index) => (one.title == null ? [] : [`${pathOf(index)}title`]))
-    .slice(0, MAX_UNRECOGNIZED);
-  return { request, unrecognized, nameOf: (path) => toName(path, pathOf) };
+  return { request, nameOf: (path) => toName(path, pathOf) };
+}
+
+/** Names of fields that are not passed on, of objects with their paths; the first MAX_UNRECOGNIZED of them. */
+function unknownKeys(
+  of: readonly (readonly [path: string, object: Readonly<Record<string, unknown>>, known: ReadonlySet<string>])[],
+): string[] {
+  const unknown: string[] = [];
+  for (const [path, object, known] of of) {
+    for (const key in object) {
+      if (known.has(key) || (key === "title" && object[key] == null)) continue;
+      if (unknown.length >= MAX_UNRECOGNIZED) return unknown;
+      unknown.push(`${path}${key.slice(0, 64)}`);
+    }
+  }
+  return unknown;
 }
 
 function toText({ content: { parts } }: One, path: string): string {

@@ -1,9 +1,9 @@
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
-import type { Audio, Citation, Image } from "../../../gen/parley/v1/message_pb.js";
+import type { Audio, Citation, Image, Part } from "../../../gen/parley/v1/message_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import type { HeldStrings } from "../held-strings.ts";
 import { base64, base64Of } from "../media.ts";
-import { readTyped } from "../native.ts";
+import { type FurtherFields, readFurther, readTyped } from "../native.ts";
 
 /** The name of this dialect in native parts and details. */
 export const DIALECT = "openai";
@@ -66,6 +66,21 @@ function imageUrl({ source, mediaType }: Image, held: HeldStrings | undefined): 
 /** Provider state, in the place of Google's OpenAI-compatible endpoint. */
 export function thoughtSignature(signature: string): object {
   return { google: { thought_signature: signature } };
+}
+
+/** Fields of a call that only this dialect has, with those of its function or custom tool. */
+export interface FurtherOfCall {
+  readonly ofCall: FurtherFields;
+  readonly ofFunction: FurtherFields;
+  readonly ofCustom: FurtherFields;
+}
+
+export function furtherOfCall(details: Part["providerDetailsJson"]): FurtherOfCall {
+  return {
+    ofCall: readFurther(details, { dialect: DIALECT }),
+    ofFunction: readFurther(details, { dialect: DIALECT, place: "function" }),
+    ofCustom: readFurther(details, { dialect: DIALECT, place: "custom" }),
+  };
 }
 
 /** A reasoning part and its place in the answer. */

@@ -106,7 +106,7 @@ function sort(parts: readonly Part[], held: HeldStrings | undefined): Pieces {
     annotations: [],
     speech: undefined,
   };
-  for (const { kind, citations, signature } of parts) {
+  for (const { kind, citations, signature, providerDetailsJson } of parts) {
     switch (kind.case) {
       case "text":
         if (citations.length > 0) {
@@ -131,7 +131,7 @@ function sort(parts: readonly Part[], held: HeldStrings | undefined): Pieces {
         break;
       }
       case "toolCall":
-        out.calls.push(toToolCall(kind.value, signature));
+        out.calls.push(toToolCall(kind.value, signature, providerDetailsJson));
         break;
       case "audio":
         out.speech ??= write.audio(kind.value);
@@ -150,14 +150,21 @@ function countText(pieces: Pieces): number {
   return counted.codePoints;
 }
 
-function toToolCall(call: ToolCall, signature: string): object {
+function toToolCall(call: ToolCall, signature: string, details: Part["providerDetailsJson"]): object {
   const text = call.input.value ?? "";
+  const further = write.furtherOfCall(details);
   if (call.input.case === "customInput")
-    return { id: call.id, type: "custom", custom: { name: call.name, input: text } };
+    return {
+      ...further.ofCall,
+      id: call.id,
+      type: "custom",
+      custom: { ...further.ofCustom, name: call.name, input: text },
+    };
   return {
+    ...further.ofCall,
     id: call.id,
     type: "function",
-    function: { name: call.name, arguments: text },
+    function: { ...further.ofFunction, name: call.name, arguments: text },
     ...(signature !== "" && { extra_content: write.thoughtSignature(signature) }),
   };
 }

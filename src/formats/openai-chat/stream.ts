@@ -95,11 +95,14 @@ export class ChunkWriter implements AnswerStream {
     return this.#piece(choice, fields, JSON.stringify(writeLogprobs(list)));
   }
 
-  #finishPart({ choiceIndex, partIndex, signature }: PartFinish): string {
+  #finishPart({ choiceIndex, partIndex, signature, providerDetailsJson }: PartFinish): string {
     const choice = this.#choice(choiceIndex);
-    if (signature === "") return "";
     const call = choice.calls.get(partIndex);
-    if (call !== undefined) return this.#piece(choice, JSON.stringify({ tool_calls: [signCall(call, signature)] }));
+    if (call !== undefined) {
+      const rest = restOf(call, signature, providerDetailsJson);
+      return rest === undefined ? "" : this.#piece(choice, JSON.stringify({ tool_calls: [rest] }));
+    }
+    if (signature === "") return "";
     const reasoning = choice.reasoning.get(partIndex);
     if (reasoning === undefined) choice.textSignatures.push(signature);
     else reasoning.signature = signature;
@@ -204,7 +207,11 @@ function newChoice(index: number): ChoiceState {
 }
 
 /** The `delta` object of a part's beginning as JSON text; undefined for a part that begins empty, or is sent later. */
-function beginPart({ kind, signature }: Part, partIndex: number, choice: ChoiceState): string | undefined {
+function beginPart(
+  { kind, signature, providerDetailsJson }: Part,
+  partIndex: number,
+  choice: ChoiceState,
+): string | undefined {
   switch (kind.case) {
     case "text":
       choice.codePointsBefore = choice.codePoints;
@@ -222,9 +229,17 @@ function beginPart({ kind, signature }: Part, partIndex: number, choice: ChoiceS
       const call = { index: choice.calls.size, custom };
       choice.calls.set(partIndex, call);
       const extra = signature === "" ? {} : { extra_content: write.thoughtSignature(signature) };
+      const { ofCall, ofFunction, ofCustom } = write.furtherOfCall(providerDetailsJson);
       const begun = custom
-        ? { index: call.index, id, type: "custom", custom: { name, input: "" } }
-        : { index: call.index, id, type: "function", function: { name, arguments: "" }, ...extra };
+        ? { ...ofCall, index: call.index, id, type: "custom", custom: { ...ofCustom, name, input: "" } }
+        : {
+            ...ofCall,
+            index: call.index,
+            id,
+            type: "function",
+            function: { ...ofFunction, name, arguments: "" },
+            ...extra,
+          };
       return JSON.stringify({ tool_calls: [begun] });
     }
     default:
@@ -272,6 +287,19 @@ function moreOf({ index, custom }: CallState, text: string): object {
   return custom ? { index, custom: { input: text } } : { index, function: { arguments: text } };
 }
 
-function signCall(call: CallState, signature: string): object {
-  return { ...moreOf(call, ""), extra_content: write.thoughtSignature(signature) };
+/** What is known at the end of a call only; undefined for nothing. */
+function restOf(
+  { index, custom }: CallState,
+  signature: string,
+  details: PartFinish["providerDetailsJson"],
+): object | undefined {
+  const { ofCall, ofFunction, ofCustom } = write.furtherOfCall(details);
+  const isNothing = [ofCall, ofFunction, ofCustom].every((fields) => Object.keys(fields).length === 0);
+  if (isNothing && signature === "") return undefined;
+  return {
+    ...ofCall,
+    index,
+    ...(custom ? { custom: { ...ofCustom, input: "" } } : { function: { ...ofFunction, arguments: "" } }),
+    ...(signature !== "" && { extra_content: write.thoughtSignature(signature) }),
+  };
 }

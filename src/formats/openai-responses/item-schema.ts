@@ -70,10 +70,17 @@ export const functionCall = field(
   }),
   "A call of a function by the model.",
 );
+const ofOutput = {
+  call_id: optionalText(
+    "The call’s ID. Without it, and with a `name`, the output is context of the client, which providers of other APIs get as a message of the user.",
+  ),
+  name: optionalText("The name of the client’s own tool, without `call_id`."),
+  namespace: optionalText("The name of that tool’s namespace."),
+};
 export const functionCallOutput = field(
   z.looseObject({
     type: z.literal("function_call_output"),
-    call_id: text("The call’s ID."),
+    ...ofOutput,
     output: field(content, "The result: a text, or parts."),
   }),
   "The result of a call of a function.",
@@ -91,7 +98,7 @@ export const customToolCall = field(
 export const customToolCallOutput = field(
   z.looseObject({
     type: z.literal("custom_tool_call_output"),
-    call_id: text("The call’s ID."),
+    ...ofOutput,
     output: field(content, "The result: a text, or parts."),
   }),
   "The result of a call of a tool with free-form input.",

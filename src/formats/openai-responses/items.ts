@@ -28,6 +28,9 @@ export interface ReadItems {
 
 type MessageItem = Extract<Item, { role: string }>;
 type ItemOf<T extends Item["type"]> = Extract<Item, { type: T }>;
+type OutputItem = ItemOf<"function_call_output" | "custom_tool_call_output">;
+
+const isOutput = ({ type }: Item): boolean => type === "function_call_output" || type === "custom_tool_call_output";
 
 const ROLES = { user: Role.USER, assistant: Role.ASSISTANT, system: Role.SYSTEM, developer: Role.SYSTEM } as const;
 
@@ -46,6 +49,8 @@ export class ItemReader {
   readonly #calls = new Map<string, Part>();
   /** State of calls of the last message that were not read yet. */
   readonly #signatures = new Map<string, string>();
+  /** Context among the results that are being read, which follows them: a result must follow its call. */
+  readonly #context: (readonly [part: Part, place: Place])[] = [];
 
   constructor(names: ToolNames) {
     this.#names = names;
@@ -56,8 +61,11 @@ export class ItemReader {
     if (instructions != null && instructions !== "") this.#text(Role.SYSTEM, instructions, [INSTRUCTIONS, WHOLE]);
     if (typeof input === "string") this.#text(Role.USER, input, [0, WHOLE]);
     else
-      for (let at = 0; at < input.length && this.#messages.length <= MAX_MESSAGES; at++)
+      for (let at = 0; at < input.length && this.#messages.length <= MAX_MESSAGES; at++) {
+        if (!isOutput(input[at]!)) this.#endResults();
         this.#item(input[at]!, at, `input[${at}]`);
+      }
+    this.#endResults();
     return { messages: this.#messages, places: this.#places, omitted: this.#omitted };
   }
 
@@ -70,7 +78,7 @@ export class ItemReader {
         return this.#call(item as ItemOf<"function_call" | "custom_tool_call">, at);
       case "function_call_output":
       case "custom_tool_call_output":
-        return this.#output(item as ItemOf<"function_call_output" | "custom_tool_call_output">, at);
+        return this.#output(item as OutputItem, at, path);
       case "reasoning":
         return this.#reasoning(item as ItemOf<"reasoning">, at, path);
       case "image_generation_call":
@@ -122,9 +130,14 @@ export class ItemReader {
     if (!this.#calls.has(id)) this.#calls.set(id, part);
   }
 
-  #output(item: ItemOf<"function_call_output" | "custom_tool_call_output">, at: number): void {
-    const parts = toResult(item.output, `input[${at}].output`);
-    const value = { $typeName: "parley.v1.ToolResult", toolCallId: item.call_id, parts, isError: false } as const;
+  #output({ call_id: toolCallId, name, output }: OutputItem, at: number, path: string): void {
+    const parts = toResult(output, `${path}.output`);
+    if (toolCallId == null) {
+      if (name == null) throw invalidField(`${path}.call_id`, "is required");
+      for (const part of parts) this.#context.push([part, [at, WHOLE]]);
+      return;
+    }
+    const value = { $typeName: "parley.v1.ToolResult", toolCallId, parts, isError: false } as const;
     const part = toPart({ case: "toolResult", value });
     const last = this.#last(Role.TOOL);
     if (last === undefined) this.#add(Role.TOOL, [part], [[at, WHOLE]]);
@@ -132,6 +145,16 @@ export class ItemReader {
       last.parts.push(part);
       this.#places.add([at, WHOLE]);
     }
+  }
+
+  #endResults(): void {
+    if (this.#context.length === 0) return;
+    const context = this.#context.splice(0);
+    this.#add(
+      Role.USER,
+      context.map(([part]) => part),
+      context.map(([, place]) => place),
+    );
   }
 
   /** What other servers encrypted is left out; reasoning without a signature is the text that was shown. */
@@ -217,9 +240,8 @@ export class ItemReader {
     this.#messages.push(message);
     this.#places.begin();
     for (const place of places) this.#places.add(place);
-    this.#pictures.clear();
-    this.#calls.clear();
-    this.#signatures.clear();
+    // Clearing an empty map allocates.
+    for (const map of [this.#pictures, this.#calls, this.#signatures]) if (map.size > 0) map.clear();
     return message;
   }
 

@@ -8,8 +8,10 @@ export const OWN_ID = "parley";
 
 /** An item as the provider made it: without an ID that the gateway gave it. */
 export function withoutOwnId<I extends object>(item: I): I {
-  const { id, ...rest } = item as { readonly id?: unknown };
-  return typeof id === "string" && id.startsWith(`${OWN_ID}_`) ? (rest as I) : item;
+  const { id } = item as { readonly id?: unknown };
+  if (typeof id !== "string" || !id.startsWith(`${OWN_ID}_`)) return item;
+  const { id: _, ...rest } = item as { readonly id?: unknown };
+  return rest as I;
 }
 
 /** An item or a tool that the contract has no word for, as it is. */

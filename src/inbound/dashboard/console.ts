@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { ConfigurationService } from "../../../gen/parley/console/v1/configuration_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
 import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
@@ -25,6 +26,8 @@ import type { Refusal } from "../services.ts";
 import { createAccountService } from "./account-service.ts";
 import type { BuiltFiles } from "./built-files.ts";
 import { createNetworkFinder } from "./client-address.ts";
+import type { ConfigurationPorts } from "./configuration-ports.ts";
+import { createConfigurationService } from "./configuration-service.ts";
 import { type Cookies, createCookies } from "./cookies.ts";
 import { createCsrfCheck } from "./csrf.ts";
 import { createKeyService } from "./key-service.ts";
@@ -59,6 +62,7 @@ export interface ConsolePorts {
   readonly configuration: () => ConfigurationInForce;
   /** Facts of the installation for the overview. */
   readonly installation: () => InstallationFacts;
+  readonly stored: ConfigurationPorts;
   /** Limits of accounts without their own. */
   readonly accountLimits: Limits;
   readonly completions: Pick<Completions, "stream">;
@@ -166,6 +170,7 @@ function addRoutes(router: ConnectRouter, ports: ConsolePorts, cookies: Cookies)
   router.service(RequestService, createRequestService({ ...ports, streams, clock: access.clock }));
   router.service(ModelService, createModelService({ ...ports, clock: access.clock }));
   router.service(SettingsService, createSettingsService(ports));
+  router.service(ConfigurationService, createConfigurationService(ports.stored));
   router.service(
     PlaygroundService,
     createPlaygroundService({ keys, completions, streams, clock: access.clock, traces }),

@@ -94,7 +94,7 @@ async function readSpending(
   const month = monthOf(nowMs);
   const monthSpan = spanOfMonth(nowMs);
   const costOf = async (sinceMs: number): Promise<number> => {
-    const rows = await usage.summarize({
+    const { rows } = await usage.summarize({
       ...wholeSteps({ sinceMs, untilMs: nowMs + 1 }),
       accountId,
       by: "none",
@@ -143,9 +143,9 @@ async function readTraffic(
     usage.latency({ ...span, accountId, step: "hour" }),
   ]);
   return {
-    hours: hours.map(toRowMessage),
-    total: toSumsMessage(totalOf(hours)),
-    previous: toSumsMessage(totalOf(previous)),
+    hours: hours.rows.map(toRowMessage),
+    total: toSumsMessage(totalOf(hours.rows)),
+    previous: toSumsMessage(totalOf(previous.rows)),
     latencyHours: latency.points.map(toPointMessage),
     ...(latency.overall !== undefined && { latency: toPointMessage(latency.overall) }),
     since: timestampFromMs(span.sinceMs),
@@ -182,7 +182,7 @@ async function readKeyNotices(
   const note = (keyId: string, notice: Partial<Notice>): void =>
     void notices.set(keyId, { name: "", accountId: accountId ?? "", ...notices.get(keyId), ...notice, keyId });
   for (const { id, ...facts } of [...spent, ...expiring]) note(id, facts);
-  for (const { group, name, sums } of refused.flat().filter(isOfKey)) {
+  for (const { group, name, sums } of refused.flatMap(({ rows }) => rows).filter(isOfKey)) {
     const limitedRequests = (notices.get(group)?.limitedRequests ?? 0) + sums.refused;
     note(group, { limitedRequests, ...(name !== undefined && { name }) });
   }
@@ -215,5 +215,5 @@ async function readChecklist(
     keys.list(undefined, { limit: 1 }),
     usage.summarize({ ...span, by: "none", step: "all" }),
   ]);
-  return { ...installation(), keyCreated: known.length > 0, requestMade: totalOf(recent).completions > 0 };
+  return { ...installation(), keyCreated: known.length > 0, requestMade: totalOf(recent.rows).completions > 0 };
 }

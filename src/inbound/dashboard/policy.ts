@@ -1,5 +1,6 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { ConfigurationService } from "../../../gen/parley/console/v1/configuration_pb.js";
 import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
 import { OverviewService } from "../../../gen/parley/console/v1/overview_pb.js";
@@ -48,6 +49,8 @@ const EXPLAIN: Policy = { ...PLAYGROUND, who: "administrator" };
 const LIVE: Policy = { who: "signed in", endsWithDrain: true };
 const ADMINISTRATOR: Policy = { who: "administrator" };
 const ADMINISTRATOR_CHANGE: Policy = { ...SIGNED_IN_CHANGE, who: "administrator" };
+/** The document may have 256 KiB, in UTF-8 and with its quotation marks escaped in JSON. */
+const DOCUMENT_CHANGE: Policy = { ...ADMINISTRATOR_CHANGE, maxBodyBytes: 1024 * 1024 };
 
 /** The services of the dashboard. */
 export const SERVICES = [
@@ -59,6 +62,7 @@ export const SERVICES = [
   UsageService,
   RequestService,
   SettingsService,
+  ConfigurationService,
   ModelService,
   PlaygroundService,
 ] as const;
@@ -103,6 +107,18 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
   ...entries(UsageService.method, { summarize: SIGNED_IN, getLatency: SIGNED_IN, getSpending: SIGNED_IN }),
   ...entries(RequestService.method, { list: SIGNED_IN, get: SIGNED_IN, watch: LIVE }),
   ...entries(SettingsService.method, { get: SIGNED_IN, getConfiguration: ADMINISTRATOR }),
+  ...entries(ConfigurationService.method, {
+    listEntries: ADMINISTRATOR,
+    changeEntries: DOCUMENT_CHANGE,
+    export: ADMINISTRATOR,
+    import: DOCUMENT_CHANGE,
+    listVersions: ADMINISTRATOR,
+    getVersion: ADMINISTRATOR,
+    rollBack: ADMINISTRATOR_CHANGE,
+    listPresets: ADMINISTRATOR,
+    // Sends a credential to an address of the caller's choice.
+    testProvider: ADMINISTRATOR_CHANGE,
+  }),
   ...entries(ModelService.method, {
     list: SIGNED_IN,
     listUpstreams: ADMINISTRATOR,

@@ -23,9 +23,9 @@ import {
   type UsageFilter,
   type UsageGrain,
   type UsageGroup,
-  type UsageRow,
   type UsageStep,
   type UsageStore,
+  type UsageSummary,
   wholeSteps,
 } from "../../ledger/usage-store.ts";
 import { optionalTime } from "./account-messages.ts";
@@ -144,7 +144,7 @@ function readGroupCount(count: number, step: UsageStep): number {
 
 /** Sums of a report with their total. */
 function toSummaryMessage(
-  rows: readonly UsageRow[],
+  { rows, isChosenByDay }: UsageSummary,
   { sinceMs, untilMs }: Span,
 ): MessageInitShape<typeof SummarizeUsageResponseSchema> {
   return {
@@ -152,6 +152,7 @@ function toSummaryMessage(
     total: toSumsMessage(totalOf(rows)),
     since: timestampFromMs(sinceMs),
     until: timestampFromMs(untilMs),
+    chosenByDay: isChosenByDay,
   };
 }
 

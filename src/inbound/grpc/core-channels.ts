@@ -12,7 +12,7 @@ import {
 } from "@grpc/grpc-js";
 import { KeyService } from "../../../gen/parley/v1/key_pb.js";
 import type { WatchedTlsFiles } from "../../net/tls-files.ts";
-import { keepAlive } from "./keepalive.ts";
+import { keepAlive } from "../http2/keepalive.ts";
 
 /**
  * Completions are never retried: after UNAVAILABLE a core may have begun, and a second completion would cost money. grpc-js

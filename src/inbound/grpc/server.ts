@@ -1,28 +1,10 @@
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:tls";
-import {
-  logVerbosity,
-  Server,
-  ServerCredentials,
-  type ServiceDefinition,
-  setLogVerbosity,
-  type UntypedServiceImplementation,
-} from "@grpc/grpc-js";
-import { file_google_rpc_error_details } from "../../../gen/google/rpc/error_details_pb.js";
-import { ServerReflection } from "../../../gen/grpc/reflection/v1/reflection_pb.js";
-import { Health } from "../../../gen/health/v1/health_pb.js";
-import { CompletionService } from "../../../gen/parley/v1/completion_pb.js";
-import { EmbeddingService } from "../../../gen/parley/v1/embedding_pb.js";
-import { KeyService } from "../../../gen/parley/v1/key_pb.js";
-import { ModelService } from "../../../gen/parley/v1/model_pb.js";
+import { ServerCredentials } from "@grpc/grpc-js";
 import type { TlsEntrance } from "../../net/tls-entrance.ts";
 import type { EdgeServices } from "../services.ts";
-import { ConnectionGuard, MAX_STREAMS } from "./connection-guard.ts";
-import { serviceDefinition } from "./definition.ts";
-import { completionHandlers, embeddingHandlers, keyHandlers, modelHandlers } from "./handlers.ts";
-import { createHealthService } from "./health.ts";
-import { PublicStreams } from "./public-streams.ts";
-import { reflectionHandlers } from "./reflection.ts";
+import { ConnectionGuard } from "../http2/connection-guard.ts";
+import { createGrpcCalls } from "./calls.ts";
 
 export interface GrpcOptions {
   readonly host: string;
@@ -52,32 +34,6 @@ export interface GrpcServer {
 
 const MINUTE_MS = 60_000;
 
-/** Watch streams in the process: a client has one per connection. */
-const MAX_WATCHES = 4_096;
-/** Reflection streams in the process: tools use them by hand. */
-const MAX_REFLECTIONS = 256;
-
-/**
- * Memory of a connection in megabytes, from which Node refuses its new streams, and closes it after a hundred of them. A front's connection
- * carries the answers of all its callers: with 64, three large ones that were not sent yet ended the calls of all others. So it is twice what
- * the large answers of a process may hold, which `admission/slot.ts` limits by their keys. Callers without a key do not come near: their
- * streams are limited, and their answers small.
- */
-const SESSION_MB = 1_024;
-
-/**
- * Resets of a connection that nghttp2 allows. By default it closes a connection after a burst of 1,000 and more than 33 a second
- * (`streamResetBurst`, `streamResetRate` of Node's `http2.createServer`): a few callers of a front that leave ended the calls of
- * all others. The guard limits resets that cost something.
- */
-const RESETS = { streamResetBurst: 1_000_000, streamResetRate: 1_000_000 } as const;
-
-/** The library has no public option for options of its HTTP/2 server. */
-function allowResets(server: Server): void {
-  const { commonServerOptions } = server as unknown as { readonly commonServerOptions: object };
-  Object.assign(commonServerOptions, RESETS);
-}
-
 /**
  * Starts the gRPC server: CompletionService, EmbeddingService, ModelService, KeyService, health and reflection. Rejects when it
  * cannot listen.
@@ -86,42 +42,19 @@ export async function startGrpcServer(
   services: EdgeServices,
   { host, port, maxReceiveBytes, maxSendBytes, maxConnectionAgeMs, tls }: GrpcOptions,
 ): Promise<GrpcServer> {
-  // Errors are handled; the library's own lines on standard error are not JSON.
-  setLogVerbosity(logVerbosity.NONE);
-  const server = new Server({
-    "grpc.max_receive_message_length": maxReceiveBytes,
-    "grpc.max_send_message_length": maxSendBytes,
-    // The guard raises it.
-    "grpc.max_concurrent_streams": MAX_STREAMS.first,
-    "grpc-node.max_session_memory": SESSION_MB,
-    // The guard limits age and detects dead connections: the library would end streams that may finish after GOAWAY.
-    "grpc.max_connection_idle_ms": 30 * MINUTE_MS,
+  const calls = createGrpcCalls(services, {
+    maxReceiveBytes,
+    maxSendBytes,
+    certificateOf: (connectionId) => guard.certificateOf(connectionId),
   });
-  allowResets(server);
-  const served = [CompletionService, EmbeddingService, ModelService, KeyService];
-  const guard = new ConnectionGuard(services, { maxAgeMs: maxConnectionAgeMs, maxReceiveBytes, tls });
-  const callServices = { ...services, certificateOf: (connectionId: string) => guard.certificateOf(connectionId) };
-  const handlers = [completionHandlers, embeddingHandlers, modelHandlers, keyHandlers].map((make) =>
-    make(callServices),
-  );
-  served.forEach((service, index) => {
-    server.addService(serviceDefinition(service), handlers[index] as unknown as UntypedServiceImplementation);
+  const guard = new ConnectionGuard({
+    clock: services.clock,
+    maxAgeMs: maxConnectionAgeMs,
+    tls,
+    guardStream: calls.guardStream,
   });
-  const clientOf = (address: string): string | undefined => services.connections.clientOf(address);
-  const names = ["", ...served.map((service) => service.typeName)];
-  const health = createHealthService(names, new PublicStreams({ most: MAX_WATCHES, clientOf }));
-  server.addService(serviceDefinition(Health), health.handlers);
-  const reflection = reflectionHandlers(
-    [...served, Health],
-    [file_google_rpc_error_details],
-    new PublicStreams({ most: MAX_REFLECTIONS, clientOf }),
-  );
-  for (const definition of reflectionDefinitions()) {
-    server.addService(definition, reflection);
-  }
-
   services.connections.onFull(() => guard.closeIdle());
-  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  const injector = calls.server.createConnectionInjector(ServerCredentials.createInsecure());
   const accept = (socket: Socket): boolean => services.connections.add(socket);
   const open = (socket: Socket): void => {
     guard.add(socket);
@@ -143,9 +76,9 @@ export async function startGrpcServer(
   });
   return {
     port: (listener.address() as AddressInfo).port,
-    announce: () => health.announceEnd(),
+    announce: () => calls.announce(),
     async drain() {
-      health.announceEnd();
+      calls.announce();
       const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
       guard.leave();
       await closed;
@@ -153,18 +86,8 @@ export async function startGrpcServer(
     close() {
       tls?.close();
       listener.close();
-      server.forceShutdown();
+      calls.server.forceShutdown();
       guard.close();
     },
   };
-}
-
-/** Reflection under both of its names: v1, and v1alpha for older tools. */
-function reflectionDefinitions(): readonly ServiceDefinition[] {
-  const definition = serviceDefinition(ServerReflection);
-  const older = Object.entries(definition).map(([name, method]) => [
-    name,
-    { ...method, path: method.path.replace(".v1.", ".v1alpha.") },
-  ]);
-  return [definition, Object.fromEntries(older) as ServiceDefinition];
 }

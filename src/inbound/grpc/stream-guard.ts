@@ -7,6 +7,7 @@ import { arrivesTooSlowly, isMetered, MAX_QUESTION_BYTES } from "../arrival-limi
 import { requestIdFrom } from "../calls.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
 import type { ClientCertificate } from "../../net/tls-entrance.ts";
+import type { GuardedStream, StreamFacts } from "../http2/guarded-connection.ts";
 import type { Credentials, EdgeServices } from "../services.ts";
 import { MessageFrames } from "./message-frames.ts";
 import { toCompletionError } from "./status.ts";
@@ -75,25 +76,16 @@ function writeUnlessEnded(this: ServerHttp2Stream, ...args: unknown[]): boolean 
 export type GuardServices = Pick<EdgeServices, "admission" | "authenticate" | "clock" | "refused">;
 
 /** What a guard needs beside its stream. */
-export interface StreamGuardOptions {
+export interface StreamGuardOptions extends Omit<StreamFacts, "socket"> {
   readonly services: GuardServices;
-  /** Called when the call begins and ceases to be pending, see `PendingCalls`; also repeatedly. */
-  readonly waits: (isWaiting: boolean) => void;
   /** Limit of a request message. */
   readonly maxReceiveBytes: number;
-  readonly took: (bytes: number) => void;
-  /** The certificate of the connection's client. */
-  readonly certificate: ClientCertificate | undefined;
-  /** Called when the request has arrived and its caller is authenticated. */
-  readonly authenticated: () => void;
-  /** Random, and not known to any client. */
-  readonly connectionId: string;
 }
 
 const silence = (): Failure => new Failure("deadline_exceeded", "There was no further request on this stream.");
 
 /** Guards one stream: its request must arrive, and its answer must be read. */
-export class StreamGuard {
+export class StreamGuard implements GuardedStream {
   readonly stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
   readonly #certificate: ClientCertificate | undefined;
@@ -125,7 +117,6 @@ export class StreamGuard {
   /** Whether the rest of the request is read and dropped. */
   #isDropped = false;
 
-  /** `took` receives the size of every piece of the body. */
   constructor(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
@@ -208,7 +199,6 @@ export class StreamGuard {
     return hasRoom;
   }
 
-  /** Call it when the stream is closed. */
   closed(): void {
     this.#held = [];
     this.#waits(false);
@@ -230,17 +220,14 @@ export class StreamGuard {
     if (this.isInFlight) this.#waits(false);
   }
 
-  /** Whether the call has a valid key, its request has arrived, and its answer is not complete. */
   get isInFlight(): boolean {
     return this.#hasKey && !this.stream.writableFinished;
   }
 
-  /** Whether the call has a valid key. */
   get hasKey(): boolean {
     return this.#hasKey;
   }
 
-  /** Whether the closed stream was reset within QUICK_MS. */
   get isQuickReset(): boolean {
     // Also a reset without an error, before the answer was complete.
     if (this.stream.rstCode === constants.NGHTTP2_NO_ERROR && !this.stream.aborted) return false;

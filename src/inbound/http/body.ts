@@ -131,6 +131,8 @@ export function hasUnreadBody({ complete, headers }: IncomingMessage, { code }: 
  * bytes would reset the connection, and the caller might not read the response.
  */
 export function endAfterBody({ request, response }: BodySource): void {
+  // The guard of a stream bounds the rest of its request.
+  if (request.httpVersionMajor === 2) return void response.end();
   const timer = setTimeout(() => request.socket.destroy(), LINGER_MS);
   request.once("end", () => response.end());
   request.once("close", () => clearTimeout(timer));

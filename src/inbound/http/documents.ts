@@ -32,8 +32,8 @@ const TYPES: Readonly<Record<string, string>> = {
   ".gz": "application/gzip",
 };
 
-/** Serves `/openapi.json`, built on first use, and the proto files. */
-export function createDocuments(downloads: Downloads, grpcPort?: number): Documents {
+/** Serves `/openapi.json`, built on first use, and the proto files. `grpcPort`: the port of gRPC. Default: the configuration's default. */
+export function createDocuments(downloads: Downloads, grpcPort?: () => number): Documents {
   const files = new Map<string, PublicFile>();
   for (const [name, content] of downloads) {
     files.set(PROTO + name, toFile(content, TYPES[extname(name)] ?? "application/octet-stream"));
@@ -43,7 +43,7 @@ export function createDocuments(downloads: Downloads, grpcPort?: number): Docume
       if (path === OPENAPI && !files.has(OPENAPI)) {
         const descriptors = downloads.get(DESCRIPTORS);
         const comments = descriptors === undefined ? undefined : readProtoComments(descriptors);
-        const text = JSON.stringify(openApiDocument({ comments, grpcPort }), undefined, 2);
+        const text = JSON.stringify(openApiDocument({ comments, grpcPort: grpcPort?.() }), undefined, 2);
         files.set(OPENAPI, toFile(Buffer.from(text), "application/json"));
       }
       return files.get(path);

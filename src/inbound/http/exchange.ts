@@ -42,11 +42,25 @@ interface LateEnd {
   readonly text: (asWritten: string) => Promise<string>;
 }
 
+export interface ExchangeFacts {
+  readonly requestId: string;
+  readonly clock: Clock;
+  /** Headers of every response. */
+  readonly headers: HeaderList;
+  readonly formatOf: (path: string) => Format;
+  /** The connection: over HTTP/2 also that of other exchanges. */
+  readonly connection: Socket;
+  /** Called when the caller is authenticated. Default: nothing is. */
+  readonly authenticated?: () => void;
+}
+
 /** One HTTP request and its response, for the routes. */
 export class Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly requestId: string;
+  readonly connection: Socket;
+  readonly authenticated: (() => void) | undefined;
   /** By the clock's `monotonic`. */
   readonly arrivedMs: number;
   /** Path without the query. */
@@ -61,19 +75,12 @@ export class Exchange {
   /** Headers of every response: request ID, CORS. */
   readonly #headers: string[];
 
-  constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
-    facts: {
-      readonly requestId: string;
-      readonly clock: Clock;
-      readonly headers: HeaderList;
-      readonly formatOf: (path: string) => Format;
-    },
-  ) {
+  constructor(request: IncomingMessage, response: ServerResponse, facts: ExchangeFacts) {
     this.request = request;
     this.response = response;
     this.requestId = facts.requestId;
+    this.connection = facts.connection;
+    this.authenticated = facts.authenticated;
     this.arrivedMs = facts.clock.monotonic();
     this.#formatOf = facts.formatOf;
     this.#clock = facts.clock;

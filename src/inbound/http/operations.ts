@@ -89,7 +89,13 @@ export async function startOperationsServer(options: OperationsOptions): Promise
   const accept = (socket: Socket): boolean => connections.add(socket);
   if (tls === undefined) server.prependListener("connection", accept);
   else tls.guard(server as TlsServer, accept);
-  connections.onFull(() => server.closeIdleConnections());
+  const open = new Set<Socket>();
+  server.on(tls === undefined ? "connection" : "secureConnection", (socket: Socket) => {
+    open.add(socket);
+    socket.once("close", () => open.delete(socket));
+  });
+  // Of these a request may have arrived in part.
+  connections.onFull(() => open.forEach((socket) => unanswered.get(socket) || socket.destroy()));
   await new Promise<void>((resolve, reject) => {
     server.on("error", reject);
     server.listen(port, host, () => resolve());

@@ -1,22 +1,24 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
-import type { Clock } from "../../core/clock.ts";
 import { Failure } from "../../core/failure.ts";
 import type { Operation } from "../../formats/format.ts";
 import type { TlsEntrance } from "../../net/tls-entrance.ts";
-import { arrivesTooSlowly } from "../arrival-limits.ts";
 import { requestIdFrom } from "../calls.ts";
 import { authorizationOf } from "../current-key.ts";
+import type { GrpcOnHttp } from "../http2/shared-port.ts";
 import { PipelinedRequests } from "../pipelined-requests.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
-import { declaredBytes } from "./body.ts";
+import { Arrivals } from "./arrivals.ts";
 import { callerOf, completion, embeddings, explanation, keptAnswers, tokenCount } from "./completion.ts";
 import { connectHandler, writeConnectError } from "./connect.ts";
 import { type Documents, sendDocument } from "./documents.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
-import { Exchange, limitUnread } from "./exchange.ts";
+import { Exchange, type ExchangeFacts, limitUnread } from "./exchange.ts";
+import { type Http2Call, Http2Sessions } from "./http2-sessions.ts";
 import { closeIdleAfterRead } from "./idle-timeout.ts";
+import { Prefaces } from "./prefaces.ts";
+import { shareByAlpn, shareByPreface } from "./protocol-choice.ts";
 import { requestClass } from "./request-class.ts";
 import { adviseOn, createCors, findRoute, formatOf, isConnect, isForPages, type Route } from "./routes.ts";
 
@@ -32,6 +34,8 @@ export interface HttpOptions {
   readonly console?: Mounted | undefined;
   /** Default: plain TCP. */
   readonly tls?: TlsEntrance | undefined;
+  /** gRPC on the same port, which then has HTTP/2 over plain TCP too. Default: none. */
+  readonly grpc?: GrpcOnHttp | undefined;
   /** Time after which an unread response closes its connection, in milliseconds. Default: 30 seconds. */
   readonly stallMs?: number;
 }
@@ -100,9 +104,17 @@ export async function startHttpServer(
   closeIdleAfterRead(server);
   server.maxHeadersCount = 100;
   const accept = (socket: Socket): boolean => services.connections.add(socket);
-  if (tls === undefined) server.prependListener("connection", accept);
-  else tls.guard(server as TlsServer, accept);
-  services.connections.onFull(() => server.closeIdleConnections());
+  const http2 = tls === undefined && parts.grpc === undefined ? undefined : front.http2();
+  const prefaces = new Prefaces();
+  if (tls !== undefined) {
+    shareByAlpn(server as TlsServer, http2!);
+    tls.guard(server as TlsServer, accept);
+  } else if (http2 === undefined) server.prependListener("connection", accept);
+  else shareByPreface(server, { http2, prefaces, accept });
+  services.connections.onFull(() => {
+    server.closeIdleConnections();
+    http2?.closeIdle();
+  });
   const looking = setInterval(() => front.refuseSlow(), LIMITS.connectionsCheckingInterval).unref();
   server.once("close", () => clearInterval(looking));
 
@@ -114,11 +126,18 @@ export async function startHttpServer(
   return {
     port: (server.address() as AddressInfo).port,
     announce: () => front.announce(),
-    drain: () => front.drain(server),
+    drain() {
+      const closed = front.drain(server);
+      prefaces.close();
+      http2?.leave();
+      return closed;
+    },
     close() {
       tls?.close();
       server.close();
       server.closeAllConnections();
+      prefaces.close();
+      http2?.close();
     },
   };
 }
@@ -137,6 +156,7 @@ class Front {
   readonly #documents: Documents | undefined;
   readonly #console: Mounted | undefined;
   readonly #tls: TlsEntrance | undefined;
+  readonly #grpc: GrpcOnHttp | undefined;
   readonly #stallMs: number;
   /**
    * Responses of a connection in order: those not sent yet, and the latest. Nothing else may be written to the connection
@@ -145,6 +165,8 @@ class Front {
   readonly #answering = new WeakMap<Socket, ServerResponse[]>();
   readonly #arrivals: Arrivals;
   readonly #pipelined = new PipelinedRequests();
+  /** Connections of HTTP/2 that have begun a request in this event loop turn. */
+  readonly #begunInTurn = new Set<Socket>();
   /** Listener at the end of each response. */
   readonly #ending: (this: ServerResponse) => void;
   #draining = false;
@@ -153,7 +175,7 @@ class Front {
 
   constructor(
     services: EdgeServices,
-    { corsOrigins, documents, console, tls, stallMs = WRITE_STALL_MS }: Omit<HttpOptions, "host" | "port">,
+    { corsOrigins, documents, console, tls, grpc, stallMs = WRITE_STALL_MS }: Omit<HttpOptions, "host" | "port">,
   ) {
     this.#services = services;
     this.#ending = function (): void {
@@ -167,6 +189,7 @@ class Front {
     this.#documents = documents;
     this.#console = console;
     this.#tls = tls;
+    this.#grpc = grpc;
     this.#stallMs = stallMs;
   }
 
@@ -200,20 +223,47 @@ class Front {
     while (answers[0]?.writableFinished === true) answers.shift();
     // The response to an earlier request of the same read may be finished already.
     const isPipelined = answers.length > 0 || this.#arrivals.isOfLatestRead(socket);
-    const requestId = requestIdFrom(single(request.headers["x-request-id"]));
     if (isLast) response.setHeader("connection", "close");
-    const exchange = new Exchange(request, response, {
-      requestId,
-      clock: this.#services.clock,
-      headers: isForPages(request.url!) ? this.#cors(request) : [],
-      formatOf: (path) => formatOf(path, request.headers),
-    });
+    const exchange = new Exchange(request, response, this.#factsOf(request, socket));
     answers.push(response);
     response.once("prefinish", this.#ending);
     this.#arrivals.add(request);
     if (!isPipelined) return this.#answer(exchange);
     const leave = this.#pipelined.add(socket, () => this.#answer(exchange));
     response.once("close", leave);
+  }
+
+  /** The connections of HTTP/2. */
+  http2(): Http2Sessions {
+    const handle = (call: Http2Call): void => this.#handleHttp2(call);
+    const { clock } = this.#services;
+    return new Http2Sessions({ clock, tls: this.#tls, grpc: this.#grpc, stallMs: this.#stallMs, handle });
+  }
+
+  /** Requests of a connection after the first one of an event loop turn begin as pipelined ones. */
+  #handleHttp2({ request, response, connection, authenticated }: Http2Call): void {
+    const exchange = new Exchange(request, response, { ...this.#factsOf(request, connection), authenticated });
+    if (this.#begunInTurn.has(connection)) {
+      response.once(
+        "close",
+        this.#pipelined.add(connection, () => this.#answer(exchange)),
+      );
+      return;
+    }
+    if (this.#begunInTurn.size === 0) setImmediate(() => this.#begunInTurn.clear());
+    this.#begunInTurn.add(connection);
+    this.#answer(exchange);
+  }
+
+  /** Facts of the exchange of a request. */
+  #factsOf(request: IncomingMessage, connection: Socket): ExchangeFacts {
+    return {
+      requestId: requestIdFrom(single(request.headers["x-request-id"])),
+      clock: this.#services.clock,
+      headers: isForPages(request.url!) ? this.#cors(request) : [],
+      formatOf: (path) => formatOf(path, request.headers),
+      connection,
+    };
   }
 
   #answer(exchange: Exchange): void {
@@ -266,11 +316,12 @@ class Front {
     }
     const isKept = route.name === "format" && route.operation.name === "kept";
     if (isKept && this.#services.responses === undefined) return this.#notFound(exchange, undefined);
-    const { request, query } = exchange;
+    const { request, query, connection } = exchange;
     const authorization = authorizationOf(request.headers, query);
-    const certificate = this.#tls?.certificateOf(request.socket);
+    const certificate = this.#tls?.certificateOf(connection);
     const principal = await this.#services.authenticate({ authorization, certificate });
-    this.#tls?.authenticated(request.socket);
+    this.#tls?.authenticated(connection);
+    exchange.authenticated?.();
     exchange.limitsKnown = () => this.#services.limitsOf(principal);
     if (route.name === "connect") return this.#connect(exchange, principal);
     await this.#operate(exchange, principal, route.operation);
@@ -409,55 +460,4 @@ function describeMalformed(error: NodeJS.ErrnoException): readonly [status: stri
 
 function single(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;
-}
-
-interface Arrival {
-  readonly request: IncomingMessage;
-  sinceMs: number;
-  /** Bytes read from the connection before the request. */
-  fromBytes: number;
-}
-
-/**
- * Requests whose bodies may still be arriving. Node only limits the total time of a request, in which a slow sender would
- * hold a connection and the memory for its body.
- */
-class Arrivals {
-  readonly #clock: Clock;
-  /** Latest request of each connection; complete ones are removed at the next check. */
-  readonly #arriving = new Map<Socket, Arrival>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  add(request: IncomingMessage): void {
-    const { socket } = request;
-    this.#arriving.set(socket, { request, sinceMs: this.#clock.monotonic(), fromBytes: socket.bytesRead });
-  }
-
-  /** Whether nothing was read from the connection since its latest request began. */
-  isOfLatestRead(socket: Socket): boolean {
-    return this.#arriving.get(socket)?.fromBytes === socket.bytesRead;
-  }
-
-  /** Takes the connections of requests that arrive too slowly. */
-  takeSlow(): Socket[] {
-    const slow: Socket[] = [];
-    const nowMs = this.#clock.monotonic();
-    for (const [socket, arrival] of this.#arriving) {
-      const { request, sinceMs, fromBytes } = arrival;
-      const isOver = request.complete || socket.destroyed;
-      // The time of the sender starts when the body is read.
-      if (!isOver && request.readableFlowing !== true) {
-        arrival.sinceMs = nowMs;
-        arrival.fromBytes = socket.bytesRead;
-        continue;
-      }
-      const isSlow = !isOver && arrivesTooSlowly(socket.bytesRead - fromBytes, nowMs - sinceMs, declaredBytes(request));
-      if (isOver || isSlow) this.#arriving.delete(socket);
-      if (isSlow) slow.push(socket);
-    }
-    return slow;
-  }
 }

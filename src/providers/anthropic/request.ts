@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { CompletionRequest, JsonSchemaFormat } from "../../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
+import { toolsInParts } from "../../core/native-tools.ts";
 import type { TranslateOptions, Translation, UpstreamCall, UpstreamModel } from "../../core/provider.ts";
 import { isObject, parseMeasured } from "../wire/json.ts";
 import { toStrictSchema } from "../wire/strict-schema.ts";
@@ -73,7 +74,7 @@ export function toAnthropicRequest(
   const facts = { streamed, maxTokens, tier: body.service_tier, cacheWrite: context.marks.longest, betas };
   const own = log.isComplete ? toCallersBody(callers, body) : undefined;
   const sent = site.toBody(own ?? body, betasOf(model, betas));
-  const uses = toolUsesOf(own ?? body);
+  const uses = toolUsesOf(own ?? body, toolsInParts(request.messages, "anthropic"));
   return own === undefined
     ? log.finish(sent, { ...facts, uses })
     : log.finish(sent, {

@@ -1,4 +1,5 @@
 import type { ToolUses } from "../../core/fees.ts";
+import type { NativeTool } from "../../core/native-tools.ts";
 import { array, count, object, string } from "../wire/json.ts";
 import { ToolUsesBuilder } from "../wire/tool-uses.ts";
 
@@ -17,10 +18,16 @@ const FREE = [
   "mcp_toolset",
 ];
 
-/** What the provider's tools in a body may be used for. A search has a fee, and `max_uses` bounds its number in one request. */
-export function toolUsesOf({ tools }: { readonly tools?: unknown }): ToolUses | undefined {
+/**
+ * What the provider's tools of a request may be used for: those of its body, and `inParts`, those within its native blocks. A search has a
+ * fee, and `max_uses` bounds its number in one request.
+ */
+export function toolUsesOf(
+  { tools }: { readonly tools?: unknown },
+  inParts: readonly NativeTool[],
+): ToolUses | undefined {
   const uses = new ToolUsesBuilder();
-  for (const tool of array(tools)) {
+  for (const tool of [...array(tools), ...inParts]) {
     const { type, max_uses: most } = object(tool);
     const name = string(type);
     if (name === "" || FREE.some((beginning) => name.startsWith(beginning))) continue;

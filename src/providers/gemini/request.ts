@@ -3,6 +3,7 @@ import { ImageDetail, type Part } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { mayDraw } from "../../core/model.ts";
+import { toolsInParts } from "../../core/native-tools.ts";
 import type { TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
 import { array, isObject, parseMeasured } from "../wire/json.ts";
 import { isVerbositySet, TranslationLog } from "../wire/translation.ts";
@@ -52,9 +53,10 @@ export function toGeminiRequest(
     tier: body.serviceTier,
   };
   const own = log.isComplete ? toCallersBody(callers, body) : undefined;
+  const uses = toolUsesOf(own ?? body, toolsInParts(request.messages, "gemini"));
   return own === undefined
-    ? log.finish(body, { ...facts, uses: toolUsesOf(body) })
-    : log.finish(own, { ...facts, uses: toolUsesOf(own), isCallers: true, source: callers?.source });
+    ? log.finish(body, { ...facts, uses })
+    : log.finish(own, { ...facts, uses, isCallers: true, source: callers?.source });
 }
 
 function instruct(system: SystemInstruction | undefined, more: string | undefined): SystemInstruction | undefined {

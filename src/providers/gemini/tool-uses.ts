@@ -1,4 +1,5 @@
 import type { ToolUses } from "../../core/fees.ts";
+import type { NativeTool } from "../../core/native-tools.ts";
 import { array, isObject, object } from "../wire/json.ts";
 import { ToolUsesBuilder } from "../wire/tool-uses.ts";
 
@@ -15,10 +16,16 @@ const FREE: ReadonlySet<string> = new Set([
 ]);
 const SEARCHES: ReadonlySet<string> = new Set(["googlesearch", "googlesearchretrieval", "enterprisewebsearch"]);
 
-/** What the provider's tools in a body may be used for. A cached content may have tools of its own. */
-export function toolUsesOf(body: { readonly tools?: unknown; readonly cachedContent?: unknown }): ToolUses | undefined {
+/**
+ * What the provider's tools of a request may be used for: those of its body, and `inParts`, those within its native parts. A cached
+ * content may have tools of its own.
+ */
+export function toolUsesOf(
+  body: { readonly tools?: unknown; readonly cachedContent?: unknown },
+  inParts: readonly NativeTool[],
+): ToolUses | undefined {
   const uses = new ToolUsesBuilder();
-  for (const tool of array(body.tools)) {
+  for (const tool of [...array(body.tools), ...inParts]) {
     if (!isObject(tool)) continue;
     for (const name of Object.keys(object(tool))) {
       const plain = name.replaceAll("_", "").toLowerCase();

@@ -39,9 +39,9 @@ function toOwnInput(given: unknown): string | readonly Json[] | undefined {
   if (typeof given === "string") return given;
   const own: Json[] = [];
   for (const item of array(given).map(object)) {
-    const last = own.at(-1) ?? {};
     if (item["type"] !== "reasoning") own.push(toOwnItem(item));
     else if (string(item["encrypted_content"]) !== "") {
+      const last = own.at(-1) ?? {};
       const state = readState(string(item["encrypted_content"]));
       if (state === undefined) return undefined;
       if ("reasoning" in state) own.push({ type: "reasoning", ...state.reasoning });
@@ -61,17 +61,22 @@ function toOwnInput(given: unknown): string | readonly Json[] | undefined {
  */
 function toOwnItem(given: Json): Json {
   if (isNativeItem(given)) return given;
-  const { id, parsed_arguments: _, ...item } = given;
-  const { type, status, result, content } = item;
-  if (type === "image_generation_call") return { id, type, status, result };
-  const isSame = !Object.hasOwn(given, "id") && !Object.hasOwn(given, "parsed_arguments");
-  if (!Array.isArray(content) || !content.some((part) => Object.hasOwn(object(part), "parsed")))
-    return isSame ? given : item;
-  const parts = content.map((part) => {
-    const { parsed: _parsed, ...rest } = object(part);
+  const { type, status, result } = given;
+  if (type === "image_generation_call") return { id: given["id"], type, status, result };
+  const content = toOwnContent(given["content"]);
+  const isSame = content === given["content"];
+  if (isSame && !Object.hasOwn(given, "id") && !Object.hasOwn(given, "parsed_arguments")) return given;
+  const { id: _id, parsed_arguments: _parsed, ...item } = given;
+  return isSame ? item : { ...item, content };
+}
+
+/** The same content when there is nothing to take away. */
+function toOwnContent(content: unknown): unknown {
+  if (!Array.isArray(content) || !content.some((part) => Object.hasOwn(object(part), "parsed"))) return content;
+  return content.map((part) => {
+    const { parsed: _, ...rest } = object(part);
     return rest;
   });
-  return { ...item, content: parts };
 }
 
 /** Whether the caller's body says what the translation says, in the dialect's other ways to say it. */
@@ -120,7 +125,8 @@ function toItemFacts(item: Json): Fact[] {
       return [[type, callId, name, item["input"]]];
     case "function_call_output":
     case "custom_tool_call_output":
-      return [[type, callId], ...toContentFacts("tool", output)];
+      // Without a call it is context of the client.
+      return callId == null ? toContentFacts("user", output) : [[type, callId], ...toContentFacts("tool", output)];
     case "reasoning":
       return [[type, item["encrypted_content"]]];
     case "image_generation_call":
@@ -131,9 +137,10 @@ function toItemFacts(item: Json): Fact[] {
 }
 
 function toContentFacts(role: string, content: unknown): Fact[] {
-  const parts = typeof content === "string" ? [{ type: "input_text", text: content }] : array(content).map(object);
-  return parts
-    .map((part: Json): Fact => {
+  if (typeof content === "string") return content === "" ? [] : [[role, content]];
+  return array(content)
+    .map((given): Fact => {
+      const part = object(given);
       const { text, refusal, image_url: image, file_data: data, file_id: id, file_url: url } = part;
       return [role, text ?? refusal ?? image ?? data ?? id ?? url ?? object(part["input_audio"])["data"]];
     })

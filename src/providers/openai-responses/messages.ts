@@ -1,10 +1,9 @@
 import { type Image, type Message, type Part, Role } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
-import { toNative } from "../wire/native.ts";
 import { toCallId } from "../wire/openai-content.ts";
 import type { TranslationLog } from "../wire/translation.ts";
-import { DIALECT, type PartContext, toContent } from "./parts.ts";
+import { type PartContext, toContent, toNativeItem } from "./parts.ts";
 import { readState } from "./state.ts";
 import type { AnswerMessage, InputContent, InputItem, InputMessage } from "./wire.ts";
 
@@ -109,7 +108,7 @@ class AnswerItems {
       case "image":
         return this.#addImage(kind.value, signature, path);
       case "native": {
-        const item = toNative(kind.value, DIALECT, { log, field: path });
+        const item = toNativeItem(kind.value, { log, path });
         if (item !== undefined) this.#push(item as unknown as InputItem);
         return;
       }

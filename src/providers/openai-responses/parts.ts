@@ -1,7 +1,8 @@
-import { type File, type Image, ImageDetail, type Part } from "../../../gen/parley/v1/message_pb.js";
+import { type File, type Image, ImageDetail, type NativeBlock, type Part } from "../../../gen/parley/v1/message_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
+import type { Json } from "../wire/json.ts";
 import { toNative } from "../wire/native.ts";
 import { toDataUrl, toInputAudio } from "../wire/openai-content.ts";
 import { enumWord, type TranslationLog } from "../wire/translation.ts";
@@ -24,6 +25,20 @@ const TRANSLATED: ReadonlySet<unknown> = new Set([
 /** Whether an item is one that the contract has no word for, such as a search of the web; only these have IDs of the provider. */
 export function isNativeItem({ type }: { readonly type?: unknown }): boolean {
   return !TRANSLATED.has(type ?? "message");
+}
+
+/**
+ * Converts a native part of an answer to an item; undefined for one of another dialect. Throws `invalid_request` for items that the
+ * contract has words for, which have their checks, and for references: they would read what other callers stored at the provider.
+ */
+export function toNativeItem(block: NativeBlock, { log, path }: Pick<PartContext, "log" | "path">): Json | undefined {
+  const item = toNative(block, DIALECT, { log, field: path });
+  if (item === undefined) return undefined;
+  const { type } = item;
+  if (type === "item_reference" || (type == null && item["role"] === undefined))
+    throw invalidField(path, "cannot be a reference: Parley keeps no items; send the item itself");
+  if (!isNativeItem(item)) throw invalidField(path, "must be a part of the contract, in place of an item of this type");
+  return item;
 }
 
 /** Context of the translation of one message's content. */

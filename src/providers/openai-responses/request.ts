@@ -1,12 +1,14 @@
 import { type CompletionRequest, type ResponseFormat, Verbosity } from "../../../gen/parley/v1/completion_pb.js";
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
+import { makesPictures, toolsInParts, toolsWithin } from "../../core/native-tools.ts";
 import type { Capabilities, TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
 import { MADE_PICTURE_TOKENS } from "../wire/openai-content.ts";
 import { toEffort } from "../wire/reasoning.ts";
 import { enumWord, readObject, TranslationLog } from "../wire/translation.ts";
 import { toCallersBody } from "./callers-body.ts";
 import { isSystem, toContents, toItems } from "./messages.ts";
+import { DIALECT } from "./parts.ts";
 import { toolUsesOf } from "./tool-uses.ts";
 import { toTools } from "./tools.ts";
 import type { InputItem, ResponsesBody, TextFormat } from "./wire.ts";
@@ -41,7 +43,8 @@ export function toResponsesRequest(
   const verbosity = enumWord(Verbosity, request.verbosity);
   const partialCount = mode === "stream" ? (request.imageOptions?.partialCount ?? 0) : 0;
   const tools = withImages(toTools(request, model, log), { request, model, partialCount });
-  const draws = tools.tools?.some(({ type }) => type === "image_generation") === true;
+  const native = [...toolsWithin({ tools: tools.tools }), ...toolsInParts(request.messages, DIALECT)];
+  const draws = native.some(makesPictures);
   const body: ResponsesBody = {
     model: model.name,
     ...conversation,

@@ -1,15 +1,13 @@
 import type { FeeUnit, ToolUses } from "../../core/fees.ts";
-import { array, count, object, string } from "../wire/json.ts";
+import { toolsWithin } from "../../core/native-tools.ts";
+import { count, string } from "../wire/json.ts";
 import { ToolUsesBuilder } from "../wire/tool-uses.ts";
 
 /**
- * Tools that the caller runs, or that cost nothing but tokens: those of pictures are counted. Source: OpenAI's price list and API
+ * Native tools that the caller runs, or that cost nothing but tokens: those of pictures are counted. Source: OpenAI's price list and API
  * reference ("Create a model response"), November 2026.
  */
 const FREE: ReadonlySet<string> = new Set([
-  "function",
-  "custom",
-  "namespace",
   "tool_search",
   "mcp",
   "local_shell",
@@ -40,8 +38,8 @@ export function toolUsesOf({ tools, input, prompt, max_tool_calls: given }: Tool
   const most = count(given) ?? Infinity;
   const uses = new ToolUsesBuilder();
   const units = new Set<FeeUnit>();
-  for (const tool of withInner([...array(tools), ...array(input).flatMap(toolsOf)])) {
-    const type = string(object(tool)["type"]);
+  for (const tool of toolsWithin({ tools, items: input })) {
+    const type = string(tool["type"]);
     const unit = type.startsWith("web_search") ? "webSearches" : Object.hasOwn(UNITS, type) ? UNITS[type] : undefined;
     if (unit !== undefined) units.add(unit);
     else if (!FREE.has(type) && type !== "") uses.addUnknown(type);
@@ -49,12 +47,4 @@ export function toolUsesOf({ tools, input, prompt, max_tool_calls: given }: Tool
   for (const unit of units) uses.add(unit, most);
   if (prompt !== undefined && prompt !== null) uses.addUnknown("prompt");
   return uses.build();
-}
-
-const toolsOf = (given: unknown): readonly unknown[] => array(object(given)["tools"]);
-
-/** The tools, and those within them: a namespace may have tools of the provider among its own. */
-function withInner(tools: unknown[]): readonly unknown[] {
-  for (const tool of tools) for (const inner of toolsOf(tool)) tools.push(inner);
-  return tools;
 }

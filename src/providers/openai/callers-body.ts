@@ -146,8 +146,7 @@ class Words {
         tools: (one, other) => this.#list(one, other, (tool, sent) => this.#tool(tool, sent)),
         stop: (one, other) => (isOnly(one, other) ? one : this.#value(one, other)),
         prediction: (one, other) => this.#message(one, other, can),
-        audio: (one, other) =>
-          this.#value(one, other, { voice: (voice, id) => (object(voice)["id"] === id ? voice : id) }),
+        audio: (one, other) => this.#value(one, other, { voice: (voice, id) => this.#voice(voice, id) }),
       },
     });
   }
@@ -167,6 +166,11 @@ class Words {
     const [only] = Array.isArray(given) && given.length === 1 ? (given as unknown[]) : [];
     if (typeof translated !== "string" || !isObject(only) || !can.contentParts) return this.#value(given, translated);
     return this.#list(given, [{ type: "text", text: translated }], (part, sent) => this.#value(part, sent));
+  }
+
+  /** An object with its ID says the same as the ID. */
+  #voice(given: unknown, id: unknown): unknown {
+    return isObject(given) && given["id"] === id ? this.#object(given, { id }, {}) : this.#value(given, id);
   }
 
   /** The translation takes schemas as they are. */

@@ -122,7 +122,7 @@ export class ChoiceReader {
   finish({ details, redact }: AnswerDetails, out: CompletionChunk[]): void {
     this.#release(out);
     this.#sign(out);
-    this.#toolCalls.close(out);
+    this.#toolCalls.close(redact, out);
     const word = this.#word ?? "";
     const reason = toFinishReason(word, { called: this.#toolCalls.called });
     const further = { ...details, ...this.#further.read(redact), ...this.#ofMessage.read(redact) };

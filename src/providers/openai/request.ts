@@ -2,6 +2,7 @@ import { type CompletionRequest, type ResponseFormat, Verbosity } from "../../..
 import { Modality } from "../../../gen/parley/v1/modality_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { mayDraw } from "../../core/model.ts";
+import { toolsInParts } from "../../core/native-tools.ts";
 import type { Capabilities, TranslateOptions, Translation, UpstreamModel } from "../../core/provider.ts";
 import { MADE_PICTURE_TOKENS } from "../wire/openai-content.ts";
 import { toEffort } from "../wire/reasoning.ts";
@@ -58,7 +59,7 @@ export function toOpenAiRequest(
     pictureTokens: mayDraw(model) ? MADE_PICTURE_TOKENS : undefined,
     tier: body.service_tier,
     searches: body.web_search_options !== undefined,
-    uses: toolUsesOf(body),
+    uses: toolUsesOf(body, toolsInParts(request.messages, "openai")),
     // Some servers write caches unasked, and native parts may have marks.
     cacheWrite: (json) => (json.includes("cache_control") ? "hour" : "minutes"),
   });

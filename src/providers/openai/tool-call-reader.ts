@@ -1,9 +1,16 @@
 import { randomBytes } from "node:crypto";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { ChoiceWriter, PartBudget } from "../../core/chunks.ts";
+import { FurtherFields } from "../wire/further-fields.ts";
 import { array, count, type Json, object, string } from "../wire/json.ts";
+import type { Redact } from "../wire/redaction.ts";
 import { brokenCall } from "../wire/response-failure.ts";
 import { readSignature } from "./answer-content.ts";
+
+/** Fields of a call, and of its function or custom tool, that are read, or said in the contract's words. */
+const OF_CALL: ReadonlySet<string> = new Set(["index", "id", "type", "function", "custom", "extra_content"]);
+const OF_FUNCTION: ReadonlySet<string> = new Set(["name", "arguments"]);
+const OF_CUSTOM: ReadonlySet<string> = new Set(["name", "input"]);
 
 /** State of a call. It is emitted as soon as its name is known, and then has a `partIndex`. */
 interface Call {
@@ -18,6 +25,8 @@ interface Call {
   held: string;
   /** Whether the arguments are only blanks so far. */
   blank: boolean;
+  /** What the contract has no word for: of the call, and of its function or custom tool. Undefined without any. */
+  further: readonly FurtherFields[] | undefined;
 }
 
 /** Fields of one entry of `tool_calls`. */
@@ -28,6 +37,9 @@ interface Piece {
   readonly arguments: string;
   readonly custom: boolean;
   readonly signature: string;
+  /** The entry, and its function or custom tool. */
+  readonly entry: Json;
+  readonly body: Json;
 }
 
 /**
@@ -56,22 +68,28 @@ export class ToolCallReader {
 
   /** Reads the calls of a whole message. */
   readWhole(message: Json, out: CompletionChunk[]): void {
-    for (const piece of readPieces(message)) this.#add(this.#begin(piece), piece, out);
+    for (const piece of readPieces(message)) if (!isEmpty(piece)) this.#add(this.#begin(piece), piece, out);
   }
 
   /** Reads the pieces of calls in one delta. */
   readDelta(delta: Json, out: CompletionChunk[]): void {
-    for (const piece of readPieces(delta)) this.#add(this.#find(piece) ?? this.#begin(piece), piece, out);
+    for (const piece of readPieces(delta)) {
+      const known = this.#find(piece);
+      if (known !== undefined) this.#add(known, piece, out);
+      else if (!isEmpty(piece)) this.#add(this.#begin(piece), piece, out);
+    }
   }
 
   /**
-   * Ends the calls: emits `{}` for those without arguments. Throws `upstream_protocol` for a call without a name.
+   * Ends the calls: emits `{}` for those without arguments. `redact` removes the provider's credentials from what is not content.
+   * Throws `upstream_protocol` for a call without a name.
    */
-  close(out: CompletionChunk[]): void {
+  close(redact: Redact, out: CompletionChunk[]): void {
     if (this.#unnamed.size > 0) throw brokenCall();
-    for (const { partIndex, blank, custom, signature, isSignedLate } of this.#said) {
+    for (const { partIndex, blank, custom, signature, isSignedLate, further = [] } of this.#said) {
       if (blank && !custom) this.#writer.arguments(partIndex!, "{}", out);
-      this.#writer.endCall(partIndex!, out, isSignedLate ? { signature } : {});
+      const details = Object.assign({}, ...further.map((fields) => fields.read(redact))) as Record<string, string>;
+      this.#writer.endCall(partIndex!, out, { details, ...(isSignedLate && { signature }) });
     }
   }
 
@@ -96,6 +114,7 @@ export class ToolCallReader {
       isSignedLate: false,
       held: "",
       blank: true,
+      further: undefined,
     };
     if (piece.index !== undefined) this.#byIndex.set(piece.index, call);
     if (piece.id !== "") this.#byId.set(toKey(piece), call);
@@ -105,6 +124,7 @@ export class ToolCallReader {
   }
 
   #add(call: Call, piece: Piece, out: CompletionChunk[]): void {
+    addFurther(call, piece);
     call.blank &&= piece.arguments.trim() === "";
     if (call.signature === "" && piece.signature !== "") {
       call.signature = piece.signature;
@@ -129,7 +149,29 @@ function readPieces(message: Json): Piece[] {
   // The legacy `function_call`: one call without an ID. Servers that send both repeat the same call.
   const legacy = object(message.function_call);
   if (pieces.length === 0 && Object.keys(legacy).length > 0) pieces.push(readPiece({ index: 0, function: legacy }));
-  return pieces.filter(({ id, name, arguments: text, signature }) => `${id}${name}${text}${signature}` !== "");
+  return pieces;
+}
+
+/** Whether a piece has nothing of a call that the contract knows: some servers send such ones, which begin no call. */
+function isEmpty({ id, name, arguments: text, signature }: Piece): boolean {
+  return `${id}${name}${text}${signature}` === "";
+}
+
+/** Notes what the contract has no word for: a streamed call has the fields of all its pieces. */
+function addFurther(call: Call, { entry, body }: Piece): void {
+  const ofBody = call.custom ? OF_CUSTOM : OF_FUNCTION;
+  if (!hasOthers(entry, OF_CALL) && !hasOthers(body, ofBody)) return;
+  call.further ??= [
+    new FurtherFields("openai.", OF_CALL),
+    new FurtherFields(call.custom ? "openai.custom." : "openai.function.", ofBody),
+  ];
+  call.further[0]!.addPiece(entry);
+  call.further[1]!.addPiece(body);
+}
+
+function hasOthers(of: Json, known: ReadonlySet<string>): boolean {
+  for (const key in of) if (!known.has(key)) return true;
+  return false;
 }
 
 function readPiece(entry: Json): Piece {
@@ -142,6 +184,8 @@ function readPiece(entry: Json): Piece {
     arguments: custom ? string(body.input) : readArguments(body.arguments),
     custom,
     signature: readSignature(entry),
+    entry,
+    body,
   };
 }
 

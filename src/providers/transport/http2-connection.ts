@@ -4,8 +4,8 @@ import { connectionError, type ResponseListener, type WireRequest } from "./conn
 import type { ConnectionLimits } from "./connections.ts";
 import type { Dialer } from "./dialer.ts";
 import { Http2Exchange } from "./http2-exchange.ts";
-import type { ResponseError } from "./response-error.ts";
-import { TinyPieces } from "./tiny-pieces.ts";
+import { ResponseError } from "./response-error.ts";
+import { SMALL, SmallPieces, TINY } from "./small-pieces.ts";
 import { NO_HTTP2 } from "./transport-failure.ts";
 
 /** Receives the events of a connection. */
@@ -32,6 +32,15 @@ const CONNECTION_WINDOW_BYTES = MAX_STREAMS * STREAM_WINDOW_BYTES;
 /** Memory in MB beyond which Node refuses further requests on a connection. */
 const MAX_SESSION_MEMORY_MB = 64;
 
+/** GOAWAY, ALTSVC and ORIGIN frames of a connection at most. Servers send one or two of each. */
+const MAX_NOTICES = 16;
+/** Bytes that a piece of a body may take beyond its own: the heads of its frame and of a record of TLS are about 30. */
+const PIECE_BYTES = 64;
+/** Bytes of a response beside what is read of its body: its headers, and what waits or is dropped of the body, at most a window. */
+const REQUEST_BYTES = 64 * 1024 + STREAM_WINDOW_BYTES;
+/** Bytes of all other frames of a connection, at its beginning and in each second: some 20,000 frames. */
+const FRAME_BYTES = 256 * 1024;
+
 /** One HTTP/2 connection to a provider, over TLS. It connects at once and carries several requests at a time. */
 export class Http2Connection {
   readonly pool: string;
@@ -52,7 +61,11 @@ export class Http2Connection {
   #pingedAtMs: number | undefined;
   #heardAtMs = performance.now();
   #heardBytes = 0;
-  readonly #pieces = new TinyPieces();
+  readonly #tiny = new SmallPieces(TINY);
+  readonly #small = new SmallPieces(SMALL);
+  #notices = 0;
+  /** Bytes that the pieces of bodies account for. */
+  #bodyBytes = 0;
 
   constructor(dialer: Dialer, pool: string, owner: Http2ConnectionOwner) {
     this.pool = pool;
@@ -101,6 +114,8 @@ export class Http2Connection {
       this.#heardAtMs = nowMs;
       this.#pingedAtMs = undefined;
     }
+    if (heardBytes > this.#mostBytes(nowMs))
+      return this.#break(new ResponseError("The frames of the connection are more than its answers account for."));
     if (this.#maxStreams === undefined || this.isFree) return;
     if (this.#pingedAtMs === undefined && nowMs - this.#heardAtMs > this.#owner.connectMs) {
       this.#pingedAtMs = nowMs;
@@ -123,8 +138,10 @@ export class Http2Connection {
   }
 
   onPiece(bytes: number): void {
+    this.#bodyBytes += bytes + PIECE_BYTES;
     try {
-      this.#pieces.add(bytes);
+      this.#tiny.add(bytes);
+      this.#small.add(bytes);
     } catch (error) {
       this.#break(error as ResponseError);
     }
@@ -151,6 +168,8 @@ export class Http2Connection {
       .once("connect", () => session.setLocalWindowSize(CONNECTION_WINDOW_BYTES))
       .on("remoteSettings", (settings: Settings) => this.#onSettings(settings.maxConcurrentStreams ?? MAX_STREAMS))
       .on("goaway", () => this.#leave())
+      .on("altsvc", () => this.#notice())
+      .on("origin", () => this.#notice())
       .on("error", (error: Error) => this.#break(error))
       .once("close", () => this.#break(connectionError("CLOSED", "the server closed the connection")));
   }
@@ -171,8 +190,21 @@ export class Http2Connection {
     }
   }
 
+  /** Counts a frame that is rare. Each costs as much as a piece of a body. */
+  #notice(): void {
+    if (++this.#notices > MAX_NOTICES)
+      this.#break(new ResponseError(`There are more than ${MAX_NOTICES} GOAWAY, ALTSVC and ORIGIN frames.`));
+  }
+
+  /** The most bytes that an honest server has sent: frames such as WINDOW_UPDATE and PING are counted by nothing else. */
+  #mostBytes(nowMs: number): number {
+    const seconds = (nowMs - this.#openedAtMs) / 1000;
+    return this.#bodyBytes + this.#requests * REQUEST_BYTES + (1 + seconds) * FRAME_BYTES;
+  }
+
   /** The server takes no further request: those in flight end here. */
   #leave(): void {
+    this.#notice();
     this.#isLeaving = true;
     for (const exchange of this.#exchanges) exchange.collect();
     if (this.isFree) this.destroy();

@@ -1,5 +1,5 @@
 import { ResponseError } from "./response-error.ts";
-import { TinyPieces } from "./tiny-pieces.ts";
+import { SmallPieces, TINY } from "./small-pieces.ts";
 
 /** Response headers by lower-case name; a list for a repeated name. */
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
@@ -47,7 +47,7 @@ export class ResponseParser {
   #left = 0;
   #trailerBytes = 0;
   #informational = 0;
-  readonly #chunks = new TinyPieces();
+  readonly #chunks = new SmallPieces(TINY);
   #isLast = false;
   #keepAliveMs = 0;
   /** Incomplete input, kept for the next read. */

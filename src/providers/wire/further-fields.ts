@@ -7,8 +7,8 @@ const MAX_CHARS = 256 * 1024;
 
 const NAME = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
 
-/** What is about the gateway's own call and account at the provider. */
-export const OF_THE_GATEWAY: ReadonlySet<string> = new Set([
+/** What is about the gateway's own call at the provider. Deeper in an object these are names of other things. */
+const OF_THE_CALL: ReadonlySet<string> = new Set([
   "id",
   "object",
   "created",
@@ -18,18 +18,26 @@ export const OF_THE_GATEWAY: ReadonlySet<string> = new Set([
   "request_id",
   "error",
   "usage",
-  "cost",
-  "cost_details",
-  "cost_in_usd_ticks",
-  "billing",
-  "organization",
-  "project",
-  "account",
   "parley",
 ]);
 
-/** State, which has places of its own: it must be sealed. */
-export const STATE = /^encrypted_|signature$/i;
+/** What is about the gateway's account at the provider, at any depth. */
+const OF_THE_ACCOUNT = /^(?:(?:organization|project|account)(?:_?id)?|cost|cost_details|cost_in_usd_ticks|billing)$/i;
+
+/** State, which has places of its own, at any depth: it must be sealed. */
+const STATE = /^encrypted_|signature$/i;
+
+/** Whether a field of an answer itself, or of an object that has a place in it, is not the caller's. */
+export function isOfTheGateway(name: string): boolean {
+  return OF_THE_CALL.has(name) || isPrivate(name);
+}
+
+const isPrivate = (name: string): boolean => OF_THE_ACCOUNT.test(name) || STATE.test(name);
+
+/** The JSON of a value without state and what is about the gateway's account. */
+export function toCallersJson(value: unknown): string {
+  return JSON.stringify(value, (name, each: unknown) => (isPrivate(name) ? undefined : each));
+}
 
 /** The further fields of one object, such as a tool's call. `prefix` and `known` as of `FurtherFields`. */
 export function furtherOf(
@@ -79,7 +87,7 @@ export class FurtherFields {
     const details: Record<string, string> = {};
     let left = MAX_CHARS;
     for (const [key, value] of this.#values) {
-      const text = JSON.stringify(value);
+      const text = toCallersJson(value);
       const json = redact(text);
       left -= json.length;
       if (left < 0) break;
@@ -90,7 +98,7 @@ export class FurtherFields {
 
   #takes(key: string, value: unknown): boolean {
     if (value === undefined || value === null || this.#known.has(key)) return false;
-    if (OF_THE_GATEWAY.has(key) || STATE.test(key) || !NAME.test(key)) return false;
+    if (isOfTheGateway(key) || !NAME.test(key)) return false;
     return this.#values.has(key) || this.#values.size < MAX_FIELDS;
   }
 

@@ -1,11 +1,11 @@
 import type { Citation } from "../../../gen/parley/v1/message_pb.js";
 import { type Json, parsed, string } from "./json.ts";
 import type { Redact } from "./redaction.ts";
-import { OF_THE_GATEWAY, STATE } from "./further-fields.ts";
+import { isOfTheGateway, toCallersJson } from "./further-fields.ts";
 
 /*
  * Citations and events of types that the contract has no word for, as the provider wrote them, for callers of its dialect. State is taken
- * out: it would reach them without a seal.
+ * out, which would reach them without a seal, and what is about the gateway's account.
  */
 
 const MAX_CITATION_CHARS = 16 * 1024;
@@ -14,7 +14,7 @@ const MAX_EVENT_CHARS = 64 * 1024;
 /** A citation of a type that the contract does not have; undefined for one without a type, and a too large one. */
 export function toNativeCitation(dialect: string, citation: Json): Citation | undefined {
   if (string(citation["type"]) === "") return undefined;
-  const json = JSON.stringify(citation, withoutState);
+  const json = toCallersJson(citation);
   if (json.length > MAX_CITATION_CHARS) return undefined;
   const value = { $typeName: "parley.v1.NativeBlock", dialect, json } as const;
   return { $typeName: "parley.v1.Citation", source: { case: "native", value }, title: "", citedText: "" };
@@ -38,13 +38,9 @@ interface EventWords {
  */
 export function toEventJson(event: Json, { places, answer, redact }: EventWords): string | undefined {
   const isOwn = ([name, value]: readonly [string, unknown]): boolean =>
-    !places.has(name) && !OF_THE_GATEWAY.has(name) && !(name === answer && typeof value === "object");
+    !places.has(name) && !isOfTheGateway(name) && !(name === answer && typeof value === "object");
   const own = Object.entries(event).filter(isOwn);
-  const text = JSON.stringify(Object.fromEntries(own), withoutState);
+  const text = toCallersJson(Object.fromEntries(own));
   const json = redact(text);
   return json === text || parsed(json) !== undefined ? json : undefined;
-}
-
-function withoutState(name: string, value: unknown): unknown {
-  return STATE.test(name) ? undefined : value;
 }

@@ -1,29 +1,36 @@
-import { type RawBuilder, sql } from "kysely";
+import { sql } from "kysely";
 import { startOfDay, UTC } from "../../ledger/time-zone.ts";
-import type { UsageFilter, UsageGrain, UsageQuery, UsageRow, UsageStore } from "../../ledger/usage-store.ts";
+import type { UsageGrain, UsageQuery, UsageRow, UsageStore } from "../../ledger/usage-store.ts";
 import { type Database, inCodeUnits } from "../database.ts";
+import { compare } from "../limits/spending.ts";
 import { removeOld } from "../postgres/retention.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { createLatency } from "./latency.ts";
 import type { LedgerPlaces } from "./ledger-store.ts";
-import { stepOf } from "./steps.ts";
-import { ALL, SUMS, USAGE_TABLES } from "./usage-hours.ts";
+import { SUMS, USAGE_TABLES } from "./usage-hours.ts";
+import { findLeaders, pruneLeaders, rankDays } from "./usage-leaders.ts";
+import { GROUPS, type Groups, matching, readsEachKey, type Sums, sumsOf, tableOf } from "./usage-sums.ts";
 
 /** Sums removed per transaction: other transactions wait meanwhile. */
 const PRUNE_ROWS = 1_000;
 
-/** Expressions that the groups are formed by. */
-const GROUPS: Readonly<Record<UsageQuery["by"], RawBuilder<string>>> = {
-  none: sql<string>`''`,
-  model: sql<string>`model`,
-  key: sql<string>`key_id`,
-  account: sql<string>`account_id`,
-  outcome: sql<string>`outcome`,
-};
+/** Rows of all keys that a report adds up one by one, twice: for their order and for their sums. */
+const EXACT_ROWS = 100_000;
+
+/** Place of the reports, and `exactRows`, the rows of all keys that a report reads one by one. Default: 100,000. */
+export interface UsagePlaces extends LedgerPlaces {
+  readonly exactRows?: number | undefined;
+}
 
 /** Reports from the sums of hours and minutes and, for latency, from the latest entries. */
-export function createUsageStore({ database, reports, compaction, databaseUrl }: LedgerPlaces): UsageStore {
+export function createUsageStore({
+  database,
+  reports,
+  compaction,
+  databaseUrl,
+  exactRows = EXACT_ROWS,
+}: UsagePlaces): UsageStore {
   const latency = createLatency(reports);
   const prune = async (grain: UsageGrain, beforeMs: number): Promise<number> => {
     await compaction.flushed();
@@ -39,14 +46,21 @@ export function createUsageStore({ database, reports, compaction, databaseUrl }:
   return {
     async summarize(query) {
       await compaction.flushed();
-      const groups = await findGroups(reports, query);
-      const rows = await readSums(reports, query, groups);
-      const names = await findNames(reports, query.by, groups.shown);
-      const places = new Map(groups.shown.map((group, place) => [group, place]));
+      const leaders = await findLeadersOfMany(reports, query, exactRows);
+      const { shown, sums } =
+        leaders.length === 0 ? await readExactly(reports, query) : await readAmong(reports, query, leaders);
+      const names = await findNames(reports, query.by, shown);
+      const places = new Map(shown.map((group, place) => [group, place]));
       const placeOf = ({ name }: Sums): number => places.get(name) ?? places.size;
-      return rows
+      const rows = sums
         .toSorted((left, right) => left.step_ms - right.step_ms || placeOf(left) - placeOf(right))
         .map((row) => toUsageRow(row, { query, names }));
+      return { rows, isChosenByDay: leaders.length > 0 };
+    },
+
+    async rank(span, signal) {
+      await compaction.flushed();
+      return rankDays({ database, reports }, span, signal);
     },
 
     async latency(query) {
@@ -54,18 +68,72 @@ export function createUsageStore({ database, reports, compaction, databaseUrl }:
       return latency(query);
     },
 
-    prune: (beforeMs) => prune("hour", beforeMs),
+    async prune(beforeMs) {
+      await pruneLeaders(database, beforeMs);
+      return prune("hour", beforeMs);
+    },
+
     pruneMinutes: (beforeMs) => prune("minute", beforeMs),
   };
 }
 
-/** Groups with rows of their own, in their order, and whether there are others. */
-interface Groups {
+/** The groups with rows of their own, and the sums of each step and group. */
+interface Report {
   readonly shown: readonly string[];
-  readonly hasOthers: boolean;
+  readonly sums: readonly Sums[];
 }
 
-async function findGroups(database: Database, query: UsageQuery): Promise<Groups> {
+/** Leaders to choose the groups of a report from; empty for a report that can read the rows of all keys. */
+async function findLeadersOfMany(database: Database, query: UsageQuery, exactRows: number): Promise<readonly string[]> {
+  const { grain = "hour", maxGroups } = query;
+  if (grain !== "hour" || maxGroups === undefined || !readsEachKey(query)) return [];
+  const found = sql<{ count: number }>`
+    select count(*) as count from (
+      select 1 from ${tableOf(query)} where ${matching(query)} limit ${sql.lit(exactRows + 1)}) as found`;
+  const [{ rows }, leaders] = await Promise.all([
+    retryWhileBusy(() => found.execute(database.query)),
+    // More than are shown, because their order as leaders is not the one of their sums.
+    findLeaders(database, query, Math.ceil(1.2 * maxGroups) + 20),
+  ]);
+  return rows[0]!.count > exactRows ? leaders : [];
+}
+
+/** The report by the sums of the leaders, and of all others together. */
+async function readAmong(database: Database, query: UsageQuery, leaders: readonly string[]): Promise<Report> {
+  const sums = await readSums(database, query, { shown: leaders, others: "none" });
+  const shown = largestOf(sums).slice(0, query.maxGroups);
+  const names = new Set(shown);
+  const own = sums.filter(({ name }) => names.has(name));
+  return { shown, sums: await addOthers(database, query, own) };
+}
+
+/** Groups by largest sum, in the order of `findGroups`. */
+function largestOf(sums: readonly Sums[]): readonly string[] {
+  const totals = [...Map.groupBy(sums, ({ name }) => name)].map(([name, own]) => ({
+    name,
+    cost: own.reduce((total, { cost_micro_usd }) => total + cost_micro_usd, 0),
+    completions: own.reduce((total, { completions }) => total + completions, 0),
+    refused: own.reduce((total, { refused }) => total + refused, 0),
+  }));
+  return totals
+    .toSorted(
+      (a, b) => b.cost - a.cost || b.completions - a.completions || b.refused - a.refused || compare(a.name, b.name),
+    )
+    .map(({ name }) => name);
+}
+
+async function readExactly(database: Database, query: UsageQuery): Promise<Report> {
+  const { shown, hasOthers } = await findGroups(database, query);
+  if (!hasOthers) return { shown, sums: await readSums(database, query, { shown }) };
+  if (!readsEachKey(query)) return { shown, sums: await readSums(database, query, { shown, others: "sum" }) };
+  const own = await readSums(database, query, { shown, others: "none" });
+  return { shown, sums: await addOthers(database, query, own) };
+}
+
+async function findGroups(
+  database: Database,
+  query: UsageQuery,
+): Promise<{ readonly shown: readonly string[]; readonly hasOthers: boolean }> {
   const { by, maxGroups } = query;
   if (by === "none") return { shown: [""], hasOthers: false };
   const limit = maxGroups === undefined ? sql`` : sql`limit ${sql.lit(maxGroups + 1)}`;
@@ -79,75 +147,22 @@ async function findGroups(database: Database, query: UsageQuery): Promise<Groups
   return { shown, hasOthers: shown.length < rows.length };
 }
 
-/** The sums of each step and group. Those of all other keys or accounts are what is left of the sums of all accounts. */
 async function readSums(database: Database, query: UsageQuery, groups: Groups): Promise<readonly Sums[]> {
-  const read = async (by: UsageQuery["by"], of: Parameters<typeof sumsOf>[1]): Promise<readonly Sums[]> => {
-    const sums = sumsOf({ ...query, by }, of);
-    return (await retryWhileBusy(() => sums.execute(database.query))).rows;
-  };
-  if (!groups.hasOthers || !readsEachKey(query)) return read(query.by, groups);
-  const shown = await read(query.by, { ...groups, hasOthers: false, isOnly: true });
-  const left = new Map((await read("none", { shown: [""], hasOthers: false })).map((row) => [row.step_ms, { ...row }]));
-  for (const row of shown) {
+  return (await retryWhileBusy(() => sumsOf(query, groups).execute(database.query))).rows;
+}
+
+/**
+ * Adds the sums of all other keys or accounts: what is left of the sums of all accounts. These are read last, so that entries which
+ * are written meanwhile make nothing negative.
+ */
+async function addOthers(database: Database, query: UsageQuery, own: readonly Sums[]): Promise<readonly Sums[]> {
+  const totals = await readSums(database, { ...query, by: "none" }, { shown: [""] });
+  const left = new Map(totals.map((row) => [row.step_ms, { ...row }]));
+  for (const row of own) {
     const others = left.get(row.step_ms);
     if (others !== undefined) for (const sum of [...SUMS, "failed"] as const) others[sum] -= row[sum];
   }
-  return [...shown, ...[...left.values()].filter(({ completions, refused }) => completions + refused > 0)];
-}
-
-type Sums = Record<(typeof SUMS)[number], number> & {
-  /** Start of the step; of days their number. */
-  readonly step_ms: number;
-  /** Empty for the sum of all groups that are not shown. */
-  readonly name: string;
-  failed: number;
-};
-
-/** Query of the sums of each step and shown group, and with `hasOthers` of all other groups together, unless `isOnly`. */
-export function sumsOf(
-  query: UsageQuery,
-  { shown, hasOthers, isOnly = false }: Groups & { readonly isOnly?: boolean },
-): RawBuilder<Sums> {
-  const { step, grain = "hour", offsets = UTC } = query;
-  const group = GROUPS[query.by];
-  const only = isOnly ? sql`and ${group} in (${sql.join(shown)})` : sql``;
-  const name = hasOthers ? sql`case when ${group} in (${sql.join(shown)}) then ${group} else '' end` : group;
-  return sql<Sums>`
-    select ${stepOf(USAGE_TABLES[grain].column, step, offsets)} as step_ms, ${name} as name,
-      ${sql.join(SUMS.map((sum) => sql`sum(${sql.ref(sum)}) as ${sql.ref(sum)}`))},
-      sum(case when outcome = 'served' then 0 else completions end) as failed
-    from ${tableOf(query)} where ${matching(query)} ${only} group by 1, 2`;
-}
-
-function tableOf({ grain = "hour" }: Pick<UsageQuery, "grain">): RawBuilder<unknown> {
-  return sql.table(USAGE_TABLES[grain].table);
-}
-
-/** Whether a report reads rows of all accounts one by one. */
-function readsEachKey({ by, accountId, keyId }: Pick<UsageQuery, "by" | "accountId" | "keyId">): boolean {
-  return accountId === undefined && keyId === undefined && (by === "key" || by === "account");
-}
-
-function matching({
-  by,
-  grain = "hour",
-  sinceMs,
-  untilMs,
-  accountId,
-  keyId,
-  model,
-  outcome,
-}: UsageFilter & Pick<UsageQuery, "by" | "grain">): RawBuilder<unknown> {
-  const startMs = sql.ref(USAGE_TABLES[grain].column);
-  const conditions = [sql`${startMs} >= ${sinceMs}`, sql`${startMs} < ${untilMs}`];
-  if (accountId === undefined && keyId === undefined)
-    conditions.push(readsEachKey({ by }) ? sql`account_id <> ${ALL}` : sql`account_id = ${ALL}`);
-  if (accountId !== undefined) conditions.push(sql`account_id = ${accountId}`);
-  if (keyId !== undefined) conditions.push(sql`key_id = ${keyId}`);
-  if (model !== undefined) conditions.push(sql`model = ${model}`);
-  if (outcome === "failed") conditions.push(sql`outcome <> 'served'`);
-  else if (outcome !== undefined) conditions.push(sql`outcome = ${outcome}`);
-  return sql.join(conditions, sql` and `);
+  return [...own, ...[...left.values()].filter(({ completions, refused }) => completions + refused > 0)];
 }
 
 function toUsageRow(

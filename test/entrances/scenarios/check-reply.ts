@@ -4,7 +4,7 @@ import { expect } from "vitest";
 import type { Caller } from "./callers/caller.ts";
 import { LOOKS } from "./failures.ts";
 import type { Reply, SeenFailure } from "./reply.ts";
-import type { Run } from "./run.ts";
+import { type Run, serviceOf } from "./run.ts";
 import type { ExpectedAnswer, ExpectedFailure } from "./scenario.ts";
 
 /** Texts that no response may contain: upstream addresses and credentials. */
@@ -18,7 +18,8 @@ export function checkReply(run: Run, reply: Reply): void {
 }
 
 function checkAnswer(run: Run, reply: Reply, { answer, ...expected }: ExpectedAnswer): void {
-  const { model = "alpha", text = "Hello.", finishReasons = ["stop"], calls = [], pictures = [] } = answer;
+  const usual = USUAL[serviceOf(run.way)];
+  const { model = "alpha", text = "Hello.", finishReasons = usual.finishReasons, calls = [], pictures = [] } = answer;
   const { omitted = [], clamped = [] } = answer;
   const attempts = expected.attempts ?? [`${model} served 200`];
   expect(reply.failure).toBeUndefined();
@@ -28,7 +29,7 @@ function checkAnswer(run: Run, reply: Reply, { answer, ...expected }: ExpectedAn
     calls,
     pictures,
     finishReasons,
-    usage: "usage" in answer ? answer.usage : "7+3",
+    usage: "usage" in answer ? answer.usage : usual.usage,
     report: {
       attempts,
       omitted: omitted.map((field) => fieldName(run, field)),
@@ -41,6 +42,12 @@ function checkAnswer(run: Run, reply: Reply, { answer, ...expected }: ExpectedAn
   checkRoutingFacts(run, reply, attempts);
   expect(reply.facts["parley-served-model"]).toBe(model);
 }
+
+/** What answers have unless a scenario says otherwise. */
+const USUAL = {
+  completions: { finishReasons: ["stop"], usage: "7+3" },
+  embeddings: { finishReasons: [], usage: "7+0" },
+} as const;
 
 /** The caller's name of a field of the contract. */
 function fieldName({ way }: Run, field: string): string {

@@ -30,6 +30,7 @@ export const LOOKS: Readonly<Record<Exclude<FailureCode, "cancelled">, Look>> = 
   permission_denied: { http: "403 permission_error", code: null, grpc: "PERMISSION_DENIED" },
   model_not_found: { http: "404 not_found_error", code: "model_not_found", grpc: "NOT_FOUND" },
   not_found: { http: "404 not_found_error", code: null, grpc: "UNIMPLEMENTED" },
+  conflict: { http: "409 invalid_request_error", code: "conflict", grpc: "ABORTED", final: true },
   rate_limited: { http: "429 rate_limit_error", code: "rate_limit_exceeded", grpc: "RESOURCE_EXHAUSTED", waits: true },
   budget_spent: {
     http: "429 rate_limit_error",

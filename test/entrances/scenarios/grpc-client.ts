@@ -1,3 +1,4 @@
+import { fromBinary } from "@bufbuild/protobuf";
 import {
   type CallOptions,
   type Client,
@@ -6,17 +7,21 @@ import {
   Metadata,
   type ServiceError,
 } from "@grpc/grpc-js";
-import { type Completion, type CompletionChunk, CompletionService } from "../../../gen/parley/v1/completion_pb.js";
+import { type CompletionChunk, CompletionSchema, CompletionService } from "../../../gen/parley/v1/completion_pb.js";
+import { EmbeddingsSchema, EmbeddingService } from "../../../gen/parley/v1/embedding_pb.js";
 import type { Mode } from "../../../src/core/router.ts";
 import { serviceDefinition } from "../../../src/inbound/grpc/definition.ts";
-import { readChunks, readCompletion, readError } from "./grpc-reply.ts";
+import { readChunks, readCompletion, readEmbeddings, readError, type Said } from "./grpc-reply.ts";
 import type { Reply, RunningCall } from "./reply.ts";
+import type { Service } from "./run.ts";
 
-/** One call of `CompletionService`: `Create` for a whole answer, `Stream` for a streamed one. */
+/** One call of `CompletionService`: `Create` for a whole answer, `Stream` for a streamed one; or `Create` of `EmbeddingService`. */
 export interface GrpcCall {
   readonly client: Client;
-  /** Overrides the method of the mode. */
+  /** Overrides the path of the method. */
   readonly path?: string | undefined;
+  /** Default: completions. */
+  readonly service?: Service;
   readonly mode: Mode;
   /** The request message, or other bytes. */
   readonly bytes: Buffer;
@@ -25,10 +30,17 @@ export interface GrpcCall {
 }
 
 const { create, stream } = serviceDefinition(CompletionService);
+const { create: embed } = serviceDefinition(EmbeddingService);
+
+const UNARY: Readonly<Record<Service, { readonly path: string; readonly read: (bytes: Buffer) => Said }>> = {
+  completions: { path: create!.path, read: (bytes) => readCompletion(fromBinary(CompletionSchema, bytes)) },
+  embeddings: { path: embed!.path, read: (bytes) => readEmbeddings(fromBinary(EmbeddingsSchema, bytes)) },
+};
+
 const asItIs = (bytes: Buffer): Buffer => bytes;
 
 /** Calls the gRPC entrance on the client's shared connection. */
-export function callGrpc({ client, path, mode, bytes, metadata, deadlineMs }: GrpcCall): RunningCall {
+export function callGrpc({ client, path, service, mode, bytes, metadata, deadlineMs }: GrpcCall): RunningCall {
   const sent = new Metadata();
   for (const [name, value] of Object.entries(metadata)) sent.set(name, value);
   const options: CallOptions = deadlineMs === undefined ? {} : { deadline: Date.now() + deadlineMs };
@@ -41,15 +53,15 @@ export function callGrpc({ client, path, mode, bytes, metadata, deadlineMs }: Gr
       resolve({ ...readChunks(chunks), facts, complete: false, failure: readError(error) });
     };
     if (mode === "whole") {
-      call = client.makeUnaryRequest<Buffer, Completion>(
-        path ?? create!.path,
+      const unary = UNARY[service ?? "completions"];
+      call = client.makeUnaryRequest<Buffer, Said>(
+        path ?? unary.path,
         asItIs,
-        create!.responseDeserialize as (bytes: Buffer) => Completion,
+        unary.read,
         bytes,
         sent,
         options,
-        (error, completion) =>
-          error === null ? resolve({ ...readCompletion(completion!), facts, complete: true }) : fail(error),
+        (error, said) => (error === null ? resolve({ ...said!, facts, complete: true }) : fail(error)),
       );
     } else {
       const reading = client.makeServerStreamRequest<Buffer, CompletionChunk>(

@@ -4,10 +4,12 @@ import { type ServiceError, status as Status } from "@grpc/grpc-js";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import { StatusSchema } from "../../../gen/google/rpc/status_pb.js";
 import { type Completion, type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import type { Embeddings } from "../../../gen/parley/v1/embedding_pb.js";
 import type { Image } from "../../../gen/parley/v1/message_pb.js";
 import { type Attempt, AttemptListSchema, type Report } from "../../../gen/parley/v1/report_pb.js";
 import type { Usage } from "../../../gen/parley/v1/usage_pb.js";
 import { ImageJoiner } from "../../../src/inbound/image-pieces.ts";
+import { textOfVector } from "../../support/upstream-embeddings.ts";
 import { callInShort, inShort, type Reply, type SeenFailure, type SeenReport } from "./reply.ts";
 import { fromAttemptMessage } from "../../../src/core/attempt.ts";
 
@@ -25,6 +27,20 @@ export function readCompletion({ model, choices, usage, report }: Completion): S
     ),
     pictures: parts.flatMap(({ kind }) => (kind.case === "image" ? toBase64(kind.value) : [])),
     finishReasons: choices.map((choice) => toWord(choice.finishReason)),
+    usage: usage && readUsage(usage),
+    report: report && readReport(report),
+    failure: undefined,
+  };
+}
+
+/** Reads vectors. */
+export function readEmbeddings({ model, embeddings, usage, report }: Embeddings): Said {
+  return {
+    model,
+    text: embeddings.map(({ values }) => textOfVector(values)).join(""),
+    calls: [],
+    pictures: [],
+    finishReasons: [],
     usage: usage && readUsage(usage),
     report: report && readReport(report),
     failure: undefined,

@@ -37,7 +37,7 @@ export const LEAVING: readonly Scenario[] = [
     name: "responds in time when the caller's deadline passes before the first content, without calling another model",
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [staysSilent], beta: [hello] },
-    deadlineMs: 100,
+    deadlineMs: 300,
     expected: { failure: "deadline_exceeded", attempts: ["alpha deadline_exceeded"], breaker: "closed" },
   },
   {
@@ -62,7 +62,7 @@ export const LEAVING: readonly Scenario[] = [
   {
     name: "applies the timeout header of OpenAI's clients",
     at: "http",
-    http: { headers: { "x-stainless-timeout": "0.1" } },
+    http: { headers: { "x-stainless-timeout": "0.3" } },
     upstream: { alpha: [staysSilent] },
     expected: { failure: "deadline_exceeded", attempts: ["alpha deadline_exceeded"] },
   },

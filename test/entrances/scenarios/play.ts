@@ -1,7 +1,8 @@
 import { toBinary } from "@bufbuild/protobuf";
 import { CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
+import { EmbeddingRequestSchema } from "../../../gen/parley/v1/embedding_pb.js";
 import { expect } from "vitest";
-import { toRequest } from "./ask.ts";
+import { toEmbedding, toRequest } from "./ask.ts";
 import { checkReply } from "./check-reply.ts";
 import { checkTraces } from "./check-traces.ts";
 import { callGrpc } from "./grpc-client.ts";
@@ -11,6 +12,7 @@ import type { Scenario } from "./scenario.ts";
 import { activeCalls, type Calls, countCalls, PATIENCE, type Run, type Way } from "./run.ts";
 
 type HttpWay = Extract<Way, { entrance: "http" }>;
+type GrpcWay = Extract<Way, { entrance: "grpc" }>;
 
 /** Runs a scenario and checks the reply, the upstream calls and the state afterwards. */
 export async function playScenario(base: Omit<Run, "names">): Promise<void> {
@@ -77,37 +79,44 @@ function send(run: Run, requestId: string): RunningCall {
   const { world, scenario, way } = run;
   const authorization = world.authorization[scenario.key ?? "any"];
   const headers = { "x-request-id": requestId, ...(authorization !== undefined && { authorization }) };
-  return way.entrance === "grpc" ? sendGrpc(run, headers) : sendHttp(run, way, headers);
+  return way.entrance === "grpc" ? sendGrpc(run, way, headers) : sendHttp(run, way, headers);
 }
 
 type Headers = Readonly<Record<string, string>>;
 
-function sendGrpc({ world, scenario, mode }: Run, metadata: Headers): RunningCall {
-  const { ask, grpcBytes, deadlineMs, isUnknownPath } = scenario;
-  const bytes = grpcBytes ?? Buffer.from(toBinary(CompletionRequestSchema, toRequest(ask)));
+function sendGrpc({ world, scenario, mode }: Run, { service }: GrpcWay, metadata: Headers): RunningCall {
+  const { ask, embed, grpcBytes, deadlineMs, isUnknownPath } = scenario;
+  const message =
+    service === "embeddings"
+      ? toBinary(EmbeddingRequestSchema, toEmbedding(ask, embed))
+      : toBinary(CompletionRequestSchema, toRequest(ask));
   const path = isUnknownPath === true ? UNKNOWN_METHOD : undefined;
-  return callGrpc({ client: world.grpc, path, mode, bytes, metadata, deadlineMs });
+  const bytes = grpcBytes ?? Buffer.from(message);
+  return callGrpc({ client: world.grpc, path, service, mode, bytes, metadata, deadlineMs });
 }
 
 const UNKNOWN_METHOD = "/parley.v1.CompletionService/Complete";
 
 function sendHttp({ world, scenario, mode }: Run, { caller, through }: HttpWay, headers: Headers): RunningCall {
-  const { ask, http, fields, deadlineMs, isUnknownPath } = scenario;
+  const { ask, embed, http, fields, deadlineMs, isUnknownPath } = scenario;
   const request = toRequest(ask);
+  const written = caller.service === "embeddings" ? caller.write(toEmbedding(ask, embed)) : caller.write(request, mode);
   const deadline = deadlineMs === undefined ? {} : { "x-request-timeout-ms": String(deadlineMs) };
   return callHttp({
     port: through === "front" ? world.front.httpPort : world.gateway.httpPort,
     caller,
     path: isUnknownPath === true ? caller.unknownPath : caller.path(request.model, mode),
     mode,
-    body: http?.body ?? JSON.stringify({ ...caller.write(request, mode), ...fields }),
+    body: http?.body ?? JSON.stringify({ ...written, ...fields }),
     headers: { ...headers, ...deadline, ...http?.headers },
   });
 }
 
 async function breakerIs({ world, names }: Run, state: string): Promise<void> {
-  const breaker = async (): Promise<string | undefined> =>
-    (await world.gateway.readiness()).breakers[`messages/${names.alpha}`];
+  const breaker = async (): Promise<string | undefined> => {
+    const { breakers } = await world.gateway.readiness();
+    return Object.entries(breakers).find(([target]) => target.endsWith(`/${names.alpha}`))?.[1];
+  };
   await expect.poll(breaker, PATIENCE).toBe(state);
 }
 

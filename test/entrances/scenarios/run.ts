@@ -3,9 +3,12 @@ import type { Caller } from "./callers/caller.ts";
 import type { ModelName, Scenario } from "./scenario.ts";
 import type { World } from "./world.ts";
 
+/** What callers ask for. */
+export type Service = "completions" | "embeddings";
+
 /** How callers reach the gateway. */
 export type Way =
-  | { readonly entrance: "grpc" }
+  | { readonly entrance: "grpc"; readonly service: Service }
   | {
       readonly entrance: "http";
       /** The format that they speak. */
@@ -17,8 +20,13 @@ export type Way =
 /** Title of a way. */
 export function nameOf(way: Way): string {
   return way.entrance === "grpc"
-    ? "gRPC"
+    ? `${way.service} over gRPC`
     : `${way.caller.format}${way.through === undefined ? "" : " through a front"}`;
+}
+
+/** What callers of a way ask for. */
+export function serviceOf(way: Way): Service {
+  return way.entrance === "grpc" ? way.service : way.caller.service;
 }
 
 /** One scenario on one way in one mode. */

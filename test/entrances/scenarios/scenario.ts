@@ -1,7 +1,7 @@
 import type { FailureCode, FailureDetail } from "../../../src/core/failure.ts";
 import type { Mode } from "../../../src/core/router.ts";
 import type { Act } from "../../support/scripted-upstream.ts";
-import type { Ask } from "./ask.ts";
+import type { Ask, Embed } from "./ask.ts";
 
 /** Models of scenarios; defined in `world.ts`. */
 export type ModelName = "alpha" | "beta" | "local" | "painter" | "gone";
@@ -31,6 +31,8 @@ export interface Scenario {
   readonly isRepeat?: boolean;
   /** The request. Default: says hello to `alpha`. */
   readonly ask?: Ask;
+  /** Further fields of a request for embeddings. */
+  readonly embed?: Embed;
   /** The only entrance of the scenario. Default: HTTP, in every format, and gRPC. */
   readonly at?: EntranceName;
   /** Default: both. */
@@ -82,9 +84,9 @@ export interface ExpectedAnswer extends ExpectedOutcome {
   readonly answer: {
     /** Default: `alpha`. */
     readonly model?: ModelName;
-    /** Default: `Hello.` */
+    /** Default: `Hello.` Of embeddings: what the vectors stand for. */
     readonly text?: string;
-    /** Default: `["stop"]`. */
+    /** Default: `["stop"]`; none of embeddings. */
     readonly finishReasons?: readonly string[];
     readonly pictures?: readonly string[];
     /** Default: usage of scripted answers. */

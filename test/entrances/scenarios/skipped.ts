@@ -19,11 +19,58 @@ export const SLOW: Skip = {
   ],
 };
 
+const NO_MODEL: Skip = {
+  need: "no model",
+  reason: "The path names the model.",
+  scenarios: ["names the field when a request has no model"],
+};
+
+const NO_END_USER: Skip = {
+  need: "endUserId",
+  reason: "The API has no ID of an end user.",
+  scenarios: ["lists the end user for a provider that has none"],
+};
+
 /** All scenarios of the common table that are skipped, by format. A test compares this with what the writers refuse to write. */
 export const SKIPPED: Readonly<Record<FormatName, readonly Skip[]>> = {
   chat: [],
   // Its callers play rows about pictures only.
   images: [],
+  embeddings: [
+    {
+      need: "task",
+      reason: "The API has no tasks.",
+      scenarios: ["lists the task for a provider that has none"],
+    },
+    SLOW,
+  ],
+  embedContent: [
+    NO_MODEL,
+    NO_END_USER,
+    {
+      need: "another number of texts than one",
+      reason: "The method makes one vector.",
+      scenarios: [
+        "returns a vector of alpha for each input, in order",
+        "returns a vector of beta for each input, in order",
+        "names the field when a request for embeddings has no inputs",
+        "names the field when a request for embeddings has an empty input after another one",
+        "names the field when a request for embeddings has 2,049 inputs",
+        "names the field when a request for embeddings has 101 inputs for a provider that takes 100",
+        "returns a failure when a provider returns fewer vectors than there are inputs",
+      ],
+    },
+    SLOW,
+  ],
+  batchEmbedContents: [
+    NO_MODEL,
+    NO_END_USER,
+    {
+      reason: "The format itself refuses it, before it is a call of a model.",
+      scenarios: ["names the field when a request for embeddings has 2,049 inputs"],
+    },
+    SLOW,
+  ],
   responses: [
     {
       need: "choiceCount",
@@ -167,11 +214,7 @@ export const SKIPPED: Readonly<Record<FormatName, readonly Skip[]>> = {
         "names the field when a request has a logit_bias above 100",
       ],
     },
-    {
-      need: "no model",
-      reason: "The path names the model.",
-      scenarios: ["names the field when a request has no model"],
-    },
+    NO_MODEL,
     {
       need: "a message without parts",
       reason: "A content without parts is left out.",
@@ -196,8 +239,10 @@ export const SKIPPED: Readonly<Record<FormatName, readonly Skip[]>> = {
 
 /**
  * Whether a scenario is not played by callers of a format. Beside the table: which dialect a provider has is nothing that a format
- * knows, so only those of chat completions play the same scenario with each.
+ * knows, so only those of one format of each service play the same scenario with each.
  */
 export function isSkipped({ name, isRepeat = false }: Scenario, format: FormatName): boolean {
-  return (isRepeat && format !== "chat") || SKIPPED[format].some(({ scenarios }) => scenarios.includes(name));
+  return (isRepeat && !WITH_REPEATS.has(format)) || SKIPPED[format].some(({ scenarios }) => scenarios.includes(name));
 }
+
+const WITH_REPEATS: ReadonlySet<FormatName> = new Set(["chat", "embeddings"]);

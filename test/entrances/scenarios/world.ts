@@ -6,6 +6,7 @@ import { startTestFront, type TestFront } from "../../support/front.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../../support/scripted-upstream.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
 import type { RunningCall } from "./reply.ts";
+import type { Service } from "./run.ts";
 import type { KeyName, ModelName, Scenario } from "./scenario.ts";
 import { UNLIMITED } from "../../support/unlimited.ts";
 
@@ -37,8 +38,9 @@ export interface ClosingCall {
   readonly call: RunningCall;
 }
 
-/** Starts everything. */
-export async function startWorld(): Promise<World> {
+/** Starts everything. `service`: what alpha, beta, local and gone serve. */
+export async function startWorld(service: Service = "completions"): Promise<World> {
+  const models = MODELS[service];
   const upstream = await startScriptedUpstream();
   const keys: Partial<Record<KeyName, string>> = {};
   const gateway = await startTestGateway({
@@ -48,7 +50,7 @@ export async function startWorld(): Promise<World> {
       breaker: { failures: 3, open_ms: 1000, max_open_ms: 2000 },
       // The scenarios exceed the default requests per minute of an account.
       limits: UNLIMITED,
-      ...describeModels(upstream.url, { name: "nothing yet", expected: { answer: {} } }, "0"),
+      ...describeModels(upstream.url, { models, scenario: NO_SCENARIO, generation: "0" }),
     },
     prepareKeys: (context) => makeKeys(context, keys),
   });
@@ -79,8 +81,8 @@ export async function startWorld(): Promise<World> {
     async prepare(scenario) {
       prepared += 1;
       const generation = String(prepared);
-      await gateway.configure(describeModels(upstream.url, scenario, generation));
-      const names = Object.keys(MODELS) as ModelName[];
+      await gateway.configure(describeModels(upstream.url, { models, scenario, generation }));
+      const names = Object.keys(models) as ModelName[];
       for (const name of names) upstream.script(upstreamName(name, generation), scenario.upstream?.[name] ?? []);
       const entries = names.map((name) => [name, upstreamName(name, generation)] as const);
       return Object.fromEntries(entries) as Record<ModelName, string>;
@@ -95,25 +97,46 @@ export async function startWorld(): Promise<World> {
   };
 }
 
-const MODELS: Readonly<Record<ModelName, object>> = {
-  alpha: {
-    provider: "messages",
-    max_output_tokens: 1000,
-    price: { input: 1, output: 1 },
-    modalities: { input: ["text", "image"], output: ["text"] },
+const painter = { provider: "generate", modalities: { input: ["text"], output: ["text", "image"] } };
+const vectors = { modalities: { input: ["text"], output: ["embedding"] } };
+
+const MODELS: Readonly<Record<Service, Readonly<Record<ModelName, object>>>> = {
+  completions: {
+    alpha: {
+      provider: "messages",
+      max_output_tokens: 1000,
+      price: { input: 1, output: 1 },
+      modalities: { input: ["text", "image"], output: ["text"] },
+    },
+    beta: { provider: "generate", max_output_tokens: 500 },
+    local: { provider: "chat" },
+    painter,
+    gone: { provider: "nowhere" },
   },
-  beta: { provider: "generate", max_output_tokens: 500 },
-  local: { provider: "chat" },
-  painter: { provider: "generate", modalities: { input: ["text"], output: ["text", "image"] } },
-  gone: { provider: "nowhere" },
+  // Only two dialects have embeddings.
+  embeddings: {
+    alpha: { ...vectors, provider: "chat", price: { input: 1 } },
+    beta: { ...vectors, provider: "generate" },
+    local: { ...vectors, provider: "chat" },
+    painter,
+    gone: { ...vectors, provider: "nowhere" },
+  },
 };
+
+const NO_SCENARIO: Scenario = { name: "nothing yet", expected: { answer: {} } };
 
 /** How long a provider's response is read after its caller has left: a second and more would be most of the suite's time. */
 const SETTLE_MS = 100;
 
 const upstreamName = (name: string, generation: string): string => `${name}-${generation}`;
 
-function describeModels(url: string, { models }: Scenario, generation: string): object {
+interface Described {
+  readonly models: Readonly<Record<ModelName, object>>;
+  readonly scenario: Scenario;
+  readonly generation: string;
+}
+
+function describeModels(url: string, { models, scenario, generation }: Described): object {
   const provider = { allow_private: true, api_keys: ["secret-of-the-gateway"] };
   return {
     providers: {
@@ -123,8 +146,8 @@ function describeModels(url: string, { models }: Scenario, generation: string): 
       nowhere: { ...provider, dialect: "openai", base_url: NOWHERE },
     },
     models: Object.fromEntries(
-      Object.entries(MODELS).map(([name, model]) => {
-        const own = models?.[name as ModelName];
+      Object.entries(models).map(([name, model]) => {
+        const own = scenario.models?.[name as ModelName];
         const timeouts = { settle_ms: SETTLE_MS, ...own?.timeouts };
         return [name, { ...model, upstream_model: upstreamName(name, generation), ...own, timeouts }];
       }),

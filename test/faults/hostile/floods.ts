@@ -134,14 +134,28 @@ export function callBlock(key: string): Buffer {
   return headerBlock(grpcHeaders(CREATE, { authorization: `Bearer ${key}` }));
 }
 
+/** Headers of a request of HTTP with a valid key. */
+export function httpBlock(key: string): Buffer {
+  const json = { "content-type": "application/json", authorization: `Bearer ${key}` };
+  return headerBlock(grpcHeaders("/v1/chat/completions", json).filter(([name, value]) => !isOfGrpc(name, value)));
+}
+
+function isOfGrpc(name: string, value: string): boolean {
+  return name === "te" || value === "application/grpc";
+}
+
 /** Timeout for a connection that is never closed. */
 const GIVE_UP_MS = 3000;
 /** Approximate size of one write. */
 const PIECE_BYTES = 32 * 1024;
 
-/** Floods the connection until it is closed; returns the duration. */
-export async function flood(target: Target, { first, next }: Flood, reads: boolean): Promise<number> {
-  const block = callBlock(target.product.firstKey);
+/** Floods the connection until it is closed; returns the duration. `blockOf`: headers of its calls. Default: those of gRPC. */
+export async function flood(
+  target: Target,
+  { first, next }: Flood,
+  { reads, blockOf = callBlock }: { readonly reads: boolean; readonly blockOf?: typeof callBlock },
+): Promise<number> {
+  const block = blockOf(target.product.firstKey);
   const connection = new RawHttp2(target.dialGrpc()).hello();
   if (!reads) connection.pause();
   if (first !== undefined) connection.write(first(block));

@@ -31,6 +31,8 @@ export interface Target {
 interface TargetOptions {
   /** More variables of its process. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Whether HTTP and gRPC share the HTTP port. Default: no. */
+  readonly isShared?: boolean;
   /** TLS of its listeners. Default: plain TCP. */
   readonly tls?: { readonly authority: CertificateAuthority; readonly section: object };
 }
@@ -38,14 +40,15 @@ interface TargetOptions {
 /** Starts the product with an upstream that says "hi", or calls `answer`. */
 export async function startTarget(
   answer: (exchange: UpstreamExchange) => void | Promise<void> = (exchange) => answerText(exchange, "hi"),
-  { env = {}, tls }: TargetOptions = {},
+  { env = {}, tls, isShared = false }: TargetOptions = {},
 ): Promise<Target> {
   const upstream = await startUpstream(answer);
   // High limits, because normal clients send continuously and large answers have many tokens.
   const limits = { requests_per_minute: "unlimited", tokens_per_minute: "unlimited", concurrent_requests: 500 };
   const listener = { listen: "127.0.0.1:0", tls: tls?.section };
   // The circuit breaker must not open for a hostile provider.
-  const config = { ...localModel(upstream.url), limits, breaker: { failures: 1000 }, http: listener, grpc: listener };
+  const http = { ...listener, grpc: isShared };
+  const config = { ...localModel(upstream.url), limits, breaker: { failures: 1000 }, http, grpc: listener };
   const product = await startProduct({ config, env });
   const authorization = `Bearer ${product.firstKey}`;
   const dial = (port: number, protocol: string): number | Socket =>

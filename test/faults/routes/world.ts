@@ -222,7 +222,8 @@ async function makeCertificates(store: Store, people: People, keys: RoutesWorld[
 
 function secureSections(tls: object): object {
   const section = { listen: "127.0.0.1:0", tls };
-  return { http: section, grpc: section };
+  // One port for both; `product` has two.
+  return { http: { ...section, grpc: true }, grpc: section };
 }
 
 /** Creates a session that began and was last used `ageMs` ago, with the password entered `passwordMs` ago. */

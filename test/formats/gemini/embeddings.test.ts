@@ -46,6 +46,21 @@ describe("embeddings in the Gemini format", () => {
     ]);
   });
 
+  it("list fields that are not passed on, and are strict when asked", () => {
+    const single = readEmbedContent(input(one("a", { title: "t", colour: 1, parley: { strict: true } })), "m");
+    expect(single.unrecognized).toEqual(["title", "colour"]);
+    expect(single.request.strict).toBe(true);
+    const requests = [one("a", { title: null, parley: {} }), one("b", { colour: 1 })];
+    const batch = readBatchEmbedContents(input({ requests, shape: "round", parley: { strict: true } }), "m");
+    expect(batch.unrecognized).toEqual(["shape", "requests[0].parley", "requests[1].colour"]);
+    expect(batch.request.strict).toBe(true);
+    const many = readEmbedContent(
+      input(one("a", Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`f${at}`, 1])))),
+      "m",
+    );
+    expect(many.unrecognized).toHaveLength(64);
+  });
+
   it.each([
     ["requests[1].taskType", { requests: [one("a"), one("b", { taskType: "CLUSTERING" })] }],
     ["requests[0].taskType", { requests: [one("a", { taskType: "X" })] }],

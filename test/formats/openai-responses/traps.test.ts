@@ -336,6 +336,39 @@ describe("what comes back", () => {
   });
 });
 
+describe("the output of a tool of the client's own, without a call", () => {
+  const call = (id: string): object => ({ type: "function_call", call_id: id, name: "f", arguments: "{}" });
+  const output = (id: string): object => ({ type: "function_call_output", call_id: id, output: "ok" });
+  // As Codex 0.169 sends it after a call of `create_goal`.
+  const context = {
+    type: "function_call_output",
+    id: "fco_1",
+    name: "goal_objective",
+    namespace: "agent",
+    output: "Mend the sum",
+  };
+
+  it("is said by the user after the results around it", () => {
+    const input = [call("1"), call("2"), output("1"), context, output("2"), { role: "user", content: "Go on" }];
+    const { request, nameOf } = read({ input });
+    expect(request.messages.map(({ role, parts }) => [role, parts.map(({ kind }) => kind.case)])).toEqual([
+      [Role.ASSISTANT, ["toolCall", "toolCall"]],
+      [Role.TOOL, ["toolResult", "toolResult"]],
+      [Role.USER, ["text"]],
+      [Role.USER, ["text"]],
+    ]);
+    expect(request.messages[2]!.parts[0]!.kind.value).toBe("Mend the sum");
+    expect(nameOf("messages[2].parts[0]")).toBe("input[3]");
+    expect(read({ input: [call("1"), output("1"), context] }).request.messages.at(-1)?.role).toBe(Role.USER);
+  });
+
+  it("needs the tool's name", () => {
+    const { name: _, ...nameless } = context;
+    expect(refusal({ input: [nameless] }).param).toBe("input[0].call_id");
+    expect(refusal({ input: [{ ...context, name: 7 }] }).param).toBe("input[0].name");
+  });
+});
+
 describe("names of fields", () => {
   it("are those of the request", () => {
     const { nameOf } = read({

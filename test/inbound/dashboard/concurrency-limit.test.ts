@@ -9,10 +9,11 @@ let site: ConsoleUnderTest;
 beforeEach(async () => {
   waiting = [];
   const usage: UsageStore = {
-    summarize: () => new Promise((resolve) => waiting.push(() => resolve([]))),
+    summarize: () => new Promise((resolve) => waiting.push(() => resolve({ rows: [], isChosenByDay: false }))),
     latency: async () => ({ overall: undefined, points: [], sinceMs: undefined }),
     prune: async () => 0,
     pruneMinutes: async () => 0,
+    rank: async () => 0,
   };
   site = await startConsole({ signUp: "open", usage });
 });

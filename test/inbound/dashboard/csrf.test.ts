@@ -236,9 +236,16 @@ describe("who may call what", () => {
     "ModelService/ExplainRoute",
     "ModelService/TestModel",
     "SettingsService/GetConfiguration",
+    ...["ListEntries", "Export", "ListVersions", "GetVersion", "ListPresets"].map(
+      (name) => `ConfigurationService/${name}`,
+    ),
   ];
   // Without an ID it is not one's own account.
-  const ADMINISTRATORS_FRESH = ["AccountService/CreateInvitation", "AccountService/RevokeInvitation"];
+  const ADMINISTRATORS_FRESH = [
+    "AccountService/CreateInvitation",
+    "AccountService/RevokeInvitation",
+    ...["ChangeEntries", "Import", "RollBack", "TestProvider"].map((name) => `ConfigurationService/${name}`),
+  ];
   const OTHERS_ACCOUNT = ["AccountService/Update"];
 
   /** What a stream that would go on for ever is asked for, so that it ends. */

@@ -454,9 +454,10 @@ describe("usage and settings", () => {
   it("are of one's own account for members, whatever they ask", async () => {
     const ada = await site.signedUp("ada");
     const bob = await site.signedUp("bob");
-    await bob.usage.summarize({ by: UsageGrouping.ACCOUNT, filter: { keyId: "key_ofAda" } });
+    const byAccount = { by: UsageGrouping.ACCOUNT, filter: { keyId: "key_ofAda" } };
+    expect(await bob.usage.summarize(byAccount)).toMatchObject({ chosenByDay: true });
     await bob.usage.getLatency({});
-    await ada.usage.summarize({ step: UsageStep.DAY });
+    expect(await ada.usage.summarize({ step: UsageStep.DAY })).toMatchObject({ chosenByDay: false });
     await ada.usage.getLatency({ filter: { accountId: bob.id } });
     expect(site.usage.asked.map(({ accountId }) => accountId)).toEqual([bob.id, bob.id, undefined, bob.id]);
     const others = { filter: { accountId: ada.id } };

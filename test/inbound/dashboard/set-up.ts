@@ -129,6 +129,19 @@ export const CONFIGURATION = {
   rates: "memory",
 };
 
+/** Its tests are those of the running product. */
+const NOTHING_STORED: ConsolePorts["stored"] = {
+  entries: never,
+  change: never,
+  replace: never,
+  rollBack: never,
+  read: never,
+  versions: never,
+  version: never,
+  presets: [],
+  test: never,
+};
+
 export const JSON_TYPE = { "content-type": "application/json" };
 
 /** The console behind the real HTTP entrance on a free port, with everything it stands on in memory, or on this ledger and usage. */
@@ -183,6 +196,7 @@ export async function startConsole(
       health,
       openingOf: ({ id }) => rests.get(id),
       configuration: () => CONFIGURATION,
+      stored: NOTHING_STORED,
       accountLimits: { ...NO_LIMITS, requestsPerMinute: 600 },
       completions: { stream },
       explain,
@@ -293,7 +307,7 @@ function askedUsage(): AskedUsage {
     asked,
     async summarize(query) {
       asked.push(query);
-      return [];
+      return { rows: [], isChosenByDay: query.by === "account" };
     },
     async latency(query) {
       asked.push(query);
@@ -301,5 +315,6 @@ function askedUsage(): AskedUsage {
     },
     prune: async () => 0,
     pruneMinutes: async () => 0,
+    rank: async () => 0,
   };
 }

@@ -18,6 +18,7 @@ it("sends all but the end of a body whose end is known later", async () => {
       clock: systemClock,
       headers: [],
       formatOf: () => openaiResponses,
+      connection: request.socket,
     });
     const open = { answering: () => ({ signal: new AbortController().signal, leave: () => undefined }) };
     void exchange.largeJson(BODY, [], {

@@ -48,6 +48,22 @@ describe("the operations port", () => {
     expect(await response.json()).toEqual({ status: "ok" });
   });
 
+  it("closes connections whose requests have not arrived when it has as many as it may", async () => {
+    const { port, counts, rendering } = await startPort();
+    const halves = await Promise.all([open(port), open(port), open(port)]);
+    for (const half of halves) half.write("GET /healthz HTTP/1.1\r\n");
+    const whole = await open(port);
+    whole.write(askFor("/metrics"));
+    await expect.poll(() => counts.rendered).toBe(1);
+    const ask = (): Promise<unknown> => fetch(`http://127.0.0.1:${port}/healthz`).then(({ status }) => status, String);
+    // Shorter than the time that headers may take.
+    await expect.poll(ask, { timeout: 5_000 }).toBe(200);
+    await expect.poll(() => halves.every(({ closed }) => closed)).toBe(true);
+    rendering.resolve();
+    const [answer] = await once(whole, "data");
+    expect(String(answer)).toContain("200 OK");
+  });
+
   it("renders the metrics once for all who ask meanwhile", async () => {
     const { port, counts, rendering } = await startPort();
     const agent = new Agent({ keepAlive: true });

@@ -20,11 +20,11 @@ afterAll(() => folder.remove());
 /** TLS of the server, and how clients connect. */
 async function openTls(): Promise<TlsEntrance> {
   const { cert_file: certFile, key_file: keyFile } = folder.writePair("a", authority.issue({ names: LOCAL_NAMES }));
-  const report = { loaded: () => undefined, refused: () => undefined };
+  const report = { loaded: () => undefined, refused: () => undefined, expired: () => undefined };
   const files = await WatchedTlsFiles.open({ certFile, keyFile }, report);
   const told = { refused: () => undefined, abused: () => undefined };
   const clientOf = (address: string): string => address;
-  return new TlsEntrance({ files, protocol: "http/1.1", clientCertificates: "required", clientOf, ...told });
+  return new TlsEntrance({ files, protocols: ["http/1.1"], clientCertificates: "required", clientOf, ...told });
 }
 
 const PLAIN = { tls: async () => undefined, dial: (port: number): Socket => connect(port, "127.0.0.1") };

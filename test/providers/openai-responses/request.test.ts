@@ -318,6 +318,9 @@ describe("tools", () => {
     };
     expect(callsOf({ modalities: [Modality.IMAGE] }, true)).toBe(1);
     expect(callsOf({ tools: [native] }, true)).toBe(1);
+    const found = `{"type":"tool_search_output","tools":[${DRAWS}]}`;
+    const item = { kind: { case: "native", value: { dialect: "openai-responses", json: found } } } as const;
+    expect(callsOf({ messages: [HI, assistant(item)] }, true)).toBe(1);
     expect(callsOf({ modalities: [Modality.IMAGE] }, false)).toBeUndefined();
     expect(callsOf({ tools: [f as never] }, true)).toBeUndefined();
   });
@@ -579,6 +582,20 @@ describe("an earlier answer", () => {
       { type: "message", role: "assistant", content: "a" },
     ]);
     expect(omittedOf({ omitted })).toEqual(["messages[1].parts[1]"]);
+  });
+
+  it.each([
+    ['{"type":"item_reference","id":"msg_1"}', "cannot be a reference"],
+    ['{"type":null,"id":"msg_1"}', "cannot be a reference"],
+    ['{"id":"msg_1"}', "cannot be a reference"],
+    ['{"type":"message","role":"system","content":"s"}', "must be a part of the contract"],
+    ['{"role":"system","content":"s"}', "must be a part of the contract"],
+    ['{"type":"image_generation_call","id":"ig_1"}', "must be a part of the contract"],
+  ])("has no native item that names another one, or that the contract has a part for: %s", (json, why) => {
+    const messages = [HI, assistant({ kind: { case: "native", value: { dialect: "openai-responses", json } } })];
+    expect(refusalOf({ messages })).toContain(`messages[1].parts[0]: ${why}`);
+    const ofAnother = assistant({ kind: { case: "native", value: { dialect: "openai", json } } });
+    expect(omittedOf(translate({ messages: [HI, ofAnother] }))).toEqual(["messages[1].parts[0]"]);
   });
 
   it("has what was spoken as a text, and refuses what no answer can hold", () => {

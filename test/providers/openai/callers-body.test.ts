@@ -201,3 +201,13 @@ it("leaves out null of fields of the contract, also where other fields may be se
     3,
   ]);
 });
+
+it("has the caller's object of a voice, and its other fields where these may be sent", () => {
+  const voiceOf = (voice: Fields, others: boolean): unknown => {
+    const more = { modalities: ["text", "audio"], audio: { format: "wav", voice } };
+    return (sentOf(more, others)["audio"] as Fields)["voice"];
+  };
+  expect(voiceOf({ id: "v" }, false)).toEqual({ id: "v" });
+  expect(voiceOf({ id: "v", new_field: 1 }, false)).toEqual({ id: "v" });
+  expect(voiceOf({ new_field: 1, id: "v" }, true)).toEqual({ new_field: 1, id: "v" });
+});

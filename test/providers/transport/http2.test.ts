@@ -59,19 +59,21 @@ async function startProvider(answer: Answer, options: SecureServerOptions = {}):
   return { port: (server.address() as AddressInfo).port, sessions };
 }
 
-const [DATA, HEADERS, SETTINGS] = [0, 1, 4];
+const [DATA, HEADERS, SETTINGS, PING, GOAWAY, WINDOW_UPDATE, ALTSVC, ORIGIN] = [0, 1, 4, 6, 7, 8, 10, 12];
+/** Types of frames of the connection. */
+const OF_CONNECTION: ReadonlySet<number> = new Set([SETTINGS, PING, GOAWAY, WINDOW_UPDATE, ORIGIN]);
 const [END_STREAM, ACK, END_HEADERS] = [1, 1, 4];
 /** Of HPACK's static table: `:status: 200`. */
 const STATUS_200 = "\x88";
 const PREFACE_BYTES = 24;
 const FRAME_HEAD_BYTES = 9;
 
-/** A frame of HTTP/2 (RFC 9113, 4.1), of the first stream or, for settings, of the connection. */
+/** A frame of HTTP/2 (RFC 9113, 4.1) of the first stream or of the connection, by its type. */
 function frame(type: number, flags: number, payload: string): Buffer {
   const head = Buffer.alloc(FRAME_HEAD_BYTES);
   head.writeUIntBE(payload.length, 0, 3);
   head.set([type, flags], 3);
-  head.writeUInt32BE(type === SETTINGS ? 0 : 1, 5);
+  head.writeUInt32BE(OF_CONNECTION.has(type) ? 0 : 1, 5);
   return Buffer.concat([head, Buffer.from(payload, "latin1")]);
 }
 
@@ -458,6 +460,28 @@ describe("a connection of HTTP/2", () => {
     );
     expect(broken).toMatchObject({ reason: { message: "The upstream provider's answer is not valid HTTP." } });
     expect(whole).toMatchObject({ value: " ".repeat(18_000) });
+  });
+
+  it.each([
+    ["GOAWAY frames", frame(GOAWAY, 0, "\x7f\xff\xff\xff\0\0\0\0"), 100],
+    ["ALTSVC frames", frame(ALTSVC, 0, '\0\0h3=":1"'), 100],
+    ["ORIGIN frames", frame(ORIGIN, 0, "\0\x09https://a"), 100],
+    ["WINDOW_UPDATE frames", frame(WINDOW_UPDATE, 0, "\0\0\0\x01"), 100_000],
+    ["more than 48,000 pieces of 64 bytes in a second", frame(DATA, 0, " ".repeat(64)), 60_000],
+  ])("is closed when its server sends %s", async (_, one, count) => {
+    const port = await startFrames((write) => write(Buffer.concat(Array<Buffer>(count).fill(one))));
+    const answer = post(connectTo(port), { body: "" }).then(textOf);
+    await expect(answer).rejects.toThrow("The upstream provider's answer is not valid HTTP.");
+  });
+
+  it("lives with frames that a server needs beside its answers", async () => {
+    const [ping, update] = [frame(PING, 0, "12345678"), frame(WINDOW_UPDATE, 0, "\0\0\0\x01")];
+    const port = await startFrames((write) => {
+      write(Buffer.concat(Array<Buffer>(5_000).fill(update)));
+      for (let piece = 0; piece < 1_000; piece++) write(Buffer.concat([frame(DATA, 0, " ".repeat(200)), ping, update]));
+      write(Buffer.concat([frame(GOAWAY, 0, "\x7f\xff\xff\xff\0\0\0\0"), frame(DATA, END_STREAM, "")]));
+    });
+    expect(await textOf(await post(connectTo(port), { body: "" }))).toBe(" ".repeat(200_000));
   });
 
   it("carries as many requests as it may, and is closed with its upstream", async () => {

@@ -13,6 +13,13 @@ describe("further fields of an answer", () => {
     expect(of.read(keepAll)).toEqual({ "d.a": "[2]", "d.c": '"é"' });
   });
 
+  it("have no state and nothing of the gateway's account at any depth", () => {
+    const of = fields();
+    const account = { organization: "o", projectId: "p", account_id: "a", cost: 1, billing: {} };
+    of.add({ a: [{ encrypted_content: "x", signature: "y", ...account, id: 1, model: "m" }], cost_details: {} });
+    expect(of.read(keepAll)).toEqual({ "d.a": '[{"id":1,"model":"m"}]' });
+  });
+
   it("are joined where they come in pieces, as official clients join them", () => {
     const of = fields();
     for (const piece of [

@@ -1,8 +1,8 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
 import { MAX_RESPONSE_BYTES } from "../../../src/providers/transport/http.ts";
-import { type SseEvent, SseParser } from "../../../src/providers/wire/sse.ts";
+import { EventJson, type SseEvent, SseParser } from "../../../src/providers/wire/sse.ts";
 
 /** Parses `bytes`, cut before each of `cuts`. */
 function parse(bytes: Uint8Array, cuts: readonly number[] = []): SseEvent[] {
@@ -204,4 +204,15 @@ it("an event of millions of short lines is refused: each of them takes memory", 
   expect(() => {
     for (let sent = 0; sent < MAX_RESPONSE_BYTES / 2; sent += lines.length) parser.push(lines);
   }).toThrow(Failure);
+});
+
+describe("the JSON of events", () => {
+  it("is not looked for in empty data, thousands of which come in one read", () => {
+    const parsing = vi.spyOn(JSON, "parse");
+    const json = new EventJson();
+    expect(["", " ", "\t\n"].map((text) => json.read(text))).toEqual([undefined, undefined, undefined]);
+    expect(parsing).not.toHaveBeenCalled();
+    parsing.mockRestore();
+    expect(json.read(' {"a":1}')).toEqual({ a: 1 });
+  });
 });

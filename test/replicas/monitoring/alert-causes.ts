@@ -163,6 +163,11 @@ export const ALERT_CAUSES: Readonly<Record<string, AlertCause>> = {
     fires: { [gauge("parley_key_changes_heard")]: "1 0x60" },
     quiet: { [gauge("parley_key_changes_heard")]: "1 0 0 1x60" },
   },
+  ParleyKeyFileOld: {
+    atMinutes: 10,
+    fires: { [gauge("parley_known_keys_file_age_seconds")]: "30+60x60" },
+    quiet: { [gauge("parley_known_keys_file_age_seconds")]: "10 50 190 20 60x60" },
+  },
   ParleyCostJump: {
     // From one day on 40 USD an hour in place of 10.
     atMinutes: 1_600,

@@ -1,13 +1,13 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
 import { onTestFinished } from "vitest";
 import { findFreePort } from "../../support/free-port.ts";
+import { goProgram } from "./go-program.ts";
 
 const run = promisify(execFile);
 
@@ -16,20 +16,6 @@ const LITESTREAM = "github.com/benbjohnson/litestream/cmd/litestream@v0.5.18";
 const S3_SERVER = "github.com/johannesboyne/gofakes3/cmd/gofakes3@v1.2.0";
 const POLL_MS = 50;
 const MAX_POLLS = 400;
-
-/** Path of a Go program, which is built if it is not there. */
-async function goProgram(module: string): Promise<string> {
-  const folder = join(tmpdir(), `parley-go-${module.replaceAll(/[^\w.@-]/g, "_")}`);
-  const program = join(folder, /([^/]+)@/.exec(module)?.[1] ?? "");
-  if (existsSync(program)) return program;
-  mkdirSync(folder, { recursive: true });
-  try {
-    await run("go", ["install", module], { env: { ...process.env, GOBIN: folder } });
-  } catch (cause) {
-    throw new Error(`this test needs Go 1.26 and its module proxy: go install ${module} has failed`, { cause });
-  }
-  return program;
-}
 
 /** A place for copies. */
 export interface CopyTarget {

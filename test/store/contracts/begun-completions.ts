@@ -22,7 +22,7 @@ function bound(changes: Partial<LedgerEntry> = {}): LedgerEntry {
 /** Sums of the last hours by outcome, without those of no completion. */
 async function outcomes({ usage }: Store): Promise<Record<string, readonly [completions: number, cost: number]>> {
   const span = { sinceMs: Date.now() - 7_200_000, untilMs: Date.now() + 7_200_000 };
-  const rows = await usage.summarize({ ...span, by: "outcome", step: "all" });
+  const { rows } = await usage.summarize({ ...span, by: "outcome", step: "all" });
   return Object.fromEntries(rows.map(({ group, sums }) => [group, [sums.completions, sums.costMicroUsd]]));
 }
 

@@ -1,30 +1,38 @@
-import type { Store } from "../../../src/store/store.ts";
+import type { openStore, Store } from "../../../src/store/store.ts";
 import { describeAccountStore } from "../../access/account-store-contract.ts";
 import { describeSharedAccounts } from "./shared-accounts.ts";
 import { describeBegunCompletions } from "./begun-completions.ts";
 import { describeBudgetStore } from "./budget-store.ts";
+import { describeConfigurationStore } from "./configuration-store.ts";
 import { describeHealthNotes } from "./health-notes.ts";
 import { describeKeyStore } from "./key-store.ts";
 import { describeLedgerStore } from "./ledger-store.ts";
 import { describeRefusalStore } from "./refusal-store.ts";
 import { describeResponseStore } from "./response-store.ts";
 import { describeSecrets } from "./secrets.ts";
+import { describeUsageLeaders } from "./usage-leaders.ts";
 import { describeUsageStore } from "./usage-store.ts";
 
+/** Opens a store on an empty database, and closes it after the test. */
+export type OpenStore = (
+  options?: Pick<NonNullable<Parameters<typeof openStore>[1]>, "exactUsageRows">,
+) => Promise<Store>;
+
 /**
- * Registers the suites that every database has to pass. `open` returns a store on an empty one, and closes it after the
- * test.
+ * Registers the suites that every database has to pass.
  */
-export function describeStore(open: () => Promise<Store>): void {
+export function describeStore(open: OpenStore): void {
   describeKeyStore(open);
   describeAccountStore("the database", open);
   describeSharedAccounts(open);
   describeLedgerStore(open);
   describeBegunCompletions(open);
   describeUsageStore(open);
+  describeUsageLeaders(open);
   describeRefusalStore(open);
   describeBudgetStore(open);
   describeResponseStore(open);
+  describeConfigurationStore(open);
   describeHealthNotes(open);
   describeSecrets(open);
 }

@@ -34,7 +34,7 @@ export function describeRefusalStore(open: () => Promise<Store>): void {
       await refusals.add([count({ refused: 3 }), count({ outcome: "budget_spent" }), count({ ...nobody })], []);
       await refusals.add([count({ refused: 2 }), count({ ...nobody, atMs: NOON + STEP_MS.hour })], []);
       const sums = async (query: Partial<UsageQuery>) =>
-        (await usage.summarize({ ...ALL, ...query })).map(({ group, sums: { completions, failed, refused } }) => [
+        (await usage.summarize({ ...ALL, ...query })).rows.map(({ group, sums: { completions, failed, refused } }) => [
           group,
           completions,
           failed,
@@ -72,7 +72,7 @@ export function describeRefusalStore(open: () => Promise<Store>): void {
         return [refusals.add(run % 2 === 0 ? counts : counts.toReversed(), []), ledger.insert(entries)];
       });
       await Promise.all(adding.flat());
-      const [all] = await usage.summarize(ALL);
+      const [all] = (await usage.summarize(ALL)).rows;
       expect(all?.sums).toMatchObject({ refused: 240, completions: 240 });
     });
 
@@ -146,7 +146,7 @@ export function describeRefusalStore(open: () => Promise<Store>): void {
       await ledger.insert([at(nowMs), at(nowMs + 59_999), at(nowMs + STEP_MS.minute)]);
       await refusals.add([count({ atMs: nowMs + 7 * STEP_MS.minute, refused: 2 })], []);
       const steps = async (step: UsageQuery["step"]) =>
-        (await usage.summarize({ ...minutes, step })).map(({ stepMs, sums: { completions, refused } }) => [
+        (await usage.summarize({ ...minutes, step })).rows.map(({ stepMs, sums: { completions, refused } }) => [
           stepMs! - nowMs,
           completions,
           refused,
@@ -161,7 +161,7 @@ export function describeRefusalStore(open: () => Promise<Store>): void {
         [STEP_MS.five_minutes, 0, 2],
       ]);
       const within = { ...minutes, sinceMs: nowMs + STEP_MS.minute, untilMs: nowMs + 2 * STEP_MS.minute };
-      expect((await usage.summarize(within))[0]?.sums.completions).toBe(1);
+      expect((await usage.summarize(within)).rows[0]?.sums.completions).toBe(1);
     });
 
     it("is kept for 48 hours", async () => {
@@ -169,13 +169,13 @@ export function describeRefusalStore(open: () => Promise<Store>): void {
       const before = Date.now() - 49 * STEP_MS.hour;
       await ledger.insert([entry({ startedAtMs: before, endedAtMs: before }), entry({ startedAtMs: nowMs })]);
       await refusals.add([count({ atMs: before }), count({ atMs: nowMs })], []);
-      expect((await usage.summarize(minutes))[0]?.sums).toMatchObject({ completions: 1, refused: 1 });
-      expect((await usage.summarize({ ...minutes, grain: "hour" }))[0]?.sums).toMatchObject({
+      expect((await usage.summarize(minutes)).rows[0]?.sums).toMatchObject({ completions: 1, refused: 1 });
+      expect((await usage.summarize({ ...minutes, grain: "hour" })).rows[0]?.sums).toMatchObject({
         completions: 2,
         refused: 2,
       });
       while ((await usage.pruneMinutes(nowMs + 2 * STEP_MS.day)) > 0);
-      expect(await usage.summarize(minutes)).toEqual([]);
+      expect((await usage.summarize(minutes)).rows).toEqual([]);
     });
   });
 }

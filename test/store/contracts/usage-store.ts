@@ -5,7 +5,7 @@ import { createKey } from "../../../src/access/keys.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { LedgerEntry } from "../../../src/core/ledger.ts";
 import { offsetsOf } from "../../../src/ledger/time-zone.ts";
-import { STEP_MS, type UsageQuery, type UsageRow, type UsageSums } from "../../../src/ledger/usage-store.ts";
+import { STEP_MS, type UsageQuery, type UsageSummary, type UsageSums } from "../../../src/ledger/usage-store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "./entries.ts";
 
@@ -26,7 +26,7 @@ export function describeUsageStore(open: () => Promise<Store>): void {
         entry({ keyId: record.id, servedModel: "n", costMicroUsd: 100, partial: true }),
         entry({ servedModel: undefined, outcome: "upstream_timeout", costMicroUsd: 0, estimated: true }),
       ]);
-      expect(await usage.summarize({ ...ALL, by: "model" })).toEqual([
+      expect((await usage.summarize({ ...ALL, by: "model" })).rows).toEqual([
         row("n", { partial: 1, costMicroUsd: 100 }),
         row("m", {
           completions: 2,
@@ -39,7 +39,7 @@ export function describeUsageStore(open: () => Promise<Store>): void {
           costMicroUsd: 30,
         }),
       ]);
-      const named = (rows: readonly UsageRow[]) => rows.map(({ group, name, sums }) => [group, name, sums.completions]);
+      const named = ({ rows }: UsageSummary) => rows.map(({ group, name, sums }) => [group, name, sums.completions]);
       expect(named(await usage.summarize({ ...ALL, by: "key" }))).toEqual([
         [record.id, "mine", 2],
         ["key_gone", undefined, 1],
@@ -58,7 +58,7 @@ export function describeUsageStore(open: () => Promise<Store>): void {
       const starts = [midnight - HOUR_MS - 1, midnight - HOUR_MS, midnight - 1, midnight];
       await ledger.insert(starts.map((startedAtMs) => entry({ startedAtMs, endedAtMs: startedAtMs + 2 * HOUR_MS })));
       const steps = async (step: "hour" | "day", span = {}) =>
-        (await usage.summarize({ ...ALL, ...span, step })).map(({ stepMs, sums }) => [stepMs, sums.completions]);
+        (await usage.summarize({ ...ALL, ...span, step })).rows.map(({ stepMs, sums }) => [stepMs, sums.completions]);
       expect(await steps("hour")).toEqual([
         [midnight - 2 * HOUR_MS, 1],
         [midnight - HOUR_MS, 2],
@@ -86,7 +86,7 @@ export function describeUsageStore(open: () => Promise<Store>): void {
         [saturday + 24 * HOUR_MS, 2],
         [saturday + 49 * HOUR_MS, 1],
       ];
-      const rows = await usage.summarize({ ...ALL, step: "day", offsets });
+      const { rows } = await usage.summarize({ ...ALL, step: "day", offsets });
       expect(rows.map(({ stepMs, sums }) => [stepMs, sums.completions])).toEqual(days);
       const { points } = await usage.latency({ ...ALL, step: "day", offsets });
       expect(points.map(({ stepMs, served }) => [stepMs, served])).toEqual(days);
@@ -100,7 +100,7 @@ export function describeUsageStore(open: () => Promise<Store>): void {
         entry({ accountId: "acct_b", keyId: "key_c", servedModel: undefined, outcome: "upstream_timeout" }),
       ]);
       const count = async (filter: Partial<UsageQuery>) =>
-        (await usage.summarize({ ...ALL, ...filter }))[0]?.sums.completions ?? 0;
+        (await usage.summarize({ ...ALL, ...filter })).rows[0]?.sums.completions ?? 0;
       expect(await count({ accountId: "acct_a" })).toBe(2);
       expect(await count({ accountId: "acct_a", keyId: "key_c" })).toBe(0);
       expect(await count({ keyId: "key_b" })).toBe(1);
@@ -117,7 +117,10 @@ export function describeUsageStore(open: () => Promise<Store>): void {
       const later = entry({ keyId: "key_4", costMicroUsd: 20, startedAtMs: NOON + HOUR_MS });
       await ledger.insert([...entries, later]);
       const groups = async (query: Partial<UsageQuery>) =>
-        (await usage.summarize({ ...ALL, by: "key", ...query })).map(({ group, sums }) => [group, sums.costMicroUsd]);
+        (await usage.summarize({ ...ALL, by: "key", ...query })).rows.map(({ group, sums }) => [
+          group,
+          sums.costMicroUsd,
+        ]);
       expect(await groups({ maxGroups: 2 })).toEqual([
         ["key_4", 21],
         ["key_0", 9],
@@ -134,7 +137,7 @@ export function describeUsageStore(open: () => Promise<Store>): void {
     it("accepts any text as a model", async () => {
       const { ledger, usage } = await open();
       await ledger.insert(["a\0b", "\ud800", "😀".repeat(5_000), ""].map((servedModel) => entry({ servedModel })));
-      const groups = (await usage.summarize({ ...ALL, by: "model" })).map(({ group }) => group);
+      const groups = (await usage.summarize({ ...ALL, by: "model" })).rows.map(({ group }) => group);
       expect(groups.toSorted()).toEqual(["", "a\uFFFDb", "\uFFFD", "😀".repeat(250)].toSorted());
     });
 
@@ -148,7 +151,7 @@ export function describeUsageStore(open: () => Promise<Store>): void {
         const batches = [entries.slice(0, half), entries.slice(half).toReversed(), entries, entries.slice(1)];
         await Promise.all(batches.map((batch) => ledger.insert(batch)));
         while ((await ledger.prune(NOON + HOUR_MS)) > 0);
-        const rows = await usage.summarize({ ...query, accountId });
+        const { rows } = await usage.summarize({ ...query, accountId });
         expect(rows.map(({ stepMs, group, sums }) => ({ stepMs, group, sums }))).toEqual(addUp(entries, query));
       });
       await fc.assert(property, { numRuns: 25 });
@@ -160,7 +163,7 @@ export function describeUsageStore(open: () => Promise<Store>): void {
       await ledger.insert(Array.from({ length: 1_500 }, (_, at) => entry({ startedAtMs, keyId: `key_${at}` })));
       await ledger.insert([entry()]);
       while ((await usage.prune(NOON)) > 0);
-      expect((await usage.summarize(ALL))[0]?.sums.completions).toBe(1);
+      expect((await usage.summarize(ALL)).rows[0]?.sums.completions).toBe(1);
     });
   });
 

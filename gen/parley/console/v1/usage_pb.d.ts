@@ -295,6 +295,15 @@ export declare type SummarizeUsageResponse = Message<"parley.console.v1.Summariz
    * @generated from field: google.protobuf.Timestamp until = 4;
    */
   until?: Timestamp | undefined;
+
+  /**
+   * Whether there were too many keys or accounts to add up each. Then the groups with rows of their own are the largest of those
+   * that were among the 500 of the largest cost of some day: another one may have come to more than the last of them. All sums
+   * are exact, also that of all others.
+   *
+   * @generated from field: bool chosen_by_day = 5;
+   */
+  chosenByDay: boolean;
 };
 
 /**

@@ -53,7 +53,7 @@ export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_
       {
         name: "Connect",
         description:
-          "The contract `parley.v1` over the Connect protocol, as JSON. The `.proto` files are under `/proto/`; gRPC has its own port.",
+          "The contract `parley.v1` over the Connect protocol, as JSON. The `.proto` files are under `/proto/`; gRPC may have its own port.",
       },
       { name: "Health", description: "For load balancers." },
     ],

@@ -127,7 +127,7 @@ const DETAILS: Readonly<Record<FailureDetail, FailureCode | undefined>> = {
 };
 
 /** Failures that completions in the OpenAI format do not have. Disconnected callers get no answer. */
-const NOT_OF_CHAT: ReadonlySet<FailureCode> = new Set(["cancelled", "not_found", "response_too_large"]);
+const NOT_OF_CHAT: ReadonlySet<FailureCode> = new Set(["cancelled", "conflict", "not_found", "response_too_large"]);
 
 /** Failures of a route. */
 export const ROUTE_FAILURES = {

@@ -49,7 +49,7 @@ To show a model a picture, send an \`image_url\` part with a data URL or an http
 
 # gRPC and Connect
 
-gRPC has a port of its own, ${grpcPort}, with reflection and \`grpc.health.v1.Health\`. The Connect protocol is served on this port, as JSON or binary; the operations under “Connect” and the schemas under “Messages” describe both. Generate clients from the files under \`/proto/\`: each \`.proto\`, [all of them in one archive](/proto/parley-protos.tar.gz), and [a \`FileDescriptorSet\` with comments](/proto/parley.binpb) for tools:
+gRPC is served on port ${grpcPort}, with reflection and \`grpc.health.v1.Health\`. The Connect protocol is served on this port, as JSON or binary; the operations under “Connect” and the schemas under “Messages” describe both. Generate clients from the files under \`/proto/\`: each \`.proto\`, [all of them in one archive](/proto/parley-protos.tar.gz), and [a \`FileDescriptorSet\` with comments](/proto/parley.binpb) for tools:
 
 \`\`\`
 curl -sO {server}/proto/parley.binpb

@@ -1,21 +1,44 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { CompletionRequest } from "../../../../gen/parley/v1/completion_pb.js";
+import type { EmbeddingRequest } from "../../../../gen/parley/v1/embedding_pb.js";
 import type { Mode } from "../../../../src/core/router.ts";
 import { inShort, type Reply, type SeenReport } from "../reply.ts";
 import type { ExpectedFailure, Scenario } from "../scenario.ts";
 
 /** Names of the HTTP formats. */
-export type FormatName = "chat" | "responses" | "messages" | "gemini" | "images";
+export type FormatName =
+  | "chat"
+  | "responses"
+  | "messages"
+  | "gemini"
+  | "images"
+  | "embeddings"
+  | "embedContent"
+  | "batchEmbedContents";
 
 /** Callers of one HTTP format: how they write a request and read a response. Everything that differs by format in a scenario. */
-export interface Caller {
+export type Caller = CompletionCaller | EmbeddingCaller;
+
+/** Callers of a format of completions. */
+export interface CompletionCaller extends FormatCaller {
+  readonly service: "completions";
+  /** The JSON of a request. Throws `Unsayable` for what the format has no word for. */
+  write(request: CompletionRequest, mode: Mode): Record<string, unknown>;
+}
+
+/** Callers of a format of embeddings, which are never streamed. */
+export interface EmbeddingCaller extends FormatCaller {
+  readonly service: "embeddings";
+  /** The JSON of a request. Throws `Unsayable` for what the format has no word for. */
+  write(request: EmbeddingRequest): Record<string, unknown>;
+}
+
+interface FormatCaller {
   readonly format: FormatName;
   /** Path of a request; it may depend on the model. */
   path(model: string, mode: Mode): string;
   /** A path like the format's own that is not served. */
   readonly unknownPath: string;
-  /** The JSON of a request. Throws `Unsayable` for what the format has no word for. */
-  write(request: CompletionRequest, mode: Mode): Record<string, unknown>;
   /** The format's name of a field of the contract, such as `messages[0].parts`. */
   nameOf(field: string): string;
   /** Reads a response, whole or streamed, and checks its form. */
@@ -62,7 +85,7 @@ export class Unsayable extends Error {
 }
 
 /** Throws for each field of the list that the request has. */
-export function refuseUnsayable(request: CompletionRequest, fields: readonly (keyof CompletionRequest)[]): void {
+export function refuseUnsayable<T extends object>(request: T, fields: readonly (keyof T & string)[]): void {
   for (const field of fields) if (isPresent(request[field])) throw new Unsayable(field);
 }
 
@@ -76,6 +99,11 @@ function isPresent(value: unknown): boolean {
 /** Whether a response is a stream: an error before the first content is whole. */
 export function isStreamed({ status, mode }: SeenResponse): boolean {
   return mode === "stream" && status === 200;
+}
+
+/** The texts of inputs of embeddings. */
+export function textsOf(inputs: EmbeddingRequest["inputs"]): string[] {
+  return inputs.map(({ kind }) => kind.value ?? "");
 }
 
 /** A list under its name; nothing for an empty one. */

@@ -9,7 +9,7 @@ import { callInShort, type SeenFailure } from "../reply.ts";
 import type { ExpectedFailure, Scenario } from "../scenario.ts";
 import {
   type AttemptJson,
-  type Caller,
+  type CompletionCaller,
   type FailureLook,
   given,
   isStreamed,
@@ -61,7 +61,8 @@ const OWN: readonly Scenario[] = [
 ];
 
 /** Callers of OpenAI's chat completions. */
-export const CHAT: Caller = {
+export const CHAT: CompletionCaller = {
+  service: "completions",
   format: "chat",
   path: () => "/v1/chat/completions",
   unknownPath: "/v1/chat/complete",

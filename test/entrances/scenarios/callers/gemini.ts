@@ -14,7 +14,7 @@ import { readAttempt } from "../grpc-reply.ts";
 import { callInShort } from "../reply.ts";
 import type { ExpectedFailure, Scenario } from "../scenario.ts";
 import {
-  type Caller,
+  type CompletionCaller,
   type FailureLook,
   given,
   isStreamed,
@@ -56,7 +56,8 @@ const OWN: readonly Scenario[] = [
 ];
 
 /** Callers of Gemini's `generateContent`. */
-export const GEMINI: Caller = {
+export const GEMINI: CompletionCaller = {
+  service: "completions",
   format: "gemini",
   path: (model, mode) =>
     `/v1beta/models/${model}:${mode === "stream" ? "streamGenerateContent?alt=sse" : "generateContent"}`,
@@ -80,7 +81,7 @@ export const GEMINI: Caller = {
     [/^(temperature|seed)\b/, "generationConfig.$1"],
   ]),
   read,
-  look,
+  look: lookOfGemini,
   hasParam: true,
   own: OWN,
 };
@@ -155,6 +156,7 @@ const LOOKS: Readonly<Record<Exclude<FailureCode, "cancelled">, string>> = {
   permission_denied: "403 PERMISSION_DENIED",
   model_not_found: "404 NOT_FOUND",
   not_found: "404 NOT_FOUND",
+  conflict: "409 ABORTED",
   rate_limited: "429 RESOURCE_EXHAUSTED",
   budget_spent: "429 RESOURCE_EXHAUSTED",
   overloaded: "503 UNAVAILABLE",
@@ -169,7 +171,7 @@ const LOOKS: Readonly<Record<Exclude<FailureCode, "cancelled">, string>> = {
 };
 
 /** The error itself has the status too, also in the middle of a stream; its details have the reason. */
-function look({ failure, detail, after }: ExpectedFailure): FailureLook {
+export function lookOfGemini({ failure, detail, after }: ExpectedFailure): FailureLook {
   if (failure === "cancelled") throw new RangeError("nobody sees a cancelled call");
   const row = LOOKS[failure];
   const reason = ErrorReason[reasonOf({ code: failure, detail })];
@@ -212,7 +214,8 @@ interface DetailJson {
   readonly attempts?: JsonValue;
 }
 
-interface ErrorJson {
+/** An error of the format. */
+export interface ErrorJson {
   readonly error: {
     readonly code: number;
     readonly message: string;
@@ -248,7 +251,7 @@ function read(response: SeenResponse): Said {
     usage: usage && `${usage.promptTokenCount}+${usage.candidatesTokenCount}`,
     report: parley && readReport(parley),
     complete: finishes.length > 0 && error === undefined,
-    failure: error && readError(error, response),
+    failure: error && readGeminiError(error, response),
   };
 }
 
@@ -274,7 +277,8 @@ function finishOf(reason: string, calls: readonly string[]): string {
   return reason === "STOP" && calls.length > 0 ? "tool_calls" : (FINISHES[reason] ?? reason);
 }
 
-function readError({ error }: ErrorJson, response: SeenResponse): Said["failure"] {
+/** Reads an error of the format, and checks its details. */
+export function readGeminiError({ error }: ErrorJson, response: SeenResponse): Said["failure"] {
   const detail = (type: string): DetailJson | undefined =>
     error.details.find((each) => each["@type"] === `type.googleapis.com/${type}`);
   const info = detail("google.rpc.ErrorInfo");

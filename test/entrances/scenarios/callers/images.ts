@@ -5,7 +5,7 @@ import { says } from "../../../support/scripted-upstream.ts";
 import { PICTURE } from "../pictures.ts";
 import type { Scenario } from "../scenario.ts";
 import {
-  type Caller,
+  type CompletionCaller,
   given,
   jsonScenarios,
   readReport,
@@ -46,7 +46,8 @@ const OWN: readonly Scenario[] = [
 ];
 
 /** Callers of OpenAI's pictures: a conversation of one text, whose answer has pictures and no text. */
-export const IMAGES: Caller = {
+export const IMAGES: CompletionCaller = {
+  service: "completions",
   format: "images",
   path: () => "/v1/images/generations",
   unknownPath: "/v1/images/drawings",

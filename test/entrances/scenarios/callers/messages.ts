@@ -8,7 +8,7 @@ import { callInShort } from "../reply.ts";
 import type { ExpectedFailure, Scenario } from "../scenario.ts";
 import {
   type AttemptJson,
-  type Caller,
+  type CompletionCaller,
   type FailureLook,
   given,
   isStreamed,
@@ -52,7 +52,8 @@ const OWN: readonly Scenario[] = [
 ];
 
 /** Callers of Anthropic's Messages API. */
-export const MESSAGES: Caller = {
+export const MESSAGES: CompletionCaller = {
+  service: "completions",
   format: "messages",
   path: () => "/v1/messages",
   unknownPath: "/v1/messages/complete",
@@ -139,6 +140,7 @@ const LOOKS: Readonly<Record<Exclude<FailureCode, "cancelled">, string>> = {
   permission_denied: "403 permission_error",
   model_not_found: "404 not_found_error",
   not_found: "404 not_found_error",
+  conflict: "409 invalid_request_error",
   rate_limited: "429 rate_limit_error",
   budget_spent: "429 rate_limit_error",
   overloaded: "503 overloaded_error",

@@ -8,7 +8,7 @@ import { callInShort } from "../reply.ts";
 import type { ExpectedFailure } from "../scenario.ts";
 import {
   type AttemptJson,
-  type Caller,
+  type CompletionCaller,
   type FailureLook,
   given,
   isStreamed,
@@ -27,7 +27,8 @@ import { effortOf, type ErrorJson, imageUrl, lookOfOpenAi, readOpenAiError } fro
 import { readEvents } from "./events.ts";
 
 /** Callers of OpenAI's Responses API. */
-export const RESPONSES: Caller = {
+export const RESPONSES: CompletionCaller = {
+  service: "completions",
   format: "responses",
   path: () => "/v1/responses",
   unknownPath: "/v1/responses/complete",

@@ -1,14 +1,11 @@
-import { randomUUID } from "node:crypto";
-import { subscribe, unsubscribe } from "node:diagnostics_channel";
-import type { Http2Session, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { Http2Session, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
-import type { ClientCertificate, TlsEntrance } from "../../net/tls-entrance.ts";
-import { keepAlive } from "./keepalive.ts";
-import { PendingCalls } from "./pending-calls.ts";
-import { type GuardServices, StreamGuard, type StreamGuardOptions } from "./stream-guard.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { ClientCertificate } from "../../net/tls-entrance.ts";
+import type { PendingCalls } from "./pending-calls.ts";
 
 /** Interval of the checks of each connection. */
-const LOOK_MS = 200;
+export const LOOK_MS = 200;
 /** Time limit for the client's preface and SETTINGS. */
 const HELLO_MS = 10_000;
 /** Bytes of the preface and the shortest SETTINGS. */
@@ -51,134 +48,44 @@ const IN_USE = MAX_STREAMS.first / 2;
  */
 const BEGUN_IN_TURN = 3;
 
-/** A vanished client is detected within 2.5 minutes. */
-const KEEPALIVE = { everyMs: 120_000, answerMs: 20_000 };
-
-/** Diagnostics channel for new streams of all HTTP/2 servers of this process. */
-const STREAM_BEGINS = "http2.server.stream.start";
-
-/**
- * Mark of a connection's socket, which the socket of its HTTP/2 session shows too. Addresses are no mark: two connections that a client
- * opens to different addresses of a listener may have the same one, and the same port, at its end.
- */
-const ID = Symbol("connection");
-
-interface MarkedSocket extends Socket {
-  [ID]?: string;
+/** The guard of one stream: its request must arrive, and its answer must be read. */
+export interface GuardedStream {
+  /** Whether the call has a valid key. */
+  readonly hasKey: boolean;
+  /** Whether the call has a valid key, its request has arrived, and its answer is not complete. */
+  readonly isInFlight: boolean;
+  /** Whether the closed stream was reset right after its start. */
+  readonly isQuickReset: boolean;
+  /** Checks its time limits. Called at intervals, with the clock's `monotonic`. */
+  look(nowMs: number): void;
+  /** Called when the stream is closed. */
+  closed(): void;
 }
 
-interface StreamBegins {
-  readonly stream: ServerHttp2Stream;
-  readonly headers: IncomingHttpHeaders;
+/** What the guard of a stream gets from its connection. */
+export interface StreamFacts {
+  /** To be called when the call begins and ceases to be pending, see `PendingCalls`; also repeatedly. */
+  readonly waits: (isWaiting: boolean) => void;
+  /** To be called with the size of every piece of the request's body. */
+  readonly took: (bytes: number) => void;
+  readonly socket: Socket;
+  /** The certificate of the connection's client. */
+  readonly certificate: ClientCertificate | undefined;
+  /** To be called when the request has arrived and its caller is authenticated. */
+  readonly authenticated: () => void;
+  /** Random, and not known to any client. */
+  readonly connectionId: string;
 }
 
-export interface GuardOptions {
-  /** Age at which a connection gets GOAWAY, ±10 %. */
-  readonly maxAgeMs: number;
-  /** Limit of a request message. */
-  readonly maxReceiveBytes: number;
-  /** TLS of the connections. Default: none. */
-  readonly tls?: TlsEntrance | undefined;
+/** How a connection guards a stream. */
+interface StreamStart {
+  readonly clock: Clock;
+  readonly pending: PendingCalls<GuardedConnection>;
+  readonly guard: (facts: Pick<StreamFacts, "waits" | "took">) => GuardedStream;
 }
 
-/**
- * Closes abusive connections. nghttp2 ends most floods of frames; it has no limit for WINDOW_UPDATE and no time limits. Its limit of
- * resets is lifted (`RESETS`), because it counts those of calls that have run for minutes, too.
- */
-export class ConnectionGuard {
-  readonly #services: GuardServices;
-  readonly #maxAgeMs: number;
-  readonly #maxReceiveBytes: number;
-  readonly #tls: TlsEntrance | undefined;
-  /** By their IDs. */
-  readonly #connections = new Map<string, Connection>();
-  readonly #ofSession = new WeakMap<Http2Session, Connection>();
-  #cancelLook: (() => void) | undefined;
-  readonly #pending = new PendingCalls<Connection>();
-  readonly #begins = (message: unknown): void => this.#addStream(message as StreamBegins);
-
-  constructor(services: GuardServices, { maxAgeMs, maxReceiveBytes, tls }: GuardOptions) {
-    this.#services = services;
-    this.#maxAgeMs = maxAgeMs;
-    this.#maxReceiveBytes = maxReceiveBytes;
-    this.#tls = tls;
-    tls?.onTrustChange(() => this.#leaveRetired());
-    subscribe(STREAM_BEGINS, this.#begins);
-  }
-
-  /** Guards a connection until it closes. */
-  add(socket: Socket): void {
-    const id = randomUUID();
-    const nowMs = this.#services.clock.monotonic();
-    const leavesMs = nowMs + this.#maxAgeMs * (0.9 + Math.random() * 0.2);
-    const connection = new Connection(socket, { id, nowMs, leavesMs });
-    this.#connections.set(id, connection);
-    (socket as MarkedSocket)[ID] = id;
-    socket.once("close", () => this.#connections.delete(id));
-    if (this.#cancelLook === undefined) this.#lookLater();
-  }
-
-  /** The certificate of a connection's client, by the connection's ID, which calls have in CONNECTION_HEADER. */
-  certificateOf(id: string): ClientCertificate | undefined {
-    const connection = this.#connections.get(id);
-    return connection && this.#tls?.certificateOf(connection.socket);
-  }
-
-  /** Sends GOAWAY on all connections. */
-  leave(): void {
-    for (const connection of this.#connections.values()) connection.leave();
-  }
-
-  /** Sends GOAWAY on connections whose client was verified by authorities that have changed. */
-  #leaveRetired(): void {
-    for (const connection of this.#connections.values())
-      if (this.#tls?.isRetired(connection.socket) === true) connection.leave();
-  }
-
-  /** Closes connections without a stream. */
-  closeIdle(): void {
-    for (const connection of this.#connections.values()) if (connection.isIdle) connection.socket.destroy();
-  }
-
-  close(): void {
-    unsubscribe(STREAM_BEGINS, this.#begins);
-    this.#cancelLook?.();
-    for (const { socket } of this.#connections.values()) socket.destroy();
-  }
-
-  #addStream({ stream, headers }: StreamBegins): void {
-    const { session } = stream;
-    if (session === undefined) return;
-    let connection = this.#ofSession.get(session);
-    if (connection === undefined) {
-      connection = this.#connections.get((session.socket as MarkedSocket)[ID] ?? "");
-      // A connection of another server.
-      if (connection === undefined) return;
-      this.#ofSession.set(session, connection);
-      connection.session = session;
-      keepAlive(session, KEEPALIVE);
-    }
-    connection.add(stream, headers, {
-      services: this.#services,
-      pending: this.#pending,
-      maxReceiveBytes: this.#maxReceiveBytes,
-      certificate: this.#tls?.certificateOf(connection.socket),
-      authenticated: () => this.#tls?.authenticated(connection.socket),
-      connectionId: connection.id,
-    });
-  }
-
-  #lookLater(): void {
-    this.#cancelLook = this.#services.clock.after(LOOK_MS, () => {
-      const nowMs = this.#services.clock.monotonic();
-      for (const connection of this.#connections.values()) connection.look(nowMs);
-      this.#cancelLook = undefined;
-      if (this.#connections.size > 0) this.#lookLater();
-    });
-  }
-}
-
-class Connection {
+/** A connection and its allowances. */
+export class GuardedConnection {
   readonly id: string;
   readonly socket: Socket;
   /** Unknown before the first stream. */
@@ -186,7 +93,10 @@ class Connection {
   readonly #leavesMs: number;
   #leaving = false;
   readonly #sinceMs: number;
-  readonly #streams = new Set<StreamGuard>();
+  readonly #maxIdleMs: number;
+  /** Undefined while it has streams, and before the first check without. */
+  #idleSinceMs: number | undefined;
+  readonly #streams = new Set<GuardedStream>();
   #lookedMs: number;
   #credit: number = OVERHEAD.atOnce;
   /** Bytes read and written at the last check. */
@@ -205,25 +115,22 @@ class Connection {
 
   constructor(
     socket: Socket,
-    { id, nowMs, leavesMs }: { readonly id: string; readonly nowMs: number; readonly leavesMs: number },
+    {
+      id,
+      nowMs,
+      leavesMs,
+      maxIdleMs,
+    }: { readonly id: string; readonly nowMs: number; readonly leavesMs: number; readonly maxIdleMs: number },
   ) {
     this.id = id;
     this.socket = socket;
     this.#leavesMs = leavesMs;
+    this.#maxIdleMs = maxIdleMs;
     this.#sinceMs = nowMs;
     this.#lookedMs = this.#piecesMs = nowMs;
   }
 
-  add(
-    stream: ServerHttp2Stream,
-    headers: IncomingHttpHeaders,
-    {
-      pending,
-      ...shared
-    }: Omit<StreamGuardOptions, "waits" | "took"> & {
-      readonly pending: PendingCalls<Connection>;
-    },
-  ): void {
+  add(stream: ServerHttp2Stream, { clock, pending, guard: guardWith }: StreamStart): void {
     let pieces = 0;
     const took = (bytes: number): void => {
       this.#bodyBytes += bytes;
@@ -232,15 +139,13 @@ class Connection {
       this.#smallPieces += 1 - bytes / SMALL_PIECES.bytes;
       if (this.#smallPieces <= SMALL_PIECES.atOnce) return;
       // Checked at once: the next check of all connections is late when the event loop is busy with pieces.
-      this.#forgivePieces(shared.services.clock.monotonic());
+      this.#forgivePieces(clock.monotonic());
       if (this.#smallPieces > SMALL_PIECES.atOnce) pending.end(this);
     };
-    const guard: StreamGuard = new StreamGuard(stream, headers, {
-      ...shared,
-      took,
-      waits: (isWaiting) => (isWaiting ? pending.add(this, stream) : pending.remove(this, stream)),
-    });
+    const waits = (isWaiting: boolean): void => (isWaiting ? pending.add(this, stream) : pending.remove(this, stream));
+    const guard = guardWith({ took, waits });
     this.#streams.add(guard);
+    this.#idleSinceMs = undefined;
     this.#newStreams += 1;
     if (this.#begunInTurn === 0) setImmediate(() => (this.#begunInTurn = 0));
     this.#begunInTurn += 1;
@@ -295,7 +200,9 @@ class Connection {
     const { socket } = this;
     if (this.#isSilent(nowMs) || this.#isOverdue(nowMs) || this.#isFlood(nowMs)) return void socket.destroy();
     this.#forgivePieces(nowMs);
-    if (!this.#leaving && nowMs >= this.#leavesMs) this.leave();
+    this.#idleSinceMs = this.isIdle ? (this.#idleSinceMs ?? nowMs) : undefined;
+    const isIdleTooLong = this.#idleSinceMs !== undefined && nowMs - this.#idleSinceMs >= this.#maxIdleMs;
+    if (!this.#leaving && (nowMs >= this.#leavesMs || isIdleTooLong)) this.leave();
     let inFlight = 0;
     for (const guard of this.#streams) {
       guard.look(nowMs);

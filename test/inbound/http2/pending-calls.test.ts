@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { PendingCalls } from "../../../src/inbound/grpc/pending-calls.ts";
+import { PendingCalls } from "../../../src/inbound/http2/pending-calls.ts";
 
 /** MAX_PENDING. */
 const MOST = 4096;

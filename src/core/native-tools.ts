@@ -1,0 +1,136 @@
+import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { Message, NativeBlock, Part } from "../../gen/parley/v1/message_pb.js";
+import type { Tool } from "../../gen/parley/v1/tool_pb.js";
+
+/*
+ * Tools that a provider may run for a request: native tools, and those within native parts, such as the output of a search for tools.
+ * Wherever a tool is, it needs the same permissions and the same hold.
+ */
+
+/** A tool in its dialect's words. */
+export type NativeTool = Readonly<Record<string, unknown>>;
+
+type Messages = Pick<CompletionRequest, "messages">["messages"];
+type Given = Pick<CompletionRequest, "messages" | "tools">;
+
+/** Types of tools that the caller runs, and of names that stand for a tool of the request. What is within them is no tool. */
+const OF_THE_CALLER: ReadonlySet<unknown> = new Set(["function", "custom", "tool_reference"]);
+/** The type of a group, whose tools count one by one. */
+const GROUP = "namespace";
+
+/** Names of fields that have a tool or a list of tools. Some servers ignore the case of names. */
+const HAS_TOOLS = /tools?$/i;
+/** What a tool is called with, and its schemas: words of a model or of the caller in which such names mean something else. */
+const HAS_NO_TOOLS = /^(?:input|args|arguments|parameters)$|(?:schema|examples)$/i;
+/** JSON with a field of tools, whose name may have escapes. */
+const MAY_HAVE_TOOLS = /tools?"|\\u/i;
+
+/** Parts and tools that are listed at most, as of fields that a provider does not support. */
+const MAX_LISTED = 1_000;
+
+/** The tools of a provider anywhere within a value from JSON. */
+export function toolsWithin(value: unknown): readonly NativeTool[] {
+  const tools: NativeTool[] = [];
+  const values: [value: unknown, isTool: boolean][] = [[value, false]];
+  for (const [each, isTool] of values) {
+    if (Array.isArray(each)) for (const inner of each as unknown[]) values.push([inner, isTool]);
+    if (!isFields(each)) continue;
+    if (isTool) {
+      if (OF_THE_CALLER.has(each["type"])) continue;
+      if (each["type"] !== GROUP) tools.push(each);
+    }
+    for (const [name, inner] of Object.entries(each))
+      if (!HAS_NO_TOOLS.test(name)) values.push([inner, HAS_TOOLS.test(name)]);
+  }
+  return tools;
+}
+
+/** Numbers and texts that kept their characters are objects of other kinds. */
+function isFields(value: unknown): value is NativeTool {
+  return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+}
+
+/** The tools within the native parts of a dialect, also of those in results of tools. */
+export function toolsInParts(messages: Messages, dialect: string): readonly NativeTool[] {
+  const toolsIn = (parts: readonly Part[]): NativeTool[] =>
+    parts.flatMap(({ kind }) => {
+      if (kind.case === "toolResult") return toolsIn(kind.value.parts);
+      return kind.case === "native" && kind.value.dialect === dialect ? toolsOfPart(kind.value) : [];
+    });
+  return messages.flatMap(({ parts }) => (parts.some(mayHaveTools) ? toolsIn(parts) : []));
+}
+
+/** Whether a request has tools of a provider at any place. */
+export function hasNativeTools({ messages, tools }: Given): boolean {
+  return tools.some(isNative) || messages.some(({ parts }) => parts.some(hasTools));
+}
+
+/** A request without its refused tools. */
+interface Without<R> {
+  readonly request: R;
+  /** Paths of the tools and parts that were left out. */
+  readonly paths: readonly string[];
+}
+
+/**
+ * Leaves out the native tools, and the native parts with tools, that `isRefused` names. One without a kind takes the place of each, so
+ * that the others keep their paths. Shares what stays.
+ */
+export function withoutNativeTools<R extends Given>(
+  request: R,
+  isRefused: (tools: readonly NativeTool[]) => boolean,
+): Without<R> {
+  const paths: string[] = [];
+  const note = (path: string): void => {
+    if (paths.length < MAX_LISTED) paths.push(path);
+  };
+  const toParts = (parts: readonly Part[], path: string): Part[] =>
+    parts.map((part, index) => {
+      const { kind } = part;
+      const at = `${path}[${index}]`;
+      if (kind.case === "toolResult" && kind.value.parts.some(hasTools)) {
+        const value = { ...kind.value, parts: toParts(kind.value.parts, `${at}.tool_result.parts`) };
+        return { ...part, kind: { case: "toolResult", value } };
+      }
+      if (kind.case !== "native" || !hasTools(part) || !isRefused(toolsOfPart(kind.value))) return part;
+      note(at);
+      return { ...part, signature: "", kind: { case: undefined } };
+    });
+  const messages = request.messages.map((message, index): Message => {
+    if (!message.parts.some(hasTools)) return message;
+    return { ...message, parts: toParts(message.parts, `messages[${index}].parts`) };
+  });
+  const tools = request.tools.map((tool, index): Tool => {
+    if (tool.kind.case !== "native" || !isRefused(toolsOfTool(tool.kind.value))) return tool;
+    note(`tools[${index}]`);
+    return { ...tool, kind: { case: undefined } };
+  });
+  return paths.length === 0 ? { request, paths } : { request: { ...request, messages, tools }, paths };
+}
+
+/** Whether a tool makes pictures: those of OpenAI, and of hosts that have its name in theirs. */
+export function makesPictures({ type }: NativeTool): boolean {
+  return typeof type === "string" && type.includes("image_generation");
+}
+
+const isNative = ({ kind }: Tool): boolean => kind.case === "native";
+
+/** The tool and those within it. */
+function toolsOfTool({ json }: NativeBlock): readonly NativeTool[] {
+  const tool = JSON.parse(json) as NativeTool;
+  return [tool, ...toolsWithin(tool)];
+}
+
+function toolsOfPart({ json }: NativeBlock): readonly NativeTool[] {
+  return MAY_HAVE_TOOLS.test(json) ? toolsWithin(JSON.parse(json)) : [];
+}
+
+/** Without reading JSON. */
+function mayHaveTools({ kind }: Part): boolean {
+  return kind.case === "native" || kind.case === "toolResult";
+}
+
+function hasTools({ kind }: Part): boolean {
+  if (kind.case === "toolResult") return kind.value.parts.some(hasTools);
+  return kind.case === "native" && toolsOfPart(kind.value).length > 0;
+}

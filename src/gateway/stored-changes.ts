@@ -1,0 +1,248 @@
+import type { Actor } from "../access/accounts.ts";
+import type { SecurityLog } from "../access/security-log.ts";
+import { ConfigError } from "../config/config-error.ts";
+import type { Config, RemoteProvider } from "../config/config.ts";
+import { checkStored, type ConfigSource } from "../config/parse.ts";
+import { KEY_FILE } from "../config/scalars.ts";
+import { MAX_STORED_LENGTH, STORED_NAME, type StoredConfiguration } from "../config/stored.ts";
+import { differencesOf, entriesOf } from "../config/stored-document.ts";
+import { overriddenEntries } from "../config/stored-entries.ts";
+import type { Clock } from "../core/clock.ts";
+import { Failure, type FieldViolation, invalidField } from "../core/failure.ts";
+import type { ConfigurationStore, StoredRows } from "../store/configuration-store.ts";
+import type { ProviderCredentialRow } from "../store/schema.ts";
+import type { CredentialCipher } from "./account-credentials.ts";
+import { toStored } from "./stored-watch.ts";
+
+/** What changes of the stored configuration need. */
+export interface StoredPorts {
+  readonly store: ConfigurationStore;
+  readonly cipher: Pick<CredentialCipher, "sealKeys" | "openKeys">;
+  /** The configuration in force, and what it was read from. */
+  readonly inForce: () => Config;
+  readonly source: () => ConfigSource;
+  readonly clock: Pick<Clock, "now">;
+  readonly log: SecurityLog;
+}
+
+/** Who changes the stored configuration, and why. */
+export interface ChangeFacts {
+  /** The version that the change was made from. */
+  readonly expected: number;
+  readonly comment: string;
+  /** Whether nothing is to be changed. */
+  readonly validateOnly: boolean;
+  readonly actor: Actor;
+}
+
+/** A document with the credentials that are given beside it. */
+interface NewDocument {
+  readonly document: string;
+  /** API keys by provider. */
+  readonly given: ReadonlyMap<string, readonly string[]>;
+  /** Providers whose credentials are removed, beside those that are not in the document. */
+  readonly removed: readonly string[];
+  /** Path of the field of a problem, for the caller. */
+  readonly fieldOf: (problem: {
+    readonly path: readonly (string | number)[];
+    readonly line: string;
+    readonly atKey?: true;
+  }) => string;
+  /** Path of the field of a provider's credential, without which the change is refused; undefined: there is a warning. */
+  readonly credentialFieldOf: (provider: string) => string | undefined;
+}
+
+/** What came of a change. */
+export interface ChangeResult {
+  /** Undefined when nothing has changed. */
+  readonly version: number | undefined;
+  readonly atMs: number;
+  readonly comment: string;
+  readonly warnings: readonly string[];
+}
+
+const MAX_COMMENT_CHARS = 500;
+/** Characters of the names of changed entries in a security event. */
+const MAX_NAMES_CHARS = 1_000;
+
+/** The latest version. Throws `permission_denied` where it is switched off, and `conflict` for another one than expected. */
+export async function readLatest(
+  { store, inForce }: Pick<StoredPorts, "store" | "inForce">,
+  { expected, comment }: Pick<ChangeFacts, "expected" | "comment">,
+): Promise<StoredRows | undefined> {
+  if (!inForce().storedConfiguration.enabled)
+    throw new Failure(
+      "permission_denied",
+      "The stored configuration is switched off: stored_configuration.enabled is false in the configuration file.",
+    );
+  if (comment.length > MAX_COMMENT_CHARS)
+    throw invalidField("comment", `must have at most ${MAX_COMMENT_CHARS} characters`);
+  const rows = await store.read();
+  const latest = rows?.version.version ?? 0;
+  if (latest !== expected) throw conflict(latest);
+  return rows;
+}
+
+/** Makes a version of a document. Throws `invalid_request` with all problems, and `conflict` when there is a newer version. */
+export async function putDocument(
+  ports: StoredPorts,
+  rows: StoredRows | undefined,
+  { document, given, removed, fieldOf, credentialFieldOf, ...facts }: NewDocument & ChangeFacts,
+): Promise<ChangeResult> {
+  const { store, cipher, clock } = ports;
+  if (document.length > MAX_STORED_LENGTH)
+    throw invalidField("document", `the stored configuration must have at most ${MAX_STORED_LENGTH / 1024} KiB`);
+  const source = ports.source();
+  const before = toStored(rows, cipher);
+  const names = new Set(entriesOf(document).flatMap(({ section, name }) => (section === "providers" ? [name] : [])));
+  const gone = before.credentials
+    .map(({ provider }) => provider)
+    .filter((provider) => !names.has(provider) || removed.includes(provider));
+  const stored: StoredConfiguration = {
+    version: before.version + 1,
+    document,
+    credentials: [
+      ...before.credentials.filter(({ provider }) => !given.has(provider) && !gone.includes(provider)),
+      ...[...given].map(([provider, apiKeys]) => ({ provider, address: undefined, apiKeys })),
+    ],
+  };
+  const { config, problems } = check({ ...source, stored });
+  const violations: FieldViolation[] = problems.map((problem) => ({
+    field: fieldOf(problem),
+    // The field has the place.
+    description: withoutPlace(problem.line),
+  }));
+  const lacks = config === undefined ? [] : config.providers.flatMap((provider) => describeLack(provider));
+  for (const { provider, text, isOwnFault } of lacks) {
+    const field = isOwnFault ? credentialFieldOf(provider) : undefined;
+    if (field !== undefined) violations.push({ field, description: text });
+  }
+  if (violations.length > 0 || config === undefined) throw invalid(violations);
+  const warnings = [
+    ...lacks.map(({ provider, text }) => `providers.${provider}: ${text}`),
+    ...overriddenEntries(source, document).map(
+      ({ section, name }) =>
+        `${section}.${name}: is not used, because the configuration file or the environment has it too`,
+    ),
+  ];
+  const nowMs = clock.now();
+  const differences = differencesOf(before.document, document);
+  const isSame = before.document === document && given.size === 0 && gone.length === 0;
+  if (facts.validateOnly || isSame) return { version: undefined, atMs: nowMs, comment: facts.comment, warnings };
+  const credentials = [...given].map(([name, apiKeys]) =>
+    seal(ports, config, { name, apiKeys, nowMs, actor: facts.actor }),
+  );
+  const version = await store.insert({
+    expected: facts.expected,
+    version: { at_ms: nowMs, actor_id: facts.actor.actorId ?? null, comment: facts.comment, document },
+    credentials,
+    removed: gone,
+  });
+  if (version === undefined) throw conflict(await store.latest());
+  const changed = differences.map(({ section, name }) => `${section}.${name}`).join(", ");
+  await ports.log.record({
+    type: "configuration_changed",
+    ...facts.actor,
+    details: { version: String(version), changed: changed.slice(0, MAX_NAMES_CHARS) },
+  });
+  for (const { provider, address } of credentials)
+    await ports.log.record({ type: "provider_credential_set", ...facts.actor, details: { provider, address } });
+  for (const provider of gone)
+    await ports.log.record({ type: "provider_credential_removed", ...facts.actor, details: { provider } });
+  return { version, atMs: nowMs, comment: facts.comment, warnings };
+}
+
+const MAX_KEYS = 16;
+const MAX_KEY_CHARS = 8_192;
+
+/** Throws `invalid_request` for texts that are no API keys, and for names of files, which are the operator's to write. */
+export function checkKeys(apiKeys: readonly string[], field: string): void {
+  if (apiKeys.length > MAX_KEYS) throw invalidField(field, `must be at most ${MAX_KEYS}`);
+  if (apiKeys.some((apiKey) => !/^[\x21-\x7e]+$/.test(apiKey) || apiKey.length > MAX_KEY_CHARS))
+    throw invalidField(field, `must each be one word of 1 to ${MAX_KEY_CHARS} ASCII characters`);
+  if (apiKeys.some((apiKey) => apiKey.startsWith(KEY_FILE)))
+    throw invalidField(field, "must be the keys themselves; files are for the configuration file only");
+}
+
+/** As `checkStored`; a document that cannot be read is a problem of it. */
+export function check(source: ConfigSource & { readonly stored: StoredConfiguration }): ReturnType<typeof checkStored> {
+  try {
+    return checkStored(source);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return { config: undefined, problems: error.lines.map((line) => ({ path: [], text: line, line })) };
+  }
+}
+
+/** Line and column at the beginning of a problem of the stored configuration: `:3:5`; empty for another problem. */
+export function placeOf(line: string): string {
+  return beginningOf(line).slice(STORED_NAME.length, -2);
+}
+
+/** A problem without its line and column. */
+export function withoutPlace(line: string): string {
+  return line.slice(beginningOf(line).length);
+}
+
+function beginningOf(line: string): string {
+  return new RegExp(`^${STORED_NAME}:\\d+:\\d+: `).exec(line)?.[0] ?? "";
+}
+
+/** An `invalid_request` with all these fields. */
+export function invalid(violations: readonly FieldViolation[]): Failure {
+  const [first = { field: "document", description: "is not valid" }] = violations;
+  const more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : "";
+  return new Failure("invalid_request", `${first.field}: ${first.description}${more}`, { violations });
+}
+
+function conflict(latest: number): Failure {
+  return new Failure(
+    "conflict",
+    `The stored configuration has changed meanwhile: it has version ${latest}. Read it again, and repeat the change.`,
+  );
+}
+
+/** Why a stored provider has no credential, and what to do. */
+function describeLack(provider: Config["providers"][number]) {
+  if (provider.simulated || provider.lack === undefined) return [];
+  return [{ provider: provider.name, text: LACKS[provider.lack], isOwnFault: provider.lack !== "unreadable" }];
+}
+
+/** What a lacking credential means, and what helps. */
+export const LACKS: Readonly<Record<NonNullable<RemoteProvider["lack"]>, string>> = {
+  missing: "its credential is missing: set api_keys",
+  unreadable:
+    "its credential was encrypted with another key than account_credentials.encryption_key: give that key as account_credentials.previous_encryption_key, or set the credential again",
+  "other address": "its credential was given for another address: set it again",
+};
+
+interface Sealed {
+  readonly name: string;
+  readonly apiKeys: readonly string[];
+  readonly nowMs: number;
+  readonly actor: Actor;
+}
+
+function seal(
+  { cipher, inForce }: Pick<StoredPorts, "cipher" | "inForce">,
+  config: Config,
+  { name: provider, apiKeys, nowMs, actor }: Sealed,
+): ProviderCredentialRow {
+  const { accountCredentials, databaseUrl } = inForce();
+  if (databaseUrl !== undefined && accountCredentials.encryptionKey === undefined)
+    throw invalidField(
+      "api_keys",
+      "stored credentials need account_credentials.encryption_key in the configuration file of all replicas, because all need the same key",
+    );
+  const found = config.providers.find(({ name }) => name === provider);
+  if (found === undefined || found.simulated) throw invalidField("api_keys", `${provider} is no stored provider`);
+  const address = new URL(found.baseUrl).origin;
+  return {
+    provider,
+    address,
+    sealed: cipher.sealKeys(apiKeys, { provider, address }),
+    keys: apiKeys.length,
+    set_at_ms: nowMs,
+    set_by: actor.actorId ?? null,
+  };
+}

@@ -1,0 +1,179 @@
+import { ConfigError, type ConfigPath } from "../config/config-error.ts";
+import { type ConfigDocument, readYaml } from "../config/document.ts";
+import type { StoredSection } from "../config/stored.ts";
+import { type DocumentEntry, editDocument, entriesOf, findAlias } from "../config/stored-document.ts";
+import { overriddenEntries } from "../config/stored-entries.ts";
+import { invalidField } from "../core/failure.ts";
+import {
+  type ChangeFacts,
+  type ChangeResult,
+  checkKeys,
+  invalid,
+  placeOf,
+  putDocument,
+  readLatest,
+  type StoredPorts,
+} from "./stored-changes.ts";
+
+/** A change of one entry and of its credential. */
+export interface EntryChange {
+  readonly section: StoredSection;
+  readonly name: string;
+  /** YAML; empty: it is removed; undefined: it stays. */
+  readonly entry: string | undefined;
+  /** Of a provider, in place of those before; empty: they stay. */
+  readonly apiKeys: readonly string[];
+  readonly removesCredential: boolean;
+}
+
+const NO_ALIASES =
+  "aliases (*NAME) are for the configuration file only, because entries are changed one by one; write it out";
+
+const MAX_CHANGES = 500;
+const MAX_NAME_CHARS = 256;
+
+/** Changes entries of the stored configuration, all or none. Throws as `putDocument`; no failure repeats a credential. */
+export async function changeEntries(
+  ports: StoredPorts,
+  { changes, ...facts }: ChangeFacts & { readonly changes: readonly EntryChange[] },
+): Promise<ChangeResult> {
+  checkChanges(changes);
+  const rows = await readLatest(ports, facts);
+  const texts = readTexts(changes);
+  const before = rows?.version.document ?? "";
+  const edits = changes.flatMap(({ section, name, entry }) =>
+    entry === undefined ? [] : [{ section, name, entry: entry.trim() === "" ? undefined : entry }],
+  );
+  const document = editDocument(before, edits);
+  checkOwners(changes, { stored: entriesOf(document), overridden: overriddenEntries(ports.source(), document) });
+  const indexOf = ([section, name]: ConfigPath): number =>
+    changes.findIndex((change) => change.section === section && change.name === name);
+  return putDocument(ports, rows, {
+    ...facts,
+    document,
+    given: new Map(changes.flatMap(({ name, apiKeys }) => (apiKeys.length > 0 ? [[name, apiKeys] as const] : []))),
+    removed: changes.flatMap(({ name, removesCredential }) => (removesCredential ? [name] : [])),
+    credentialFieldOf(provider) {
+      const index = indexOf(["providers", provider]);
+      return index < 0 ? undefined : `changes[${index}].api_keys`;
+    },
+    fieldOf({ path, atKey }) {
+      const index = indexOf(path);
+      const text = texts.get(index);
+      if (text === undefined) return index < 0 ? "changes" : `changes[${index}]`;
+      const [, , ...inner] = path;
+      if (inner[0] === "api_keys") return `changes[${index}].api_keys`;
+      return `changes[${index}].entry${text.locate(inner, atKey ? "key" : "value")}`;
+    },
+  });
+}
+
+/** Replaces the whole document. Throws as `putDocument`. */
+export async function importDocument(
+  ports: StoredPorts,
+  { document, ...facts }: ChangeFacts & { readonly document: string },
+): Promise<ChangeResult> {
+  const alias = findAlias(document);
+  if (alias !== undefined) throw invalid([{ field: `document${alias}`, description: NO_ALIASES }]);
+  return putWhole(ports, document, facts);
+}
+
+/** Makes a version with the document of an earlier one. Throws as `putDocument`, and `invalid_request` for a version that is not kept. */
+export async function rollBack(
+  ports: StoredPorts,
+  { to, comment, ...facts }: ChangeFacts & { readonly to: number },
+): Promise<ChangeResult> {
+  const found = await findVersion(ports, to);
+  return putWhole(ports, found.document, {
+    ...facts,
+    comment: comment === "" ? `roll back to version ${to}` : comment,
+  });
+}
+
+/** A version. Throws `invalid_request` for one that is not kept. */
+export async function findVersion({ store }: Pick<StoredPorts, "store">, version: number) {
+  const found =
+    Number.isSafeInteger(version) && version > 0 && version < 2 ** 31 ? await store.find(version) : undefined;
+  if (found === undefined) throw invalidField("version", `there is no version ${version}, or it is not kept any more`);
+  return found;
+}
+
+async function putWhole(ports: StoredPorts, document: string, facts: ChangeFacts): Promise<ChangeResult> {
+  const rows = await readLatest(ports, facts);
+  return putDocument(ports, rows, {
+    ...facts,
+    // An empty map is as nothing.
+    document: /^\s*(\{\s*\})?\s*$/.test(document) ? "" : document,
+    given: new Map(),
+    removed: [],
+    credentialFieldOf: () => undefined,
+    fieldOf: ({ line }) => `document${placeOf(line)}`,
+  });
+}
+
+function checkChanges(changes: readonly EntryChange[]): void {
+  if (changes.length === 0 || changes.length > MAX_CHANGES)
+    throw invalidField("changes", `must be at least one and at most ${MAX_CHANGES}`);
+  const seen = new Set<string>();
+  changes.forEach(({ section, name, entry, apiKeys, removesCredential }, index) => {
+    const field = `changes[${index}]`;
+    if (name === "" || name.length > MAX_NAME_CHARS)
+      throw invalidField(`${field}.name`, `must have 1 to ${MAX_NAME_CHARS} characters`);
+    const key = `${section}.${name}`;
+    if (seen.size === seen.add(key).size) throw invalidField(field, `${key} is changed twice`);
+    const hasCredential = apiKeys.length > 0 || removesCredential;
+    if (hasCredential && section !== "providers") throw invalidField(`${field}.api_keys`, "are for providers only");
+    if (entry === undefined && !hasCredential) throw invalidField(field, "changes nothing: give entry or api_keys");
+    if (removesCredential && apiKeys.length > 0)
+      throw invalidField(`${field}.remove_credential`, "cannot be beside api_keys");
+    checkKeys(apiKeys, `${field}.api_keys`);
+  });
+}
+
+interface Owners {
+  readonly stored: readonly DocumentEntry[];
+  /** Those that the file or the environment has too. */
+  readonly overridden: readonly DocumentEntry[];
+}
+
+/** Throws `invalid_request` for a credential without a stored provider that is in force. */
+function checkOwners(changes: readonly EntryChange[], { stored, overridden }: Owners): void {
+  const namesOf = (entries: readonly DocumentEntry[]): ReadonlySet<string> =>
+    new Set(entries.flatMap(({ section, name }) => (section === "providers" ? [name] : [])));
+  const [known, unused] = [namesOf(stored), namesOf(overridden)];
+  changes.forEach(({ name, apiKeys }, index) => {
+    if (apiKeys.length === 0) return;
+    const field = `changes[${index}].api_keys`;
+    if (!known.has(name)) throw invalidField(field, `there is no stored provider ${name}`);
+    if (unused.has(name))
+      throw invalidField(
+        field,
+        `the configuration file, or the environment, has the provider ${name} with its credential`,
+      );
+  });
+}
+
+/** The texts of the changes by their index. Throws as `readEntry`. */
+function readTexts(changes: readonly EntryChange[]): ReadonlyMap<number, ConfigDocument> {
+  const texts = new Map<number, ConfigDocument>();
+  changes.forEach(({ entry }, index) => {
+    if (entry !== undefined && entry.trim() !== "") texts.set(index, readEntry(entry, `changes[${index}].entry`));
+  });
+  return texts;
+}
+
+/** The YAML of an entry, whose places are `:3:5`. Throws `invalid_request` for text that is no YAML, and for aliases. */
+export function readEntry(entry: string, field: string): ConfigDocument {
+  const alias = findAlias(entry);
+  if (alias !== undefined) throw invalid([{ field: `${field}${alias}`, description: NO_ALIASES }]);
+  try {
+    return readYaml(entry, "");
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const violations = error.lines.map((line) => {
+      const [, place = "", description = line] = /^(:\d+:\d+): (.*)$/s.exec(line) ?? [];
+      return { field: `${field}${place}`, description };
+    });
+    throw invalid(violations);
+  }
+}

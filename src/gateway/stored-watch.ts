@@ -1,0 +1,145 @@
+import { existsSync } from "node:fs";
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Config } from "../config/config.ts";
+import { NOTHING_STORED, type StoredConfiguration } from "../config/stored.ts";
+import { type Clock, sleep } from "../core/clock.ts";
+import type { StoredRows } from "../store/configuration-store.ts";
+import { describeLocation, sqliteFile } from "../store/database.ts";
+import { connectConfiguration } from "../store/store.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { type CredentialCipher, credentialCipherOf } from "./account-credentials.ts";
+
+/** Interval at which the number of the latest version is read: every replica follows a change within a second. */
+const POLL_MS = 200;
+/** The same after an error. */
+const RETRY_MS = 1_000;
+
+/** File of the data directory with the last known rows, for a start without PostgreSQL. */
+const LAST_KNOWN = "stored-configuration.json";
+
+interface WatchPorts {
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** The stored configuration of the database, as this program last read it. */
+export interface StoredWatch {
+  /** What was last read, with the credentials that the keys of a configuration decrypt. */
+  readBy(config: Config): StoredConfiguration;
+  /** Calls `changed` after each new version; the next one is looked for when it has resolved. */
+  start(changed: () => Promise<void>): void;
+  close(): Promise<void>;
+}
+
+/**
+ * Reads the stored configuration, on a connection of its own. Never rejects: without a database that answers it is the last one that
+ * this data directory knows, and nothing in a new database; a database that cannot be used is found by those who migrate it.
+ */
+export async function openStoredWatch(config: Config, { clock, log }: WatchPorts): Promise<StoredWatch> {
+  const connection = connectConfiguration(config);
+  const keep = (read: StoredRows | undefined): Promise<void> =>
+    keepLastKnown(config, read).catch((cause: unknown) =>
+      log.warn({ file: LAST_KNOWN, cause: String(cause) }, "the stored configuration cannot be kept in data_dir"),
+    );
+  let rows: StoredRows | undefined;
+  try {
+    if (config.databaseUrl !== undefined || existsSync(sqliteFile(config.dataDir))) {
+      rows = await (await connection.store()).read();
+      await keep(rows);
+    }
+  } catch (cause) {
+    rows = await readLastKnown(config);
+    if (rows !== undefined)
+      log.warn({ version: rows.version.version, cause: String(cause) }, "the last known stored configuration is used");
+  }
+  const ended = new AbortController();
+
+  const look = async (changed: () => Promise<void>): Promise<void> => {
+    const store = await connection.store();
+    if ((await store.latest()) === (rows?.version.version ?? 0)) return;
+    rows = await store.read();
+    await changed();
+    await keep(rows);
+  };
+  const repeat = async (changed: () => Promise<void>): Promise<void> => {
+    let isFailing = false;
+    while (!ended.signal.aborted) {
+      await sleep(clock, isFailing ? RETRY_MS : POLL_MS, ended.signal);
+      if (ended.signal.aborted) return;
+      try {
+        await look(changed);
+        isFailing = false;
+      } catch (cause) {
+        if (!isFailing)
+          log.warn({ cause: String(cause) }, "the stored configuration cannot be read; it is tried again");
+        isFailing = true;
+      }
+    }
+  };
+  let repeating: Promise<void> | undefined;
+  return {
+    // The key of the data directory is made for accounts' credentials later, when the directory is there.
+    readBy: (by) => toStored(rows, credentialCipherOf({ ...by, providers: [] })),
+    start(changed) {
+      repeating = repeat(changed);
+    },
+    async close() {
+      ended.abort();
+      await repeating;
+      await connection.close().catch(() => undefined);
+    },
+  };
+}
+
+/** The rows with the credentials that the cipher can decrypt. A key that cannot be read decrypts none: a start does not need it. */
+export function toStored(
+  rows: StoredRows | undefined,
+  { openKeys }: Pick<CredentialCipher, "openKeys">,
+): StoredConfiguration {
+  if (rows === undefined) return NOTHING_STORED;
+  const open: typeof openKeys = (sealed, place) => {
+    try {
+      return openKeys(sealed, place);
+    } catch {
+      return undefined;
+    }
+  };
+  return {
+    version: rows.version.version,
+    document: rows.version.document,
+    credentials: rows.credentials.map(({ provider, address, sealed }) => ({
+      provider,
+      address,
+      apiKeys: open(sealed, { provider, address }),
+    })),
+  };
+}
+
+interface LastKnown {
+  /** Another database has another configuration. */
+  readonly database: string;
+  readonly rows: StoredRows;
+}
+
+/** SQLite is in the data directory itself. */
+async function readLastKnown(config: Config): Promise<StoredRows | undefined> {
+  if (config.databaseUrl === undefined) return undefined;
+  try {
+    const { database, rows } = JSON.parse(await readFile(join(config.dataDir, LAST_KNOWN), "utf8")) as LastKnown;
+    return database === describeLocation(config) ? rows : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+async function keepLastKnown(config: Config, rows: StoredRows | undefined): Promise<void> {
+  if (config.databaseUrl === undefined || config.outage.serveMs === 0) return;
+  const file = join(config.dataDir, LAST_KNOWN);
+  if (rows === undefined) return rm(file, { force: true });
+  await mkdir(config.dataDir, { recursive: true, mode: 0o700 });
+  const unfinished = `${file}.${process.pid}`;
+  const known: LastKnown = { database: describeLocation(config), rows };
+  await writeFile(unfinished, JSON.stringify(known), { mode: 0o600, flush: true });
+  await rename(unfinished, file);
+}

@@ -1,0 +1,104 @@
+import { sql } from "kysely";
+import { type Span, STEP_MS, type UsageQuery } from "../../ledger/usage-store.ts";
+import type { Database } from "../database.ts";
+import { compare } from "../limits/spending.ts";
+import type { UsageLeaderRow } from "../schema.ts";
+import { retryWhileBusy } from "../store-error.ts";
+import type { LedgerPlaces } from "./ledger-store.ts";
+import { ALL } from "./usage-hours.ts";
+import { GROUPS } from "./usage-sums.ts";
+
+/*
+ * The keys and accounts of the largest cost of each day, its leaders. A report of hundreds of thousands of keys reads the
+ * sums of those that have led some day of its time only. Leaders decide which keys have a row in such a report, never what it
+ * says of them, so they may be some minutes old.
+ */
+
+/** Leaders of a day, by cost and then by completions. */
+const LEADERS = 500;
+
+/** A day is ranked again when its completions or its cost differ from those it was ranked with by more than this share. */
+const CHANGE = 0.01;
+
+/** Keys or accounts that were leaders in the days of a report, by their sums as leaders; empty where no day was ranked. */
+export async function findLeaders(
+  { query }: Database,
+  { by, sinceMs, untilMs }: Pick<UsageQuery, "by" | "sinceMs" | "untilMs">,
+  count: number,
+): Promise<readonly string[]> {
+  const found = sql<{ id: string }>`
+    select id from usage_leaders where kind = ${by} and day_ms >= ${dayOf(sinceMs)} and day_ms < ${untilMs}
+    group by id order by sum(cost_micro_usd) desc, sum(completions) desc limit ${sql.lit(count)}`;
+  return (await retryWhileBusy(() => found.execute(query))).rows.map(({ id }) => id);
+}
+
+/** Ranks the changed days of this time, and returns their number. Stops after a day when the signal aborts. */
+export async function rankDays(
+  { database, reports }: Pick<LedgerPlaces, "database" | "reports">,
+  { sinceMs, untilMs }: Span,
+  signal: AbortSignal,
+): Promise<number> {
+  const days = { sinceMs: dayOf(sinceMs), untilMs };
+  const [totals, ranked] = await Promise.all([readTotals(reports, days), readRanked(database, days)]);
+  let count = 0;
+  for (const total of totals) {
+    if (signal.aborted) break;
+    if (!hasChanged(total, ranked.get(total.day_ms))) continue;
+    const leaders = [...(await readLeaders(reports, total.day_ms, "key"))];
+    leaders.push(...(await readLeaders(reports, total.day_ms, "account")));
+    // One order in all processes, so that they do not wait for each other in a circle.
+    const sorted = leaders.toSorted((a, b) => compare(a.kind, b.kind) || compare(a.id, b.id));
+    await database.perform("writeLeaders", { dayMs: total.day_ms, rows: [total, ...sorted] });
+    count += 1;
+  }
+  return count;
+}
+
+/** Removes the leaders of days before a time. */
+export async function pruneLeaders({ query }: Database, beforeMs: number): Promise<void> {
+  await retryWhileBusy(() => query.deleteFrom("usage_leaders").where("day_ms", "<", beforeMs).execute());
+}
+
+function dayOf(timeMs: number): number {
+  return Math.floor(timeMs / STEP_MS.day) * STEP_MS.day;
+}
+
+/** What all accounts used on each day; the days without completions are missing. */
+async function readTotals({ query }: Database, { sinceMs, untilMs }: Span): Promise<readonly UsageLeaderRow[]> {
+  const found = sql<UsageLeaderRow>`
+    select hour_ms / ${sql.lit(STEP_MS.day)} * ${sql.lit(STEP_MS.day)} as day_ms, 'all' as kind, '' as id,
+      sum(cost_micro_usd) as cost_micro_usd, sum(completions) as completions
+    from usage_hours where account_id = ${ALL} and hour_ms >= ${sinceMs} and hour_ms < ${untilMs} group by 1`;
+  return (await retryWhileBusy(() => found.execute(query))).rows;
+}
+
+/** What all accounts had used when a day was ranked, by day. */
+async function readRanked({ query }: Database, { sinceMs, untilMs }: Span) {
+  const rows = query
+    .selectFrom("usage_leaders")
+    .selectAll()
+    .where("kind", "=", "all")
+    .where("day_ms", ">=", sinceMs)
+    .where("day_ms", "<", untilMs);
+  return new Map((await retryWhileBusy(() => rows.execute())).map((row) => [row.day_ms, row]));
+}
+
+function hasChanged(now: UsageLeaderRow, ranked: UsageLeaderRow | undefined): boolean {
+  if (ranked === undefined) return true;
+  return (["completions", "cost_micro_usd"] as const).some(
+    (sum) => Math.abs(now[sum] - ranked[sum]) > CHANGE * now[sum],
+  );
+}
+
+async function readLeaders(
+  { query }: Database,
+  dayMs: number,
+  kind: "key" | "account",
+): Promise<readonly UsageLeaderRow[]> {
+  const found = sql<UsageLeaderRow>`
+    select cast(${dayMs} as bigint) as day_ms, ${sql.lit(kind)} as kind, ${GROUPS[kind]} as id,
+      sum(cost_micro_usd) as cost_micro_usd, sum(completions) as completions
+    from usage_hours where account_id <> ${ALL} and hour_ms >= ${dayMs} and hour_ms < ${dayMs + STEP_MS.day}
+    group by 3 order by 4 desc, 5 desc limit ${sql.lit(LEADERS)}`;
+  return (await retryWhileBusy(() => found.execute(query))).rows;
+}

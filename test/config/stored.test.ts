@@ -1,0 +1,215 @@
+import { describe, expect, it } from "vitest";
+import { ConfigError } from "../../src/config/config-error.ts";
+import type { Environment } from "../../src/config/environment.ts";
+import { checkStored, parseConfig } from "../../src/config/parse.ts";
+import type { StoredCredential } from "../../src/config/stored.ts";
+import { listEntries } from "../../src/config/stored-entries.ts";
+
+const KEY = "a-long-enough-credential";
+const ACME: StoredCredential = { provider: "acme", address: "https://api.acme.example", apiKeys: [KEY] };
+
+interface Parts {
+  readonly file?: string;
+  readonly env?: Environment;
+  readonly credentials?: readonly StoredCredential[];
+}
+
+function sourceOf(document: string, { file = "{}", env = {}, credentials = [ACME] }: Parts = {}) {
+  return { file: "parley.yaml", text: file, env, stored: { version: 3, document, credentials } };
+}
+
+const parse = (document: string, parts?: Parts) => parseConfig(sourceOf(document, parts));
+const problemsOf = (document: string, parts?: Parts) =>
+  checkStored(sourceOf(document, parts)).problems.map(({ line }) => line);
+
+const DOCUMENT = `
+providers:
+  acme: { dialect: openai, base_url: "https://api.acme.example/v1" }
+models:
+  acme/one: { provider: acme, upstream_model: one }
+aliases:
+  gpt-5: acme/one
+timeouts:
+  idle_ms: 7000
+`;
+
+describe("a stored configuration", () => {
+  it("has its providers with their credentials, models, aliases and timeouts in force", () => {
+    const config = parse(DOCUMENT);
+    expect(config.stored).toEqual({ version: 3, leftOut: [] });
+    expect(config.providers).toMatchObject([{ name: "acme", apiKeys: [KEY], lack: undefined }]);
+    expect(config.models.map(({ id, timeouts }) => [id, timeouts.idleMs])).toEqual([["acme/one", 7000]]);
+    expect(config.aliases).toEqual([["gpt-5", "acme/one"]]);
+  });
+
+  it("may have a provider before its first model", () => {
+    const document = 'providers: { acme: { dialect: openai, base_url: "https://api.acme.example/v1" } }';
+    expect(problemsOf(document)).toEqual([]);
+    expect(parse(document).models).toEqual([]);
+  });
+
+  it("may import the models that its providers list, and those of the file's", () => {
+    const file = `providers: { filed: { dialect: openai, api_keys: [${KEY}] } }`;
+    const document = `${DOCUMENT.split("models:")[0]}models: { "acme/*": import, "filed/*": import }`;
+    const lists = new Map([["acme", [{ name: "one", contextWindow: undefined, maxOutputTokens: undefined }]]]);
+    const source = { ...sourceOf(document, { file }), lists };
+    const config = parseConfig(source);
+    expect(config.imports.map(({ provider }) => provider)).toEqual(["filed", "acme"]);
+    expect(config.models.map(({ id }) => id)).toEqual(["acme/one"]);
+    const imported = listEntries(config, source).find(({ name }) => name === "acme/one");
+    expect(imported).toMatchObject({ origin: "imported", state: "in force" });
+  });
+
+  it("may be empty", () => {
+    expect(parse("").providers.map(({ name }) => name)).toEqual(["alpha", "beta", "gamma"]);
+    expect(parse("").stored).toEqual({ version: 3, leftOut: [] });
+  });
+
+  it("is not used when the operator switches it off", () => {
+    const config = parse(DOCUMENT, { file: "stored_configuration: { enabled: false }" });
+    expect(config.providers.map(({ name }) => name)).toEqual(["alpha", "beta", "gamma"]);
+  });
+});
+
+describe("an entry of the file", () => {
+  it("goes before a stored one of its name", () => {
+    const file = `
+      providers: { acme: { dialect: openai, base_url: "https://file.example/v1", api_keys: ["${KEY}-of-the-file"] } }
+      models: { acme/one: { provider: acme, upstream_model: of-the-file } }
+      timeouts: { idle_ms: 9000 }`;
+    const config = parse(DOCUMENT, { file });
+    expect(config.providers).toMatchObject([{ baseUrl: "https://file.example/v1", apiKeys: [`${KEY}-of-the-file`] }]);
+    expect(config.models).toMatchObject([{ upstreamModel: "of-the-file", timeouts: { idleMs: 9000 } }]);
+    expect(config.aliases).toEqual([["gpt-5", "acme/one"]]);
+  });
+
+  it("is listed with its origin and without its secrets, beside the stored one that is not used", () => {
+    const file = `providers: { acme: { dialect: openai, api_keys: [${KEY}, "\${OTHER_KEY}"], headers: { x-team: secret } } }`;
+    const source = sourceOf(DOCUMENT, { file, env: { OTHER_KEY: `${KEY}-2` } });
+    const entries = listEntries(parseConfig(source), source);
+    const found = entries.filter(({ name }) => name === "acme");
+    expect(found).toMatchObject([
+      { origin: "file", state: "in force", models: 1 },
+      { origin: "stored", state: "overridden", models: 0 },
+    ]);
+    expect(found[0]?.entry).toContain("${OTHER_KEY}");
+    expect(JSON.stringify(entries)).not.toContain(KEY);
+    expect(JSON.stringify(entries)).not.toContain("secret");
+  });
+
+  it("has to be valid without the stored configuration", () => {
+    const file = "aliases: { mine: acme/one }";
+    expect(() => parse(DOCUMENT, { file })).toThrow(ConfigError);
+  });
+});
+
+it("the environment goes before stored entries", () => {
+  const document = 'providers: { alpha: { base_url: "https://stored.example" } }\ntimeouts: { idle_ms: 7000 }';
+  const env = { ALPHA_API_KEY: KEY, PARLEY_TIMEOUTS_IDLE_MS: "8000" };
+  const source = sourceOf(document, { env });
+  const config = parseConfig(source);
+  expect(config.providers).toMatchObject([{ name: "alpha", baseUrl: "https://api.anthropic.com", apiKeys: [KEY] }]);
+  expect(config.timeouts.idleMs).toBe(8000);
+  const stored = listEntries(config, source).filter(({ origin }) => origin === "stored");
+  expect(stored.map(({ state }) => state)).toEqual(["overridden", "overridden"]);
+});
+
+describe("a stored entry that is not valid", () => {
+  it("is left out with those that need it, and the others are used", () => {
+    const document = `${DOCUMENT.replace("base_url", "base_ulr")}  connect_ms: 4000\n`;
+    const config = parse(document);
+    expect(config.stored?.leftOut).toEqual([
+      { path: ["providers", "acme"], problems: [expect.stringContaining("did you mean base_url?")] },
+      { path: ["models", "acme/one"], problems: [expect.stringContaining("there is no such provider")] },
+      { path: ["aliases", "gpt-5"], problems: [expect.stringContaining("there is no model acme/one")] },
+    ]);
+    expect(config.timeouts).toMatchObject({ idleMs: 7000, connectMs: 4000 });
+    expect(config.models).toHaveLength(8);
+  });
+
+  it("is named with its line and column", () => {
+    expect(problemsOf(DOCUMENT.replace("https:", "ftp:"))).toEqual([
+      'stored configuration:3:38: providers.acme.base_url: must be an address, such as "https://…"',
+    ]);
+  });
+
+  it("does not take the file with it, when a change of the file contradicts it", () => {
+    const file = "models: { gpt-5: { provider: alpha, upstream_model: x } }\nsimulator: { enabled: true }";
+    const config = parse(DOCUMENT, { file });
+    expect(config.models.map(({ id }) => id)).toContain("gpt-5");
+    expect(config.models.map(({ id }) => id)).toContain("acme/one");
+    expect(config.stored?.leftOut).toMatchObject([{ path: ["aliases", "gpt-5"] }]);
+  });
+
+  it("leaves all of it out when it is of no entry", () => {
+    const file = "aliases: { own: alpha-haiku-4.5 }\nsimulator: { enabled: true }";
+    const config = parse("models: { own: { provider: alpha, upstream_model: x } }", { file });
+    expect(config.aliases).toEqual([["own", "alpha-haiku-4.5"]]);
+    expect(config.stored?.leftOut).toMatchObject([{ path: [] }]);
+    for (const document of ["a: [", "- a", "providers: 5", "http: { listen: x }"])
+      expect(parse(document).stored?.leftOut).toHaveLength(1);
+  });
+});
+
+describe("a stored provider", () => {
+  const provider = (entry: string, parts?: Parts) => problemsOf(`providers: { acme: ${entry} }`, parts);
+
+  it.each([
+    ["dialect: openai, api_keys: [abc]", "api_keys: is for the configuration file only"],
+    ['dialect: openai, base_url: "https://${HOST}/v1"', "${NAME} is for the configuration file only"],
+    ['dialect: openai, proxy: "http://10.0.0.1:3128"', "proxy: is for the configuration file only"],
+    ["dialect: openai, address: 10.0.0.1", "address: is for the configuration file only"],
+    ["dialect: openai, tls: { ca_file: /etc/passwd }", "tls: is for the configuration file only"],
+    ["preset: vertex, project: my-project, region: global, credential_file: /etc/passwd", "credential_file: is for"],
+    ["dialect: openai, account_credentials: allowed", "account_credentials: is for the configuration file only"],
+    ["dialect: openai, headers: { x-api-token: abc }", "may be a secret"],
+    [
+      'dialect: openai, base_url: "http://127.0.0.1:1/v1", allow_private: true',
+      "private addresses need stored_configuration",
+    ],
+    ["preset: ollama", "preset: private addresses need stored_configuration.allow_private"],
+    ['dialect: openai, base_url: "http://127.0.0.1:1/v1"', "allow_private"],
+    ["dialect: openai, __proto__: { a: 1 }", "this cannot be a name"],
+  ])("may not have { %s }", (entry, problem) => {
+    const problems = provider(`{ ${entry} }`, { credentials: [] });
+    expect(problems.join("\n")).toContain(problem);
+    expect(parse(`providers: { acme: { ${entry} } }`, { credentials: [] }).stored?.leftOut).toHaveLength(1);
+  });
+
+  it("may have a private address where the operator allows it", () => {
+    const file = "stored_configuration: { allow_private: true }";
+    expect(provider("{ preset: ollama }", { file, credentials: [] })).toEqual([]);
+  });
+
+  it("never has the credential that its preset names in the environment", () => {
+    const document = 'providers: { acme: { preset: openai, base_url: "https://elsewhere.example/v1" } }';
+    const config = parse(document, { env: { OPENAI_API_KEY: KEY }, credentials: [] });
+    expect(config.providers).toMatchObject([{ name: "acme", apiKeys: [] }]);
+  });
+
+  it("has its credential only at the address for which it was given", () => {
+    const config = parse(DOCUMENT.replace("api.acme.example", "elsewhere.example"));
+    expect(config.providers).toMatchObject([{ apiKeys: [], lack: "other address" }]);
+    expect(config.stored?.leftOut).toEqual([]);
+  });
+
+  it("has no credential that names a file", () => {
+    const credentials = [{ ...ACME, apiKeys: ["file:/etc/passwd"] }];
+    expect(problemsOf(DOCUMENT, { credentials }).join()).toContain("cannot be the name of a file");
+  });
+
+  it("lacks a credential that cannot be decrypted, and one that its dialect needs", () => {
+    expect(parse(DOCUMENT, { credentials: [{ ...ACME, apiKeys: undefined }] }).providers).toMatchObject([
+      { apiKeys: [], lack: "unreadable" },
+    ]);
+    const document = "providers: { acme: { preset: anthropic } }";
+    expect(parse(document, { credentials: [] }).providers).toMatchObject([{ apiKeys: [], lack: "missing" }]);
+  });
+
+  it("uses the machine's identity at the cloud only", () => {
+    const bedrock = "preset: bedrock, region: eu-central-1";
+    expect(provider(`{ ${bedrock} }`, { credentials: [] })).toEqual([]);
+    const elsewhere = provider(`{ ${bedrock}, base_url: "https://elsewhere.example" }`, { credentials: [] });
+    expect(elsewhere.join()).toContain("the machine's identity is used");
+  });
+});

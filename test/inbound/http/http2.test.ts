@@ -1,0 +1,267 @@
+import { once } from "node:events";
+import { connect as connectTcp } from "node:net";
+import type { ClientHttp2Session, OutgoingHttpHeaders } from "node:http2";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { Failure } from "../../../src/core/failure.ts";
+import { NO_LIMITS } from "../../../src/core/principal.ts";
+import { Calls } from "../../../src/inbound/calls.ts";
+import { createDocuments } from "../../../src/inbound/http/documents.ts";
+import { type HttpServer, startHttpServer } from "../../../src/inbound/http/server.ts";
+import type { GrpcOnHttp } from "../../../src/inbound/http2/shared-port.ts";
+import type { EdgeServices, KeyPrincipal, Refusal } from "../../../src/inbound/services.ts";
+import { dataFrame, headerBlock, headersFrame, RawHttp2, resetStream, TYPE } from "../../faults/hostile/raw-http2.ts";
+import { anyConnections, roomyAdmission } from "../../support/admission.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+import { answerOf, askHttp2, connectHttp2 } from "../../support/http2-client.ts";
+
+/** Interval of the checks of each connection. */
+const LOOK_MS = 200;
+const never = (): never => expect.fail("nothing is completed here");
+
+let clock: FakeClock;
+let server: HttpServer;
+let calls: Calls;
+const refusals: Refusal[] = [];
+/** Keys whose look-up does not end. */
+let asked: number;
+
+/** A server over plain TCP with HTTP/2: no gRPC is called here. */
+beforeEach(async () => {
+  clock = new FakeClock();
+  calls = new Calls(clock);
+  refusals.length = asked = 0;
+  const principal = {
+    keyId: "key_1",
+    keyFamilyId: "key_1",
+    accountId: "acc_1",
+    limits: NO_LIMITS,
+    accountLimits: NO_LIMITS,
+  } as unknown as KeyPrincipal;
+  const services: Partial<EdgeServices> = {
+    completions: { create: never, stream: never, count: never, explain: never },
+    models: { list: async () => [], get: never },
+    requireRequestRate: () => undefined,
+    limitsOf: () => undefined as never,
+    authenticate({ authorization }) {
+      if (authorization === "Bearer good") return Promise.resolve(principal);
+      if (authorization !== "Bearer pending")
+        return Promise.reject(new Failure("unauthenticated", "The key is not valid."));
+      asked += 1;
+      return new Promise(() => undefined);
+    },
+    calls,
+    admission: roomyAdmission(clock),
+    connections: anyConnections(),
+    clock,
+    refused: (refusal) => void refusals.push(refusal),
+  };
+  const grpc: GrpcOnHttp = {
+    maxConnectionAgeMs: Infinity,
+    guardStream: never,
+    guardedBy: () => undefined,
+    serve: never,
+  };
+  server = await startHttpServer(services as EdgeServices, {
+    host: "127.0.0.1",
+    port: 0,
+    corsOrigins: [],
+    documents: createDocuments(new Map([["large.gz", Buffer.alloc(8 * 1024 * 1024)]])),
+    stallMs: 300,
+    grpc,
+  });
+  onTestFinished(() => server.close());
+});
+
+const CHAT = { ":method": "POST", ":path": "/v1/chat/completions", "content-type": "application/json" };
+const WITH_KEY = { ...CHAT, authorization: "Bearer good" };
+const open = (): ClientHttp2Session => connectHttp2(server.port);
+
+/** Sends a beginning of a body, and waits until the server reads it. */
+async function begin(session: ClientHttp2Session, more: OutgoingHttpHeaders = {}) {
+  const stream = session.request({ ...WITH_KEY, ...more });
+  stream.write('{"model":');
+  await expect.poll(() => calls.active).toBe(1);
+  return stream;
+}
+
+const PSEUDO: [string, string][] = [
+  [":scheme", "http"],
+  [":authority", "parley.example"],
+];
+const BLOCK = headerBlock([...PSEUDO, ...Object.entries(WITH_KEY)]);
+
+/** A raw connection whose SETTINGS are exchanged. */
+async function beginRaw(): Promise<RawHttp2> {
+  const raw = new RawHttp2(server.port).hello();
+  onTestFinished(() => raw.close());
+  await vi.waitUntil(() => raw.arrived.some(({ type }) => type === TYPE.settings));
+  return raw;
+}
+
+/** Lets the time pass in steps of the checks. */
+function pass(ms: number): void {
+  for (let left = ms; left > 0; left -= LOOK_MS) clock.advance(LOOK_MS);
+}
+
+describe("a request of HTTP/2", () => {
+  it.each([
+    ["of unknown length", {}],
+    ["of a declared length", { "content-length": 1_000_000 }],
+  ])("whose body %s comes too slowly gets 408, and its connection serves others", async (_, more) => {
+    const session = open();
+    const stream = await begin(session, more);
+    const answer = answerOf(stream);
+    pass(5_000);
+    expect(stream.closed).toBe(false);
+    pass(60_000);
+    expect(await answer).toMatchObject({ status: 408, text: expect.stringContaining("did not arrive in time") });
+    await expect.poll(() => calls.active).toBe(0);
+    expect(await askHttp2(session, { ":path": "/healthz" })).toMatchObject({ status: 200 });
+  });
+
+  it("whose body is cut off is never taken for a whole one", async () => {
+    const session = open();
+    const stream = session.request(WITH_KEY).on("error", () => undefined);
+    stream.write('{"model":"x","messages":[]}');
+    await expect.poll(() => calls.active).toBe(1);
+    stream.close(8);
+    await expect.poll(() => calls.active).toBe(0);
+    expect(refusals.filter(({ failure }) => failure.code !== "cancelled")).toEqual([]);
+  });
+
+  it("that is refused may go on for a second, and is then closed without an error", async () => {
+    const session = open();
+    const stream = session.request(CHAT);
+    stream.write("x");
+    const answer = answerOf(stream);
+    await once(stream, "response");
+    await vi.waitFor(
+      () => {
+        pass(LOOK_MS);
+        expect(stream.closed).toBe(true);
+      },
+      { timeout: 5000 },
+    );
+    expect(await answer).toMatchObject({ status: 401, resetCode: 0 });
+  });
+
+  it("whose answer is not read is closed, and another one of the connection is not", async () => {
+    const session = open();
+    const unread = session.request({ ":path": "/proto/large.gz" }).on("error", () => undefined);
+    await once(unread, "response");
+    await vi.waitFor(
+      () => {
+        pass(LOOK_MS);
+        expect(unread.rstCode).not.toBe(0);
+      },
+      { timeout: 5000 },
+    );
+    expect(await askHttp2(session, { ":path": "/healthz" })).toMatchObject({ status: 200 });
+  });
+
+  it("may have headers of 16 KiB", async () => {
+    const sent = (bytes: number) => askHttp2(open(), { ":path": "/healthz", "x-long": "a".repeat(bytes) });
+    expect(await sent(15 * 1024)).toMatchObject({ status: 200 });
+    expect((await sent(17 * 1024)).status).not.toBe(200);
+  });
+
+  it("with CONNECT is refused", async () => {
+    const connect = { ":method": "CONNECT", ":authority": "a.example:443" };
+    expect(await askHttp2(open(), connect)).toMatchObject({ status: 405 });
+  });
+});
+
+describe("a connection of HTTP/2", () => {
+  it("ends after 65 s without a request, and not while it has one", async () => {
+    const [idle, busy] = [open(), open()];
+    const health = { ":path": "/healthz" };
+    for (let turn = 0; turn < 2; turn++) {
+      await Promise.all([askHttp2(idle, health), askHttp2(busy, health)]);
+      pass(40_000);
+    }
+    const waiting = busy.request({ ":path": "/v1/models", authorization: "Bearer pending" });
+    waiting.on("error", () => undefined);
+    await expect.poll(() => asked).toBe(1);
+    expect(idle.closed).toBe(false);
+    const ended = once(idle, "close");
+    pass(70_000);
+    await ended;
+    expect(busy.closed).toBe(false);
+  });
+
+  it("ends when it resets more than 200 requests at once", async () => {
+    const raw = await beginRaw();
+    const resets = (from: number, count: number) =>
+      Array.from({ length: count }, (_, index) => {
+        const id = from + 2 * index;
+        return Buffer.concat([headersFrame(id, BLOCK, "body follows"), resetStream(id)]);
+      });
+    const health = headerBlock([...PSEUDO, [":path", "/healthz"], [":method", "GET"]]);
+    // Fewer at once than nghttp2 refuses.
+    for (const from of [3, 203]) {
+      raw.write(Buffer.concat([...resets(from, 90), headersFrame(from + 180, health, "ends")]));
+      await vi.waitUntil(() => raw.closed || raw.arrived.some(({ stream }) => stream === from + 180));
+      expect(raw.closed).toBe(false);
+    }
+    raw.write(Buffer.concat(resets(403, 90)));
+    await raw.end;
+  });
+
+  it("ends after a thousand DATA frames of one byte", async () => {
+    const raw = await beginRaw();
+    raw.write(headersFrame(1, BLOCK, "body follows"));
+    raw.write(Buffer.concat(Array<Buffer>(1_100).fill(dataFrame(1, Buffer.from(" "), "more follows"))));
+    await expect(raw.end).resolves.toBeUndefined();
+  });
+
+  it("gets GOAWAY when the server drains, and finishes its requests", async () => {
+    const idle = open();
+    await askHttp2(idle, { ":path": "/healthz" });
+    const busy = open();
+    const stream = await begin(busy);
+    const drained = server.drain();
+    await once(idle, "close");
+    const answer = answerOf(stream);
+    stream.end("nothing}");
+    expect(await answer).toMatchObject({ status: 400 });
+    await drained;
+  });
+});
+
+describe("a port with HTTP/1.1 and HTTP/2 over plain TCP", () => {
+  /** Writes these pieces, one by one, and returns what arrives first. */
+  async function send(pieces: readonly string[]): Promise<string> {
+    const socket = connectTcp(server.port, "127.0.0.1").setNoDelay();
+    onTestFinished(() => void socket.destroy());
+    for (const piece of pieces) {
+      await new Promise((resolve) => socket.write(piece, resolve));
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    const [bytes] = (await once(socket, "data")) as [Buffer];
+    return bytes.toString("latin1");
+  }
+
+  it("serves requests of HTTP/1.1, however they are cut, and several of a connection", async () => {
+    const health = "GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n";
+    expect(await send([health])).toMatch(/^HTTP\/1\.1 200/);
+    expect(await send(["G", "E", "T /", health.slice(5)])).toMatch(/^HTTP\/1\.1 200/);
+    expect(await send(["P", "R", "OPFIND / HTTP/1.1\r\nhost: a\r\n\r\n"])).toMatch(/^HTTP\/1\.1 404/);
+    expect(await send([health + health])).toMatch(/^HTTP\/1\.1 200/);
+  });
+
+  it("recognises HTTP/2, however its preface is cut", async () => {
+    const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    for (const at of [1, 3, 14, 23, preface.length])
+      expect((await send([preface.slice(0, at), preface.slice(at)]))[3]).toBe("\x04");
+  });
+
+  it("closes what does not begin, when it drains", async () => {
+    const silent = connectTcp(server.port, "127.0.0.1").on("error", () => undefined);
+    await once(silent, "connect");
+    silent.write("PR");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const closed = once(silent, "close");
+    await server.drain();
+    await expect(closed).resolves.toBeDefined();
+  });
+});

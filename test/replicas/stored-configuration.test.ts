@@ -1,0 +1,153 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
+import { parseConfig } from "../../src/config/parse.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { credentialCipherOf } from "../../src/gateway/account-credentials.ts";
+import type { StoredPorts } from "../../src/gateway/stored-changes.ts";
+import { changeEntries, type EntryChange } from "../../src/gateway/stored-edits.ts";
+import { openStore, type Store } from "../../src/store/store.ts";
+import { createDatabase, queryPostgres, startPostgres } from "../support/postgres.ts";
+import { makeHome, type Product, startProduct } from "../support/product.ts";
+import { says, type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";
+import { UNLIMITED } from "../support/unlimited.ts";
+import { HeldCalls } from "./support/held-calls.ts";
+
+const CHANGES = 10;
+const SECRET = "the-credential-of-the-provider";
+const encryptionKey = randomBytes(32).toString("base64");
+const CONFIG = {
+  limits: UNLIMITED,
+  account_credentials: { encryption_key: encryptionKey },
+  stored_configuration: { allow_private: true },
+};
+
+let upstream: ScriptedUpstream;
+beforeAll(async () => void (upstream = await startScriptedUpstream()));
+afterAll(() => upstream.close());
+
+function portsOf(store: Store, databaseUrl: string): StoredPorts {
+  const source = { file: "parley.yaml", text: JSON.stringify({ ...CONFIG, database: { url: databaseUrl } }), env: {} };
+  return {
+    store: store.configuration,
+    cipher: credentialCipherOf({ accountCredentials: { encryptionKey }, dataDir: "", providers: [] }),
+    source: () => source,
+    inForce: () => parseConfig(source),
+    clock: systemClock,
+    log: { record: async () => undefined },
+  };
+}
+
+async function change(ports: StoredPorts, ...changes: Partial<EntryChange>[]): Promise<void> {
+  await changeEntries(ports, {
+    expected: await ports.store.latest(),
+    comment: "",
+    validateOnly: false,
+    actor: { actorId: undefined, network: undefined },
+    changes: changes.map((one) => ({
+      section: "models",
+      name: "",
+      entry: undefined,
+      apiKeys: [],
+      removesCredential: false,
+      ...one,
+    })),
+  });
+}
+
+const acme = (): Partial<EntryChange> => ({
+  section: "providers",
+  name: "acme",
+  entry: `dialect: openai\nbase_url: ${upstream.url}/v1\nallow_private: true`,
+  apiKeys: [SECRET],
+});
+
+const model = (name: string, upstreamModel: string): Partial<EntryChange> => ({
+  name,
+  entry: `provider: acme\nupstream_model: ${upstreamModel}\nprice: { input: 0, output: 0 }`,
+});
+
+async function ask({ url }: Product, key: string, name: string): Promise<number> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: name, max_tokens: 10, messages: [{ role: "user", content: "hi" }] }),
+  });
+  await response.body?.cancel();
+  return response.status;
+}
+
+describe("two replicas", () => {
+  const products: Product[] = [];
+  let ports: StoredPorts;
+  let store: Store;
+  let databaseUrl: string;
+  beforeAll(async () => {
+    databaseUrl = await createDatabase(inject("postgresUrl"));
+    const config = { ...CONFIG, database: { url: databaseUrl } };
+    // One after the other: the first one makes the key. The second one has workers.
+    products.push(await startProduct({ config }));
+    products.push(await startProduct({ config: { ...config, workers: 2 } }));
+    store = await openStore({ dataDir: products[0]!.home, databaseUrl });
+    ports = portsOf(store, databaseUrl);
+    await change(ports, acme(), model("held", "held"));
+  });
+  afterAll(async () => {
+    await Promise.all(products.map((product) => product.stop()));
+    await store?.close();
+  });
+
+  it(`follow ${CHANGES} changes within a second, and drop none of the calls in flight`, async () => {
+    const held = new HeldCalls();
+    upstream.script("held", [held.act]);
+    const [first] = products;
+    const key = first!.firstKey;
+    await expect.poll(() => Promise.all(products.map((product) => ask(product, key, "absent")))).toEqual([404, 404]);
+    const inFlight = Promise.allSettled(products.map((product) => ask(product, key, "held")));
+    await expect.poll(() => held.count, { timeout: 5_000 }).toBe(2);
+    const latenciesMs: number[] = [];
+    for (let number = 0; number < CHANGES; number++) {
+      upstream.script(`m-${number}`, [says("yes")]);
+      await change(ports, model(`new-${number}`, `m-${number}`));
+      const beganMs = performance.now();
+      await Promise.all(
+        products.map(async (product) => {
+          while ((await ask(product, key, `new-${number}`)) !== 200) await delay(10);
+          latenciesMs.push(performance.now() - beganMs);
+        }),
+      );
+    }
+    const sorted = latenciesMs.toSorted((one, other) => one - other);
+    const [median, most] = [sorted[Math.floor(sorted.length / 2)]!, sorted.at(-1)!];
+    console.log(`stored configuration: in force after ${median.toFixed(0)} ms, ${most.toFixed(0)} ms at most`);
+    // The longest time is that of the machine's other work.
+    expect(median).toBeLessThan(1_000);
+    expect(most).toBeLessThan(10_000);
+    held.release();
+    expect(await inFlight).toEqual([200, 200].map((value) => ({ status: "fulfilled", value })));
+    expect(upstream.calls("m-0")[0]?.headers.authorization).toBe(`Bearer ${SECRET}`);
+    const rows = await queryPostgres(databaseUrl, "select * from configuration_versions, provider_credentials");
+    expect(rows.length).toBeGreaterThan(CHANGES);
+    expect(JSON.stringify(rows)).not.toContain(SECRET);
+  });
+});
+
+it("a replica that starts without PostgreSQL has the stored configuration that it knew last", async () => {
+  const server = await startPostgres();
+  onTestFinished(() => server.stop());
+  const databaseUrl = await createDatabase(server.url);
+  const config = { ...CONFIG, database: { url: databaseUrl } };
+  const home = makeHome();
+  const before = await startProduct({ config, home });
+  const store = await openStore({ dataDir: home, databaseUrl });
+  upstream.script("known", [says("yes")]);
+  await change(portsOf(store, databaseUrl), acme(), model("acme/known", "known"));
+  await expect.poll(() => ask(before, before.firstKey, "acme/known"), { timeout: 5_000 }).toBe(200);
+  await store.close();
+  before.signal("SIGTERM");
+  await before.ending;
+  await server.stop();
+  const after = await startProduct({ config, home, withFirstKey: false });
+  onTestFinished(() => after.stop());
+  expect(await ask(after, before.firstKey, "acme/known")).toBe(200);
+});
